@@ -1,0 +1,47 @@
+//! The configuration as a tree of directives, each word with the place it came from.
+
+/// Number of a file in [`Sources`](crate::Sources).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub u32);
+
+/// Where a word stands: its file, its line (from 1) and its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The file.
+    pub file: FileId,
+    /// The line of the first byte, counted from 1.
+    pub line: u32,
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Offset after the last byte.
+    pub end: u32,
+}
+
+/// One token: its meaning (quotes and escapes removed) and where it stands.
+#[derive(Clone, Debug)]
+pub struct Word {
+    /// The bytes after unquoting and unescaping.
+    pub text: Box<[u8]>,
+    /// Where the token stands, quotes included.
+    pub span: Span,
+}
+
+/// A directive: name, arguments, and its block if it opened one with `{`.
+#[derive(Clone, Debug)]
+pub struct Directive {
+    /// The first word.
+    pub name: Word,
+    /// The words after it.
+    pub args: Vec<Word>,
+    /// What stood between the braces; `None` where the directive ended with `;`.
+    pub block: Option<Vec<Directive>>,
+    /// The `;` or `{` that ended the words. nginx names this line in its messages.
+    pub end: Span,
+}
+
+/// A whole configuration, `include`s already in place.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// The directives of the outermost level.
+    pub root: Vec<Directive>,
+}

@@ -1,0 +1,2 @@
+//! The program: command line, processes, signals.
+fn main() {}
