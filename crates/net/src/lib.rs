@@ -1,1 +1,19 @@
-//! (being built)
+//! Workers, sockets, time: everything that touches the operating system and the runtime.
+//!
+//! About ten operations on streams and listeners, one timer wheel per worker, and the process
+//! primitives that the program needs. No other crate names tokio, socket2, rustix or libc, so the
+//! engine underneath can change without them. Deliberately absent: HTTP, and configuration.
+
+#![allow(unsafe_code)] // Here alone, each block with its reason.
+
+pub mod buffers;
+pub mod clock;
+mod listener;
+mod stream;
+mod timer;
+mod worker;
+
+pub use listener::{Accepted, Listener};
+pub use stream::Stream;
+pub use timer::{Timer, sleep};
+pub use worker::{at_turn_end, run, spawn};

@@ -1,0 +1,434 @@
+//! The directive kernel: a feature's settings are declared once, and the type is the parser.
+//!
+//! [`directives!`](crate::directives) turns one declaration into the settings' final form (`Conf`),
+//! what one block said (`Layer`), the table of names, inheritance and documentation.
+//! [`features!`](crate::features) joins the features of a subsystem into `Layers` (one block) and
+//! `Scope` (what holds in it, everything inherited). A block that is silent about a feature shares
+//! its parent's `Arc`. The order of lines inside a block has no meaning, so a block's own settings
+//! are all read before the blocks inside it. Deliberately absent: what any directive means.
+
+use std::ops::{BitOr, RangeInclusive};
+
+use crate::{Directive, Error, Load, Result, Word};
+
+/// The kinds of block a directive may stand in, relative to its subsystem: the folder of `map`
+/// says [`MAIN`] and means `http {}` where http mounts it and `stream {}` where stream does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Levels(pub u16);
+
+/// The subsystem's outermost block.
+pub const MAIN: Levels = Levels(1);
+/// `server {}`.
+pub const SERVER: Levels = Levels(2);
+/// `location {}`.
+pub const LOCATION: Levels = Levels(4);
+/// `if {}` directly inside a server.
+pub const IF_IN_SERVER: Levels = Levels(8);
+/// `if {}` inside a location.
+pub const IF_IN_LOCATION: Levels = Levels(16);
+/// `limit_except {}`.
+pub const LIMIT_EXCEPT: Levels = Levels(32);
+/// `upstream {}`.
+pub const UPSTREAM: Levels = Levels(64);
+/// `events {}`.
+pub const EVENTS: Levels = Levels(128);
+
+impl Levels {
+    /// The union, usable in constants.
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether any level of `other` is among these.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for Levels {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.or(other)
+    }
+}
+
+/// Which blocks see the value of an outer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inherited {
+    /// Every block inside, as nearly all settings.
+    Always,
+    /// Only `if` and `limit_except`, which are nameless parts of their location: content handlers.
+    Nameless,
+    /// None: rewrite programs.
+    Never,
+}
+
+impl Inherited {
+    /// Whether a block inside, nameless or not, sees the value.
+    pub const fn reaches(self, nameless: bool) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Nameless => nameless,
+            Self::Never => false,
+        }
+    }
+}
+
+/// What one directive accepts: how many arguments, how they are read, what a repetition means.
+pub trait Value: Clone {
+    /// How many arguments may follow the name.
+    const ARGS: RangeInclusive<usize> = 1..=1;
+    /// Whether a block follows.
+    const BLOCK: bool = false;
+    /// Who sees it.
+    const INHERITED: Inherited = Inherited::Always;
+    /// Reads the first mention in a block. The number of arguments has been checked.
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self>;
+    /// Reads a further mention in the same block.
+    fn repeat(&mut self, from: &Directive, _load: &mut Load<'_>) -> Result<()> {
+        Err(from.refuse("is duplicate"))
+    }
+}
+
+/// The value of a setting that nobody made and that has no default.
+pub trait Absent {
+    /// That value.
+    fn absent() -> Self;
+}
+
+impl<T> Absent for Option<T> {
+    fn absent() -> Self {
+        None
+    }
+}
+
+impl<T> Absent for Vec<T> {
+    fn absent() -> Self {
+        Vec::new()
+    }
+}
+
+/// A directive without a default.
+impl<T: Value> Value for Option<T> {
+    const ARGS: RangeInclusive<usize> = T::ARGS;
+    const BLOCK: bool = T::BLOCK;
+    const INHERITED: Inherited = T::INHERITED;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        T::parse(from, load).map(Some)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        self.as_mut().expect("a repeated value has been parsed once").repeat(from, load)
+    }
+}
+
+/// A repeatable directive; one own value hides the parent's list.
+impl<T: Value> Value for Vec<T> {
+    const ARGS: RangeInclusive<usize> = T::ARGS;
+    const BLOCK: bool = T::BLOCK;
+    const INHERITED: Inherited = T::INHERITED;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        T::parse(from, load).map(|first| vec![first])
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        self.push(T::parse(from, load)?);
+        Ok(())
+    }
+}
+
+/// One directive as the reference and the lookup see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Info {
+    /// The name, without its family's prefix.
+    pub name: &'static str,
+    /// Where it may stand.
+    pub levels: Levels,
+    /// Its documentation, a line each.
+    pub docs: &'static [&'static str],
+    /// Its default in nginx's notation, empty where there is none.
+    pub default: &'static str,
+    /// How many arguments it takes.
+    pub args: (usize, usize),
+    /// Whether it opens a block.
+    pub block: bool,
+}
+
+impl Info {
+    /// Refuses what nginx's dispatcher refuses, in its order and words.
+    pub fn admit(&self, from: &Directive, level: Levels) -> Result<()> {
+        if !self.levels.has(level) {
+            return Err(from.refuse("is not allowed here"));
+        }
+        if from.block.is_some() != self.block {
+            let missing = if self.block { "has no opening \"{\"" } else { "is not terminated by \";\"" };
+            return Err(Error::at(from.end, format!("directive \"{}\" {missing}", from.name)));
+        }
+        let (least, most) = self.args;
+        if (least..=most).contains(&from.args.len()) {
+            return Ok(());
+        }
+        Err(from.error(format!("invalid number of arguments in \"{}\" directive", from.name)))
+    }
+}
+
+/// One feature's settings as one block wrote them. Implemented by `directives!` only.
+pub trait Layered: Default + Clone {
+    /// The settings complete.
+    type Conf;
+    /// Every directive: settings first, then other names of theirs, then declarations.
+    const TABLE: &'static [Info];
+    /// Carries out the directive of the table's row `index`.
+    fn set(&mut self, index: usize, from: &Directive, load: &mut Load<'_>) -> Result<()>;
+    /// Whether the block said nothing.
+    fn is_silent(&self) -> bool;
+    /// Whether a block that says nothing has just what its parent has.
+    fn inherits_all(nameless: bool) -> bool;
+    /// Takes over from the parent what this block does not say.
+    fn inherit(&mut self, parent: &Self, nameless: bool);
+    /// The settings complete; what has no default and was not said is absent.
+    fn resolve(&self) -> Self::Conf;
+    /// The outermost layer: every default, read by the parser that a user's value goes through.
+    fn defaults(load: &mut Load<'_>) -> Self {
+        let mut layer = Self::default();
+        for (index, info) in Self::TABLE.iter().enumerate().filter(|(_, i)| !i.default.is_empty()) {
+            let line = Directive::sample(info.name, info.default);
+            if let Err(error) = layer.set(index, &line, load) {
+                panic!("default of {}: {}", info.name, error.message);
+            }
+        }
+        layer
+    }
+}
+
+/// Reads one mention of a setting into its slot.
+pub fn assign<T: Value>(
+    slot: &mut Option<T>,
+    from: &Directive,
+    load: &mut Load<'_>,
+) -> Result<()> {
+    match slot {
+        Some(said) => said.repeat(from, load),
+        None => {
+            *slot = Some(T::parse(from, load)?);
+            Ok(())
+        }
+    }
+}
+
+/// Takes a slot over from the parent's layer where its type lets it.
+pub fn inherit<T: Value>(slot: &mut Option<T>, parent: &Option<T>, nameless: bool) {
+    if T::INHERITED.reaches(nameless) && slot.is_none() {
+        slot.clone_from(parent);
+    }
+}
+
+/// Bounds of a type's argument count, for the table.
+pub const fn args_of<T: Value>() -> (usize, usize) {
+    (*T::ARGS.start(), *T::ARGS.end())
+}
+
+impl Directive {
+    /// An error in nginx's form `"name" directive REASON`.
+    pub fn refuse(&self, reason: impl std::fmt::Display) -> Error {
+        self.error(format!("\"{}\" directive {reason}", self.name))
+    }
+
+    /// An error about this directive, in words of its own.
+    pub fn error(&self, message: impl Into<String>) -> Error {
+        Error::at(self.end, message).marked(self.name.span)
+    }
+
+    /// An error about one of its words: nginx's line, our mark.
+    pub fn error_at(&self, word: &Word, message: impl Into<String>) -> Error {
+        Error::at(self.end, message).marked(word.span)
+    }
+
+    /// The argument `index` (from 0), which the argument count has promised.
+    pub fn arg(&self, index: usize) -> &Word {
+        &self.args[index]
+    }
+}
+
+/// Declares a feature's directives. See [`kernel`](crate::kernel).
+///
+/// ```text
+/// conf::directives! {
+///     /// Opens a zone.                            a declaration: names a thing, never inherits
+///     declare limit_req_zone(3..=3) in MAIN => declare_zone;
+///     /// Replaces a part of the path.             a second name for a setting's slot
+///     also alias(1..=1) in LOCATION => root;
+///
+///     in MAIN | SERVER | LOCATION;                 where settings may stand unless a row says `+`
+///     /// The directory that holds the files.
+///     root + IF_IN_LOCATION: Root = "html",
+/// }
+/// ```
+#[macro_export]
+macro_rules! directives {
+    (@default) => { "" };
+    (@default $default:literal) => { $default };
+    (@value $slot:expr, $default:literal) => {
+        $slot.clone().expect("the outermost layer holds a default")
+    };
+    (@value $slot:expr,) => { $slot.clone().unwrap_or_else($crate::Absent::absent) };
+    (@block) => { false };
+    (@block block) => { true };
+    (
+        $( $(#[doc = $ddoc:literal])*
+           declare $dname:ident ($dargs:expr) $($dblock:ident)?
+           in $($dlevel:ident)|+ => $dfn:path; )*
+        $( $(#[doc = $adoc:literal])*
+           also $aname:ident ($aargs:expr) in $($alevel:ident)|+ => $aslot:ident; )*
+        in $($level:ident)|+;
+        $( $(#[doc = $doc:literal])*
+           $name:ident $(+ $more:ident)* : $ty:ty $(= $default:literal)?, )*
+    ) => {
+        const IN: $crate::Levels = $crate::Levels(0) $(.or($crate::$level))+;
+
+        /// The feature's settings, complete.
+        #[derive(Clone)]
+        pub struct Conf { $( $(#[doc = $doc])* $name: $ty, )* }
+
+        /// The feature's settings as one block says them.
+        #[derive(Clone, Default)]
+        pub struct Layer { $( $name: Option<$ty>, )* }
+
+        impl $crate::Layered for Layer {
+            type Conf = Conf;
+            const TABLE: &'static [$crate::Info] = &[
+                $( $crate::Info {
+                    name: stringify!($name),
+                    levels: IN $(.or($crate::$more))*,
+                    docs: &[$($doc),*],
+                    default: $crate::directives!(@default $($default)?),
+                    args: $crate::args_of::<$ty>(),
+                    block: <$ty as $crate::Value>::BLOCK,
+                }, )*
+                $( $crate::Info {
+                    name: stringify!($aname),
+                    levels: $crate::Levels(0) $(.or($crate::$alevel))+,
+                    docs: &[$($adoc),*],
+                    default: "",
+                    args: (*$aargs.start(), *$aargs.end()),
+                    block: false,
+                }, )*
+                $( $crate::Info {
+                    name: stringify!($dname),
+                    levels: $crate::Levels(0) $(.or($crate::$dlevel))+,
+                    docs: &[$($ddoc),*],
+                    default: "",
+                    args: (*$dargs.start(), *$dargs.end()),
+                    block: $crate::directives!(@block $($dblock)?),
+                }, )*
+            ];
+            #[allow(unused_assignments, unused_mut, unused_variables)]
+            fn set(
+                &mut self,
+                mut index: usize,
+                from: &$crate::Directive,
+                load: &mut $crate::Load<'_>,
+            ) -> $crate::Result<()> {
+                $( if index == 0 { return $crate::assign(&mut self.$name, from, load); } index -= 1; )*
+                $( if index == 0 { return $crate::assign(&mut self.$aslot, from, load); } index -= 1; )*
+                $( if index == 0 { return $dfn(from, load); } index -= 1; )*
+                unreachable!("row {index} past the table's end")
+            }
+            fn is_silent(&self) -> bool { true $(&& self.$name.is_none())* }
+            #[allow(unused_variables)]
+            fn inherits_all(nameless: bool) -> bool {
+                true $(&& <$ty as $crate::Value>::INHERITED.reaches(nameless))*
+            }
+            #[allow(unused_variables)]
+            fn inherit(&mut self, parent: &Self, nameless: bool) {
+                $( $crate::inherit(&mut self.$name, &parent.$name, nameless); )*
+            }
+            fn resolve(&self) -> Conf {
+                Conf { $( $name: $crate::directives!(@value self.$name, $($default)?), )* }
+            }
+        }
+    };
+}
+
+/// Lists a subsystem's features: the order of handlers within a phase and of filters.
+///
+/// Each row is `field: module "prefix"`. Every module has `Conf`, `Layer` and
+/// `install(&Arc<Conf>, &mut Place) -> Result<()>`.
+#[macro_export]
+macro_rules! features {
+    (into $place:ty; $( $field:ident : $module:ident $($prefix:literal)?, )*) => {
+        /// What one block of the configuration says.
+        #[derive(Clone, Default)]
+        pub struct Layers { $( $field: $module::Layer, )* }
+
+        /// What holds in one block, with everything inherited.
+        #[derive(Clone)]
+        pub struct Scope { layers: Layers, $( $field: std::sync::Arc<$module::Conf>, )* }
+
+        impl Layers {
+            /// Carries out one directive of a block at `level`; `Ok(false)`: no feature has it.
+            pub fn set(
+                &mut self,
+                level: $crate::Levels,
+                from: &$crate::Directive,
+                load: &mut $crate::Load<'_>,
+            ) -> $crate::Result<bool> {
+                use $crate::Layered as _;
+                let mut elsewhere = None;
+                $( if let Some(row) = $crate::row::<$module::Layer>(concat!("", $($prefix)?), from) {
+                    let info = &<$module::Layer as $crate::Layered>::TABLE[row];
+                    if info.levels.has(level) {
+                        info.admit(from, level)?;
+                        self.$field.set(row, from, load)?;
+                        return Ok(true);
+                    }
+                    elsewhere = Some(info);
+                } )*
+                match elsewhere {
+                    Some(info) => info.admit(from, level).map(|()| false),
+                    None => Ok(false),
+                }
+            }
+        }
+
+        impl Scope {
+            /// The scope around everything: nginx's defaults.
+            pub fn outermost(load: &mut $crate::Load<'_>) -> Self {
+                use $crate::Layered as _;
+                let layers = Layers { $( $field: $module::Layer::defaults(load), )* };
+                Self { $( $field: std::sync::Arc::new(layers.$field.resolve()), )* layers }
+            }
+
+            /// The scope of a block inside this one. What the block is silent about is shared.
+            pub fn child(&self, mut own: Layers, nameless: bool) -> Self {
+                use $crate::Layered as _;
+                $(
+                    let shared = own.$field.is_silent() && $module::Layer::inherits_all(nameless);
+                    own.$field.inherit(&self.layers.$field, nameless);
+                    let $field = if shared {
+                        self.$field.clone()
+                    } else {
+                        std::sync::Arc::new(own.$field.resolve())
+                    };
+                )*
+                Self { layers: own, $( $field, )* }
+            }
+
+            /// Lets every feature hook into the place.
+            pub fn install(&self, place: &mut $place) -> $crate::Result<()> {
+                $( $module::install(&self.$field, place)?; )*
+                Ok(())
+            }
+        }
+
+        /// Every directive of the subsystem: feature, prefix, rows.
+        pub const TABLES: &[(&str, &str, &[$crate::Info])] = &[
+            $( (stringify!($module), concat!("", $($prefix)?),
+                <$module::Layer as $crate::Layered>::TABLE), )*
+        ];
+    };
+}
+
+/// The row of a feature's table that has the directive's name after the family's prefix.
+pub fn row<L: Layered>(prefix: &str, from: &Directive) -> Option<usize> {
+    let local = from.name.text.strip_prefix(prefix.as_bytes())?;
+    L::TABLE.iter().position(|info| info.name.as_bytes() == local)
+}

@@ -1,0 +1,86 @@
+//! What is known while a configuration is being read: named things, and what to warn about.
+//!
+//! A subsystem keeps its own kinds of named things (zones, formats, upstreams) here by type, so
+//! that this crate need not know them.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Files, Names};
+
+/// Everything a directive may use while it is being read.
+pub struct Load<'a> {
+    /// The only way to a file: the master process records what passes, the worker replays it.
+    pub files: &'a mut dyn Files,
+    /// Things named by declarations, by type.
+    pub registry: Registry,
+    /// The variables that any template mentions.
+    pub names: Names,
+    /// Messages that do not stop the start, in nginx's words, with their level.
+    pub warnings: Vec<(Severity, Error)>,
+    /// The directory that `-p` names: logs, roots, temporary paths are relative to it.
+    pub prefix: PathBuf,
+    /// The main file's directory: includes, certificates, password and geo files.
+    pub conf_prefix: PathBuf,
+}
+
+/// How a message that does not stop the start is labelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// `[warn]`
+    Warn,
+    /// `[notice]`
+    Notice,
+}
+
+impl<'a> Load<'a> {
+    /// Nothing known yet.
+    pub fn new(files: &'a mut dyn Files, prefix: &Path, conf_prefix: &Path) -> Self {
+        Self {
+            files,
+            registry: Registry::default(),
+            names: Names::default(),
+            warnings: Vec::new(),
+            prefix: prefix.to_owned(),
+            conf_prefix: conf_prefix.to_owned(),
+        }
+    }
+
+    /// Says something that does not stop the start.
+    pub fn warn(&mut self, warning: Error) {
+        self.warnings.push((Severity::Warn, warning));
+    }
+
+    /// The path a directive names, made absolute by the prefix.
+    pub fn path(&self, text: &[u8]) -> PathBuf {
+        self.prefix.join(bytes_path(text))
+    }
+
+    /// The path of a file that belongs to the configuration.
+    pub fn conf_path(&self, text: &[u8]) -> PathBuf {
+        self.conf_prefix.join(bytes_path(text))
+    }
+}
+
+/// A path from the bytes of a configuration.
+pub fn bytes_path(text: &[u8]) -> &Path {
+    Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(text))
+}
+
+/// Named things, one collection per type.
+#[derive(Default)]
+pub struct Registry {
+    kinds: HashMap<TypeId, Box<dyn Any>>,
+}
+
+impl Registry {
+    /// The collection of that type, empty at first use.
+    pub fn of<T: Default + 'static>(&mut self) -> &mut T {
+        self.kinds
+            .entry(TypeId::of::<T>())
+            .or_insert_with(|| Box::<T>::default())
+            .downcast_mut()
+            .expect("a collection is stored under its own type")
+    }
+}

@@ -1,0 +1,150 @@
+//! Strings with variables, compiled once: literal pieces, variables by number, captures.
+//!
+//! Deliberately absent: what a variable is worth. Whoever renders a template answers by number.
+
+use std::collections::HashMap;
+
+use crate::{Directive, Load, Result, Span, Word};
+
+/// The number of a variable's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VariableId(pub u32);
+
+/// The names of all variables that a configuration mentions, numbered in order of appearance.
+#[derive(Default)]
+pub struct Names {
+    numbers: HashMap<Box<[u8]>, VariableId>,
+    mentions: Vec<(Box<[u8]>, Option<Span>)>,
+}
+
+impl Names {
+    /// The number of a name; names are compared without regard to case, as nginx does.
+    pub fn number(&mut self, name: &[u8], at: Option<Span>) -> VariableId {
+        let name: Box<[u8]> = name.to_ascii_lowercase().into();
+        if let Some(&id) = self.numbers.get(&name) {
+            return id;
+        }
+        let id = VariableId(self.mentions.len() as u32);
+        self.numbers.insert(name.clone(), id);
+        self.mentions.push((name, at));
+        id
+    }
+
+    /// Every name with the place of its first mention, in order of number.
+    pub fn mentions(&self) -> impl Iterator<Item = (&[u8], Option<Span>)> {
+        self.mentions.iter().map(|(name, span)| (&name[..], *span))
+    }
+}
+
+/// One piece of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Bytes as they are.
+    Text(Box<[u8]>),
+    /// A variable's value.
+    Variable(VariableId),
+    /// `$1` to `$9`: a group of the last regular expression that matched.
+    Capture(u8),
+}
+
+/// A string with variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    parts: Box<[Part]>,
+}
+
+/// Who knows the values.
+pub trait Values {
+    /// Appends a variable's value; false where it has none.
+    fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool;
+    /// Appends a captured group.
+    fn capture(&mut self, group: u8, out: &mut Vec<u8>);
+}
+
+impl Template {
+    /// Compiles an argument of a directive.
+    pub fn compile(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        Self::from_bytes(&word.text, word, from, load)
+    }
+
+    /// Compiles a part of an argument.
+    pub fn from_bytes(
+        text: &[u8],
+        word: &Word,
+        from: &Directive,
+        load: &mut Load<'_>,
+    ) -> Result<Self> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(dollar) = rest.iter().position(|&b| b == b'$') {
+            if dollar > 0 {
+                parts.push(Part::Text(rest[..dollar].into()));
+            }
+            let (part, after) = reference(&rest[dollar + 1..], word, load)
+                .ok_or_else(|| from.error_at(word, "invalid variable name"))?;
+            parts.push(part);
+            rest = after;
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Text(rest.into()));
+        }
+        Ok(Self { parts: parts.into() })
+    }
+
+    /// A template without variables.
+    pub fn fixed(text: &[u8]) -> Self {
+        let parts = if text.is_empty() { Vec::new() } else { vec![Part::Text(text.into())] };
+        Self { parts: parts.into() }
+    }
+
+    /// The text, where it has no variables.
+    pub fn as_fixed(&self) -> Option<&[u8]> {
+        match &*self.parts {
+            [] => Some(b""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The pieces.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Appends the text with every variable's value in place.
+    pub fn render(&self, values: &mut impl Values, out: &mut Vec<u8>) {
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.extend_from_slice(text),
+                Part::Variable(id) => {
+                    values.variable(*id, out);
+                }
+                Part::Capture(group) => values.capture(*group, out),
+            }
+        }
+    }
+}
+
+/// What follows a `$`: a digit, a name, or a name in braces. nginx reads `$10` as `$1` and `0`.
+fn reference<'t>(text: &'t [u8], word: &Word, load: &mut Load<'_>) -> Option<(Part, &'t [u8])> {
+    if let Some(digit @ b'1'..=b'9') = text.first() {
+        return Some((Part::Capture(digit - b'0'), &text[1..]));
+    }
+    let (name, rest) = match text.strip_prefix(b"{") {
+        Some(inside) => {
+            let end = inside.iter().position(|&b| b == b'}')?;
+            (&inside[..end], &inside[end + 1..])
+        }
+        None => text.split_at(name_length(text)),
+    };
+    match name {
+        [digit @ b'1'..=b'9'] => Some((Part::Capture(digit - b'0'), rest)),
+        [] => None,
+        _ if name_length(name) < name.len() => None,
+        _ => Some((Part::Variable(load.names.number(name, Some(word.span))), rest)),
+    }
+}
+
+fn name_length(text: &[u8]) -> usize {
+    text.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count()
+}

@@ -1,0 +1,135 @@
+//! The value types that many features share. Each reads nginx's notation and refuses in its words.
+
+use std::ops::RangeInclusive;
+
+use crate::{Directive, Load, Result, Template, Value, units};
+
+impl Value for bool {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        match from.arg(0).text.to_ascii_lowercase().as_slice() {
+            b"on" => Ok(true),
+            b"off" => Ok(false),
+            _ => {
+                let (value, name) = (from.arg(0), &from.name);
+                let must = "it must be \"on\" or \"off\"";
+                Err(from.error_at(
+                    value,
+                    format!("invalid value \"{value}\" in \"{name}\" directive, {must}"),
+                ))
+            }
+        }
+    }
+}
+
+/// A directive that is on by being there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Present;
+
+impl Value for Present {
+    const ARGS: RangeInclusive<usize> = 0..=0;
+    fn parse(_: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
+/// A whole number within bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounded<const MIN: u64, const MAX: u64>(pub u64);
+
+/// A whole number.
+pub type Number = Bounded<0, { i64::MAX as u64 }>;
+
+impl<const MIN: u64, const MAX: u64> Value for Bounded<MIN, MAX> {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let number = units::number(&from.arg(0).text).ok_or_else(|| invalid(from, "number"))?;
+        if number < MIN {
+            return Err(from.refuse(format!("value must be equal to or greater than {MIN}")));
+        }
+        if number > MAX {
+            return Err(from.refuse(format!("value must be equal to or less than {MAX}")));
+        }
+        Ok(Self(number))
+    }
+}
+
+/// A number of bytes: `8k`, `1m`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl Value for Size {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        units::size(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
+    }
+}
+
+/// A number of bytes in a file, which may also be given in `g`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offset(pub u64);
+
+impl Value for Offset {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        units::offset(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
+    }
+}
+
+/// A time in milliseconds: `75s`, `1h30m`, `500ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Milliseconds(pub u64);
+
+impl Value for Milliseconds {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        units::milliseconds(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
+    }
+}
+
+/// A time in whole seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seconds(pub u64);
+
+impl Value for Seconds {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        units::seconds(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
+    }
+}
+
+/// Bytes as they were written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text(pub Box<[u8]>);
+
+impl Value for Text {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        Ok(Self(from.arg(0).text.clone()))
+    }
+}
+
+impl Value for Template {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        Self::compile(from.arg(0), from, load)
+    }
+}
+
+fn invalid(from: &Directive, what: &str) -> crate::Error {
+    from.refuse(format!("invalid {what}")).marked(from.arg(0).span)
+}
+
+/// Declares a type whose values are words: `words! { /// docs pub enum Satisfy { All = "all" } }`.
+#[macro_export]
+macro_rules! words {
+    ($(#[$meta:meta])* pub enum $type:ident {
+        $( $(#[doc = $doc:literal])* $variant:ident = $word:literal ),+ $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $type { $( $(#[doc = $doc])* $variant, )+ }
+
+        impl $crate::Value for $type {
+            fn parse(from: &$crate::Directive, _: &mut $crate::Load<'_>) -> $crate::Result<Self> {
+                let word = from.arg(0);
+                $( if word.text.eq_ignore_ascii_case($word.as_bytes()) {
+                    return Ok(Self::$variant);
+                } )+
+                Err(from.error_at(word, format!("invalid value \"{word}\"")))
+            }
+        }
+    };
+}

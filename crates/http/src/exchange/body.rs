@@ -1,0 +1,139 @@
+//! Bodies are pulled: the driver asks for the next piece once the last one is written, and that is
+//! the whole of back pressure.
+
+use std::fs::File;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::Fields;
+
+/// A reply's body.
+#[derive(Default)]
+pub enum Body {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// Everything, in memory.
+    Bytes(Bytes),
+    /// A range of a file.
+    File(FileSlice),
+    /// A source that is asked piece by piece.
+    Stream(Box<dyn BodyStream>),
+}
+
+/// A source of body pieces.
+pub trait BodyStream {
+    /// The next piece; `None` is the end.
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>>;
+}
+
+/// A piece of a body.
+pub enum Chunk {
+    /// Bytes.
+    Bytes(Bytes),
+    /// A range of a file, which the socket may take without our touching it.
+    File(FileSlice),
+    /// Nothing new, but what was given so far is to reach the client now.
+    Flush,
+    /// Fields after the body; the last piece.
+    Trailers(Fields),
+}
+
+/// Why a body ended before its end. The connection is closed, so that the client notices.
+#[derive(Debug)]
+pub enum BodyError {
+    /// The source failed.
+    Io(io::Error),
+    /// The source ended early.
+    Truncated,
+}
+
+/// Bytes that somebody keeps until they are written.
+#[derive(Clone)]
+pub enum Bytes {
+    /// The program's own.
+    Static(&'static [u8]),
+    /// The configuration's.
+    Shared(Arc<[u8]>),
+    /// A part of what this worker keeps in memory: a cached file.
+    Kept(Rc<[u8]>, u32, u32),
+    /// This exchange's.
+    Owned(Vec<u8>),
+}
+
+/// A range of an open file.
+#[derive(Clone)]
+pub struct FileSlice {
+    /// The file.
+    pub file: Rc<File>,
+    /// The first byte.
+    pub start: u64,
+    /// After the last byte.
+    pub end: u64,
+}
+
+impl Bytes {
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        self.as_ref().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Static(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+            Self::Kept(bytes, start, end) => &bytes[*start as usize..*end as usize],
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl FileSlice {
+    /// How many bytes.
+    pub fn len(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.start >= self.end
+    }
+}
+
+impl Body {
+    /// Takes the body out, to wrap it.
+    pub fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+
+    /// The body as a source of pieces, whatever it was.
+    pub fn into_stream(self) -> Box<dyn BodyStream> {
+        match self {
+            Self::Stream(stream) => stream,
+            other => Box::new(Whole(other)),
+        }
+    }
+}
+
+/// A body that is there in full, given as one piece.
+struct Whole(Body);
+
+impl BodyStream for Whole {
+    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+        Poll::Ready(Ok(match self.0.take() {
+            Body::Empty => None,
+            Body::Bytes(bytes) => Some(Chunk::Bytes(bytes)),
+            Body::File(slice) => Some(Chunk::File(slice)),
+            Body::Stream(_) => unreachable!("streams are not wrapped again"),
+        }))
+    }
+}

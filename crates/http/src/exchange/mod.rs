@@ -1,0 +1,202 @@
+//! The exchange: one request and its reply, the same form for every protocol version.
+//!
+//! It knows no socket and no framing: a driver (`h1`, later `h2`) fills the request, runs the
+//! phases and sends the reply. Features read and change it through this type alone.
+
+mod body;
+mod fields;
+mod reply;
+mod request;
+mod values;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice};
+pub use fields::{Field, FieldName, Fields};
+pub use reply::Reply;
+pub use request::Request;
+pub use values::SetValues;
+
+use crate::client::Client;
+use crate::site::{Generation, Location, LocationId, Server, ServerId};
+
+/// Rewrites, internal redirects and named jumps allowed in one exchange.
+pub const REDIRECTS_MAX: u8 = 10;
+
+/// A handler: looks at the exchange, answers it or lets it pass.
+pub type Handler = Box<dyn Fn(&mut Exchange) -> Flow + Send + Sync>;
+
+/// What sits on the reply's way out: looks at the finished head, may wrap the body.
+pub type Filter = Box<dyn Fn(&mut Exchange) -> Filtered + Send + Sync>;
+
+/// Called when the exchange is over.
+pub type Logger = Box<dyn Fn(&mut Exchange) + Send + Sync>;
+
+/// A wait: given the exchange, a future that ends in the next step.
+pub type Wait = Box<dyn for<'x> FnOnce(&'x mut Exchange) -> Pin<Box<dyn Future<Output = Flow> + 'x>>>;
+
+/// What a handler wants to happen next.
+pub enum Flow {
+    /// The next handler.
+    Next,
+    /// The next phase: access is granted, nothing more of this phase is asked.
+    Skip,
+    /// The reply stands in the exchange.
+    Done,
+    /// The reply of that status, by `error_page` or built in.
+    Status(u16),
+    /// On with another URI or location.
+    Jump(Jump),
+    /// Close the connection without a word.
+    Drop,
+    /// Not yet.
+    Wait(Wait),
+}
+
+/// Where an exchange goes on.
+pub enum Jump {
+    /// The location is chosen anew by the present URI: `rewrite ... last`.
+    Relocate,
+    /// From the server's rewrites on, as an internal request: `index`, `error_page`.
+    Internal {
+        /// The new path, decoded.
+        uri: Vec<u8>,
+        /// The new arguments; `None` leaves them.
+        args: Option<Vec<u8>>,
+    },
+    /// To the named location.
+    Named(LocationId),
+}
+
+/// What a filter found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filtered {
+    /// On to the next filter.
+    Pass,
+    /// Another reply instead: 304 or 412 or 416.
+    Instead(u16),
+}
+
+/// One request and its reply.
+pub struct Exchange {
+    /// Who asked.
+    pub client: Rc<Client>,
+    /// The configuration it is served by, whatever is reloaded meanwhile.
+    pub generation: Rc<Generation>,
+    /// The virtual server.
+    pub server: ServerId,
+    /// The location whose settings hold now.
+    pub location: LocationId,
+    /// What was asked.
+    pub request: Request,
+    /// What is answered.
+    pub reply: Reply,
+    /// Variables that have a value of their own.
+    pub values: SetValues,
+    /// The groups of the last regular expression that matched: the subject and its ranges.
+    pub captures: Captures,
+    /// When the request's first byte was seen, in milliseconds since 1970.
+    pub started_unix_ms: u64,
+    /// The same by the worker's clock.
+    pub started_ms: u64,
+    /// Whether it was redirected inside.
+    pub internal: bool,
+    /// The status that `error_page` gives whatever its target answers; 0: none.
+    pub error_status: u16,
+    /// Whether an error is being answered already.
+    pub in_error_page: bool,
+    /// How many more redirects it may take.
+    pub redirects_left: u8,
+    /// Whether the connection may serve another request.
+    pub keepalive: bool,
+    /// Where the phases stand.
+    pub(crate) stage: crate::phases::Stage,
+}
+
+/// What a regular expression captured: one copy of the subject and byte ranges into it.
+#[derive(Default)]
+pub struct Captures {
+    /// The subject.
+    pub subject: Vec<u8>,
+    /// Start and end of every group, the whole match first; `None` where it took no part.
+    pub groups: Vec<Option<(u32, u32)>>,
+}
+
+impl Captures {
+    /// The bytes of a group.
+    pub fn group(&self, number: usize) -> Option<&[u8]> {
+        let (start, end) = (*self.groups.get(number)?)?;
+        self.subject.get(start as usize..end as usize)
+    }
+}
+
+impl Exchange {
+    pub(crate) fn new(client: Rc<Client>, generation: Rc<Generation>) -> Self {
+        Self {
+            client,
+            generation,
+            server: ServerId(0),
+            location: LocationId(0),
+            request: Request::default(),
+            reply: Reply::default(),
+            values: SetValues::default(),
+            captures: Captures::default(),
+            started_unix_ms: 0,
+            started_ms: 0,
+            internal: false,
+            error_status: 0,
+            in_error_page: false,
+            redirects_left: REDIRECTS_MAX,
+            keepalive: false,
+            stage: Default::default(),
+        }
+    }
+
+    /// Makes it ready for another request, keeping what memory it has.
+    pub(crate) fn renew(&mut self, client: &Rc<Client>, generation: &Rc<Generation>) {
+        if !Rc::ptr_eq(&self.client, client) {
+            self.client = client.clone();
+        }
+        if !Rc::ptr_eq(&self.generation, generation) {
+            self.generation = generation.clone();
+        }
+        self.request.clear();
+        self.reply.clear();
+        self.values.clear();
+        self.captures.groups.clear();
+        self.started_unix_ms = net::clock::unix_ms();
+        self.started_ms = net::clock::now_ms();
+        self.internal = false;
+        self.error_status = 0;
+        self.in_error_page = false;
+        self.redirects_left = REDIRECTS_MAX;
+        self.keepalive = false;
+        self.stage = Default::default();
+    }
+
+    /// The location whose settings hold now.
+    pub fn location(&self) -> &Location {
+        self.generation.location(self.location)
+    }
+
+    /// The virtual server.
+    pub fn server(&self) -> &Server {
+        self.generation.server(self.server)
+    }
+
+    /// Sets the reply's content type by the extension of the path.
+    pub fn set_content_type_of_uri(&mut self) {
+        let here = &self.generation.location(self.location).core;
+        let content_type = here.types.of(&self.request.uri).unwrap_or(&here.default_type);
+        self.reply.set_content_type(content_type);
+    }
+
+    /// Renders a template into a fresh vector.
+    pub fn render(&mut self, template: &conf::Template) -> Vec<u8> {
+        let mut out = Vec::new();
+        template.render(self, &mut out);
+        out
+    }
+}

@@ -1,0 +1,94 @@
+//! What is answered.
+
+use super::{Body, Fields};
+
+/// Memory of a body that is kept for the next exchange.
+const SPARE_MAX: usize = 64 * 1024;
+
+/// A reply: what the status line and the head say, and the body.
+///
+/// What nearly every reply has and filters compute with stands in fields of its own; the rest is in
+/// `fields`, in order.
+#[derive(Default)]
+pub struct Reply {
+    /// The status; 0 until somebody sets it.
+    pub status: u16,
+    /// `Content-Type` without charset; empty: none.
+    pub content_type: Vec<u8>,
+    /// Appended to the content type as `; charset=...`; empty: none.
+    pub charset: Vec<u8>,
+    /// `Content-Length`; `None`: not known, the framing decides.
+    pub content_length: Option<u64>,
+    /// `Last-Modified` in seconds since 1970.
+    pub last_modified: Option<i64>,
+    /// `Location` as it is to be sent, or a path to be completed; empty: none.
+    pub location: Vec<u8>,
+    /// All other fields.
+    pub fields: Fields,
+    /// Fields after the body, where the framing has a place for them.
+    pub trailers: Fields,
+    /// The body.
+    pub body: Body,
+    spare: Vec<u8>,
+    /// Whether ranges of the body may be asked for.
+    pub allow_ranges: bool,
+    /// Whether the head has been sent.
+    pub head_sent: bool,
+    /// Bytes sent in all.
+    pub bytes_sent: u64,
+    /// Bytes of the head among them.
+    pub head_bytes: u64,
+    /// Whether the reply was sent to its end.
+    pub complete: bool,
+}
+
+impl Reply {
+    /// Forgets the reply, keeping the memory.
+    pub fn clear(&mut self) {
+        self.clear_head();
+        self.trailers.clear();
+        self.recycle();
+        self.head_sent = false;
+        self.bytes_sent = 0;
+        self.head_bytes = 0;
+        self.complete = false;
+    }
+
+    /// Forgets what earlier handlers said of the head.
+    pub fn clear_head(&mut self) {
+        self.status = 0;
+        self.content_type.clear();
+        self.charset.clear();
+        self.content_length = None;
+        self.last_modified = None;
+        self.location.clear();
+        self.fields.clear();
+        self.allow_ranges = false;
+    }
+
+    /// An empty vector for a body made here, with the memory of an earlier one.
+    pub fn text(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.spare)
+    }
+
+    fn recycle(&mut self) {
+        if let Body::Bytes(super::Bytes::Owned(mut text)) = self.body.take()
+            && text.capacity() <= SPARE_MAX
+        {
+            text.clear();
+            self.spare = text;
+        }
+    }
+
+    /// Sets the content type.
+    pub fn set_content_type(&mut self, content_type: &[u8]) {
+        self.content_type.clear();
+        self.content_type.extend_from_slice(content_type);
+    }
+
+    /// Answers with a body that is there in full.
+    pub fn set_bytes(&mut self, body: super::Bytes) {
+        self.content_length = Some(body.len() as u64);
+        self.body = Body::Bytes(body);
+    }
+}

@@ -1,0 +1,45 @@
+//! What was asked.
+
+use wire::http1::{Known, RequestHead, Slice};
+
+/// A request as it was received, and its URI as it stands after rewrites.
+#[derive(Default)]
+pub struct Request {
+    /// Offsets into `received`.
+    pub head: RequestHead,
+    /// The bytes received: the head, and perhaps the beginning of what follows it.
+    pub received: Vec<u8>,
+    /// The path: decoded, dots resolved, slashes merged.
+    pub uri: Vec<u8>,
+    /// The arguments, without the question mark.
+    pub args: Vec<u8>,
+    /// The host, lower-cased, without port; empty where none was given.
+    pub host: Vec<u8>,
+    /// Whether the path is still what the client sent, so that `received` has its raw form.
+    pub uri_unchanged: bool,
+    /// Whether the head is to be answered without a body.
+    pub header_only: bool,
+}
+
+impl Request {
+    /// Forgets the request, keeping the memory. The buffer of `received` has been taken by then.
+    pub(crate) fn clear(&mut self) {
+        self.head.reset();
+        self.received.clear();
+        self.uri.clear();
+        self.args.clear();
+        self.host.clear();
+        self.uri_unchanged = true;
+        self.header_only = false;
+    }
+
+    /// The bytes of a slice of the head.
+    pub fn text(&self, slice: Slice) -> &[u8] {
+        slice.of(&self.received)
+    }
+
+    /// The value of the first field with that name.
+    pub fn field(&self, known: Known) -> Option<&[u8]> {
+        self.head.field(known).map(|field| field.value.of(&self.received))
+    }
+}

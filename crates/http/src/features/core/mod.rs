@@ -1,0 +1,107 @@
+//! What every location has: where files are, types, keepalive, timeouts, limits.
+
+mod root;
+mod types;
+
+use std::sync::Arc;
+
+use conf::{Bounded, IF_IN_LOCATION, LOCATION, MAIN, Milliseconds, Number, Offset, Result, SERVER};
+use conf::Template;
+
+pub use root::Root;
+pub use types::{Type, Types};
+
+use crate::error_page::ErrorPage;
+use crate::exchange::{Exchange, Flow};
+use crate::site::Place;
+
+conf::directives! {
+    /// Sets a replacement for the location's name in the path of the file.
+    also alias(1..=1) in LOCATION => root;
+
+    in MAIN | SERVER | LOCATION;
+
+    /// Sets the directory that holds the files.
+    root + IF_IN_LOCATION: Root = "html",
+    /// Maps file name extensions to MIME types.
+    types: Types,
+    /// The MIME type of files whose extension is not known.
+    default_type: Type = "text/plain",
+    /// How long an idle keepalive connection stays open.
+    keepalive_timeout: Milliseconds = "75s",
+    /// Requests served through one keepalive connection.
+    keepalive_requests: Number = "1000",
+    /// Time between two writes to the client.
+    send_timeout: Milliseconds = "60s",
+    /// Largest allowed body of a request; 0: any.
+    client_max_body_size: Offset = "1m",
+    /// Largest number of ranges in one request.
+    max_ranges: Bounded<0, 2147483647> = "2147483647",
+    /// Whether redirects within the server name scheme, host and port.
+    absolute_redirect: bool = "on",
+}
+
+/// What the core and the driver ask of a location.
+#[derive(Default)]
+pub struct Here {
+    /// `root` or `alias`.
+    pub root: Option<Root>,
+    /// MIME types by extension.
+    pub types: Arc<Types>,
+    /// The type of what has no known extension.
+    pub default_type: Arc<[u8]>,
+    /// Idle time of keepalive connections; 0: no keepalive.
+    pub keepalive_timeout_ms: u64,
+    /// Requests per connection.
+    pub keepalive_requests: u64,
+    /// Time between writes.
+    pub send_timeout_ms: u64,
+    /// Largest request body; 0: any.
+    pub client_max_body_size: u64,
+    /// `satisfy any`.
+    pub satisfy_any: bool,
+    /// `internal`.
+    pub internal: bool,
+    /// `error_page`.
+    pub error_pages: Vec<ErrorPage>,
+    /// `recursive_error_pages`.
+    pub recursive_error_pages: bool,
+    /// `absolute_redirect`.
+    pub absolute_redirect: bool,
+}
+
+impl Here {
+    /// How the server names itself in pages and fields.
+    pub fn server_token(&self) -> &'static str {
+        crate::identity::token()
+    }
+}
+
+/// Hands the settings to the core.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    place.core.root = Some(conf.root.clone());
+    place.core.types = Arc::new(conf.types.clone());
+    place.core.default_type = conf.default_type.0.clone();
+    place.core.keepalive_timeout_ms = conf.keepalive_timeout.0;
+    place.core.keepalive_requests = conf.keepalive_requests.0;
+    place.core.send_timeout_ms = conf.send_timeout.0;
+    place.core.client_max_body_size = conf.client_max_body_size.0;
+    place.core.absolute_redirect = conf.absolute_redirect;
+    Ok(())
+}
+
+/// What a location asks of a request before its handlers see it.
+pub(crate) fn admit(x: &mut Exchange) -> Flow {
+    let here = &x.location().core;
+    if here.internal && !x.internal {
+        return Flow::Status(404);
+    }
+    let allowed = here.client_max_body_size;
+    match x.request.head.content_length() {
+        Some(length) if allowed != 0 && length > allowed => Flow::Status(413),
+        _ => Flow::Next,
+    }
+}
+
+#[allow(dead_code)]
+fn template_is_used(_: &Template) {}

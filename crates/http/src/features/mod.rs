@@ -1,0 +1,16 @@
+//! The features, one folder each. The list is the order of handlers within a phase and of filters.
+
+pub mod core;
+pub mod rewrite;
+pub mod server;
+pub mod static_file;
+
+type Place<'a, 'f> = crate::site::Place<'a, 'f>;
+
+conf::features! {
+    into Place<'_, '_>;
+    server: server,
+    core: core,
+    rewrite: rewrite,
+    static_file: static_file,
+}

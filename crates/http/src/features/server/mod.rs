@@ -1,0 +1,96 @@
+//! What makes a virtual server: its sockets, its names, and how its requests are read.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Inherited, Load, MAIN, Milliseconds, Result, SERVER, Size, Value};
+
+use crate::site::{ListenLine, Place, Reading};
+
+conf::directives! {
+    in MAIN | SERVER;
+
+    /// Sets the address and port of the server.
+    listen: Vec<ListenLine>,
+    /// Sets the names of the server.
+    server_name: Option<Names>,
+    /// Time for reading the head of a request.
+    client_header_timeout: Milliseconds = "60s",
+    /// Size of the buffer for reading the head of a request.
+    client_header_buffer_size: Size = "1k",
+    /// Number and size of the buffers for large heads.
+    large_client_header_buffers: Buffers = "4 8k",
+    /// Whether header fields with invalid names are passed over.
+    ignore_invalid_headers: bool = "on",
+    /// Whether header names may have underscores.
+    underscores_in_headers: bool = "off",
+    /// Whether adjacent slashes in a path are one.
+    merge_slashes: bool = "on",
+}
+
+/// The names of one server.
+#[derive(Clone)]
+pub struct Names(pub Vec<Box<[u8]>>);
+
+impl Value for Names {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    const INHERITED: Inherited = Inherited::Never;
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        Ok(Self(from.args.iter().map(|word| word.text.clone()).collect()))
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        self.0.append(&mut Self::parse(from, load)?.0);
+        Ok(())
+    }
+}
+
+/// `number size`
+#[derive(Clone, Copy)]
+pub struct Buffers {
+    number: u32,
+    size: u32,
+}
+
+impl Value for Buffers {
+    const ARGS: RangeInclusive<usize> = 2..=2;
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let number = conf::units::number(&from.arg(0).text).filter(|n| *n > 0 && *n <= 1024);
+        let size = conf::units::size(&from.arg(1).text).filter(|n| *n > 0 && *n <= 16 << 20);
+        match (number, size) {
+            (Some(number), Some(size)) => Ok(Self { number: number as u32, size: size as u32 }),
+            _ => Err(from.refuse("invalid value")),
+        }
+    }
+}
+
+/// Nothing hooks into a location.
+pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+    Ok(())
+}
+
+impl Conf {
+    /// The sockets.
+    pub fn listens(&self) -> &[ListenLine] {
+        &self.listen
+    }
+
+    /// The names.
+    pub fn names(&self) -> &[Box<[u8]>] {
+        self.server_name.as_ref().map_or(&[], |names| &names.0)
+    }
+
+    /// How requests are read.
+    pub fn reading(&self) -> Reading {
+        let mut head = wire::http1::HeadLimits::default();
+        head.header_buffer_size = self.client_header_buffer_size.0 as usize;
+        head.large_buffer_size = self.large_client_header_buffers.size as usize;
+        head.large_buffers_number = self.large_client_header_buffers.number as usize;
+        head.ignore_invalid_headers = self.ignore_invalid_headers;
+        head.underscores_in_headers = self.underscores_in_headers;
+        Reading {
+            client_header_timeout_ms: self.client_header_timeout.0,
+            head,
+            merge_slashes: self.merge_slashes,
+        }
+    }
+}

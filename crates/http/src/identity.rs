@@ -1,0 +1,30 @@
+//! The name the program goes by: `weir`, or `nginx` when it is called so.
+
+use std::sync::OnceLock;
+
+/// Names and tokens for replies.
+pub struct Identity {
+    /// `weir` or `nginx`.
+    pub name: &'static str,
+    /// The version that goes with the name.
+    pub version: &'static str,
+    token: String,
+}
+
+static IDENTITY: OnceLock<Identity> = OnceLock::new();
+
+/// Settles the name; the first call holds.
+pub fn settle(name: &'static str, version: &'static str) {
+    IDENTITY.get_or_init(|| Identity { name, version, token: format!("{name}/{version}") });
+}
+
+/// The name.
+pub fn identity() -> &'static Identity {
+    settle("weir", env!("CARGO_PKG_VERSION"));
+    IDENTITY.get().expect("settled above")
+}
+
+/// `nginx/1.31.3` or `weir/0.1.0`.
+pub fn token() -> &'static str {
+    &identity().token
+}

@@ -1,0 +1,194 @@
+//! The way of an exchange through its location's handlers, in nginx's order.
+//!
+//! ```text
+//! server rewrite -> find location -> rewrite -> (changed? find again) -> preaccess -> access
+//!   -> precontent -> content -> filters
+//! ```
+//!
+//! One loop runs phases and jumps. It stops where a handler waits, and goes on from there.
+
+use crate::exchange::{Exchange, Filtered, Flow, Jump, Wait};
+use crate::site::{LocationId, Site};
+use crate::{error_page, features, site};
+
+/// The phases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    #[default]
+    ServerRewrite,
+    FindLocation,
+    Rewrite,
+    Preaccess,
+    Access,
+    Precontent,
+    Content,
+    Filters,
+}
+
+/// Where an exchange stands: the phase, and the handler within it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Stage {
+    pub(crate) phase: Phase,
+    pub(crate) next: usize,
+    /// The refusal kept while `satisfy any` asks on.
+    pub(crate) refusal: u16,
+}
+
+/// Where a run ended.
+pub(crate) enum Ran {
+    /// The reply stands, filters included.
+    Replied,
+    /// The connection is to be closed without a reply.
+    Dropped,
+    /// A handler waits.
+    Waits(Wait),
+}
+
+/// Runs the phases until the reply stands or somebody waits.
+pub(crate) fn run(x: &mut Exchange) -> Ran {
+    step(x, Flow::Next)
+}
+
+/// Goes on with what a wait, or an outer event, came to.
+pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
+    let generation = x.generation.clone();
+    loop {
+        flow = match flow {
+            Flow::Next if x.stage.phase == Phase::Filters => return Ran::Replied,
+            Flow::Next => next(&generation, x),
+            Flow::Skip => {
+                enter(x, after(x.stage.phase));
+                Flow::Next
+            }
+            Flow::Done => {
+                enter(x, Phase::Filters);
+                filters(&generation, x)
+            }
+            Flow::Status(444) | Flow::Drop => return Ran::Dropped,
+            Flow::Status(status) if x.stage.phase == Phase::Access => refused(x, status),
+            Flow::Status(status) => error_page::answer(x, status),
+            Flow::Jump(jump) => jump_to(x, jump),
+            Flow::Wait(wait) => return Ran::Waits(wait),
+        };
+    }
+}
+
+/// Calls the next handler of the present phase, or enters the next phase.
+fn next(site: &Site, x: &mut Exchange) -> Flow {
+    let at = x.stage.next;
+    x.stage.next += 1;
+    let here = site.location(x.location);
+    let handlers = match x.stage.phase {
+        Phase::ServerRewrite => &site.location(site.server(x.server).outer).rewrite,
+        Phase::FindLocation => return find_location(site, x),
+        Phase::Rewrite => &here.rewrite,
+        Phase::Preaccess => &here.preaccess,
+        Phase::Access => &here.access,
+        Phase::Precontent => &here.precontent,
+        Phase::Content => match &here.exclusive {
+            Some(handler) => return handler(x),
+            None => &here.content,
+        },
+        Phase::Filters => unreachable!("filters are run at once"),
+    };
+    match handlers.get(at) {
+        Some(handler) => handler(x),
+        None => leave(x),
+    }
+}
+
+/// The phase has no more handlers.
+fn leave(x: &mut Exchange) -> Flow {
+    match x.stage.phase {
+        Phase::Access if x.stage.refusal != 0 => error_page::answer(x, x.stage.refusal),
+        Phase::Content => features::static_file::nothing_answered(x),
+        phase => {
+            enter(x, after(phase));
+            Flow::Next
+        }
+    }
+}
+
+fn enter(x: &mut Exchange, phase: Phase) {
+    x.stage = Stage { phase, next: 0, refusal: 0 };
+}
+
+fn after(phase: Phase) -> Phase {
+    match phase {
+        Phase::ServerRewrite => Phase::FindLocation,
+        Phase::FindLocation => Phase::Rewrite,
+        Phase::Rewrite => Phase::Preaccess,
+        Phase::Preaccess => Phase::Access,
+        Phase::Access => Phase::Precontent,
+        Phase::Precontent => Phase::Content,
+        Phase::Content | Phase::Filters => Phase::Filters,
+    }
+}
+
+fn find_location(site: &Site, x: &mut Exchange) -> Flow {
+    x.location = site::choose_location(site, x);
+    let here = site.location(x.location);
+    if let Some((allowed, block)) = here.limit_except
+        && allowed & x.request.head.method.bit() == 0
+    {
+        x.location = block;
+    }
+    enter(x, Phase::Rewrite);
+    features::core::admit(x)
+}
+
+/// A refusal of access: final, unless `satisfy any` lets others speak.
+fn refused(x: &mut Exchange, status: u16) -> Flow {
+    if !x.location().core.satisfy_any || !matches!(status, 401 | 403) {
+        return error_page::answer(x, status);
+    }
+    if x.stage.refusal != 401 {
+        x.stage.refusal = status;
+    }
+    Flow::Next
+}
+
+fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
+    if x.redirects_left == 0 {
+        return error_page::answer(x, 500);
+    }
+    x.redirects_left -= 1;
+    match jump {
+        Jump::Relocate => enter(x, Phase::FindLocation),
+        Jump::Internal { uri, args } => {
+            x.request.uri = uri;
+            if let Some(args) = args {
+                x.request.args = args;
+            }
+            start_internal(x, Phase::ServerRewrite);
+        }
+        Jump::Named(location) => {
+            x.location = location;
+            start_internal(x, Phase::Rewrite);
+        }
+    }
+    Flow::Next
+}
+
+fn start_internal(x: &mut Exchange, phase: Phase) {
+    x.request.uri_unchanged = false;
+    x.internal = true;
+    enter(x, phase);
+    if phase == Phase::ServerRewrite {
+        x.location = x.server().outer;
+    }
+}
+
+fn filters(site: &Site, x: &mut Exchange) -> Flow {
+    for filter in &site.location(x.location).filters {
+        if let Filtered::Instead(status) = filter(x) {
+            return error_page::answer(x, status);
+        }
+    }
+    Flow::Next
+}
+
+/// The location that answers what has no location: the server's own settings.
+pub(crate) fn outer(x: &Exchange) -> LocationId {
+    x.server().outer
+}

@@ -1,0 +1,143 @@
+//! Choosing the location for a path: exact names, the longest prefix, then regular expressions.
+
+use pcre2::bytes::Regex;
+
+use super::{LocationId, Site};
+use crate::exchange::Exchange;
+use crate::regex;
+
+/// The locations directly inside a server or another location.
+#[derive(Default)]
+pub struct Locations {
+    /// Sorted by name.
+    exact: Vec<(Box<[u8]>, LocationId)>,
+    /// Sorted by name.
+    prefixes: Vec<Prefix>,
+    patterns: Vec<(Regex, LocationId)>,
+    named: Vec<(Box<[u8]>, LocationId)>,
+}
+
+struct Prefix {
+    name: Box<[u8]>,
+    id: LocationId,
+    /// `^~`: regular expressions are not asked.
+    final_prefix: bool,
+    /// The longest of the others that this one begins with.
+    shorter: Option<usize>,
+}
+
+/// How a location is named.
+pub(crate) enum Matcher {
+    Exact(Box<[u8]>),
+    Prefix(Box<[u8]>, bool),
+    Pattern(Regex),
+    Named(Box<[u8]>),
+}
+
+impl Locations {
+    pub(crate) fn build(list: Vec<(Matcher, LocationId)>) -> Self {
+        let mut locations = Self::default();
+        for (matcher, id) in list {
+            match matcher {
+                Matcher::Exact(name) => locations.exact.push((name, id)),
+                Matcher::Prefix(name, final_prefix) => {
+                    locations.prefixes.push(Prefix { name, id, final_prefix, shorter: None });
+                }
+                Matcher::Pattern(pattern) => locations.patterns.push((pattern, id)),
+                Matcher::Named(name) => locations.named.push((name, id)),
+            }
+        }
+        locations.exact.sort_by(|a, b| a.0.cmp(&b.0));
+        locations.prefixes.sort_by(|a, b| a.name.cmp(&b.name));
+        locations.link();
+        locations
+    }
+
+    /// In order of names, what a name begins with comes before it: a stack finds the longest.
+    fn link(&mut self) {
+        let mut open: Vec<usize> = Vec::new();
+        for at in 0..self.prefixes.len() {
+            while let Some(&last) = open.last() {
+                if self.prefixes[at].name.starts_with(&self.prefixes[last].name) {
+                    break;
+                }
+                open.pop();
+            }
+            self.prefixes[at].shorter = open.last().copied();
+            open.push(at);
+        }
+    }
+
+    /// The location `@name`.
+    pub fn named(&self, name: &[u8]) -> Option<LocationId> {
+        self.named.iter().find(|(own, _)| &**own == name).map(|(_, id)| *id)
+    }
+
+    fn exact(&self, uri: &[u8]) -> Option<LocationId> {
+        let at = self.exact.binary_search_by(|(name, _)| (**name).cmp(uri)).ok()?;
+        Some(self.exact[at].1)
+    }
+
+    fn longest_prefix(&self, uri: &[u8]) -> Option<&Prefix> {
+        let after = self.prefixes.partition_point(|prefix| *prefix.name <= *uri);
+        let mut at = after.checked_sub(1);
+        while let Some(index) = at {
+            let prefix = &self.prefixes[index];
+            if uri.starts_with(&prefix.name) {
+                return Some(prefix);
+            }
+            at = prefix.shorter;
+        }
+        None
+    }
+}
+
+/// What was found.
+#[derive(Clone, Copy)]
+enum Found {
+    /// Nothing here.
+    Nothing,
+    /// The longest prefix so far; regular expressions may overrule it.
+    Prefix(LocationId),
+    /// This one and no other.
+    Settled(LocationId),
+}
+
+/// The location for the exchange's path in its server.
+pub(crate) fn choose(site: &Site, x: &mut Exchange) -> LocationId {
+    let server = site.server(x.server);
+    let uri = std::mem::take(&mut x.request.uri);
+    let found = among(site, &server.locations, &uri, x);
+    x.request.uri = uri;
+    match found {
+        Found::Nothing => server.outer,
+        Found::Prefix(id) | Found::Settled(id) => id,
+    }
+}
+
+/// Prefixes first, the nested ones of the longest before the regular expressions of this level.
+fn among(site: &Site, level: &Locations, uri: &[u8], x: &mut Exchange) -> Found {
+    if let Some(id) = level.exact(uri) {
+        return Found::Settled(id);
+    }
+    let mut found = Found::Nothing;
+    if let Some(prefix) = level.longest_prefix(uri) {
+        found = match among(site, &site.location(prefix.id).inner, uri, x) {
+            Found::Nothing => Found::Prefix(prefix.id),
+            deeper => deeper,
+        };
+        // `^~` is about the regular expressions of its own level; outer ones are still asked.
+        if prefix.final_prefix || matches!(found, Found::Settled(_)) {
+            return found;
+        }
+    }
+    for (pattern, id) in &level.patterns {
+        if regex::matches(pattern, uri, x) {
+            return match among(site, &site.location(*id).inner, uri, x) {
+                Found::Prefix(inner) | Found::Settled(inner) => Found::Settled(inner),
+                Found::Nothing => Found::Settled(*id),
+            };
+        }
+    }
+    found
+}

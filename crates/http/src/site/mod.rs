@@ -1,0 +1,130 @@
+//! What a configuration comes to: servers, locations, and every location's compiled pipeline.
+//!
+//! All of it is built at load and never changed. At run time nothing is looked up by name but what
+//! a client names: its host and its path.
+
+mod listen;
+mod load;
+mod locate;
+mod names;
+mod place;
+
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::VariableId;
+
+pub use listen::{Listen, ListenLine};
+pub use load::{Plan, read};
+pub use locate::Locations;
+pub use names::ServerNames;
+pub use place::Place;
+
+use crate::exchange::{Filter, Handler, Logger};
+use crate::variables::Variable;
+
+/// The number of a location in its site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocationId(pub u32);
+
+/// The number of a virtual server in its site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerId(pub u32);
+
+/// A configuration ready to serve.
+#[derive(Default)]
+pub struct Site {
+    pub(crate) listens: Vec<Listen>,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) locations: Vec<Location>,
+    pub(crate) variables: Vec<Variable>,
+}
+
+/// One worker's hold on a configuration. Exchanges share it without touching a shared count.
+pub struct Generation {
+    site: Arc<Site>,
+    /// How many there were before it.
+    pub number: u64,
+}
+
+/// A virtual server.
+pub struct Server {
+    /// The name that `$server_name` and redirects give: the first of `server_name`.
+    pub name: Box<[u8]>,
+    /// The settings outside every location, which is also where its own rewrites run.
+    pub outer: LocationId,
+    /// Its locations.
+    pub locations: Locations,
+    /// How requests are read.
+    pub reading: Reading,
+}
+
+/// A location, or another block that settings hold in: a server outside its locations, an `if`.
+pub struct Location {
+    /// The name after `location`, empty for nameless ones.
+    pub name: Box<[u8]>,
+    /// Locations inside it.
+    pub inner: Locations,
+    /// Handlers by phase.
+    pub(crate) rewrite: Box<[Handler]>,
+    pub(crate) preaccess: Box<[Handler]>,
+    pub(crate) access: Box<[Handler]>,
+    pub(crate) precontent: Box<[Handler]>,
+    pub(crate) content: Box<[Handler]>,
+    /// The one handler that answers everything here, before `content` is asked.
+    pub(crate) exclusive: Option<Handler>,
+    pub(crate) filters: Box<[Filter]>,
+    pub(crate) loggers: Box<[Logger]>,
+    /// The `limit_except` inside it: the methods that are not limited, and the block.
+    pub(crate) limit_except: Option<(u32, LocationId)>,
+    /// What the core and the driver ask for.
+    pub core: crate::features::core::Here,
+}
+
+/// How the requests of a server are read.
+#[derive(Clone)]
+pub struct Reading {
+    /// Time for the head.
+    pub client_header_timeout_ms: u64,
+    /// Limits of the head.
+    pub head: wire::http1::HeadLimits,
+    /// Whether `//` in a path is one slash.
+    pub merge_slashes: bool,
+}
+
+impl Generation {
+    /// This worker's hold.
+    pub fn new(site: Arc<Site>, number: u64) -> Rc<Self> {
+        Rc::new(Self { site, number })
+    }
+}
+
+impl Deref for Generation {
+    type Target = Site;
+    fn deref(&self) -> &Site {
+        &self.site
+    }
+}
+
+impl Site {
+    /// A location by number.
+    pub fn location(&self, id: LocationId) -> &Location {
+        &self.locations[id.0 as usize]
+    }
+
+    /// A server by number.
+    pub fn server(&self, id: ServerId) -> &Server {
+        &self.servers[id.0 as usize]
+    }
+
+    /// A variable by number.
+    pub fn variable(&self, id: VariableId) -> &Variable {
+        &self.variables[id.0 as usize]
+    }
+
+    /// The listening sockets, in order of mention.
+    pub fn listens(&self) -> &[Listen] {
+        &self.listens
+    }
+}

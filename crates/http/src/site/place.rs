@@ -1,0 +1,117 @@
+//! Where features hook in while a location is compiled.
+
+use conf::{Load, Template};
+
+use super::{Location, LocationId, Locations};
+use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger};
+use crate::features::core::Here;
+
+/// A location being compiled. A feature that is off leaves nothing here.
+pub struct Place<'a, 'f> {
+    /// What has been declared: zones, formats, variables.
+    pub load: &'a mut Load<'f>,
+    /// The location's name.
+    pub name: Box<[u8]>,
+    /// The `if` blocks inside, in order.
+    pub(crate) ifs: Vec<LocationId>,
+    /// What the core and the driver ask for.
+    pub(crate) core: Here,
+    rewrite: Vec<Handler>,
+    preaccess: Vec<Handler>,
+    access: Vec<Handler>,
+    precontent: Vec<Handler>,
+    content: Vec<Handler>,
+    exclusive: Option<Handler>,
+    filters: Vec<Filter>,
+    loggers: Vec<Logger>,
+}
+
+impl<'a, 'f> Place<'a, 'f> {
+    pub(crate) fn new(load: &'a mut Load<'f>, name: Box<[u8]>, ifs: Vec<LocationId>) -> Self {
+        Self {
+            load,
+            name,
+            ifs,
+            core: Here::default(),
+            rewrite: Vec::new(),
+            preaccess: Vec::new(),
+            access: Vec::new(),
+            precontent: Vec::new(),
+            content: Vec::new(),
+            exclusive: None,
+            filters: Vec::new(),
+            loggers: Vec::new(),
+        }
+    }
+
+    /// Runs after the location is chosen; may change the path.
+    pub fn rewrite(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
+        self.rewrite.push(Box::new(handler));
+    }
+
+    /// Runs before access is checked: limits.
+    pub fn preaccess(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
+        self.preaccess.push(Box::new(handler));
+    }
+
+    /// Grants ([`Flow::Skip`]), refuses (a status) or leaves it to others ([`Flow::Next`]).
+    pub fn access(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
+        self.access.push(Box::new(handler));
+    }
+
+    /// Runs after access is granted: `try_files`.
+    pub fn precontent(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
+        self.precontent.push(Box::new(handler));
+    }
+
+    /// May answer, else the next is asked: `index`, files.
+    pub fn content(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
+        self.content.push(Box::new(handler));
+    }
+
+    /// Answers everything in this location.
+    pub fn exclusive(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
+        self.exclusive = Some(Box::new(handler));
+    }
+
+    /// Sits on the reply's way out.
+    pub fn filter(&mut self, filter: impl Fn(&mut Exchange) -> Filtered + Send + Sync + 'static) {
+        self.filters.push(Box::new(filter));
+    }
+
+    /// Is told when the exchange is over.
+    pub fn logger(&mut self, logger: impl Fn(&mut Exchange) + Send + Sync + 'static) {
+        self.loggers.push(Box::new(logger));
+    }
+
+    /// A template that is one variable; features read their own variables so.
+    pub fn variable(&mut self, name: &str) -> conf::VariableId {
+        self.load.names.number(name.as_bytes(), None)
+    }
+
+    pub(crate) fn finish(
+        self,
+        inner: Locations,
+        limit_except: Option<(u32, LocationId)>,
+    ) -> Location {
+        Location {
+            name: self.name,
+            inner,
+            rewrite: self.rewrite.into(),
+            preaccess: self.preaccess.into(),
+            access: self.access.into(),
+            precontent: self.precontent.into(),
+            content: self.content.into(),
+            exclusive: self.exclusive,
+            filters: self.filters.into(),
+            loggers: self.loggers.into(),
+            limit_except,
+            core: self.core,
+        }
+    }
+}
+
+/// A template's text where it is fixed, for settings that are cheaper that way.
+pub fn fixed(template: &Template) -> Option<Box<[u8]>> {
+    template.as_fixed().map(Into::into)
+}

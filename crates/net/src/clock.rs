@@ -1,0 +1,67 @@
+//! The worker's idea of now, as old as its last wake-up: reading it costs nothing.
+//!
+//! Refreshed whenever the worker wakes, and every [`REQUESTS_PER_REFRESH`] requests while it is too
+//! busy to sleep.
+
+use std::cell::Cell;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// How many calls of [`pass`] go by before a busy worker looks at the clock.
+const REQUESTS_PER_REFRESH: u32 = 16;
+
+thread_local! {
+    static CLOCK: Clock = Clock::start();
+}
+
+struct Clock {
+    started: Instant,
+    elapsed_ms: Cell<u64>,
+    unix_ms: Cell<u64>,
+    passes: Cell<u32>,
+}
+
+/// Milliseconds of a clock that never goes back, from the worker's start.
+pub fn now_ms() -> u64 {
+    CLOCK.with(|clock| clock.elapsed_ms.get())
+}
+
+/// Milliseconds since 1970.
+pub fn unix_ms() -> u64 {
+    CLOCK.with(|clock| clock.unix_ms.get())
+}
+
+/// Notes that a unit of work begins; now and then it looks at the clock.
+pub fn pass() {
+    CLOCK.with(|clock| {
+        let passes = clock.passes.get() + 1;
+        clock.passes.set(passes);
+        if passes >= REQUESTS_PER_REFRESH {
+            clock.refresh();
+        }
+    });
+}
+
+/// Looks at the clock.
+pub fn refresh() {
+    CLOCK.with(Clock::refresh);
+}
+
+impl Clock {
+    fn start() -> Self {
+        let clock = Self {
+            started: Instant::now(),
+            elapsed_ms: Cell::new(0),
+            unix_ms: Cell::new(0),
+            passes: Cell::new(0),
+        };
+        clock.refresh();
+        clock
+    }
+
+    fn refresh(&self) {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.elapsed_ms.set(self.started.elapsed().as_millis() as u64);
+        self.unix_ms.set(unix.as_millis() as u64);
+        self.passes.set(0);
+    }
+}

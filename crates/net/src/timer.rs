@@ -1,0 +1,229 @@
+//! One coarse wheel per worker for all the deadlines that mostly do not come.
+//!
+//! Moving a deadline away is a store: the wheel looks again when the old one is due. A connection
+//! pushes its keepalive deadline forward at every request, and pays for it once in
+//! [`HORIZON_MS`]. What must be exact to the millisecond uses [`sleep`].
+
+use std::cell::{Cell, RefCell};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::clock;
+
+/// Width of a slot.
+const TICK_MS: u64 = 16;
+const SLOTS: usize = 1024;
+/// How far the wheel sees; later deadlines are looked at again from there.
+const HORIZON_MS: u64 = TICK_MS * (SLOTS as u64 - 1);
+const NEVER: u64 = u64::MAX;
+
+/// A deadline that can be moved, owned by whoever waits for it.
+pub struct Timer {
+    index: u32,
+    not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl Timer {
+    /// A timer that is not set.
+    pub fn new() -> Self {
+        let index = WHEEL.with_borrow_mut(Wheel::add);
+        Self { index, not_send: std::marker::PhantomData }
+    }
+
+    /// Sets or moves the deadline, `delay_ms` from now.
+    pub fn set(&self, delay_ms: u64) {
+        let due_ms = clock::now_ms().saturating_add(delay_ms);
+        WHEEL.with_borrow_mut(|wheel| wheel.set(self.index, due_ms));
+    }
+
+    /// Forgets the deadline.
+    pub fn clear(&self) {
+        WHEEL.with_borrow_mut(|wheel| wheel.entries[self.index as usize].due_ms = NEVER);
+    }
+
+    /// Ready once the deadline has passed; else the task is woken when it does.
+    pub fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+        WHEEL.with_borrow_mut(|wheel| {
+            let entry = &mut wheel.entries[self.index as usize];
+            if entry.due_ms != NEVER && entry.due_ms <= clock::now_ms() {
+                return Poll::Ready(());
+            }
+            match &entry.waker {
+                Some(waker) if waker.will_wake(cx.waker()) => {}
+                _ => entry.waker = Some(cx.waker().clone()),
+            }
+            Poll::Pending
+        })
+    }
+}
+
+impl Default for Timer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        // At the thread's end the wheel may be gone before the last connection.
+        let _ = WHEEL.try_with(|wheel| wheel.borrow_mut().remove(self.index));
+    }
+}
+
+/// Waits, exact to a millisecond.
+pub fn sleep(delay: Duration) -> impl Future<Output = ()> + use<> {
+    tokio::time::sleep(delay)
+}
+
+thread_local! {
+    static WHEEL: RefCell<Wheel> = RefCell::new(Wheel::new());
+    /// When the driver wakes next, to see whether a new deadline comes before it.
+    static DRIVER_DUE_MS: Cell<u64> = const { Cell::new(NEVER) };
+}
+
+struct Wheel {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    slots: Vec<Vec<u32>>,
+    /// The first tick that has not been looked at.
+    next_tick: u64,
+    linked: usize,
+    driver: Option<Waker>,
+}
+
+struct Entry {
+    due_ms: u64,
+    /// The tick of the slot that holds it; others that still list it are out of date.
+    linked_tick: u64,
+    waker: Option<Waker>,
+}
+
+impl Wheel {
+    fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+            slots: vec![Vec::new(); SLOTS],
+            next_tick: clock::now_ms() / TICK_MS,
+            linked: 0,
+            driver: None,
+        }
+    }
+
+    fn add(&mut self) -> u32 {
+        let entry = Entry { due_ms: NEVER, linked_tick: NEVER, waker: None };
+        match self.free.pop() {
+            Some(index) => {
+                // A slot may still list the index; its link is kept so that it is found out.
+                let old = &mut self.entries[index as usize];
+                *old = Entry { linked_tick: old.linked_tick, ..entry };
+                index
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() as u32 - 1
+            }
+        }
+    }
+
+    fn remove(&mut self, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        entry.due_ms = NEVER;
+        entry.waker = None;
+        self.free.push(index);
+    }
+
+    fn set(&mut self, index: u32, due_ms: u64) {
+        let entry = &mut self.entries[index as usize];
+        entry.due_ms = due_ms;
+        if entry.linked_tick == NEVER || entry.linked_tick > due_ms.div_ceil(TICK_MS) {
+            self.link(index);
+        }
+    }
+
+    fn link(&mut self, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        let horizon = self.next_tick + HORIZON_MS / TICK_MS;
+        let tick = entry.due_ms.div_ceil(TICK_MS).clamp(self.next_tick, horizon);
+        entry.linked_tick = tick;
+        self.slots[tick as usize % SLOTS].push(index);
+        self.linked += 1;
+        if tick * TICK_MS < DRIVER_DUE_MS.get()
+            && let Some(driver) = self.driver.take()
+        {
+            driver.wake();
+        }
+    }
+
+    /// Wakes whose time has come; links again what was moved away.
+    fn advance(&mut self, now_ms: u64) {
+        while self.next_tick * TICK_MS <= now_ms && self.linked > 0 {
+            let tick = self.next_tick;
+            self.next_tick += 1;
+            let mut due = std::mem::take(&mut self.slots[tick as usize % SLOTS]);
+            self.linked -= due.len();
+            for index in due.drain(..) {
+                self.look_at(index, tick, now_ms);
+            }
+            self.slots[tick as usize % SLOTS] = due;
+        }
+        self.next_tick = self.next_tick.max(now_ms / TICK_MS);
+    }
+
+    fn look_at(&mut self, index: u32, tick: u64, now_ms: u64) {
+        let entry = &mut self.entries[index as usize];
+        if entry.linked_tick != tick {
+            return;
+        }
+        entry.linked_tick = NEVER;
+        if entry.due_ms == NEVER {
+            return;
+        }
+        if entry.due_ms > now_ms {
+            return self.link(index);
+        }
+        if let Some(waker) = entry.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn next_due_ms(&self) -> u64 {
+        if self.linked == 0 {
+            return NEVER;
+        }
+        (self.next_tick..self.next_tick + SLOTS as u64)
+            .find(|tick| !self.slots[*tick as usize % SLOTS].is_empty())
+            .map_or(NEVER, |tick| tick * TICK_MS)
+    }
+}
+
+/// Turns the wheel; one task per worker.
+pub(crate) async fn drive() {
+    loop {
+        clock::refresh();
+        let now_ms = clock::now_ms();
+        let due_ms = WHEEL.with_borrow_mut(|wheel| {
+            wheel.advance(now_ms);
+            wheel.next_due_ms()
+        });
+        DRIVER_DUE_MS.set(due_ms);
+        let mut pause = (due_ms != NEVER).then(|| {
+            Box::pin(tokio::time::sleep(Duration::from_millis(due_ms.saturating_sub(now_ms).max(1))))
+        });
+        let mut asked = false;
+        std::future::poll_fn(|cx| {
+            if std::mem::replace(&mut asked, true) {
+                let earlier = WHEEL.with_borrow(|wheel| wheel.driver.is_none());
+                if earlier {
+                    return Poll::Ready(());
+                }
+            }
+            WHEEL.with_borrow_mut(|wheel| wheel.driver = Some(cx.waker().clone()));
+            match &mut pause {
+                Some(pause) => pause.as_mut().poll(cx),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,44 @@
+//! A worker: one thread, one runtime, nothing shared.
+
+use std::cell::RefCell;
+use std::io;
+
+use crate::{clock, timer};
+
+/// Tasks polled between two looks at the sockets while there is work left over.
+const TASKS_PER_TURN: u32 = 256;
+/// Events taken from the kernel at once.
+const EVENTS_PER_TURN: usize = 512;
+
+thread_local! {
+    static TURN_END: RefCell<Vec<Box<dyn FnMut()>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs a worker on this thread until `main` is done.
+pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .event_interval(TASKS_PER_TURN)
+        .max_io_events_per_tick(EVENTS_PER_TURN)
+        .on_thread_park(end_turn)
+        .on_thread_unpark(clock::refresh)
+        .build_local(Default::default())?;
+    Ok(runtime.block_on(async {
+        spawn(timer::drive());
+        main.await
+    }))
+}
+
+/// Starts a task on this worker.
+pub fn spawn(task: impl Future<Output = ()> + 'static) {
+    tokio::task::spawn_local(task);
+}
+
+/// Calls `hook` each time the worker has done all there is and is about to sleep.
+pub fn at_turn_end(hook: impl FnMut() + 'static) {
+    TURN_END.with_borrow_mut(|hooks| hooks.push(Box::new(hook)));
+}
+
+fn end_turn() {
+    TURN_END.with_borrow_mut(|hooks| hooks.iter_mut().for_each(|hook| hook()));
+}
