@@ -3,3 +3,15 @@
 //! Deliberately absent: sockets, clocks, threads, configuration, and the standard library itself.
 #![no_std]
 extern crate alloc;
+
+pub mod host;
+pub mod http1;
+mod known;
+mod method;
+mod slice;
+mod version;
+
+pub use known::Known;
+pub use method::Method;
+pub use slice::Slice;
+pub use version::Version;

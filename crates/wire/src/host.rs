@@ -1,0 +1,99 @@
+//! Host validation, for the `Host` header, `:authority` and the absolute form alike.
+//!
+//! Accepts what RFC 3986 allows in an authority without userinfo, as nginx does since 1.29.4: a
+//! reg-name or an IP literal in brackets, then an optional port. It does not check that an IP
+//! address is well-formed, nor percent-encoding: the host is a key to look servers up by.
+
+use alloc::vec::Vec;
+
+/// A valid host within the text it was read from: `text[..len]`, and its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Length of the host: without the port and without one dot at the end.
+    pub len: usize,
+    /// The port, 0 when none was given.
+    pub port: u16,
+    /// Whether the host has capital letters and so must be copied to be looked up.
+    pub has_upper: bool,
+}
+
+impl Host {
+    /// Reads `host`, `host:`, `host:port`, `[literal]`, `[literal]:port`. `None`: answer 400.
+    pub fn parse(text: &[u8]) -> Option<Host> {
+        let (end, has_upper) = match text.first()? {
+            b'[' => literal_end(text)?,
+            _ => name_end(text)?,
+        };
+        let port = match text[end..].split_first() {
+            None => 0,
+            Some((b':', digits)) => port(digits)?,
+            Some(_) => return None,
+        };
+        let len = if text[..end].last() == Some(&b'.') { end - 1 } else { end };
+        (len > 0).then_some(Host { len, port, has_upper })
+    }
+
+    /// Appends the host in lower case.
+    pub fn write_lower(&self, text: &[u8], out: &mut Vec<u8>) {
+        out.extend(text[..self.len].iter().map(u8::to_ascii_lowercase));
+    }
+}
+
+/// The end of a reg-name (at `:` or the end of text).
+fn name_end(text: &[u8]) -> Option<(usize, bool)> {
+    let end = memchr::memchr(b':', text).unwrap_or(text.len());
+    let upper = scan(&text[..end], NAME)?;
+    Some((end, upper))
+}
+
+/// The end of an IP literal, after its `]`.
+fn literal_end(text: &[u8]) -> Option<(usize, bool)> {
+    let close = memchr::memchr(b']', text)?;
+    let upper = scan(&text[1..close], NAME | LITERAL)?;
+    Some((close + 1, upper))
+}
+
+/// Whether `host` has capitals; `None` when it has bytes outside `allowed` or two dots in a row.
+fn scan(host: &[u8], allowed: u8) -> Option<bool> {
+    let mut upper = false;
+    let mut last = 0;
+    for &byte in host {
+        if CLASS[byte as usize] & allowed == 0 || (byte == b'.' && last == b'.') {
+            return None;
+        }
+        upper |= byte.is_ascii_uppercase();
+        last = byte;
+    }
+    Some(upper)
+}
+
+fn port(digits: &[u8]) -> Option<u16> {
+    digits.iter().try_fold(0u16, |port, &byte| {
+        let digit = byte.is_ascii_digit().then(|| u16::from(byte - b'0'))?;
+        port.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+const NAME: u8 = 1;
+const LITERAL: u8 = 2;
+
+/// unreserved and sub-delims of RFC 3986; "%" only in names, ":" only in literals.
+const CLASS: [u8; 256] = {
+    let mut class = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        if (byte as u8).is_ascii_alphanumeric() {
+            class[byte] = NAME | LITERAL;
+        }
+        byte += 1;
+    }
+    let marks = b"-._~!$&'()*+,;=";
+    let mut mark = 0;
+    while mark < marks.len() {
+        class[marks[mark] as usize] = NAME | LITERAL;
+        mark += 1;
+    }
+    class[b'%' as usize] = NAME;
+    class[b':' as usize] = LITERAL;
+    class
+};

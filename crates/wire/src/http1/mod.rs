@@ -1,0 +1,3 @@
+//! HTTP/1 as a server reads it (RFC 9112), with nginx's choices where the RFC leaves one.
+
+pub mod request;

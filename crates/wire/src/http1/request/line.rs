@@ -1,0 +1,233 @@
+//! The request line: method, target in one of its forms, version.
+
+use super::{HeadError, RequestHead};
+use crate::host::Host;
+use crate::{Method, Slice, Version};
+
+/// Parses `line`, which is without its end.
+pub(super) fn parse(head: &mut RequestHead, input: &[u8], line: Slice) -> Result<(), HeadError> {
+    let base = line.start as usize;
+    let mut reader = Reader { line: line.of(input), at: 0, base };
+    reader.method(head)?;
+    reader.spaces();
+    match (head.method, reader.peek()) {
+        (Method::Connect, _) => reader.connect(head)?,
+        (_, Some(b'/')) => reader.path(head)?,
+        (_, Some(byte)) if byte.is_ascii_alphabetic() => reader.absolute(head)?,
+        // nginx knows no asterisk form.
+        _ => return Err(HeadError::InvalidRequest),
+    }
+    reader.version(head)?;
+    if !head.authority.is_empty() || !head.schema.is_empty() {
+        Host::parse(head.authority.of(input)).ok_or(HeadError::InvalidHostInLine)?;
+    }
+    head.line = line;
+    Ok(())
+}
+
+/// nginx's set, smaller than RFC 9110's token.
+pub(super) fn is_method_byte(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-')
+}
+
+struct Reader<'a> {
+    line: &'a [u8],
+    at: usize,
+    base: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.line.get(self.at).copied()
+    }
+
+    fn slice(&self, start: usize, end: usize) -> Slice {
+        Slice::new(start, end).shifted(self.base)
+    }
+
+    fn skip_while(&mut self, is: impl Fn(u8) -> bool) {
+        while self.peek().is_some_and(&is) {
+            self.at += 1;
+        }
+    }
+
+    fn spaces(&mut self) {
+        self.skip_while(|byte| byte == b' ');
+    }
+
+    fn method(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
+        self.skip_while(is_method_byte);
+        if self.at == 0 || self.peek() != Some(b' ') {
+            return Err(HeadError::InvalidMethod);
+        }
+        head.method = Method::of(&self.line[..self.at]);
+        head.method_text = self.slice(0, self.at);
+        Ok(())
+    }
+
+    /// `/path?args#fragment` up to a space or the end.
+    fn path(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
+        let start = self.at;
+        while let Some(byte) = self.peek() {
+            match CLASS[byte as usize] {
+                USUAL => {}
+                SLASH => {
+                    let next = self.line.get(self.at + 1);
+                    head.needs_normalising |= matches!(next, Some(b'/' | b'.'));
+                }
+                QUOTE => head.quoted = true,
+                PLUS => head.plus = true,
+                MARK | SPACE => break,
+                _ => return Err(HeadError::InvalidRequest),
+            }
+            self.at += 1;
+        }
+        head.needs_normalising |= head.quoted;
+        head.path = self.slice(start, self.at);
+        self.args(head)?;
+        head.target = self.slice(start, self.at);
+        Ok(())
+    }
+
+    fn args(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
+        if self.peek() == Some(b'?') {
+            self.at += 1;
+            let start = self.at;
+            self.skip_while(|byte| !matches!(CLASS[byte as usize], SPACE | NEVER) && byte != b'#');
+            head.args = Some(self.slice(start, self.at));
+        }
+        if self.peek() == Some(b'#') {
+            self.skip_while(|byte| !matches!(CLASS[byte as usize], SPACE | NEVER));
+        }
+        match self.peek() {
+            None | Some(b' ') => Ok(()),
+            Some(_) => Err(HeadError::InvalidRequest),
+        }
+    }
+
+    /// `scheme://host:port` and what follows it (RFC 9112, section 3.2.2).
+    fn absolute(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
+        let start = self.at;
+        self.skip_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+        let slash = self.at + 1;
+        if !self.line[self.at..].starts_with(b"://") {
+            return Err(HeadError::InvalidRequest);
+        }
+        head.schema = self.slice(start, self.at);
+        self.at += 3;
+        self.authority(head)?;
+        match self.peek() {
+            Some(b'/') => self.path(head),
+            Some(b'?') => {
+                let start = self.at;
+                self.args(head)?;
+                head.target = self.slice(start, self.at);
+                head.path = self.slice(slash, slash + 1);
+                head.empty_path = true;
+                Ok(())
+            }
+            // An absent path is the first slash of "://", which needs no byte of its own.
+            Some(b' ') => {
+                head.path = self.slice(slash, slash + 1);
+                head.target = head.path;
+                Ok(())
+            }
+            _ => Err(HeadError::InvalidRequest),
+        }
+    }
+
+    /// `host:port`, both obligatory (RFC 9112, section 3.2.3). The path is the "/" of the version.
+    fn connect(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
+        let colon = self.authority(head)?;
+        if self.at <= colon + 1 || self.peek() != Some(b' ') {
+            return Err(HeadError::InvalidRequest);
+        }
+        Ok(())
+    }
+
+    /// Reads an authority and returns the offset of its colon, or of its end. nginx allows fewer
+    /// characters in a name here than in `Host`.
+    fn authority(&mut self, head: &mut RequestHead) -> Result<usize, HeadError> {
+        let start = self.at;
+        if self.peek() == Some(b'[') {
+            let close = memchr::memchr(b']', &self.line[start..]);
+            self.at += close.ok_or(HeadError::InvalidRequest)? + 1;
+        } else {
+            self.skip_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'));
+        }
+        let colon = self.at;
+        if self.peek() == Some(b':') {
+            self.at += 1;
+            self.skip_while(|byte| byte.is_ascii_digit());
+        }
+        head.authority = self.slice(start, self.at);
+        Ok(colon)
+    }
+
+    fn version(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
+        self.spaces();
+        let start = self.at;
+        head.version = match &self.line[start..] {
+            b"HTTP/1.1" => Version::HTTP_11,
+            b"HTTP/1.0" => Version::HTTP_10,
+            b"" if head.method == Method::Get => return Ok(()),
+            b"" => return Err(HeadError::InvalidMethod09),
+            text => unusual_version(text)?,
+        };
+        head.protocol = self.slice(start, self.line.len());
+        if head.method == Method::Connect {
+            let slash = start + "HTTP".len();
+            head.path = self.slice(slash, slash + 1);
+            head.target = head.path;
+        }
+        Ok(())
+    }
+}
+
+/// `HTTP/1.n`, n up to three digits, spaces after it; the major version says whether it is merely
+/// not supported or no version at all.
+fn unusual_version(text: &[u8]) -> Result<Version, HeadError> {
+    let number = text.strip_prefix(b"HTTP/").ok_or(HeadError::InvalidRequest)?;
+    match number {
+        [b'2'..=b'9', ..] | [b'1', b'0'..=b'9', ..] => return Err(HeadError::InvalidVersion),
+        [b'1', b'.', b'0'..=b'9', ..] => {}
+        _ => return Err(HeadError::InvalidRequest),
+    }
+    let minor = number[2..].trim_ascii_end();
+    if minor.len() > MINOR_DIGITS_MAX || !number[2 + minor.len()..].iter().all(|&byte| byte == b' ')
+    {
+        return Err(HeadError::InvalidRequest);
+    }
+    let minor = minor.iter().try_fold(0, |minor: u16, byte| {
+        byte.is_ascii_digit().then(|| minor * 10 + u16::from(byte - b'0'))
+    });
+    minor.map(|minor| Version(1000 + minor)).ok_or(HeadError::InvalidRequest)
+}
+
+const MINOR_DIGITS_MAX: usize = 3;
+
+const USUAL: u8 = 0;
+const SLASH: u8 = 1;
+const QUOTE: u8 = 2;
+const PLUS: u8 = 3;
+/// "?" and "#", which end the path.
+const MARK: u8 = 4;
+const SPACE: u8 = 5;
+const NEVER: u8 = 6;
+
+const CLASS: [u8; 256] = {
+    let mut class = [USUAL; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        class[byte] = NEVER;
+        byte += 1;
+    }
+    class[0x7f] = NEVER;
+    class[b' ' as usize] = SPACE;
+    class[b'/' as usize] = SLASH;
+    class[b'%' as usize] = QUOTE;
+    class[b'+' as usize] = PLUS;
+    class[b'?' as usize] = MARK;
+    class[b'#' as usize] = MARK;
+    class
+};

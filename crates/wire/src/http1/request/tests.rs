@@ -1,0 +1,289 @@
+use alloc::string::String;
+use alloc::vec::Vec;
+use alloc::{format, vec};
+
+use super::*;
+
+fn parse(input: &[u8]) -> (RequestHead, Result<Progress, HeadError>) {
+    parse_with(input, &HeadLimits::default())
+}
+
+fn parse_with(input: &[u8], limits: &HeadLimits) -> (RequestHead, Result<Progress, HeadError>) {
+    let mut head = RequestHead::default();
+    let progress = head.parse(input, limits);
+    (head, progress)
+}
+
+/// What a whole parse says, in words, so that two ways to the same result can be compared.
+fn outcome(head: &mut RequestHead, progress: Result<Progress, HeadError>, input: &[u8]) -> String {
+    match progress {
+        Ok(progress) => {
+            // How far the search for a line's end came is not a result.
+            head.method_seen = true;
+            format!("{progress:?} {head:?}")
+        }
+        Err(error) => format!("{} {}", error.status(), message(&error, input)),
+    }
+}
+
+fn message(error: &HeadError, input: &[u8]) -> String {
+    let mut out = Vec::new();
+    error.write_message(input, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+const REQUESTS: &[&[u8]] = &[
+    b"GET / HTTP/1.1\r\nHost: example.com\r\nUser-Agent: wrk\r\n\r\nrest",
+    b"\r\n\n\r\nGET /a/../b?x=1#f HTTP/1.0\nA: b\n\n",
+    b"GET /old\r\nrest",
+    b"GET http://Example.com:80?a HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+    b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n",
+    b"POST /%41 HTTP/1.1\r\nx_y: dropped\r\nContent-Length : 3\r\n\r\n",
+    b"GET / HTTP/1.1\r\na: b\rc\r\n\r\n",
+    b"GET / HTTP/1.1\r\na: b\0c\r\n\r\n",
+    b"GET / HTTP/1.1\r\r\n\r\n",
+    b"G\0T / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/2.0\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01",
+];
+
+#[test]
+fn a_head_in_pieces_parses_like_a_head_in_one() {
+    let limits = HeadLimits::default();
+    for &input in REQUESTS {
+        let (mut whole, progress) = parse(input);
+        let expected = outcome(&mut whole, progress, input);
+        for first in 0..=input.len() {
+            for second in first..=input.len() {
+                let mut head = RequestHead::default();
+                let mut progress = Ok(Progress::Partial);
+                for end in [first, second, input.len()] {
+                    if progress == Ok(Progress::Partial) {
+                        progress = head.parse(&input[..end], &limits);
+                    }
+                }
+                let text = input.escape_ascii();
+                assert_eq!(
+                    outcome(&mut head, progress, input),
+                    expected,
+                    "{text} {first} {second}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn request_lines() {
+    // line, method text, target, path, args, schema, authority, protocol
+    let table: &[(&str, [&str; 7])] = &[
+        ("GET / HTTP/1.1", ["GET", "/", "/", "-", "", "", "HTTP/1.1"]),
+        ("GET  /  HTTP/1.1  ", ["GET", "/", "/", "-", "", "", "HTTP/1.1  "]),
+        ("GET /a?b#c HTTP/1.0", ["GET", "/a?b#c", "/a", "b", "", "", "HTTP/1.0"]),
+        ("GET /a#c?b HTTP/1.0", ["GET", "/a#c?b", "/a", "-", "", "", "HTTP/1.0"]),
+        ("GET /a? HTTP/1.0", ["GET", "/a?", "/a", "", "", "", "HTTP/1.0"]),
+        ("GET /a?b?c HTTP/1.0", ["GET", "/a?b?c", "/a", "b?c", "", "", "HTTP/1.0"]),
+        (
+            "GET /\u{e9}<\"> HTTP/1.0",
+            ["GET", "/\u{e9}<\">", "/\u{e9}<\">", "-", "", "", "HTTP/1.0"],
+        ),
+        ("GET /", ["GET", "/", "/", "-", "", "", ""]),
+        ("GET / ", ["GET", "/", "/", "-", "", "", ""]),
+        ("X-_Y /z HTTP/1.999", ["X-_Y", "/z", "/z", "-", "", "", "HTTP/1.999"]),
+        ("GET http://h HTTP/1.1", ["GET", "/", "/", "-", "http", "h", "HTTP/1.1"]),
+        ("GET a+b.c-1://h:/p HTTP/1.1", ["GET", "/p", "/p", "-", "a+b.c-1", "h:", "HTTP/1.1"]),
+        ("GET http://[::1]:8/?q HTTP/1.1", ["GET", "/?q", "/", "q", "http", "[::1]:8", "HTTP/1.1"]),
+        ("GET http://h?q#f HTTP/1.1", ["GET", "?q#f", "/", "q", "http", "h", "HTTP/1.1"]),
+        ("GET http://h:80 HTTP/1.1", ["GET", "/", "/", "-", "http", "h:80", "HTTP/1.1"]),
+        ("CONNECT h:443 HTTP/1.1", ["CONNECT", "/", "/", "-", "", "h:443", "HTTP/1.1"]),
+    ];
+    for (line, expected) in table {
+        let input = format!("{line}\r\n\r\n").into_bytes();
+        let (head, progress) = parse(&input);
+        assert!(matches!(progress, Ok(Progress::Complete { .. })), "{line}: {progress:?}");
+        let text = |slice: Slice| String::from_utf8_lossy(slice.of(&input)).into_owned();
+        let found = [
+            text(head.method_text),
+            text(head.target),
+            text(head.path),
+            head.args.map_or(String::from("-"), text),
+            text(head.schema),
+            text(head.authority),
+            text(head.protocol),
+        ];
+        assert_eq!(&found, expected, "{line}");
+        assert_eq!(text(head.line), *line);
+    }
+}
+
+#[test]
+fn request_lines_refused() {
+    let table: &[(&str, u16, &str)] = &[
+        ("get / HTTP/1.1", 400, "client sent invalid method"),
+        ("GET", 400, "client sent invalid method"),
+        ("GET\t/ HTTP/1.1", 400, "client sent invalid method"),
+        (" GET / HTTP/1.1", 400, "client sent invalid method"),
+        ("GET ", 400, "client sent invalid request"),
+        ("GET * HTTP/1.1", 400, "client sent invalid request"),
+        ("OPTIONS * HTTP/1.1", 400, "client sent invalid request"),
+        ("GET / / HTTP/1.1", 400, "client sent invalid request"),
+        ("GET /\x02 HTTP/1.1", 400, "client sent invalid request"),
+        ("GET /?\x7f HTTP/1.1", 400, "client sent invalid request"),
+        ("GET /#\t HTTP/1.1", 400, "client sent invalid request"),
+        ("GET /\thttp HTTP/1.1", 400, "client sent invalid request"),
+        ("GET / http/1.1", 400, "client sent invalid request"),
+        ("GET / HTTP/0.9", 400, "client sent invalid request"),
+        ("GET / HTTP/1", 400, "client sent invalid request"),
+        ("GET / HTTP/1.", 400, "client sent invalid request"),
+        ("GET / HTTP/1.1x", 400, "client sent invalid request"),
+        ("GET / HTTP/1.1 x", 400, "client sent invalid request"),
+        ("GET / HTTP/1.1\t", 400, "client sent invalid request"),
+        ("GET / HTTP/1.1000", 400, "client sent invalid request"),
+        ("GET / HTTP/01.1", 400, "client sent invalid request"),
+        ("GET / HTTP/2.0", 505, "client sent invalid version"),
+        ("GET / HTTP/10.1", 505, "client sent invalid version"),
+        ("POST /", 400, "client sent invalid method in HTTP/0.9 request"),
+        ("GET http:/h/ HTTP/1.1", 400, "client sent invalid request"),
+        ("GET http://h", 400, "client sent invalid request"),
+        ("GET http://u@h/ HTTP/1.1", 400, "client sent invalid request"),
+        ("GET http://h_/ HTTP/1.1", 400, "client sent invalid request"),
+        ("GET http://h:8:8/ HTTP/1.1", 400, "client sent invalid request"),
+        ("GET http://[::1/ HTTP/1.1", 400, "client sent invalid request"),
+        ("GET http:/// HTTP/1.1", 400, "client sent invalid host in request line"),
+        ("GET http://a..b/ HTTP/1.1", 400, "client sent invalid host in request line"),
+        ("GET http://a:65536/ HTTP/1.1", 400, "client sent invalid host in request line"),
+        ("CONNECT / HTTP/1.1", 400, "client sent invalid request"),
+        ("CONNECT h HTTP/1.1", 400, "client sent invalid request"),
+        ("CONNECT h: HTTP/1.1", 400, "client sent invalid request"),
+        ("CONNECT h:1/ HTTP/1.1", 400, "client sent invalid request"),
+        ("CONNECT h:1", 400, "client sent invalid request"),
+        ("CONNECT h:1 ", 400, "client sent invalid method in HTTP/0.9 request"),
+        ("CONNECT :1 HTTP/1.1", 400, "client sent invalid host in request line"),
+    ];
+    for &(line, status, text) in table {
+        let input = format!("{line}\r\n\r\n").into_bytes();
+        let (_, progress) = parse(&input);
+        let error = progress.expect_err(line);
+        assert_eq!((error.status(), &*message(&error, &input)), (status, text), "{line:?}");
+    }
+}
+
+#[test]
+fn path_flags() {
+    // path, needs_normalising, quoted, plus
+    let table: &[(&str, [bool; 3])] = &[
+        ("/", [false; 3]),
+        ("/a.b/c", [false; 3]),
+        ("/a/?//../%", [false; 3]),
+        ("/a//b", [true, false, false]),
+        ("//", [true, false, false]),
+        ("/.a", [true, false, false]),
+        ("/a/..", [true, false, false]),
+        ("/%2e", [true, true, false]),
+        ("/a+b", [false, false, true]),
+    ];
+    for &(path, flags) in table {
+        let (head, _) = parse(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes());
+        assert_eq!([head.needs_normalising, head.quoted, head.plus], flags, "{path}");
+    }
+}
+
+#[test]
+fn fields_are_cut_and_recognised() {
+    let input =
+        b"GET / HTTP/1.1\r\nHOST:h\r\nX-A:   b  c \nEmpty:\r\nTab:\t1\t\r\nCookie: :\r\n\r\n";
+    let (head, progress) = parse(input);
+    assert_eq!(progress, Ok(Progress::Complete { len: input.len() }));
+    let fields: Vec<_> =
+        head.fields.iter().map(|f| (f.name.of(input), f.value.of(input), f.id)).collect();
+    let expected: Vec<(&[u8], &[u8], Known)> = vec![
+        (b"HOST", b"h", Known::Host),
+        (b"X-A", b"b  c", Known::Other),
+        (b"Empty", b"", Known::Other),
+        (b"Tab", b"\t1\t", Known::Other),
+        (b"Cookie", b":", Known::Cookie),
+    ];
+    assert_eq!(fields, expected);
+    assert_eq!(head.field(Known::Cookie), Some(&head.fields[4]));
+    assert_eq!(head.field(Known::Range), None);
+}
+
+#[test]
+fn fields_refused() {
+    let table: &[(&[u8], &str)] = &[
+        (b":foo: x", r#"client sent invalid header line: "\x3a...""#),
+        (b" foo: x", r#"client sent invalid header line: "\x20...""#),
+        (b"foo\x02: x", r#"client sent invalid header line: "foo\x02...""#),
+        (b"foo : x", r#"client sent invalid header line: "foo\x20...""#),
+        (b"foo", r#"client sent invalid header line: "foo\x0d...""#),
+        (b"a: b\r\n c: d", r#"client sent invalid header line: "\x20...""#),
+        (b"a: b\0c", r#"client sent invalid header line: "a: b\x00...""#),
+        (b"a: b\rc", r#"client sent invalid header line: "a: b\x0d...""#),
+        (b"a: b\r", r#"client sent invalid header line: "a: b\x0d...""#),
+        (b"Host:", "client sent invalid host header"),
+        (b"Host: a b", "client sent invalid host header"),
+        (
+            b"Host: a\r\nhost: b",
+            r#"client sent duplicate host header: "host: b", previous value: "Host: a""#,
+        ),
+        (
+            b"Content-Length: 1\r\ncontent-LENGTH:1",
+            r#"client sent duplicate header line: "content-LENGTH: 1", previous value: "Content-Length: 1""#,
+        ),
+    ];
+    for &(lines, text) in table {
+        let input = [b"GET / HTTP/1.1\r\n", lines, b"\r\n\r\n"].concat();
+        let (_, progress) = parse(&input);
+        let error = progress.expect_err(text);
+        assert_eq!((error.status(), &*message(&error, &input)), (400, text));
+    }
+}
+
+#[test]
+fn odd_names_are_dropped_or_kept_as_configured() {
+    let input = b"GET / HTTP/1.1\r\nx_y: 1 \r\nx.y: 2\r\n\xff: 3\r\nok: 4\r\n\r\n";
+    let table = [
+        (true, false, &["ok"][..], 3),
+        (true, true, &["x_y", "ok"][..], 2),
+        (false, false, &["x_y", "x.y", "\\xff", "ok"][..], 0),
+    ];
+    for (ignore_invalid_headers, underscores_in_headers, names, ignored) in table {
+        let limits =
+            HeadLimits { ignore_invalid_headers, underscores_in_headers, ..HeadLimits::default() };
+        let (head, _) = parse_with(input, &limits);
+        let kept: Vec<_> =
+            head.fields.iter().map(|f| format!("{}", f.name.of(input).escape_ascii())).collect();
+        assert_eq!(kept, names);
+        assert_eq!(head.ignored.len(), ignored);
+        if ignored > 2 {
+            assert_eq!(head.ignored[0].of(input), b"x_y: 1");
+        }
+    }
+}
+
+#[test]
+fn max_headers() {
+    let limits = HeadLimits { max_headers: 2, ..HeadLimits::default() };
+    let (_, progress) = parse_with(b"GET / HTTP/1.0\r\na:\r\n_:\r\nb:\r\n\r\n", &limits);
+    assert_eq!(progress, Ok(Progress::Complete { len: 30 }));
+    let (_, progress) = parse_with(b"GET / HTTP/1.0\r\na:\r\nb:\r\nc:\r\n\r\n", &limits);
+    assert_eq!(progress, Err(HeadError::TooManyFields));
+}
+
+#[test]
+fn pauses_at_host_and_takes_new_limits() {
+    let first = HeadLimits { pause_at_host: true, ..HeadLimits::default() };
+    let second = HeadLimits { underscores_in_headers: true, ..first };
+    let input = b"GET / HTTP/1.1\r\na_b: 1\r\nHost: h\r\na_b: 2\r\n\r\n";
+    let mut head = RequestHead::default();
+    assert_eq!(head.parse(input, &first), Ok(Progress::Host));
+    assert_eq!(head.parse(input, &second), Ok(Progress::Complete { len: input.len() }));
+    assert_eq!((head.fields.len(), head.ignored.len()), (2, 1));
+}
+
+#[test]
+fn reset_forgets_everything() {
+    let (mut head, _) = parse(b"GET /a?b HTTP/1.1\r\nHost: h\r\n_: 1\r\n\r\n");
+    head.reset();
+    assert_eq!(format!("{head:?}"), format!("{:?}", RequestHead::default()));
+}
