@@ -1,27 +1,82 @@
 //! What is wrong with a configuration, and where.
 
+use std::fmt;
+
 use crate::Span;
 
 /// The result of reading configuration.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A configuration error in nginx's words, with its place where it has one.
+/// How bad it is, in nginx's scale; the levels a configuration can be reported at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The configuration cannot be used.
+    #[default]
+    Emerg,
+    /// It cannot be used either: nginx's level for a file that opens but cannot be read.
+    Crit,
+    /// It works, but probably not as meant.
+    Warn,
+    /// It works; something about it is worth knowing.
+    Notice,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Emerg => "emerg",
+            Self::Crit => "crit",
+            Self::Warn => "warn",
+            Self::Notice => "notice",
+        })
+    }
+}
+
+/// A configuration error (or, by its level, a warning) in nginx's words, with its place where it
+/// has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// nginx's message, without level and without ` in FILE:LINE`.
     pub message: String,
-    /// The place: nginx's ` in FILE:LINE` comes from it, and the marked source line.
+    /// The place: nginx's ` in FILE:LINE` comes from it.
     pub span: Option<Span>,
+    /// What to mark in the source text, where that is not `span` itself.
+    pub mark: Option<Span>,
+    /// What to do about it: a line below the marked source.
+    pub help: Option<String>,
+    /// How bad it is.
+    pub level: Level,
 }
 
 impl Error {
     /// An error at a place.
     pub fn at(span: Span, message: impl Into<String>) -> Self {
-        Self { message: message.into(), span: Some(span) }
+        Self { span: Some(span), ..Self::bare(message) }
     }
 
     /// An error that no line of the configuration is to blame for.
     pub fn bare(message: impl Into<String>) -> Self {
-        Self { message: message.into(), span: None }
+        Self {
+            message: message.into(),
+            span: None,
+            mark: None,
+            help: None,
+            level: Level::default(),
+        }
+    }
+
+    /// The same, marking another place than the one nginx names (a word, not the `;`).
+    pub fn marking(self, mark: Span) -> Self {
+        Self { mark: Some(mark), ..self }
+    }
+
+    /// The same, with advice.
+    pub fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+
+    /// The same at another level.
+    pub fn level(self, level: Level) -> Self {
+        Self { level, ..self }
     }
 }

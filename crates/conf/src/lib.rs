@@ -5,7 +5,16 @@
 //! what any directive means, and sockets. Configuration text is bytes: not every nginx.conf is UTF-8.
 
 mod error;
+mod files;
+mod lexer;
+mod parser;
+mod sources;
 mod tree;
 
-pub use error::{Error, Result};
+pub use error::{Error, Level, Result};
+pub use files::{Call, Disk, FileError, Files, Memory, Recorder, Replay, full_name, has_magic};
+pub use parser::{
+    BLOCKS_DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, INCLUDES_DEPTH_MAX, Parsed, TEXT_BYTES_MAX, parse,
+};
+pub use sources::{Source, Sources};
 pub use tree::{Directive, FileId, Span, Tree, Word};

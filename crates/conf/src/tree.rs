@@ -37,6 +37,9 @@ pub struct Directive {
     pub block: Option<Vec<Directive>>,
     /// The `;` or `{` that ended the words. nginx names this line in its messages.
     pub end: Span,
+    /// The `}` of the block; nginx names its line where it complains about a block as a whole.
+    /// `None` without a block, and where the text ended or broke before it.
+    pub close: Option<Span>,
 }
 
 /// A whole configuration, `include`s already in place.

@@ -1,0 +1,269 @@
+//! Bytes -> tokens, by nginx's rules.
+//!
+//! It knows what a word is (quotes, escapes, `${`, the length limit) and nothing of how words make
+//! directives. Tokens are spans: comments come out too, so that `fmt` sees what the parser skips.
+//! The bytes of a word without quotes and escapes are what [`unquote`] makes of its span.
+
+use crate::{Error, FileId, Result, Span};
+
+/// nginx reads files through a buffer of this size, and a parameter must fit in it. A comment, too.
+pub(crate) const PARAMETER_BYTES_MAX: usize = 4096;
+
+/// How much of a parameter that is too long the message shows.
+const TOO_LONG_SHOWN_BYTES: usize = 10;
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Token {
+    Word,
+    /// `;`
+    Semicolon,
+    /// `{`
+    Open,
+    /// `}`
+    Close,
+    /// From `#` to before the end of the line.
+    Comment,
+    /// The end of the text, over and over.
+    End,
+}
+
+/// Where a text comes from: the limit and the words of some messages depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    File,
+    /// The argument of `-g`, which nginx has in memory as a whole.
+    CommandLine,
+}
+
+pub(crate) struct Lexer<'a> {
+    text: &'a [u8],
+    file: FileId,
+    origin: Origin,
+    at: usize,
+    line: u32,
+}
+
+/// Where a token began.
+#[derive(Clone, Copy)]
+struct Start {
+    at: usize,
+    line: u32,
+    /// What nginx counts the length from: after an opening quote.
+    counted: usize,
+}
+
+impl<'a> Lexer<'a> {
+    /// `text` must be shorter than 4 GiB; [`FILE_BYTES_MAX`](crate::FILE_BYTES_MAX) sees to it.
+    pub(crate) fn new(text: &'a [u8], file: FileId, origin: Origin) -> Self {
+        Self { text, file, origin, at: 0, line: 1 }
+    }
+
+    /// The next token.
+    pub(crate) fn token(&mut self) -> Result<(Token, Span)> {
+        while self.text.get(self.at).is_some_and(|&byte| is_space(byte)) {
+            self.bump();
+        }
+        let start = Start { at: self.at, line: self.line, counted: self.at };
+        let token = match self.text.get(self.at) {
+            None => Token::End,
+            Some(b';') => self.single(Token::Semicolon),
+            Some(b'{') => self.single(Token::Open),
+            Some(b'}') => self.single(Token::Close),
+            Some(b'#') => self.comment(start)?,
+            Some(&quote @ (b'"' | b'\'')) => self.quoted(start, quote)?,
+            Some(_) => self.bare(start)?,
+        };
+        Ok((token, self.span_from(start)))
+    }
+
+    /// The bytes of a token as written.
+    pub(crate) fn raw(&self, span: Span) -> &'a [u8] {
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    /// The text ended inside a word or a directive.
+    pub(crate) fn unfinished(&self) -> Error {
+        let message = match self.origin {
+            Origin::File => r#"unexpected end of file, expecting ";" or "}""#,
+            Origin::CommandLine => r#"unexpected end of parameter, expecting ";""#,
+        };
+        Error::at(self.here(), message)
+    }
+
+    fn single(&mut self, token: Token) -> Token {
+        self.bump();
+        token
+    }
+
+    fn comment(&mut self, start: Start) -> Result<Token> {
+        while self.peek(start)?.is_some_and(|byte| byte != b'\n') {
+            self.bump();
+        }
+        Ok(Token::Comment)
+    }
+
+    fn bare(&mut self, start: Start) -> Result<Token> {
+        let mut after_dollar = false;
+        while let Some(byte) = self.peek(start)? {
+            match byte {
+                b'{' if after_dollar => {}
+                b' ' | b'\t' | b'\r' | b'\n' => {
+                    self.check_beyond_space(start)?;
+                    return Ok(Token::Word);
+                }
+                b';' | b'{' => return Ok(Token::Word),
+                _ => after_dollar = self.step_over(byte, start)?,
+            }
+            self.bump();
+        }
+        Err(self.unfinished())
+    }
+
+    fn quoted(&mut self, start: Start, quote: u8) -> Result<Token> {
+        self.bump();
+        let start = Start { counted: self.at, ..start };
+        while let Some(byte) = self.peek_in_quotes(start, quote)? {
+            if byte == quote {
+                self.bump();
+                return self.after_quote(start);
+            }
+            self.step_over(byte, start)?;
+            self.bump();
+        }
+        Err(self.unfinished())
+    }
+
+    /// Looks at `byte` of a word: a backslash takes the byte after it along. Answers whether a `{`
+    /// may follow without ending the word.
+    fn step_over(&mut self, byte: u8, start: Start) -> Result<bool> {
+        if byte == b'\\' {
+            self.bump();
+            self.peek(start)?;
+        }
+        Ok(byte == b'$')
+    }
+
+    /// Only a space, `;`, `{` or `)` may follow a closing quote; `)` begins a new word there.
+    fn after_quote(&mut self, start: Start) -> Result<Token> {
+        match self.peek(start)? {
+            None => Err(self.unfinished()),
+            Some(b' ' | b'\t' | b'\r' | b'\n') => {
+                self.check_beyond_space(start)?;
+                Ok(Token::Word)
+            }
+            Some(b';' | b'{' | b')') => Ok(Token::Word),
+            Some(_) => {
+                let shown = first_character(&self.text[self.at..]);
+                let mark = Span { end: self.at as u32 + shown.len() as u32, ..self.here() };
+                Err(Error::at(mark, format!("unexpected \"{}\"", String::from_utf8_lossy(shown))))
+            }
+        }
+    }
+
+    /// The byte at hand, if the token still fits in nginx's buffer.
+    fn peek(&self, start: Start) -> Result<Option<u8>> {
+        match self.text.get(self.at) {
+            Some(_) if !self.fits(start, self.at) => Err(self.too_long(start)),
+            byte => Ok(byte.copied()),
+        }
+    }
+
+    fn peek_in_quotes(&self, start: Start, quote: u8) -> Result<Option<u8>> {
+        match self.text.get(self.at) {
+            Some(_) if !self.fits(start, self.at) => Err(self.unclosed(start, quote)),
+            byte => Ok(byte.copied()),
+        }
+    }
+
+    /// nginx lets go of a word only with the byte after the space that ends it.
+    fn check_beyond_space(&self, start: Start) -> Result<()> {
+        let beyond = self.at + 1;
+        if beyond < self.text.len() && !self.fits(start, beyond) {
+            return Err(self.too_long(start));
+        }
+        Ok(())
+    }
+
+    fn fits(&self, start: Start, at: usize) -> bool {
+        self.origin == Origin::CommandLine || at - start.counted < PARAMETER_BYTES_MAX
+    }
+
+    fn too_long(&self, start: Start) -> Error {
+        let shown = &self.text[start.counted..start.counted + TOO_LONG_SHOWN_BYTES];
+        let shown = String::from_utf8_lossy(shown);
+        self.at_start(start, format!("too long parameter \"{shown}...\" started"))
+    }
+
+    fn unclosed(&self, start: Start, quote: u8) -> Error {
+        let quote = char::from(quote);
+        self.at_start(
+            start,
+            format!("too long parameter, probably missing terminating \"{quote}\" character"),
+        )
+    }
+
+    fn at_start(&self, start: Start, message: String) -> Error {
+        let at = start.at as u32;
+        let span = Span { file: self.file, line: start.line, start: at, end: at + 1 };
+        Error::at(span, message)
+    }
+
+    fn here(&self) -> Span {
+        let at = self.at as u32;
+        Span { file: self.file, line: self.line, start: at, end: at }
+    }
+
+    fn span_from(&self, start: Start) -> Span {
+        let (from, to) = (start.at as u32, self.at as u32);
+        Span { file: self.file, line: start.line, start: from, end: to }
+    }
+
+    fn bump(&mut self) {
+        if self.text.get(self.at) == Some(&b'\n') {
+            self.line += 1;
+        }
+        self.at = self.text.len().min(self.at + 1);
+    }
+}
+
+/// The meaning of a word as written: without its quotes and escapes.
+///
+/// Of the escapes nginx knows `\"`, `\'`, `\\`, `\t`, `\r` and `\n`; any other pair stays as it is,
+/// which regular expressions rely on.
+pub(crate) fn unquote(raw: &[u8]) -> Box<[u8]> {
+    let raw = match raw {
+        [quote @ (b'"' | b'\''), inner @ .., last] if quote == last => inner,
+        _ => raw,
+    };
+    if !raw.contains(&b'\\') {
+        return raw.into();
+    }
+    let mut text = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let [byte, after @ ..] = rest {
+        let (byte, after) = match (byte, after) {
+            (b'\\', [escaped @ (b'"' | b'\'' | b'\\'), after @ ..]) => (*escaped, after),
+            (b'\\', [b't', after @ ..]) => (b'\t', after),
+            (b'\\', [b'r', after @ ..]) => (b'\r', after),
+            (b'\\', [b'n', after @ ..]) => (b'\n', after),
+            _ => (*byte, after),
+        };
+        text.push(byte);
+        rest = after;
+    }
+    text.into()
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+/// The first character as bytes: all of a UTF-8 one (nginx prints its first byte, which no terminal
+/// can show), else one byte.
+fn first_character(text: &[u8]) -> &[u8] {
+    let up_to = &text[..text.len().min(4)];
+    let valid = up_to.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let len = valid.chars().next().map_or(1, char::len_utf8);
+    &text[..len.min(text.len())]
+}

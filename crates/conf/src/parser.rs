@@ -1,0 +1,319 @@
+//! Tokens -> tree, `include`s in place.
+//!
+//! It knows the grammar and the one directive that is part of it, `include`. Whether a directive
+//! exists, stands where it may and takes a block is for the kernel to say. What was read before an
+//! error stays in the tree, because nginx checks each directive as it reads it: to report the same
+//! error first, look through the tree before believing the parser's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::files::{Call, Files, Memory, full_name, has_magic};
+use crate::lexer::{Lexer, Origin, Token, unquote};
+use crate::{Directive, Error, FileId, Level, Result, Source, Sources, Span, Tree, Word};
+
+/// How deep blocks may nest.
+pub const BLOCKS_DEPTH_MAX: usize = 100;
+/// How deep `include` may nest. nginx has no limit but its file descriptors.
+pub const INCLUDES_DEPTH_MAX: usize = 32;
+/// How many files may be read, each `include` counted.
+pub const FILES_MAX: usize = 100_000;
+/// How long one file may be.
+pub const FILE_BYTES_MAX: usize = 256 << 20;
+/// How much text may be read in all, a file counted as often as it is included.
+pub const TEXT_BYTES_MAX: usize = 1 << 30;
+
+/// What came of reading a configuration.
+#[derive(Debug)]
+pub struct Parsed {
+    /// Every file read.
+    pub sources: Sources,
+    /// The tree; where there is an error, what stood before it, open blocks included.
+    pub tree: Tree,
+    /// What ended the reading before the end.
+    pub error: Option<Error>,
+}
+
+impl Parsed {
+    /// The tree or the error, for whoever does not care which error nginx would report first.
+    pub fn into_result(self) -> (Sources, Result<Tree>) {
+        (self.sources, self.error.map_or(Ok(self.tree), Err))
+    }
+}
+
+/// Reads the configuration file `main` and all it includes, relative names against `prefix` (the
+/// folder of the main file, with its last slash). The directives of `command_line`, the argument of
+/// `-g`, come first.
+pub fn parse(
+    main: &[u8],
+    prefix: &[u8],
+    command_line: Option<&[u8]>,
+    files: &mut dyn Files,
+) -> Parsed {
+    let mut parser = Parser::new(prefix, files);
+    let mut tree = Tree::default();
+    let error = parser.everything(main, command_line, &mut tree.root).err();
+    Parsed { sources: parser.sources, tree, error }
+}
+
+/// Reads one text without following its `include`s.
+#[expect(dead_code, reason = "fmt, the next commit")]
+pub(crate) fn parse_alone(text: &[u8]) -> Result<Tree> {
+    let mut nothing = Memory::default();
+    let mut parser = Parser { follow_includes: false, ..Parser::new(b"", &mut nothing) };
+    let mut tree = Tree::default();
+    let source = parser.add(None, Some(b""), text.into())?;
+    parser.text(source, Inside::File, &mut tree.root)?;
+    Ok(tree)
+}
+
+/// Blocks of free entries in which `include` is nothing special.
+const WITHOUT_INCLUDE: [&[u8]; 2] = [b"charset_map", b"split_clients"];
+/// Blocks of free entries that count arguments before they look for `include`.
+const PAIRS: [&[u8]; 2] = [b"geo", b"map"];
+
+struct Parser<'a> {
+    prefix: &'a [u8],
+    files: &'a mut dyn Files,
+    sources: Sources,
+    by_path: HashMap<Box<[u8]>, FileId>,
+    follow_includes: bool,
+    blocks_depth: usize,
+    includes_depth: usize,
+    files_read: usize,
+    bytes_read: usize,
+}
+
+/// What the directives being read stand in; it decides how they may end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    File,
+    Block,
+    CommandLine,
+}
+
+impl<'a> Parser<'a> {
+    fn new(prefix: &'a [u8], files: &'a mut dyn Files) -> Self {
+        Self {
+            prefix,
+            files,
+            sources: Sources::default(),
+            by_path: HashMap::new(),
+            follow_includes: true,
+            blocks_depth: 0,
+            includes_depth: 0,
+            files_read: 0,
+            bytes_read: 0,
+        }
+    }
+
+    fn everything(
+        &mut self,
+        main: &[u8],
+        command_line: Option<&[u8]>,
+        out: &mut Vec<Directive>,
+    ) -> Result<()> {
+        if let Some(text) = command_line {
+            let source = self.add(None, None, text.into())?;
+            self.text(source, Inside::CommandLine, out)?;
+        }
+        self.file(main, None, out)
+    }
+
+    /// Reads a file because the directive `from`, an `include`, names it.
+    fn file(
+        &mut self,
+        path: &[u8],
+        from: Option<&Directive>,
+        out: &mut Vec<Directive>,
+    ) -> Result<()> {
+        let source = match self.by_path.get(path) {
+            Some(&known) => known,
+            None => self.read(path, from)?,
+        };
+        self.count(source, from)?;
+        self.text(source, Inside::File, out)
+    }
+
+    fn read(&mut self, path: &[u8], from: Option<&Directive>) -> Result<FileId> {
+        let text = self.files.read(path).map_err(|error| match error.call {
+            // nginx reports what it meets while reading, unlike what it meets while opening,
+            // without the place and less gravely.
+            Call::Read => Error::bare(error.describe(path)).level(Level::Crit),
+            _ => blame(from, error.describe(path)),
+        })?;
+        let id = self.add(from, Some(path), text)?;
+        self.by_path.insert(path.into(), id);
+        Ok(id)
+    }
+
+    fn add(
+        &mut self,
+        from: Option<&Directive>,
+        path: Option<&[u8]>,
+        text: Arc<[u8]>,
+    ) -> Result<FileId> {
+        let source = Source { path: path.map(Into::into), text };
+        if source.text.len() > FILE_BYTES_MAX {
+            let message = format!("{} is longer than {FILE_BYTES_MAX} bytes", source.name());
+            return Err(blame(from, message));
+        }
+        Ok(self.sources.add(source))
+    }
+
+    /// Counts a file against the limits that keep files which include each other from eating the
+    /// machine.
+    fn count(&mut self, source: FileId, from: Option<&Directive>) -> Result<()> {
+        self.files_read += 1;
+        self.bytes_read += self.sources[source].text.len();
+        if self.files_read > FILES_MAX {
+            return Err(blame(from, format!("more than {FILES_MAX} files are included")));
+        }
+        if self.bytes_read > TEXT_BYTES_MAX {
+            let message = format!("all files have more than {TEXT_BYTES_MAX} bytes together");
+            return Err(blame(from, message));
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, source: FileId, inside: Inside, out: &mut Vec<Directive>) -> Result<()> {
+        let text = Arc::clone(&self.sources[source].text);
+        let origin = match inside {
+            Inside::CommandLine => Origin::CommandLine,
+            Inside::File | Inside::Block => Origin::File,
+        };
+        self.directives(&mut Lexer::new(&text, source, origin), inside, b"", out).map(drop)
+    }
+
+    /// Reads directives up to the `}` of the block called `block` or the end of the text; answers
+    /// which of them came.
+    fn directives(
+        &mut self,
+        lexer: &mut Lexer<'_>,
+        inside: Inside,
+        block: &[u8],
+        out: &mut Vec<Directive>,
+    ) -> Result<(Token, Span)> {
+        loop {
+            let (name, args, token, end) = words(lexer)?;
+            let Some(name) = name else {
+                match token {
+                    Token::End => return Ok((token, end)),
+                    Token::Close if inside == Inside::Block => return Ok((token, end)),
+                    _ => return Err(unexpected(lexer, end)),
+                }
+            };
+            let directive = Directive { name, args, block: None, end, close: None };
+            match token {
+                Token::End => return Err(lexer.unfinished()),
+                Token::Open => self.block(lexer, inside, directive, out)?,
+                Token::Semicolon if self.follow_includes && is_include(&directive, block) => {
+                    self.include(&directive, out)?;
+                }
+                Token::Semicolon => out.push(directive),
+                _ => return Err(unexpected(lexer, end)),
+            }
+        }
+    }
+
+    fn block(
+        &mut self,
+        lexer: &mut Lexer<'_>,
+        inside: Inside,
+        directive: Directive,
+        out: &mut Vec<Directive>,
+    ) -> Result<()> {
+        if inside == Inside::CommandLine {
+            let message = "block directives are not supported in -g option";
+            return Err(Error::at(directive.end, message));
+        }
+        if self.blocks_depth == BLOCKS_DEPTH_MAX {
+            let message = format!("blocks nest more than {BLOCKS_DEPTH_MAX} deep");
+            return Err(Error::at(directive.end, message));
+        }
+        let name = directive.name.clone();
+        // In its place before it is filled, so that an error leaves what was read.
+        let at = out.len();
+        out.push(Directive { block: Some(Vec::new()), ..directive });
+        let inner = out[at].block.get_or_insert_default();
+        self.blocks_depth += 1;
+        let (token, end) = self.directives(lexer, Inside::Block, &name.text, inner)?;
+        self.blocks_depth -= 1;
+        if token == Token::End {
+            return Err(Error::at(end, r#"unexpected end of file, expecting "}""#)
+                .marking(name.span)
+                .help("this block is not closed"));
+        }
+        out[at].close = Some(end);
+        Ok(())
+    }
+
+    fn include(&mut self, directive: &Directive, out: &mut Vec<Directive>) -> Result<()> {
+        let [argument] = &*directive.args else {
+            let message = r#"invalid number of arguments in "include" directive"#;
+            return Err(Error::at(directive.end, message).marking(directive.name.span));
+        };
+        if self.includes_depth == INCLUDES_DEPTH_MAX {
+            let message = format!("\"include\" nests more than {INCLUDES_DEPTH_MAX} files deep");
+            return Err(blame(Some(directive), message));
+        }
+        self.includes_depth += 1;
+        let path = full_name(self.prefix, &argument.text);
+        if has_magic(&path) {
+            let found = self.files.glob(&path);
+            for path in found.map_err(|error| blame(Some(directive), error.describe(&path)))? {
+                self.file(&path, Some(directive), out)?;
+            }
+        } else {
+            self.file(&path, Some(directive), out)?;
+        }
+        self.includes_depth -= 1;
+        Ok(())
+    }
+}
+
+/// Whether it is nginx's `include`, which no kernel sees. A malformed one stays in the tree where
+/// the block around it has its own words for it.
+fn is_include(directive: &Directive, block: &[u8]) -> bool {
+    &*directive.name.text == b"include"
+        && !WITHOUT_INCLUDE.contains(&block)
+        && (directive.args.len() == 1 || !PAIRS.contains(&block))
+}
+
+/// The words up to what ends them: `;`, `{`, `}` or the end of the text.
+fn words(lexer: &mut Lexer<'_>) -> Result<(Option<Word>, Vec<Word>, Token, Span)> {
+    let mut name = None;
+    let mut args = Vec::new();
+    loop {
+        let (token, span) = lexer.token()?;
+        match token {
+            Token::Comment => {}
+            Token::Word => {
+                let word = Word { text: unquote(lexer.raw(span)), span };
+                match name {
+                    None => name = Some(word),
+                    Some(_) => args.push(word),
+                }
+            }
+            _ => return Ok((name, args, token, span)),
+        }
+    }
+}
+
+fn unexpected(lexer: &Lexer<'_>, span: Span) -> Error {
+    let token = String::from_utf8_lossy(lexer.raw(span));
+    Error::at(span, format!("unexpected \"{token}\""))
+}
+
+/// An error about a file, at the `include` that named it if one did.
+fn blame(from: Option<&Directive>, message: String) -> Error {
+    match from {
+        None => Error::bare(message),
+        Some(Directive { args, end, .. }) => {
+            Error::at(*end, message).marking(args.first().map_or(*end, |word| word.span))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
