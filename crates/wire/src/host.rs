@@ -49,7 +49,7 @@ fn name_end(text: &[u8]) -> Option<(usize, bool)> {
 /// The end of an IP literal, after its `]`.
 fn literal_end(text: &[u8]) -> Option<(usize, bool)> {
     let close = memchr::memchr(b']', text)?;
-    let upper = scan(&text[1..close], NAME | LITERAL)?;
+    let upper = scan(&text[1..close], LITERAL)?;
     Some((close + 1, upper))
 }
 
@@ -97,3 +97,77 @@ const CLASS: [u8; 256] = {
     class[b':' as usize] = LITERAL;
     class
 };
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use super::*;
+
+    fn host_of(text: &str) -> Option<(String, u16)> {
+        let host = Host::parse(text.as_bytes())?;
+        let mut lower = Vec::new();
+        host.write_lower(text.as_bytes(), &mut lower);
+        assert_eq!(host.has_upper, lower != text.as_bytes()[..host.len], "{text}");
+        Some((String::from_utf8(lower).expect("ASCII"), host.port))
+    }
+
+    #[test]
+    fn valid_hosts() {
+        let table = [
+            ("l", "l", 0),
+            ("L", "l", 0),
+            ("abcd-ef.g02.xyz:", "abcd-ef.g02.xyz", 0),
+            ("www.abcd-ef.g02.xyz:8080", "www.abcd-ef.g02.xyz", 8080),
+            ("Abc.:88", "abc", 88),
+            (".a", ".a", 0),
+            ("a_b~!$&'()*+,;=%zz", "a_b~!$&'()*+,;=%zz", 0),
+            ("1.2.3.4:65535", "1.2.3.4", 65535),
+            ("a:00080", "a", 80),
+            ("[::FFFF:12.30.67.89]:5", "[::ffff:12.30.67.89]", 5),
+            ("[v0F.!$&'()*+,;=-._~:]", "[v0f.!$&'()*+,;=-._~:]", 0),
+        ];
+        for (text, host, port) in table {
+            assert_eq!(host_of(text), Some((String::from(host), port)), "{text}");
+        }
+    }
+
+    #[test]
+    fn invalid_hosts() {
+        let table = [
+            "",
+            ".",
+            ":",
+            ":80",
+            ".:80",
+            "a..b",
+            "a..",
+            "a b",
+            "a\x02",
+            "a/b",
+            "a\\b",
+            "a@b",
+            "a?",
+            "\u{e9}",
+            "a:b",
+            "a:1:2",
+            "a:65536",
+            "a:99999999999",
+            "a:-1",
+            "[::1",
+            "[::1]a",
+            "[::1].",
+            "[::1]x:1",
+            "[a..b]",
+            "[a%b]",
+            "[a/b]",
+            "x[::1]",
+            "a]",
+        ];
+        for text in table {
+            assert_eq!(host_of(text), None, "{text:?}");
+        }
+        assert_eq!(host_of(&format!("a:{}", u64::MAX)), None);
+    }
+}

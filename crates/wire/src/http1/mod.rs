@@ -1,3 +1,4 @@
 //! HTTP/1 as a server reads it (RFC 9112), with nginx's choices where the RFC leaves one.
 
+pub mod framing;
 pub mod request;

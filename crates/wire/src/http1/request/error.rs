@@ -29,6 +29,15 @@ pub enum HeadError {
         previous: Field,
     },
     InvalidHost,
+    // What `framing` finds once the head is complete.
+    NoHost,
+    InvalidContentLength,
+    TransferEncodingInHttp10,
+    ContentLengthAndTransferEncoding,
+    UnknownTransferEncoding(Slice),
+    ConnectMethod,
+    ConnectWithBody,
+    TraceMethod,
 }
 
 /// Bytes of a line that is too long which are shown: nginx's NGX_MAX_ERROR_STR - 300.
@@ -48,6 +57,8 @@ impl HeadError {
         match self {
             TooLongUri => 414,
             TooLongFieldLine(_) | TooLargeRequest | TooManyFields => 494,
+            ConnectMethod | TraceMethod => 405,
+            UnknownTransferEncoding(_) => 501,
             InvalidVersion => 505,
             _ => 400,
         }
@@ -56,7 +67,35 @@ impl HeadError {
     /// Appends nginx's message. `input` is what was parsed.
     pub fn write_message(&self, input: &[u8], out: &mut Vec<u8>) {
         use HeadError::*;
-        let text: &[u8] = match self {
+        out.extend_from_slice(self.text());
+        match *self {
+            InvalidFieldLine(line) => {
+                out.extend_from_slice(line.of(input));
+                let wrong = input.get(line.end as usize).copied().unwrap_or_default();
+                write_hex(wrong, out);
+                out.extend_from_slice(b"...\"");
+            }
+            TooLongFieldLine(line) => {
+                out.extend_from_slice(line.of(input));
+                out.extend_from_slice(b"...\"");
+            }
+            UnknownTransferEncoding(value) => {
+                out.extend_from_slice(value.of(input));
+                out.push(b'"');
+            }
+            DuplicateField { field, previous } | DuplicateHost { field, previous } => {
+                write_field(field, input, out);
+                out.extend_from_slice(b"\", previous value: \"");
+                write_field(previous, input, out);
+                out.push(b'"');
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&self) -> &'static [u8] {
+        use HeadError::*;
+        match self {
             InvalidMethod => b"client sent invalid method",
             InvalidRequest => b"client sent invalid request",
             InvalidVersion => b"client sent invalid version",
@@ -70,26 +109,18 @@ impl HeadError {
             DuplicateField { .. } => b"client sent duplicate header line: \"",
             DuplicateHost { .. } => b"client sent duplicate host header: \"",
             InvalidHost => b"client sent invalid host header",
-        };
-        out.extend_from_slice(text);
-        match *self {
-            InvalidFieldLine(line) => {
-                out.extend_from_slice(line.of(input));
-                let wrong = input.get(line.end as usize).copied().unwrap_or_default();
-                write_hex(wrong, out);
-                out.extend_from_slice(b"...\"");
+            NoHost => b"client sent HTTP/1.1 request without \"Host\" header",
+            InvalidContentLength => b"client sent invalid \"Content-Length\" header",
+            TransferEncodingInHttp10 => {
+                b"client sent HTTP/1.0 request with \"Transfer-Encoding\" header"
             }
-            TooLongFieldLine(line) => {
-                out.extend_from_slice(line.of(input));
-                out.extend_from_slice(b"...\"");
+            ContentLengthAndTransferEncoding => {
+                b"client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time"
             }
-            DuplicateField { field, previous } | DuplicateHost { field, previous } => {
-                write_field(field, input, out);
-                out.extend_from_slice(b"\", previous value: \"");
-                write_field(previous, input, out);
-                out.push(b'"');
-            }
-            _ => {}
+            UnknownTransferEncoding(_) => b"client sent unknown \"Transfer-Encoding\": \"",
+            ConnectMethod => b"client sent CONNECT method",
+            ConnectWithBody => b"client sent CONNECT request with body",
+            TraceMethod => b"client sent TRACE method",
         }
     }
 }

@@ -1,7 +1,6 @@
 //! One header line: `name: value`.
 
 use super::{Field, HeadError, HeadLimits, RequestHead};
-use crate::host::Host;
 use crate::{Known, Slice};
 
 /// Parses `line`, which has no CR, LF or NUL, and adds it to the head.
@@ -65,7 +64,7 @@ fn cut(input: &[u8], line: Slice, colon: usize) -> Field {
 }
 
 #[inline]
-fn check(head: &RequestHead, input: &[u8], field: Field) -> Result<(), HeadError> {
+fn check(head: &mut RequestHead, input: &[u8], field: Field) -> Result<(), HeadError> {
     if field.id.is_unique()
         && let Some(&previous) = head.field(field.id)
     {
@@ -74,10 +73,10 @@ fn check(head: &RequestHead, input: &[u8], field: Field) -> Result<(), HeadError
             _ => HeadError::DuplicateField { field, previous },
         });
     }
-    if field.id == Known::Host && Host::parse(field.value.of(input)).is_none() {
-        return Err(HeadError::InvalidHost);
+    match field.id {
+        Known::Host => head.note_host(input, field.value).ok_or(HeadError::InvalidHost),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 const TOKEN: u8 = 0;

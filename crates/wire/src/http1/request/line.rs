@@ -1,7 +1,6 @@
 //! The request line: method, target in one of its forms, version.
 
 use super::{HeadError, RequestHead};
-use crate::host::Host;
 use crate::{Method, Slice, Version};
 
 /// Parses `line`, which is without its end.
@@ -19,7 +18,7 @@ pub(super) fn parse(head: &mut RequestHead, input: &[u8], line: Slice) -> Result
     }
     reader.version(head)?;
     if !head.authority.is_empty() || !head.schema.is_empty() {
-        Host::parse(head.authority.of(input)).ok_or(HeadError::InvalidHostInLine)?;
+        head.note_host(input, head.authority).ok_or(HeadError::InvalidHostInLine)?;
     }
     head.line = line;
     Ok(())

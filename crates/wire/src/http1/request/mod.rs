@@ -24,6 +24,7 @@ mod tests;
 
 use alloc::vec::Vec;
 
+use crate::host::Host;
 use crate::{Known, Method, Slice, Version};
 pub use error::HeadError;
 use lines::{Found, Lines};
@@ -107,6 +108,13 @@ pub struct RequestHead {
     pub schema: Slice,
     /// `host:port` of an absolute-form target or of CONNECT (valid as a host), or empty.
     pub authority: Slice,
+    /// The host asked for, as sent, without port and final dot: of the authority, else of the `Host`
+    /// line; empty when neither is there.
+    pub host: Slice,
+    /// Whether `host` has capitals: it is a key to servers in lower case.
+    pub host_has_upper: bool,
+    /// The port that came with `host`, or 0.
+    pub port: u16,
     /// The path as sent, without arguments and fragment; begins with "/".
     pub path: Slice,
     /// What follows "?" up to a fragment; `None` without "?".
@@ -145,6 +153,9 @@ impl Default for RequestHead {
             target: Slice::default(),
             schema: Slice::default(),
             authority: Slice::default(),
+            host: Slice::default(),
+            host_has_upper: false,
+            port: 0,
             path: Slice::default(),
             args: None,
             protocol: Slice::default(),
@@ -223,6 +234,17 @@ impl RequestHead {
             }
         }
         Ok(Progress::Complete { len: self.lines.start })
+    }
+
+    /// Notes the host in `text`; `None` when it is not valid. The first one noted stays.
+    fn note_host(&mut self, input: &[u8], text: Slice) -> Option<()> {
+        let host = Host::parse(text.of(input))?;
+        if self.host.is_empty() {
+            self.host = Slice { start: text.start, end: text.start + host.len as u32 };
+            self.host_has_upper = host.has_upper;
+            self.port = host.port;
+        }
+        Some(())
     }
 
     /// RFC 9112, section 2.2: empty lines before the request line are ignored. nginx takes any

@@ -287,3 +287,103 @@ fn reset_forgets_everything() {
     head.reset();
     assert_eq!(format!("{head:?}"), format!("{:?}", RequestHead::default()));
 }
+
+#[test]
+fn the_host_is_that_of_the_line_before_that_of_the_field() {
+    let table: &[(&str, &str, &str, bool, u16)] = &[
+        ("/", "Host: Foo.:8080\r\n", "Foo", true, 8080),
+        ("http://a.b:1/", "Host: Foo\r\n", "a.b", false, 1),
+        ("/", "", "", false, 0),
+    ];
+    for &(target, fields, host, has_upper, port) in table {
+        let input = format!("GET {target} HTTP/1.0\r\n{fields}\r\n").into_bytes();
+        let (head, _) = parse(&input);
+        let found = (head.host.of(&input), head.host_has_upper, head.port);
+        assert_eq!(found, (host.as_bytes(), has_upper, port), "{target}");
+    }
+}
+
+/// Buffers of 16, then two of 32.
+const SMALL: HeadLimits = HeadLimits {
+    client_header_buffer_size: 16,
+    large_client_header_buffers: (2, 32),
+    max_headers: 1000,
+    ignore_invalid_headers: true,
+    underscores_in_headers: false,
+    pause_at_host: false,
+};
+
+#[test]
+fn a_line_may_fill_one_large_buffer() {
+    for (length, expected) in [(32, None), (33, Some(414))] {
+        let path = "a".repeat(length - "GET / HTTP/1.0\r\n".len());
+        let input = format!("GET /{path} HTTP/1.0\r\n\r\n");
+        let (_, progress) = parse_with(input.as_bytes(), &SMALL);
+        assert_eq!(progress.err().map(|error| error.status()), expected, "{length}");
+    }
+    for (length, expected) in [(32, None), (33, Some(494))] {
+        let value = "a".repeat(length - "a:\r\n".len());
+        let input = format!("GET / HTTP/1.0\r\na:{value}\r\n\r\n");
+        let (_, progress) = parse_with(input.as_bytes(), &SMALL);
+        assert_eq!(progress.err().map(|error| error.status()), expected, "{length}");
+    }
+}
+
+#[test]
+fn a_full_buffer_is_refused_before_its_line_ends() {
+    let line = b"GET /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    assert_eq!(parse_with(&line[..31], &SMALL).1, Ok(Progress::Partial));
+    let (head, progress) = parse_with(&line[..32], &SMALL);
+    assert_eq!(progress, Err(HeadError::TooLongUri));
+    assert_eq!(head.line.of(line), &line[..32]);
+}
+
+#[test]
+fn a_head_may_fill_as_many_large_buffers_as_allowed() {
+    // The request line fills the first buffer, and no two of the other lines fit one buffer.
+    let head_of = |lines: usize| {
+        let fields = "a: 3456789012345678901234567890\r\n".repeat(lines);
+        format!("GET / HTTP/1.0\r\n{fields}\r\n").into_bytes()
+    };
+    let limits = HeadLimits { large_client_header_buffers: (2, 40), ..SMALL };
+    assert!(parse_with(&head_of(1), &limits).1.is_ok());
+    assert!(parse_with(&head_of(2), &limits).1.is_ok());
+    let error = parse_with(&head_of(3), &limits).1.expect_err("three buffers");
+    assert_eq!(error.status(), 494);
+}
+
+#[test]
+fn the_first_buffer_may_be_the_largest() {
+    let limits =
+        HeadLimits { client_header_buffer_size: 64, large_client_header_buffers: (0, 8), ..SMALL };
+    assert!(parse_with(b"GET /a/path/that/is/long HTTP/1.0\r\na: b\r\n\r\n", &limits).1.is_ok());
+    let input =
+        b"GET / HTTP/1.0\r\nabcdefgh: 0123456789012345678901234567890123456789012345\r\n\r\n";
+    assert_eq!(parse_with(input, &limits).1.expect_err("no buffer").status(), 494);
+}
+
+#[test]
+fn no_limits_are_no_panic() {
+    let limits = HeadLimits {
+        client_header_buffer_size: usize::MAX,
+        large_client_header_buffers: (usize::MAX, usize::MAX),
+        max_headers: 0,
+        ..SMALL
+    };
+    let (_, progress) = parse_with(b"GET / HTTP/1.0\r\n\r\n", &limits);
+    assert_eq!(progress, Ok(Progress::Complete { len: 18 }));
+    let limits = HeadLimits {
+        client_header_buffer_size: 0,
+        large_client_header_buffers: (usize::MAX, 0),
+        ..limits
+    };
+    assert_eq!(parse_with(b"", &limits).1, Ok(Progress::Partial));
+    assert_eq!(parse_with(b"GET / HTTP/1.0\r\n", &limits).1, Err(HeadError::TooLongUri));
+}
+
+#[test]
+fn empty_lines_without_end_are_refused() {
+    assert!(parse_with(b"\r\n\r\n\r\n\r\n\r\n\r\n\r\nGET / HTTP/1.0\r\n\r\n", &SMALL).1.is_ok());
+    let (_, progress) = parse_with(&b"\r\n".repeat(8), &SMALL);
+    assert_eq!(progress, Err(HeadError::InvalidRequest));
+}
