@@ -4,11 +4,15 @@
 #![no_std]
 extern crate alloc;
 
+pub mod date;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod host;
 pub mod http1;
 mod known;
 mod method;
 mod slice;
+pub mod uri;
 mod version;
 
 pub use known::Known;

@@ -1,6 +1,7 @@
 //! The request line: method, target in one of its forms, version.
 
 use super::{HeadError, RequestHead};
+use crate::uri::Target;
 use crate::{Method, Slice, Version};
 
 /// Parses `line`, which is without its end.
@@ -11,7 +12,7 @@ pub(super) fn parse(head: &mut RequestHead, input: &[u8], line: Slice) -> Result
     reader.spaces();
     match (head.method, reader.peek()) {
         (Method::Connect, _) => reader.connect(head)?,
-        (_, Some(b'/')) => reader.path(head)?,
+        (_, Some(b'/')) => reader.target(head)?,
         (_, Some(byte)) if byte.is_ascii_alphabetic() => reader.absolute(head)?,
         // nginx knows no asterisk form.
         _ => return Err(HeadError::InvalidRequest),
@@ -64,44 +65,18 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `/path?args#fragment` up to a space or the end.
-    fn path(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
-        let start = self.at;
-        while let Some(byte) = self.peek() {
-            match CLASS[byte as usize] {
-                USUAL => {}
-                SLASH => {
-                    let next = self.line.get(self.at + 1);
-                    head.needs_normalising |= matches!(next, Some(b'/' | b'.'));
-                }
-                QUOTE => head.quoted = true,
-                PLUS => head.plus = true,
-                MARK | SPACE => break,
-                _ => return Err(HeadError::InvalidRequest),
-            }
-            self.at += 1;
-        }
-        head.needs_normalising |= head.quoted;
-        head.path = self.slice(start, self.at);
-        self.args(head)?;
-        head.target = self.slice(start, self.at);
+    /// `/path?args#fragment` up to a space or the end; the path may be missing after an authority.
+    fn target(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
+        let base = self.base + self.at;
+        let target = Target::parse(&self.line[self.at..]).ok_or(HeadError::InvalidRequest)?;
+        head.target = target.whole.shifted(base);
+        head.path = target.path.shifted(base);
+        head.args = target.args.map(|args| args.shifted(base));
+        head.needs_normalising = target.needs_normalising;
+        head.quoted = target.quoted;
+        head.plus = target.plus;
+        self.at += target.whole.len();
         Ok(())
-    }
-
-    fn args(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
-        if self.peek() == Some(b'?') {
-            self.at += 1;
-            let start = self.at;
-            self.skip_while(|byte| !matches!(CLASS[byte as usize], SPACE | NEVER) && byte != b'#');
-            head.args = Some(self.slice(start, self.at));
-        }
-        if self.peek() == Some(b'#') {
-            self.skip_while(|byte| !matches!(CLASS[byte as usize], SPACE | NEVER));
-        }
-        match self.peek() {
-            None | Some(b' ') => Ok(()),
-            Some(_) => Err(HeadError::InvalidRequest),
-        }
     }
 
     /// `scheme://host:port` and what follows it (RFC 9112, section 3.2.2).
@@ -116,16 +91,14 @@ impl Reader<'_> {
         self.at += 3;
         self.authority(head)?;
         match self.peek() {
-            Some(b'/') => self.path(head),
+            Some(b'/') => self.target(head),
+            // An absent path is the first slash of "://", which needs no byte of its own.
             Some(b'?') => {
-                let start = self.at;
-                self.args(head)?;
-                head.target = self.slice(start, self.at);
+                self.target(head)?;
                 head.path = self.slice(slash, slash + 1);
                 head.empty_path = true;
                 Ok(())
             }
-            // An absent path is the first slash of "://", which needs no byte of its own.
             Some(b' ') => {
                 head.path = self.slice(slash, slash + 1);
                 head.target = head.path;
@@ -204,29 +177,3 @@ fn unusual_version(text: &[u8]) -> Result<Version, HeadError> {
 }
 
 const MINOR_DIGITS_MAX: usize = 3;
-
-const USUAL: u8 = 0;
-const SLASH: u8 = 1;
-const QUOTE: u8 = 2;
-const PLUS: u8 = 3;
-/// "?" and "#", which end the path.
-const MARK: u8 = 4;
-const SPACE: u8 = 5;
-const NEVER: u8 = 6;
-
-const CLASS: [u8; 256] = {
-    let mut class = [USUAL; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        class[byte] = NEVER;
-        byte += 1;
-    }
-    class[0x7f] = NEVER;
-    class[b' ' as usize] = SPACE;
-    class[b'/' as usize] = SLASH;
-    class[b'%' as usize] = QUOTE;
-    class[b'+' as usize] = PLUS;
-    class[b'?' as usize] = MARK;
-    class[b'#' as usize] = MARK;
-    class
-};

@@ -94,7 +94,7 @@ enum Expect {
 }
 
 /// A request head, as far as it was parsed. Reused for every request of a connection.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct RequestHead {
     /// The method.
     pub method: Method,
@@ -201,6 +201,7 @@ impl RequestHead {
                 return Ok(Progress::Partial);
             };
             line::parse(self, input, line)?;
+            self.method_seen = true;
             self.expect = match self.version {
                 Version::HTTP_09 => Expect::Done,
                 _ => Expect::Field,

@@ -1,0 +1,227 @@
+//! What must hold for any input, as functions that panic where it does not.
+//!
+//! Shared by the fuzz targets (`fuzz/`) and by the tests that run their seeds; not part of the
+//! crate's interface.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::Slice;
+use crate::host::Host;
+use crate::http1::chunked::{ChunkedDecoder, Decoded, InvalidChunked};
+use crate::http1::framing::{Body, Framing};
+use crate::http1::range::{self, Ranges};
+use crate::http1::request::{HeadError, HeadLimits, Progress, RequestHead};
+use crate::uri::{self, Escape, Target, Unescape};
+use crate::{Known, Version};
+
+/// Panics where what must hold does not.
+pub type Check = fn(&[u8]);
+
+/// The checks by the names of their fuzz targets.
+pub const CHECKS: [(&str, Check); 4] = [
+    ("http1_request", http1_request),
+    ("http1_chunked", http1_chunked),
+    ("uri", uri),
+    ("range", range),
+];
+
+/// Splits that depend on the input alone, so that a finding can be repeated.
+const SPLITS: usize = 4;
+
+/// A request head means the same in pieces and in one, and lies within its input.
+pub fn http1_request(input: &[u8]) {
+    for limits in head_limits() {
+        let (head, whole) = parse_pieces(input, &limits, &[input.len()]);
+        check_head(&head, whole, input);
+        for ends in splits(input) {
+            let (pieces_head, pieces) = parse_pieces(input, &limits, &ends);
+            assert_eq!(pieces, whole, "in pieces {ends:?}");
+            assert!(whole.is_err() || pieces_head == head, "in pieces {ends:?}");
+        }
+    }
+}
+
+fn head_limits() -> [HeadLimits; 3] {
+    let usual = HeadLimits::default();
+    let lenient = HeadLimits {
+        ignore_invalid_headers: false,
+        underscores_in_headers: true,
+        pause_at_host: true,
+        ..usual
+    };
+    let small = HeadLimits {
+        client_header_buffer_size: 24,
+        large_client_header_buffers: (3, 40),
+        max_headers: 4,
+        ..usual
+    };
+    [usual, lenient, small]
+}
+
+fn parse_pieces(
+    input: &[u8],
+    limits: &HeadLimits,
+    ends: &[usize],
+) -> (RequestHead, Result<Progress, HeadError>) {
+    let mut head = RequestHead::default();
+    let mut progress = Ok(Progress::Partial);
+    for &end in ends {
+        progress = head.parse(&input[..end], limits);
+        if progress == Ok(Progress::Host) {
+            progress = head.parse(&input[..end], limits);
+        }
+        if progress != Ok(Progress::Partial) {
+            break;
+        }
+    }
+    (head, progress)
+}
+
+fn check_head(head: &RequestHead, progress: Result<Progress, HeadError>, input: &[u8]) {
+    let len = match progress {
+        Err(error) => return check_error(error, input),
+        Ok(Progress::Complete { len }) => len,
+        Ok(Progress::Host) => panic!("a second pause"),
+        Ok(Progress::Partial) => return,
+    };
+    assert!(len <= input.len() && head.line.of(input).len() < len);
+    assert!(head.path.of(input).starts_with(b"/"));
+    assert!(head.host.is_empty() || Host::parse(head.host.of(input)).is_some());
+    for field in &head.fields {
+        let (name, value) = (field.name.of(input), field.value.of(input));
+        assert!(!name.is_empty() && name.iter().all(|&byte| byte > b' ' && byte != b':'));
+        assert!(!value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
+        assert_eq!(field.id, Known::of(name));
+    }
+    check_path(head.path.of(input), !head.needs_normalising);
+    match Framing::of(head, input, true) {
+        Err(error) => check_error(error, input),
+        Ok(Framing { body: Body::Chunked, .. }) => {
+            assert!(head.version >= Version::HTTP_11);
+            assert!(head.field(Known::ContentLength).is_none());
+        }
+        Ok(_) => assert!(head.field(Known::TransferEncoding).is_none()),
+    }
+}
+
+fn check_error(error: HeadError, input: &[u8]) {
+    assert!((400..600).contains(&error.status()));
+    let mut message = Vec::new();
+    error.write_message(input, &mut message);
+    assert!(message.starts_with(b"client sent "));
+}
+
+/// A chunked body is the same in pieces and in one.
+pub fn http1_chunked(input: &[u8]) {
+    let whole = decode_pieces(input, &[input.len()]);
+    for ends in splits(input) {
+        assert_eq!(decode_pieces(input, &ends), whole, "in pieces {ends:?}");
+    }
+}
+
+/// The body as far as it came, and its end in the input.
+fn decode_pieces(input: &[u8], ends: &[usize]) -> (Vec<u8>, Result<Option<usize>, InvalidChunked>) {
+    let mut decoder = ChunkedDecoder::default();
+    let mut body = Vec::new();
+    let mut at = 0;
+    for &end in ends {
+        loop {
+            match decoder.decode(&input[at..end]) {
+                Ok(Decoded::Data(Range { start, end })) => {
+                    assert!(start < end);
+                    body.extend_from_slice(&input[at + start..at + end]);
+                    at += end;
+                }
+                Ok(Decoded::More) => break at = end,
+                Ok(Decoded::End(end)) => return (body, Ok(Some(at + end))),
+                Err(error) => return (body, Err(error)),
+            }
+        }
+    }
+    (body, Ok(None))
+}
+
+/// Normal paths stay normal, and what is escaped can be unescaped.
+pub fn uri(input: &[u8]) {
+    if let Some(target) = Target::parse(input) {
+        let Slice { end, .. } = target.whole;
+        assert!(matches!(input.get(end as usize), None | Some(b' ')));
+        check_path(target.path.of(input), !target.needs_normalising);
+    }
+    check_path(input, false);
+    let mut location = Vec::new();
+    if uri::parse_unsafe(input, &mut location).is_some() {
+        assert!(location.split(|&byte| byte == b'/').all(|segment| segment != b".."));
+    }
+    for kind in [Escape::Uri, Escape::Args, Escape::UriComponent, Escape::Html, Escape::Memcached] {
+        let (mut escaped, mut unescaped) = (Vec::new(), Vec::new());
+        uri::escape(kind, input, &mut escaped);
+        uri::unescape(Unescape::All, &escaped, &mut unescaped);
+        assert_eq!(unescaped, input, "{kind:?}");
+    }
+    for kind in [Unescape::All, Unescape::Uri, Unescape::Redirect] {
+        let mut unescaped = Vec::new();
+        uri::unescape(kind, input, &mut unescaped);
+        assert!(unescaped.len() <= input.len());
+    }
+}
+
+fn check_path(path: &[u8], is_normal: bool) {
+    for merge_slashes in [false, true] {
+        let mut normal = Vec::new();
+        if uri::normalise(path, merge_slashes, &mut normal).is_err() {
+            assert!(normal.is_empty() && !(is_normal && path.first() == Some(&b'/')));
+            continue;
+        }
+        assert!(normal.starts_with(b"/") && normal.len() <= path.len());
+        assert!(!is_normal || normal == path);
+        let segments = || normal.split(|&byte| byte == b'/');
+        assert!(segments().all(|segment| segment != b"." && segment != b".."));
+        assert!(!merge_slashes || segments().filter(|segment| segment.is_empty()).count() <= 2);
+        let (mut escaped, mut again) = (Vec::new(), Vec::new());
+        uri::escape(Escape::Uri, &normal, &mut escaped);
+        assert!(uri::normalise(&escaped, merge_slashes, &mut again).is_ok());
+        assert_eq!(again, normal);
+    }
+}
+
+/// Ranges lie within the length, and are not many without need.
+pub fn range(input: &[u8]) {
+    let mut ranges = Vec::new();
+    for length in [0, 1, 1000, 1 << 20, i64::MAX as u64, u64::MAX] {
+        for max_ranges in [None, Some(0), Some(1), Some(3)] {
+            let answer = range::parse(input, length, max_ranges, &mut ranges);
+            let count = ranges.len();
+            assert!(max_ranges.is_none_or(|max| count <= max as usize));
+            assert!(ranges.iter().all(|range| range.start < range.end && range.end <= length));
+            if answer == Ranges::Partial {
+                let total: u128 = ranges.iter().map(|r| u128::from(r.end - r.start)).sum();
+                assert!(count == 1 || count > 1 && total <= u128::from(length));
+            }
+        }
+    }
+}
+
+/// Ways to cut `input`: byte by byte where it is short, and some at random.
+fn splits(input: &[u8]) -> impl Iterator<Item = Vec<usize>> {
+    const BYTEWISE_MAX: usize = 512;
+    let every = (input.len() <= BYTEWISE_MAX).then(|| (0..=input.len()).collect());
+    let mut state = input.iter().fold(0x9e37_79b9_7f4a_7c15, |state: u64, &byte| {
+        (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let random = (0..SPLITS).map(move |_| {
+        let mut ends: Vec<usize> = (0..SPLITS)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state % (input.len() as u64 + 1)) as usize
+            })
+            .collect();
+        ends.push(input.len());
+        ends.sort_unstable();
+        ends
+    });
+    every.into_iter().chain(random)
+}

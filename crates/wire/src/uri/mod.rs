@@ -1,0 +1,25 @@
+//! Request targets and paths: finding their parts, normalising, escaping.
+//!
+//! Works on bytes and appends to the caller's buffer. Knows nothing of hosts (see `host`), nor of
+//! files: a normal path has no way above its root, which is not yet a promise about a file system
+//! with symbolic links.
+
+mod escape;
+mod normalise;
+mod target;
+mod unescape;
+
+pub use escape::{Escape, escape, escape_html};
+pub use normalise::{InvalidPath, Normal, normalise, parse_unsafe};
+pub use target::Target;
+pub use unescape::{Unescape, unescape};
+
+/// The value of a hexadecimal digit.
+pub(crate) fn hex(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
