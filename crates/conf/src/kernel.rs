@@ -159,7 +159,8 @@ impl Info {
             return Err(from.refuse("is not allowed here"));
         }
         if from.block.is_some() != self.block {
-            let missing = if self.block { "has no opening \"{\"" } else { "is not terminated by \";\"" };
+            let missing =
+                if self.block { "has no opening \"{\"" } else { "is not terminated by \";\"" };
             return Err(Error::at(from.end, format!("directive \"{}\" {missing}", from.name)));
         }
         let (least, most) = self.args;
@@ -200,11 +201,7 @@ pub trait Layered: Default + Clone {
 }
 
 /// Reads one mention of a setting into its slot.
-pub fn assign<T: Value>(
-    slot: &mut Option<T>,
-    from: &Directive,
-    load: &mut Load<'_>,
-) -> Result<()> {
+pub fn assign<T: Value>(slot: &mut Option<T>, from: &Directive, load: &mut Load<'_>) -> Result<()> {
     match slot {
         Some(said) => said.repeat(from, load),
         None => {
@@ -234,12 +231,19 @@ impl Directive {
 
     /// An error about this directive, in words of its own.
     pub fn error(&self, message: impl Into<String>) -> Error {
-        Error::at(self.end, message).marked(self.name.span)
+        Error::at(self.end, message).marking(self.name.span)
     }
 
     /// An error about one of its words: nginx's line, our mark.
     pub fn error_at(&self, word: &Word, message: impl Into<String>) -> Error {
-        Error::at(self.end, message).marked(word.span)
+        Error::at(self.end, message).marking(word.span)
+    }
+
+    /// A line as a default is written: `name default;`.
+    pub(crate) fn sample(name: &str, default: &str) -> Self {
+        let text = format!("{name} {default};");
+        let tree = crate::parser::parse_alone(text.as_bytes()).expect("defaults are well-formed");
+        tree.root.into_iter().next().expect("one line")
     }
 
     /// The argument `index` (from 0), which the argument count has promised.
@@ -252,10 +256,16 @@ impl Directive {
 ///
 /// ```text
 /// conf::directives! {
-///     /// Opens a zone.                            a declaration: names a thing, never inherits
-///     declare limit_req_zone(3..=3) in MAIN => declare_zone;
-///     /// Replaces a part of the path.             a second name for a setting's slot
-///     also alias(1..=1) in LOCATION => root;
+///     declare {                                    names things, never inherits
+///         /// Opens a zone.
+///         limit_req_zone(3..=3) in MAIN => declare_zone;
+///         /// Computes a variable from another.
+///         map(2..=2) {} in MAIN => declare_map;
+///     }
+///     also {                                       further names for a setting's slot
+///         /// Replaces a part of the path.
+///         alias(1..=1) in LOCATION => root;
+///     }
 ///
 ///     in MAIN | SERVER | LOCATION;                 where settings may stand unless a row says `+`
 ///     /// The directory that holds the files.
@@ -271,13 +281,14 @@ macro_rules! directives {
     };
     (@value $slot:expr,) => { $slot.clone().unwrap_or_else($crate::Absent::absent) };
     (@block) => { false };
-    (@block block) => { true };
+    (@block $braces:block) => { true };
     (
-        $( $(#[doc = $ddoc:literal])*
-           declare $dname:ident ($dargs:expr) $($dblock:ident)?
-           in $($dlevel:ident)|+ => $dfn:path; )*
-        $( $(#[doc = $adoc:literal])*
-           also $aname:ident ($aargs:expr) in $($alevel:ident)|+ => $aslot:ident; )*
+        $( declare { $( $(#[doc = $ddoc:literal])*
+            $dname:ident ($dargs:expr) $($dblock:block)?
+            in $($dlevel:ident)|+ => $dfn:path; )* } )?
+        $( also { $( $(#[doc = $adoc:literal])*
+            $aname:ident ($aargs:expr) $($ablock:block)?
+            in $($alevel:ident)|+ => $aslot:ident; )* } )?
         in $($level:ident)|+;
         $( $(#[doc = $doc:literal])*
            $name:ident $(+ $more:ident)* : $ty:ty $(= $default:literal)?, )*
@@ -303,22 +314,22 @@ macro_rules! directives {
                     args: $crate::args_of::<$ty>(),
                     block: <$ty as $crate::Value>::BLOCK,
                 }, )*
-                $( $crate::Info {
+                $($( $crate::Info {
                     name: stringify!($aname),
                     levels: $crate::Levels(0) $(.or($crate::$alevel))+,
                     docs: &[$($adoc),*],
                     default: "",
                     args: (*$aargs.start(), *$aargs.end()),
-                    block: false,
-                }, )*
-                $( $crate::Info {
+                    block: $crate::directives!(@block $($ablock)?),
+                }, )*)?
+                $($( $crate::Info {
                     name: stringify!($dname),
                     levels: $crate::Levels(0) $(.or($crate::$dlevel))+,
                     docs: &[$($ddoc),*],
                     default: "",
                     args: (*$dargs.start(), *$dargs.end()),
                     block: $crate::directives!(@block $($dblock)?),
-                }, )*
+                }, )*)?
             ];
             #[allow(unused_assignments, unused_mut, unused_variables)]
             fn set(
@@ -328,8 +339,10 @@ macro_rules! directives {
                 load: &mut $crate::Load<'_>,
             ) -> $crate::Result<()> {
                 $( if index == 0 { return $crate::assign(&mut self.$name, from, load); } index -= 1; )*
-                $( if index == 0 { return $crate::assign(&mut self.$aslot, from, load); } index -= 1; )*
-                $( if index == 0 { return $dfn(from, load); } index -= 1; )*
+                $($( if index == 0 {
+                    return $crate::assign(&mut self.$aslot, from, load);
+                } index -= 1; )*)?
+                $($( if index == 0 { return $dfn(from, load); } index -= 1; )*)?
                 unreachable!("row {index} past the table's end")
             }
             fn is_silent(&self) -> bool { true $(&& self.$name.is_none())* }
@@ -361,7 +374,7 @@ macro_rules! features {
 
         /// What holds in one block, with everything inherited.
         #[derive(Clone)]
-        pub struct Scope { layers: Layers, $( $field: std::sync::Arc<$module::Conf>, )* }
+        pub struct Scope { layers: Layers, $( pub(crate) $field: std::sync::Arc<$module::Conf>, )* }
 
         impl Layers {
             /// Carries out one directive of a block at `level`; `Ok(false)`: no feature has it.

@@ -6,15 +6,27 @@
 
 mod error;
 mod files;
+pub mod kernel;
 mod lexer;
 mod parser;
+mod registry;
 mod sources;
+mod template;
 mod tree;
+pub mod units;
+mod value;
 
 pub use error::{Error, Level, Result};
 pub use files::{Call, Disk, FileError, Files, Memory, Recorder, Replay, full_name, has_magic};
+pub use kernel::{
+    Absent, EVENTS, IF_IN_LOCATION, IF_IN_SERVER, Info, Inherited, LIMIT_EXCEPT, LOCATION, Layered,
+    Levels, MAIN, SERVER, UPSTREAM, Value, args_of, assign, inherit, row,
+};
 pub use parser::{
     BLOCKS_DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, INCLUDES_DEPTH_MAX, Parsed, TEXT_BYTES_MAX, parse,
 };
+pub use registry::{Load, Registry, bytes_path};
 pub use sources::{Source, Sources};
+pub use template::{Names, Part, Template, Values, VariableId};
 pub use tree::{Directive, FileId, Span, Tree, Word};
+pub use value::{Bounded, Milliseconds, Number, Offset, Present, Seconds, Size, Text};

@@ -7,7 +7,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Files, Names};
+use crate::{Error, Files, Level, Names};
 
 /// Everything a directive may use while it is being read.
 pub struct Load<'a> {
@@ -17,21 +17,12 @@ pub struct Load<'a> {
     pub registry: Registry,
     /// The variables that any template mentions.
     pub names: Names,
-    /// Messages that do not stop the start, in nginx's words, with their level.
-    pub warnings: Vec<(Severity, Error)>,
+    /// Messages that do not stop the start, in nginx's words.
+    pub warnings: Vec<Error>,
     /// The directory that `-p` names: logs, roots, temporary paths are relative to it.
     pub prefix: PathBuf,
     /// The main file's directory: includes, certificates, password and geo files.
     pub conf_prefix: PathBuf,
-}
-
-/// How a message that does not stop the start is labelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// `[warn]`
-    Warn,
-    /// `[notice]`
-    Notice,
 }
 
 impl<'a> Load<'a> {
@@ -49,7 +40,7 @@ impl<'a> Load<'a> {
 
     /// Says something that does not stop the start.
     pub fn warn(&mut self, warning: Error) {
-        self.warnings.push((Severity::Warn, warning));
+        self.warnings.push(warning.level(Level::Warn));
     }
 
     /// The path a directive names, made absolute by the prefix.

@@ -26,6 +26,12 @@ pub struct Word {
     pub span: Span,
 }
 
+impl std::fmt::Display for Word {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.text))
+    }
+}
+
 /// A directive: name, arguments, and its block if it opened one with `{`.
 #[derive(Clone, Debug)]
 pub struct Directive {

@@ -1,7 +1,6 @@
 //! Answers that stand for a status: the `error_page` that is configured, or the built-in page.
 
 use crate::exchange::{Bytes, Exchange, Flow, Jump};
-use crate::site::{Location, LocationId};
 
 /// What `error_page` says about a status.
 pub struct ErrorPage {
@@ -32,8 +31,10 @@ pub(crate) fn answer(x: &mut Exchange, status: u16) -> Flow {
     let here = generation.location(x.location);
     let page = here.core.error_pages.iter().find(|page| page.statuses.contains(&status));
     match page {
-        Some(page) if !x.in_error_page || here.core.recursive_error_pages => follow(x, page, status),
-        _ => built_in(x, status, here),
+        Some(page) if !x.in_error_page || here.core.recursive_error_pages => {
+            follow(x, page, status)
+        }
+        _ => built_in(x, status),
     }
 }
 
@@ -43,8 +44,8 @@ fn follow(x: &mut Exchange, page: &ErrorPage, status: u16) -> Flow {
     match &page.target {
         Target::Uri(template) => {
             let uri = x.render(template);
-            if !matches!(x.request.head.method, wire::http1::Method::Head) {
-                x.request.method_is_get();
+            if x.request.head.method != wire::Method::Head {
+                x.request.head.method = wire::Method::Get;
             }
             let (path, args) = match memchr::memchr(b'?', &uri) {
                 Some(at) => (uri[..at].to_vec(), Some(uri[at + 1..].to_vec())),
@@ -54,7 +55,7 @@ fn follow(x: &mut Exchange, page: &ErrorPage, status: u16) -> Flow {
         }
         Target::Named(name) => match x.server().locations.named(name) {
             Some(location) => Flow::Jump(Jump::Named(location)),
-            None => built_in(x, 500, &x.generation.clone().locations[x.location.0 as usize]),
+            None => built_in(x, 500),
         },
         Target::Url(template) => {
             let url = x.render(template);
@@ -64,14 +65,13 @@ fn follow(x: &mut Exchange, page: &ErrorPage, status: u16) -> Flow {
             };
             x.error_status = 0;
             x.reply.location = url;
-            let here = x.location;
-            built_in(x, status, &x.generation.clone().locations[LocationId(here.0).0 as usize])
+            built_in(x, status)
         }
     }
 }
 
 /// The page that says no more than the status.
-fn built_in(x: &mut Exchange, status: u16, here: &Location) -> Flow {
+fn built_in(x: &mut Exchange, status: u16) -> Flow {
     let location = std::mem::take(&mut x.reply.location);
     let keep = status == 416 || status == 401;
     if !keep {
@@ -89,7 +89,7 @@ fn built_in(x: &mut Exchange, status: u16, here: &Location) -> Flow {
         x.reply.content_length = None;
         return Flow::Done;
     }
-    let page = page(status, here.core.server_token());
+    let page = page(status, x.location().core.server_token());
     x.reply.set_content_type(b"text/html");
     x.reply.set_bytes(Bytes::Owned(page));
     Flow::Done
@@ -97,7 +97,7 @@ fn built_in(x: &mut Exchange, status: u16, here: &Location) -> Flow {
 
 /// The body of the built-in page.
 fn page(status: u16, token: &str) -> Vec<u8> {
-    let title = wire::http1::page_title(status);
+    let title = crate::stand_in::page_title(status);
     format!(
         "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n\
          <center><h1>{title}</h1></center>\r\n<hr><center>{token}</center>\r\n\

@@ -1,1 +1,21 @@
-//! (being built)
+//! HTTP: exchanges, virtual servers, locations, phases, features; and the driver of HTTP/1.
+//!
+//! Deliberately absent: the runtime (only `net` knows it), and one feature's settings in another.
+
+mod client;
+mod error_page;
+mod exchange;
+mod features;
+mod h1;
+pub mod identity;
+mod phases;
+mod regex;
+mod site;
+mod stand_in;
+mod variables;
+mod worker;
+
+pub use client::Client;
+pub use features::TABLES;
+pub use site::{Generation, Listen, Plan, Site, read};
+pub use worker::Worker;

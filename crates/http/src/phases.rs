@@ -9,6 +9,7 @@
 
 use crate::exchange::{Exchange, Filtered, Flow, Jump, Wait};
 use crate::site::{LocationId, Site};
+use crate::stand_in::Bit as _;
 use crate::{error_page, features, site};
 
 /// The phases.

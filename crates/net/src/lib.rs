@@ -13,7 +13,7 @@ mod stream;
 mod timer;
 mod worker;
 
-pub use listener::{Accepted, Listener};
+pub use listener::{Accepted, Listener, listen};
 pub use stream::Stream;
 pub use timer::{Timer, sleep};
 pub use worker::{at_turn_end, run, spawn};

@@ -48,3 +48,15 @@ impl Listener {
         }
     }
 }
+
+/// Opens a listening TCP socket for one worker.
+pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog)?;
+    Ok(socket.into())
+}

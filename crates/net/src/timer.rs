@@ -208,7 +208,9 @@ pub(crate) async fn drive() {
         });
         DRIVER_DUE_MS.set(due_ms);
         let mut pause = (due_ms != NEVER).then(|| {
-            Box::pin(tokio::time::sleep(Duration::from_millis(due_ms.saturating_sub(now_ms).max(1))))
+            Box::pin(tokio::time::sleep(Duration::from_millis(
+                due_ms.saturating_sub(now_ms).max(1),
+            )))
         });
         let mut asked = false;
         std::future::poll_fn(|cx| {

@@ -35,7 +35,8 @@ pub type Filter = Box<dyn Fn(&mut Exchange) -> Filtered + Send + Sync>;
 pub type Logger = Box<dyn Fn(&mut Exchange) + Send + Sync>;
 
 /// A wait: given the exchange, a future that ends in the next step.
-pub type Wait = Box<dyn for<'x> FnOnce(&'x mut Exchange) -> Pin<Box<dyn Future<Output = Flow> + 'x>>>;
+pub type Wait =
+    Box<dyn for<'x> FnOnce(&'x mut Exchange) -> Pin<Box<dyn Future<Output = Flow> + 'x>>>;
 
 /// What a handler wants to happen next.
 pub enum Flow {
@@ -113,6 +114,7 @@ pub struct Exchange {
     pub keepalive: bool,
     /// Where the phases stand.
     pub(crate) stage: crate::phases::Stage,
+    scratch: Vec<u8>,
 }
 
 /// What a regular expression captured: one copy of the subject and byte ranges into it.
@@ -151,6 +153,7 @@ impl Exchange {
             redirects_left: REDIRECTS_MAX,
             keepalive: false,
             stage: Default::default(),
+            scratch: Vec::new(),
         }
     }
 
@@ -191,6 +194,17 @@ impl Exchange {
         let here = &self.generation.location(self.location).core;
         let content_type = here.types.of(&self.request.uri).unwrap_or(&here.default_type);
         self.reply.set_content_type(content_type);
+    }
+
+    /// An empty vector for intermediate text. Whoever takes it brings it back.
+    pub fn scratch(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.scratch)
+    }
+
+    /// Takes the vector back.
+    pub fn give_scratch(&mut self, mut scratch: Vec<u8>) {
+        scratch.clear();
+        self.scratch = scratch;
     }
 
     /// Renders a template into a fresh vector.

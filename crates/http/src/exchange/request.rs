@@ -1,6 +1,7 @@
 //! What was asked.
 
-use wire::http1::{Known, RequestHead, Slice};
+use wire::http1::request::RequestHead;
+use wire::{Known, Slice};
 
 /// A request as it was received, and its URI as it stands after rewrites.
 #[derive(Default)]
@@ -17,6 +18,8 @@ pub struct Request {
     pub host: Vec<u8>,
     /// Whether the path is still what the client sent, so that `received` has its raw form.
     pub uri_unchanged: bool,
+    /// How many bytes of `received` are the head.
+    pub head_bytes: usize,
     /// Whether the head is to be answered without a body.
     pub header_only: bool,
 }
@@ -29,6 +32,7 @@ impl Request {
         self.uri.clear();
         self.args.clear();
         self.host.clear();
+        self.head_bytes = 0;
         self.uri_unchanged = true;
         self.header_only = false;
     }

@@ -32,14 +32,16 @@ impl Value for ListenLine {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let text = String::from_utf8_lossy(&from.arg(0).text).into_owned();
-        let address = address(&text)
-            .ok_or_else(|| from.error(format!("invalid port in \"{text}\" of the \"listen\" directive")))?;
+        let address = address(&text).ok_or_else(|| {
+            from.error(format!("invalid port in \"{text}\" of the \"listen\" directive"))
+        })?;
         let mut line = Self { address, default_server: false, backlog: None };
         for word in &from.args[1..] {
             match &*word.text {
                 b"default_server" | b"default" => line.default_server = true,
                 text if text.starts_with(b"backlog=") => {
-                    line.backlog = std::str::from_utf8(&text[8..]).ok().and_then(|n| n.parse().ok());
+                    line.backlog =
+                        std::str::from_utf8(&text[8..]).ok().and_then(|n| n.parse().ok());
                 }
                 _ => return Err(from.error_at(word, format!("invalid parameter \"{word}\""))),
             }

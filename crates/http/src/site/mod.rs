@@ -18,6 +18,7 @@ use conf::VariableId;
 pub use listen::{Listen, ListenLine};
 pub use load::{Plan, read};
 pub use locate::Locations;
+pub(crate) use locate::choose as choose_location;
 pub use names::ServerNames;
 pub use place::Place;
 
@@ -88,7 +89,7 @@ pub struct Reading {
     /// Time for the head.
     pub client_header_timeout_ms: u64,
     /// Limits of the head.
-    pub head: wire::http1::HeadLimits,
+    pub head: wire::http1::request::HeadLimits,
     /// Whether `//` in a path is one slash.
     pub merge_slashes: bool,
 }

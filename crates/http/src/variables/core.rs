@@ -1,6 +1,6 @@
 //! The variables that every exchange has.
 
-use wire::http1::Known;
+use wire::Known;
 
 use super::Variable;
 use crate::exchange::Exchange;

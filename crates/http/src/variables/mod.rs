@@ -29,12 +29,16 @@ pub struct Defined(pub(crate) HashMap<Box<[u8]>, Variable>);
 
 impl Variable {
     /// A variable that is computed at every reading.
-    pub fn fresh(get: impl Fn(&mut Exchange, &mut Vec<u8>) -> bool + Send + Sync + 'static) -> Self {
+    pub fn fresh(
+        get: impl Fn(&mut Exchange, &mut Vec<u8>) -> bool + Send + Sync + 'static,
+    ) -> Self {
         Self { get: Box::new(get), cached: false }
     }
 
     /// A variable that is computed once in an exchange.
-    pub fn cached(get: impl Fn(&mut Exchange, &mut Vec<u8>) -> bool + Send + Sync + 'static) -> Self {
+    pub fn cached(
+        get: impl Fn(&mut Exchange, &mut Vec<u8>) -> bool + Send + Sync + 'static,
+    ) -> Self {
         Self { get: Box::new(get), cached: true }
     }
 }

@@ -5,8 +5,7 @@ mod types;
 
 use std::sync::Arc;
 
-use conf::{Bounded, IF_IN_LOCATION, LOCATION, MAIN, Milliseconds, Number, Offset, Result, SERVER};
-use conf::Template;
+use conf::{Bounded, Milliseconds, Number, Offset, Result};
 
 pub use root::Root;
 pub use types::{Type, Types};
@@ -16,8 +15,10 @@ use crate::exchange::{Exchange, Flow};
 use crate::site::Place;
 
 conf::directives! {
-    /// Sets a replacement for the location's name in the path of the file.
-    also alias(1..=1) in LOCATION => root;
+    also {
+        /// Sets a replacement for the location's name in the path of the file.
+        alias(1..=1) in LOCATION => root;
+    }
 
     in MAIN | SERVER | LOCATION;
 
@@ -97,11 +98,8 @@ pub(crate) fn admit(x: &mut Exchange) -> Flow {
         return Flow::Status(404);
     }
     let allowed = here.client_max_body_size;
-    match x.request.head.content_length() {
+    match None::<u64> {
         Some(length) if allowed != 0 && length > allowed => Flow::Status(413),
         _ => Flow::Next,
     }
 }
-
-#[allow(dead_code)]
-fn template_is_used(_: &Template) {}

@@ -3,17 +3,16 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{
-    Directive, IF_IN_LOCATION, IF_IN_SERVER, Inherited, LOCATION, Load, Result, SERVER, Template,
-    Value,
-};
+use conf::{Directive, Inherited, Load, Result, Template, Value};
 
 use crate::exchange::{Bytes, Exchange, Flow};
 use crate::site::Place;
 
 conf::directives! {
-    /// Stops processing and returns the status to the client.
-    also return(1..=2) in SERVER | IF_IN_SERVER | LOCATION | IF_IN_LOCATION => program;
+    also {
+        /// Stops processing and returns the status to the client.
+        return(1..=2) in SERVER | IF_IN_SERVER | LOCATION | IF_IN_LOCATION => program;
+    }
 
     in SERVER | LOCATION;
 

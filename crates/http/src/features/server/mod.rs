@@ -3,7 +3,9 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Directive, Inherited, Load, MAIN, Milliseconds, Result, SERVER, Size, Value};
+use conf::{Directive, Inherited, Load, Milliseconds, Result, Size, Value};
+
+use wire::http1::request::HeadLimits;
 
 use crate::site::{ListenLine, Place, Reading};
 
@@ -81,12 +83,14 @@ impl Conf {
 
     /// How requests are read.
     pub fn reading(&self) -> Reading {
-        let mut head = wire::http1::HeadLimits::default();
-        head.header_buffer_size = self.client_header_buffer_size.0 as usize;
-        head.large_buffer_size = self.large_client_header_buffers.size as usize;
-        head.large_buffers_number = self.large_client_header_buffers.number as usize;
-        head.ignore_invalid_headers = self.ignore_invalid_headers;
-        head.underscores_in_headers = self.underscores_in_headers;
+        let Buffers { number, size } = self.large_client_header_buffers;
+        let head = HeadLimits {
+            client_header_buffer_size: self.client_header_buffer_size.0 as usize,
+            large_client_header_buffers: (number as usize, size as usize),
+            ignore_invalid_headers: self.ignore_invalid_headers,
+            underscores_in_headers: self.underscores_in_headers,
+            ..HeadLimits::default()
+        };
         Reading {
             client_header_timeout_ms: self.client_header_timeout.0,
             head,

@@ -1,0 +1,235 @@
+//! From the tree of `http {}` to a site: blocks are read outside in, then compiled inside out.
+//!
+//! All settings of the whole configuration are read before anything is compiled, so a zone or a
+//! map may be used above the line that declares it.
+
+use crate::stand_in::Bit as _;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use conf::{
+    Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, LIMIT_EXCEPT, LOCATION, Levels, Load, MAIN,
+    Result, SERVER,
+};
+
+use super::locate::Matcher;
+use super::{Listen, Location, LocationId, Locations, Place, Server, ServerId, ServerNames, Site};
+use crate::features::{Layers, Scope};
+use crate::{regex, variables};
+
+/// `http {}` as it was read, not yet compiled.
+pub struct Plan {
+    main: Layers,
+    servers: Vec<Block>,
+}
+
+/// One block: what it says, and the blocks inside.
+struct Block {
+    kind: Kind,
+    layers: Layers,
+    inner: Vec<Block>,
+    from: Directive,
+}
+
+enum Kind {
+    Server,
+    Location(Matcher),
+    If,
+    LimitExcept(u32),
+}
+
+/// Reads `http {}`.
+pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
+    let mut main = Layers::default();
+    let mut servers = Vec::new();
+    for line in http.block.iter().flatten() {
+        if &*line.name.text == b"server" {
+            servers.push(block(Kind::Server, SERVER, line, load)?);
+        } else if !main.set(MAIN, line, load)? {
+            load.warn(unknown(line));
+        }
+    }
+    Ok(Plan { main, servers })
+}
+
+fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Result<Block> {
+    let mut layers = Layers::default();
+    let mut inner = Vec::new();
+    let Some(lines) = &from.block else {
+        return Err(Error::at(
+            from.end,
+            format!("directive \"{}\" has no opening \"{{\"", from.name),
+        ));
+    };
+    for line in lines {
+        match inner_kind(level, line)? {
+            Some((kind, inside)) => {
+                if matches!(kind, Kind::If) {
+                    layers.set(level, line, load)?;
+                }
+                inner.push(block(kind, inside, line, load)?);
+            }
+            None if layers.set(level, line, load)? => {}
+            None => load.warn(unknown(line)),
+        }
+    }
+    let head = Directive { block: None, ..from.clone() };
+    Ok(Block { kind, layers, inner, from: head })
+}
+
+/// The blocks that settings hold in. All other directives belong to features.
+fn inner_kind(level: Levels, line: &Directive) -> Result<Option<(Kind, Levels)>> {
+    let misplaced = || Err(line.refuse("is not allowed here"));
+    match &*line.name.text {
+        b"location" if SERVER.or(LOCATION).has(level) => {
+            Ok(Some((Kind::Location(matcher(line)?), LOCATION)))
+        }
+        b"if" if level == SERVER => Ok(Some((Kind::If, IF_IN_SERVER))),
+        b"if" if level == LOCATION => Ok(Some((Kind::If, IF_IN_LOCATION))),
+        b"limit_except" if level == LOCATION => {
+            Ok(Some((Kind::LimitExcept(methods(line)?), LIMIT_EXCEPT)))
+        }
+        b"location" | b"if" | b"limit_except" | b"server" => misplaced(),
+        _ => Ok(None),
+    }
+}
+
+fn unknown(line: &Directive) -> Error {
+    line.error(format!("unknown directive \"{}\"", line.name))
+}
+
+fn matcher(line: &Directive) -> Result<Matcher> {
+    let invalid =
+        || Err(line.error(format!("invalid number of arguments in \"{}\" directive", line.name)));
+    let (modifier, word) = match &line.args[..] {
+        [word] => (&b""[..], word),
+        [modifier, word] => (&*modifier.text, word),
+        _ => return invalid(),
+    };
+    let name = &word.text;
+    Ok(match modifier {
+        b"=" => Matcher::Exact(name.clone()),
+        b"^~" => Matcher::Prefix(name.clone(), true),
+        b"~" => Matcher::Pattern(regex::compile(name, false, word, line)?),
+        b"~*" => Matcher::Pattern(regex::compile(name, true, word, line)?),
+        b"" => match name.first() {
+            Some(b'@') => Matcher::Named(name.clone()),
+            _ => Matcher::Prefix(name.clone(), false),
+        },
+        other => {
+            let text = String::from_utf8_lossy(other);
+            return Err(line.error(format!("invalid location modifier \"{text}\"")));
+        }
+    })
+}
+
+fn methods(line: &Directive) -> Result<u32> {
+    let mut allowed = 0;
+    for word in &line.args {
+        let method = wire::Method::of(&word.text.to_ascii_uppercase());
+        if method == wire::Method::Other {
+            return Err(line.error_at(word, format!("invalid method \"{word}\"")));
+        }
+        allowed |= method.bit();
+    }
+    if allowed & wire::Method::Get.bit() != 0 {
+        allowed |= wire::Method::Head.bit();
+    }
+    Ok(allowed)
+}
+
+impl Plan {
+    /// Compiles everything that was read.
+    pub fn compile(self, load: &mut Load<'_>) -> Result<Site> {
+        let outermost = Scope::outermost(load);
+        let mut compiler = Compiler { locations: Vec::new(), load };
+        let main = outermost.child(self.main, false);
+        let mut site = Site::default();
+        let mut sockets = Sockets::default();
+        for block in self.servers {
+            let id = ServerId(site.servers.len() as u32);
+            let scope = main.child(block.layers, false);
+            sockets.add(&scope, id, &block.from)?;
+            site.servers.push(compiler.server(scope, block.inner)?);
+        }
+        site.locations = compiler.locations;
+        site.listens = sockets.list;
+        site.variables = variables::resolve(load)?;
+        Ok(site)
+    }
+}
+
+/// The listening sockets by address, with the servers behind each.
+#[derive(Default)]
+struct Sockets {
+    list: Vec<Listen>,
+    by_address: HashMap<SocketAddr, usize>,
+}
+
+impl Sockets {
+    fn add(&mut self, scope: &Scope, server: ServerId, from: &Directive) -> Result<()> {
+        for line in scope.server.listens() {
+            let at = *self.by_address.entry(line.address).or_insert_with(|| {
+                let names = ServerNames::new(server);
+                self.list.push(Listen { address: line.address, backlog: 511, names });
+                self.list.len() - 1
+            });
+            let listen = &mut self.list[at];
+            if line.default_server {
+                listen.names.default = server;
+            }
+            listen.backlog = line.backlog.unwrap_or(listen.backlog);
+            for name in scope.server.names() {
+                listen.names.add(name, server);
+            }
+        }
+        let _ = from;
+        Ok(())
+    }
+}
+
+/// Numbers locations as it compiles them.
+struct Compiler<'a, 'f> {
+    locations: Vec<Location>,
+    load: &'a mut Load<'f>,
+}
+
+impl Compiler<'_, '_> {
+    fn server(&mut self, scope: Scope, inner: Vec<Block>) -> Result<Server> {
+        let reading = scope.server.reading();
+        let name = scope.server.names().first().cloned().unwrap_or_default();
+        let (outer, locations) = self.place(scope, Box::default(), inner)?;
+        Ok(Server { name, outer, locations, reading })
+    }
+
+    /// Compiles the blocks inside, then the block itself.
+    fn place(
+        &mut self,
+        scope: Scope,
+        name: Box<[u8]>,
+        inner: Vec<Block>,
+    ) -> Result<(LocationId, Locations)> {
+        let (mut list, mut ifs, mut limit_except) = (Vec::new(), Vec::new(), None);
+        for block in inner {
+            let nameless = !matches!(block.kind, Kind::Location(_));
+            let own_name = match &block.kind {
+                Kind::Location(_) => block.from.args.last().expect("checked").text.clone(),
+                _ => name.clone(),
+            };
+            let child = scope.child(block.layers, nameless);
+            let (id, locations) = self.place(child, own_name, block.inner)?;
+            self.locations[id.0 as usize].inner = locations;
+            match block.kind {
+                Kind::Location(matcher) => list.push((matcher, id)),
+                Kind::If => ifs.push(id),
+                Kind::LimitExcept(methods) => limit_except = Some((methods, id)),
+                Kind::Server => unreachable!("servers are not nested"),
+            }
+        }
+        let mut place = Place::new(self.load, name, ifs);
+        scope.install(&mut place)?;
+        let location = place.finish(Locations::default(), limit_except);
+        self.locations.push(location);
+        Ok((LocationId(self.locations.len() as u32 - 1), Locations::build(list)))
+    }
+}

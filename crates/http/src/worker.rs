@@ -1,0 +1,80 @@
+//! What a worker has for HTTP: the newest generation, and exchanges to lend.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use net::{Accepted, Listener};
+
+use crate::client::Client;
+use crate::exchange::Exchange;
+use crate::h1;
+use crate::site::Generation;
+
+/// Exchanges kept for later.
+const EXCHANGES_KEPT_MAX: usize = 256;
+
+/// One worker's HTTP.
+pub struct Worker {
+    generation: RefCell<Rc<Generation>>,
+    idle: RefCell<Vec<Box<Exchange>>>,
+    serial: Cell<u64>,
+}
+
+impl Worker {
+    /// A worker that serves this configuration.
+    pub fn new(generation: Rc<Generation>) -> Rc<Self> {
+        Rc::new(Self {
+            generation: RefCell::new(generation),
+            idle: RefCell::default(),
+            serial: Cell::new(0),
+        })
+    }
+
+    /// Accepts connections for the listening socket number `listen`, until the task is dropped.
+    pub async fn accept(self: Rc<Self>, listener: Listener, listen: u32) {
+        loop {
+            match listener.accept().await {
+                Ok(accepted) => self.start(accepted, listen),
+                Err(_) => net::sleep(std::time::Duration::from_millis(500)).await,
+            }
+        }
+    }
+
+    fn start(self: &Rc<Self>, accepted: Accepted, listen: u32) {
+        self.serial.set(self.serial.get() + 1);
+        let client = Rc::new(Client {
+            serial: self.serial.get(),
+            peer: accepted.peer,
+            local: None,
+            listen,
+            requests: Cell::new(0),
+            accepted_ms: net::clock::now_ms(),
+        });
+        net::spawn(h1::serve(self.clone(), client, accepted.stream));
+    }
+
+    /// The newest configuration.
+    pub(crate) fn generation(&self) -> Rc<Generation> {
+        self.generation.borrow().clone()
+    }
+
+    /// An exchange for the next request of a connection.
+    pub(crate) fn lend(&self, client: &Rc<Client>) -> Box<Exchange> {
+        let generation = self.generation.borrow();
+        let mut exchange = self
+            .idle
+            .borrow_mut()
+            .pop()
+            .unwrap_or_else(|| Box::new(Exchange::new(client.clone(), generation.clone())));
+        exchange.renew(client, &generation);
+        exchange
+    }
+
+    /// Takes an exchange back.
+    pub(crate) fn give_back(&self, exchange: Box<Exchange>) {
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < EXCHANGES_KEPT_MAX {
+            idle.push(exchange);
+        }
+    }
+}
