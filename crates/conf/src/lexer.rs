@@ -28,6 +28,8 @@ pub(crate) enum Token {
     End,
 }
 
+const UNCLOSED: &str = "this quote is not closed";
+
 /// Where a text comes from: the limit and the words of some messages depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -117,7 +119,7 @@ impl<'a> Lexer<'a> {
             }
             self.bump();
         }
-        Err(self.unfinished())
+        Err(self.unfinished().marking(self.span_from(start)))
     }
 
     fn quoted(&mut self, start: Start, quote: u8) -> Result<Token> {
@@ -131,7 +133,7 @@ impl<'a> Lexer<'a> {
             self.step_over(byte, start)?;
             self.bump();
         }
-        Err(self.unfinished())
+        Err(self.unfinished().marking(first_byte(self.span_from(start))).help(UNCLOSED))
     }
 
     /// Looks at `byte` of a word: a backslash takes the byte after it along. Answers whether a `{`
@@ -147,7 +149,7 @@ impl<'a> Lexer<'a> {
     /// Only a space, `;`, `{` or `)` may follow a closing quote; `)` begins a new word there.
     fn after_quote(&mut self, start: Start) -> Result<Token> {
         match self.peek(start)? {
-            None => Err(self.unfinished()),
+            None => Err(self.unfinished().marking(self.span_from(start))),
             Some(b' ' | b'\t' | b'\r' | b'\n') => {
                 self.check_beyond_space(start)?;
                 Ok(Token::Word)
@@ -204,9 +206,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn at_start(&self, start: Start, message: String) -> Error {
-        let at = start.at as u32;
-        let span = Span { file: self.file, line: start.line, start: at, end: at + 1 };
-        Error::at(span, message)
+        Error::at(first_byte(self.span_from(start)), message)
     }
 
     fn here(&self) -> Span {
@@ -253,6 +253,10 @@ pub(crate) fn unquote(raw: &[u8]) -> Box<[u8]> {
         rest = after;
     }
     text.into()
+}
+
+fn first_byte(span: Span) -> Span {
+    Span { end: span.start + 1, ..span }
 }
 
 fn is_space(byte: u8) -> bool {

@@ -4,6 +4,7 @@
 //! half (the directive kernel) knows how settings are declared and inherited. Deliberately absent:
 //! what any directive means, and sockets. Configuration text is bytes: not every nginx.conf is UTF-8.
 
+mod diagnostic;
 mod error;
 mod files;
 mod lexer;
@@ -11,6 +12,7 @@ mod parser;
 mod sources;
 mod tree;
 
+pub use diagnostic::Diagnostic;
 pub use error::{Error, Level, Result};
 pub use files::{Call, Disk, FileError, Files, Memory, Recorder, Replay, full_name, has_magic};
 pub use parser::{
