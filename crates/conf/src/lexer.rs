@@ -119,7 +119,7 @@ impl<'a> Lexer<'a> {
             }
             self.bump();
         }
-        Err(self.unfinished().marking(self.span_from(start)))
+        Err(self.unfinished().marked(self.span_from(start)))
     }
 
     fn quoted(&mut self, start: Start, quote: u8) -> Result<Token> {
@@ -133,7 +133,7 @@ impl<'a> Lexer<'a> {
             self.step_over(byte, start)?;
             self.bump();
         }
-        Err(self.unfinished().marking(first_byte(self.span_from(start))).help(UNCLOSED))
+        Err(self.unfinished().marked(first_byte(self.span_from(start))).help(UNCLOSED))
     }
 
     /// Looks at `byte` of a word: a backslash takes the byte after it along. Answers whether a `{`
@@ -149,7 +149,7 @@ impl<'a> Lexer<'a> {
     /// Only a space, `;`, `{` or `)` may follow a closing quote; `)` begins a new word there.
     fn after_quote(&mut self, start: Start) -> Result<Token> {
         match self.peek(start)? {
-            None => Err(self.unfinished().marking(self.span_from(start))),
+            None => Err(self.unfinished().marked(self.span_from(start))),
             Some(b' ' | b'\t' | b'\r' | b'\n') => {
                 self.check_beyond_space(start)?;
                 Ok(Token::Word)

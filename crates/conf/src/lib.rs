@@ -11,6 +11,7 @@ mod lexer;
 mod parser;
 mod sources;
 mod tree;
+pub mod units;
 
 pub use diagnostic::Diagnostic;
 pub use error::{Error, Level, Result};

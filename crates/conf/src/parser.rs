@@ -205,7 +205,7 @@ impl<'a> Parser<'a> {
             };
             let directive = Directive { name, args, block: None, end, close: None };
             match token {
-                Token::End => return Err(lexer.unfinished().marking(directive.words())),
+                Token::End => return Err(lexer.unfinished().marked(directive.words())),
                 Token::Open if inside == Inside::CommandLine => {
                     let message = "block directives are not supported in -g option";
                     return Err(Error::at(end, message));
@@ -244,7 +244,7 @@ impl<'a> Parser<'a> {
         self.blocks_depth -= 1;
         if token == Token::End {
             return Err(Error::at(end, r#"unexpected end of file, expecting "}""#)
-                .marking(name.span)
+                .marked(name.span)
                 .help("this block is not closed"));
         }
         out[at].close = Some(end);
@@ -269,11 +269,11 @@ impl<'a> Parser<'a> {
     ) -> Result<()> {
         if token == Token::Open {
             let message = r#"directive "include" is not terminated by ";""#;
-            return Err(Error::at(directive.end, message).marking(directive.words()));
+            return Err(Error::at(directive.end, message).marked(directive.words()));
         }
         let [argument] = &*directive.args else {
             let message = r#"invalid number of arguments in "include" directive"#;
-            return Err(Error::at(directive.end, message).marking(directive.name.span));
+            return Err(Error::at(directive.end, message).marked(directive.name.span));
         };
         if self.includes_depth == INCLUDES_DEPTH_MAX {
             let message = format!("\"include\" nests more than {INCLUDES_DEPTH_MAX} files deep");
@@ -324,7 +324,7 @@ fn blame(from: Option<&Directive>, message: String) -> Error {
     match from {
         None => Error::bare(message),
         Some(Directive { args, end, .. }) => {
-            Error::at(*end, message).marking(args.first().map_or(*end, |word| word.span))
+            Error::at(*end, message).marked(args.first().map_or(*end, |word| word.span))
         }
     }
 }
