@@ -26,6 +26,7 @@ fn a_parameter_may_have_as_many_bytes_as_in_nginx() {
         (format!("env \"{}\";", a(4094)), "ok"),
         (format!("env \"{}\";", a(4095)), shown),
         (format!("env \"{}\";", a(4096)), unclosed),
+        (format!("env \"{}\\\" ;", a(4095)), unclosed),
         (format!("env \"{}\" ;", a(4093)), "ok"),
         (format!("env \"{}\" ;", a(4094)), shown),
         (format!("env \"{}\")x;", a(4094)), "ok"),
