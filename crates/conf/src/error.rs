@@ -66,7 +66,7 @@ impl Error {
     }
 
     /// The same, marking another place than the one nginx names (a word, not the `;`).
-    pub fn marking(self, mark: Span) -> Self {
+    pub fn marked(self, mark: Span) -> Self {
         Self { mark: Some(mark), ..self }
     }
 

@@ -231,12 +231,12 @@ impl Directive {
 
     /// An error about this directive, in words of its own.
     pub fn error(&self, message: impl Into<String>) -> Error {
-        Error::at(self.end, message).marking(self.name.span)
+        Error::at(self.end, message).marked(self.name.span)
     }
 
     /// An error about one of its words: nginx's line, our mark.
     pub fn error_at(&self, word: &Word, message: impl Into<String>) -> Error {
-        Error::at(self.end, message).marking(word.span)
+        Error::at(self.end, message).marked(word.span)
     }
 
     /// A line as a default is written: `name default;`.

@@ -28,6 +28,8 @@ pub(crate) enum Token {
     End,
 }
 
+const UNCLOSED: &str = "this quote is not closed";
+
 /// Where a text comes from: the limit and the words of some messages depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -51,6 +53,8 @@ struct Start {
     line: u32,
     /// What nginx counts the length from: after an opening quote.
     counted: usize,
+    /// The quote that is open.
+    quote: Option<u8>,
 }
 
 impl<'a> Lexer<'a> {
@@ -64,7 +68,7 @@ impl<'a> Lexer<'a> {
         while self.text.get(self.at).is_some_and(|&byte| is_space(byte)) {
             self.bump();
         }
-        let start = Start { at: self.at, line: self.line, counted: self.at };
+        let start = Start { at: self.at, line: self.line, counted: self.at, quote: None };
         let token = match self.text.get(self.at) {
             None => Token::End,
             Some(b';') => self.single(Token::Semicolon),
@@ -117,21 +121,21 @@ impl<'a> Lexer<'a> {
             }
             self.bump();
         }
-        Err(self.unfinished())
+        Err(self.unfinished().marked(self.span_from(start)))
     }
 
     fn quoted(&mut self, start: Start, quote: u8) -> Result<Token> {
         self.bump();
-        let start = Start { counted: self.at, ..start };
-        while let Some(byte) = self.peek_in_quotes(start, quote)? {
+        let start = Start { counted: self.at, quote: Some(quote), ..start };
+        while let Some(byte) = self.peek(start)? {
             if byte == quote {
                 self.bump();
-                return self.after_quote(start);
+                return self.after_quote(Start { quote: None, ..start });
             }
             self.step_over(byte, start)?;
             self.bump();
         }
-        Err(self.unfinished())
+        Err(self.unfinished().marked(first_byte(self.span_from(start))).help(UNCLOSED))
     }
 
     /// Looks at `byte` of a word: a backslash takes the byte after it along. Answers whether a `{`
@@ -147,7 +151,7 @@ impl<'a> Lexer<'a> {
     /// Only a space, `;`, `{` or `)` may follow a closing quote; `)` begins a new word there.
     fn after_quote(&mut self, start: Start) -> Result<Token> {
         match self.peek(start)? {
-            None => Err(self.unfinished()),
+            None => Err(self.unfinished().marked(self.span_from(start))),
             Some(b' ' | b'\t' | b'\r' | b'\n') => {
                 self.check_beyond_space(start)?;
                 Ok(Token::Word)
@@ -169,13 +173,6 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn peek_in_quotes(&self, start: Start, quote: u8) -> Result<Option<u8>> {
-        match self.text.get(self.at) {
-            Some(_) if !self.fits(start, self.at) => Err(self.unclosed(start, quote)),
-            byte => Ok(byte.copied()),
-        }
-    }
-
     /// nginx lets go of a word only with the byte after the space that ends it.
     fn check_beyond_space(&self, start: Start) -> Result<()> {
         let beyond = self.at + 1;
@@ -190,23 +187,18 @@ impl<'a> Lexer<'a> {
     }
 
     fn too_long(&self, start: Start) -> Error {
-        let shown = &self.text[start.counted..start.counted + TOO_LONG_SHOWN_BYTES];
-        let shown = String::from_utf8_lossy(shown);
-        self.at_start(start, format!("too long parameter \"{shown}...\" started"))
-    }
-
-    fn unclosed(&self, start: Start, quote: u8) -> Error {
-        let quote = char::from(quote);
-        self.at_start(
-            start,
-            format!("too long parameter, probably missing terminating \"{quote}\" character"),
-        )
-    }
-
-    fn at_start(&self, start: Start, message: String) -> Error {
-        let at = start.at as u32;
-        let span = Span { file: self.file, line: start.line, start: at, end: at + 1 };
-        Error::at(span, message)
+        let message = match start.quote {
+            Some(quote) => format!(
+                "too long parameter, probably missing terminating \"{}\" character",
+                char::from(quote)
+            ),
+            None => {
+                let shown = &self.text[start.counted..start.counted + TOO_LONG_SHOWN_BYTES];
+                let shown = String::from_utf8_lossy(shown);
+                format!("too long parameter \"{shown}...\" started")
+            }
+        };
+        Error::at(first_byte(self.span_from(start)), message)
     }
 
     fn here(&self) -> Span {
@@ -253,6 +245,10 @@ pub(crate) fn unquote(raw: &[u8]) -> Box<[u8]> {
         rest = after;
     }
     text.into()
+}
+
+fn first_byte(span: Span) -> Span {
+    Span { end: span.start + 1, ..span }
 }
 
 fn is_space(byte: u8) -> bool {

@@ -4,6 +4,7 @@
 //! half (the directive kernel) knows how settings are declared and inherited. Deliberately absent:
 //! what any directive means, and sockets. Configuration text is bytes: not every nginx.conf is UTF-8.
 
+mod diagnostic;
 mod error;
 mod files;
 pub mod kernel;
@@ -16,6 +17,7 @@ mod tree;
 pub mod units;
 mod value;
 
+pub use diagnostic::Diagnostic;
 pub use error::{Error, Level, Result};
 pub use files::{Call, Disk, FileError, Files, Memory, Recorder, Replay, full_name, has_magic};
 pub use kernel::{

@@ -68,8 +68,8 @@ pub(crate) fn parse_alone(text: &[u8]) -> Result<Tree> {
 
 /// Blocks of free entries in which `include` is nothing special.
 const WITHOUT_INCLUDE: [&[u8]; 2] = [b"charset_map", b"split_clients"];
-/// Blocks of free entries that count arguments before they look for `include`.
-const PAIRS: [&[u8]; 2] = [b"geo", b"map"];
+/// Blocks of free entries that know `include`, and have their own words for a malformed one.
+const WITH_OWN_INCLUDE: [&[u8]; 3] = [b"geo", b"map", b"types"];
 
 struct Parser<'a> {
     prefix: &'a [u8],
@@ -204,13 +204,21 @@ impl<'a> Parser<'a> {
             };
             let directive = Directive { name, args, block: None, end, close: None };
             match token {
-                Token::End => return Err(lexer.unfinished()),
-                Token::Open => self.block(lexer, inside, directive, out)?,
-                Token::Semicolon if self.follow_includes && is_include(&directive, block) => {
-                    self.include(&directive, out)?;
+                Token::End => return Err(lexer.unfinished().marked(directive.words())),
+                Token::Open if inside == Inside::CommandLine => {
+                    let message = "block directives are not supported in -g option";
+                    return Err(Error::at(end, message));
                 }
+                Token::Open | Token::Semicolon if self.is_include(&directive, token, block) => {
+                    self.include(&directive, token, out)?;
+                }
+                Token::Open => self.block(lexer, directive, out)?,
                 Token::Semicolon => out.push(directive),
-                _ => return Err(unexpected(lexer, end)),
+                _ => {
+                    let (name, line) = (&directive.name, directive.name.span.line);
+                    let help = format!("directive \"{name}\" in line {line} lacks its \";\"");
+                    return Err(unexpected(lexer, end).help(help));
+                }
             }
         }
     }
@@ -218,14 +226,9 @@ impl<'a> Parser<'a> {
     fn block(
         &mut self,
         lexer: &mut Lexer<'_>,
-        inside: Inside,
         directive: Directive,
         out: &mut Vec<Directive>,
     ) -> Result<()> {
-        if inside == Inside::CommandLine {
-            let message = "block directives are not supported in -g option";
-            return Err(Error::at(directive.end, message));
-        }
         if self.blocks_depth == BLOCKS_DEPTH_MAX {
             let message = format!("blocks nest more than {BLOCKS_DEPTH_MAX} deep");
             return Err(Error::at(directive.end, message));
@@ -240,17 +243,36 @@ impl<'a> Parser<'a> {
         self.blocks_depth -= 1;
         if token == Token::End {
             return Err(Error::at(end, r#"unexpected end of file, expecting "}""#)
-                .marking(name.span)
+                .marked(name.span)
                 .help("this block is not closed"));
         }
         out[at].close = Some(end);
         Ok(())
     }
 
-    fn include(&mut self, directive: &Directive, out: &mut Vec<Directive>) -> Result<()> {
+    /// Whether it is nginx's `include`, which no kernel sees. A malformed one stays in the tree where
+    /// the block around it has its own words for it.
+    fn is_include(&self, directive: &Directive, token: Token, block: &[u8]) -> bool {
+        let well_formed = token == Token::Semicolon && directive.args.len() == 1;
+        self.follow_includes
+            && &*directive.name.text == b"include"
+            && !WITHOUT_INCLUDE.contains(&block)
+            && (well_formed || !WITH_OWN_INCLUDE.contains(&block))
+    }
+
+    fn include(
+        &mut self,
+        directive: &Directive,
+        token: Token,
+        out: &mut Vec<Directive>,
+    ) -> Result<()> {
+        if token == Token::Open {
+            let message = r#"directive "include" is not terminated by ";""#;
+            return Err(Error::at(directive.end, message).marked(directive.words()));
+        }
         let [argument] = &*directive.args else {
             let message = r#"invalid number of arguments in "include" directive"#;
-            return Err(Error::at(directive.end, message).marking(directive.name.span));
+            return Err(Error::at(directive.end, message).marked(directive.name.span));
         };
         if self.includes_depth == INCLUDES_DEPTH_MAX {
             let message = format!("\"include\" nests more than {INCLUDES_DEPTH_MAX} files deep");
@@ -269,14 +291,6 @@ impl<'a> Parser<'a> {
         self.includes_depth -= 1;
         Ok(())
     }
-}
-
-/// Whether it is nginx's `include`, which no kernel sees. A malformed one stays in the tree where
-/// the block around it has its own words for it.
-fn is_include(directive: &Directive, block: &[u8]) -> bool {
-    &*directive.name.text == b"include"
-        && !WITHOUT_INCLUDE.contains(&block)
-        && (directive.args.len() == 1 || !PAIRS.contains(&block))
 }
 
 /// The words up to what ends them: `;`, `{`, `}` or the end of the text.
@@ -309,7 +323,7 @@ fn blame(from: Option<&Directive>, message: String) -> Error {
     match from {
         None => Error::bare(message),
         Some(Directive { args, end, .. }) => {
-            Error::at(*end, message).marking(args.first().map_or(*end, |word| word.span))
+            Error::at(*end, message).marked(args.first().map_or(*end, |word| word.span))
         }
     }
 }

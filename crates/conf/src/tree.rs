@@ -1,5 +1,7 @@
 //! The configuration as a tree of directives, each word with the place it came from.
 
+use std::fmt;
+
 /// Number of a file in [`Sources`](crate::Sources).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
@@ -26,8 +28,9 @@ pub struct Word {
     pub span: Span,
 }
 
-impl std::fmt::Display for Word {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// What it means, as messages show it.
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.text))
     }
 }
@@ -46,6 +49,14 @@ pub struct Directive {
     /// The `}` of the block; nginx names its line where it complains about a block as a whole.
     /// `None` without a block, and where the text ended or broke before it.
     pub close: Option<Span>,
+}
+
+impl Directive {
+    /// Where its words stand, from the name to the last argument.
+    pub fn words(&self) -> Span {
+        let end = self.args.last().map_or(self.name.span.end, |word| word.span.end);
+        Span { end, ..self.name.span }
+    }
 }
 
 /// A whole configuration, `include`s already in place.

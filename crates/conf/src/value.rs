@@ -109,7 +109,7 @@ impl Value for Template {
 }
 
 fn invalid(from: &Directive, what: &str) -> crate::Error {
-    from.refuse(format!("invalid {what}")).marking(from.arg(0).span)
+    from.refuse(format!("invalid {what}")).marked(from.arg(0).span)
 }
 
 /// Declares a type whose values are words: `words! { /// docs pub enum Satisfy { All = "all" } }`.

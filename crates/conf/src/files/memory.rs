@@ -23,12 +23,14 @@ impl Files for Memory {
     }
 
     fn glob(&mut self, pattern: &[u8]) -> Result<Vec<Box<[u8]>>, FileError> {
-        let slash = |&byte: &u8| byte == b'/';
         let fits = |path: &[u8]| {
-            let mut names = path.split(slash);
-            pattern
-                .split(slash)
-                .all(|part| names.next().is_some_and(|name| glob::matches(part, name)))
+            let mut names = path.split(|&byte| byte == b'/');
+            let mut parts = pattern.split(|&byte| byte == b'/');
+            // A slash at the beginning is one: no pattern stands for nothing there.
+            let fits = |part: &[u8], name: &[u8]| {
+                part.is_empty() == name.is_empty() && glob::matches(part, name)
+            };
+            parts.all(|part| names.next().is_some_and(|name| fits(part, name)))
                 && names.next().is_none()
         };
         Ok(self.0.keys().filter(|path| fits(path)).cloned().collect())

@@ -78,10 +78,13 @@ impl Files for Replay {
 
 const NOT_RECORDED: FileError = FileError { call: Call::Replay, errno: ENOENT };
 
+/// What came of each name.
+type Answers<T> = BTreeMap<Box<[u8]>, Result<T, FileError>>;
+
 #[derive(Debug, Default)]
 struct Recording {
-    files: BTreeMap<Box<[u8]>, Result<Arc<[u8]>, FileError>>,
-    globs: BTreeMap<Box<[u8]>, Result<Vec<Box<[u8]>>, FileError>>,
+    files: Answers<Arc<[u8]>>,
+    globs: Answers<Vec<Box<[u8]>>>,
 }
 
 /// The kinds of entries.

@@ -1,0 +1,186 @@
+//! Errors as people see them: nginx's line, then the source with the place marked.
+//!
+//! ```text
+//! nginx: [emerg] unknown directive "proxy_pas" in /etc/nginx/nginx.conf:7
+//!     7 |         proxy_pas http://backend;
+//!       |         ^^^^^^^^^
+//!       did you mean "proxy_pass"?
+//! ```
+//!
+//! The first line is nginx's to the byte, since tools look for it. Who prints decides where it goes
+//! and what stands before the level. Below it no control character of the text gets out.
+
+use std::fmt::Write;
+
+use crate::{Error, Sources, Span};
+
+/// nginx cuts a message there.
+const MESSAGE_BYTES_MAX: usize = 1024;
+/// How wide a source line is shown; a longer one is cut around the mark.
+const COLUMNS_MAX: usize = 120;
+/// How much of a line that is cut is shown before the mark.
+const COLUMNS_BEFORE_MARK: usize = 40;
+const TAB_COLUMNS: usize = 4;
+const CUT: &str = "...";
+
+/// An error with the texts it speaks of.
+#[derive(Clone, Copy, Debug)]
+pub struct Diagnostic<'a> {
+    /// What is wrong.
+    pub error: &'a Error,
+    /// The texts.
+    pub sources: &'a Sources,
+}
+
+impl Diagnostic<'_> {
+    /// All of it, with the first line as nginx prints it to the terminal.
+    pub fn render(&self, program: &str) -> String {
+        format!("{program}: [{}] {}\n{}", self.error.level, self.headline(), self.excerpt())
+    }
+
+    /// nginx's line: the message and ` in FILE:LINE`.
+    pub fn headline(&self) -> String {
+        let message = &self.error.message;
+        let message = &message[..message.floor_char_boundary(MESSAGE_BYTES_MAX)];
+        let place = self.error.span.map(|span| self.sources.place(span)).unwrap_or_default();
+        format!("{message}{place}")
+    }
+
+    /// The lines below it, each with its line feed: the source with the mark, and what to do. Empty
+    /// where there is nothing to show.
+    pub fn excerpt(&self) -> String {
+        let mut out = String::new();
+        let mark = self.error.mark.or(self.error.span);
+        if let Some(mark) = mark
+            && let Some(source) = self.sources.source(mark.file)
+            && let Some(marked) = Marked::new(&source.text, mark)
+        {
+            let number = mark.line;
+            let gutter = number.to_string().len().max(5);
+            writeln!(out, "{number:>gutter$} | {}", marked.line).expect("a string takes all");
+            writeln!(out, "{:>gutter$} | {}", "", marked.carets).expect("a string takes all");
+        }
+        if let Some(help) = &self.error.help {
+            writeln!(out, "      {help}").expect("a string takes all");
+        }
+        out
+    }
+}
+
+/// A source line as shown, and the line of carets to go below it.
+struct Marked {
+    line: String,
+    carets: String,
+}
+
+impl Marked {
+    /// `None` where there is no text to mark.
+    fn new(text: &[u8], mark: Span) -> Option<Self> {
+        let (start, end) = (mark.start as usize, mark.end as usize);
+        let before = text.get(..start)?;
+        let from = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let len = text[from..].iter().position(|&byte| byte == b'\n');
+        let line = &text[from..len.map_or(text.len(), |len| from + len)];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        let cells = cells(line);
+        let column = |at: usize| -> usize {
+            cells.iter().take_while(|cell| cell.at < at - from).map(|cell| cell.columns).sum()
+        };
+        let first = column(start);
+        let last = column(end.max(start).min(from + line.len())).max(first + 1);
+        Some(Self::cut(&cells, first, last))
+    }
+
+    /// Shows what fits of the line, the columns `first..last` marked.
+    fn cut(cells: &[Cell], first: usize, last: usize) -> Self {
+        let whole: usize = cells.iter().map(|cell| cell.columns).sum();
+        let skipped =
+            if whole > COLUMNS_MAX { first.saturating_sub(COLUMNS_BEFORE_MARK) } else { 0 };
+        let mut line = String::new();
+        let mut column = 0;
+        let mut shown_from = skipped;
+        if skipped > 0 {
+            line.push_str(CUT);
+        }
+        for cell in cells {
+            if column < skipped {
+                shown_from = column + cell.columns;
+            } else if column + cell.columns > skipped + COLUMNS_MAX {
+                line.push_str(CUT);
+                break;
+            } else {
+                line.push_str(&cell.shown);
+            }
+            column += cell.columns;
+        }
+        let lead = if skipped > 0 { CUT.len() } else { 0 };
+        let indent = lead + first - shown_from.min(first);
+        let carets = last.min(skipped + COLUMNS_MAX).max(first + 1) - first;
+        Self { line, carets: " ".repeat(indent) + &"^".repeat(carets) }
+    }
+}
+
+/// One character of a line, as shown.
+struct Cell {
+    at: usize,
+    shown: String,
+    columns: usize,
+}
+
+fn cells(line: &[u8]) -> Vec<Cell> {
+    let mut at = 0;
+    let mut cells = Vec::new();
+    for chunk in line.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            cells.push(Cell::new(at, character));
+            at += character.len_utf8();
+        }
+        if !chunk.invalid().is_empty() {
+            cells.push(Cell::new(at, char::REPLACEMENT_CHARACTER));
+            at += chunk.invalid().len();
+        }
+    }
+    cells
+}
+
+impl Cell {
+    fn new(at: usize, character: char) -> Self {
+        match character {
+            '\t' => Self { at, shown: " ".repeat(TAB_COLUMNS), columns: TAB_COLUMNS },
+            _ if character.is_control() || turns_direction(character) => {
+                Self { at, shown: char::REPLACEMENT_CHARACTER.into(), columns: 1 }
+            }
+            _ => Self { at, shown: character.into(), columns: columns(character) },
+        }
+    }
+}
+
+/// Such characters can make a terminal show another text than is there.
+fn turns_direction(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// How many columns of a terminal a character takes: the East Asian wide ones take two, combining
+/// ones none. Coarse: a wrong guess moves the carets and nothing else.
+fn columns(character: char) -> usize {
+    const NONE: [(u32, u32); 5] =
+        [(0x300, 0x36f), (0x200b, 0x200f), (0x20d0, 0x20ff), (0xfe00, 0xfe0f), (0xfeff, 0xfeff)];
+    const TWO: [(u32, u32); 9] = [
+        (0x1100, 0x115f),
+        (0x2e80, 0xa4cf),
+        (0xac00, 0xd7a3),
+        (0xf900, 0xfaff),
+        (0xfe30, 0xfe6f),
+        (0xff00, 0xff60),
+        (0xffe0, 0xffe6),
+        (0x1f300, 0x1faff),
+        (0x20000, 0x3fffd),
+    ];
+    let among = |ranges: &[(u32, u32)]| {
+        ranges.iter().any(|&(from, to)| (from..=to).contains(&u32::from(character)))
+    };
+    if among(&NONE) { 0 } else { 1 + usize::from(among(&TWO)) }
+}

@@ -1,0 +1,196 @@
+//! Configurations and what comes of them, as files.
+//!
+//! A fixture is a configuration, a dashed line, and the tree or the error. Between the two may stand
+//! further files, each below `--- file NAME`, and the argument of `-g` below `--- command line`.
+//! `UPDATE_EXPECT=1` writes what came into the fixtures. Where a real nginx is installed, it must
+//! report the same errors, but for fixtures named `ours_*`.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs, str};
+
+use conf::{Diagnostic, Directive, Memory, Parsed, Sources};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+const PREFIX: &str = "/etc/nginx/";
+const NGINX: &str = "/usr/sbin/nginx";
+const RESULT: &[u8] = b"----\n";
+
+#[test]
+fn fixtures_give_what_they_say() {
+    let fixtures = Fixture::all();
+    assert!(fixtures.len() > 40);
+    let wrong: Vec<_> = fixtures.iter().filter_map(Fixture::check).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn nginx_reports_the_same_errors() {
+    if !Path::new(NGINX).exists() {
+        return;
+    }
+    let mut compared = 0;
+    let mut differences = vec![];
+    for fixture in Fixture::all().iter().filter(|fixture| !fixture.is_ours()) {
+        let Some(ours) = fixture.error() else { continue };
+        let theirs = fixture.ask_nginx();
+        if ours != theirs {
+            differences.push(format!("{}:\n  {ours}\n  {theirs}", fixture.path.display()));
+        }
+        compared += 1;
+    }
+    assert!(differences.is_empty(), "ours, theirs:\n{}", differences.join("\n"));
+    assert!(compared >= 40, "only {compared} errors to compare");
+}
+
+struct Fixture {
+    path: PathBuf,
+    main: Vec<u8>,
+    files: Vec<(String, Vec<u8>)>,
+    command_line: Option<Vec<u8>>,
+    expected: Vec<u8>,
+}
+
+impl Fixture {
+    fn all() -> Vec<Self> {
+        let mut paths: Vec<_> =
+            fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths.into_iter().map(Self::read).collect()
+    }
+
+    fn read(path: PathBuf) -> Self {
+        let bytes = fs::read(&path).unwrap();
+        let mut fixture =
+            Self { path, main: vec![], files: vec![], command_line: None, expected: vec![] };
+        let mut section = &mut fixture.main;
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            if line == RESULT {
+                section = &mut fixture.expected;
+            } else if line == b"--- command line\n" {
+                section = fixture.command_line.insert(vec![]);
+            } else if let Some(name) = line.strip_prefix(b"--- file ") {
+                let name = str::from_utf8(name).unwrap().trim().to_owned();
+                fixture.files.push((name, vec![]));
+                section = &mut fixture.files.last_mut().unwrap().1;
+            } else {
+                section.extend_from_slice(line);
+            }
+        }
+        fixture
+    }
+
+    fn is_ours(&self) -> bool {
+        self.path.file_name().unwrap().to_str().unwrap().starts_with("ours_")
+    }
+
+    fn parse(&self) -> Parsed {
+        let mut files = Memory::default().with(format!("{PREFIX}nginx.conf"), &self.main);
+        for (name, text) in &self.files {
+            files = files.with(format!("{PREFIX}{name}"), text);
+        }
+        let command_line = self.command_line.as_deref().map(<[u8]>::trim_ascii);
+        let main = format!("{PREFIX}nginx.conf");
+        conf::parse(main.as_bytes(), PREFIX.as_bytes(), command_line, &mut files)
+    }
+
+    /// What is wrong, if anything.
+    fn check(&self) -> Option<String> {
+        let Parsed { sources, tree, error } = self.parse();
+        let mut result = String::new();
+        match &error {
+            Some(error) => result += &Diagnostic { error, sources: &sources }.render("nginx"),
+            None => write_tree(&mut result, &tree.root, &sources, 0),
+        }
+        if result.as_bytes() == self.expected {
+            return None;
+        }
+        if env::var_os("UPDATE_EXPECT").is_some() {
+            self.update(&result);
+            return None;
+        }
+        let expected = String::from_utf8_lossy(&self.expected);
+        Some(format!("{}:\nexpected\n{expected}\ngot\n{result}", self.path.display()))
+    }
+
+    fn update(&self, result: &str) {
+        let mut bytes = fs::read(&self.path).unwrap();
+        bytes.truncate(bytes.len() - self.expected.len());
+        if !bytes.ends_with(RESULT) {
+            bytes.extend_from_slice(RESULT);
+        }
+        bytes.extend_from_slice(result.as_bytes());
+        fs::write(&self.path, bytes).unwrap();
+    }
+
+    fn error(&self) -> Option<String> {
+        let Parsed { sources, error, .. } = self.parse();
+        let error = error?;
+        let headline = Diagnostic { error: &error, sources: &sources }.headline();
+        Some(format!("[{}] {headline}", error.level))
+    }
+
+    /// The first thing nginx has to say, in our prefix.
+    fn ask_nginx(&self) -> String {
+        let name = self.path.file_stem().unwrap().to_str().unwrap();
+        let folder = env::temp_dir().join(format!("weir-conf-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let main = folder.join("nginx.conf");
+        fs::write(&main, &self.main).unwrap();
+        for (name, text) in &self.files {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let mut nginx = Command::new(NGINX);
+        nginx.args(["-t", "-e", "stderr", "-p"]).arg(&folder).arg("-c").arg(&main);
+        if let Some(text) = &self.command_line {
+            nginx.arg("-g").arg(str::from_utf8(text).unwrap().trim());
+        }
+        let output = nginx.output().unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        let folder = format!("{}/", folder.display());
+        let said = String::from_utf8_lossy(&output.stderr).replace(&folder, PREFIX);
+        let complaint = said
+            .lines()
+            .find_map(|line| line.find("[emerg]").or(line.find("[crit]")).map(|at| &line[at..]));
+        without_pid(complaint.unwrap_or("nothing"))
+    }
+}
+
+/// `[emerg] 12#12: message`, as in a log, or `[emerg] message`, as on a terminal.
+fn without_pid(line: &str) -> String {
+    let (level, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let message = match rest.split_once(": ") {
+        Some((pid, message)) if pid.bytes().all(|byte| b"0123456789#".contains(&byte)) => message,
+        _ => rest,
+    };
+    format!("{level} {message}")
+}
+
+/// One directive a line: the line nginx would name, the words, the lines of the block.
+fn write_tree(out: &mut String, directives: &[Directive], sources: &Sources, depth: usize) {
+    for directive in directives {
+        let place = sources.place(directive.end);
+        let place = place.trim_start_matches(" in ").trim_start_matches(PREFIX);
+        let words = [&directive.name].into_iter().chain(&directive.args);
+        let words: Vec<_> = words.map(|word| shown(&word.text)).collect();
+        let brace = if directive.block.is_some() { " {" } else { "" };
+        writeln!(out, "{place:20}{:depth$}{}{brace}", "", words.join(" ")).unwrap();
+        if let Some(block) = &directive.block {
+            write_tree(out, block, sources, depth + 2);
+            let place = sources.place(directive.close.unwrap());
+            let place = place.trim_start_matches(" in ").trim_start_matches(PREFIX);
+            writeln!(out, "{place:20}{:depth$}}}", "").unwrap();
+        }
+    }
+}
+
+fn shown(word: &[u8]) -> String {
+    let escaped = word.escape_ascii().to_string();
+    let plain = !word.is_empty() && escaped.as_bytes() == word && !word.contains(&b' ');
+    if plain { escaped } else { format!("\"{escaped}\"") }
+}
