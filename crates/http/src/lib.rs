@@ -6,6 +6,7 @@ mod client;
 mod error_page;
 mod exchange;
 mod features;
+mod files;
 mod h1;
 pub mod identity;
 mod phases;

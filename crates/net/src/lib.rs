@@ -8,6 +8,7 @@
 
 pub mod buffers;
 pub mod clock;
+pub mod file;
 mod listener;
 mod stream;
 mod timer;

@@ -189,6 +189,21 @@ impl Exchange {
         self.generation.server(self.server)
     }
 
+    /// Appends the path of the file that the request names; how many bytes at its beginning
+    /// `disable_symlinks` trusts.
+    pub fn append_path(&mut self, out: &mut Vec<u8>) -> usize {
+        let generation = self.generation.clone();
+        let here = &generation.location(self.location).core;
+        here.root.as_ref().expect("every location has a root").append_path(self, out);
+        match &here.files.links_from {
+            None => 0,
+            Some(from) => {
+                let from = self.render(from);
+                if out.starts_with(&from) { from.len() } else { 0 }
+            }
+        }
+    }
+
     /// Sets the reply's content type by the extension of the path.
     pub fn set_content_type_of_uri(&mut self) {
         let here = &self.generation.location(self.location).core;

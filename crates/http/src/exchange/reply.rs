@@ -86,6 +86,16 @@ impl Reply {
         self.content_type.extend_from_slice(content_type);
     }
 
+    /// Sets the entity tag that nginx gives a file.
+    pub fn set_etag(&mut self, modified: i64, size: u64) {
+        use std::io::Write as _;
+        let mut text = [0; 40];
+        let mut rest = &mut text[..];
+        write!(rest, "\"{modified:x}-{size:x}\"").expect("two numbers fit");
+        let length = 40 - rest.len();
+        self.fields.append(b"ETag", &text[..length]);
+    }
+
     /// Answers with a body that is there in full.
     pub fn set_bytes(&mut self, body: super::Bytes) {
         self.content_length = Some(body.len() as u64);

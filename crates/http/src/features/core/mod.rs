@@ -69,6 +69,8 @@ pub struct Here {
     pub recursive_error_pages: bool,
     /// `absolute_redirect`.
     pub absolute_redirect: bool,
+    /// How files are looked at.
+    pub files: crate::files::Access,
 }
 
 impl Here {

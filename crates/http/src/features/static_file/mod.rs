@@ -1,19 +1,16 @@
-//! Files from disk: small hot ones from memory in one write with their head.
-
-mod cache;
+//! Files from disk: small hot ones from memory in one write with their head, others by sendfile.
 
 use std::sync::Arc;
 
 use conf::Result;
 use wire::Method;
 
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::{Body, Bytes, Exchange, FileSlice, Flow};
+use crate::files::{self, Found};
 use crate::site::Place;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
-    /// Whether files are sent by the kernel.
-    sendfile: bool = "off",
 }
 
 /// Answers with the file that the path names.
@@ -30,19 +27,43 @@ fn serve(x: &mut Exchange) -> Flow {
         return Flow::Next;
     }
     let mut path = x.scratch();
-    let generation = x.generation.clone();
-    let here = &generation.location(x.location).core;
-    here.root.as_ref().expect("every location has one").append_path(x, &mut path);
-    let file = cache::open(&path);
+    let trusted = x.append_path(&mut path);
+    let flow = match files::open(&path, &x.location().core.files, trusted) {
+        Ok(found) if found.stat.is_directory() => redirect_to_directory(x),
+        Ok(found) if !found.stat.is_regular() => Flow::Status(404),
+        Ok(_) if x.request.head.method == Method::Post => Flow::Status(405),
+        Ok(found) => answer(x, found),
+        Err(failed) => Flow::Status(failed.status()),
+    };
     x.give_scratch(path);
-    let Ok(file) = file else { return Flow::Status(404) };
+    flow
+}
+
+fn answer(x: &mut Exchange, found: Found) -> Flow {
     x.reply.status = 200;
-    x.reply.last_modified = Some(file.modified);
-    x.reply.fields.append(b"ETag", &file.etag);
+    x.reply.content_length = Some(found.stat.size);
+    x.reply.last_modified = Some(found.stat.modified);
+    x.reply.set_etag(found.stat.modified, found.stat.size);
     x.reply.allow_ranges = true;
     x.set_content_type_of_uri();
-    x.reply.set_bytes(crate::exchange::Bytes::Kept(file.bytes.clone(), 0, file.bytes.len() as u32));
+    x.reply.body = match (found.content, found.file) {
+        (Some(content), _) => Body::Bytes(Bytes::Kept(content, 0, found.stat.size as u32)),
+        (None, Some(file)) => Body::File(FileSlice { file, start: 0, end: found.stat.size }),
+        (None, None) => unreachable!("a regular file is open or in memory"),
+    };
     Flow::Done
+}
+
+fn redirect_to_directory(x: &mut Exchange) -> Flow {
+    let mut location = Vec::with_capacity(x.request.uri.len() + x.request.args.len() + 2);
+    wire::uri::escape(wire::uri::Escape::Uri, &x.request.uri, &mut location);
+    location.push(b'/');
+    if !x.request.args.is_empty() {
+        location.push(b'?');
+        location.extend_from_slice(&x.request.args);
+    }
+    x.reply.location = location;
+    Flow::Status(301)
 }
 
 /// No content handler wanted it.

@@ -1,0 +1,123 @@
+//! A map of bounded size that forgets what was not used for longest.
+
+use std::collections::HashMap;
+
+const END: u32 = u32::MAX;
+
+/// The map. Indices are slots in a list ordered by last use.
+pub(super) struct Lru<V> {
+    by_key: HashMap<Box<[u8]>, u32>,
+    slots: Vec<Slot<V>>,
+    free: Vec<u32>,
+    newest: u32,
+    oldest: u32,
+}
+
+struct Slot<V> {
+    key: Box<[u8]>,
+    value: Option<V>,
+    newer: u32,
+    older: u32,
+}
+
+impl<V> Lru<V> {
+    pub(super) fn new() -> Self {
+        let (by_key, slots, free) = (HashMap::new(), Vec::new(), Vec::new());
+        Self { by_key, slots, free, newest: END, oldest: END }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// The value, which becomes the newest.
+    pub(super) fn touch(&mut self, key: &[u8]) -> Option<&mut V> {
+        let at = *self.by_key.get(key)?;
+        if self.newest != at {
+            self.unlink(at);
+            self.link(at);
+        }
+        self.slots[at as usize].value.as_mut()
+    }
+
+    /// The value that was not used for longest.
+    pub(super) fn oldest(&self) -> Option<(&[u8], &V)> {
+        let slot = self.slots.get(self.oldest as usize)?;
+        Some((&slot.key, slot.value.as_ref().expect("listed slots are filled")))
+    }
+
+    pub(super) fn insert(&mut self, key: &[u8], value: V) {
+        debug_assert!(!self.by_key.contains_key(key), "replaced by touch");
+        let slot = Slot { key: key.into(), value: Some(value), newer: END, older: END };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.slots[at as usize] = slot;
+                at
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() as u32 - 1
+            }
+        };
+        self.by_key.insert(key.into(), at);
+        self.link(at);
+    }
+
+    pub(super) fn remove(&mut self, key: &[u8]) -> Option<V> {
+        let at = self.by_key.remove(key)?;
+        self.unlink(at);
+        self.free.push(at);
+        self.slots[at as usize].value.take()
+    }
+
+    pub(super) fn pop_oldest(&mut self) -> Option<V> {
+        let key = self.slots.get(self.oldest as usize)?.key.clone();
+        self.remove(&key)
+    }
+
+    fn link(&mut self, at: u32) {
+        let newest = self.newest;
+        let slot = &mut self.slots[at as usize];
+        (slot.newer, slot.older) = (END, newest);
+        match self.slots.get_mut(newest as usize) {
+            Some(before) => before.newer = at,
+            None => self.oldest = at,
+        }
+        self.newest = at;
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let (newer, older) = (self.slots[at as usize].newer, self.slots[at as usize].older);
+        match self.slots.get_mut(newer as usize) {
+            Some(slot) => slot.older = older,
+            None => self.newest = older,
+        }
+        match self.slots.get_mut(older as usize) {
+            Some(slot) => slot.newer = newer,
+            None => self.oldest = newer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lru;
+
+    #[test]
+    fn forgets_the_one_not_used_for_longest() {
+        let mut lru = Lru::new();
+        for key in [b"a", b"b", b"c"] {
+            lru.insert(key, key[0]);
+        }
+        assert_eq!(lru.touch(b"a"), Some(&mut b'a'));
+        assert_eq!(lru.oldest(), Some((&b"b"[..], &b'b')));
+        assert_eq!(lru.pop_oldest(), Some(b'b'));
+        assert_eq!(lru.remove(b"a"), Some(b'a'));
+        lru.insert(b"d", b'd');
+        assert_eq!(lru.len(), 2);
+        assert_eq!(
+            [lru.pop_oldest(), lru.pop_oldest(), lru.pop_oldest()],
+            [Some(b'c'), Some(b'd'), None]
+        );
+    }
+}
