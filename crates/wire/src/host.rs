@@ -67,6 +67,11 @@ fn scan(host: &[u8], allowed: u8) -> Option<bool> {
     Some(upper)
 }
 
+/// Whether an IP literal may have that byte between its brackets.
+pub(crate) fn is_literal_byte(byte: u8) -> bool {
+    CLASS[byte as usize] & LITERAL != 0
+}
+
 fn port(digits: &[u8]) -> Option<u16> {
     digits.iter().try_fold(0u16, |port, &byte| {
         let digit = byte.is_ascii_digit().then(|| u16::from(byte - b'0'))?;
