@@ -280,7 +280,7 @@ impl RequestHead {
             Found::Line(line) => Ok(Some(line)),
             Found::Nothing => self.check_method(&input[searched..upto]).map(|()| None),
             // The same byte is an error to the line's parser, which knows of which kind.
-            Found::Invalid => line::parse(self, input, Slice::new(start, upto + 1))
+            Found::Invalid(at) => line::parse(self, input, Slice::new(start, at + 1))
                 .and(Err(HeadError::InvalidRequest)),
         }
     }
@@ -314,8 +314,8 @@ impl RequestHead {
             Found::Line(line) => Ok(Some(line)),
             Found::Nothing => Ok(None),
             // The name may be wrong before that byte is.
-            Found::Invalid => field::scan_name(Slice::new(start, upto + 1), input)
-                .and(Err(HeadError::InvalidFieldLine(Slice::new(start, upto)))),
+            Found::Invalid(at) => field::scan_name(Slice::new(start, at + 1), input)
+                .and(Err(HeadError::InvalidFieldLine(Slice::new(start, at)))),
         }
     }
 }
