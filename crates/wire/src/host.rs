@@ -20,9 +20,12 @@ pub struct Host {
 impl Host {
     /// Reads `host`, `host:`, `host:port`, `[literal]`, `[literal]:port`. `None`: answer 400.
     pub fn parse(text: &[u8]) -> Option<Host> {
-        let (end, has_upper) = match text.first()? {
-            b'[' => literal_end(text)?,
-            _ => name_end(text)?,
+        let (end, has_upper) = match text.split_first()? {
+            (b'[', literal) => {
+                let (close, has_upper) = scan(literal, LITERAL)?;
+                (literal.get(close) == Some(&b']')).then_some((close + 2, has_upper))?
+            }
+            _ => scan(text, NAME)?,
         };
         let port = match text[end..].split_first() {
             None => 0,
@@ -39,32 +42,26 @@ impl Host {
     }
 }
 
-/// The end of a reg-name (at `:` or the end of text).
-fn name_end(text: &[u8]) -> Option<(usize, bool)> {
-    let end = memchr::memchr(b':', text).unwrap_or(text.len());
-    let upper = scan(&text[..end], NAME)?;
-    Some((end, upper))
-}
-
-/// The end of an IP literal, after its `]`.
-fn literal_end(text: &[u8]) -> Option<(usize, bool)> {
-    let close = memchr::memchr(b']', text)?;
-    let upper = scan(&text[1..close], LITERAL)?;
-    Some((close + 1, upper))
-}
-
-/// Whether `host` has capitals; `None` when it has bytes outside `allowed` or two dots in a row.
-fn scan(host: &[u8], allowed: u8) -> Option<bool> {
-    let mut upper = false;
+/// How far the bytes in `allowed` go, and whether there are capitals; `None` for two dots in a row.
+fn scan(text: &[u8], allowed: u8) -> Option<(usize, bool)> {
+    let mut has_upper = false;
     let mut last = 0;
-    for &byte in host {
-        if CLASS[byte as usize] & allowed == 0 || (byte == b'.' && last == b'.') {
+    for (at, &byte) in text.iter().enumerate() {
+        if CLASS[byte as usize] & allowed == 0 {
+            return Some((at, has_upper));
+        }
+        if byte == b'.' && last == b'.' {
             return None;
         }
-        upper |= byte.is_ascii_uppercase();
+        has_upper |= byte.is_ascii_uppercase();
         last = byte;
     }
-    Some(upper)
+    Some((text.len(), has_upper))
+}
+
+/// Whether an IP literal may have that byte between its brackets.
+pub(crate) fn is_literal_byte(byte: u8) -> bool {
+    CLASS[byte as usize] & LITERAL != 0
 }
 
 fn port(digits: &[u8]) -> Option<u16> {

@@ -10,7 +10,7 @@ pub(super) fn parse(
     line: Slice,
     limits: &HeadLimits,
 ) -> Result<Known, HeadError> {
-    let (colon, odd) = scan_name(line, line.of(input))?;
+    let (colon, odd) = scan_name(line, input)?;
     let field = cut(input, line, colon);
     if limits.ignore_invalid_headers
         && (odd & ODD != 0 || odd & UNDERSCORE != 0 && !limits.underscores_in_headers)
@@ -31,7 +31,8 @@ pub(super) fn parse(
 
 /// The offset of the colon, and which odd characters come before it.
 #[inline]
-fn scan_name(line: Slice, text: &[u8]) -> Result<(usize, u8), HeadError> {
+pub(super) fn scan_name(line: Slice, input: &[u8]) -> Result<(usize, u8), HeadError> {
+    let text = line.of(input);
     let mut odd = 0;
     for (at, &byte) in text.iter().enumerate() {
         match CLASS[byte as usize] {

@@ -2,7 +2,7 @@
 
 use super::{HeadError, RequestHead};
 use crate::uri::Target;
-use crate::{Method, Slice, Version};
+use crate::{Method, Slice, Version, host};
 
 /// Parses `line`, which is without its end.
 pub(super) fn parse(head: &mut RequestHead, input: &[u8], line: Slice) -> Result<(), HeadError> {
@@ -122,8 +122,12 @@ impl Reader<'_> {
     fn authority(&mut self, head: &mut RequestHead) -> Result<usize, HeadError> {
         let start = self.at;
         if self.peek() == Some(b'[') {
-            let close = memchr::memchr(b']', &self.line[start..]);
-            self.at += close.ok_or(HeadError::InvalidRequest)? + 1;
+            self.at += 1;
+            self.skip_while(host::is_literal_byte);
+            if self.peek() != Some(b']') {
+                return Err(HeadError::InvalidRequest);
+            }
+            self.at += 1;
         } else {
             self.skip_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'));
         }

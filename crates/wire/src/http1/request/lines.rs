@@ -20,13 +20,13 @@ pub(super) enum Found {
     Line(Slice),
     /// Not yet the end of the line.
     Nothing,
-    /// NUL, or CR without LF.
-    Invalid,
+    /// NUL, or CR without LF, at that offset.
+    Invalid(usize),
 }
 
 impl Lines {
-    /// The next line, and the offset of the byte that decided: its LF, the invalid byte, or the end
-    /// of what was searched.
+    /// The next line, and the offset of the byte that decided: its LF, the NUL, what follows the CR,
+    /// or the end of what was searched.
     #[inline]
     pub(super) fn next(&mut self, input: &[u8]) -> (Found, usize) {
         let input = &input[..input.len().min(Slice::BUFFER_MAX)];
@@ -42,7 +42,8 @@ impl Lines {
                 self.searched = at;
                 (Found::Nothing, input.len())
             }
-            _ => (Found::Invalid, at),
+            (b'\r', Some(_)) => (Found::Invalid(at), at + 1),
+            _ => (Found::Invalid(at), at),
         }
     }
 

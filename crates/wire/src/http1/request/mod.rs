@@ -271,14 +271,16 @@ impl RequestHead {
         let (start, searched) = self.lines.position();
         let (found, upto) = self.lines.next(input);
         if !self.window.admits(start, upto, limits) {
-            self.line = Slice::new(start, upto.min(self.window.end));
+            let full = upto.min(self.window.end);
+            self.check_method(&input[searched..full])?;
+            self.line = Slice::new(start, full);
             return Err(HeadError::TooLongUri);
         }
         match found {
             Found::Line(line) => Ok(Some(line)),
             Found::Nothing => self.check_method(&input[searched..upto]).map(|()| None),
             // The same byte is an error to the line's parser, which knows of which kind.
-            Found::Invalid => line::parse(self, input, Slice::new(start, upto + 1))
+            Found::Invalid(at) => line::parse(self, input, Slice::new(start, at + 1))
                 .and(Err(HeadError::InvalidRequest)),
         }
     }
@@ -311,7 +313,9 @@ impl RequestHead {
         match found {
             Found::Line(line) => Ok(Some(line)),
             Found::Nothing => Ok(None),
-            Found::Invalid => Err(HeadError::InvalidFieldLine(Slice::new(start, upto))),
+            // The name may be wrong before that byte is.
+            Found::Invalid(at) => field::scan_name(Slice::new(start, at + 1), input)
+                .and(Err(HeadError::InvalidFieldLine(Slice::new(start, at)))),
         }
     }
 }
