@@ -8,6 +8,9 @@ mod diagnostic;
 mod dump;
 mod error;
 mod files;
+pub mod fmt;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod known;
 mod lexer;
 mod parser;

@@ -57,7 +57,6 @@ pub fn parse(
 }
 
 /// Reads one text without following its `include`s.
-#[expect(dead_code, reason = "fmt, the next commit")]
 pub(crate) fn parse_alone(text: &[u8]) -> Result<Tree> {
     let mut nothing = Memory::default();
     let mut parser = Parser { follow_includes: false, ..Parser::new(b"", &mut nothing) };
