@@ -13,6 +13,7 @@ mod rows;
 mod scratch;
 mod server;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use crate::args::Args;
@@ -140,7 +141,9 @@ impl Bench {
     fn measure(&self, goals: &[(&'static Row, f64)]) -> Report {
         let mut report = Report::new(&self.contenders, self.rounds, self.seconds);
         for (row, goal) in goals {
-            report.add(row, *goal, self.row(row));
+            let samples = self.row(row);
+            progress("");
+            report.add(row, *goal, samples);
         }
         report
     }
@@ -152,17 +155,11 @@ impl Bench {
             for place in 0..2 {
                 let which = (round + place) % 2;
                 let contender = &self.contenders[which];
-                eprint!(
-                    "\r{} round {} of {}: {:6}",
-                    row.name,
-                    round + 1,
-                    self.rounds,
-                    contender.name
-                );
+                let turn = format!("round {} of {}", round + 1, self.rounds);
+                progress(&format!("{} {turn}: {}", row.name, contender.name));
                 samples[which].push(self.sample(row, contender)?);
             }
         }
-        eprint!("\r{:60}\r", "");
         Ok(samples)
     }
 
@@ -187,6 +184,13 @@ impl Bench {
             }
             Work::Idle => idle::sample(&server, site.ports.http, answer),
         }
+    }
+}
+
+/// One line that the next one replaces, for a person who waits.
+fn progress(line: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r{line:40}{}", if line.is_empty() { "\r" } else { "" });
     }
 }
 

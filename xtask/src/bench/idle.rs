@@ -19,13 +19,13 @@ const REPLY_MAX: Duration = Duration::from_secs(10);
 const REQUEST: &[u8] = b"GET /null HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const REPLY_END: &[u8] = b"hello world";
 
-/// The growth of all the server's processes, divided by the connections.
+/// The growth of the memory of all the server's processes, divided by the connections.
 pub(super) fn sample(server: &Server, port: u16, answer: Answer) -> Result<Sample, String> {
-    let before = procfs::proportional_set_size(server.pid())?;
+    let before = procfs::memory(server.pid())?;
     let held = (0..CONNECTIONS).map(|n| open(n, port)).collect::<Result<Vec<_>, _>>();
     let held = held.map_err(|err| format!("an idle connection: {err}"))?;
     sleep(IDLE);
-    let after = procfs::proportional_set_size(server.pid())?;
+    let after = procfs::memory(server.pid())?;
     let closed = held.iter().filter(|connection| !is_open(connection)).count();
     let complaint = format!("{closed} of {CONNECTIONS} connections were closed by the server");
     Ok(Sample {

@@ -87,20 +87,25 @@ fn times(stat: &str, field: usize) -> Option<Cpu> {
     Some(Cpu { user: seconds()?, sys: seconds()? })
 }
 
-/// Bytes of memory of a process and its descendants, what they share counted once.
-pub(super) fn proportional_set_size(pid: u32) -> Result<f64, String> {
+/// Bytes a process and its descendants have taken, what they share counted once: the proportional
+/// set size without pages of files, whose share also hangs on who else runs the same program.
+pub(super) fn memory(pid: u32) -> Result<f64, String> {
     let mut bytes = 0.0;
     for pid in family(pid) {
         let path = format!("/proc/{pid}/smaps_rollup");
         let text = fs::read_to_string(&path).map_err(|err| format!("{path}: {err}"))?;
-        bytes += pss(&text).ok_or_else(|| format!("{path} has no Pss"))?;
+        bytes +=
+            taken(&text).ok_or_else(|| format!("{path} has no Pss_Anon: Linux 5.9 is needed"))?;
     }
     Ok(bytes)
 }
 
-fn pss(rollup: &str) -> Option<f64> {
-    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? * 1024.0)
+fn taken(rollup: &str) -> Option<f64> {
+    let kilobytes = |name: &str| {
+        let line = rollup.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()
+    };
+    Some((kilobytes("Pss_Anon:")? + kilobytes("Pss_Shmem:")?) * 1024.0)
 }
 
 #[cfg(test)]
@@ -116,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_read_in_bytes() {
-        assert_eq!(
-            pss("55c0 [rollup]\nRss:  12 kB\nPss:    8 kB\nPss_Dirty: 1 kB\n"),
-            Some(8192.0)
-        );
+    fn memory_is_what_was_taken_not_what_was_mapped() {
+        let rollup = "55c0 [rollup]\nRss:  12 kB\nPss:    8 kB\nPss_Anon:    2 kB\n\
+                      Pss_File:    5 kB\nPss_Shmem:   1 kB\n";
+        assert_eq!(taken(rollup), Some(3.0 * 1024.0));
+        assert_eq!(taken("Pss: 8 kB\n"), None);
     }
 
     #[test]

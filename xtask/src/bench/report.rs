@@ -266,7 +266,8 @@ mod tests {
         let mut row = measured(0.9, &[4.0], &[5.0]);
         assert_eq!(row.remarks(), "");
         row.samples[0] = samples(&[4.0], (0.80, 0.99));
-        let said = "\n          the load generator was weir's limit: its core 99 % busy, the server's 80 %";
+        let said = "\n          the load generator was weir's limit: its core 99 % busy, \
+                    the server's 80 %";
         assert_eq!(row.remarks(), said);
         // Both busy: the two are matched, neither waits for the other alone.
         row.samples[0] = samples(&[4.0], (0.97, 0.99));

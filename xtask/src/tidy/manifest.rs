@@ -63,10 +63,14 @@ mod tests {
 
     #[test]
     fn names_are_found_in_every_kind_of_table() {
-        let text = "[package]\nname = \"x\"\n[dependencies]\nwire = { path = \"../wire\" }\n\
-                    # memchr\nmemchr.workspace = true\ntokio = { version = \"1\", features = [\n    \"rt\",\n] }\n\
-                    [target.'cfg(unix)'.dependencies]\nlibc = \"1\"\n[dev-dependencies]\nh2 = \"1\"\n\
-                    [dependencies.rustls]\nversion = \"1\"\n[workspace.dependencies]\nhttp = \"1\"\n\
+        let text = "[package]\nname = \"x\"\n\
+                    [dependencies]\nwire = { path = \"../wire\" }\n# memchr\n\
+                    memchr.workspace = true\n\
+                    tokio = { version = \"1\", features = [\n    \"rt\",\n] }\n\
+                    [target.'cfg(unix)'.dependencies]\nlibc = \"1\"\n\
+                    [dev-dependencies]\nh2 = \"1\"\n\
+                    [dependencies.rustls]\nversion = \"1\"\n\
+                    [workspace.dependencies]\nhttp = \"1\"\n\
                     [lints]\nworkspace = true\n";
         let found: Vec<_> =
             dependencies(text).iter().map(|d| (d.name, d.line, d.dev, d.path)).collect();
