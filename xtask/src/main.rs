@@ -1,2 +1,91 @@
-//! The program: command line, processes, signals.
-fn main() {}
+//! What a developer runs that is not cargo itself: `cargo xtask COMMAND`.
+//!
+//! A command is a file here and a line in [`COMMANDS`]. Only the standard library is used, so that
+//! this builds in a moment on a fresh machine; what it needs of the outside (git, taskset, curl)
+//! it calls as programs.
+
+mod args;
+mod bench;
+mod check;
+mod docs;
+mod json;
+mod new_feature;
+mod packages;
+mod project;
+mod suite;
+mod tidy;
+
+use std::process::ExitCode;
+
+struct Command {
+    name: &'static str,
+    /// The first line stands in the list of commands, all of it answers `--help`.
+    help: &'static str,
+    run: fn(&[String]) -> Result<(), String>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command { name: "check", help: check::HELP, run: check::run },
+    Command { name: "tidy", help: tidy::HELP, run: tidy::run },
+    Command { name: "docs", help: docs::HELP, run: docs::run },
+    Command { name: "bench", help: bench::HELP, run: bench::run },
+    Command { name: "suite", help: suite::HELP, run: suite::run },
+    Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[String]) -> Result<(), String> {
+    let Some((name, rest)) = words.split_first() else {
+        print!("{}", overview());
+        return Ok(());
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        print!("{}", overview());
+        return Ok(());
+    }
+    let command = COMMANDS
+        .iter()
+        .find(|command| command.name == name)
+        .ok_or_else(|| format!("unknown command \"{name}\"\n\n{}", overview()))?;
+    if rest.iter().any(|word| word == "--help" || word == "-h") {
+        println!("cargo xtask {}: {}", command.name, command.help.trim_end());
+        return Ok(());
+    }
+    (command.run)(rest)
+}
+
+fn overview() -> String {
+    let mut text = String::from("usage: cargo xtask COMMAND [--help]\n\n");
+    for command in COMMANDS {
+        let summary = command.help.lines().next().unwrap_or_default();
+        text += &format!("  {:12} {summary}\n", command.name);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_command_is_named_beside_the_known_ones() {
+        let message = dispatch(&["chekc".into()]).unwrap_err();
+        assert!(message.contains("\"chekc\"") && message.contains("  check "), "{message}");
+    }
+
+    #[test]
+    fn help_is_not_run() {
+        // Without the check for `--help` this would be refused as an unknown option.
+        assert_eq!(dispatch(&["tidy".into(), "--help".into()]), Ok(()));
+    }
+}

@@ -1,0 +1,88 @@
+//! What a client sees of a reply, so far as two servers must agree: a row on which they do not is
+//! no comparison.
+
+use std::process::Command;
+
+use crate::project;
+
+/// How much of a differing answer is shown.
+const SHOWN_MAX: usize = 60;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    status: String,
+    /// In small letters and alphabetical order; values such as Date and ETag may differ.
+    header_names: Vec<String>,
+    body: Vec<u8>,
+}
+
+/// Asks for a URL as a client of HTTP/1.1.
+pub(super) fn of(url: &str) -> Result<Answer, String> {
+    let mut curl = Command::new("curl");
+    curl.args(["-sSk", "-i", "--http1.1", "--max-time", "10", url]);
+    parse(&project::output(&mut curl)?).ok_or_else(|| format!("{url}: curl shows no header"))
+}
+
+fn parse(reply: &[u8]) -> Option<Answer> {
+    let end = reply.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&reply[..end]).into_owned();
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?.to_owned();
+    let name = |line: &str| line.split(':').next().unwrap_or_default().to_lowercase();
+    let mut header_names: Vec<String> = lines.map(name).collect();
+    header_names.sort();
+    Some(Answer { status, header_names, body: reply[end + 4..].to_vec() })
+}
+
+impl Answer {
+    /// How this differs from what nginx answered; `None` where it does not.
+    pub(super) fn difference(&self, nginx: &Self) -> Option<String> {
+        if self.status != nginx.status {
+            return Some(format!("\"{}\", nginx \"{}\"", self.status, nginx.status));
+        }
+        if self.header_names != nginx.header_names {
+            let names = |answer: &Self| answer.header_names.join(" ");
+            return Some(format!("headers {}, nginx {}", names(self), names(nginx)));
+        }
+        (self.body != nginx.body).then(|| format!("body {}, nginx {}", self.shown(), nginx.shown()))
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_test(status: &str) -> Self {
+        Self { status: status.to_owned(), header_names: Vec::new(), body: Vec::new() }
+    }
+
+    fn shown(&self) -> String {
+        let begin = &self.body[..self.body.len().min(SHOWN_MAX)];
+        format!("of {} bytes \"{}\"", self.body.len(), begin.escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(reply: &str) -> Answer {
+        parse(reply.as_bytes()).expect("a whole header")
+    }
+
+    #[test]
+    fn values_and_order_of_headers_may_differ() {
+        let nginx = answer("HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: now\r\n\r\nhello");
+        let weir = answer("HTTP/1.1 200 OK\r\nDate: then\r\nserver: weir\r\n\r\nhello");
+        assert_eq!(weir.difference(&nginx), None);
+    }
+
+    #[test]
+    fn status_header_names_and_body_may_not() {
+        let nginx = answer("HTTP/1.1 200 OK\r\nServer: nginx\r\n\r\nhello");
+        for other in [
+            "HTTP/1.1 404 Not Found\r\nServer: nginx\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nServer: nginx\r\nVia: a\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nServer: nginx\r\n\r\nhallo",
+        ] {
+            assert!(answer(other).difference(&nginx).is_some(), "{other}");
+        }
+        assert_eq!(parse(b"HTTP/1.1 200 OK\r\n"), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! The folder of a run: files to serve, and a configuration with ports of its own for each
+//! measurement.
+
+use std::fs::{self, File, Permissions};
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::rows::Row;
+
+/// Enough for the idle connections; nginx counts its listeners in.
+const FRONT: &str = "worker_processes 1; daemon off; pid {d}/front.pid; error_log {d}/front.err;
+events { worker_connections 16000; }
+http {
+    access_log off; keepalive_requests 100000000;
+    {http lines}
+    server {
+        listen 127.0.0.1:{http} backlog=4096;
+        {server lines}
+    }
+}
+";
+
+const BACKEND: &str = "worker_processes 1; daemon off; pid {d}/back.pid; error_log {d}/back.err;
+events { worker_connections 9000; }
+http {
+    access_log off; keepalive_requests 100000000;
+    server {
+        listen 127.0.0.1:{backend} backlog=4096;
+        location / { return 200 \"hello world\"; }
+    }
+}
+";
+
+/// Has wrk close each connection after its request.
+const CLOSE: &str = "wrk.headers[\"Connection\"] = \"close\"\n";
+
+/// Sizes of the files served, in KB: `1k.bin` and so on.
+const FILES_KB: &[usize] = &[1, 10, 100];
+
+/// The folder; it goes away with this.
+pub(super) struct Scratch {
+    folder: PathBuf,
+}
+
+/// What one measurement is configured with.
+pub(super) struct Site {
+    pub(super) front: PathBuf,
+    pub(super) backend: PathBuf,
+    pub(super) ports: Ports,
+    folder: PathBuf,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Ports {
+    pub(super) http: u16,
+    pub(super) https: u16,
+    pub(super) tcp: u16,
+    pub(super) backend: u16,
+}
+
+impl Scratch {
+    pub(super) fn new() -> Result<Self, String> {
+        let folder = std::env::temp_dir().join(format!("weir-bench-{}", std::process::id()));
+        let scratch = Self { folder };
+        scratch.fill().map_err(|err| format!("{}: {err}", scratch.folder.display()))?;
+        Ok(scratch)
+    }
+
+    fn fill(&self) -> std::io::Result<()> {
+        let www = self.folder.join("www");
+        fs::create_dir_all(&www)?;
+        // The servers' workers run as another user and read what is here.
+        for folder in [&self.folder, &www] {
+            fs::set_permissions(folder, Permissions::from_mode(0o755))?;
+        }
+        for size in FILES_KB {
+            let file = www.join(format!("{size}k.bin"));
+            let mut bytes = vec![0; size * 1024];
+            File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+            fs::write(&file, bytes)?;
+            fs::set_permissions(&file, Permissions::from_mode(0o644))?;
+        }
+        fs::write(self.folder.join("close.lua"), CLOSE)
+    }
+
+    /// Configures a measurement of this row.
+    pub(super) fn site(&self, row: &Row) -> Result<Site, String> {
+        let site = Site {
+            front: self.folder.join("front.conf"),
+            backend: self.folder.join("back.conf"),
+            ports: Ports::free().map_err(|err| format!("a free port: {err}"))?,
+            folder: self.folder.clone(),
+        };
+        let front = FRONT.replace("{http lines}", row.http).replace("{server lines}", row.server);
+        site.write(&site.front, &front)?;
+        site.write(&site.backend, BACKEND)?;
+        Ok(site)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Site {
+    fn write(&self, path: &Path, template: &str) -> Result<(), String> {
+        fs::write(path, self.fill(template)).map_err(|err| format!("{}: {err}", path.display()))
+    }
+
+    /// The text with every name in braces replaced by its value.
+    pub(super) fn fill(&self, template: &str) -> String {
+        let Ports { http, https, tcp, backend } = self.ports;
+        let ports = [("{http}", http), ("{https}", https), ("{tcp}", tcp), ("{backend}", backend)];
+        let text = template.replace("{d}", &self.folder.to_string_lossy());
+        ports.iter().fold(text, |text, (name, port)| text.replace(name, &port.to_string()))
+    }
+}
+
+impl Ports {
+    /// Ports that are free now. A server takes them a moment later: good enough on loopback.
+    fn free() -> std::io::Result<Self> {
+        let held: Vec<TcpListener> =
+            (0..4).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
+        let port = |n: usize| held[n].local_addr().map(|address| address.port());
+        Ok(Self { http: port(0)?, https: port(1)?, tcp: port(2)?, backend: port(3)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::ROWS;
+    use super::*;
+
+    #[test]
+    fn no_row_leaves_a_name_unfilled() {
+        let scratch = Scratch::new().expect("a folder");
+        for row in ROWS {
+            let site = scratch.site(row).expect("a configuration");
+            let text =
+                fs::read_to_string(&site.front).expect("it was written") + &site.fill(row.url);
+            for name in ["{d}", "{http", "{server", "{backend}", "{tcp}"] {
+                assert!(!text.contains(name), "{}: {text}", row.name);
+            }
+        }
+        assert_eq!(fs::metadata(scratch.folder.join("www/10k.bin")).expect("a file").len(), 10240);
+        let folder = scratch.folder.clone();
+        drop(scratch);
+        assert!(!folder.exists());
+    }
+}

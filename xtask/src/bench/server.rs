@@ -1,0 +1,165 @@
+//! A server as a process: pinned to a core, watched until it answers, stopped however we end.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::procfs;
+use crate::project;
+
+/// How long a server may take to accept connections, and to stop.
+const START_MAX: Duration = Duration::from_secs(10);
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+const POLL: Duration = Duration::from_millis(20);
+
+/// Which core the server has, and which the load and the backend share.
+pub(super) struct Cores {
+    pub(super) server: usize,
+    pub(super) load: usize,
+}
+
+impl Cores {
+    /// The first two that this process may use.
+    pub(super) fn of_this_machine() -> Result<Self, String> {
+        let status = fs::read_to_string("/proc/self/status").map_err(|err| err.to_string())?;
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        match cores(list.unwrap_or_default()).as_slice() {
+            [server, load, ..] => Ok(Self { server: *server, load: *load }),
+            _ => Err("two cores are needed: one for the server, one for the load".into()),
+        }
+    }
+}
+
+/// The numbers in a list such as `0-1,4`.
+fn cores(list: &str) -> Vec<usize> {
+    let mut cores = Vec::new();
+    for range in list.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        if let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>()) {
+            cores.extend(first..=last);
+        }
+    }
+    cores
+}
+
+/// Lets this process and the servers it starts open as many files as the system allows.
+pub(super) fn raise_descriptors() -> Result<(), String> {
+    let limits = fs::read_to_string("/proc/self/limits").map_err(|err| err.to_string())?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let hard = line.and_then(|line| line.split_whitespace().nth(1));
+    let hard = hard.ok_or("/proc/self/limits has no \"Max open files\"")?;
+    let mut prlimit = Command::new("prlimit");
+    prlimit.arg(format!("--pid={}", std::process::id())).arg(format!("--nofile={hard}:{hard}"));
+    project::succeed(&mut prlimit)
+}
+
+/// A running server; dropping it stops it and all its processes.
+pub(super) struct Server {
+    child: Child,
+}
+
+impl Server {
+    /// Starts a server and waits until it accepts connections.
+    pub(super) fn start(
+        binary: &Path,
+        core: usize,
+        conf: &Path,
+        port: u16,
+    ) -> Result<Self, String> {
+        let stderr = conf.with_extension("stderr");
+        let log = File::create(&stderr).map_err(|err| format!("{}: {err}", stderr.display()))?;
+        // Both exec what follows, so the child is the server itself. setpriv has the kernel stop it
+        // should we be killed ourselves.
+        let child = Command::new("taskset")
+            .args(["-c", &core.to_string(), "setpriv", "--pdeathsig", "TERM"])
+            .arg(binary)
+            .arg("-c")
+            .arg(conf)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(|err| format!("taskset: {err}"))?;
+        let mut server = Self { child };
+        server.accepts(port).map_err(|why| said(binary, &why, &stderr))?;
+        Ok(server)
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn accepts(&mut self, port: u16) -> Result<(), String> {
+        let begin = Instant::now();
+        while begin.elapsed() < START_MAX {
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(format!("ended with {status}"));
+            }
+            sleep(POLL);
+        }
+        Err(format!("did not accept connections within {} s", START_MAX.as_secs()))
+    }
+
+    fn ended(&mut self) -> bool {
+        let begin = Instant::now();
+        while begin.elapsed() < STOP_MAX {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return true;
+            }
+            sleep(POLL);
+        }
+        false
+    }
+}
+
+/// The failure with the server's own last words.
+fn said(binary: &Path, why: &str, stderr: &PathBuf) -> String {
+    let words = fs::read_to_string(stderr).unwrap_or_default();
+    format!("{} {why}\n{}", binary.display(), words.trim_end()).trim_end().to_owned()
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let family = procfs::family(self.pid());
+        signal("-TERM", &[self.pid()]);
+        if !self.ended() {
+            signal("-KILL", &family);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// std can only kill; kill(1) can ask.
+fn signal(name: &str, pids: &[u32]) {
+    let pids = pids.iter().map(u32::to_string);
+    let _ = Command::new("kill").arg(name).args(pids).stderr(Stdio::null()).status();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_cores_is_read() {
+        assert_eq!(cores("\t0-1\n"), [0, 1]);
+        assert_eq!(cores("3,5-6"), [3, 5, 6]);
+        assert_eq!(cores(""), [0; 0]);
+    }
+
+    #[test]
+    fn a_server_that_does_not_start_is_reported_with_its_words() {
+        let conf =
+            std::env::temp_dir().join(format!("weir-bench-words-{}.conf", std::process::id()));
+        // `ls -c CONF` ends at once and complains about the missing file.
+        let refused = Server::start(Path::new("ls"), 0, &conf, 1).err().unwrap_or_default();
+        let _ = fs::remove_file(conf.with_extension("stderr"));
+        assert!(refused.starts_with("ls ended with") && refused.contains(".conf"), "{refused}");
+    }
+}

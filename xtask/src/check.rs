@@ -1,0 +1,132 @@
+//! What CI runs beside `cargo test`, and what a developer runs before handing a change over.
+//!
+//! A step is a line in [`STEPS`]. All of them run, so that one run tells everything that is wrong.
+
+use std::time::{Duration, Instant};
+
+use crate::args::Args;
+use crate::{docs, project, tidy};
+
+pub(crate) const HELP: &str = "format, lints, tidy, docs and tests: what CI runs
+
+usage: cargo xtask check [--quick] [--skip STEP]...
+
+  --quick      leave out the steps that run programs
+  --skip STEP  leave out this one, may repeat
+
+Each step is timed, all of them run, and any that fails makes the whole fail.
+";
+
+struct Step {
+    name: &'static str,
+    /// Left out by `--quick`.
+    slow: bool,
+    run: fn() -> Result<Outcome, String>,
+}
+
+enum Outcome {
+    Done,
+    Skipped(String),
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "format", slow: false, run: format },
+    Step { name: "lints", slow: false, run: lints },
+    Step { name: "tidy", slow: false, run: tidy },
+    Step { name: "docs", slow: true, run: fresh_docs },
+    Step { name: "tests", slow: true, run: tests },
+];
+
+fn format() -> Result<Outcome, String> {
+    cargo(&["fmt", "--all", "--check"])
+}
+
+fn lints() -> Result<Outcome, String> {
+    cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+fn tidy() -> Result<Outcome, String> {
+    tidy::run(&[]).map(|()| Outcome::Done)
+}
+
+fn fresh_docs() -> Result<Outcome, String> {
+    Ok(match docs::check()? {
+        docs::State::Fresh => Outcome::Done,
+        docs::State::Absent(why) => Outcome::Skipped(why),
+    })
+}
+
+fn tests() -> Result<Outcome, String> {
+    cargo(&["test", "--workspace"])
+}
+
+fn cargo(args: &[&str]) -> Result<Outcome, String> {
+    project::succeed(&mut project::cargo(args)).map(|()| Outcome::Done)
+}
+
+pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    let mut args = Args::new(words);
+    let quick = args.flag("--quick");
+    let skipped = args.each("--skip")?;
+    args.end()?;
+    if let Some(unknown) = skipped.iter().find(|name| STEPS.iter().all(|step| step.name != **name))
+    {
+        return Err(format!("there is no step \"{unknown}\""));
+    }
+    let wanted = |step: &&Step| !(quick && step.slow || skipped.iter().any(|n| n == step.name));
+    report(STEPS.iter().filter(wanted).map(timed).collect())
+}
+
+/// A step that has run.
+struct Ran {
+    name: &'static str,
+    took: Duration,
+    result: Result<Outcome, String>,
+}
+
+fn timed(step: &Step) -> Ran {
+    println!("\n== {}", step.name);
+    let begin = Instant::now();
+    let result = (step.run)();
+    Ran { name: step.name, took: begin.elapsed(), result }
+}
+
+fn report(ran: Vec<Ran>) -> Result<(), String> {
+    println!();
+    let mut failed = Vec::new();
+    for Ran { name, took, result } in ran {
+        let (word, why) = match result {
+            Ok(Outcome::Done) => ("ok", String::new()),
+            Ok(Outcome::Skipped(why)) => ("skipped", why),
+            Err(why) => {
+                failed.push(name);
+                ("FAILED", why)
+            }
+        };
+        let line = format!("{name:10} {word:8} {:7.1} s  {why}", took.as_secs_f64());
+        println!("{}", line.trim_end());
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("check failed: {}", failed.join(", "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(name: &'static str, result: Result<Outcome, String>) -> Ran {
+        Ran { name, took: Duration::ZERO, result }
+    }
+
+    #[test]
+    fn one_failure_fails_the_whole_and_a_skip_does_not() {
+        let skipped = || ran("docs", Ok(Outcome::Skipped("not yet".into())));
+        assert_eq!(report(vec![ran("tidy", Ok(Outcome::Done)), skipped()]), Ok(()));
+        let failed = report(vec![ran("tidy", Err("why".into())), skipped()]);
+        assert_eq!(failed, Err("check failed: tidy".into()));
+    }
+
+    #[test]
+    fn a_step_that_does_not_exist_cannot_be_skipped() {
+        assert!(run(&["--skip".into(), "testz".into()]).is_err());
+    }
+}

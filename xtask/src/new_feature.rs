@@ -1,0 +1,102 @@
+//! The folder, the `mod` line and the list line of a new feature of `http`.
+
+use std::fs;
+use std::path::Path;
+
+use crate::args::Args;
+use crate::project;
+use crate::tidy::FEATURES;
+
+pub(crate) const HELP: &str = "start a feature of http: its folder, mod line and list line
+
+usage: cargo xtask new-feature NAME
+
+NAME is the name of nginx's module without ngx_http_ and _module. The list's order is the order of
+handlers and filters: move the new line to its place.
+";
+
+/// What a new folder's mod.rs holds, `NAME` standing for the feature's name.
+const TEMPLATE: &str = include_str!("../feature.rs.in");
+
+pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    let words = Args::new(words).words()?;
+    let [name] = words.as_slice() else { return Err("usage: new-feature NAME".into()) };
+    scaffold(&project::root().join(FEATURES), name)?;
+    println!("{FEATURES}/{name}/mod.rs; now move its line in {FEATURES}/mod.rs to its place");
+    Ok(())
+}
+
+fn scaffold(features: &Path, name: &str) -> Result<(), String> {
+    if !is_name(name) {
+        return Err(format!("\"{name}\" is no name of a module: small letters, digits, _"));
+    }
+    let list = features.join("mod.rs");
+    let text = fs::read_to_string(&list).map_err(|err| format!("{}: {err}", list.display()))?;
+    let text = listed(&text, name)?;
+    let folder = features.join(name);
+    let fail = |err| format!("{}: {err}", folder.display());
+    fs::create_dir(&folder).map_err(fail)?;
+    fs::write(folder.join("mod.rs"), TEMPLATE.replace("NAME", name)).map_err(fail)?;
+    fs::write(&list, text).map_err(|err| format!("{}: {err}", list.display()))
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// The list with the feature's two lines: the module in its alphabetical place, the feature last.
+fn listed(text: &str, name: &str) -> Result<String, String> {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let module = format!("mod {name};");
+    if lines.contains(&module) {
+        return Err(format!("{name} is there already"));
+    }
+    let begin = lines.iter().position(|line| line.starts_with("features! {"));
+    let begin = begin.ok_or("mod.rs has no line `features! {`")?;
+    let length = lines[begin..].iter().position(|line| line == "}").ok_or("the list has no end")?;
+    lines.insert(begin + length, format!("    {name}: {name},"));
+    let place = lines.iter().position(|line| line.starts_with("mod ") && *line > module);
+    let after_last = || lines.iter().rposition(|line| line.starts_with("mod ")).map(|at| at + 1);
+    let place = place.or_else(after_last).ok_or("mod.rs has no `mod` line")?;
+    lines.insert(place, module);
+    Ok(lines.join("\n") + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "//! All.\n\nmod charset;\nmod gzip;\n\nfeatures! {\n    gzip: gzip,\n}\n";
+
+    #[test]
+    fn the_two_lines_go_to_their_places() {
+        let expected = "//! All.\n\nmod charset;\nmod dav;\nmod gzip;\n\n\
+                        features! {\n    gzip: gzip,\n    dav: dav,\n}\n";
+        assert_eq!(listed(LIST, "dav"), Ok(expected.into()));
+        let last = listed(LIST, "map").expect("the list is whole");
+        assert!(last.contains("mod gzip;\nmod map;\n\nfeatures!"), "{last}");
+    }
+
+    #[test]
+    fn what_cannot_be_listed_is_refused() {
+        assert!(listed(LIST, "gzip").is_err());
+        assert!(listed("mod a;\n", "b").is_err());
+        assert!(listed("features! {\n}\n", "b").is_err());
+        assert!(is_name("limit_req") && !is_name("../x") && !is_name("Gzip") && !is_name(""));
+    }
+
+    #[test]
+    fn a_folder_that_exists_is_not_overwritten() {
+        let features = std::env::temp_dir().join(format!("new-feature-{}", std::process::id()));
+        fs::create_dir_all(features.join("dav")).expect("a folder");
+        fs::write(features.join("mod.rs"), LIST).expect("a file");
+        assert!(scaffold(&features, "dav").is_err());
+        assert!(scaffold(&features, "map").is_ok());
+        let module = fs::read_to_string(features.join("map/mod.rs")).expect("the module");
+        assert!(module.starts_with("//! map") && !module.contains("NAME"), "{module}");
+        let list = fs::read_to_string(features.join("mod.rs")).expect("the list");
+        assert!(list.contains("mod map;") && !list.contains("mod dav;"), "{list}");
+        fs::remove_dir_all(&features).expect("the folder is removed");
+    }
+}

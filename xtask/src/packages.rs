@@ -1,0 +1,96 @@
+//! Programs from outside the project: found on this machine, or installed by apt-get.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::project;
+
+/// Where Debian keeps servers; an ordinary user's PATH lacks it.
+const SYSTEM_FOLDER: &str = "/usr/sbin";
+
+/// Debian's hook that says whether an installed service may start (invoke-rc.d(8)).
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// A program of this name, wherever it is installed.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([PathBuf::from(SYSTEM_FOLDER)])
+        .map(|folder| folder.join(program))
+        .find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Installs what is missing of `(program, Debian package)`; no service is started by it.
+pub(crate) fn need(programs: &[(&str, &str)]) -> Result<(), String> {
+    let missing = missing(programs);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let install = format!("apt-get install {}", missing.join(" "));
+    if !is_root() || find("apt-get").is_none() {
+        return Err(format!("programs are missing; on Debian: {install}"));
+    }
+    eprintln!("{install}");
+    install_quietly(&missing)?;
+    match self::missing(programs).as_slice() {
+        [] => Ok(()),
+        still => Err(format!("apt-get did not install {}", still.join(" "))),
+    }
+}
+
+fn missing<'a>(programs: &[(&str, &'a str)]) -> Vec<&'a str> {
+    programs.iter().filter(|(name, _)| find(name).is_none()).map(|(_, package)| *package).collect()
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
+}
+
+fn install_quietly(packages: &[&str]) -> Result<(), String> {
+    let _no_services = NoServices::begin()?;
+    project::succeed(Command::new("apt-get").args(["-qq", "update"]))?;
+    let mut command = Command::new("apt-get");
+    command.args(["-qq", "-y", "--no-install-recommends", "install"]).args(packages);
+    project::succeed(command.env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+/// While this lives, packages do not start their services. A policy already there is respected.
+struct NoServices(bool);
+
+impl NoServices {
+    fn begin() -> Result<Self, String> {
+        if Path::new(POLICY).exists() {
+            return Ok(Self(false));
+        }
+        let fail = |err| format!("{POLICY}: {err}");
+        fs::write(POLICY, "#!/bin/sh\nexit 101\n").map_err(fail)?;
+        let guard = Self(true);
+        fs::set_permissions(POLICY, fs::Permissions::from_mode(0o755)).map_err(fail)?;
+        Ok(guard)
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        if self.0 {
+            let _ = fs::remove_file(POLICY);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_and_an_absent_one_is_named_by_its_package() {
+        assert!(find("sh").is_some());
+        assert_eq!(missing(&[("sh", "dash"), ("no-such-program", "its-package")]), ["its-package"]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Reads every file git tracks and finds what the house style forbids.
+//!
+//! No formatter and no compiler: rustfmt and clippy have their say elsewhere. A rule is a function
+//! from the project's files to problems, so that each can be shown a project of its own in tests.
+//! It runs as an ordinary test too: `cargo test` is enough to learn of a problem.
+
+mod code;
+mod features;
+mod manifest;
+mod papers;
+mod rooms;
+mod size;
+mod text;
+
+use std::fmt::{self, Display, Formatter};
+use std::path::Path;
+use std::process::Command;
+
+use crate::args::Args;
+use crate::project;
+
+pub(crate) const HELP: &str = "read every file git tracks for what the house style forbids
+
+Long lines, stray characters, leftovers, files and functions that have grown too long, modules
+without a header, dependencies that climb the wrong way, the runtime or unsafe code outside `net`,
+features that are not listed, dependencies that docs/dependencies.md does not explain.
+";
+
+/// The folder of http's features.
+pub(crate) const FEATURES: &str = "crates/http/src/features";
+
+type Rule = fn(&[Source]) -> Vec<Problem>;
+
+const RULES: &[Rule] = &[
+    text::check,
+    size::check,
+    rooms::dependencies,
+    rooms::runtime,
+    rooms::unsafety,
+    rooms::no_std,
+    features::check,
+    papers::check,
+];
+
+/// A file of the project.
+pub(crate) struct Source {
+    /// Relative to the root, with `/`.
+    path: String,
+    bytes: Vec<u8>,
+}
+
+/// What is wrong, and where.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Problem {
+    path: String,
+    /// From 1; 0 where the whole file is meant.
+    line: usize,
+    what: String,
+}
+
+pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    Args::new(words).end()?;
+    let problems = problems(&sources(project::root())?);
+    for problem in &problems {
+        println!("{problem}");
+    }
+    match problems.len() {
+        0 => Ok(()),
+        count => Err(format!("tidy: {count} to mend")),
+    }
+}
+
+fn problems(sources: &[Source]) -> Vec<Problem> {
+    RULES.iter().flat_map(|rule| rule(sources)).collect()
+}
+
+/// What git tracks and is still there.
+fn sources(root: &Path) -> Result<Vec<Source>, String> {
+    // CI often reads a clone that another user made; git refuses those unless told otherwise.
+    let mut git = Command::new("git");
+    git.args(["-c", "safe.directory=*", "ls-files", "-z"]).current_dir(root);
+    let listed = project::output(&mut git)?;
+    let paths = String::from_utf8(listed).map_err(|err| format!("a file's name: {err}"))?;
+    let mut sources = Vec::new();
+    for path in paths.split_terminator('\0') {
+        if let Ok(bytes) = std::fs::read(root.join(path)) {
+            sources.push(Source { path: path.to_owned(), bytes });
+        }
+    }
+    Ok(sources)
+}
+
+impl Source {
+    fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    /// The text; what is not UTF-8 counts as empty here and is reported by [`text::check`].
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.bytes).unwrap_or_default()
+    }
+
+    /// The crate whose folder this file is in.
+    fn room(&self) -> Option<&str> {
+        if self.path.starts_with("xtask/") {
+            return Some("xtask");
+        }
+        self.path.strip_prefix("crates/")?.split_once('/').map(|(room, _)| room)
+    }
+
+    fn problem(&self, line: usize, what: impl Into<String>) -> Problem {
+        Problem { path: self.path.clone(), line, what: what.into() }
+    }
+}
+
+impl Display for Problem {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(out, "{}: {}", self.path, self.what),
+            line => write!(out, "{}:{line}: {}", self.path, self.what),
+        }
+    }
+}
+
+/// A project of a test's own: path and text of each file.
+#[cfg(test)]
+fn project_of(files: &[(&str, &str)]) -> Vec<Source> {
+    let source = |(path, text): &(&str, &str)| Source {
+        path: (*path).to_owned(),
+        bytes: text.as_bytes().to_vec(),
+    };
+    files.iter().map(source).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_project_is_tidy() {
+        let sources = sources(project::root()).expect("git lists the project's files");
+        assert!(sources.iter().any(|file| file.path == "Cargo.toml"), "git lists nothing");
+        let problems: Vec<String> = problems(&sources).iter().map(Problem::to_string).collect();
+        assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+    }
+}

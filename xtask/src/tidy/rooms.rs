@@ -1,0 +1,209 @@
+//! The house's invariants of absence: which crate may know of what.
+//!
+//! The tables are the rule. A line added to them is a decision about the architecture and belongs
+//! in ARCHITECTURE.md too.
+
+use super::code::{after_word, code};
+use super::manifest::{self, Dependency};
+use super::{Problem, Source};
+
+/// Ground floor first. A room may use those on the floors below it; `xtask` stands apart.
+const FLOORS: &[&[&str]] = &[
+    &["wire"],
+    &["conf"],
+    &["observe"],
+    &["net"],
+    &["upstream"],
+    &["http", "stream"],
+    &["load"],
+    &["lab"],
+    &["weir"],
+];
+
+/// What each room may use from outside: always, and in its tests only.
+const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
+    ("wire", &["memchr"], &[]),
+    ("conf", &["memchr", "pcre2"], &[]),
+    ("net", &["libc", "rustix", "rustls", "socket2", "tokio"], &[]),
+    ("http", &["memchr", "pcre2"], &[]),
+];
+
+/// The runtime, the system and TLS: named in [`RUNTIME_ROOM`] and nowhere else.
+const RUNTIME: &[&str] = &["tokio", "socket2", "rustix", "rustls", "libc"];
+const RUNTIME_ROOM: &str = "net";
+
+/// Each crate uses only rooms below it and what the table allows it.
+pub(super) fn dependencies(sources: &[Source]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for file in sources.iter().filter(|file| manifest::is_manifest(file)) {
+        let Some(room) = file.room() else { continue };
+        if room != "xtask" && floor(room).is_none() {
+            problems
+                .push(file.problem(0, format!("the room {room} is on no floor of tidy/rooms.rs")));
+        }
+        for dependency in manifest::dependencies(file.text()) {
+            if let Some(what) = refused(room, &dependency) {
+                problems.push(file.problem(dependency.line, what));
+            }
+        }
+    }
+    problems
+}
+
+fn floor(room: &str) -> Option<usize> {
+    FLOORS.iter().position(|floor| floor.contains(&room))
+}
+
+fn refused(room: &str, dependency: &Dependency<'_>) -> Option<String> {
+    let name = dependency.name;
+    if let Some(used) = floor(name) {
+        let below = floor(room).is_some_and(|own| used < own);
+        return (!below).then(|| format!("{room} may not use {name}: only what is below it"));
+    }
+    let allowed =
+        OUTSIDE.iter().find(|(owner, ..)| *owner == room).is_some_and(|(_, always, tests)| {
+            always.contains(&name) || dependency.dev && tests.contains(&name)
+        });
+    (!allowed).then(|| format!("{room} may not use {name}: tidy/rooms.rs does not list it"))
+}
+
+/// Only `net` names the runtime.
+pub(super) fn runtime(sources: &[Source]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for file in elsewhere(sources) {
+        for (line, number) in code(file.text()).lines().zip(1..) {
+            let names =
+                |name: &&&str| after_word(line, name).is_some_and(|rest| rest.starts_with("::"));
+            if let Some(name) = RUNTIME.iter().find(names) {
+                problems
+                    .push(file.problem(number, format!("{name} is named outside {RUNTIME_ROOM}")));
+            }
+        }
+    }
+    problems
+}
+
+/// Rust files of the crates, but not of `net`.
+fn elsewhere(sources: &[Source]) -> impl Iterator<Item = &Source> {
+    sources
+        .iter()
+        .filter(|file| file.is_rust() && file.room().is_some_and(|room| room != RUNTIME_ROOM))
+}
+
+/// Unsafe code stands in `net`, and each block of it has its reason above.
+pub(super) fn unsafety(sources: &[Source]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for file in sources.iter().filter(|file| file.is_rust() && file.room().is_some()) {
+        let inside = file.room() == Some(RUNTIME_ROOM);
+        let lines: Vec<&str> = file.text().lines().collect();
+        for (line, index) in code(file.text()).lines().zip(0..) {
+            let Some(rest) = after_word(line, "unsafe") else { continue };
+            // `unsafe fn` and `unsafe trait` put the burden on others; they document it.
+            let burden = rest.trim_start().starts_with(['{']) || rest.starts_with(" impl");
+            if !inside {
+                problems
+                    .push(file.problem(index + 1, format!("unsafe code outside {RUNTIME_ROOM}")));
+            } else if burden && !has_reason(&lines[..index]) {
+                problems
+                    .push(file.problem(index + 1, "unsafe without a `// SAFETY:` comment above"));
+            }
+        }
+    }
+    problems
+}
+
+/// Whether the statement that the next line belongs to has a `// SAFETY:` comment above it.
+fn has_reason(above: &[&str]) -> bool {
+    for line in above.iter().rev().map(|line| line.trim()) {
+        let comment = line.starts_with("//");
+        if comment && line.contains("SAFETY:") {
+            return true;
+        }
+        // Of a statement that began further up, or of the comment's later lines.
+        let goes_on = comment || line.starts_with("#[") || line.ends_with(['=', '(', ',']);
+        if !goes_on {
+            return false;
+        }
+    }
+    false
+}
+
+/// `wire` cannot touch a socket, a clock or a thread, since it has no standard library.
+pub(super) fn no_std(sources: &[Source]) -> Vec<Problem> {
+    let Some(file) = sources.iter().find(|file| file.path == "crates/wire/src/lib.rs") else {
+        return Vec::new();
+    };
+    let mut problems = Vec::new();
+    let mut previous = "";
+    let blanked = code(file.text());
+    if !blanked.lines().any(|line| line.trim() == "#![no_std]") {
+        problems.push(file.problem(0, "wire is `#![no_std]`, without condition"));
+    }
+    for (line, number) in blanked.lines().zip(1..) {
+        if line.trim() == "extern crate std;" && previous != "#[cfg(test)]" {
+            problems.push(file.problem(number, "only wire's tests may use the standard library"));
+        }
+        previous = line.trim();
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::{Rule, project_of};
+
+    fn found(rule: Rule, path: &str, text: &str) -> Vec<String> {
+        rule(&project_of(&[(path, text)])).into_iter().map(|problem| problem.what).collect()
+    }
+
+    #[test]
+    fn a_room_uses_what_is_below_it() {
+        let manifest = |room: &str, name: &str| {
+            let text = format!("[dependencies]\n{name}.workspace = true\n");
+            found(dependencies, &format!("crates/{room}/Cargo.toml"), &text).len()
+        };
+        assert_eq!(manifest("conf", "wire"), 0);
+        assert_eq!(manifest("weir", "http"), 0);
+        assert_eq!(manifest("wire", "conf"), 1);
+        assert_eq!(manifest("http", "stream"), 1);
+        assert_eq!(manifest("net", "tokio"), 0);
+        assert_eq!(manifest("http", "tokio"), 1);
+        assert_eq!(manifest("wire", "memchr"), 0);
+        assert_eq!(manifest("wire", "bytes"), 1);
+        assert_eq!(manifest("cellar", "wire"), 2);
+        assert_eq!(
+            found(dependencies, "xtask/Cargo.toml", "[dependencies]\nwire = \"1\"\n").len(),
+            1
+        );
+    }
+
+    #[test]
+    fn the_runtime_is_named_in_net_only() {
+        let text =
+            "// tokio::a\nuse tokio::net;\nlet a = \"libc::b\";\n::libc::exit();\nxlibc::a();\n";
+        let expected = ["tokio is named outside net", "libc is named outside net"];
+        assert_eq!(found(runtime, "crates/http/src/a.rs", text), expected);
+        assert_eq!(found(runtime, "crates/net/src/a.rs", text), [""; 0]);
+    }
+
+    #[test]
+    fn unsafe_code_stands_in_net_with_its_reason() {
+        let path = "crates/net/src/a.rs";
+        let reasoned =
+            "// SAFETY: because\n// of this.\nlet a =\n    unsafe { b() };\nunsafe fn c() {}\n";
+        assert_eq!(found(unsafety, path, reasoned), [""; 0]);
+        assert_eq!(found(unsafety, path, "// SAFETY: a\nb();\nunsafe { c() };\n").len(), 1);
+        assert_eq!(found(unsafety, path, "unsafe impl Send for A {}\n").len(), 1);
+        assert_eq!(found(unsafety, "crates/http/src/a.rs", reasoned).len(), 2);
+        assert_eq!(found(unsafety, "crates/http/src/a.rs", "#![deny(unsafe_code)]\n"), [""; 0]);
+    }
+
+    #[test]
+    fn wire_has_no_standard_library() {
+        let path = "crates/wire/src/lib.rs";
+        assert_eq!(found(no_std, path, "#![no_std]\n#[cfg(test)]\nextern crate std;\n"), [""; 0]);
+        assert_eq!(found(no_std, path, "#![no_std]\nextern crate std;\n").len(), 1);
+        assert_eq!(found(no_std, path, "#![cfg_attr(not(test), no_std)]\n").len(), 1);
+    }
+}
