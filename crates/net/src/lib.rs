@@ -10,11 +10,13 @@ pub mod buffers;
 pub mod clock;
 pub mod file;
 mod listener;
+mod lot;
 mod stream;
 mod timer;
 mod worker;
 
 pub use listener::{Accepted, Listener, listen};
+pub use lot::Lot;
 pub use stream::Stream;
 pub use timer::{Timer, sleep};
 pub use worker::{at_turn_end, run, spawn};
