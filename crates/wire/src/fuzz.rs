@@ -74,6 +74,7 @@ fn parse_pieces(
         if progress != Ok(Progress::Partial) {
             break;
         }
+        assert!(end < limits.input_max());
     }
     (head, progress)
 }

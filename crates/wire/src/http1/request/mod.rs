@@ -60,6 +60,15 @@ impl Default for HeadLimits {
     }
 }
 
+impl HeadLimits {
+    /// The input for which a head is complete or refused, never partial: what a caller's buffer must
+    /// be able to hold.
+    pub fn input_max(&self) -> usize {
+        let (number, size) = self.large_client_header_buffers;
+        self.client_header_buffer_size.max(1).saturating_add(number.saturating_mul(size))
+    }
+}
+
 /// A header line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
@@ -257,7 +266,8 @@ impl RequestHead {
         let rest = &input[self.lines.start..];
         let empty = rest.iter().take_while(|&&byte| matches!(byte, b'\r' | b'\n')).count();
         self.lines.skip(empty);
-        if self.lines.start > 0 && self.lines.start >= limits.client_header_buffer_size {
+        let start_max = limits.client_header_buffer_size.min(Slice::BUFFER_MAX);
+        if self.lines.start > 0 && self.lines.start >= start_max {
             return Err(HeadError::InvalidRequest);
         }
         Ok(())

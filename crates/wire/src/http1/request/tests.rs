@@ -331,6 +331,15 @@ fn no_limits_are_no_panic() {
 }
 
 #[test]
+fn an_input_of_the_largest_size_is_never_partial() {
+    assert_eq!(SMALL.input_max(), 80);
+    let input = b"GET / HTTP/1.0\r\n".iter().chain(b"a:\r\n".iter().cycle());
+    let input: Vec<u8> = input.copied().take(80).collect();
+    assert_eq!(parse_with(&input[..79], &SMALL).1, Ok(Progress::Partial));
+    assert_eq!(parse_with(&input, &SMALL).1.expect_err("full").status(), 494);
+}
+
+#[test]
 fn empty_lines_without_end_are_refused() {
     assert!(parse_with(b"\r\n\r\n\r\n\r\n\r\n\r\n\r\nGET / HTTP/1.0\r\n\r\n", &SMALL).1.is_ok());
     let (_, progress) = parse_with(&b"\r\n".repeat(8), &SMALL);
