@@ -18,6 +18,10 @@ handlers and filters: move the new line to its place.
 /// What a new folder's mod.rs holds, `NAME` standing for the feature's name.
 const TEMPLATE: &str = include_str!("../feature.rs.in");
 
+/// How the lines of features/mod.rs begin: a module's, and the list's first.
+const MODULE: &str = "pub mod ";
+const LIST: &str = "conf::features! {";
+
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let words = Args::new(words).words()?;
     let [name] = words.as_slice() else { return Err("usage: new-feature NAME".into()) };
@@ -48,17 +52,18 @@ fn is_name(name: &str) -> bool {
 /// The list with the feature's two lines: the module in its alphabetical place, the feature last.
 fn listed(text: &str, name: &str) -> Result<String, String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let module = format!("mod {name};");
+    let module = format!("{MODULE}{name};");
     if lines.contains(&module) {
         return Err(format!("{name} is there already"));
     }
-    let begin = lines.iter().position(|line| line.starts_with("features! {"));
-    let begin = begin.ok_or("mod.rs has no line `features! {`")?;
+    let begin = lines.iter().position(|line| line.starts_with(LIST));
+    let begin = begin.ok_or_else(|| format!("mod.rs has no line `{LIST}`"))?;
     let length = lines[begin..].iter().position(|line| line == "}").ok_or("the list has no end")?;
     lines.insert(begin + length, format!("    {name}: {name},"));
-    let place = lines.iter().position(|line| line.starts_with("mod ") && *line > module);
-    let after_last = || lines.iter().rposition(|line| line.starts_with("mod ")).map(|at| at + 1);
-    let place = place.or_else(after_last).ok_or("mod.rs has no `mod` line")?;
+    let modules = || lines.iter().enumerate().filter(|(_, line)| line.starts_with(MODULE));
+    let next = modules().find(|(_, line)| **line > module).map(|(at, _)| at);
+    let after_last = || modules().next_back().map(|(at, _)| at + 1);
+    let place = next.or_else(after_last).ok_or_else(|| format!("mod.rs has no `{MODULE}`"))?;
     lines.insert(place, module);
     Ok(lines.join("\n") + "\n")
 }
@@ -67,22 +72,23 @@ fn listed(text: &str, name: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    const LIST: &str = "//! All.\n\nmod charset;\nmod gzip;\n\nfeatures! {\n    gzip: gzip,\n}\n";
+    const OLD: &str = "//! All.\n\npub mod charset;\npub mod gzip;\n\n\
+                       conf::features! {\n    into Place;\n    gzip: gzip,\n}\n";
 
     #[test]
     fn the_two_lines_go_to_their_places() {
-        let expected = "//! All.\n\nmod charset;\nmod dav;\nmod gzip;\n\n\
-                        features! {\n    gzip: gzip,\n    dav: dav,\n}\n";
-        assert_eq!(listed(LIST, "dav"), Ok(expected.into()));
-        let last = listed(LIST, "map").expect("the list is whole");
-        assert!(last.contains("mod gzip;\nmod map;\n\nfeatures!"), "{last}");
+        let expected = "//! All.\n\npub mod charset;\npub mod dav;\npub mod gzip;\n\n\
+                        conf::features! {\n    into Place;\n    gzip: gzip,\n    dav: dav,\n}\n";
+        assert_eq!(listed(OLD, "dav"), Ok(expected.into()));
+        let last = listed(OLD, "map").expect("the list is whole");
+        assert!(last.contains("pub mod gzip;\npub mod map;\n\nconf::"), "{last}");
     }
 
     #[test]
     fn what_cannot_be_listed_is_refused() {
-        assert!(listed(LIST, "gzip").is_err());
-        assert!(listed("mod a;\n", "b").is_err());
-        assert!(listed("features! {\n}\n", "b").is_err());
+        assert!(listed(OLD, "gzip").is_err());
+        assert!(listed("pub mod a;\n", "b").is_err());
+        assert!(listed("conf::features! {\n}\n", "b").is_err());
         assert!(is_name("limit_req") && !is_name("../x") && !is_name("Gzip") && !is_name(""));
     }
 
@@ -90,7 +96,7 @@ mod tests {
     fn a_folder_that_exists_is_not_overwritten() {
         let features = std::env::temp_dir().join(format!("new-feature-{}", std::process::id()));
         fs::create_dir_all(features.join("dav")).expect("a folder");
-        fs::write(features.join("mod.rs"), LIST).expect("a file");
+        fs::write(features.join("mod.rs"), OLD).expect("a file");
         assert!(scaffold(&features, "dav").is_err());
         assert!(scaffold(&features, "map").is_ok());
         let module = fs::read_to_string(features.join("map/mod.rs")).expect("the module");

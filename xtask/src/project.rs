@@ -34,10 +34,18 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, String> {
 
 /// Builds a program of the workspace with all optimisation and says where it is.
 pub(crate) fn release(package: &str) -> Result<PathBuf, String> {
-    succeed(&mut cargo(&["build", "--release", "--package", package]))?;
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    Ok(root().join(target).join("release").join(package))
+    build(package, &["--release"], "release")
+}
+
+/// Builds a program of the workspace as `cargo build` does and says where it is.
+pub(crate) fn debug(package: &str) -> Result<PathBuf, String> {
+    build(package, &[], "debug")
+}
+
+fn build(package: &str, options: &[&str], folder: &str) -> Result<PathBuf, String> {
+    succeed(cargo(&["build", "--package", package]).args(options))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+    Ok(root().join(target).join(folder).join(package))
 }
 
 /// The command as a person would type it.

@@ -23,7 +23,6 @@ const FLOORS: &[&[&str]] = &[
 /// What each room may use from outside: always, and in its tests only.
 const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("wire", &["memchr"], &[]),
-    ("conf", &["memchr", "pcre2"], &[]),
     ("net", &["libc", "rustix", "rustls", "socket2", "tokio"], &[]),
     ("http", &["memchr", "pcre2"], &[]),
 ];
