@@ -5,19 +5,23 @@
 //! what any directive means, and sockets. Configuration text is bytes: not every nginx.conf is UTF-8.
 
 mod diagnostic;
+mod dump;
 mod error;
 mod files;
 pub mod kernel;
+pub mod known;
 mod lexer;
 mod parser;
 mod registry;
 mod sources;
 mod template;
+pub mod suggest;
 mod tree;
 pub mod units;
 mod value;
 
 pub use diagnostic::Diagnostic;
+pub use dump::dump;
 pub use error::{Error, Level, Result};
 pub use files::{Call, Disk, FileError, Files, Memory, Recorder, Replay, full_name, has_magic};
 pub use kernel::{

@@ -1,0 +1,223 @@
+//! The directives that nginx has, whether Weir has them or not.
+//!
+//! A name from here that no feature takes is "not supported by this version", which is not "unknown
+//! directive". The table is `directives.tsv`, taken from nginx 1.31's sources: every module of its
+//! open-source tree but the ones for Windows. What a directive means is not here.
+
+use std::sync::LazyLock;
+
+/// A directive of one of nginx's modules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The directive.
+    pub name: &'static str,
+    /// The module, as `ngx_http_core_module`. Several may have a directive of that name.
+    pub module: &'static str,
+    /// Where it may stand: `main`, `events`, `http`, `server`, `location`, `upstream`,
+    /// `if-in-server`, `if-in-location`, `limit_except`, `stream`, `stream-server`,
+    /// `stream-upstream`, `mail`, `mail-server` or `any`, with commas between.
+    pub contexts: &'static str,
+    /// How many arguments it takes: `1`, `1|2`, `1+`, `flag(on|off)`, `block(2)`.
+    pub args: &'static str,
+    /// The macro that nginx must be built with, where there is one.
+    pub build: Option<&'static str>,
+    /// Whether nginx would rather not see it.
+    pub standing: Standing,
+}
+
+/// What nginx thinks of a directive that it accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing in particular.
+    Current,
+    /// It works, and another one does the same.
+    Deprecated {
+        /// The other one.
+        instead: &'static str,
+    },
+    /// It does nothing any more.
+    Obsolete {
+        /// What does it now, where anything does.
+        instead: Option<&'static str>,
+    },
+}
+
+impl Known {
+    /// Whether it may stand there.
+    pub fn allowed_in(&self, context: &str) -> bool {
+        self.contexts.split(',').any(|allowed| allowed == context || allowed == "any")
+    }
+
+    /// What nginx says, at the level of a warning, when it meets the directive.
+    pub fn warning(&self) -> Option<String> {
+        let name = self.name;
+        match self.standing {
+            Standing::Current => None,
+            Standing::Deprecated { instead } => Some(format!(
+                "the \"{name}\" directive is deprecated, use the \"{instead}\" directive instead"
+            )),
+            Standing::Obsolete { instead: Some(instead) } => Some(format!(
+                "the \"{name}\" directive is obsolete, use the \"{instead}\" directive instead"
+            )),
+            Standing::Obsolete { instead: None } => {
+                Some(format!("the \"{name}\" directive is obsolete, ignored"))
+            }
+        }
+    }
+}
+
+/// All directives of that name, one for each module that has it; none if nginx has none.
+pub fn find(name: &[u8]) -> &'static [Known] {
+    let from = TABLE.partition_point(|known| known.name.as_bytes() < name);
+    let len = TABLE[from..].partition_point(|known| known.name.as_bytes() == name);
+    &TABLE[from..from + len]
+}
+
+/// Every directive, by name.
+pub fn all() -> &'static [Known] {
+    &TABLE
+}
+
+/// Advice about a name that nginx once had and now calls unknown.
+pub fn removed(name: &[u8]) -> Option<&'static str> {
+    REMOVED.iter().find(|(old, _)| old.as_bytes() == name).map(|(_, advice)| *advice)
+}
+
+const REMOVED: [(&str, &str); 12] = [
+    ("auth", r#"it is "pop3_auth" since nginx 0.5.15"#),
+    ("fastcgi_redirect_errors", r#"it is "fastcgi_intercept_errors" since nginx 0.3.50"#),
+    ("imap", r#"it is "mail" since nginx 0.5.15"#),
+    ("limit_zone", r#"it is "limit_conn_zone" since nginx 1.1.8"#),
+    ("open_file_cache_retest", r#"it is "open_file_cache_valid" since nginx 0.6.23"#),
+    ("optimize_server_names", r#"it is gone since nginx 0.7.1: see "server_name_in_redirect""#),
+    ("post_accept_timeout", "it is gone since nginx 0.1.36"),
+    ("proxy_redirect_errors", r#"it is "proxy_intercept_errors" since nginx 0.3.50"#),
+    ("restrict_host_names", "it is gone since nginx 0.3.28"),
+    ("satisfy_any", r#"it is "satisfy any" since nginx 0.6.25"#),
+    ("secure_link_expires", "it is gone since nginx 0.8.51"),
+    ("ssl", r#"it is "listen ... ssl" since nginx 1.15.0"#),
+];
+
+static TABLE: LazyLock<Vec<Known>> = LazyLock::new(|| {
+    let rows = include_str!("../directives.tsv").lines().skip(1);
+    let mut table: Vec<_> = rows.map(row).collect();
+    table.sort_by_key(|known| known.name);
+    table
+});
+
+fn row(line: &'static str) -> Known {
+    let mut columns = line.split('\t');
+    let mut column = || columns.next().expect("directives.tsv has eleven columns");
+    let (module, name, contexts, args) = (column(), column(), column(), column());
+    let (_default, _values, standing, build) = (column(), column(), column(), column());
+    let build = (!build.is_empty()).then_some(build);
+    Known { name, module, contexts, args, build, standing: self::standing(standing) }
+}
+
+fn standing(column: &'static str) -> Standing {
+    match column.split_once(": ") {
+        Some(("deprecated", instead)) => Standing::Deprecated { instead },
+        Some(("obsolete", instead)) => Standing::Obsolete { instead: Some(instead) },
+        None if column == "obsolete" => Standing::Obsolete { instead: None },
+        _ => Standing::Current,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTEXTS: [&str; 15] = [
+        "any",
+        "events",
+        "http",
+        "if-in-location",
+        "if-in-server",
+        "limit_except",
+        "location",
+        "mail",
+        "mail-server",
+        "main",
+        "server",
+        "stream",
+        "stream-server",
+        "stream-upstream",
+        "upstream",
+    ];
+
+    #[test]
+    fn every_row_is_well_formed() {
+        assert_eq!(all().len(), 781);
+        for known in all() {
+            assert!(known.module.starts_with("ngx_"), "{known:?}");
+            assert!(known.contexts.split(',').all(|name| CONTEXTS.contains(&name)), "{known:?}");
+            let shape = known.args.trim_start_matches("block(").trim_end_matches(')');
+            let counts = |count: &str| matches!(count, "0" | "1" | "2" | "3" | "4" | "1+" | "2+");
+            assert!(known.args == "flag(on|off)" || shape.split('|').all(counts), "{known:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_every_module_that_has_them() {
+        let modules = |name: &str| -> Vec<_> {
+            find(name.as_bytes()).iter().map(|known| known.module).collect()
+        };
+        assert_eq!(modules("worker_processes"), ["ngx_core_module"]);
+        assert_eq!(
+            modules("map"),
+            ["ngx_http_map_module", "ngx_stream_map_module"],
+            "in the order of the table"
+        );
+        assert_eq!(modules("mail"), ["ngx_mail_module"]);
+        for none in ["", "zzz", "listen ", "lsten", "ssl", "~"] {
+            assert_eq!(modules(none), [""; 0], "{none:?}");
+        }
+        let first = all().first().map(|known| known.name);
+        assert_eq!(modules(first.unwrap()).len(), 1);
+    }
+
+    #[test]
+    fn contexts_are_whole_words() {
+        let [listen] = find(b"listen")
+            .iter()
+            .filter(|known| known.module.contains("http_core"))
+            .collect::<Vec<_>>()[..]
+        else {
+            panic!("http has one \"listen\"")
+        };
+        assert!(listen.allowed_in("server"));
+        assert!(!listen.allowed_in("stream-server") && !listen.allowed_in("http"));
+        assert!(find(b"include")[0].allowed_in("stream-upstream"));
+    }
+
+    #[test]
+    fn warnings_have_the_words_of_nginx() {
+        let warning = |name: &str| find(name.as_bytes())[0].warning();
+        assert_eq!(warning("listen"), None);
+        assert_eq!(
+            warning("http2_push").as_deref(),
+            Some(r#"the "http2_push" directive is obsolete, ignored"#)
+        );
+        assert_eq!(
+            warning("http2_idle_timeout").as_deref(),
+            Some(
+                r#"the "http2_idle_timeout" directive is obsolete, use the "keepalive_timeout" directive instead"#
+            )
+        );
+        assert_eq!(
+            warning("proxy_upstream_buffer").as_deref(),
+            Some(
+                r#"the "proxy_upstream_buffer" directive is deprecated, use the "proxy_buffer_size" directive instead"#
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_removed_is_not_known() {
+        for (name, _) in REMOVED {
+            assert!(find(name.as_bytes()).is_empty(), "{name}");
+            assert!(removed(name.as_bytes()).is_some());
+        }
+        assert_eq!(removed(b"listen"), None);
+    }
+}
