@@ -9,6 +9,9 @@ mod dump;
 mod error;
 mod files;
 pub mod kernel;
+pub mod fmt;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod known;
 mod lexer;
 mod parser;

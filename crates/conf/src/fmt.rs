@@ -1,0 +1,132 @@
+//! A configuration in a uniform layout: `weir fmt`.
+//!
+//! One directive a line, four spaces a level, `{` at the end of its line, at most one empty line
+//! between directives and none at the edges of a block. Words stay as they are written, quotes and
+//! all; a line break between two arguments stays, with one level more; comments stay, at the end of
+//! a line or on their own. Nothing is aligned and no `include` is followed. The words that nginx
+//! would read never change: the result is read again and compared.
+
+use crate::lexer::{Lexer, Origin, PARAMETER_BYTES_MAX, Token};
+use crate::parser::parse_alone;
+use crate::{Error, FileId, Result, Span};
+
+const INDENT: &[u8] = b"    ";
+
+/// The text in the uniform layout, or why it is no configuration: places are in file 0.
+pub fn format(text: &[u8]) -> Result<Vec<u8>> {
+    parse_alone(text)?;
+    let mut layout = Layout {
+        text,
+        out: Vec::with_capacity(text.len()),
+        depth: 0,
+        inside: false,
+        opened: true,
+        last: None,
+    };
+    let mut lexer = Lexer::new(text, FileId(0), Origin::File);
+    loop {
+        match lexer.token()? {
+            (Token::End, _) => break,
+            (token, span) => layout.token(token, span),
+        }
+    }
+    if !layout.out.is_empty() {
+        layout.out.push(b'\n');
+    }
+    if meaning(text).ok() != meaning(&layout.out).ok() {
+        return Err(Error::bare("formatting would change what this file means"));
+    }
+    Ok(layout.out)
+}
+
+/// What a text says to nginx, and to people in comments.
+pub(crate) fn meaning(text: &[u8]) -> Result<Vec<(Token, &[u8])>> {
+    let mut lexer = Lexer::new(text, FileId(0), Origin::File);
+    let mut tokens = Vec::new();
+    loop {
+        match lexer.token()? {
+            (Token::End, _) => return Ok(tokens),
+            (token, span) => tokens.push((token, as_kept(token, lexer.raw(span)))),
+        }
+    }
+}
+
+struct Layout<'a> {
+    text: &'a [u8],
+    out: Vec<u8>,
+    depth: usize,
+    /// Whether a directive has begun and not ended.
+    inside: bool,
+    /// Whether nothing but a comment on the line of the `{` stands in the block so far.
+    opened: bool,
+    /// The token before.
+    last: Option<(Token, Span)>,
+}
+
+impl Layout<'_> {
+    fn token(&mut self, token: Token, span: Span) {
+        if token == Token::Close {
+            self.depth -= 1;
+        }
+        if let Some((last, last_span)) = self.last {
+            let gap = &self.text[last_span.end as usize..span.start as usize];
+            let line_feeds = gap.iter().filter(|&&byte| byte == b'\n').count();
+            self.space(last, token, gap.is_empty(), line_feeds);
+            self.opened &= token == Token::Comment && line_feeds == 0;
+        }
+        let raw = &self.text[span.start as usize..span.end as usize];
+        self.out.extend_from_slice(as_kept(token, raw));
+        match token {
+            Token::Word => self.inside = true,
+            Token::Comment => {}
+            _ => self.inside = false,
+        }
+        if token == Token::Open {
+            self.depth += 1;
+            self.opened = true;
+        }
+        self.last = Some((token, span));
+    }
+
+    /// Writes what belongs between the last token and this one, in place of the gap.
+    fn space(&mut self, last: Token, token: Token, adjacent: bool, line_feeds: usize) {
+        let continues = self.depth + 1;
+        match token {
+            Token::Comment if line_feeds == 0 => self.out.push(b' '),
+            Token::Comment if self.inside => self.line(continues),
+            Token::Word if self.inside && line_feeds > 0 => self.line(continues),
+            Token::Word if self.inside && adjacent => {}
+            Token::Word if self.inside => self.out.push(b' '),
+            Token::Word | Token::Comment => {
+                if line_feeds > 1 && !self.opened {
+                    self.out.push(b'\n');
+                }
+                self.line(self.depth);
+            }
+            Token::Semicolon if last == Token::Comment => self.line(continues),
+            Token::Open if last == Token::Comment => self.line(self.depth),
+            Token::Open if adjacent && self.last_is_longest() => {}
+            Token::Open => self.out.push(b' '),
+            Token::Close => self.line(self.depth),
+            Token::Semicolon | Token::End => {}
+        }
+    }
+
+    fn line(&mut self, depth: usize) {
+        self.out.push(b'\n');
+        self.out.extend(INDENT.repeat(depth));
+    }
+
+    /// Whether the last word is so long that nginx can read it only without a space after it.
+    fn last_is_longest(&self) -> bool {
+        self.last.is_some_and(|(_, span)| span.end - span.start >= PARAMETER_BYTES_MAX as u32 - 1)
+    }
+}
+
+/// The bytes of a token that stay: all but the space at the end of a comment.
+fn as_kept(token: Token, raw: &[u8]) -> &[u8] {
+    if token == Token::Comment { raw.trim_ascii_end() } else { raw }
+}
+
+#[cfg(test)]
+mod tests;
