@@ -20,6 +20,8 @@ const MESSAGE_BYTES_MAX: usize = 1024;
 const COLUMNS_MAX: usize = 120;
 /// How much of a line that is cut is shown before the mark.
 const COLUMNS_BEFORE_MARK: usize = 40;
+/// How much of a line around the mark is looked at: a minified file may be one line.
+const WINDOW_BYTES: usize = 2048;
 const TAB_COLUMNS: usize = 4;
 const CUT: &str = "...";
 
@@ -79,8 +81,10 @@ impl Marked {
         let (start, end) = (mark.start as usize, mark.end as usize);
         let before = text.get(..start)?;
         let from = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        let len = text[from..].iter().position(|&byte| byte == b'\n');
-        let line = &text[from..len.map_or(text.len(), |len| from + len)];
+        let from = from.max(start.saturating_sub(WINDOW_BYTES));
+        let window = &text[from..text.len().min(start + WINDOW_BYTES)];
+        let line_end = window[start - from..].iter().position(|&byte| byte == b'\n');
+        let line = &window[..line_end.map_or(window.len(), |len| start - from + len)];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
@@ -183,4 +187,64 @@ fn columns(character: char) -> usize {
         ranges.iter().any(|&(from, to)| (from..=to).contains(&u32::from(character)))
     };
     if among(&NONE) { 0 } else { 1 + usize::from(among(&TWO)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FileId, Source};
+
+    fn excerpt(text: &str, marked: &str) -> String {
+        let start = text.find(marked).unwrap();
+        let line = 1 + text[..start].matches('\n').count() as u32;
+        let (start, end) = (start as u32, (start + marked.len()) as u32);
+        let span = Span { file: FileId(0), line, start, end };
+        let mut sources = Sources::default();
+        sources.add(Source { path: Some(b"/x"[..].into()), text: text.as_bytes().into() });
+        Diagnostic { error: &Error::at(span, "no"), sources: &sources }.excerpt()
+    }
+
+    #[test]
+    fn the_mark_stands_below_what_it_marks() {
+        let cases = [
+            ("a b;\n", "b", "    1 | a b;\n      |   ^\n"),
+            ("a\n\tb c;\r\nd", "b c", "    2 |     b c;\n      |     ^^^\n"),
+            ("a \"b\nc\" d;", "\"b\nc\"", "    1 | a \"b\n      |   ^^\n"),
+            ("値 b;", "b", "    1 | 値 b;\n      |    ^\n"),
+            ("e\u{301} b;", "b", "    1 | e\u{301} b;\n      |   ^\n"),
+            ("\u{202e}a\u{1b} b;", "b", "    1 | \u{fffd}a\u{fffd} b;\n      |     ^\n"),
+            ("a\n \nb", " ", ""),
+        ];
+        for (text, marked, expected) in cases {
+            assert_eq!(excerpt(text, marked), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_shown_in_part() {
+        let text = format!("{} here; {}", "a".repeat(100_000), "b".repeat(100_000));
+        let shown = excerpt(&text, "here");
+        let (line, carets) = shown.split_once('\n').unwrap();
+        assert!(line.len() < 140 && line.ends_with("bbb..."), "{line}");
+        assert_eq!(line.find("here"), carets.find("^^^^"));
+        let shown = excerpt(&text, &text[1..]);
+        assert!(shown.lines().all(|line| line.len() < 140), "{shown}");
+    }
+
+    #[test]
+    fn the_message_is_cut_where_nginx_cuts_it() {
+        let error = Error::bare("é".repeat(1000));
+        let sources = Sources::default();
+        let diagnostic = Diagnostic { error: &error, sources: &sources };
+        assert_eq!(diagnostic.headline().len(), MESSAGE_BYTES_MAX);
+        assert_eq!(diagnostic.excerpt(), "");
+    }
+
+    #[test]
+    fn help_comes_last_and_the_level_first() {
+        let error = Error::bare("no").help("do").level(crate::Level::Warn);
+        let sources = Sources::default();
+        let shown = Diagnostic { error: &error, sources: &sources }.render("weir");
+        assert_eq!(shown, "weir: [warn] no\n      do\n");
+    }
 }

@@ -20,7 +20,7 @@ pub fn format(text: &[u8]) -> Result<Vec<u8>> {
         out: Vec::with_capacity(text.len()),
         depth: 0,
         inside: false,
-        opened: true,
+        opened: false,
         last: None,
     };
     let mut lexer = Lexer::new(text, FileId(0), Origin::File);
