@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)] // Here alone, each block with its reason.
 
+mod address;
 pub mod buffers;
 pub mod clock;
 pub mod file;
@@ -15,8 +16,14 @@ mod stream;
 mod timer;
 mod worker;
 
+pub use address::{Address, BACKLOG, KeepaliveProbes, SocketOptions};
 pub use listener::{Accepted, Listener, listen};
 pub use lot::Lot;
 pub use stream::Stream;
 pub use timer::{Timer, sleep};
 pub use worker::{at_turn_end, run, spawn};
+
+/// Whether this process may bind ports below 1024 and change its user.
+pub fn is_privileged() -> bool {
+    rustix::process::geteuid().is_root()
+}

@@ -6,10 +6,11 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
+use socket2::{SockAddr, Socket, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::Stream;
+use crate::{Address, SocketOptions, Stream};
 
 /// A listening socket.
 pub struct Listener {
@@ -49,14 +50,22 @@ impl Listener {
     }
 }
 
-/// Opens a listening TCP socket for one worker.
-pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
-    use socket2::{Domain, Protocol, Socket, Type};
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+/// Opens a listening socket for one worker.
+pub fn listen(address: &Address, options: &SocketOptions) -> io::Result<OwnedFd> {
+    let at = match address {
+        Address::Ip(at) => SockAddr::from(*at),
+        Address::Unix(path) => SockAddr::unix(path)?,
+    };
+    let socket = Socket::new(at.domain(), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
+    if let Address::Ip(ip) = address {
+        socket.set_reuse_port(true)?;
+        if ip.is_ipv6() {
+            socket.set_only_v6(options.ipv6only)?;
+        }
+    }
     socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(backlog)?;
+    socket.bind(&at)?;
+    socket.listen(options.backlog)?;
     Ok(socket.into())
 }

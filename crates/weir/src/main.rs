@@ -28,7 +28,7 @@ fn main() {
     net::run(async move {
         let worker = http::Worker::new(http::Generation::new(site.clone(), 1));
         for (number, listen) in site.listens().iter().enumerate() {
-            let fd = net::listen(listen.address, listen.backlog).expect("listen");
+            let fd = net::listen(&listen.address, &listen.options).expect("listen");
             let listener = net::Listener::new(fd).expect("listener");
             net::spawn(worker.clone().accept(listener, number as u32));
         }

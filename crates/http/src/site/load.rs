@@ -5,7 +5,6 @@
 
 use crate::stand_in::Bit as _;
 use std::collections::HashMap;
-use std::net::SocketAddr;
 
 use conf::{
     Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, LIMIT_EXCEPT, LOCATION, Levels, Load, MAIN,
@@ -13,7 +12,11 @@ use conf::{
 };
 
 use super::locate::Matcher;
-use super::{Listen, Location, LocationId, Locations, Place, Server, ServerId, ServerNames, Site};
+use super::{
+    Listen, ListenLine, Location, LocationId, Locations, Place, Server, ServerId, ServerNames, Site,
+};
+use net::{Address, SocketOptions};
+
 use crate::features::{Layers, Scope};
 use crate::{regex, variables};
 
@@ -163,29 +166,76 @@ impl Plan {
 #[derive(Default)]
 struct Sockets {
     list: Vec<Listen>,
-    by_address: HashMap<SocketAddr, usize>,
+    by_address: HashMap<Address, Said>,
 }
 
 impl Sockets {
     fn add(&mut self, scope: &Scope, server: ServerId, from: &Directive) -> Result<()> {
-        for line in scope.server.listens() {
-            let at = *self.by_address.entry(line.address).or_insert_with(|| {
-                let names = ServerNames::new(server);
-                self.list.push(Listen { address: line.address, backlog: 511, names });
-                self.list.len() - 1
-            });
-            let listen = &mut self.list[at];
-            if line.default_server {
-                listen.names.default = server;
-            }
-            listen.backlog = line.backlog.unwrap_or(listen.backlog);
-            for name in scope.server.names() {
-                listen.names.add(name, server);
+        let implicit = [ListenLine::implicit(from, net::is_privileged())];
+        let lines = match scope.server.listens() {
+            [] => &implicit[..],
+            lines => lines,
+        };
+        for line in lines {
+            for address in &line.addresses {
+                let listen = self.socket(address, line, server)?;
+                for name in scope.server.names() {
+                    listen.names.add(name, server);
+                }
             }
         }
-        let _ = from;
         Ok(())
     }
+
+    /// The socket for an address, made at its first mention.
+    fn socket(
+        &mut self,
+        address: &Address,
+        line: &ListenLine,
+        server: ServerId,
+    ) -> Result<&mut Listen> {
+        let at = match self.by_address.get(address) {
+            Some(socket) => {
+                if socket.last_server == server {
+                    return Err(line.from.error(format!("a duplicate listen {address}")));
+                }
+                if socket.options_said && line.options.is_some() {
+                    return Err(line.from.error(format!("duplicate listen options for {address}")));
+                }
+                if socket.default_said && line.default_server {
+                    let message = format!("a duplicate default server for {address}");
+                    return Err(line.from.error(message));
+                }
+                socket.at
+            }
+            None => {
+                let (names, options) = (ServerNames::new(server), SocketOptions::default());
+                self.list.push(Listen { address: address.clone(), options, names });
+                self.list.len() - 1
+            }
+        };
+        let listen = &mut self.list[at];
+        let said = self.by_address.entry(address.clone()).or_default();
+        (said.at, said.last_server) = (at, server);
+        if let Some(options) = &line.options {
+            said.options_said = true;
+            listen.options = options.clone();
+        }
+        if line.default_server {
+            said.default_said = true;
+            listen.names.default = server;
+        }
+        Ok(listen)
+    }
+}
+
+/// What has been said of a socket so far.
+#[derive(Default)]
+struct Said {
+    at: usize,
+    last_server: ServerId,
+    options_said: bool,
+    default_said: bool,
 }
 
 /// Numbers locations as it compiles them.

@@ -30,7 +30,7 @@ use crate::variables::Variable;
 pub struct LocationId(pub u32);
 
 /// The number of a virtual server in its site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerId(pub u32);
 
 /// A configuration ready to serve.

@@ -1,0 +1,76 @@
+//! Where a socket listens, and how it is to be opened.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// An address to listen on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Address {
+    /// TCP (or UDP).
+    Ip(SocketAddr),
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+/// `127.0.0.1:80`, `[::]:80`, `unix:/run/x.sock`: nginx's notation.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// What `listen` says about a socket beyond its address; `None` leaves it to the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// Length of the queue of connections not yet accepted.
+    pub backlog: i32,
+    /// Receive buffer in bytes.
+    pub rcvbuf: Option<usize>,
+    /// Send buffer in bytes.
+    pub sndbuf: Option<usize>,
+    /// Accept only once the client has sent something.
+    pub deferred: bool,
+    /// Queue length for TCP Fast Open.
+    pub fastopen: Option<i32>,
+    /// Whether an IPv6 socket leaves IPv4 alone.
+    pub ipv6only: bool,
+    /// TCP keepalive probes.
+    pub so_keepalive: Option<KeepaliveProbes>,
+    /// Multipath TCP.
+    pub multipath: bool,
+}
+
+/// `so_keepalive=`: off, or on with what it says of the intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepaliveProbes {
+    /// Whether probes are sent.
+    pub on: bool,
+    /// Seconds of silence before the first probe.
+    pub idle_s: Option<u32>,
+    /// Seconds between probes.
+    pub interval_s: Option<u32>,
+    /// Probes before the connection is given up.
+    pub count: Option<u32>,
+}
+
+/// nginx's length of the accept queue on Linux.
+pub const BACKLOG: i32 = 511;
+
+impl Default for SocketOptions {
+    fn default() -> Self {
+        Self {
+            backlog: BACKLOG,
+            rcvbuf: None,
+            sndbuf: None,
+            deferred: false,
+            fastopen: None,
+            ipv6only: true,
+            so_keepalive: None,
+            multipath: false,
+        }
+    }
+}
