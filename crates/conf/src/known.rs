@@ -200,15 +200,17 @@ mod tests {
         );
         assert_eq!(
             warning("http2_idle_timeout").as_deref(),
-            Some(
-                r#"the "http2_idle_timeout" directive is obsolete, use the "keepalive_timeout" directive instead"#
-            )
+            Some(concat!(
+                r#"the "http2_idle_timeout" directive is obsolete, "#,
+                r#"use the "keepalive_timeout" directive instead"#
+            ))
         );
         assert_eq!(
             warning("proxy_upstream_buffer").as_deref(),
-            Some(
-                r#"the "proxy_upstream_buffer" directive is deprecated, use the "proxy_buffer_size" directive instead"#
-            )
+            Some(concat!(
+                r#"the "proxy_upstream_buffer" directive is deprecated, "#,
+                r#"use the "proxy_buffer_size" directive instead"#
+            ))
         );
     }
 

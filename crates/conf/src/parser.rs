@@ -61,7 +61,7 @@ pub(crate) fn parse_alone(text: &[u8]) -> Result<Tree> {
     let mut nothing = Memory::default();
     let mut parser = Parser { follow_includes: false, ..Parser::new(b"", &mut nothing) };
     let mut tree = Tree::default();
-    let source = parser.add(None, Some(b""), text.into())?;
+    let source = parser.add(None, Some(b"the text"), text.into())?;
     parser.text(source, Inside::File, &mut tree.root)?;
     Ok(tree)
 }
@@ -250,8 +250,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Whether it is nginx's `include`, which no kernel sees. A malformed one stays in the tree where
-    /// the block around it has its own words for it.
+    /// Whether it is nginx's `include`, which no kernel sees. A malformed one stays in the tree
+    /// where the block around it has its own words for it.
     fn is_include(&self, directive: &Directive, token: Token, block: &[u8]) -> bool {
         let well_formed = token == Token::Semicolon && directive.args.len() == 1;
         self.follow_includes

@@ -1,8 +1,7 @@
 //! "did you mean": the known name that a word was probably meant to be.
 //!
-//! The distance counts letters put in, left out, replaced, or swapped with their neighbour; capitals
-//! do not count. How far a name may be depends on its length: `lsten` is `listen`, but `user` is not
-//! `use`'s mistake.
+//! The distance counts letters put in, left out, replaced, or swapped with their neighbour;
+//! capitals do not count. A long word may have more mistakes than a short one.
 
 /// Longer words are not names with a slip in them.
 const NAME_BYTES_MAX: usize = 64;

@@ -1,9 +1,9 @@
 //! Configurations and what comes of them, as files.
 //!
-//! A fixture is a configuration, a dashed line, and the tree or the error. Between the two may stand
-//! further files, each below `--- file NAME`, and the argument of `-g` below `--- command line`.
-//! `UPDATE_EXPECT=1` writes what came into the fixtures. Where a real nginx is installed, it must
-//! report the same errors, but for fixtures named `ours_*`.
+//! A fixture is a configuration, a dashed line, and the tree or the error. Between the two may
+//! stand further files, each below `--- file NAME`, and the argument of `-g` below `--- command
+//! line`. `UPDATE_EXPECT=1` writes what came into the fixtures. Where a real nginx is installed, it
+//! must report the same errors, but for fixtures named `ours_*`.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

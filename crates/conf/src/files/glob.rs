@@ -1,7 +1,7 @@
 //! File name patterns, as glob(3) has them in the C locale: `*`, `?`, `[...]` and `\`.
 //!
-//! One component at a time: no slash gets here. A leading dot matches only itself. Not supported are
-//! the collating forms `[.x.]` and `[=x=]`, which mean their letters.
+//! One component at a time: no slash gets here. A leading dot matches only itself. Not supported
+//! are the collating forms `[.x.]` and `[=x=]`, which mean their letters.
 
 /// Whether nginx takes a name for a pattern at all.
 pub fn has_magic(name: &[u8]) -> bool {
@@ -33,8 +33,8 @@ pub(super) fn literal(component: &[u8]) -> Vec<u8> {
     name
 }
 
-/// Whether a name matches. Only the last `*` is ever tried again, so the time is at most the product
-/// of the lengths.
+/// Whether a name matches. Only the last `*` is ever tried again, so the time is at most the
+/// product of the lengths.
 pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     if name.first() == Some(&b'.') && !matches!(Piece::first(pattern), Some((Piece::Byte(_), _))) {
         return false;

@@ -1,8 +1,8 @@
 //! What was read, as bytes that can be read again.
 //!
 //! A recording is a list of entries: a kind, a name and what came of it, errors included; numbers
-//! are little-endian, every string is preceded by its length. It may come from anywhere: reading one
-//! never panics and allocates in proportion to its size.
+//! are little-endian, every string is preceded by its length. It may come from anywhere: reading
+//! one never panics and allocates in proportion to its size.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -29,8 +29,10 @@ http {
 
 #[test]
 fn comments_stay_where_they_are() {
-    let text = "#top\n\n\n  # of a\na;# at a  \nb {# at b\n\n # in b\n\n c;\n# end of b\n\n} # after b\n\
-        d # one\n 1\n# two\n 2 # three\n;\ne # four\n{ }\n#last";
+    let text = "#top\n\n\n  # of a\na;# at a  \n\
+        b {# at b\n\n # in b\n\n c;\n# end of b\n\n} # after b\n\
+        d # one\n 1\n# two\n 2 # three\n;\n\
+        e # four\n{ }\n#last";
     let expected = "\
 #top
 
