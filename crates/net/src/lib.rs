@@ -11,12 +11,16 @@ pub mod clock;
 pub mod file;
 mod listener;
 mod lot;
+mod mailbox;
+pub mod process;
+pub mod signals;
 mod stream;
 mod timer;
 mod worker;
 
 pub use listener::{Accepted, Listener, listen};
 pub use lot::Lot;
+pub use mailbox::{Mailbox, Sender, mailbox};
 pub use stream::Stream;
 pub use timer::{Timer, sleep};
 pub use worker::{at_turn_end, run, spawn};
