@@ -2,6 +2,7 @@
 //!
 //! Everything is read before anything is opened, so a configuration that fails leaves no trace.
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ pub fn load(command: &CommandLine, log: &mut Log) -> Result<Loaded, Told> {
     let parsed = conf::parse(&conf, &conf_prefix, command.directives.as_deref(), &mut files);
     let prefix = command.prefix();
     let mut load = Load::new(&mut files, path(&prefix), path(&conf_prefix));
+    load.lenient = command.lenient;
     let Parsed { sources, tree, error } = parsed;
     let read = read(&tree.root, error, &mut load);
     let said = std::mem::take(&mut load.warnings);
@@ -81,7 +83,7 @@ fn read(
                 _ => events(line, &mut layers, load)?,
             }
         } else if !layers.set(MAIN, line, load)? {
-            return Err(unknown(line));
+            load.without_feature(line, "main")?;
         }
     }
     if let Some(error) = broken {
@@ -103,14 +105,10 @@ fn read(
 fn events(block: &Directive, layers: &mut Layers, load: &mut Load<'_>) -> Result<()> {
     for line in block.block.iter().flatten() {
         if !layers.set(EVENTS, line, load)? {
-            return Err(unknown(line));
+            load.without_feature(line, "events")?;
         }
     }
     Ok(())
-}
-
-fn unknown(line: &Directive) -> Error {
-    line.error(format!("unknown directive \"{}\"", line.name))
 }
 
 /// What `-t` tries beyond reading: the files that a start would open.
@@ -131,18 +129,8 @@ pub fn test(command: &CommandLine, loaded: Result<Loaded, Told>) -> Result<(), T
         eprintln!("{}: configuration file {file} test is successful", name().word);
     }
     if command.dump {
-        dump(&loaded.sources);
+        // A reader that has seen enough closes the pipe.
+        let _ = std::io::stdout().write_all(&conf::dump(&loaded.sources));
     }
     Ok(())
-}
-
-fn dump(sources: &Sources) {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    for source in sources.iter().filter(|source| source.path.is_some()) {
-        let path = source.path.as_deref().unwrap_or_default();
-        // A reader that has seen enough closes the pipe.
-        let parts = [b"# configuration file ", path, b":\n", &source.text, b"\n"];
-        let _ = out.write_all(&parts.concat());
-    }
 }

@@ -16,7 +16,7 @@ use conf::{Info, Result};
 use crate::Told;
 use crate::command_line::CommandLine;
 use crate::log::{Level, Log};
-pub use values::{Affinity, Env, User, Workers};
+pub use values::{Affinity, Env, User};
 
 conf::features! {
     into Settings;
