@@ -1,38 +1,59 @@
-//! The program: command line, processes, signals.
+//! The program: command line, configuration, processes, signals.
+//!
+//! It joins the subsystems and knows the operating system's side of a server's life. Deliberately
+//! absent: what HTTP is (crate `http`) and every system call (crate `net`).
 
-use std::sync::Arc;
+#![allow(unreachable_pub)] // A program has no outside; the directive macros write `pub`.
 
-fn main() {
-    let mut path = String::from("/etc/weir/nginx.conf");
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        if arg == "-c" {
-            path = args.next().expect("-c FILE");
+mod command_line;
+mod daemon;
+mod load;
+mod log;
+mod name;
+mod pid_file;
+mod settings;
+mod single;
+mod version;
+
+use std::process::ExitCode;
+
+use command_line::CommandLine;
+use log::Log;
+
+fn main() -> ExitCode {
+    let name = name::settle(std::env::args_os().next().as_deref());
+    let arguments = std::env::args_os().skip(1).collect();
+    let command = match CommandLine::parse(arguments) {
+        Ok(command) => command,
+        Err(complaint) => {
+            eprintln!("{}: {complaint}", name.word);
+            return ExitCode::FAILURE;
+        }
+    };
+    if command.show_version {
+        eprint!("{}", version::text(&command));
+        if !command.test {
+            return ExitCode::SUCCESS;
         }
     }
-    http::identity::settle("nginx", "1.22.1");
-    let mut files = conf::Disk;
-    let parsed = conf::parse(path.as_bytes(), b"/etc/nginx/", None, &mut files);
-    let (sources, tree) = parsed.into_result();
-    let fail = |error: conf::Error| -> ! {
-        let place = error.span.map(|span| sources.place(span)).unwrap_or_default();
-        eprintln!("weir: [emerg] {}{place}", error.message);
-        std::process::exit(1);
-    };
-    let tree = tree.unwrap_or_else(|error| fail(error));
-    let mut load =
-        conf::Load::new(&mut files, "/usr/share/nginx/".as_ref(), "/etc/nginx/".as_ref());
-    let http = tree.root.iter().find(|d| &*d.name.text == b"http").expect("http");
-    let plan = http::read(http, &mut load).unwrap_or_else(|error| fail(error));
-    let site = Arc::new(plan.compile(&mut load).unwrap_or_else(|error| fail(error)));
-    net::run(async move {
-        let worker = http::Worker::new(http::Generation::new(site.clone(), 1));
-        for (number, listen) in site.listens().iter().enumerate() {
-            let fd = net::listen(&listen.address, &listen.options).expect("listen");
-            let listener = net::Listener::new(fd).expect("listener");
-            net::spawn(worker.clone().accept(listener, number as u32));
-        }
-        std::future::pending::<()>().await;
-    })
-    .expect("worker");
+    match run(&command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Told) => ExitCode::FAILURE,
+    }
+}
+
+/// It went wrong, and the user has been told.
+pub struct Told;
+
+fn run(command: &CommandLine) -> Result<(), Told> {
+    let mut log = Log::first(command);
+    let loaded = load::load(command, &mut log);
+    if command.test {
+        return load::test(command, loaded.and_then(|loaded| load::try_out(loaded, &mut log)));
+    }
+    let loaded = loaded?;
+    match &command.signal {
+        Some(signal) => daemon::signal(*signal, &loaded.settings, &mut log),
+        None => daemon::start(command, loaded, log),
+    }
 }

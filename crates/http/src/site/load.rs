@@ -49,7 +49,7 @@ pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
         if &*line.name.text == b"server" {
             servers.push(block(Kind::Server, SERVER, line, load)?);
         } else if !main.set(MAIN, line, load)? {
-            load.warn(unknown(line));
+            load.without_feature(line, context(MAIN))?;
         }
     }
     Ok(Plan { main, servers })
@@ -73,7 +73,7 @@ fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Re
                 inner.push(block(kind, inside, line, load)?);
             }
             None if layers.set(level, line, load)? => {}
-            None => load.warn(unknown(line)),
+            None => load.without_feature(line, context(level))?,
         }
     }
     let head = Directive { block: None, ..from.clone() };
@@ -97,8 +97,17 @@ fn inner_kind(level: Levels, line: &Directive) -> Result<Option<(Kind, Levels)>>
     }
 }
 
-fn unknown(line: &Directive) -> Error {
-    line.error(format!("unknown directive \"{}\"", line.name))
+/// The block's name in nginx's table of directives.
+fn context(level: Levels) -> &'static str {
+    match level {
+        MAIN => "http",
+        SERVER => "server",
+        LOCATION => "location",
+        IF_IN_SERVER => "if-in-server",
+        IF_IN_LOCATION => "if-in-location",
+        LIMIT_EXCEPT => "limit_except",
+        _ => "upstream",
+    }
 }
 
 fn matcher(line: &Directive) -> Result<Matcher> {
