@@ -19,7 +19,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use case::{Case, Differs, Request};
-use server::{Program, Server};
+use client::Answer;
+use place::Place;
+use server::{LogLine, Program, Server};
 
 const USAGE: &str = "usage: compare --weir PATH [--nginx PATH] [--case NAME] [--any-order] [--show]
   --weir PATH    the program under test
@@ -32,7 +34,7 @@ const USAGE: &str = "usage: compare --weir PATH [--nginx PATH] [--case NAME] [--
 const CASES_AT_ONCE: usize = 4;
 
 /// Compares the two programs that `args` name; an error where they differ unexplained.
-pub fn run(args: &[String]) -> Result<(), String> {
+pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let options = Options::parse(args)?;
     let scratch = Scratch::create()?;
     let reference = Program::reference(&options.nginx)
@@ -155,39 +157,34 @@ impl Bench<'_> {
     }
 
     fn compare(&self, case: &Case) -> Report {
-        let start = |program, side: &str| {
-            let dir = self.scratch.join(&case.name).join(side);
-            Server::start(program, case, &dir).map_err(|e| format!("{side} {e}"))
-        };
         // The names are equally long, so that a reply with a path in it is.
-        let servers = start(&self.reference, "nginx").and_then(|nginx| {
-            let weir = start(&self.weir, "weir-")?;
-            Ok((nginx, weir))
-        });
-        match servers {
-            Ok((nginx, weir)) => self.compare_running(case, nginx, weir),
+        let side = |program, name: &str| {
+            let dir = self.scratch.join(&case.name).join(name);
+            Side::play(program, case, &dir, self.options.any_order)
+                .map_err(|e| format!("{name} {e}"))
+        };
+        let sides = side(&self.reference, "nginx").and_then(|n| Ok((n, side(&self.weir, "weir-")?)));
+        match sides {
+            Ok((nginx, weir)) => self.compare_sides(case, &nginx, &weir),
             Err(error) => not_started(case, error),
         }
     }
 
-    fn compare_running(&self, case: &Case, mut nginx: Server, mut weir: Server) -> Report {
-        let any_order = self.options.any_order;
+    fn compare_sides(&self, case: &Case, nginx: &Side, weir: &Side) -> Report {
         // Two of the same version have no difference that a case could explain.
         let twins = self.reference.version == self.weir.version;
         let mut verdicts = Vec::new();
-        for request in &case.requests {
-            let left = Transcript::take(request, &mut nginx, 0, any_order);
-            let right = Transcript::take(request, &mut weir, left.logged, any_order);
+        for (index, request) in case.requests.iter().enumerate() {
+            let (left, right) = (&nginx.transcripts[index], &weir.transcripts[index]);
             if self.options.show {
-                print_difference(&title(&case.name, request.line, &request.title), &left.lines);
+                print_difference(&title(&case.name, request.line, &request.title), left);
             }
-            let diff = diff::diff(&left.lines, &right.lines);
             let expected = request.differs.as_ref().filter(|_| !twins);
-            verdicts.push((request.line, request.title.clone(), judge(diff, expected, any_order)));
+            let verdict = judge(diff::diff(left, right), expected, self.options.any_order);
+            verdicts.push((request.line, request.title.clone(), verdict));
         }
-        let left = last_lines(nginx);
-        let right = last_lines(weir);
-        Report { name: case.name.clone(), verdicts, whole: diff::diff(&left, &right) }
+        let whole = diff::diff(&nginx.whole, &weir.whole);
+        Report { name: case.name.clone(), verdicts, whole }
     }
 }
 
@@ -215,46 +212,59 @@ fn judge(mut diff: Vec<String>, expected: Option<&Differs>, any_order: bool) -> 
     }
 }
 
-/// Everything that one server did about one request, in lines.
-struct Transcript {
-    lines: Vec<String>,
-    logged: usize,
+/// All that one server did in one case, in lines.
+struct Side {
+    /// For each request: the answer, how the connection ended, what was logged.
+    transcripts: Vec<Vec<String>>,
+    /// What belongs to no request.
+    whole: Vec<String>,
 }
 
-impl Transcript {
-    fn take(request: &Request, server: &mut Server, logs: usize, sort_fields: bool) -> Transcript {
-        let mut lines = match client::play(request, &server.place) {
-            Ok(answer) => {
-                let replies = answer.replies.iter();
-                let mut lines: Vec<String> = replies
-                    .flat_map(|reply| reply::lines(reply, &server.place, sort_fields))
-                    .collect();
-                lines.push(answer.ending.into());
-                lines
-            }
-            Err(error) => vec![error],
+impl Side {
+    fn play(program: &Program, case: &Case, dir: &Path, any_order: bool) -> Result<Side, String> {
+        let server = Server::start(program, case, dir)?;
+        let place = server.place.clone();
+        let mut ports = Vec::new();
+        let mut transcripts = Vec::new();
+        for request in &case.requests {
+            let answer = client::play(request, &place, &ports);
+            ports.push(answer.as_ref().map_or(0, |answer| answer.port));
+            transcripts.push(answer_lines(answer, &place, any_order));
+        }
+        let (logged, whole) = server.stop();
+        let mut side = Side { transcripts, whole };
+        for line in logged {
+            side.add(&line, &ports, &place);
+        }
+        Ok(side)
+    }
+
+    /// A log line that begins with the port of a client belongs to its request.
+    fn add(&mut self, line: &LogLine, ports: &[u16], place: &Place) {
+        let (number, text) = match line.text.iter().position(|&b| b == b' ') {
+            Some(space) => (&line.text[..space], &line.text[space + 1..]),
+            None => (&line.text[..0], &line.text[..]),
         };
-        let logged = server.new_log_lines(logs);
-        lines.extend(logged.iter().map(|line| log_line(line, server)));
-        Transcript { lines, logged: logged.len() }
+        let port = ports.iter().position(|port| port.to_string().as_bytes() == number);
+        let shown = |text| text::shown(&place.blanked(&times::blanked(text)));
+        let file = &line.file;
+        match port {
+            Some(index) => self.transcripts[index].push(format!("{file}: {}", shown(text))),
+            None => self.whole.push(format!("{file}: {}", shown(&line.text))),
+        }
     }
 }
 
-fn log_line((name, line): &(String, Vec<u8>), server: &Server) -> String {
-    let line = server.place.blanked(&times::blanked(line));
-    format!("{name}: {}", text::shown(&line))
-}
-
-fn last_lines(mut server: Server) -> Vec<String> {
-    server.new_log_lines(0);
-    let place = server.place.clone();
-    let (logged, mut wrong) = server.stop();
-    let logged = logged.iter().map(|(name, line)| {
-        let line = place.blanked(&times::blanked(line));
-        format!("at exit, {name}: {}", text::shown(&line))
-    });
-    wrong.extend(logged);
-    wrong
+fn answer_lines(answer: Result<Answer, String>, place: &Place, any_order: bool) -> Vec<String> {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => return vec![error],
+    };
+    let replies = answer.replies.iter();
+    let mut lines: Vec<String> =
+        replies.flat_map(|reply| reply::lines(reply, place, any_order)).collect();
+    lines.push(answer.ending.into());
+    lines
 }
 
 /// Prints what differs and the summary.

@@ -24,12 +24,19 @@ pub(super) struct Answer {
     pub(super) replies: Vec<Vec<u8>>,
     /// How it ended.
     pub(super) ending: &'static str,
+    /// The port it came from.
+    pub(super) port: u16,
 }
 
-/// Connects, plays `request`, and reads until the connection is over.
-pub(super) fn play(request: &Request, place: &Place) -> Result<Answer, String> {
+/// Connects from a port that is not among `used`, plays `request`, and reads until the connection
+/// is over.
+pub(super) fn play(request: &Request, place: &Place, used: &[u16]) -> Result<Answer, String> {
     let port = place.ports.get(request.port).ok_or("no such port")?;
-    let mut connection = Connection::open(*port).map_err(|e| format!("connect: {e}"))?;
+    let open = || Connection::open(*port).map_err(|e| format!("connect: {e}"));
+    let mut connection = open()?;
+    while used.contains(&connection.answer.port) {
+        connection = open()?;
+    }
     for step in &request.steps {
         match step {
             Step::Write(bytes) => connection.write(&place.filled(bytes)),
@@ -41,8 +48,7 @@ pub(super) fn play(request: &Request, place: &Place) -> Result<Answer, String> {
     Ok(connection.finish())
 }
 
-/// Opens and closes a connection and waits until the server has seen both: all that it had to do
-/// for earlier connections is done by then.
+/// Opens and closes a connection and waits until the server has seen both.
 pub(super) fn pass_through(port: u16) -> std::io::Result<()> {
     let mut connection = Connection::open(port)?;
     connection.half_close();
@@ -70,7 +76,8 @@ impl Connection {
     fn open(port: u16) -> std::io::Result<Connection> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         // Where nobody listens on a port of the ephemeral range, TCP may connect a socket to itself.
-        if stream.local_addr()? == stream.peer_addr()? {
+        let local = stream.local_addr()?;
+        if local == stream.peer_addr()? {
             return Err(ErrorKind::ConnectionRefused.into());
         }
         stream.set_nodelay(true)?;
@@ -79,7 +86,7 @@ impl Connection {
         Ok(Connection {
             stream,
             unparsed: Vec::new(),
-            answer: Answer::default(),
+            answer: Answer { port: local.port(), ..Answer::default() },
             state: State::Open,
             half_closed: false,
             deadline: Instant::now() + READING_MAX,

@@ -1,7 +1,7 @@
 //! One server under comparison: its folder, its process, its logs.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -40,8 +40,8 @@ impl Program {
     /// The reference. Debian's nginx makes the folders of modules that no case uses; without these
     /// lines it would need to be root for that.
     pub(super) fn reference(path: &Path) -> Result<Program, String> {
-        const EXTRA: &str = "proxy_temp_path temp; fastcgi_temp_path temp; \
-            uwsgi_temp_path temp; scgi_temp_path temp;";
+        const EXTRA: &str = "proxy_temp_path %%DIR%%/temp; fastcgi_temp_path %%DIR%%/temp; \
+            uwsgi_temp_path %%DIR%%/temp; scgi_temp_path %%DIR%%/temp;";
         Ok(Program { path: path.into(), version: version(path)?, extra: EXTRA })
     }
 
@@ -70,7 +70,6 @@ pub(super) struct Server {
     dir: PathBuf,
     /// Where it runs.
     pub(super) place: Place,
-    logs: Logs,
 }
 
 impl Server {
@@ -102,8 +101,7 @@ impl Server {
             .stderr(stderr)
             .spawn()
             .map_err(fail)?;
-        let logs = Logs { dir: dir.join("logs"), seen: Vec::new() };
-        let mut server = Server { child, dir: dir.into(), place, logs };
+        let mut server = Server { child, dir: dir.into(), place };
         server.wait_until_up()?;
         Ok(server)
     }
@@ -130,23 +128,9 @@ impl Server {
         String::from_utf8_lossy(&[read("stderr"), read("error.log")].concat()).into_owned()
     }
 
-    /// What was logged since the last call; waits a little until there are `expected` lines.
-    pub(super) fn new_log_lines(&mut self, expected: usize) -> Vec<(String, Vec<u8>)> {
-        const LATE_MAX: Duration = Duration::from_millis(300);
-        // Without an answer the server is stuck, which the request itself has shown.
-        let _ = client::pass_through(self.place.ports[0]);
-        let deadline = Instant::now() + LATE_MAX;
-        let mut lines = self.logs.read_new();
-        while lines.len() < expected && Instant::now() < deadline {
-            std::thread::sleep(POLL);
-            lines.extend(self.logs.read_new());
-        }
-        lines
-    }
-
-    /// Stops the server; returns its last log lines, and what it found wrong with itself.
-    pub(super) fn stop(mut self) -> (Vec<(String, Vec<u8>)>, Vec<String>) {
-        let status = self.terminate();
+    /// Stops the server; returns what it logged, and what it found wrong with itself.
+    pub(super) fn stop(mut self) -> (Vec<LogLine>, Vec<String>) {
+        let status = self.quit();
         let mut wrong = match status {
             Some(status) if status.success() => vec![],
             Some(status) => vec![format!("exit: {status}")],
@@ -155,14 +139,15 @@ impl Server {
         let complaints = self.complaints();
         let grave = |line: &&str| line.contains("[alert]") || line.contains("[emerg]");
         wrong.extend(complaints.lines().filter(grave).map(str::to_owned));
-        (self.logs.read_new(), wrong)
+        (read_logs(&self.dir.join("logs")), wrong)
     }
 
-    fn terminate(&mut self) -> Option<ExitStatus> {
+    /// QUIT, so that a connection whose end is still under way is logged before the server goes.
+    fn quit(&mut self) -> Option<ExitStatus> {
         if let Ok(Some(status)) = self.child.try_wait() {
             return Some(status);
         }
-        let kill = format!("kill -TERM {}", self.child.id());
+        let kill = format!("kill -QUIT {}", self.child.id());
         let _ = Command::new("sh").args(["-c", &kill]).status();
         let deadline = Instant::now() + STOP_MAX;
         while Instant::now() < deadline {
@@ -179,19 +164,29 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.terminate();
+        self.quit();
     }
 }
 
+/// The client's port leads every line of the log, so that each finds its request.
 fn configuration(program: &Program, case: &Case) -> String {
     format!(
-        "daemon off;\nworker_processes 1;\npid nginx.pid;\nerror_log error.log;\n\
-         events {{ worker_connections 256; }}\nhttp {{\naccess_log logs/access.log;\n\
-         client_body_temp_path temp;\n{}\n{}\n}}\n",
+        r#"daemon off;
+worker_processes 1;
+pid %%DIR%%/nginx.pid;
+error_log %%DIR%%/error.log;
+events {{ }}
+http {{
+    log_format compare '$remote_port $remote_addr - $remote_user [$time_local] '
+                       '"$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"';
+    access_log %%DIR%%/logs/access.log compare;
+    client_body_temp_path %%DIR%%/temp;
+{}
+{}
+}}
+"#,
         program.extra, case.config
     )
-    .replace(" temp;", " %%DIR%%/temp;")
-    .replace(" nginx.pid;", " %%DIR%%/nginx.pid;")
 }
 
 /// Ports that were free a moment ago and that no other server of this run was given; all of five
@@ -268,42 +263,27 @@ fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-/// Every file under `logs`, and how much of each was read.
-struct Logs {
-    dir: PathBuf,
-    seen: Vec<(String, usize)>,
+/// A line that a server wrote to a file under `logs`.
+pub(super) struct LogLine {
+    /// The file's name.
+    pub(super) file: String,
+    /// The line, without its end.
+    pub(super) text: Vec<u8>,
 }
 
-impl Logs {
-    /// The complete lines since the last call, file by file.
-    fn read_new(&mut self) -> Vec<(String, Vec<u8>)> {
-        let names = fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let mut names: Vec<String> = names.collect();
-        names.sort();
-        names.into_iter().flat_map(|name| self.read_new_of(name)).collect()
+fn read_logs(dir: &Path) -> Vec<LogLine> {
+    let names = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut names: Vec<OsString> = names.collect();
+    names.sort();
+    let mut lines = Vec::new();
+    for name in names {
+        let text = fs::read(dir.join(&name)).unwrap_or_default();
+        let file = name.to_string_lossy();
+        let log_line = |line: &[u8]| LogLine {
+            file: file.clone().into_owned(),
+            text: line.strip_suffix(b"\n").unwrap_or(line).to_vec(),
+        };
+        lines.extend(text.split_inclusive(|&b| b == b'\n').map(log_line));
     }
-
-    fn read_new_of(&mut self, name: String) -> Vec<(String, Vec<u8>)> {
-        let mut text = Vec::new();
-        let file = File::open(self.dir.join(&name));
-        if file.and_then(|mut file| file.read_to_end(&mut text)).is_err() {
-            return vec![];
-        }
-        let seen = self.seen(&name);
-        let complete = text.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
-        let lines = text.get(*seen..complete).unwrap_or_default().to_vec();
-        *seen = complete.max(*seen);
-        let lines = lines.split_inclusive(|&b| b == b'\n');
-        lines.map(|line| (name.clone(), line[..line.len() - 1].to_vec())).collect()
-    }
-
-    fn seen(&mut self, name: &str) -> &mut usize {
-        let index = self.seen.iter().position(|(known, _)| known == name);
-        let index = index.unwrap_or_else(|| {
-            self.seen.push((name.to_owned(), 0));
-            self.seen.len() - 1
-        });
-        &mut self.seen[index].1
-    }
+    lines
 }
