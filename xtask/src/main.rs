@@ -7,6 +7,7 @@
 mod args;
 mod bench;
 mod check;
+mod compare;
 mod docs;
 mod json;
 mod new_feature;
@@ -29,6 +30,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "tidy", help: tidy::HELP, run: tidy::run },
     Command { name: "docs", help: docs::HELP, run: docs::run },
     Command { name: "bench", help: bench::HELP, run: bench::run },
+    Command { name: "compare", help: compare::HELP, run: compare::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },
 ];

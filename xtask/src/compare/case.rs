@@ -1,0 +1,347 @@
+//! A case file: what stands inside `http { }`, the files to make, and the requests to send.
+//!
+//! The notation is described in conformance/README.md. Nothing is expected here of an answer: what
+//! the reference answers is the expectation, and `differs:` notes where Weir must not follow it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::text;
+
+/// The name that requests without a Host field of their own are sent to.
+const HOST: &str = "localhost";
+
+/// One case, as parsed.
+#[derive(Debug)]
+pub(super) struct Case {
+    /// The file's name without `.case`.
+    pub(super) name: String,
+    /// What goes inside `http { }`, macros unexpanded.
+    pub(super) config: String,
+    /// What the server's folder holds before it starts.
+    pub(super) files: Vec<Entry>,
+    /// What is sent, in order, each on a connection of its own.
+    pub(super) requests: Vec<Request>,
+}
+
+/// One line of `--- files`; paths are bytes, relative to the server's folder.
+#[derive(Debug, PartialEq)]
+pub(super) enum Entry {
+    /// A file and its content.
+    File(Vec<u8>, Vec<u8>),
+    /// A folder.
+    Folder(Vec<u8>),
+    /// A symbolic link and what it points to.
+    Link(Vec<u8>, Vec<u8>),
+    /// The permissions of a path.
+    Mode(u32, Vec<u8>),
+    /// The modification time of a path, in seconds.
+    Mtime(u64, Vec<u8>),
+}
+
+/// One connection: what is written to it and when its replies are read.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// Its line in the case file.
+    pub(super) line: usize,
+    /// How a report calls it.
+    pub(super) title: String,
+    /// Which of the server's ports it goes to, from 0.
+    pub(super) port: usize,
+    /// What happens, in order.
+    pub(super) steps: Vec<Step>,
+    /// Set where Weir is meant to answer otherwise than the reference.
+    pub(super) differs: Option<Differs>,
+}
+
+/// One thing done to a connection.
+#[derive(Debug, PartialEq)]
+pub(super) enum Step {
+    /// Write these bytes, macros unexpanded.
+    Write(Vec<u8>),
+    /// Read one reply; one to HEAD has no body.
+    Read {
+        /// Whether the reply answers HEAD.
+        head: bool,
+    },
+    /// Do nothing for a while.
+    Wait(Duration),
+    /// Close the writing half.
+    Close,
+}
+
+/// Why Weir answers otherwise, and exactly in what.
+#[derive(Debug, PartialEq)]
+pub(super) struct Differs {
+    /// The reason, for a reader.
+    pub(super) reason: String,
+    /// The lines of the difference as a report prints them.
+    pub(super) lines: Vec<String>,
+}
+
+impl Case {
+    /// Reads and parses a case file; an error names file and line.
+    pub(super) fn read(path: &Path) -> Result<Case, String> {
+        let whole = std::fs::read_to_string(path);
+        let whole = whole.map_err(|e| format!("{}: {e}", path.display()))?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Case::parse(name, &whole).map_err(|e| format!("{}:{e}", path.display()))
+    }
+
+    fn parse(name: String, whole: &str) -> Result<Case, String> {
+        let mut case = Case { name, config: String::new(), files: vec![], requests: vec![] };
+        let mut section = Section::Config;
+        let mut block = Block::default();
+        for (index, line) in whole.lines().enumerate() {
+            let at = |e| format!("{}: {e}", index + 1);
+            match line {
+                "--- files" => section = Section::Files,
+                "--- requests" => section = Section::Requests,
+                _ => match section {
+                    Section::Config => case.config.extend([line, "\n"]),
+                    Section::Files => case.files.extend(Entry::parse(line).map_err(at)?),
+                    Section::Requests => block.line(index + 1, line, &mut case).map_err(at)?,
+                },
+            }
+        }
+        block.finish(&mut case);
+        match case.requests.is_empty() {
+            true => Err("1: no requests".into()),
+            false => Ok(case),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Section {
+    Config,
+    Files,
+    Requests,
+}
+
+impl Entry {
+    fn parse(line: &str) -> Result<Option<Entry>, String> {
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(None);
+        }
+        let entry = if let Some((mode, path)) = two_words(line, "mode ") {
+            let mode = u32::from_str_radix(mode, 8).map_err(|e| format!("{mode}: {e}"))?;
+            Entry::Mode(mode, text::bytes(path)?)
+        } else if let Some((mtime, path)) = two_words(line, "mtime ") {
+            let mtime = mtime.parse().map_err(|e| format!("{mtime}: {e}"))?;
+            Entry::Mtime(mtime, text::bytes(path)?)
+        } else if let Some((path, content)) = line.split_once(": ") {
+            Entry::File(text::bytes(path)?, text::bytes(content)?)
+        } else if let Some((path, target)) = line.split_once(" -> ") {
+            Entry::Link(text::bytes(path)?, text::bytes(target)?)
+        } else if let Some(path) = line.strip_suffix('/') {
+            Entry::Folder(text::bytes(path)?)
+        } else if let Some(path) = line.strip_suffix(':') {
+            Entry::File(text::bytes(path)?, vec![])
+        } else {
+            return Err(format!("\"{line}\" is no file, folder, link, mode or mtime"));
+        };
+        Ok(Some(entry))
+    }
+}
+
+fn two_words<'a>(line: &'a str, keyword: &str) -> Option<(&'a str, &'a str)> {
+    line.strip_prefix(keyword)?.split_once(' ')
+}
+
+/// Gathers the lines of one raw request; a short one is complete at once.
+#[derive(Default)]
+struct Block {
+    port: usize,
+    open: Option<Request>,
+}
+
+impl Block {
+    fn line(&mut self, number: usize, line: &str, case: &mut Case) -> Result<(), String> {
+        if self.in_block(number, line)? {
+            return Ok(());
+        }
+        self.finish(case);
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        if let Some(reason) = line.strip_prefix("differs: ") {
+            let last = case.requests.last_mut().ok_or("differs: comes after a request")?;
+            last.differs = Some(Differs { reason: reason.into(), lines: vec![] });
+        } else if line.starts_with("- ") || line.starts_with("+ ") {
+            let differs = case.requests.last_mut().and_then(|r| r.differs.as_mut());
+            differs.ok_or("a line of difference comes after differs:")?.lines.push(line.into());
+        } else if let Some(port) = line.strip_prefix("port ") {
+            let port: usize = port.parse().map_err(|_| "port wants a number")?;
+            self.port = port.checked_sub(1).ok_or("ports count from 1")?;
+        } else {
+            case.requests.push(short(number, line, self.port)?);
+        }
+        Ok(())
+    }
+
+    /// Whether the line belongs to a raw request, which a line beginning with `>` opens.
+    fn in_block(&mut self, number: usize, line: &str) -> Result<bool, String> {
+        if let Some(text) = line.strip_prefix('>') {
+            let (port, text) = (self.port, text.strip_prefix(' ').unwrap_or(text));
+            let open = self.open.get_or_insert_with(|| Request {
+                line: number,
+                title: line.into(),
+                port,
+                steps: vec![],
+                differs: None,
+            });
+            write(&mut open.steps, raw_line(text)?);
+            return Ok(true);
+        }
+        let Some(open) = &mut self.open else { return Ok(false) };
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("<", "") => open.steps.push(Step::Read { head: false }),
+            ("<", "HEAD") => open.steps.push(Step::Read { head: true }),
+            ("<", count) => {
+                let count: usize = count.parse().map_err(|_| "< wants HEAD or a count")?;
+                open.steps.extend((0..count).map(|_| Step::Read { head: false }));
+            }
+            ("wait", ms) => {
+                let ms = ms.parse().map_err(|_| "wait wants milliseconds")?;
+                open.steps.push(Step::Wait(Duration::from_millis(ms)));
+            }
+            ("close", "") => open.steps.push(Step::Close),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self, case: &mut Case) {
+        let Some(mut request) = self.open.take() else { return };
+        let written = request.steps.iter().rposition(|s| matches!(s, Step::Write(_)));
+        let read = request.steps.iter().rposition(|s| matches!(s, Step::Read { .. }));
+        if written > read {
+            let head = matches!(&request.steps[0], Step::Write(b) if b.starts_with(b"HEAD "));
+            request.steps.push(Step::Read { head });
+        }
+        case.requests.push(request);
+    }
+}
+
+/// Lines that follow each other go out in one write.
+fn write(steps: &mut Vec<Step>, bytes: Vec<u8>) {
+    match steps.last_mut() {
+        Some(Step::Write(before)) => before.extend(bytes),
+        _ => steps.push(Step::Write(bytes)),
+    }
+}
+
+/// A line ends with CRLF unless a lone backslash ends it.
+fn raw_line(line: &str) -> Result<Vec<u8>, String> {
+    let slashes = line.bytes().rev().take_while(|&b| b == b'\\').count();
+    match line.strip_suffix('\\') {
+        Some(line) if slashes % 2 == 1 => text::bytes(line),
+        _ => Ok([text::bytes(line)?, b"\r\n".to_vec()].concat()),
+    }
+}
+
+/// `METHOD TARGET [VERSION] [| FIELD]... [|| BODY]`
+fn short(number: usize, line: &str, port: usize) -> Result<Request, String> {
+    let (head, body) = line.split_once(" || ").unwrap_or((line, ""));
+    let mut parts = head.split(" | ");
+    let first = parts.next().unwrap_or_default();
+    let words: Vec<&str> = first.split(' ').collect();
+    let version = match words[..] {
+        [_, _] => " HTTP/1.1",
+        [_, _, _] => "",
+        _ => return Err(format!("\"{first}\" is no METHOD TARGET [VERSION]")),
+    };
+    let fields: Vec<&str> = parts.collect();
+    let mut bytes = text::bytes(&format!("{first}{version}"))?;
+    if !fields.iter().any(|f| f.to_ascii_lowercase().starts_with("host:")) {
+        bytes.extend(format!("\r\nHost: {HOST}").bytes());
+    }
+    for field in fields {
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend(text::bytes(field)?);
+    }
+    bytes.extend_from_slice(b"\r\n\r\n");
+    bytes.extend(text::bytes(body)?);
+    let steps = vec![Step::Write(bytes), Step::Read { head: words[0] == "HEAD" }];
+    Ok(Request { line: number, title: line.into(), port, steps, differs: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = "server { }
+--- files
+html/a.txt: one\\n
+html/empty:
+html/d/
+html/l -> a.txt
+mode 0400 html/a.txt
+mtime 5 html/d
+--- requests
+# a comment
+HEAD /a | X: 1
+differs: because
+- one
++ two
+
+port 2
+POST /b HTTP/1.0 | Host: x | Content-Length: 2 || hi
+> GET / HTTP/1.1
+>
+<
+wait 5
+> tail\\
+< HEAD
+close
+";
+
+    fn sample() -> Case {
+        Case::parse("sample".into(), SAMPLE).unwrap()
+    }
+
+    #[test]
+    fn the_three_sections_are_read() {
+        let case = sample();
+        assert_eq!(case.config, "server { }\n");
+        assert_eq!(case.files.len(), 6);
+        assert_eq!(case.files[0], Entry::File(b"html/a.txt".into(), b"one\n".into()));
+        assert_eq!(case.files[1], Entry::File(b"html/empty".into(), vec![]));
+        assert_eq!(case.files[4], Entry::Mode(0o400, b"html/a.txt".into()));
+        assert_eq!(case.requests.len(), 3);
+    }
+
+    #[test]
+    fn a_short_request_gets_version_and_host_where_it_has_none() {
+        let case = sample();
+        let wire = b"HEAD /a HTTP/1.1\r\nHost: localhost\r\nX: 1\r\n\r\n".to_vec();
+        assert_eq!(case.requests[0].steps, [Step::Write(wire), Step::Read { head: true }]);
+        let wire = b"POST /b HTTP/1.0\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi".to_vec();
+        assert_eq!(case.requests[1].steps[0], Step::Write(wire));
+        assert_eq!((case.requests[0].port, case.requests[1].port), (0, 1));
+    }
+
+    #[test]
+    fn a_raw_request_is_its_steps() {
+        let steps = &sample().requests[2].steps;
+        assert_eq!(steps[0], Step::Write(b"GET / HTTP/1.1\r\n\r\n".into()));
+        assert_eq!(steps[1], Step::Read { head: false });
+        assert_eq!(steps[2], Step::Wait(Duration::from_millis(5)));
+        assert_eq!(steps[3], Step::Write(b"tail".into()));
+        assert_eq!(steps[4..], [Step::Read { head: true }, Step::Close]);
+    }
+
+    #[test]
+    fn a_difference_keeps_its_reason_and_lines() {
+        let differs = sample().requests[0].differs.take().unwrap();
+        assert_eq!((differs.reason.as_str(), differs.lines.len()), ("because", 2));
+    }
+
+    #[test]
+    fn a_slip_names_its_line() {
+        let slip = Case::parse("slip".into(), "x\n--- requests\nGET\n").unwrap_err();
+        assert!(slip.starts_with("3: "), "{slip}");
+        assert!(Case::parse("none".into(), "server { }\n").is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! Plays the steps of one request on a connection and keeps every byte of the answer.
+//!
+//! A connection that the server says it keeps is half closed at the end, so that anything sent
+//! after the last reply is seen; one that it does not keep must be closed by the server itself.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::case::{Request, Step};
+use super::place::Place;
+use super::reply::{self, Extent};
+
+/// How long a connection may say nothing where a reply or the end is due.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// How long all the reading of one connection may take.
+const READING_MAX: Duration = Duration::from_secs(10);
+
+/// Everything that came back on one connection.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// Each reply, as it came.
+    pub(super) replies: Vec<Vec<u8>>,
+    /// How it ended.
+    pub(super) ending: &'static str,
+    /// The port it came from.
+    pub(super) port: u16,
+}
+
+/// Connects from a port that is not among `used`, plays `request`, and reads until the connection
+/// is over.
+pub(super) fn play(request: &Request, place: &Place, used: &[u16]) -> Result<Answer, String> {
+    let port = place.ports.get(request.port).ok_or("no such port")?;
+    let open = || Connection::open(*port).map_err(|e| format!("connect: {e}"));
+    let mut connection = open()?;
+    while used.contains(&connection.answer.port) {
+        connection = open()?;
+    }
+    for step in &request.steps {
+        match step {
+            Step::Write(bytes) => connection.write(&place.filled(bytes)),
+            Step::Read { head } => connection.read_reply(*head),
+            Step::Wait(pause) => std::thread::sleep(*pause),
+            Step::Close => connection.half_close(),
+        }
+    }
+    Ok(connection.finish())
+}
+
+/// Opens and closes a connection and waits until the server has seen both.
+pub(super) fn pass_through(port: u16) -> std::io::Result<()> {
+    let mut connection = Connection::open(port)?;
+    connection.half_close();
+    while connection.fill() {}
+    Ok(())
+}
+
+struct Connection {
+    stream: TcpStream,
+    unparsed: Vec<u8>,
+    answer: Answer,
+    state: State,
+    half_closed: bool,
+    deadline: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Open,
+    Silent,
+    Ended,
+}
+
+impl Connection {
+    fn open(port: u16) -> std::io::Result<Connection> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        // Where nobody listens on a port of the ephemeral range, TCP may connect a socket to itself.
+        let local = stream.local_addr()?;
+        if local == stream.peer_addr()? {
+            return Err(ErrorKind::ConnectionRefused.into());
+        }
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(SILENCE_MAX))?;
+        stream.set_write_timeout(Some(SILENCE_MAX))?;
+        Ok(Connection {
+            stream,
+            unparsed: Vec::new(),
+            answer: Answer { port: local.port(), ..Answer::default() },
+            state: State::Open,
+            half_closed: false,
+            deadline: Instant::now() + READING_MAX,
+        })
+    }
+
+    /// A server may refuse and close before it has read everything: what it said shows that.
+    fn write(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
+    fn half_close(&mut self) {
+        self.half_closed = true;
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Reads once; false where there is nothing more to read.
+    fn fill(&mut self) -> bool {
+        let mut buffer = [0; 64 << 10];
+        self.state = match self.stream.read(&mut buffer) {
+            _ if Instant::now() > self.deadline => State::Silent,
+            Ok(0) => State::Ended,
+            Ok(length) => {
+                self.unparsed.extend_from_slice(&buffer[..length]);
+                return true;
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                State::Silent
+            }
+            // A reset ends the connection like a close; which of them comes is a matter of timing.
+            Err(_) => State::Ended,
+        };
+        false
+    }
+
+    fn read_reply(&mut self, head: bool) {
+        while self.state == State::Open {
+            match reply::extent(&self.unparsed, head) {
+                Extent::Whole(length) => {
+                    let reply: Vec<u8> = self.unparsed.drain(..length).collect();
+                    let interim = reply::is_interim(&reply);
+                    self.answer.replies.push(reply);
+                    if !interim {
+                        return;
+                    }
+                }
+                Extent::Partial | Extent::UntilClose => {
+                    self.fill();
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> Answer {
+        let last = self.answer.replies.last();
+        let keeps = last.is_some_and(|last| reply::keeps_alive(last));
+        let keeps = keeps && self.state == State::Open && !self.half_closed;
+        if keeps {
+            self.half_close();
+        }
+        while self.state == State::Open && self.fill() {}
+        self.answer.ending = match (keeps, self.state) {
+            (_, State::Silent) => "(still open)",
+            (true, _) => "(kept)",
+            (false, _) => "(closed)",
+        };
+        self.split_rest();
+        self.answer
+    }
+
+    fn split_rest(&mut self) {
+        while !self.unparsed.is_empty() {
+            let length = match reply::extent(&self.unparsed, false) {
+                Extent::Whole(length) => length,
+                Extent::Partial | Extent::UntilClose => self.unparsed.len(),
+            };
+            self.answer.replies.push(self.unparsed.drain(..length).collect());
+        }
+    }
+}

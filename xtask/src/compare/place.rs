@@ -1,0 +1,62 @@
+//! Where one server runs: its folder, its ports, its version. Filled into what is sent, blanked in
+//! what comes back, so that two servers can be compared.
+
+use super::text::replaced;
+
+/// Where one server runs.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The server's folder.
+    pub(super) dir: String,
+    /// Its ports; the first is `%%PORT%%`, then `%%PORT2%%` and so on.
+    pub(super) ports: Vec<u16>,
+    version: String,
+}
+
+impl Place {
+    /// A place with these names.
+    pub(super) fn new(dir: String, ports: Vec<u16>, version: String) -> Place {
+        Place { dir, ports, version }
+    }
+
+    /// `template` with the macros replaced.
+    pub(super) fn filled(&self, template: &[u8]) -> Vec<u8> {
+        self.pairs().iter().fold(template.to_vec(), |text, (name, value)| {
+            replaced(&text, name.as_bytes(), value.as_bytes(), |_, _| true)
+        })
+    }
+
+    /// `bytes` with what belongs to this place turned back into macros.
+    pub(super) fn blanked(&self, bytes: &[u8]) -> Vec<u8> {
+        self.pairs().iter().fold(bytes.to_vec(), |text, (name, value)| {
+            let number = value.bytes().all(|b| b.is_ascii_digit());
+            let digit = |byte: Option<&u8>| number && byte.is_some_and(u8::is_ascii_digit);
+            let border = |before: Option<&u8>, after: Option<&u8>| !digit(before) && !digit(after);
+            replaced(&text, value.as_bytes(), name.as_bytes(), border)
+        })
+    }
+
+    fn pairs(&self) -> Vec<(String, String)> {
+        let ports = self.ports.iter().enumerate().map(|(index, port)| match index {
+            0 => ("%%PORT%%".into(), port.to_string()),
+            _ => (format!("%%PORT{}%%", index + 1), port.to_string()),
+        });
+        let names = [("%%DIR%%", &self.dir), ("%%VERSION%%", &self.version)];
+        ports.chain(names.map(|(name, value)| (name.into(), value.clone()))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanking_undoes_filling() {
+        let place = Place::new("/tmp/x".into(), vec![40001, 40002], "1.2".into());
+        let template = b"root %%DIR%%/a; listen %%PORT%%; listen %%PORT2%%; nginx/%%VERSION%%";
+        let filled = place.filled(template);
+        assert_eq!(filled, b"root /tmp/x/a; listen 40001; listen 40002; nginx/1.2");
+        assert_eq!(place.blanked(&filled), template);
+        assert_eq!(place.blanked(b"140001"), b"140001");
+    }
+}

@@ -1,0 +1,252 @@
+//! One reply in the bytes of a connection: where it ends, and how it is written down for comparing.
+//!
+//! Strict enough to see bad framing, since what does not parse is written down as it came. It does
+//! not judge: two servers that err alike are alike.
+
+use super::place::Place;
+use super::{text, times};
+
+/// How much of the bytes is the first reply.
+#[derive(Debug, PartialEq)]
+pub(super) enum Extent {
+    /// This many bytes.
+    Whole(usize),
+    /// More bytes are to come.
+    Partial,
+    /// All until the connection closes.
+    UntilClose,
+}
+
+/// The head of a reply and where its body begins.
+struct Head<'a> {
+    status_line: &'a [u8],
+    fields: Vec<(&'a [u8], &'a [u8])>,
+    length: usize,
+}
+
+impl<'a> Head<'a> {
+    fn parse(bytes: &'a [u8]) -> Option<Head<'a>> {
+        let end = find(bytes, b"\r\n\r\n")?;
+        let mut lines = split(&bytes[..end], b"\r\n").into_iter();
+        let status_line = lines.next()?;
+        let fields = lines.map(|line| match find(line, b": ") {
+            Some(colon) => (&line[..colon], &line[colon + 2..]),
+            None => (line, &b"(no colon)"[..]),
+        });
+        Some(Head { status_line, fields: fields.collect(), length: end + 4 })
+    }
+
+    fn status(&self) -> &[u8] {
+        self.status_line.split(|&b| b == b' ').nth(1).unwrap_or_default()
+    }
+
+    fn field(&self, name: &str) -> Option<&'a [u8]> {
+        let named = |(n, _): &&(&[u8], &[u8])| n.eq_ignore_ascii_case(name.as_bytes());
+        self.fields.iter().find(named).map(|(_, value)| *value)
+    }
+
+    fn chunked(&self) -> bool {
+        self.field("Transfer-Encoding") == Some(b"chunked")
+    }
+
+    fn content_length(&self) -> Option<usize> {
+        std::str::from_utf8(self.field("Content-Length")?).ok()?.parse().ok()
+    }
+}
+
+/// How far the first reply in `bytes` reaches, `head` saying whether it answers HEAD.
+pub(super) fn extent(bytes: &[u8], head: bool) -> Extent {
+    if !bytes.starts_with(b"HTTP/") {
+        let may_become = b"HTTP/".starts_with(&bytes[..bytes.len().min(5)]);
+        return if may_become { Extent::Partial } else { Extent::UntilClose };
+    }
+    let Some(parsed) = Head::parse(bytes) else { return Extent::Partial };
+    let bodiless = head || matches!(parsed.status(), [b'1', ..] | b"204" | b"304");
+    let body = &bytes[parsed.length..];
+    let length = match (bodiless, parsed.chunked(), parsed.content_length()) {
+        (true, ..) => Some(0),
+        (_, true, _) => dechunked(body).map(|chunks| chunks.length),
+        (_, _, Some(length)) => Some(length).filter(|&length| length <= body.len()),
+        _ => return Extent::UntilClose,
+    };
+    length.map_or(Extent::Partial, |length| Extent::Whole(parsed.length + length))
+}
+
+/// Whether the reply is a 1xx, which another one follows.
+pub(super) fn is_interim(reply: &[u8]) -> bool {
+    Head::parse(reply).is_some_and(|head| matches!(head.status(), [b'1', ..]))
+}
+
+/// Whether the reply says that its connection stays open.
+pub(super) fn keeps_alive(reply: &[u8]) -> bool {
+    Head::parse(reply).is_some_and(|head| head.field("Connection") == Some(b"keep-alive"))
+}
+
+/// The lines that are compared: what must vary from server to server is made alike.
+pub(super) fn lines(reply: &[u8], place: &Place, sort_fields: bool) -> Vec<String> {
+    let Some(head) = Head::parse(reply).filter(|_| reply.starts_with(b"HTTP/")) else {
+        return body_lines(&place.blanked(reply));
+    };
+    let date = head.field("Date").and_then(times::parse_http_date);
+    let mut fields: Vec<String> = head.fields.iter().map(|f| field_line(f, date, place)).collect();
+    if sort_fields {
+        fields.sort();
+    }
+    let mut out = vec![text::shown(head.status_line)];
+    out.extend(fields);
+    out.push(String::new());
+    out.extend(body_lines(&place.blanked(&body(reply, &head))));
+    out
+}
+
+fn field_line((name, value): &(&[u8], &[u8]), date: Option<u64>, place: &Place) -> String {
+    let value = match *name {
+        b"Date" if date.is_some() => "DATE".into(),
+        b"Expires" => expires(value, date).unwrap_or_else(|| text::shown(value)),
+        // A length is no place, whatever digits it has.
+        b"Content-Length" => text::shown(value),
+        b"Content-Type" => text::shown(&without_boundary(value, value)),
+        _ => text::shown(&place.blanked(value)),
+    };
+    format!("{}: {value}", text::shown(name))
+}
+
+/// `expires 1h` follows the clock: what counts is its distance from Date.
+fn expires(value: &[u8], date: Option<u64>) -> Option<String> {
+    const FAR: u64 = 400 * 24 * 3600;
+    let (expires, date) = (times::parse_http_date(value)?, date?);
+    let near = expires.abs_diff(date) < FAR;
+    near.then(|| format!("DATE {:+}", expires as i64 - date as i64))
+}
+
+fn body(reply: &[u8], head: &Head<'_>) -> Vec<u8> {
+    let raw = &reply[head.length..];
+    let content_type = head.field("Content-Type").unwrap_or_default();
+    match dechunked(raw).filter(|_| head.chunked()) {
+        Some(Chunks { length, body }) if length == raw.len() => body,
+        _ => without_boundary(raw, content_type),
+    }
+}
+
+/// The boundary of multipart/byteranges counts up from the start of the server.
+fn without_boundary(bytes: &[u8], content_type: &[u8]) -> Vec<u8> {
+    const MARK: &[u8] = b"multipart/byteranges; boundary=";
+    match content_type.strip_prefix(MARK) {
+        Some(boundary) => text::replaced(bytes, boundary, b"BOUNDARY", |_, _| true),
+        None => bytes.to_vec(),
+    }
+}
+
+fn body_lines(body: &[u8]) -> Vec<String> {
+    let lines = body.split_inclusive(|&b| b == b'\n');
+    // The last line end is shown only where it is missing.
+    lines
+        .map(|l| match l.strip_suffix(b"\n") {
+            Some(line) => text::shown(line),
+            None => format!("{} (no line end)", text::shown(l)),
+        })
+        .collect()
+}
+
+/// A chunked body and the length of its encoded form.
+struct Chunks {
+    length: usize,
+    body: Vec<u8>,
+}
+
+/// None while it is not complete, and for good where it is malformed.
+fn dechunked(bytes: &[u8]) -> Option<Chunks> {
+    let mut body = Vec::new();
+    let mut at = 0;
+    loop {
+        let line = find(bytes.get(at..)?, b"\r\n")?;
+        let digits = std::str::from_utf8(&bytes[at..at + line]).ok()?;
+        let size = usize::from_str_radix(digits, 16).ok()?;
+        at += line + 2;
+        if size == 0 {
+            break;
+        }
+        body.extend_from_slice(bytes.get(at..at.checked_add(size)?)?);
+        at += size;
+        bytes.get(at..at + 2).filter(|end| end == b"\r\n")?;
+        at += 2;
+    }
+    bytes.get(at..at + 2).filter(|end| end == b"\r\n")?;
+    Some(Chunks { length: at + 2, body })
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
+
+fn split<'a>(bytes: &'a [u8], by: &[u8]) -> Vec<&'a [u8]> {
+    let mut parts = Vec::new();
+    let mut rest = bytes;
+    while let Some(at) = find(rest, by) {
+        parts.push(&rest[..at]);
+        rest = &rest[at + by.len()..];
+    }
+    parts.push(rest);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_ends_where_its_framing_says() {
+        let counted = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP";
+        assert_eq!(extent(counted, false), Extent::Whole(counted.len() - 4));
+        assert_eq!(extent(counted, true), Extent::Whole(counted.len() - 6));
+        assert_eq!(extent(&counted[..39], false), Extent::Partial);
+        let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
+        assert_eq!(extent(chunked, false), Extent::Whole(chunked.len()));
+        assert_eq!(extent(&chunked[..chunked.len() - 1], false), Extent::Partial);
+        assert_eq!(extent(b"HTTP/1.0 200 OK\r\n\r\nhi", false), Extent::UntilClose);
+        assert_eq!(extent(b"HT", false), Extent::Partial);
+        assert_eq!(extent(b"hello", false), Extent::UntilClose);
+    }
+
+    #[test]
+    fn what_varies_is_made_alike_and_the_rest_is_kept() {
+        let place = Place::new("/tmp/d".into(), vec![12345], "1.2.3".into());
+        let reply = b"HTTP/1.1 206 Partial Content\r\nServer: nginx/1.2.3\r\n\
+            Date: Tue, 14 Nov 2023 22:13:20 GMT\r\nExpires: Tue, 14 Nov 2023 22:14:20 GMT\r\n\
+            Content-Type: multipart/byteranges; boundary=0007\r\nContent-Length: 12345\r\n\
+            Location: http://a:12345/tmp/d\r\n\r\n--0007\r\nx";
+        let expected = [
+            "HTTP/1.1 206 Partial Content",
+            "Server: nginx/%%VERSION%%",
+            "Date: DATE",
+            "Expires: DATE +60",
+            "Content-Type: multipart/byteranges; boundary=BOUNDARY",
+            "Content-Length: 12345",
+            "Location: http://a:%%PORT%%%%DIR%%",
+            "",
+            "--BOUNDARY\\r",
+            "x (no line end)",
+        ];
+        assert_eq!(lines(reply, &place, false), expected);
+    }
+
+    #[test]
+    fn order_counts_unless_told_otherwise() {
+        let place = Place::new("/d".into(), vec![], "1".into());
+        let one = b"HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\n\r\n";
+        let two = b"HTTP/1.1 200 OK\r\nB: 2\r\nA: 1\r\n\r\n";
+        assert_ne!(lines(one, &place, false), lines(two, &place, false));
+        assert_eq!(lines(one, &place, true), lines(two, &place, true));
+    }
+
+    #[test]
+    fn chunked_bodies_are_compared_by_what_they_carry() {
+        let place = Place::new("/d".into(), vec![], "1".into());
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let one = format!("{head}2\r\nhi\r\n0\r\n\r\n");
+        let two = format!("{head}1\r\nh\r\n1\r\ni\r\n0\r\n\r\n");
+        let lines = |reply: &str| lines(reply.as_bytes(), &place, false);
+        assert_eq!(lines(&one), lines(&two));
+        assert_ne!(lines(&one), lines(&format!("{head}2\r\nhi\r\n")));
+    }
+}

@@ -1,0 +1,289 @@
+//! One server under comparison: its folder, its process, its logs.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::case::{Case, Entry};
+use super::client;
+use super::place::Place;
+
+/// How many ports a configuration may use.
+const PORTS: usize = 4;
+
+/// Every file is from Tue, 14 Nov 2023 22:13:20 GMT unless the case says otherwise.
+const MTIME: u64 = 1_700_000_000;
+
+/// Somebody else may take a port between its choice and the server's `listen`.
+const STARTS_MAX: usize = 5;
+
+const START_MAX: Duration = Duration::from_secs(10);
+const STOP_MAX: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(5);
+
+/// A program to compare.
+pub(super) struct Program {
+    path: PathBuf,
+    /// What it says of itself.
+    pub(super) version: String,
+    /// What it needs in `http { }` beside the case.
+    extra: &'static str,
+}
+
+impl Program {
+    /// The reference. Debian's nginx makes the folders of modules that no case uses; without these
+    /// lines it would need to be root for that.
+    pub(super) fn reference(path: &Path) -> Result<Program, String> {
+        const EXTRA: &str = "proxy_temp_path %%DIR%%/temp; fastcgi_temp_path %%DIR%%/temp; \
+            uwsgi_temp_path %%DIR%%/temp; scgi_temp_path %%DIR%%/temp;";
+        Ok(Program { path: path.into(), version: version(path)?, extra: EXTRA })
+    }
+
+    /// The program under test, which answers as nginx does where it is called nginx.
+    pub(super) fn under_test(path: &Path, dir: &Path) -> Result<Program, String> {
+        let fail = |e: std::io::Error| format!("{}: {e}", path.display());
+        let link = dir.join("nginx");
+        fs::create_dir_all(dir).map_err(fail)?;
+        std::os::unix::fs::symlink(path.canonicalize().map_err(fail)?, &link).map_err(fail)?;
+        Ok(Program { version: version(&link)?, path: link, extra: "" })
+    }
+}
+
+fn version(program: &Path) -> Result<String, String> {
+    let output = Command::new(program).arg("-v").output();
+    let output = output.map_err(|e| format!("{}: {e}", program.display()))?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let version = text.split_once("nginx/").and_then(|(_, rest)| rest.split_whitespace().next());
+    let version = version.ok_or_else(|| format!("{} -v says \"{text}\"", program.display()))?;
+    Ok(version.into())
+}
+
+/// A running server.
+pub(super) struct Server {
+    child: Child,
+    dir: PathBuf,
+    /// Where it runs.
+    pub(super) place: Place,
+}
+
+impl Server {
+    /// Starts `program` with the configuration and the files of `case` in the new folder `dir`.
+    pub(super) fn start(program: &Program, case: &Case, dir: &Path) -> Result<Server, String> {
+        fill(dir, case).map_err(|e| format!("{}: {e}", dir.display()))?;
+        let mut failure = String::new();
+        for _ in 0..STARTS_MAX {
+            match Server::try_start(program, case, dir) {
+                Err(e) if e.contains("Address already in use") => failure = e,
+                done => return done,
+            }
+        }
+        Err(failure)
+    }
+
+    fn try_start(program: &Program, case: &Case, dir: &Path) -> Result<Server, String> {
+        let fail = |e: std::io::Error| format!("{}: {e}", program.path.display());
+        let text = dir.to_string_lossy().into_owned();
+        let place = Place::new(text, free_ports().map_err(fail)?, program.version.clone());
+        let conf = dir.join("nginx.conf");
+        fs::write(&conf, place.filled(configuration(program, case).as_bytes())).map_err(fail)?;
+        let stderr = File::create(dir.join("stderr")).map_err(fail)?;
+        let child = Command::new(&program.path)
+            .args([Path::new("-p"), dir, Path::new("-c"), &conf])
+            .args([Path::new("-e"), &dir.join("error.log")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .map_err(fail)?;
+        let mut server = Server { child, dir: dir.into(), place };
+        server.wait_until_up()?;
+        Ok(server)
+    }
+
+    fn wait_until_up(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + START_MAX;
+        // The pid file is there only once every port is bound: without it, what answers on the port
+        // may be somebody else.
+        let pid = self.dir.join("nginx.pid");
+        while !pid.exists() || client::pass_through(self.place.ports[0]).is_err() {
+            if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+                return Err(format!("does not start:\n{}", self.complaints()));
+            }
+            if Instant::now() > deadline {
+                return Err(format!("does not accept in {START_MAX:?}:\n{}", self.complaints()));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    fn complaints(&self) -> String {
+        let read = |name| fs::read(self.dir.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&[read("stderr"), read("error.log")].concat()).into_owned()
+    }
+
+    /// Stops the server; returns what it logged, and what it found wrong with itself.
+    pub(super) fn stop(mut self) -> (Vec<LogLine>, Vec<String>) {
+        let status = self.quit();
+        let mut wrong = match status {
+            Some(status) if status.success() => vec![],
+            Some(status) => vec![format!("exit: {status}")],
+            None => vec![format!("does not stop in {STOP_MAX:?}")],
+        };
+        let complaints = self.complaints();
+        let grave = |line: &&str| line.contains("[alert]") || line.contains("[emerg]");
+        wrong.extend(complaints.lines().filter(grave).map(str::to_owned));
+        (read_logs(&self.dir.join("logs")), wrong)
+    }
+
+    /// QUIT, so that a connection whose end is still under way is logged before the server goes.
+    fn quit(&mut self) -> Option<ExitStatus> {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return Some(status);
+        }
+        let kill = format!("kill -QUIT {}", self.child.id());
+        let _ = Command::new("sh").args(["-c", &kill]).status();
+        let deadline = Instant::now() + STOP_MAX;
+        while Instant::now() < deadline {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            std::thread::sleep(POLL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        None
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.quit();
+    }
+}
+
+/// The client's port leads every line of the log, so that each finds its request.
+fn configuration(program: &Program, case: &Case) -> String {
+    format!(
+        r#"daemon off;
+worker_processes 1;
+pid %%DIR%%/nginx.pid;
+error_log %%DIR%%/error.log;
+events {{ }}
+http {{
+    log_format compare '$remote_port $remote_addr - $remote_user [$time_local] '
+                       '"$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"';
+    access_log %%DIR%%/logs/access.log compare;
+    client_body_temp_path %%DIR%%/temp;
+{}
+{}
+}}
+"#,
+        program.extra, case.config
+    )
+}
+
+/// Ports that were free a moment ago and that no other server of this run was given; all of five
+/// digits so that lengths agree, and none that a case could mean as a number of its own.
+fn free_ports() -> std::io::Result<Vec<u16>> {
+    static GIVEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
+    let mut given = GIVEN.lock().expect("no thread panics with it");
+    let mut listeners = Vec::new();
+    let mut ports = Vec::new();
+    while ports.len() < PORTS {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let port = listener.local_addr()?.port();
+        listeners.push(listener);
+        if port >= 10_000 && port % 100 != 0 && !given.contains(&port) {
+            ports.push(port);
+            given.push(port);
+        }
+    }
+    Ok(ports)
+}
+
+fn fill(dir: &Path, case: &Case) -> std::io::Result<()> {
+    let at = |path: &[u8]| dir.join(std::ffi::OsStr::from_bytes(path));
+    fs::create_dir_all(dir.join("logs"))?;
+    for entry in &case.files {
+        match entry {
+            Entry::File(path, content) => make_file(&at(path), content)?,
+            Entry::Folder(path) => fs::create_dir_all(at(path))?,
+            Entry::Link(path, target) => {
+                make_parent(&at(path))?;
+                std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), at(path))?;
+            }
+            Entry::Mode(..) | Entry::Mtime(..) => {}
+        }
+    }
+    set_mtimes(dir)?;
+    for entry in &case.files {
+        match entry {
+            Entry::Mtime(mtime, path) => set_mtime(&at(path), *mtime)?,
+            Entry::Mode(mode, path) => set_mode(&at(path), *mode)?,
+            _ => {}
+        }
+    }
+    // A worker that is not root opens logs with variables in their path itself.
+    set_mode(&dir.join("logs"), 0o777)
+}
+
+fn make_file(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    make_parent(path)?;
+    fs::write(path, content)
+}
+
+fn make_parent(path: &Path) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+fn set_mtimes(dir: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => set_mtimes(&entry.path())?,
+            kind if kind.is_file() => set_mtime(&entry.path(), MTIME)?,
+            _ => {}
+        }
+    }
+    set_mtime(dir, MTIME)
+}
+
+fn set_mtime(path: &Path, seconds: u64) -> std::io::Result<()> {
+    File::open(path)?.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+/// A line that a server wrote to a file under `logs`.
+pub(super) struct LogLine {
+    /// The file's name.
+    pub(super) file: String,
+    /// The line, without its end.
+    pub(super) text: Vec<u8>,
+}
+
+fn read_logs(dir: &Path) -> Vec<LogLine> {
+    let names = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut names: Vec<OsString> = names.collect();
+    names.sort();
+    let mut lines = Vec::new();
+    for name in names {
+        let text = fs::read(dir.join(&name)).unwrap_or_default();
+        let file = name.to_string_lossy();
+        let log_line = |line: &[u8]| LogLine {
+            file: file.clone().into_owned(),
+            text: line.strip_suffix(b"\n").unwrap_or(line).to_vec(),
+        };
+        lines.extend(text.split_inclusive(|&b| b == b'\n').map(log_line));
+    }
+    lines
+}
