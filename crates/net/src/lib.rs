@@ -12,6 +12,7 @@ pub mod file;
 mod listener;
 mod lot;
 mod stream;
+pub mod system;
 mod timer;
 mod worker;
 

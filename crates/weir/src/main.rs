@@ -11,6 +11,12 @@ fn main() {
         }
     }
     http::identity::settle("nginx", "1.22.1");
+    observe::settle(observe::System {
+        name: "nginx",
+        hostname: net::system::hostname(),
+        utc_offset_minutes: net::system::utc_offset_minutes,
+        thread_id: net::system::thread_id,
+    });
     let mut files = conf::Disk;
     let parsed = conf::parse(path.as_bytes(), b"/etc/nginx/", None, &mut files);
     let (sources, tree) = parsed.into_result();
