@@ -16,6 +16,7 @@ mod mailbox;
 pub mod process;
 pub mod signals;
 mod stream;
+pub mod system;
 mod timer;
 mod worker;
 

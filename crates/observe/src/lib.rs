@@ -1,1 +1,22 @@
-//! (being built)
+//! What the server tells about itself: the error log, log files, syslog, counters.
+//!
+//! Usable from any thread and without a runtime. Deliberately absent: what a request is; whoever
+//! logs brings the context. Sockets and files here are written and never waited for.
+
+mod errno;
+mod error_log;
+mod files;
+mod level;
+mod line;
+mod stamps;
+mod syslog;
+mod system;
+
+pub use errno::Errno;
+pub use error_log::{ErrorLog, Source, log, main_log, set_main_log, stderr_copies};
+pub use files::{LogFile, LogFiles, OpenError};
+pub use level::{Level, Levels};
+pub use line::{LINE_MAX, Line};
+pub use stamps::Stamps;
+pub use syslog::{SendError, Sender, Target};
+pub use system::{System, settle, system};

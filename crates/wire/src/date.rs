@@ -113,6 +113,19 @@ pub fn error_log(seconds: i64, offset_minutes: i32) -> [u8; 19] {
     text
 }
 
+/// `Sep 28 12:00:00`: the time of a syslog message (RFC 3164, section 4.1.2).
+pub fn syslog(seconds: i64, offset_minutes: i32) -> [u8; 15] {
+    let time = Civil::local(seconds, offset_minutes);
+    let mut text = *b"Sep 28 12:00:00";
+    text[..3].copy_from_slice(time.month_name());
+    number(&mut text[4..6], time.day);
+    if time.day < 10 {
+        text[4] = b' ';
+    }
+    clock(&mut text[7..15], &time);
+    text
+}
+
 fn clock(out: &mut [u8], time: &Civil) {
     number(&mut out[..2], time.hour);
     number(&mut out[3..5], time.minute);
@@ -244,6 +257,8 @@ mod tests {
         assert_eq!(&iso8601(time, 360), b"1994-11-06T14:49:37+06:00");
         assert_eq!(&iso8601(time, -30), b"1994-11-06T08:19:37-00:30");
         assert_eq!(&error_log(time, 0), b"1994/11/06 08:49:37");
+        assert_eq!(&syslog(time, 0), b"Nov  6 08:49:37");
+        assert_eq!(&syslog(time + 10 * 86400, 60), b"Nov 16 09:49:37");
     }
 
     #[test]

@@ -1,0 +1,26 @@
+//! What the system says about this machine, this thread and local time.
+
+use std::mem::MaybeUninit;
+
+/// The machine's name, in lower case.
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().to_lowercase()
+}
+
+/// The number of the present thread.
+pub fn thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
+/// How many minutes local time is ahead of UTC at a time in seconds since 1970.
+pub fn utc_offset_minutes(seconds: i64) -> i32 {
+    let mut local = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both pointers are valid for the call; the result points to `local` or is null.
+    let filled = unsafe { libc::localtime_r(&seconds, local.as_mut_ptr()) };
+    if filled.is_null() {
+        return 0;
+    }
+    // SAFETY: all-zero bytes are a valid `tm`, and the call has filled it besides.
+    let local = unsafe { local.assume_init() };
+    (local.tm_gmtoff / 60) as i32
+}

@@ -1,0 +1,226 @@
+//! The error log: lines in nginx's form, to files, stderr and syslog, each with its own level.
+//!
+//! Asking whether a level is wanted costs a load and a test; only then is anything formatted, on
+//! the stack, and every destination gets the line in one write.
+
+mod value;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crate::files::write_once;
+use crate::{Level, Levels, Line, LogFile, Sender, Stamps, system};
+
+/// Where the messages of one place in the configuration go.
+#[derive(Clone, Default)]
+pub struct ErrorLog {
+    sinks: Vec<Sink>,
+    /// What any of the sinks takes.
+    wanted: Levels,
+}
+
+#[derive(Clone)]
+struct Sink {
+    levels: Levels,
+    destination: Arc<Destination>,
+}
+
+enum Destination {
+    Stderr,
+    File {
+        file: Arc<LogFile>,
+        /// The second in which the disk was found full: it is not tried again before the next.
+        full_second: AtomicI64,
+    },
+    Syslog(Mutex<Sender>),
+}
+
+/// Whose message it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Source {
+    /// The connection's number, after `*`.
+    pub connection: Option<u64>,
+    /// `debug_connection`: every level is wanted, whatever the log says.
+    pub debug: bool,
+}
+
+impl ErrorLog {
+    /// A log with one destination: a file.
+    pub fn to_file(file: Arc<LogFile>, level: Level) -> Self {
+        Self::one(Destination::file(file), Levels::down_to(level))
+    }
+
+    /// A log with one destination: standard error.
+    pub fn to_stderr(level: Level) -> Self {
+        Self::one(Destination::Stderr, Levels::down_to(level))
+    }
+
+    fn one(destination: Destination, levels: Levels) -> Self {
+        let mut log = Self::default();
+        log.add(Sink { levels, destination: Arc::new(destination) });
+        log
+    }
+
+    fn add(&mut self, sink: Sink) {
+        self.wanted = self.wanted.or(sink.levels);
+        self.sinks.push(sink);
+    }
+
+    /// All destinations of the other, too.
+    pub fn extend(&mut self, other: &Self) {
+        other.sinks.iter().for_each(|sink| self.add(sink.clone()));
+    }
+
+    /// Whether any destination is a file or stderr; nginx's default file is added where none is.
+    pub fn has_file(&self) -> bool {
+        self.sinks.iter().any(|sink| !matches!(*sink.destination, Destination::Syslog(_)))
+    }
+
+    /// Whether stderr is a destination; nginx redirects stderr to the log where it is not.
+    pub fn has_stderr(&self) -> bool {
+        self.sinks.iter().any(|sink| matches!(*sink.destination, Destination::Stderr))
+    }
+
+    /// The first file.
+    pub fn file(&self) -> Option<&Arc<LogFile>> {
+        self.sinks.iter().find_map(|sink| match &*sink.destination {
+            Destination::File { file, .. } => Some(file),
+            _ => None,
+        })
+    }
+
+    /// Whether a message of that level would be written.
+    #[inline]
+    pub fn enabled(&self, level: Level, source: Source) -> bool {
+        self.wanted.has(level) || source.debug
+    }
+
+    /// Writes a message, followed by what `context` says of the request unless it is a debug one.
+    /// Not worth calling where the level is not [`enabled`](Self::enabled): it does nothing then.
+    pub fn write(
+        &self,
+        level: Level,
+        source: Source,
+        message: fmt::Arguments<'_>,
+        context: impl FnOnce(&mut Line),
+    ) {
+        if !self.enabled(level, source) {
+            return;
+        }
+        let mut line = Line::new();
+        let stamps = Stamps::now();
+        line.push(&stamps.error_log);
+        let (pid, thread) = (std::process::id(), (system().thread_id)());
+        line.format(format_args!(" [{}] {pid}#{thread}: ", level.name()));
+        if let Some(connection) = source.connection {
+            line.format(format_args!("*{connection} "));
+        }
+        let message_start = line.len();
+        line.format(message);
+        if !level.is_debug() {
+            context(&mut line);
+        }
+        line.end();
+        self.deliver(level, source, &line, &line.as_bytes()[message_start..]);
+    }
+
+    fn deliver(&self, level: Level, source: Source, line: &Line, message: &[u8]) {
+        let mut on_stderr = false;
+        for sink in self.sinks.iter().filter(|s| s.levels.has(level) || source.debug) {
+            on_stderr |= matches!(*sink.destination, Destination::Stderr);
+            sink.destination.write(level, line.as_bytes());
+        }
+        if !on_stderr && level <= Level::Warn && STDERR_COPIES.load(Ordering::Relaxed) {
+            let mut copy = Line::new();
+            copy.format(format_args!("{}: [{}] ", system().name, level.name()));
+            copy.push(message.strip_suffix(b"\n").unwrap_or(message));
+            copy.end();
+            to_stderr(copy.as_bytes());
+        }
+    }
+}
+
+impl Destination {
+    fn file(file: Arc<LogFile>) -> Self {
+        Self::File { file, full_second: AtomicI64::new(-1) }
+    }
+
+    fn write(&self, level: Level, line: &[u8]) {
+        match self {
+            Self::Stderr => to_stderr(line),
+            Self::File { file, full_second } => to_file(file, full_second, line),
+            Self::Syslog(sender) => to_syslog(sender, level, line),
+        }
+    }
+}
+
+fn to_stderr(line: &[u8]) {
+    // There is nobody left to tell.
+    let _ = io::stderr().write_all(line);
+}
+
+fn to_file(file: &LogFile, full_second: &AtomicI64, line: &[u8]) {
+    let Some(file) = file.current() else { return };
+    let second = Stamps::now().second();
+    if full_second.load(Ordering::Relaxed) == second {
+        return;
+    }
+    if let Err(error) = write_once(&file, line)
+        && error.kind() == io::ErrorKind::StorageFull
+    {
+        full_second.store(second, Ordering::Relaxed);
+    }
+}
+
+thread_local! {
+    /// A failure to send is told to the main log, which may send, and fail.
+    static SENDING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+fn to_syslog(sender: &Mutex<Sender>, level: Level, line: &[u8]) {
+    if SENDING.replace(true) {
+        return;
+    }
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut message = Vec::with_capacity(line.len() + 128);
+    sender.target().write_head(level.severity(), &mut message);
+    message.extend_from_slice(line);
+    if let Err(failed) = sender.send(&message) {
+        failed.tell(sender.target());
+    }
+    SENDING.set(false);
+}
+
+static STDERR_COPIES: AtomicBool = AtomicBool::new(true);
+static MAIN: RwLock<Option<Arc<ErrorLog>>> = RwLock::new(None);
+
+/// Whether messages from `warn` up also go to stderr, as they do until the server has started.
+pub fn stderr_copies(on: bool) {
+    STDERR_COPIES.store(on, Ordering::Relaxed);
+}
+
+/// The log of what belongs to no connection. Until one is set it has no destination and the level
+/// `notice`, so that what goes wrong at the start is seen on stderr.
+pub fn main_log() -> Arc<ErrorLog> {
+    let set = MAIN.read().unwrap_or_else(PoisonError::into_inner).clone();
+    set.unwrap_or_else(|| {
+        let wanted = Levels::down_to(Level::Notice);
+        Arc::new(ErrorLog { sinks: Vec::new(), wanted })
+    })
+}
+
+/// Sets the log of what belongs to no connection.
+pub fn set_main_log(log: Arc<ErrorLog>) {
+    *MAIN.write().unwrap_or_else(PoisonError::into_inner) = Some(log);
+}
+
+/// Writes to the main log.
+pub fn log(level: Level, message: fmt::Arguments<'_>) {
+    main_log().write(level, Source::default(), message, |_| ());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! `error_log` as a directive: the same at every level of the configuration.
+
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex};
+
+use conf::{Absent, Directive, Load, Result, Value};
+
+use super::{Destination, ErrorLog, Sink};
+use crate::{Levels, LogFiles, Sender, Target};
+
+impl Value for ErrorLog {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut log = Self::default();
+        log.repeat(from, load)?;
+        Ok(log)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        let destination = Arc::new(destination(from, load)?);
+        self.add(Sink { levels: Levels::parse(from)?, destination });
+        Ok(())
+    }
+}
+
+/// None said: no destination.
+impl Absent for ErrorLog {
+    fn absent() -> Self {
+        Self::default()
+    }
+}
+
+fn destination(from: &Directive, load: &mut Load<'_>) -> Result<Destination> {
+    let word = from.arg(0);
+    if let Some(target) = Target::parse(word, from)? {
+        return Ok(Destination::Syslog(Mutex::new(Sender::new(Arc::new(target)))));
+    }
+    match &*word.text {
+        b"stderr" | b"" => Ok(Destination::Stderr),
+        text if text.starts_with(b"memory:") => Err(from
+            .error_at(word, "logs in memory are not supported by this version")
+            .help("They are for looking into a running nginx with a debugger; use a file.")),
+        text => {
+            let path = load.path(text);
+            Ok(Destination::file(load.registry.of::<LogFiles>().at(&path)))
+        }
+    }
+}

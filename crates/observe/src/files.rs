@@ -1,0 +1,152 @@
+//! The files that logs are written to: named while the configuration is read, opened by whoever
+//! runs it.
+//!
+//! The master process opens every log with its own rights and hands the descriptors on; a single
+//! process opens them itself; at `USR1` they are opened anew. A writer holds the slot, not the
+//! descriptor, and sees by [`LogFile::version`] that the file has changed.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Errno;
+
+/// Every log file that a configuration names, in order of mention, kept in its registry.
+#[derive(Clone, Default)]
+pub struct LogFiles {
+    list: Vec<Arc<LogFile>>,
+}
+
+/// The slot of one file.
+pub struct LogFile {
+    path: PathBuf,
+    current: Mutex<Option<Arc<File>>>,
+    version: AtomicU32,
+}
+
+/// A log that could not be opened.
+pub struct OpenError {
+    /// Its file.
+    pub path: PathBuf,
+    /// Why not.
+    pub error: io::Error,
+}
+
+impl LogFiles {
+    /// The slot for a path.
+    pub fn at(&mut self, path: &Path) -> Arc<LogFile> {
+        if let Some(known) = self.list.iter().find(|file| file.path == path) {
+            return known.clone();
+        }
+        let file = Arc::new(LogFile {
+            path: path.to_owned(),
+            current: Mutex::new(None),
+            version: AtomicU32::new(0),
+        });
+        self.list.push(file.clone());
+        file
+    }
+
+    /// The slots: the same configuration names the same files in the same order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<LogFile>> {
+        self.list.iter()
+    }
+
+    /// Opens all that are not open, for a configuration that is about to run.
+    pub fn open(&self) -> Result<(), OpenError> {
+        self.list.iter().filter(|file| file.current().is_none()).try_for_each(|f| f.reopen())
+    }
+
+    /// Opens all anew; what cannot be opened goes on as it is and is told.
+    pub fn reopen(&self) -> Vec<OpenError> {
+        self.list.iter().filter_map(|file| file.reopen().err()).collect()
+    }
+}
+
+impl LogFile {
+    /// Its name, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Changes whenever another open file takes the place.
+    pub fn version(&self) -> u32 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// The open file.
+    pub fn current(&self) -> Option<Arc<File>> {
+        self.lock().clone()
+    }
+
+    /// Puts an open file here: from now on it is the one that is written to.
+    pub fn put(&self, file: File) {
+        *self.lock() = Some(Arc::new(file));
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Opens the file by its name.
+    pub fn reopen(&self) -> Result<(), OpenError> {
+        match append_to(&self.path) {
+            Ok(file) => {
+                self.put(file);
+                Ok(())
+            }
+            Err(error) => Err(OpenError { path: self.path.clone(), error }),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<File>>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens a file to append to, with nginx's access rights.
+fn append_to(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o644).open(path)
+}
+
+/// One write for all of it: lines of several writers do not mix.
+pub(crate) fn write_once(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
+    loop {
+        match file.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+/// nginx's words.
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "open() \"{}\" failed{}", self.path.display(), Errno(&self.error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slot_per_path() {
+        let mut files = LogFiles::default();
+        let first = files.at(Path::new("/a"));
+        assert!(Arc::ptr_eq(&first, &files.at(Path::new("/a"))));
+        files.at(Path::new("/b"));
+        assert_eq!(files.iter().count(), 2);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_told_in_nginxs_words() {
+        let mut files = LogFiles::default();
+        files.at(Path::new("/nonexistent/weir.log"));
+        let error = files.open().err().map(|error| error.to_string());
+        let expected =
+            "open() \"/nonexistent/weir.log\" failed (2: No such file or directory)".to_owned();
+        assert_eq!(error, Some(expected));
+    }
+}
