@@ -51,6 +51,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ));
     }
     let ran = selection.files(&runner, Path::new(&tests))?;
+    if ran.is_empty() {
+        return Err(format!("{tests} has no test file of that choice"));
+    }
     let known = known(&fs::read_to_string(project::root().join(KNOWN)).unwrap_or_default())?;
     let weir = weir.map_or_else(|| project::release("weir"), Ok)?;
 
