@@ -18,7 +18,7 @@ pub fn open_sockets(loaded: &Loaded, log: &mut Log) -> Result<Sockets, Told> {
     for _ in 0..loaded.settings.worker_processes.max(1) {
         let mut own = Vec::new();
         for listen in loaded.site.listens() {
-            let socket = net::listen(listen.address, listen.backlog).map_err(|error| {
+            let socket = net::listen(&listen.address, &listen.options).map_err(|error| {
                 log.emerg(format!("bind() to {} failed ({})", listen.address, reason(&error)));
                 Told
             })?;
