@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
@@ -66,6 +66,20 @@ pub fn listen(address: &Address, options: &SocketOptions) -> io::Result<OwnedFd>
     }
     socket.set_nonblocking(true)?;
     socket.bind(&at)?;
+    if matches!(address, Address::Ip(_)) && options.deferred {
+        set_tcp(&socket, libc::TCP_DEFER_ACCEPT, 1)?;
+    }
     socket.listen(options.backlog)?;
     Ok(socket.into())
+}
+
+/// An option of the TCP protocol that has no safe wrapper.
+fn set_tcp(socket: &Socket, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    let size = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of `value`, which outlives the call.
+    let done = unsafe {
+        let pointer = (&raw const value).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, pointer, size)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

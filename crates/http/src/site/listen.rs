@@ -52,6 +52,15 @@ impl Value for ListenLine {
     }
 }
 
+/// How a socket is opened that no line says anything about.
+///
+/// `deferred` is on, unlike in nginx: in HTTP the client speaks first, so there is nothing to do
+/// for a connection before its first bytes, and accepting it with them saves a wake-up and the
+/// whole registration of short connections. One that stays silent is accepted after a second.
+pub fn unsaid() -> SocketOptions {
+    SocketOptions { deferred: true, ..SocketOptions::default() }
+}
+
 impl ListenLine {
     /// What a server without a `listen` line has.
     pub fn implicit(from: &Directive, privileged: bool) -> Self {
@@ -77,10 +86,11 @@ impl ListenLine {
             _ => {}
         }
         let v6 = matches!(self.addresses.first(), Some(Address::Ip(SocketAddr::V6(_))));
-        let options = self.options.get_or_insert_default();
+        let options = self.options.get_or_insert_with(unsaid);
         match (name, value) {
             (b"bind" | b"reuseport", None) => {}
             (b"deferred", None) => options.deferred = true,
+            (b"deferred", Some(b"off")) => options.deferred = false,
             (b"multipath", None) => options.multipath = true,
             (b"backlog", Some(text)) => options.backlog = positive(text, "backlog", word, from)?,
             (b"fastopen", Some(text)) => {

@@ -11,11 +11,12 @@ use conf::{
     Result, SERVER,
 };
 
+use super::listen::unsaid;
 use super::locate::Matcher;
 use super::{
     Listen, ListenLine, Location, LocationId, Locations, Place, Server, ServerId, ServerNames, Site,
 };
-use net::{Address, SocketOptions};
+use net::Address;
 
 use crate::features::{Layers, Scope};
 use crate::{regex, variables};
@@ -218,7 +219,7 @@ impl Sockets {
                 socket.at
             }
             None => {
-                let (names, options) = (ServerNames::new(server), SocketOptions::default());
+                let (names, options) = (ServerNames::new(server), unsaid());
                 self.list.push(Listen { address: address.clone(), options, names });
                 self.list.len() - 1
             }
