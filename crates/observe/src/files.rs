@@ -11,9 +11,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::Errno;
+use crate::{Buffering, Errno};
 
 /// Every log file that a configuration names, in order of mention, kept in its registry.
 #[derive(Clone, Default)]
@@ -24,8 +24,11 @@ pub struct LogFiles {
 /// The slot of one file.
 pub struct LogFile {
     path: PathBuf,
+    /// Unlike all others of the process: every thread finds its buffer by it.
+    number: u32,
     current: Mutex<Option<Arc<File>>>,
     version: AtomicU32,
+    buffering: OnceLock<Buffering>,
 }
 
 /// A log that could not be opened.
@@ -42,10 +45,13 @@ impl LogFiles {
         if let Some(known) = self.list.iter().find(|file| file.path == path) {
             return known.clone();
         }
+        static NUMBERS: AtomicU32 = AtomicU32::new(0);
         let file = Arc::new(LogFile {
             path: path.to_owned(),
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             current: Mutex::new(None),
             version: AtomicU32::new(0),
+            buffering: OnceLock::new(),
         });
         self.list.push(file.clone());
         file
@@ -71,6 +77,20 @@ impl LogFile {
     /// Its name, absolute.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How its lines wait, where they do.
+    pub fn buffering(&self) -> Option<&Buffering> {
+        self.buffering.get()
+    }
+
+    /// Has lines wait; false where it was already said otherwise.
+    pub fn set_buffering(&self, buffering: Buffering) -> bool {
+        *self.buffering.get_or_init(|| buffering) == buffering
     }
 
     /// Changes whenever another open file takes the place.

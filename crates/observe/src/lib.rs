@@ -3,20 +3,24 @@
 //! Usable from any thread and without a runtime. Deliberately absent: what a request is; whoever
 //! logs brings the context. Sockets and files here are written and never waited for.
 
+mod counters;
 mod errno;
 mod error_log;
 mod files;
 mod level;
 mod line;
+mod lines;
 mod stamps;
 mod syslog;
 mod system;
 
+pub use counters::{Counter, Counts, Totals, connection_number};
 pub use errno::Errno;
-pub use error_log::{ErrorLog, Source, log, main_log, set_main_log, stderr_copies};
+pub use error_log::{ErrorLog, MainLog, Source, log, main_log, set_main_log, stderr_copies};
 pub use files::{LogFile, LogFiles, OpenError};
 pub use level::{Level, Levels};
 pub use line::{LINE_MAX, Line};
+pub use lines::{Buffering, append, end_turn, flush, flush_all};
 pub use stamps::Stamps;
-pub use syslog::{SendError, Sender, Target};
+pub use syslog::{SendError, Sender, Target, send};
 pub use system::{System, settle, system};

@@ -23,6 +23,7 @@ const FLOORS: &[&[&str]] = &[
 /// What each room may use from outside: always, and in its tests only.
 const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("wire", &["memchr"], &[]),
+    ("observe", &["flate2"], &[]),
     ("net", &["libc", "rustix", "rustls", "socket2", "tokio"], &[]),
     ("http", &["memchr", "pcre2"], &[]),
 ];

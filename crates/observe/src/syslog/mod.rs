@@ -5,6 +5,7 @@
 
 mod target;
 
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
@@ -54,6 +55,38 @@ impl Sender {
             SendError { call: "send()", error }
         })
     }
+}
+
+thread_local! {
+    static SENDERS: RefCell<Vec<Sender>> = const { RefCell::new(Vec::new()) };
+    static MESSAGE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Sends one message from this thread: its head, then what `write` appends. How many bytes went
+/// out, and how many there were.
+pub fn send(
+    target: &Arc<Target>,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Result<(usize, usize), SendError> {
+    let mut message = MESSAGE.take();
+    message.clear();
+    target.write_head(target.severity(), &mut message);
+    write(&mut message);
+    let sent = SENDERS.with_borrow_mut(|senders| of_thread(senders, target).send(&message));
+    let length = message.len();
+    MESSAGE.set(message);
+    sent.map(|sent| (sent, length))
+}
+
+fn of_thread<'s>(senders: &'s mut Vec<Sender>, target: &Arc<Target>) -> &'s mut Sender {
+    let at = senders.iter().position(|sender| Arc::ptr_eq(&sender.target, target));
+    let at = at.unwrap_or_else(|| {
+        // Those of configurations that are gone.
+        senders.retain(|sender| Arc::strong_count(&sender.target) > 1);
+        senders.push(Sender::new(target.clone()));
+        senders.len() - 1
+    });
+    &mut senders[at]
 }
 
 /// Why a message was not sent.

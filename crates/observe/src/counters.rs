@@ -1,0 +1,156 @@
+//! Counters: every worker counts on cache lines of its own; whoever reads adds them up.
+//!
+//! A counter has one writer, so counting is a load, an addition and a store, without a locked
+//! instruction and without a line that two workers want. What goes up and down is two counters that
+//! only go up, so that a connection may end on another worker than it began on.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A count that one thread adds to and any thread reads.
+#[derive(Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds one. For the worker's own thread only.
+    #[inline]
+    pub fn add(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What one worker has counted. The alignment keeps it off others' lines, and off the line that
+/// the processor fetches along.
+#[derive(Default)]
+#[repr(align(128))]
+pub struct Counts {
+    /// Connections accepted.
+    pub accepts: Counter,
+    /// Connections that began to be served: all but those turned away by a limit.
+    pub handled: Counter,
+    /// Connections that are over.
+    pub closed: Counter,
+    /// Requests that began to be read.
+    pub requests: Counter,
+    /// Requests whose head was read to its end.
+    pub heads: Counter,
+    /// Requests that are over, and that had their head counted.
+    pub answered: Counter,
+    /// Requests that were over before their head was complete.
+    pub broken: Counter,
+    /// Times that a connection began to wait for a request.
+    pub idle: Counter,
+    /// Times that such a wait was over.
+    pub busy: Counter,
+}
+
+/// All workers' counts, as `stub_status` shows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Connections accepted.
+    pub accepts: u64,
+    /// Connections served.
+    pub handled: u64,
+    /// Requests.
+    pub requests: u64,
+    /// Connections that are open.
+    pub active: u64,
+    /// Requests whose head is being read.
+    pub reading: u64,
+    /// Requests that are being answered.
+    pub writing: u64,
+    /// Connections that wait for a request.
+    pub waiting: u64,
+}
+
+static WORKERS: Mutex<Vec<Arc<Counts>>> = Mutex::new(Vec::new());
+
+impl Counts {
+    /// The counts of a new worker. What it has counted stays when it is gone.
+    pub fn of_worker() -> Arc<Self> {
+        let counts = Arc::new(Self::default());
+        WORKERS.lock().unwrap_or_else(PoisonError::into_inner).push(counts.clone());
+        counts
+    }
+}
+
+impl Totals {
+    /// The sum over all workers. They go on counting meanwhile, so a difference is never below 0.
+    pub fn now() -> Self {
+        let workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = |counter: fn(&Counts) -> &Counter| -> u64 {
+            workers.iter().map(|counts| counter(counts).read()).sum()
+        };
+        // What ends is read before what begins.
+        let (closed, answered, broken) =
+            (sum(|c| &c.closed), sum(|c| &c.answered), sum(|c| &c.broken));
+        let (busy, heads) = (sum(|c| &c.busy), sum(|c| &c.heads));
+        let (idle, requests) = (sum(|c| &c.idle), sum(|c| &c.requests));
+        let (handled, accepts) = (sum(|c| &c.handled), sum(|c| &c.accepts));
+        Self {
+            accepts,
+            handled,
+            requests,
+            active: accepts.saturating_sub(closed),
+            reading: requests.saturating_sub(heads + broken),
+            writing: heads.saturating_sub(answered),
+            waiting: idle.saturating_sub(busy),
+        }
+    }
+}
+
+/// Numbers that a thread takes at once.
+const BLOCK: u64 = 64;
+
+/// The number of a new connection, to a client or a server: unique in the process. Threads take
+/// blocks, so that they meet at the shared counter once in [`BLOCK`] connections.
+pub fn connection_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static OWN: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    }
+    let (mut next, mut end) = OWN.get();
+    if next == end {
+        next = NEXT.fetch_add(BLOCK, Ordering::Relaxed);
+        end = next + BLOCK;
+    }
+    OWN.set((next + 1, end));
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_over_all_workers() {
+        let (one, other) = (Counts::of_worker(), Counts::of_worker());
+        let before = Totals::now();
+        one.accepts.add();
+        one.requests.add();
+        one.heads.add();
+        other.accepts.add();
+        other.closed.add();
+        other.idle.add();
+        let now = Totals::now();
+        assert_eq!((now.accepts - before.accepts, now.active - before.active), (2, 1));
+        assert_eq!((now.reading, now.writing - before.writing), (before.reading, 1));
+        assert_eq!(now.waiting - before.waiting, 1);
+    }
+
+    #[test]
+    fn connection_numbers_are_unique_across_threads() {
+        let take = || (0..1000).map(|_| connection_number()).collect::<Vec<_>>();
+        let others = std::thread::spawn(take);
+        let mut all = take();
+        all.extend(others.join().unwrap());
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 2000);
+    }
+}

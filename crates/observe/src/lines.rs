@@ -1,0 +1,234 @@
+//! Lines for log files, gathered by worker.
+//!
+//! Every thread has its own buffer per file, so writers share nothing but the open file. Lines of a
+//! file without `buffer=` are written once per turn of the worker's loop, before it sleeps: its
+//! owner calls [`end_turn`]. A write is whole lines and appends, so lines of several writers do not
+//! mix. What cannot be written is lost and told, at most once a minute; the server goes on.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::files::write_once;
+use crate::{Errno, Level, LogFile, Stamps};
+
+/// Bytes gathered at most for a file without `buffer=`.
+const TURN_BYTES_MAX: usize = 64 * 1024;
+/// nginx's pause between two complaints about one file.
+const COMPLAINT_PAUSE_SECONDS: i64 = 59;
+
+/// `buffer=`, `flush=`, `gzip=`: how lines for a file wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffering {
+    /// Bytes that wait at most.
+    pub size: usize,
+    /// How long they wait; 0: until there are enough.
+    pub flush_ms: u64,
+    /// The level they are compressed with; 0: not at all.
+    pub gzip: u32,
+}
+
+thread_local! {
+    static WRITERS: RefCell<Writers> = RefCell::default();
+}
+
+/// This thread's writers.
+#[derive(Default)]
+struct Writers {
+    /// By [`LogFile::number`].
+    list: Vec<Option<Writer>>,
+    /// Numbers of those that have lines for the end of the turn.
+    dirty: Vec<u32>,
+}
+
+struct Writer {
+    file: Arc<LogFile>,
+    open: Option<(u32, Arc<File>)>,
+    lines: Vec<u8>,
+    packed: Vec<u8>,
+    /// The second in which the disk was found full: it is not tried again before the next.
+    full_second: i64,
+    told_second: i64,
+}
+
+/// Appends a line, whose end is added here. `Some`: the buffer was empty and is to be flushed in
+/// that many milliseconds; the caller has the timer for it and calls [`flush`].
+pub fn append(file: &Arc<LogFile>, write: impl FnOnce(&mut Vec<u8>)) -> Option<u64> {
+    // The buffer is away from its place meanwhile: writing a line may log something itself.
+    let mut lines = WRITERS.with_borrow_mut(|writers| std::mem::take(&mut writers.of(file).lines));
+    let start = lines.len();
+    write(&mut lines);
+    lines.push(b'\n');
+    WRITERS.with_borrow_mut(|writers| writers.take_back(file, lines, start))
+}
+
+/// Writes what was gathered in this turn.
+pub fn end_turn() {
+    WRITERS.with_borrow_mut(|writers| {
+        while let Some(number) = writers.dirty.pop() {
+            writers.flush(number);
+        }
+    });
+}
+
+/// Writes what waits for one file.
+pub fn flush(file: &LogFile) {
+    WRITERS.with_borrow_mut(|writers| writers.flush(file.number()));
+}
+
+/// Writes everything that waits on this thread and lets go of the files: before it ends, and when
+/// the files were opened anew.
+pub fn flush_all() {
+    WRITERS.with_borrow_mut(|writers| {
+        for writer in writers.list.iter_mut().flatten() {
+            writer.flush();
+            writer.open = None;
+        }
+    });
+}
+
+impl Writers {
+    fn of(&mut self, file: &Arc<LogFile>) -> &mut Writer {
+        let number = file.number() as usize;
+        if self.list.len() <= number {
+            self.list.resize_with(number + 1, || None);
+        }
+        if self.list[number].is_none() {
+            self.forget_old();
+        }
+        self.list[number].get_or_insert_with(|| Writer::new(file.clone()))
+    }
+
+    /// Files of configurations that are gone.
+    fn forget_old(&mut self) {
+        for place in &mut self.list {
+            if let Some(writer) = place.as_mut().filter(|w| Arc::strong_count(&w.file) == 1) {
+                writer.flush();
+                *place = None;
+            }
+        }
+    }
+
+    fn take_back(&mut self, file: &Arc<LogFile>, lines: Vec<u8>, start: usize) -> Option<u64> {
+        let number = file.number();
+        let writer = self.of(file);
+        writer.lines = lines;
+        let Some(buffering) = file.buffering() else {
+            if writer.lines.len() > TURN_BYTES_MAX {
+                writer.flush();
+            } else if start == 0 {
+                self.dirty.push(number);
+            }
+            return None;
+        };
+        if writer.lines.len() > buffering.size {
+            writer.write_out(start);
+            if writer.lines.len() > buffering.size {
+                writer.flush();
+            }
+        }
+        let first = start == 0 || writer.lines.len() < start;
+        (first && !writer.lines.is_empty() && buffering.flush_ms > 0).then_some(buffering.flush_ms)
+    }
+
+    fn flush(&mut self, number: u32) {
+        if let Some(Some(writer)) = self.list.get_mut(number as usize) {
+            writer.flush();
+        }
+    }
+}
+
+impl Writer {
+    fn new(file: Arc<LogFile>) -> Self {
+        let never = i64::MIN / 2;
+        Self {
+            file,
+            open: None,
+            lines: Vec::new(),
+            packed: Vec::new(),
+            full_second: never,
+            told_second: never,
+        }
+    }
+
+    fn flush(&mut self) {
+        self.write_out(self.lines.len());
+    }
+
+    /// Writes the first `count` bytes, which are whole lines. They are gone then, written or not.
+    fn write_out(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        if self.full_second != Stamps::now().second() {
+            match self.write(count) {
+                Ok(written) if written < count => self.tell_incomplete(written, count),
+                Ok(_) => {}
+                Err(error) => self.tell(&error),
+            }
+        }
+        self.lines.drain(..count);
+    }
+
+    fn write(&mut self, count: usize) -> io::Result<usize> {
+        let Some(file) = self.open() else { return Ok(count) };
+        let lines = &self.lines[..count];
+        let level = self.file.buffering().map_or(0, |buffering| buffering.gzip);
+        if level == 0 {
+            return write_once(&file, lines);
+        }
+        self.packed.clear();
+        let mut packer = GzEncoder::new(&mut self.packed, Compression::new(level));
+        packer.write_all(lines)?;
+        packer.finish()?;
+        match write_once(&file, &self.packed)? {
+            written if written == self.packed.len() => Ok(count),
+            _ => Err(io::ErrorKind::WriteZero.into()),
+        }
+    }
+
+    /// The open file, looked up again only when another one took its place.
+    fn open(&mut self) -> Option<Arc<File>> {
+        let version = self.file.version();
+        if self.open.as_ref().is_none_or(|(seen, _)| *seen != version) {
+            self.open = self.file.current().map(|file| (version, file));
+        }
+        self.open.as_ref().map(|(_, file)| file.clone())
+    }
+
+    fn tell(&mut self, error: &io::Error) {
+        let second = Stamps::now().second();
+        if error.kind() == io::ErrorKind::StorageFull {
+            self.full_second = second;
+        }
+        if self.may_tell(second) {
+            let (path, reason) = (self.file.path().display(), Errno(error));
+            crate::log(Level::Alert, format_args!("write() to \"{path}\" failed{reason}"));
+        }
+    }
+
+    fn tell_incomplete(&mut self, written: usize, count: usize) {
+        if self.may_tell(Stamps::now().second()) {
+            let path = self.file.path().display();
+            crate::log(
+                Level::Alert,
+                format_args!("write() to \"{path}\" was incomplete: {written} of {count}"),
+            );
+        }
+    }
+
+    fn may_tell(&mut self, second: i64) -> bool {
+        let may = second - self.told_second > COMPLAINT_PAUSE_SECONDS;
+        if may {
+            self.told_second = second;
+        }
+        may
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::LogFiles;
+
+struct Place {
+    file: Arc<LogFile>,
+    path: PathBuf,
+    _files: LogFiles,
+}
+
+impl Place {
+    fn new(name: &str, buffering: Option<Buffering>) -> Self {
+        let path = std::env::temp_dir().join(format!("lines-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let mut files = LogFiles::default();
+        let file = files.at(&path);
+        if let Some(buffering) = buffering {
+            assert!(file.set_buffering(buffering));
+        }
+        assert!(files.open().is_ok());
+        Self { file, path, _files: files }
+    }
+
+    fn append(&self, line: &str) -> Option<u64> {
+        append(&self.file, |out| out.extend_from_slice(line.as_bytes()))
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(&self.path).unwrap()
+    }
+}
+
+fn buffer(size: usize, flush_ms: u64, gzip: u32) -> Option<Buffering> {
+    Some(Buffering { size, flush_ms, gzip })
+}
+
+#[test]
+fn lines_are_written_at_the_end_of_the_turn() {
+    let place = Place::new("turn", None);
+    assert_eq!(place.append("one"), None);
+    assert_eq!(place.append("two"), None);
+    assert_eq!(place.text(), "");
+    end_turn();
+    assert_eq!(place.text(), "one\ntwo\n");
+    place.append("three");
+    end_turn();
+    assert_eq!(place.text(), "one\ntwo\nthree\n");
+}
+
+#[test]
+fn a_busy_turn_is_written_when_there_is_much() {
+    let place = Place::new("busy", None);
+    let line = "x".repeat(1000);
+    for _ in 0..66 {
+        place.append(&line);
+    }
+    assert_eq!(place.text().len(), 66 * 1001);
+    end_turn();
+    assert_eq!(place.text().len(), 66 * 1001);
+}
+
+#[test]
+fn a_buffer_holds_whole_lines_up_to_its_size() {
+    let place = Place::new("buffer", buffer(10, 0, 0));
+    place.append("1234");
+    place.append("5678");
+    end_turn();
+    assert_eq!(place.text(), "");
+    place.append("9");
+    assert_eq!(place.text(), "1234\n5678\n");
+    place.append("longer than the buffer");
+    assert_eq!(place.text(), "1234\n5678\n9\nlonger than the buffer\n");
+    place.append("rest");
+    flush(&place.file);
+    assert!(place.text().ends_with("rest\n"));
+}
+
+#[test]
+fn the_first_line_asks_for_a_flush() {
+    let place = Place::new("flush", buffer(10, 250, 0));
+    assert_eq!(place.append("1234"), Some(250));
+    assert_eq!(place.append("5678"), None);
+    assert_eq!(place.append("90"), Some(250));
+}
+
+#[test]
+fn compressed_lines_are_gzip_members() {
+    let place = Place::new("gzip", buffer(1000, 0, 6));
+    for part in ["one", "two"] {
+        place.append(part);
+        flush_all();
+    }
+    let mut text = String::new();
+    let file = File::open(&place.path).unwrap();
+    flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
+    assert_eq!(text, "one\ntwo\n");
+}
+
+#[test]
+fn a_full_disk_costs_lines_and_nothing_else() {
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    let mut files = LogFiles::default();
+    let file = files.at(Path::new("/dev/full"));
+    assert!(files.open().is_ok());
+    append(&file, |out| out.extend_from_slice(b"lost"));
+    end_turn();
+    append(&file, |out| out.extend_from_slice(b"lost, too"));
+    end_turn();
+    WRITERS.with_borrow(|writers| {
+        let writer = writers.list[file.number() as usize].as_ref().unwrap();
+        assert!(writer.lines.is_empty() && writer.full_second > 0 && writer.told_second > 0);
+    });
+}
+
+#[test]
+fn a_reopened_file_takes_the_next_lines() {
+    let place = Place::new("reopened", None);
+    place.append("old");
+    end_turn();
+    let moved = place.path.with_extension("moved");
+    std::fs::rename(&place.path, &moved).unwrap();
+    assert!(place.file.reopen().is_ok());
+    place.append("new");
+    end_turn();
+    assert_eq!(std::fs::read_to_string(moved).unwrap(), "old\n");
+    assert_eq!(place.text(), "new\n");
+}
