@@ -3,8 +3,6 @@
 //! It joins the subsystems and knows the operating system's side of a server's life. Deliberately
 //! absent: what HTTP is (crate `http`) and every system call (crate `net`).
 
-#![allow(unreachable_pub)] // A program has no outside; the directive macros write `pub`.
-
 mod command_line;
 mod daemon;
 mod load;

@@ -1,15 +1,21 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
 pub mod core;
+pub mod pools;
+pub mod resolver;
 pub mod rewrite;
 pub mod server;
 pub mod static_file;
+pub mod tables;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
 
 conf::features! {
     into Place<'_, '_>;
     server: server,
+    tables: tables,
+    pools: pools,
+    resolver: resolver,
     core: core,
     rewrite: rewrite,
     static_file: static_file,

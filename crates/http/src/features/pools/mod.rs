@@ -1,0 +1,44 @@
+//! Sizes of nginx's memory pools. Exchanges keep the memory that their requests turned out to
+//! need, so these are read, checked and have no effect, which their documentation says.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Size, Value};
+
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER;
+    /// Read and checked; has no effect: a connection's memory is what it needs.
+    connection_pool_size: PoolSize = "512",
+    /// Read and checked; has no effect: an exchange keeps the memory that requests needed.
+    request_pool_size: PoolSize = "4k",
+}
+
+const POOL_SIZE_LEAST: u64 = 256;
+const POOL_ALIGNMENT: u64 = 16;
+
+#[derive(Clone)]
+struct PoolSize;
+
+impl Value for PoolSize {
+    const ARGS: RangeInclusive<usize> = 1..=1;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let Size(size) = Size::parse(from, load)?;
+        if size < POOL_SIZE_LEAST {
+            let why = format!("the pool size must be no less than {POOL_SIZE_LEAST}");
+            return Err(from.error(why));
+        }
+        if !size.is_multiple_of(POOL_ALIGNMENT) {
+            let why = format!("the pool size must be a multiple of {POOL_ALIGNMENT}");
+            return Err(from.error(why));
+        }
+        Ok(Self)
+    }
+}
+
+/// Nothing to hook in.
+pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+    Ok(())
+}
