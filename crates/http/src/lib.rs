@@ -3,6 +3,7 @@
 //! Deliberately absent: the runtime (only `net` knows it), and one feature's settings in another.
 
 mod client;
+mod decimal;
 mod error_page;
 mod exchange;
 mod features;

@@ -189,6 +189,15 @@ fn filters(site: &Site, x: &mut Exchange) -> Flow {
     Flow::Next
 }
 
+/// Tells the loggers of the location where the exchange ended.
+pub(crate) fn log(x: &mut Exchange) {
+    x.action = "logging request";
+    let generation = x.generation.clone();
+    for logger in &generation.location(x.location).loggers {
+        logger(x);
+    }
+}
+
 /// The location that answers what has no location: the server's own settings.
 pub(crate) fn outer(x: &Exchange) -> LocationId {
     x.server().outer

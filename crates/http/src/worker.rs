@@ -1,9 +1,10 @@
 //! What a worker has for HTTP: the newest generation, and exchanges to lend.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use net::{Accepted, Listener};
+use observe::Counts;
 
 use crate::client::Client;
 use crate::exchange::Exchange;
@@ -17,16 +18,18 @@ const EXCHANGES_KEPT_MAX: usize = 256;
 pub struct Worker {
     generation: RefCell<Rc<Generation>>,
     idle: RefCell<Vec<Box<Exchange>>>,
-    serial: Cell<u64>,
+    /// What this worker counts for `stub_status`.
+    pub(crate) counts: &'static Counts,
 }
 
 impl Worker {
     /// A worker that serves this configuration.
     pub fn new(generation: Rc<Generation>) -> Rc<Self> {
+        net::at_turn_end(observe::end_turn);
         Rc::new(Self {
             generation: RefCell::new(generation),
             idle: RefCell::default(),
-            serial: Cell::new(0),
+            counts: Counts::of_worker(),
         })
     }
 
@@ -41,9 +44,9 @@ impl Worker {
     }
 
     fn start(self: &Rc<Self>, accepted: Accepted, listen: u32) {
-        self.serial.set(self.serial.get() + 1);
-        let client = Rc::new(Client::new(self.serial.get(), accepted.peer, listen));
-        net::spawn(h1::serve(self.clone(), client, accepted.stream));
+        let open = self.counts.accept();
+        let client = Rc::new(Client::new(observe::connection_number(), accepted.peer, listen));
+        net::spawn(h1::serve(self.clone(), client, accepted.stream, open));
     }
 
     /// The newest configuration.

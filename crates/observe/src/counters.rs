@@ -6,16 +6,16 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// A count that one thread adds to and any thread reads.
 #[derive(Default)]
-pub struct Counter(AtomicU64);
+struct Counter(AtomicU64);
 
 impl Counter {
     /// Adds one. For the worker's own thread only.
     #[inline]
-    pub fn add(&self) {
+    fn add(&self) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
@@ -29,24 +29,24 @@ impl Counter {
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Counts {
-    /// Connections accepted.
-    pub accepts: Counter,
-    /// Connections that began to be served: all but those turned away by a limit.
-    pub handled: Counter,
-    /// Connections that are over.
-    pub closed: Counter,
-    /// Requests that began to be read.
-    pub requests: Counter,
-    /// Requests whose head was read to its end.
-    pub heads: Counter,
-    /// Requests that are over, and that had their head counted.
-    pub answered: Counter,
-    /// Requests that were over before their head was complete.
-    pub broken: Counter,
-    /// Times that a connection began to wait for a request.
-    pub idle: Counter,
-    /// Times that such a wait was over.
-    pub busy: Counter,
+    // Connections accepted.
+    accepts: Counter,
+    // Connections that began to be served: all but those turned away by a limit.
+    handled: Counter,
+    // Connections that are over.
+    closed: Counter,
+    // Requests that began to be read.
+    requests: Counter,
+    // Requests whose head was read to its end.
+    heads: Counter,
+    // Requests that are over, and that had their head counted.
+    answered: Counter,
+    // Requests that were over before their head was complete.
+    broken: Counter,
+    // Times that a connection began to wait for a request.
+    idle: Counter,
+    // Times that such a wait was over.
+    busy: Counter,
 }
 
 /// All workers' counts, as `stub_status` shows them.
@@ -68,14 +68,72 @@ pub struct Totals {
     pub waiting: u64,
 }
 
-static WORKERS: Mutex<Vec<Arc<Counts>>> = Mutex::new(Vec::new());
+static WORKERS: Mutex<Vec<&Counts>> = Mutex::new(Vec::new());
 
 impl Counts {
     /// The counts of a new worker. What it has counted stays when it is gone.
-    pub fn of_worker() -> Arc<Self> {
-        let counts = Arc::new(Self::default());
-        WORKERS.lock().unwrap_or_else(PoisonError::into_inner).push(counts.clone());
+    pub fn of_worker() -> &'static Self {
+        let counts: &'static Self = Box::leak(Box::default());
+        WORKERS.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
         counts
+    }
+
+    /// A connection is accepted, and open for as long as the result lives.
+    pub fn accept(&'static self) -> Open {
+        self.accepts.add();
+        self.handled.add();
+        Open(self)
+    }
+
+    /// A connection waits for a request for as long as the result lives.
+    pub fn wait(&'static self) -> Waiting {
+        self.idle.add();
+        Waiting(self)
+    }
+
+    /// A request begins to be read; it is over when the result is dropped.
+    pub fn request(&'static self) -> InRequest {
+        self.requests.add();
+        InRequest { counts: self, has_head: false }
+    }
+}
+
+/// An open connection.
+pub struct Open(&'static Counts);
+
+/// A connection that waits.
+pub struct Waiting(&'static Counts);
+
+/// A request under way.
+pub struct InRequest {
+    counts: &'static Counts,
+    has_head: bool,
+}
+
+impl InRequest {
+    /// Its head is complete: it is read no more, but answered.
+    pub fn head_complete(&mut self) {
+        self.has_head = true;
+        self.counts.heads.add();
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.closed.add();
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.busy.add();
+    }
+}
+
+impl Drop for InRequest {
+    fn drop(&mut self) {
+        let over = if self.has_head { &self.counts.answered } else { &self.counts.broken };
+        over.add();
     }
 }
 
@@ -130,17 +188,20 @@ mod tests {
     #[test]
     fn sums_are_over_all_workers() {
         let (one, other) = (Counts::of_worker(), Counts::of_worker());
-        let before = Totals::now();
-        one.accepts.add();
-        one.requests.add();
-        one.heads.add();
-        other.accepts.add();
-        other.closed.add();
-        other.idle.add();
+        let _open = one.accept();
+        let mut request = one.request();
+        request.head_complete();
+        drop(other.accept());
+        let waiting = other.wait();
         let now = Totals::now();
-        assert_eq!((now.accepts - before.accepts, now.active - before.active), (2, 1));
-        assert_eq!((now.reading, now.writing - before.writing), (before.reading, 1));
-        assert_eq!(now.waiting - before.waiting, 1);
+        assert_eq!((now.accepts, now.handled, now.active, now.requests), (2, 2, 1, 1));
+        assert_eq!((now.reading, now.writing, now.waiting), (0, 1, 1));
+        drop((request, waiting));
+        let broken = one.request();
+        let now = Totals::now();
+        assert_eq!((now.reading, now.writing, now.waiting), (1, 0, 0));
+        drop(broken);
+        assert_eq!((Totals::now().reading, Totals::now().requests), (0, 2));
     }
 
     #[test]

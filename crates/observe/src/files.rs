@@ -126,7 +126,7 @@ impl LogFile {
 }
 
 /// Opens a file to append to, with nginx's access rights.
-fn append_to(path: &Path) -> io::Result<File> {
+pub fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o644).open(path)
 }
 

@@ -14,10 +14,10 @@ mod stamps;
 mod syslog;
 mod system;
 
-pub use counters::{Counter, Counts, Totals, connection_number};
+pub use counters::{Counts, InRequest, Open, Totals, Waiting, connection_number};
 pub use errno::Errno;
 pub use error_log::{ErrorLog, MainLog, Source, log, main_log, set_main_log, stderr_copies};
-pub use files::{LogFile, LogFiles, OpenError};
+pub use files::{LogFile, LogFiles, OpenError, append_to};
 pub use level::{Level, Levels};
 pub use line::{LINE_MAX, Line};
 pub use lines::{Buffering, append, end_turn, flush, flush_all};

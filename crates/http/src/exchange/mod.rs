@@ -186,6 +186,27 @@ impl Exchange {
         self.stage = Default::default();
     }
 
+    /// The status that the client is given, as far as it is known: what logs call `$status`.
+    pub fn status(&self) -> u16 {
+        match (self.error_status, self.reply.status) {
+            (0, 0) if self.request.head.version == wire::Version::HTTP_09 => 9,
+            (0, status) => status,
+            (status, _) => status,
+        }
+    }
+
+    /// How long ago it began.
+    pub fn age_ms(&self) -> u64 {
+        net::clock::now_ms() - self.started_ms
+    }
+
+    /// Appends the directory that files of this location are in: `root` or `alias`.
+    pub fn append_document_root(&mut self, out: &mut Vec<u8>) {
+        let generation = self.generation.clone();
+        let root = generation.location(self.location).core.root.as_ref();
+        root.expect("every location has one").append_directory(self, out);
+    }
+
     /// The location whose settings hold now.
     pub fn location(&self) -> &Location {
         self.generation.location(self.location)

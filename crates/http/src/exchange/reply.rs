@@ -96,6 +96,11 @@ impl Reply {
         self.fields.append(b"ETag", &text[..length]);
     }
 
+    /// Bytes sent after the head.
+    pub fn body_bytes_sent(&self) -> u64 {
+        self.bytes_sent.saturating_sub(self.head_bytes)
+    }
+
     /// Answers with a body that is there in full.
     pub fn set_bytes(&mut self, body: super::Bytes) {
         self.content_length = Some(body.len() as u64);

@@ -18,6 +18,10 @@ pub struct Request {
     pub host: Vec<u8>,
     /// Whether the path is still what the client sent, so that `received` has its raw form.
     pub uri_unchanged: bool,
+    /// Bytes received for it: its head, and its body as far as it was read.
+    pub length: u64,
+    /// Whether it had arrived, in part at least, before the one before it was answered.
+    pub pipelined: bool,
     /// How many bytes of `received` are the head.
     pub head_bytes: usize,
     /// Whether the head is to be answered without a body.
@@ -33,6 +37,8 @@ impl Request {
         self.args.clear();
         self.host.clear();
         self.head_bytes = 0;
+        self.length = 0;
+        self.pipelined = false;
         self.uri_unchanged = true;
         self.header_only = false;
     }

@@ -3,6 +3,7 @@
 pub mod core;
 pub mod pools;
 pub mod resolver;
+pub mod log;
 pub mod rewrite;
 pub mod server;
 pub mod static_file;
@@ -19,4 +20,5 @@ conf::features! {
     core: core,
     rewrite: rewrite,
     static_file: static_file,
+    log: log,
 }

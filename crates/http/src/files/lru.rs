@@ -5,7 +5,7 @@ use std::collections::HashMap;
 const END: u32 = u32::MAX;
 
 /// The map. Indices are slots in a list ordered by last use.
-pub(super) struct Lru<V> {
+pub(crate) struct Lru<V> {
     by_key: HashMap<Box<[u8]>, u32>,
     slots: Vec<Slot<V>>,
     free: Vec<u32>,
@@ -21,17 +21,17 @@ struct Slot<V> {
 }
 
 impl<V> Lru<V> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (by_key, slots, free) = (HashMap::new(), Vec::new(), Vec::new());
         Self { by_key, slots, free, newest: END, oldest: END }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }
 
     /// The value, which becomes the newest.
-    pub(super) fn touch(&mut self, key: &[u8]) -> Option<&mut V> {
+    pub(crate) fn touch(&mut self, key: &[u8]) -> Option<&mut V> {
         let at = *self.by_key.get(key)?;
         if self.newest != at {
             self.unlink(at);
@@ -41,12 +41,12 @@ impl<V> Lru<V> {
     }
 
     /// The value that was not used for longest.
-    pub(super) fn oldest(&self) -> Option<(&[u8], &V)> {
+    pub(crate) fn oldest(&self) -> Option<(&[u8], &V)> {
         let slot = self.slots.get(self.oldest as usize)?;
         Some((&slot.key, slot.value.as_ref().expect("listed slots are filled")))
     }
 
-    pub(super) fn insert(&mut self, key: &[u8], value: V) {
+    pub(crate) fn insert(&mut self, key: &[u8], value: V) {
         debug_assert!(!self.by_key.contains_key(key), "replaced by touch");
         let slot = Slot { key: key.into(), value: Some(value), newer: END, older: END };
         let at = match self.free.pop() {
@@ -63,14 +63,14 @@ impl<V> Lru<V> {
         self.link(at);
     }
 
-    pub(super) fn remove(&mut self, key: &[u8]) -> Option<V> {
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<V> {
         let at = self.by_key.remove(key)?;
         self.unlink(at);
         self.free.push(at);
         self.slots[at as usize].value.take()
     }
 
-    pub(super) fn pop_oldest(&mut self) -> Option<V> {
+    pub(crate) fn pop_oldest(&mut self) -> Option<V> {
         let key = self.slots.get(self.oldest as usize)?.key.clone();
         self.remove(&key)
     }

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io;
 use std::rc::Rc;
 
+pub(crate) use lru::Lru;
 pub use net::file::{Links, Stat};
 
 /// Largest content kept in memory. Measured: from memory in one write a 100 KB file costs about

@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use net::{Stream, Timer, buffers};
+use observe::{InRequest, Open};
 use wire::http1::request::Progress;
 
 use crate::client::Client;
@@ -29,15 +30,18 @@ struct Connection {
     timer: Timer,
     /// Bytes that arrived after the last head.
     input: Vec<u8>,
+    /// Counts it among the open ones.
+    _open: Open,
 }
 
 /// Why a connection is over.
 struct Over;
 
 /// Serves a connection until it is over.
-pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream) {
+pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, open: Open) {
     let timer = Timer::new();
-    let mut connection = Connection { worker, client, stream, timer, input: Vec::new() };
+    let mut connection =
+        Connection { worker, client, stream, timer, input: Vec::new(), _open: open };
     while let Ok(true) = connection.exchange().await {}
     if connection.input.capacity() > 0 {
         buffers::give_back(connection.input);
@@ -47,17 +51,22 @@ pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream
 impl Connection {
     /// One request and its reply; whether another may follow.
     async fn exchange(&mut self) -> Result<bool, Over> {
+        let pipelined = !self.input.is_empty();
         self.wait_for_bytes().await?;
         net::clock::pass();
+        let mut counted = self.worker.counts.request();
         let mut x = self.worker.lend(&self.client);
-        let result = self.answer(&mut x).await;
+        x.request.pipelined = pipelined;
+        let result = self.answer(&mut x, &mut counted).await;
+        phases::log(&mut x);
         self.take_rest(&mut x);
         self.worker.give_back(x);
         result
     }
 
-    async fn answer(&mut self, x: &mut Exchange) -> Result<bool, Over> {
+    async fn answer(&mut self, x: &mut Exchange, counted: &mut InRequest) -> Result<bool, Over> {
         self.read_head(x).await?;
+        counted.head_complete();
         let mut ran = head::begin(x);
         while let Ran::Waits(wait) = ran {
             let flow = wait(x).await;
@@ -75,6 +84,7 @@ impl Connection {
         if !self.input.is_empty() {
             return Ok(());
         }
+        let _waiting = self.worker.counts.wait();
         let Self { stream, input, .. } = self;
         poll_fn(|cx| {
             let mut buffer = std::mem::take(input);
@@ -107,6 +117,7 @@ impl Connection {
             match x.request.head.parse(&x.request.received, limits) {
                 Ok(Progress::Complete { len }) => {
                     x.request.head_bytes = len;
+                    x.request.length = len as u64;
                     return Ok(());
                 }
                 Ok(_) => {}

@@ -48,12 +48,17 @@ fn name(alias: bool) -> &'static str {
 }
 
 impl Root {
-    /// Appends the path of the file that the exchange's path names.
-    pub fn append_path(&self, x: &mut Exchange, out: &mut Vec<u8>) {
+    /// Appends the directory alone.
+    pub fn append_directory(&self, x: &mut Exchange, out: &mut Vec<u8>) {
         match self.directory.as_fixed() {
             Some(directory) => out.extend_from_slice(directory),
             None => self.directory.render(x, out),
         }
+    }
+
+    /// Appends the path of the file that the exchange's path names.
+    pub fn append_path(&self, x: &mut Exchange, out: &mut Vec<u8>) {
+        self.append_directory(x, out);
         let skip = if self.alias { x.location().name.len().min(x.request.uri.len()) } else { 0 };
         out.extend_from_slice(&x.request.uri[skip..]);
     }

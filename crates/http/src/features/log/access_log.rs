@@ -1,0 +1,180 @@
+//! `access_log path [format [buffer=size] [gzip[=level]] [flush=time] [if=condition]]`
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Error, Load, Result, Template, Value, Word, units};
+use observe::{Buffering, LogFile, LogFiles, Target};
+
+use super::format::{Format, Formats};
+use super::path::LogPath;
+use crate::exchange::Exchange;
+
+/// What a block says of access logs.
+#[derive(Clone, Default)]
+pub struct AccessLogs {
+    off: bool,
+    logs: Vec<Arc<AccessLog>>,
+}
+
+/// One log.
+pub(super) struct AccessLog {
+    pub(super) destination: Destination,
+    pub(super) format: Arc<Format>,
+    /// `if=`
+    pub(super) condition: Option<Template>,
+}
+
+pub(super) enum Destination {
+    File(Arc<LogFile>),
+    Syslog(Arc<Target>),
+    Path(LogPath),
+}
+
+/// nginx's size of the buffer that `gzip` needs, where none is given.
+const GZIP_BUFFER_SIZE: u64 = 64 * 1024;
+/// zlib's fastest level.
+const GZIP_LEVEL: u32 = 1;
+
+impl Value for AccessLogs {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut logs = Self::default();
+        logs.repeat(from, load)?;
+        Ok(logs)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        if &*from.arg(0).text != b"off" {
+            self.logs.push(Arc::new(AccessLog::parse(from, load)?));
+        } else if let Some(word) = from.args.get(1) {
+            return Err(invalid_parameter(word, from));
+        } else {
+            self.off = true;
+        }
+        Ok(())
+    }
+}
+
+impl AccessLogs {
+    /// The logs; none where one line says `off`.
+    pub(super) fn logs(&self) -> Box<[Arc<AccessLog>]> {
+        if self.off { Box::default() } else { self.logs.clone().into() }
+    }
+}
+
+impl AccessLog {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let destination = Destination::parse(from, load)?;
+        let format = match from.args.get(1) {
+            None => Formats::combined(load),
+            Some(name) => Formats::named(&name.text, load)
+                .ok_or_else(|| from.error_at(name, format!("unknown log format \"{name}\"")))?,
+        };
+        let mut parameters = Parameters::default();
+        for word in from.args.iter().skip(2) {
+            parameters.read(word, from, load)?;
+        }
+        parameters.apply(&destination, from)?;
+        Ok(Self { destination, format, condition: parameters.condition })
+    }
+
+    /// Whether `if=` lets the request be logged.
+    pub(super) fn wants(&self, x: &mut Exchange) -> bool {
+        let Some(condition) = &self.condition else { return true };
+        let mut value = x.scratch();
+        condition.render(x, &mut value);
+        let wants = !matches!(&value[..], b"" | b"0");
+        x.give_scratch(value);
+        wants
+    }
+}
+
+impl Destination {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        if let Some(target) = Target::parse(word, from)? {
+            return Ok(Self::Syslog(Arc::new(target)));
+        }
+        if word.text.contains(&b'$') {
+            return LogPath::parse(word, from, load).map(Self::Path);
+        }
+        let path = load.path(&word.text);
+        Ok(Self::File(load.registry.of::<LogFiles>().at(&path)))
+    }
+}
+
+/// What follows the format.
+#[derive(Default)]
+struct Parameters {
+    size: u64,
+    flush_ms: u64,
+    gzip: u32,
+    condition: Option<Template>,
+}
+
+impl Parameters {
+    fn read(&mut self, word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        let invalid = |what: &str, value: &[u8]| {
+            from.error_at(word, format!("invalid {what} \"{}\"", String::from_utf8_lossy(value)))
+        };
+        if let Some(value) = word.text.strip_prefix(b"buffer=") {
+            self.size =
+                positive(units::size(value)).ok_or_else(|| invalid("buffer size", value))?;
+        } else if let Some(value) = word.text.strip_prefix(b"flush=") {
+            let time = positive(units::milliseconds(value));
+            self.flush_ms = time.ok_or_else(|| invalid("flush time", value))?;
+        } else if &*word.text == b"gzip" {
+            self.compress(GZIP_LEVEL);
+        } else if let Some(value) = word.text.strip_prefix(b"gzip=") {
+            let level = units::number(value).filter(|level| (1..=9).contains(level));
+            self.compress(level.ok_or_else(|| invalid("compression level", value))? as u32);
+        } else if let Some(value) = word.text.strip_prefix(b"if=") {
+            self.condition = Some(Template::from_bytes(value, word, from, load)?);
+        } else {
+            return Err(invalid_parameter(word, from));
+        }
+        Ok(())
+    }
+
+    fn compress(&mut self, level: u32) {
+        self.gzip = level;
+        if self.size == 0 {
+            self.size = GZIP_BUFFER_SIZE;
+        }
+    }
+
+    fn apply(&self, destination: &Destination, from: &Directive) -> Result<()> {
+        let path = from.arg(0);
+        if self.size == 0 {
+            return match self.flush_ms {
+                0 => Ok(()),
+                _ => {
+                    Err(from
+                        .error_at(path, format!("no buffer is defined for access_log \"{path}\"")))
+                }
+            };
+        }
+        let (size, flush_ms, gzip) = (self.size as usize, self.flush_ms, self.gzip);
+        match destination {
+            Destination::File(file) if file.set_buffering(Buffering { size, flush_ms, gzip }) => {
+                Ok(())
+            }
+            Destination::File(_) => Err(from.error_at(
+                path,
+                format!("access_log \"{path}\" already defined with conflicting parameters"),
+            )),
+            Destination::Syslog(_) => Err(from.error_at(path, "logs to syslog cannot be buffered")),
+            Destination::Path(_) => {
+                Err(from.error_at(path, "buffered logs cannot have variables in name"))
+            }
+        }
+    }
+}
+
+fn positive(value: Option<u64>) -> Option<u64> {
+    value.filter(|value| *value > 0)
+}
+
+fn invalid_parameter(word: &Word, from: &Directive) -> Error {
+    from.error_at(word, format!("invalid parameter \"{word}\""))
+}

@@ -1,0 +1,175 @@
+//! `open_log_file_cache`: log files named by variables that stay open, per worker and directive.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::ops::RangeInclusive;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Value, Word, bytes_path, units};
+
+use crate::files::Lru;
+
+/// Whether, and how, files stay open.
+#[derive(Clone)]
+pub struct LogFileCache(Option<Arc<Rules>>);
+
+struct Rules {
+    max: usize,
+    inactive_ms: u64,
+    valid_ms: u64,
+    min_uses: u64,
+}
+
+impl Value for LogFileCache {
+    const ARGS: RangeInclusive<usize> = 1..=4;
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let mut rules = Rules { max: 0, inactive_ms: 10_000, valid_ms: 60_000, min_uses: 1 };
+        let mut off = false;
+        for word in &from.args {
+            let read = if &*word.text == b"off" { Some(off = true) } else { rules.read(word) };
+            read.ok_or_else(|| {
+                let message = format!("invalid \"open_log_file_cache\" parameter \"{word}\"");
+                from.error_at(word, message)
+            })?;
+        }
+        if off {
+            return Ok(Self(None));
+        }
+        if rules.max == 0 {
+            return Err(from.error("\"open_log_file_cache\" must have \"max\" parameter"));
+        }
+        Ok(Self(Some(Arc::new(rules))))
+    }
+}
+
+impl Rules {
+    fn read(&mut self, word: &Word) -> Option<()> {
+        let text = &word.text;
+        if let Some(value) = text.strip_prefix(b"max=") {
+            self.max = units::number(value)? as usize;
+        } else if let Some(value) = text.strip_prefix(b"inactive=") {
+            self.inactive_ms = units::seconds(value)? * 1000;
+        } else if let Some(value) = text.strip_prefix(b"min_uses=") {
+            self.min_uses = units::number(value)?;
+        } else {
+            self.valid_ms = units::seconds(text.strip_prefix(b"valid=")?)? * 1000;
+        }
+        Some(())
+    }
+}
+
+thread_local! {
+    static CACHES: RefCell<Vec<Cache>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What one directive keeps open on this worker.
+struct Cache {
+    rules: Arc<Rules>,
+    files: Lru<Entry>,
+}
+
+struct Entry {
+    /// Open once it was used often enough.
+    file: Option<Rc<File>>,
+    opened_ms: u64,
+    used_ms: u64,
+    uses: u64,
+}
+
+impl LogFileCache {
+    /// The file, open for appending.
+    pub(super) fn open(&self, path: &[u8]) -> io::Result<Rc<File>> {
+        let Some(rules) = &self.0 else { return open(path) };
+        CACHES.with_borrow_mut(|caches| {
+            let at = caches.iter().position(|cache| Arc::ptr_eq(&cache.rules, rules));
+            let at = at.unwrap_or_else(|| {
+                // Those of configurations that are gone.
+                caches.retain(|cache| Arc::strong_count(&cache.rules) > 1);
+                caches.push(Cache { rules: rules.clone(), files: Lru::new() });
+                caches.len() - 1
+            });
+            caches[at].open(path, net::clock::now_ms())
+        })
+    }
+}
+
+fn open(path: &[u8]) -> io::Result<Rc<File>> {
+    observe::append_to(bytes_path(path)).map(Rc::new)
+}
+
+impl Cache {
+    fn open(&mut self, path: &[u8], now_ms: u64) -> io::Result<Rc<File>> {
+        let rules = &self.rules;
+        let Some(entry) = self.files.touch(path) else {
+            let file = open(path)?;
+            self.insert(path, &file, now_ms);
+            return Ok(file);
+        };
+        let inactive = now_ms - entry.used_ms > rules.inactive_ms;
+        entry.uses = if inactive { 1 } else { entry.uses + 1 };
+        entry.used_ms = now_ms;
+        if let Some(file) = &entry.file
+            && now_ms - entry.opened_ms < rules.valid_ms
+        {
+            return Ok(file.clone());
+        }
+        entry.file = None;
+        let file = open(path)?;
+        if entry.uses >= rules.min_uses {
+            (entry.file, entry.opened_ms) = (Some(file.clone()), now_ms);
+        }
+        Ok(file)
+    }
+
+    fn insert(&mut self, path: &[u8], file: &Rc<File>, now_ms: u64) {
+        let Rules { max, inactive_ms, min_uses, .. } = *self.rules;
+        while let Some((_, oldest)) = self.files.oldest() {
+            if self.files.len() < max && now_ms - oldest.used_ms <= inactive_ms {
+                break;
+            }
+            self.files.pop_oldest();
+        }
+        let file = (min_uses <= 1).then(|| file.clone());
+        self.files.insert(path, Entry { file, opened_ms: now_ms, used_ms: now_ms, uses: 1 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(max: usize, min_uses: u64) -> Cache {
+        let rules = Rules { max, inactive_ms: 1000, valid_ms: 500, min_uses };
+        Cache { rules: Arc::new(rules), files: Lru::new() }
+    }
+
+    fn path(name: &str) -> Vec<u8> {
+        let path = std::env::temp_dir().join(format!("weir-cache-{}-{name}", std::process::id()));
+        path.into_os_string().into_encoded_bytes()
+    }
+
+    #[test]
+    fn a_file_stays_open_once_it_is_used_enough() {
+        let (mut cache, a) = (cache(3, 2), path("a"));
+        let open = |cache: &mut Cache, at| cache.open(&a, at).unwrap();
+        let first = open(&mut cache, 0);
+        let second = open(&mut cache, 10);
+        assert!(!Rc::ptr_eq(&first, &second));
+        assert!(Rc::ptr_eq(&second, &open(&mut cache, 20)));
+        assert!(!Rc::ptr_eq(&second, &open(&mut cache, 600)), "no longer valid");
+    }
+
+    #[test]
+    fn the_oldest_makes_room() {
+        let mut cache = cache(2, 1);
+        let names = ["a", "b", "c"].map(path);
+        let first = cache.open(&names[0], 0).unwrap();
+        for name in &names {
+            cache.open(name, 1).unwrap();
+        }
+        assert_eq!(cache.files.len(), 2);
+        assert!(!Rc::ptr_eq(&first, &cache.open(&names[0], 2).unwrap()));
+    }
+}

@@ -1,0 +1,183 @@
+//! `log_format`: a line as pieces of text, variables, and what the log knows by itself.
+//!
+//! Some variables are the log's own: they say how things stand when the line is written, whatever
+//! has been asked before. They never need escaping.
+
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Values, VariableId, Word};
+use observe::Stamps;
+
+use super::escape::Escape;
+use crate::decimal;
+use crate::exchange::Exchange;
+
+/// A compiled line.
+pub(super) struct Format {
+    escape: Escape,
+    pieces: Box<[Piece]>,
+}
+
+enum Piece {
+    Text(Box<[u8]>),
+    Own(Own),
+    Variable(VariableId),
+}
+
+/// A variable that the log computes itself.
+type Own = fn(&Exchange, &mut Vec<u8>);
+
+const OWN: [(&[u8], Own); 9] = [
+    (b"pipe", |x, out| out.push(if x.request.pipelined { b'p' } else { b'.' })),
+    (b"time_local", |_, out| out.extend_from_slice(&now().log)),
+    (b"time_iso8601", |_, out| out.extend_from_slice(&now().iso8601)),
+    (b"msec", |_, out| decimal::write_seconds(net::clock::unix_ms(), out)),
+    (b"request_time", |x, out| decimal::write_seconds(x.age_ms(), out)),
+    (b"status", |x, out| decimal::write_three(x.status().into(), out)),
+    (b"bytes_sent", |x, out| decimal::write(x.reply.bytes_sent, out)),
+    (b"body_bytes_sent", |x, out| decimal::write(x.reply.body_bytes_sent(), out)),
+    (b"request_length", |x, out| decimal::write(x.request.length, out)),
+];
+
+fn now() -> Stamps {
+    Stamps::of((net::clock::unix_ms() / 1000) as i64)
+}
+
+const COMBINED_NAME: &[u8] = b"combined";
+const COMBINED: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent""#;
+
+/// The formats that were named so far.
+#[derive(Default)]
+pub(super) struct Formats {
+    named: Vec<(Box<[u8]>, Arc<Format>)>,
+    combined: Option<Arc<Format>>,
+}
+
+impl Formats {
+    /// The one of that name, whatever its case.
+    pub(super) fn named(name: &[u8], load: &mut Load<'_>) -> Option<Arc<Format>> {
+        if name.eq_ignore_ascii_case(COMBINED_NAME) {
+            return Some(Self::combined(load));
+        }
+        let formats = load.registry.of::<Self>();
+        let found = formats.named.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, format)| format.clone())
+    }
+
+    /// The one that nginx has, compiled when it is first used.
+    pub(super) fn combined(load: &mut Load<'_>) -> Arc<Format> {
+        if let Some(known) = &load.registry.of::<Self>().combined {
+            return known.clone();
+        }
+        let mut pieces = Pieces::default();
+        pieces.read(COMBINED.as_bytes(), None, load).expect("it is well-formed");
+        let format = Arc::new(pieces.finish(Escape::Default));
+        load.registry.of::<Self>().combined = Some(format.clone());
+        format
+    }
+}
+
+/// `log_format name [escape=default|json|none] string ...`
+pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+    let name = from.arg(0);
+    let known = |(known, _): &(Box<[u8]>, _)| *known == name.text;
+    if &*name.text == COMBINED_NAME || load.registry.of::<Formats>().named.iter().any(known) {
+        let message = format!("duplicate \"log_format\" name \"{name}\"");
+        return Err(from.error_at(name, message));
+    }
+    let mut words = &from.args[1..];
+    let mut escape = Escape::Default;
+    if let Some(kind) = words[0].text.strip_prefix(b"escape=") {
+        escape = Escape::of(kind).ok_or_else(|| {
+            let kind = String::from_utf8_lossy(kind);
+            from.error_at(&words[0], format!("unknown log format escaping \"{kind}\""))
+        })?;
+        words = &words[1..];
+    }
+    let mut pieces = Pieces::default();
+    for word in words {
+        pieces
+            .read(&word.text, Some(word), load)
+            .map_err(|message| from.error_at(word, message))?;
+    }
+    let format = Arc::new(pieces.finish(escape));
+    load.registry.of::<Formats>().named.push((name.text.clone(), format));
+    Ok(())
+}
+
+impl Format {
+    /// Appends the line, without its end.
+    pub(super) fn write(&self, x: &mut Exchange, out: &mut Vec<u8>) {
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text),
+                Piece::Own(own) => own(x, out),
+                Piece::Variable(id) => {
+                    let start = out.len();
+                    match x.variable(*id, out) {
+                        true => self.escape.apply(out, start),
+                        false => out.extend_from_slice(self.escape.absent()),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A line being read. The words of a format are one text; a `$` may not reach over their borders.
+#[derive(Default)]
+struct Pieces {
+    list: Vec<Piece>,
+    text: Vec<u8>,
+}
+
+impl Pieces {
+    fn read(
+        &mut self,
+        mut rest: &[u8],
+        word: Option<&Word>,
+        load: &mut Load<'_>,
+    ) -> std::result::Result<(), String> {
+        while let Some(dollar) = rest.iter().position(|byte| *byte == b'$') {
+            self.text.extend_from_slice(&rest[..dollar]);
+            let (name, after) = reference(&rest[dollar..])?;
+            self.end_text();
+            self.list.push(match OWN.iter().find(|(own, _)| *own == name) {
+                Some((_, own)) => Piece::Own(*own),
+                None => Piece::Variable(load.names.number(name, word.map(|word| word.span))),
+            });
+            rest = after;
+        }
+        self.text.extend_from_slice(rest);
+        Ok(())
+    }
+
+    fn end_text(&mut self) {
+        if !self.text.is_empty() {
+            self.list.push(Piece::Text(std::mem::take(&mut self.text).into()));
+        }
+    }
+
+    fn finish(mut self, escape: Escape) -> Format {
+        self.end_text();
+        Format { escape, pieces: self.list.into() }
+    }
+}
+
+/// The name after the `$` that `text` begins with, and what follows. Digits are names here.
+fn reference(text: &[u8]) -> std::result::Result<(&[u8], &[u8]), String> {
+    let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+    let invalid = || format!("invalid parameter \"{}\"", shown(text));
+    let in_braces = text.get(1) == Some(&b'{');
+    let inside = if in_braces { &text[2..] } else { &text[1..] };
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let length = inside.iter().position(|byte| !is_name(byte)).unwrap_or(inside.len());
+    let (name, mut after) = inside.split_at(length);
+    if in_braces && !inside.is_empty() {
+        after = after.strip_prefix(b"}").ok_or_else(|| {
+            let name = shown(name);
+            format!("the closing bracket in \"{name}\" variable is missing")
+        })?;
+    }
+    if name.is_empty() { Err(invalid()) } else { Ok((name, after)) }
+}

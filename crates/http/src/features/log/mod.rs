@@ -1,0 +1,98 @@
+//! The access log: a line per request, to files, to syslog, to files named by variables.
+//!
+//! A location that logs nothing has no logger. Lines are made in the worker's own buffer for their
+//! file and written at the end of its turn (see `observe`), so a request waits for no disk and for
+//! no other worker.
+
+mod access_log;
+mod cache;
+mod escape;
+mod format;
+mod path;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use conf::Result;
+use observe::{Level, LogFile, LogFiles};
+
+use access_log::{AccessLog, AccessLogs, Destination};
+use cache::LogFileCache;
+use format::Formats;
+
+use crate::exchange::Exchange;
+use crate::site::Place;
+
+conf::directives! {
+    declare {
+        /// Names a form of log lines.
+        log_format(2..=usize::MAX) in MAIN => format::declare;
+    }
+
+    in MAIN | SERVER | LOCATION;
+
+    /// Sets where requests are logged, and how.
+    access_log + IF_IN_LOCATION + LIMIT_EXCEPT: Option<AccessLogs>,
+    /// Keeps log files open whose names have variables.
+    open_log_file_cache: LogFileCache = "off",
+}
+
+/// nginx's log where none is named.
+const DEFAULT_PATH: &[u8] = b"logs/access.log";
+
+/// Has the location's requests logged.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let logs = match &conf.access_log {
+        Some(said) => said.logs(),
+        None => [default_log(place)].into(),
+    };
+    if !logs.is_empty() {
+        let cache = conf.open_log_file_cache.clone();
+        place.logger(move |x| logs.iter().for_each(|log| write(log, &cache, x)));
+    }
+    Ok(())
+}
+
+fn default_log(place: &mut Place<'_, '_>) -> Arc<AccessLog> {
+    let path = place.load.path(DEFAULT_PATH);
+    let file = place.load.registry.of::<LogFiles>().at(&path);
+    let format = Formats::combined(place.load);
+    Arc::new(AccessLog { destination: Destination::File(file), format, condition: None })
+}
+
+fn write(log: &AccessLog, cache: &LogFileCache, x: &mut Exchange) {
+    if !log.wants(x) {
+        return;
+    }
+    match &log.destination {
+        Destination::File(file) => {
+            if let Some(flush_ms) = observe::append(file, |out| log.format.write(x, out)) {
+                flush_later(file.clone(), flush_ms);
+            }
+        }
+        Destination::Syslog(target) => {
+            match observe::send(target, |out| log.format.write(x, out)) {
+                Ok((sent, length)) if sent < length => x.log(
+                    Level::Warn,
+                    format_args!("send() to syslog has written only {sent} of {length}"),
+                ),
+                Ok(_) => {}
+                Err(failed) => {
+                    failed.tell(target);
+                    x.log(Level::Warn, format_args!("send() to syslog failed"));
+                }
+            }
+        }
+        Destination::Path(path) => path.write(x, cache, |x, out| {
+            log.format.write(x, out);
+            out.push(b'\n');
+        }),
+    }
+}
+
+fn flush_later(file: Arc<LogFile>, flush_ms: u64) {
+    net::spawn(async move {
+        net::sleep(Duration::from_millis(flush_ms)).await;
+        observe::flush(&file);
+    });
+}
