@@ -1,7 +1,10 @@
 //! Who is on the other end of a connection.
 
 use std::cell::Cell;
+use std::fmt::{self, Write};
 use std::net::SocketAddr;
+
+use observe::{ErrorLog, Level, Source};
 
 /// A connection as its exchanges see it.
 pub struct Client {
@@ -17,4 +20,83 @@ pub struct Client {
     pub requests: Cell<u64>,
     /// When it was accepted, by the worker's clock.
     pub accepted_ms: u64,
+    /// Whether `debug_connection` names it: its messages of every level are logged.
+    pub debug: bool,
+    /// `peer` without its port, as text.
+    address: AddressText,
+}
+
+impl Client {
+    /// A connection just accepted.
+    pub fn new(serial: u64, peer: Option<SocketAddr>, listen: u32) -> Self {
+        Self {
+            serial,
+            peer,
+            local: None,
+            listen,
+            requests: Cell::new(0),
+            accepted_ms: net::clock::now_ms(),
+            debug: false,
+            address: AddressText::of(peer),
+        }
+    }
+
+    /// The client's address without port, `unix:` for Unix sockets.
+    pub fn address(&self) -> &[u8] {
+        &self.address.text[..self.address.len]
+    }
+
+    /// Whose log lines these are.
+    pub fn source(&self) -> Source {
+        Source { connection: Some(self.serial), debug: self.debug }
+    }
+
+    /// Writes a message about the connection where there is no request yet. `doing` is nginx's
+    /// word for what goes on, `server` the listening address.
+    pub fn log(
+        &self,
+        log: &ErrorLog,
+        level: Level,
+        message: fmt::Arguments<'_>,
+        doing: &str,
+        server: &dyn fmt::Display,
+    ) {
+        log.write(level, self.source(), message, |line| {
+            if !doing.is_empty() {
+                line.format(format_args!(" while {doing}"));
+            }
+            line.push(b", client: ");
+            line.push(self.address());
+            line.format(format_args!(", server: {server}"));
+        });
+    }
+}
+
+/// The longest text of an IPv6 address.
+const ADDRESS_MAX: usize = 45;
+
+/// An address as text without a place on the heap.
+struct AddressText {
+    text: [u8; ADDRESS_MAX],
+    len: usize,
+}
+
+impl AddressText {
+    fn of(peer: Option<SocketAddr>) -> Self {
+        let mut address = Self { text: [0; ADDRESS_MAX], len: 0 };
+        match peer {
+            Some(peer) => write!(address, "{}", peer.ip()).expect("every address fits"),
+            None => address.write_str("unix:").expect("it fits"),
+        }
+        address
+    }
+}
+
+impl Write for AddressText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.text.get_mut(self.len..self.len + text.len()).ok_or(fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.len += text.len();
+        Ok(())
+    }
 }

@@ -42,14 +42,7 @@ impl Worker {
 
     fn start(self: &Rc<Self>, accepted: Accepted, listen: u32) {
         self.serial.set(self.serial.get() + 1);
-        let client = Rc::new(Client {
-            serial: self.serial.get(),
-            peer: accepted.peer,
-            local: None,
-            listen,
-            requests: Cell::new(0),
-            accepted_ms: net::clock::now_ms(),
-        });
+        let client = Rc::new(Client::new(self.serial.get(), accepted.peer, listen));
         net::spawn(h1::serve(self.clone(), client, accepted.stream));
     }
 

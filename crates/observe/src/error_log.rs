@@ -212,6 +212,17 @@ pub fn main_log() -> Arc<ErrorLog> {
     })
 }
 
+/// The main level's log as it is about to be, kept in a configuration's registry: what levels that
+/// say nothing of `error_log` use.
+#[derive(Clone)]
+pub struct MainLog(pub Arc<ErrorLog>);
+
+impl Default for MainLog {
+    fn default() -> Self {
+        Self(main_log())
+    }
+}
+
 /// Sets the log of what belongs to no connection.
 pub fn set_main_log(log: Arc<ErrorLog>) {
     *MAIN.write().unwrap_or_else(PoisonError::into_inner) = Some(log);

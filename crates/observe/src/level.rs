@@ -86,7 +86,7 @@ impl Levels {
     /// This level and the graver ones; `DebugX` adds that part's debug messages to all others.
     pub const fn down_to(level: Level) -> Self {
         match level.is_debug() {
-            true => Self(level.bit() | (Info.bit() << 1) - 1),
+            true => Self(level.bit() | ((Info.bit() << 1) - 1)),
             false => Self((level.bit() << 1) - 1),
         }
     }

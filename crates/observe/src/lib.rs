@@ -13,7 +13,7 @@ mod syslog;
 mod system;
 
 pub use errno::Errno;
-pub use error_log::{ErrorLog, Source, log, main_log, set_main_log, stderr_copies};
+pub use error_log::{ErrorLog, MainLog, Source, log, main_log, set_main_log, stderr_copies};
 pub use files::{LogFile, LogFiles, OpenError};
 pub use level::{Level, Levels};
 pub use line::{LINE_MAX, Line};

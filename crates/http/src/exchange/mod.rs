@@ -5,6 +5,7 @@
 
 mod body;
 mod fields;
+mod log;
 mod reply;
 mod request;
 mod values;
@@ -102,6 +103,8 @@ pub struct Exchange {
     pub started_unix_ms: u64,
     /// The same by the worker's clock.
     pub started_ms: u64,
+    /// What is being done, as log lines name it after `while`; empty: nothing worth a name.
+    pub action: &'static str,
     /// Whether it was redirected inside.
     pub internal: bool,
     /// The status that `error_page` gives whatever its target answers; 0: none.
@@ -147,6 +150,7 @@ impl Exchange {
             captures: Captures::default(),
             started_unix_ms: 0,
             started_ms: 0,
+            action: "",
             internal: false,
             error_status: 0,
             in_error_page: false,
@@ -171,6 +175,9 @@ impl Exchange {
         self.captures.groups.clear();
         self.started_unix_ms = net::clock::unix_ms();
         self.started_ms = net::clock::now_ms();
+        self.action = "";
+        self.server = generation.listens()[client.listen as usize].names.default;
+        self.location = self.server().outer;
         self.internal = false;
         self.error_status = 0;
         self.in_error_page = false;

@@ -42,6 +42,16 @@ impl Request {
         slice.of(&self.received)
     }
 
+    /// The request line without its end, as far as it was received.
+    pub fn line(&self) -> &[u8] {
+        if !self.head.line.is_empty() {
+            return self.text(self.head.line);
+        }
+        let start = self.received.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
+        let text = &self.received[start.unwrap_or(self.received.len())..];
+        &text[..memchr::memchr2(b'\r', b'\n', text).unwrap_or(text.len())]
+    }
+
     /// The value of the first field with that name.
     pub fn field(&self, known: Known) -> Option<&[u8]> {
         self.head.field(known).map(|field| field.value.of(&self.received))

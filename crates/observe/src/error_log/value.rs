@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
-use conf::{Absent, Directive, Load, Result, Value};
+use conf::{Directive, Load, Result, Value};
 
 use super::{Destination, ErrorLog, Sink};
 use crate::{Levels, LogFiles, Sender, Target};
@@ -19,13 +19,6 @@ impl Value for ErrorLog {
         let destination = Arc::new(destination(from, load)?);
         self.add(Sink { levels: Levels::parse(from)?, destination });
         Ok(())
-    }
-}
-
-/// None said: no destination.
-impl Absent for ErrorLog {
-    fn absent() -> Self {
-        Self::default()
     }
 }
 

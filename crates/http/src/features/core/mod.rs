@@ -6,6 +6,7 @@ mod types;
 use std::sync::Arc;
 
 use conf::{Bounded, Milliseconds, Number, Offset, Result};
+use observe::{ErrorLog, MainLog};
 
 pub use root::Root;
 pub use types::{Type, Types};
@@ -24,6 +25,8 @@ conf::directives! {
 
     /// Sets the directory that holds the files.
     root + IF_IN_LOCATION: Root = "html",
+    /// Sets where errors are logged, and from which level on.
+    error_log: Option<ErrorLog>,
     /// Maps file name extensions to MIME types.
     types: Types,
     /// The MIME type of files whose extension is not known.
@@ -47,6 +50,8 @@ conf::directives! {
 pub struct Here {
     /// `root` or `alias`.
     pub root: Option<Root>,
+    /// `error_log` of this or an outer level.
+    pub error_log: Arc<ErrorLog>,
     /// MIME types by extension.
     pub types: Arc<Types>,
     /// The type of what has no known extension.
@@ -83,6 +88,10 @@ impl Here {
 /// Hands the settings to the core.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     place.core.root = Some(conf.root.clone());
+    place.core.error_log = match &conf.error_log {
+        Some(log) => Arc::new(log.clone()),
+        None => place.load.registry.of::<MainLog>().0.clone(),
+    };
     place.core.types = Arc::new(conf.types.clone());
     place.core.default_type = conf.default_type.0.clone();
     place.core.keepalive_timeout_ms = conf.keepalive_timeout.0;
