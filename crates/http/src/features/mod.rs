@@ -1,9 +1,9 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
 pub mod core;
+pub mod log;
 pub mod pools;
 pub mod resolver;
-pub mod log;
 pub mod rewrite;
 pub mod server;
 pub mod static_file;
