@@ -14,6 +14,8 @@ mod phases;
 mod regex;
 mod site;
 mod stand_in;
+#[cfg(test)]
+mod testing;
 mod variables;
 mod worker;
 

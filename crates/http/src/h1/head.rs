@@ -7,7 +7,7 @@ use crate::phases::{self, Ran};
 use crate::site::ServerId;
 
 /// Settles server, path and framing, and runs the phases.
-pub(super) fn begin(x: &mut Exchange) -> Ran {
+pub(crate) fn begin(x: &mut Exchange) -> Ran {
     let requests = x.client.requests.get() + 1;
     x.client.requests.set(requests);
     x.request.header_only = x.request.head.method == wire::Method::Head;

@@ -9,6 +9,9 @@
 mod head;
 mod send;
 
+#[cfg(test)]
+pub(crate) use head::begin;
+
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;

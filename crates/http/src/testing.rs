@@ -1,0 +1,283 @@
+//! What tests of features stand on: a site from a few lines of configuration, and requests that go
+//! through its phases and filters without a socket.
+//!
+//! ```text
+//! let site = site("server { location / { return 200 hello; } }");
+//! assert_eq!(site.get("/").body(), "hello");
+//! ```
+//!
+//! Absent: the framing of HTTP/1 and the bytes of the head, which are tested where they are
+//! written. A wait must be over at once; what needs a runtime is a test of the program.
+
+#![allow(dead_code, reason = "what one feature's tests do not ask for, another's will")]
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use conf::{Directive, Load, Memory};
+use wire::http1::request::Progress;
+
+use crate::client::Client;
+use crate::exchange::{Body, BodyError, Chunk, Exchange, Fields};
+use crate::h1;
+use crate::phases::{self, Ran};
+use crate::site::{self, Generation, Site};
+
+/// A site whose `http {}` holds this text. Its files are looked for in a directory of its own.
+pub(crate) fn site(http: &str) -> TestSite {
+    let folder = Folder::new();
+    let (site, warnings) = load(http, &folder.0).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let generation = Generation::new(Arc::new(site), 1);
+    TestSite { generation, folder, warnings }
+}
+
+/// The message that this text is refused with, and its line.
+pub(crate) fn refusal(http: &str) -> String {
+    match load(http, Path::new("/nowhere")) {
+        Ok(_) => panic!("accepted: {http}"),
+        Err(refusal) => refusal,
+    }
+}
+
+fn load(http: &str, prefix: &Path) -> Result<(Site, Vec<String>), String> {
+    let text = format!("http {{ {http}\n}}");
+    let mut files = Memory::default().with("/nginx.conf", text);
+    let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
+    let tree = tree.map_err(message)?;
+    let mut load = Load::new(&mut files, prefix, Path::new("/"));
+    let http: &Directive = &tree.root[0];
+    let site = site::read(http, &mut load).and_then(|plan| plan.compile(&mut load));
+    let site = site.map_err(message)?;
+    let warnings = std::mem::take(&mut load.warnings).into_iter().map(message).collect();
+    Ok((site, warnings))
+}
+
+/// `message:line`, the line counted from 1 within the text.
+fn message(error: conf::Error) -> String {
+    match error.span {
+        Some(span) => format!("{}:{}", error.message, span.line),
+        None => error.message,
+    }
+}
+
+/// A site to ask.
+pub(crate) struct TestSite {
+    pub(crate) generation: Rc<Generation>,
+    folder: Folder,
+    /// What was said while it was loaded, each as `message:line`.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl TestSite {
+    /// Puts a file below the default root, `html`; folders are made as needed.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder.0.join("html").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Asks with `GET` as a client of HTTP/1.1.
+    pub(crate) fn get(&self, target: &str) -> Answer {
+        self.get_with(target, "")
+    }
+
+    /// The same with more header lines, each ended by a line feed.
+    pub(crate) fn get_with(&self, target: &str, fields: &str) -> Answer {
+        self.send(&format!("GET {target} HTTP/1.1\nHost: localhost\n{fields}\n"))
+    }
+
+    /// Sends the head of a request, its lines ended by line feeds, to the first socket.
+    pub(crate) fn send(&self, head: &str) -> Answer {
+        self.send_to(0, head)
+    }
+
+    /// Sends to the socket with that number.
+    pub(crate) fn send_to(&self, listen: u32, head: &str) -> Answer {
+        let peer = "127.0.0.1:12345".parse().unwrap();
+        let client = Rc::new(Client::new(1, Some(peer), listen));
+        let mut x = Box::new(Exchange::new(client.clone(), self.generation.clone()));
+        x.renew(&client, &self.generation);
+        x.request.received = head.replace('\n', "\r\n").into_bytes();
+        let limits = x.server().reading.head;
+        match x.request.head.parse(&x.request.received, &limits) {
+            Ok(Progress::Complete { len }) => x.request.head_bytes = len,
+            other => panic!("{other:?} of {head:?}"),
+        }
+        let mut ran = h1::begin(&mut x);
+        while let Ran::Waits(wait) = ran {
+            let flow = at_once(wait(&mut x));
+            ran = phases::step(&mut x, flow);
+        }
+        let replied = matches!(ran, Ran::Replied);
+        Answer::read(x, replied)
+    }
+}
+
+fn at_once<T>(mut future: Pin<Box<dyn Future<Output = T> + '_>>) -> T {
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => panic!("a wait that is not over at once"),
+    }
+}
+
+/// A reply, its body read.
+pub(crate) struct Answer {
+    pub(crate) x: Box<Exchange>,
+    /// False: the connection would be closed without a word.
+    pub(crate) replied: bool,
+    /// Fields after the body.
+    pub(crate) trailers: Vec<String>,
+    /// Whether a piece of the body was a range of a file.
+    pub(crate) from_file: bool,
+    /// Whether the body broke off.
+    pub(crate) broken: bool,
+    bytes: Vec<u8>,
+}
+
+impl Answer {
+    fn read(mut x: Box<Exchange>, replied: bool) -> Self {
+        let body = x.reply.body.take();
+        let bytes = Vec::new();
+        let trailers = lines(&x.reply.trailers);
+        let mut answer = Self { x, replied, trailers, from_file: false, broken: false, bytes };
+        answer.read_body(body);
+        answer
+    }
+
+    fn read_body(&mut self, body: Body) {
+        let mut stream = body.into_stream();
+        loop {
+            match stream.poll_chunk(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Ok(Some(chunk))) => self.take(chunk),
+                Poll::Ready(Ok(None)) => return,
+                Poll::Ready(Err(BodyError::Io(_) | BodyError::Truncated)) => {
+                    self.broken = true;
+                    return;
+                }
+                Poll::Pending => panic!("a body that is not there at once"),
+            }
+        }
+    }
+
+    fn take(&mut self, chunk: Chunk) {
+        match chunk {
+            Chunk::Bytes(bytes) => self.bytes.extend_from_slice(bytes.as_ref()),
+            Chunk::File(slice) => {
+                self.from_file = true;
+                let start = self.bytes.len();
+                self.bytes.resize(start + slice.len() as usize, 0);
+                read_exact(&slice.file, &mut self.bytes[start..], slice.start);
+            }
+            Chunk::Flush => {}
+            Chunk::Trailers(fields) => self.trailers.append(&mut lines(&fields)),
+        }
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.x.reply.status
+    }
+
+    pub(crate) fn body(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The value of a field; more than one are joined by `, `.
+    pub(crate) fn field(&self, name: &str) -> Option<String> {
+        let values: Vec<String> = self
+            .head()
+            .iter()
+            .filter_map(|line| line.split_once(": "))
+            .filter(|(own, _)| own.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.to_owned())
+            .collect();
+        (!values.is_empty()).then(|| values.join(", "))
+    }
+
+    /// Every field as `Name: value`, those that stand in the reply by themselves first.
+    pub(crate) fn head(&self) -> Vec<String> {
+        let reply = &self.x.reply;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut head = Vec::new();
+        if !reply.content_type.is_empty() {
+            let charset = match &reply.charset[..] {
+                b"" => String::new(),
+                charset => format!("; charset={}", text(charset)),
+            };
+            head.push(format!("Content-Type: {}{charset}", text(&reply.content_type)));
+        }
+        head.extend(reply.content_length.map(|length| format!("Content-Length: {length}")));
+        if let Some(modified) = reply.last_modified
+            && reply.fields.values(b"Last-Modified").next().is_none()
+        {
+            head.push(format!("Last-Modified: {}", text(&wire::date::http(modified))));
+        }
+        if !reply.location.is_empty() {
+            head.push(format!("Location: {}", text(&reply.location)));
+        }
+        head.append(&mut lines(&reply.fields));
+        head
+    }
+}
+
+fn lines(fields: &Fields) -> Vec<String> {
+    let text = |bytes| String::from_utf8_lossy(bytes);
+    fields.iter().map(|(name, value)| format!("{}: {}", text(name), text(value))).collect()
+}
+
+fn read_exact(file: &File, out: &mut [u8], start: u64) {
+    file.read_exact_at(out, start).unwrap();
+}
+
+/// A directory that goes away with its test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("weir-http-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(path.join("html")).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_fixed_reply() {
+    let answer = site("server { location / { return 200 hello; } }").get("/");
+    assert_eq!((answer.status(), answer.body().as_str()), (200, "hello"));
+    assert_eq!(answer.head(), ["Content-Type: text/plain", "Content-Length: 5"]);
+}
+
+#[test]
+fn a_file() {
+    let site = site("server { }");
+    site.file("deep/a.html", "<p>");
+    let answer = site.get("/deep/a.html");
+    assert_eq!((answer.status(), answer.body().as_str()), (200, "<p>"));
+    assert_eq!(answer.field("content-type").unwrap(), "text/html");
+    assert_eq!(site.get("/b.html").status(), 404);
+}
+
+#[test]
+fn a_refusal() {
+    assert_eq!(refusal("server {\n root a; root b; }"), "\"root\" directive is duplicate:2");
+    assert_eq!(refusal("server {\n"), "unexpected end of file, expecting \"}\":3");
+}
