@@ -1,9 +1,10 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
 pub mod core;
+pub mod error_page;
+pub mod log;
 pub mod pools;
 pub mod resolver;
-pub mod log;
 pub mod rewrite;
 pub mod server;
 pub mod static_file;
@@ -18,6 +19,7 @@ conf::features! {
     pools: pools,
     resolver: resolver,
     core: core,
+    error_page: error_page,
     rewrite: rewrite,
     static_file: static_file,
     log: log,
