@@ -4,7 +4,6 @@
 
 mod client;
 mod decimal;
-mod error_page;
 mod exchange;
 mod features;
 mod files;

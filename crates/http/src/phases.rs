@@ -7,10 +7,13 @@
 //!
 //! One loop runs phases and jumps. It stops where a handler waits, and goes on from there.
 
+use observe::Level;
+
 use crate::exchange::{Exchange, Filtered, Flow, Jump, Wait};
+use crate::features::error_page;
 use crate::site::{LocationId, Site};
 use crate::stand_in::Bit as _;
-use crate::{error_page, features, site};
+use crate::{features, site};
 
 /// The phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,10 +153,11 @@ fn refused(x: &mut Exchange, status: u16) -> Flow {
 }
 
 fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
+    x.redirects_left = x.redirects_left.saturating_sub(1);
     if x.redirects_left == 0 {
+        log_cycle(x, &jump);
         return error_page::answer(x, 500);
     }
-    x.redirects_left -= 1;
     match jump {
         Jump::Relocate => enter(x, Phase::FindLocation),
         Jump::Internal { uri, args } => {
@@ -161,31 +165,50 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
             if let Some(args) = args {
                 x.request.args = args;
             }
-            start_internal(x, Phase::ServerRewrite);
+            x.request.uri_unchanged = false;
+            x.internal = true;
+            x.location = outer(x);
+            enter(x, Phase::ServerRewrite);
         }
         Jump::Named(location) => {
+            x.internal = true;
             x.location = location;
-            start_internal(x, Phase::Rewrite);
+            enter(x, Phase::Rewrite);
         }
     }
     Flow::Next
 }
 
-fn start_internal(x: &mut Exchange, phase: Phase) {
-    x.request.uri_unchanged = false;
-    x.internal = true;
-    enter(x, phase);
-    if phase == Phase::ServerRewrite {
-        x.location = x.server().outer;
-    }
+fn log_cycle(x: &Exchange, jump: &Jump) {
+    let (doing, target) = match jump {
+        Jump::Relocate => ("processing", &x.request.uri[..]),
+        Jump::Internal { uri, .. } => ("internally redirecting to", &uri[..]),
+        Jump::Named(location) => {
+            ("redirect to named location", &x.generation.location(*location).name[..])
+        }
+    };
+    let target = String::from_utf8_lossy(target);
+    let cycle = "rewrite or internal redirection cycle";
+    x.log(Level::Error, format_args!("{cycle} while {doing} \"{target}\""));
 }
 
+/// Lets the filters see the head, then wraps the body as they asked.
 fn filters(site: &Site, x: &mut Exchange) -> Flow {
+    if x.error_status != 0 {
+        x.reply.status = x.error_status;
+    }
     for filter in &site.location(x.location).filters {
-        if let Filtered::Instead(status) = filter(x) {
-            return error_page::answer(x, status);
+        match filter(x) {
+            Filtered::Pass => {}
+            Filtered::Instead(status) => {
+                x.reply.clear_head();
+                return error_page::answer(x, status);
+            }
+            Filtered::Status(status) => return error_page::answer(x, status),
+            Filtered::Drop => return Flow::Drop,
         }
     }
+    x.reply.apply_wraps();
     Flow::Next
 }
 

@@ -42,7 +42,3 @@ pub(crate) fn status_line(status: u16) -> &'static [u8] {
         _ => b"500 Internal Server Error",
     }
 }
-
-pub(crate) fn page_title(status: u16) -> String {
-    String::from_utf8_lossy(status_line(status)).into_owned()
-}

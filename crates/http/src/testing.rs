@@ -29,7 +29,8 @@ use crate::h1;
 use crate::phases::{self, Ran};
 use crate::site::{self, Generation, Site};
 
-/// A site whose `http {}` holds this text. Its files are looked for in a directory of its own.
+/// A site whose `http {}` holds this text, and writes no access log unless a server says so. Its
+/// files are looked for in a directory of its own.
 pub(crate) fn site(http: &str) -> TestSite {
     let folder = Folder::new();
     let (site, warnings) = load(http, &folder.0).unwrap_or_else(|refusal| panic!("{refusal}"));
@@ -46,7 +47,7 @@ pub(crate) fn refusal(http: &str) -> String {
 }
 
 fn load(http: &str, prefix: &Path) -> Result<(Site, Vec<String>), String> {
-    let text = format!("http {{ {http}\n}}");
+    let text = format!("http {{ access_log off; {http}\n}}");
     let mut files = Memory::default().with("/nginx.conf", text);
     let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
     let tree = tree.map_err(message)?;

@@ -7,12 +7,16 @@ pub enum FieldName {
     AcceptRanges,
     /// `Cache-Control`
     CacheControl,
+    /// `Content-Encoding`
+    ContentEncoding,
     /// `Content-Range`
     ContentRange,
     /// `ETag`
     ETag,
     /// `Expires`
     Expires,
+    /// `Last-Modified`
+    LastModified,
     /// `Link`
     Link,
     /// `WWW-Authenticate`
@@ -21,12 +25,14 @@ pub enum FieldName {
     Other,
 }
 
-const KNOWN: [(&[u8], FieldName); 7] = [
+const KNOWN: [(&[u8], FieldName); 9] = [
     (b"Accept-Ranges", FieldName::AcceptRanges),
     (b"Cache-Control", FieldName::CacheControl),
+    (b"Content-Encoding", FieldName::ContentEncoding),
     (b"Content-Range", FieldName::ContentRange),
     (b"ETag", FieldName::ETag),
     (b"Expires", FieldName::Expires),
+    (b"Last-Modified", FieldName::LastModified),
     (b"Link", FieldName::Link),
     (b"WWW-Authenticate", FieldName::WwwAuthenticate),
 ];
@@ -57,24 +63,45 @@ impl Fields {
 
     /// Adds a field after the others.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
-        let (start, known) = (self.text.len() as u32, FieldName::of(name));
-        self.text.extend_from_slice(name);
-        let colon = self.text.len() as u32;
-        self.text.extend_from_slice(b": ");
-        self.text.extend_from_slice(value);
-        self.list.push(Field { known, start, colon, end: self.text.len() as u32 });
+        let field = self.write_text(name, value);
+        self.list.push(field);
     }
 
-    /// Puts a field in the place of those with the same name.
+    /// Puts a field in the place of the first with the same name; the others go. Where there is
+    /// none, it comes after all.
     pub fn set(&mut self, name: &[u8], value: &[u8]) {
-        self.remove(name);
-        self.append(name, value);
+        let field = self.write_text(name, value);
+        let text = &self.text;
+        let is_same = |other: &Field| other.name_in(text).eq_ignore_ascii_case(name);
+        let Some(place) = self.list.iter().position(is_same) else {
+            return self.list.push(field);
+        };
+        self.list[place] = field;
+        let mut index = 0;
+        self.list.retain(|other| {
+            index += 1;
+            index <= place + 1 || !is_same(other)
+        });
     }
 
     /// Removes every field with that name.
     pub fn remove(&mut self, name: &[u8]) {
         let text = &self.text;
         self.list.retain(|field| !field.name_in(text).eq_ignore_ascii_case(name));
+    }
+
+    /// Removes every field with that well-known name.
+    pub fn remove_known(&mut self, known: FieldName) {
+        self.list.retain(|field| field.known != known);
+    }
+
+    fn write_text(&mut self, name: &[u8], value: &[u8]) -> Field {
+        let (start, known) = (self.text.len() as u32, FieldName::of(name));
+        self.text.extend_from_slice(name);
+        let colon = self.text.len() as u32;
+        self.text.extend_from_slice(b": ");
+        self.text.extend_from_slice(value);
+        Field { known, start, colon, end: self.text.len() as u32 }
     }
 
     /// The values of the fields with that name.
@@ -124,5 +151,39 @@ impl Field {
 impl FieldName {
     fn of(name: &[u8]) -> Self {
         KNOWN.iter().find(|(text, _)| text.eq_ignore_ascii_case(name)).map_or(Self::Other, |k| k.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(names: &[&str]) -> Fields {
+        let mut fields = Fields::default();
+        names.iter().for_each(|name| fields.append(name.as_bytes(), b"old"));
+        fields
+    }
+
+    fn written(fields: &Fields) -> String {
+        let mut out = Vec::new();
+        fields.write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_is_set_takes_the_first_place_and_the_others_go() {
+        let mut fields = fields(&["A", "Cache-Control", "B", "cache-control"]);
+        fields.set(b"cache-Control", b"new");
+        assert_eq!(written(&fields), "A: old\r\ncache-Control: new\r\nB: old\r\n");
+        assert_eq!(fields.known(FieldName::CacheControl), Some(&b"new"[..]));
+    }
+
+    #[test]
+    fn what_is_set_anew_comes_last() {
+        let mut fields = fields(&["A"]);
+        fields.set(b"ETag", b"\"1\"");
+        assert_eq!(written(&fields), "A: old\r\nETag: \"1\"\r\n");
+        fields.remove_known(FieldName::ETag);
+        assert_eq!(written(&fields), "A: old\r\n");
     }
 }

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice};
 pub use fields::{Field, FieldName, Fields};
-pub use reply::Reply;
+pub use reply::{Reply, Wrap};
 pub use request::Request;
 pub use values::SetValues;
 
@@ -77,8 +77,12 @@ pub enum Jump {
 pub enum Filtered {
     /// On to the next filter.
     Pass,
-    /// Another reply instead: 304 or 412 or 416.
+    /// Another reply instead, of which nothing is known yet: 412.
     Instead(u16),
+    /// The reply of another status, with the fields there are: 416 and its `Content-Range`.
+    Status(u16),
+    /// Close the connection without a word.
+    Drop,
 }
 
 /// One request and its reply.
@@ -111,7 +115,7 @@ pub struct Exchange {
     pub error_status: u16,
     /// Whether an error is being answered already.
     pub in_error_page: bool,
-    /// How many more redirects it may take.
+    /// How many more redirects it may take, and the one that is too many.
     pub redirects_left: u8,
     /// Whether the connection may serve another request.
     pub keepalive: bool,
@@ -154,7 +158,7 @@ impl Exchange {
             internal: false,
             error_status: 0,
             in_error_page: false,
-            redirects_left: REDIRECTS_MAX,
+            redirects_left: REDIRECTS_MAX + 1,
             keepalive: false,
             stage: Default::default(),
             scratch: Vec::new(),
@@ -181,7 +185,7 @@ impl Exchange {
         self.internal = false;
         self.error_status = 0;
         self.in_error_page = false;
-        self.redirects_left = REDIRECTS_MAX;
+        self.redirects_left = REDIRECTS_MAX + 1;
         self.keepalive = false;
         self.stage = Default::default();
     }

@@ -2,6 +2,9 @@
 
 use super::{Body, Fields};
 
+/// What a filter does to the body once all filters agree on the head.
+pub type Wrap = Box<dyn FnOnce(Body) -> Body>;
+
 /// Memory of a body that is kept for the next exchange.
 const SPARE_MAX: usize = 64 * 1024;
 
@@ -19,7 +22,8 @@ pub struct Reply {
     pub charset: Vec<u8>,
     /// `Content-Length`; `None`: not known, the framing decides.
     pub content_length: Option<u64>,
-    /// `Last-Modified` in seconds since 1970.
+    /// `Last-Modified` in seconds since 1970. Where `fields` has one, that is what is sent, and
+    /// this what conditions are checked against.
     pub last_modified: Option<i64>,
     /// `Location` as it is to be sent, or a path to be completed; empty: none.
     pub location: Vec<u8>,
@@ -29,9 +33,12 @@ pub struct Reply {
     pub trailers: Fields,
     /// The body.
     pub body: Body,
+    wraps: Vec<Wrap>,
     spare: Vec<u8>,
     /// Whether ranges of the body may be asked for.
     pub allow_ranges: bool,
+    /// Whether fields follow the body: it is framed so that they can.
+    pub expect_trailers: bool,
     /// Whether the head has been sent.
     pub head_sent: bool,
     /// Bytes sent in all.
@@ -46,7 +53,6 @@ impl Reply {
     /// Forgets the reply, keeping the memory.
     pub fn clear(&mut self) {
         self.clear_head();
-        self.trailers.clear();
         self.recycle();
         self.head_sent = false;
         self.bytes_sent = 0;
@@ -63,7 +69,29 @@ impl Reply {
         self.last_modified = None;
         self.location.clear();
         self.fields.clear();
+        self.trailers.clear();
+        self.wraps.clear();
         self.allow_ranges = false;
+        self.expect_trailers = false;
+    }
+
+    /// Has the body wrapped when the last filter has seen the head, in the order of filters. Ranges
+    /// are cut before that: they are ranges of what the handler gave.
+    pub fn wrap(&mut self, wrap: impl FnOnce(Body) -> Body + 'static) {
+        self.wraps.push(Box::new(wrap));
+    }
+
+    /// Wraps the body as the filters asked for.
+    pub(crate) fn apply_wraps(&mut self) {
+        for wrap in std::mem::take(&mut self.wraps) {
+            self.body = wrap(self.body.take());
+        }
+    }
+
+    /// Forgets the body, and what filters wanted of it.
+    pub(crate) fn clear_body(&mut self) {
+        self.wraps.clear();
+        self.recycle();
     }
 
     /// An empty vector for a body made here, with the memory of an earlier one.

@@ -1,6 +1,7 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
 pub mod core;
+pub mod error_page;
 pub mod log;
 pub mod pools;
 pub mod resolver;
@@ -18,6 +19,7 @@ conf::features! {
     pools: pools,
     resolver: resolver,
     core: core,
+    error_page: error_page,
     rewrite: rewrite,
     static_file: static_file,
     log: log,

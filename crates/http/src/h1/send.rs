@@ -6,7 +6,7 @@ use std::io::IoSlice;
 use std::task::{Poll, ready};
 
 use super::{Connection, Over};
-use crate::exchange::{Body, Exchange};
+use crate::exchange::{Body, Exchange, FieldName};
 
 /// Bodies up to this are copied behind the head: cheaper than a second slice.
 const COPIED_MAX: usize = 2048;
@@ -80,15 +80,14 @@ fn write_head(x: &Exchange, out: &mut Vec<u8>) {
         write_number(length, out);
         out.extend_from_slice(b"\r\n");
     }
-    if let Some(modified) = reply.last_modified {
+    if let Some(modified) = reply.last_modified
+        && reply.fields.known(FieldName::LastModified).is_none()
+    {
         line(out, b"Last-Modified: ", crate::stand_in::http_date(modified).as_ref());
     }
     let keepalive: &[u8] = if x.keepalive { b"keep-alive" } else { b"close" };
     line(out, b"Connection: ", keepalive);
     reply.fields.write(out);
-    if reply.allow_ranges {
-        out.extend_from_slice(b"Accept-Ranges: bytes\r\n");
-    }
     out.extend_from_slice(b"\r\n");
 }
 

@@ -11,8 +11,8 @@ use observe::{ErrorLog, MainLog};
 pub use root::Root;
 pub use types::{Type, Types};
 
-use crate::error_page::ErrorPage;
 use crate::exchange::{Exchange, Flow};
+use crate::features::error_page::ErrorPages;
 use crate::site::Place;
 
 conf::directives! {
@@ -68,10 +68,10 @@ pub struct Here {
     pub satisfy_any: bool,
     /// `internal`.
     pub internal: bool,
-    /// `error_page`.
-    pub error_pages: Vec<ErrorPage>,
-    /// `recursive_error_pages`.
-    pub recursive_error_pages: bool,
+    /// What is done about errors.
+    pub error_pages: ErrorPages,
+    /// `log_not_found`.
+    pub log_not_found: bool,
     /// `absolute_redirect`.
     pub absolute_redirect: bool,
     /// How files are looked at.
