@@ -7,6 +7,7 @@ pub mod resolver;
 pub mod rewrite;
 pub mod server;
 pub mod static_file;
+pub mod stub_status;
 pub mod tables;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
@@ -19,6 +20,7 @@ conf::features! {
     resolver: resolver,
     core: core,
     rewrite: rewrite,
+    stub_status: stub_status,
     static_file: static_file,
     log: log,
 }
