@@ -1,9 +1,10 @@
 //! Who is on the other end of a connection.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::fmt::{self, Write};
 use std::net::SocketAddr;
 
+use net::Accepted;
 use observe::{ErrorLog, Level, Source};
 
 /// A connection as its exchanges see it.
@@ -12,8 +13,10 @@ pub struct Client {
     pub serial: u64,
     /// The client's address; `None` on Unix sockets.
     pub peer: Option<SocketAddr>,
-    /// The address it connected to; `None` on Unix sockets.
-    pub local: Option<SocketAddr>,
+    /// Its socket, to be asked about while it is open.
+    pub socket: net::Probe,
+    /// The address it connected to, once somebody has asked.
+    local: OnceCell<Option<SocketAddr>>,
     /// The listening socket it came by.
     pub listen: u32,
     /// Requests so far, the present one included.
@@ -28,17 +31,24 @@ pub struct Client {
 
 impl Client {
     /// A connection just accepted.
-    pub fn new(serial: u64, peer: Option<SocketAddr>, listen: u32) -> Self {
+    pub fn new(serial: u64, accepted: &Accepted, listen: u32) -> Self {
+        let peer = accepted.peer;
         Self {
             serial,
             peer,
-            local: None,
+            socket: net::Probe::new(&accepted.stream),
+            local: OnceCell::new(),
             listen,
             requests: Cell::new(0),
             accepted_ms: net::clock::now_ms(),
             debug: false,
             address: AddressText::of(peer),
         }
+    }
+
+    /// The address it connected to; `None` on Unix sockets.
+    pub fn local(&self) -> Option<SocketAddr> {
+        *self.local.get_or_init(|| self.socket.local())
     }
 
     /// The client's address without port, `unix:` for Unix sockets.

@@ -8,6 +8,7 @@ pub mod resolver;
 pub mod rewrite;
 pub mod server;
 pub mod static_file;
+pub mod stub_status;
 pub mod tables;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
@@ -21,6 +22,7 @@ conf::features! {
     core: core,
     error_page: error_page,
     rewrite: rewrite,
+    stub_status: stub_status,
     static_file: static_file,
     log: log,
 }

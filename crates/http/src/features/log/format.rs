@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Values, VariableId, Word};
-use observe::Stamps;
 
 use super::escape::Escape;
 use crate::decimal;
 use crate::exchange::Exchange;
+use crate::variables::now;
 
 /// A compiled line.
 pub(super) struct Format {
@@ -38,10 +38,6 @@ const OWN: [(&[u8], Own); 9] = [
     (b"body_bytes_sent", |x, out| decimal::write(x.reply.body_bytes_sent(), out)),
     (b"request_length", |x, out| decimal::write(x.request.length, out)),
 ];
-
-fn now() -> Stamps {
-    Stamps::of((net::clock::unix_ms() / 1000) as i64)
-}
 
 const COMBINED_NAME: &[u8] = b"combined";
 const COMBINED: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent""#;

@@ -1,0 +1,69 @@
+//! `stub_status`: what the server counts, as a page and as variables.
+
+use std::io::Write;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Value};
+use observe::Totals;
+use wire::Method;
+
+use crate::exchange::{Bytes, Exchange, Flow};
+use crate::site::Place;
+use crate::variables::{BuiltIn, number};
+
+conf::directives! {
+    in SERVER | LOCATION;
+
+    /// Answers with the numbers of connections and requests.
+    stub_status: Option<StubStatus>,
+}
+
+/// There, or not. Older configurations say `on` after it.
+#[derive(Clone, Copy)]
+pub struct StubStatus;
+
+impl Value for StubStatus {
+    const ARGS: RangeInclusive<usize> = 0..=1;
+    const INHERITED: conf::Inherited = conf::Inherited::Nameless;
+    fn parse(_: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+    fn repeat(&mut self, _: &Directive, _: &mut Load<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// `$connections_...`
+pub(crate) const VARIABLES: &[BuiltIn] = &[
+    BuiltIn::fresh("connections_active", |_, out| number(out, Totals::now().active)),
+    BuiltIn::fresh("connections_reading", |_, out| number(out, Totals::now().reading)),
+    BuiltIn::fresh("connections_writing", |_, out| number(out, Totals::now().writing)),
+    BuiltIn::fresh("connections_waiting", |_, out| number(out, Totals::now().waiting)),
+];
+
+/// Answers everything in the location.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if conf.stub_status.is_some() {
+        place.exclusive(answer);
+    }
+    Ok(())
+}
+
+fn answer(x: &mut Exchange) -> Flow {
+    if !matches!(x.request.head.method, Method::Get | Method::Head) {
+        return Flow::Status(405);
+    }
+    let Totals { accepts, handled, requests, active, reading, writing, waiting } = Totals::now();
+    x.reply.status = 200;
+    x.reply.set_content_type(b"text/plain");
+    let mut page = x.reply.text();
+    // Writing to a vector does not fail.
+    let _ = write!(
+        page,
+        "Active connections: {active} \nserver accepts handled requests\n \
+         {accepts} {handled} {requests} \nReading: {reading} Writing: {writing} Waiting: {waiting} \n"
+    );
+    x.reply.set_bytes(Bytes::Owned(page));
+    Flow::Done
+}

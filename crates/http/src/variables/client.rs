@@ -1,0 +1,29 @@
+//! Who asks: `$remote_...`.
+
+use std::net::IpAddr;
+
+use super::{BuiltIn, credentials, number, some};
+use crate::exchange::Exchange;
+
+pub(super) const TABLE: &[BuiltIn] = &[
+    BuiltIn::fresh("remote_addr", |x, out| some(out, x.client.address())),
+    BuiltIn::fresh("remote_port", |x, out| {
+        x.client.peer.is_none_or(|peer| number(out, peer.port().into()))
+    }),
+    BuiltIn::fresh("binary_remote_addr", binary_remote_addr),
+    BuiltIn::fresh("remote_user", |x, out| {
+        let start = out.len();
+        let user = credentials::append(x, out).map(|credentials| credentials.user.len());
+        out.truncate(start + user.unwrap_or(0));
+        user.is_some()
+    }),
+];
+
+/// The bytes as they are sent: 4 or 16 of them.
+fn binary_remote_addr(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
+    match x.client.peer.map(|peer| peer.ip()) {
+        Some(IpAddr::V4(ip)) => some(out, &ip.octets()),
+        Some(IpAddr::V6(ip)) => some(out, &ip.octets()),
+        None => some(out, x.client.address()),
+    }
+}

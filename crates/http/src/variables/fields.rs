@@ -1,0 +1,103 @@
+//! Variables named after what a client sends: `$http_...`, `$arg_...`, `$cookie_...`.
+//!
+//! Names know no capitals and no hyphens, so those of fields are compared without them.
+
+use wire::Known;
+
+use super::{BuiltIn, Getter};
+use crate::exchange::{Exchange, Request};
+
+pub(super) const TABLE: &[BuiltIn] = &[
+    BuiltIn::fresh("http_host", |x, out| known(x, Known::Host, b", ", out)),
+    BuiltIn::fresh("http_user_agent", |x, out| known(x, Known::UserAgent, b", ", out)),
+    BuiltIn::fresh("http_referer", |x, out| known(x, Known::Referer, b", ", out)),
+    BuiltIn::fresh("http_via", |x, out| known(x, Known::Via, b", ", out)),
+    BuiltIn::fresh("http_x_forwarded_for", |x, out| known(x, Known::XForwardedFor, b", ", out)),
+    BuiltIn::fresh("http_cookie", |x, out| known(x, Known::Cookie, b"; ", out)),
+    BuiltIn::fresh("content_length", |x, out| known(x, Known::ContentLength, b", ", out)),
+    BuiltIn::fresh("content_type", |x, out| known(x, Known::ContentType, b", ", out)),
+    BuiltIn::prefix("http_", http),
+    BuiltIn::prefix("arg_", arg),
+    BuiltIn::prefix("cookie_", cookie),
+];
+
+fn http(name: Box<[u8]>) -> Getter {
+    Box::new(move |x, out| {
+        let request = &x.request;
+        let fields = request.head.fields.iter();
+        let named = fields.filter(|field| is_named(request.text(field.name), &name));
+        join(named.map(|field| request.text(field.value)), b", ", out)
+    })
+}
+
+fn known(x: &Exchange, known: Known, between: &[u8], out: &mut Vec<u8>) -> bool {
+    join(values(&x.request, known), between, out)
+}
+
+fn values(request: &Request, known: Known) -> impl Iterator<Item = &[u8]> {
+    let fields = request.head.fields.iter().filter(move |field| field.id == known);
+    fields.map(|field| request.text(field.value))
+}
+
+pub(super) fn join<'v>(
+    values: impl Iterator<Item = &'v [u8]>,
+    between: &[u8],
+    out: &mut Vec<u8>,
+) -> bool {
+    let mut found = false;
+    for value in values {
+        if found {
+            out.extend_from_slice(between);
+        }
+        out.extend_from_slice(value);
+        found = true;
+    }
+    found
+}
+
+/// Whether a field is the one that the rest of a variable's name means.
+pub(super) fn is_named(field: &[u8], name: &[u8]) -> bool {
+    let folded = |byte: &u8| if *byte == b'-' { b'_' } else { byte.to_ascii_lowercase() };
+    field.len() == name.len() && field.iter().zip(name).all(|(byte, own)| folded(byte) == *own)
+}
+
+fn arg(name: Box<[u8]>) -> Getter {
+    Box::new(move |x, out| {
+        let mut args = x.request.args.split(|&byte| byte == b'&');
+        match args.find_map(|arg| value_of(arg, &name)) {
+            Some(value) if !name.is_empty() => {
+                out.extend_from_slice(value);
+                true
+            }
+            _ => false,
+        }
+    })
+}
+
+/// What follows `name=`.
+fn value_of<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = text.split_at_checked(name.len())?;
+    start.eq_ignore_ascii_case(name).then_some(rest)?.strip_prefix(b"=")
+}
+
+fn cookie(name: Box<[u8]>) -> Getter {
+    Box::new(move |x, out| {
+        let found = values(&x.request, Known::Cookie).find_map(|line| cookie_in(line, &name));
+        out.extend_from_slice(found.unwrap_or_default());
+        found.is_some()
+    })
+}
+
+/// The value of the first cookie with that name. Spaces may stand around its `=`.
+fn cookie_in<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+    line.split(|&byte| byte == b';').find_map(|cookie| {
+        let (start, rest) = skip_spaces(cookie).split_at_checked(name.len())?;
+        let rest = start.eq_ignore_ascii_case(name).then_some(skip_spaces(rest))?;
+        Some(skip_spaces(rest.strip_prefix(b"=")?))
+    })
+}
+
+fn skip_spaces(text: &[u8]) -> &[u8] {
+    let spaces = text.iter().take_while(|&&byte| byte == b' ').count();
+    &text[spaces..]
+}

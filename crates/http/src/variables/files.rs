@@ -1,0 +1,41 @@
+//! From the path to a file: `$document_root`, `$realpath_root`, `$request_filename`.
+
+use std::os::unix::ffi::OsStrExt;
+
+use conf::bytes_path;
+use observe::{Errno, Level};
+
+use super::{BuiltIn, some};
+use crate::exchange::Exchange;
+
+pub(super) const TABLE: &[BuiltIn] = &[
+    BuiltIn::fresh("document_root", |x, out| {
+        x.append_document_root(out);
+        true
+    }),
+    BuiltIn::fresh("realpath_root", realpath_root),
+    BuiltIn::fresh("request_filename", |x, out| {
+        let generation = x.generation.clone();
+        let root = generation.location(x.location).core.root.as_ref();
+        root.expect("every location has one").append_path(x, out);
+        true
+    }),
+];
+
+fn realpath_root(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    x.append_document_root(out);
+    let real = bytes_path(&out[start..]).canonicalize();
+    match real {
+        Ok(real) => {
+            out.truncate(start);
+            some(out, real.as_os_str().as_bytes())
+        }
+        Err(error) => {
+            let (path, reason) = (String::from_utf8_lossy(&out[start..]), Errno(&error));
+            x.log(Level::Crit, format_args!("realpath() \"{path}\" failed{reason}"));
+            out.truncate(start);
+            false
+        }
+    }
+}

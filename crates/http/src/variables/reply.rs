@@ -1,0 +1,65 @@
+//! What is answered: `$status`, `$bytes_sent`, `$sent_http_...`.
+//!
+//! Fields that the reply keeps apart from the others have rows of their own.
+
+use super::fields::join;
+use super::{BuiltIn, Getter, maybe, number, some};
+use crate::decimal;
+use crate::exchange::Fields;
+
+pub(super) const TABLE: &[BuiltIn] = &[
+    BuiltIn::fresh("status", |x, out| {
+        decimal::write_three(x.status().into(), out);
+        true
+    }),
+    BuiltIn::cached("bytes_sent", |x, out| number(out, x.reply.bytes_sent)),
+    BuiltIn::cached("body_bytes_sent", |x, out| number(out, x.reply.body_bytes_sent())),
+    BuiltIn::cached("request_completion", |x, out| {
+        some(out, if x.reply.complete { b"OK" } else { b"" })
+    }),
+    BuiltIn::cached("sent_http_content_type", |x, out| {
+        let reply = &x.reply;
+        out.extend_from_slice(&reply.content_type);
+        if !reply.content_type.is_empty() && !reply.charset.is_empty() {
+            out.extend_from_slice(b"; charset=");
+            out.extend_from_slice(&reply.charset);
+        }
+        !reply.content_type.is_empty()
+    }),
+    BuiltIn::cached("sent_http_content_length", |x, out| {
+        x.reply.content_length.is_some_and(|length| number(out, length))
+    }),
+    BuiltIn::cached("sent_http_last_modified", |x, out| {
+        x.reply.last_modified.is_some_and(|time| some(out, &wire::date::http(time)))
+    }),
+    BuiltIn::cached("sent_http_location", |x, out| {
+        let location = &x.reply.location;
+        maybe(out, Some(&location[..]).filter(|location| !location.is_empty()))
+            || named(&x.reply.fields, b"location", out)
+    }),
+    BuiltIn::cached("sent_http_connection", |x, out| {
+        some(
+            out,
+            match (x.reply.status, x.keepalive) {
+                (101, _) => b"upgrade",
+                (_, true) => b"keep-alive",
+                (_, false) => b"close",
+            },
+        )
+    }),
+    BuiltIn::prefix("sent_http_", sent_http).cached_each(),
+    BuiltIn::prefix("sent_trailer_", sent_trailer).cached_each(),
+];
+
+fn sent_http(name: Box<[u8]>) -> Getter {
+    Box::new(move |x, out| named(&x.reply.fields, &name, out))
+}
+
+fn sent_trailer(name: Box<[u8]>) -> Getter {
+    Box::new(move |x, out| named(&x.reply.trailers, &name, out))
+}
+
+fn named(fields: &Fields, name: &[u8], out: &mut Vec<u8>) -> bool {
+    let named = fields.iter().filter(|(own, _)| super::fields::is_named(own, name));
+    join(named.map(|(_, value)| value), b", ", out)
+}

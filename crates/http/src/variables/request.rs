@@ -1,0 +1,102 @@
+//! What was asked: the request line, the path as it stands, arguments, host, body.
+
+use std::cell::RefCell;
+use std::hash::{BuildHasher, RandomState};
+
+use super::{BuiltIn, maybe, number, some};
+use crate::decimal;
+use crate::exchange::Exchange;
+
+pub(super) const TABLE: &[BuiltIn] = &[
+    BuiltIn::fresh("request", |x, out| known(out, x.request.line())),
+    BuiltIn::fresh("request_method", |x, out| {
+        known(out, x.request.text(x.request.head.method_text))
+    }),
+    BuiltIn::fresh("request_uri", |x, out| known(out, x.request.text(x.request.head.target))),
+    BuiltIn::fresh("server_protocol", |x, out| known(out, x.request.text(x.request.head.protocol))),
+    BuiltIn::fresh("uri", uri),
+    BuiltIn::fresh("document_uri", uri),
+    BuiltIn::fresh("args", args).set_by(set_args),
+    BuiltIn::fresh("query_string", args),
+    BuiltIn::fresh("is_args", |x, out| {
+        some(out, if x.request.args.is_empty() { b"" } else { b"?" })
+    }),
+    BuiltIn::fresh("host", |x, out| {
+        let host = &x.request.host;
+        some(out, if host.is_empty() { &x.server().name } else { host })
+    }),
+    BuiltIn::fresh("request_port", |x, out| {
+        x.request.head.port == 0 || number(out, x.request.head.port.into())
+    }),
+    BuiltIn::fresh("is_request_port", |x, out| {
+        some(out, if x.request.head.port == 0 { b"" } else { b":" })
+    }),
+    BuiltIn::fresh("pipe", |x, out| some(out, if x.request.pipelined { b"p" } else { b"." })),
+    BuiltIn::fresh("request_length", |x, out| number(out, x.request.length)),
+    BuiltIn::fresh("request_time", |x, out| {
+        decimal::write_seconds(x.age_ms(), out);
+        true
+    }),
+    BuiltIn::cached("request_id", |_, out| {
+        append_id(out);
+        true
+    }),
+];
+
+/// Empty is what was never read: nothing valid is empty.
+fn known(out: &mut Vec<u8>, value: &[u8]) -> bool {
+    maybe(out, Some(value).filter(|value| !value.is_empty()))
+}
+
+/// Empty, but there, for a request line whose path leads out of the root.
+fn uri(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
+    some(out, &x.request.uri) && !(x.request.uri.is_empty() && x.request.head.path.is_empty())
+}
+
+fn args(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
+    some(out, &x.request.args) && !(x.request.args.is_empty() && x.request.head.args.is_none())
+}
+
+fn set_args(x: &mut Exchange, value: &[u8]) {
+    x.request.args.clear();
+    x.request.args.extend_from_slice(value);
+    x.request.uri_unchanged = false;
+}
+
+thread_local! {
+    static IDS: RefCell<(RandomState, u64)> = RefCell::new((RandomState::new(), 0));
+}
+
+/// 128 bits in hex. As in nginx, a keyed hash of a counter: unique, and nobody's guess.
+fn append_id(out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    IDS.with_borrow_mut(|(key, counter)| {
+        for _ in 0..2 {
+            *counter += 1;
+            for byte in key.hash_one(*counter).to_be_bytes() {
+                out.push(HEX[byte as usize >> 4]);
+                out.push(HEX[byte as usize & 15]);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::append_id;
+
+    #[test]
+    fn ids_are_32_hex_digits_and_differ() {
+        let mut ids: Vec<Vec<u8>> = (0..100)
+            .map(|_| {
+                let mut id = Vec::new();
+                append_id(&mut id);
+                id
+            })
+            .collect();
+        assert!(ids.iter().all(|id| id.len() == 32 && id.iter().all(u8::is_ascii_hexdigit)));
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 100);
+    }
+}

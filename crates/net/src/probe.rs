@@ -1,0 +1,96 @@
+//! What can be asked about a connected socket by those who do not own it.
+//!
+//! A probe is the descriptor's number. Whoever asks after the socket is closed gets nothing, or the
+//! answer for another socket; so it is asked only while its connection is served.
+
+use std::mem::{MaybeUninit, size_of};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+
+use socket2::SockAddr;
+
+/// A connected socket, to be asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe(RawFd);
+
+/// How the system sees a TCP connection (`TCP_INFO`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Round trip time in microseconds.
+    pub rtt_us: u32,
+    /// Its variance.
+    pub rttvar_us: u32,
+    /// The congestion window, in segments.
+    pub snd_cwnd: u32,
+    /// Room for receiving, in bytes.
+    pub rcv_space: u32,
+}
+
+impl Probe {
+    /// A probe of that socket.
+    pub fn new(socket: &impl AsFd) -> Self {
+        Self(socket.as_fd().as_raw_fd())
+    }
+
+    /// The address it was connected to; `None` for Unix sockets.
+    pub fn local(self) -> Option<SocketAddr> {
+        // SAFETY: the callback passes pointers to storage of the size it is given to a call that
+        // fills it, and nothing else happens to the descriptor.
+        let named = unsafe {
+            SockAddr::try_init(|storage, size| {
+                match libc::getsockname(self.0, storage.cast(), size) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            })
+        };
+        named.ok()?.1.as_socket()
+    }
+
+    /// What TCP knows; `None` for other sockets.
+    pub fn tcp_info(self) -> Option<TcpInfo> {
+        let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
+        let mut size = size_of::<libc::tcp_info>() as libc::socklen_t;
+        // SAFETY: pointer and size are those of `info`, which outlives the call.
+        let done = unsafe {
+            let pointer = info.as_mut_ptr().cast();
+            libc::getsockopt(self.0, libc::IPPROTO_TCP, libc::TCP_INFO, pointer, &mut size)
+        };
+        if done != 0 {
+            return None;
+        }
+        // SAFETY: all-zero bytes are a valid `tcp_info`, and the call has filled it besides.
+        let info = unsafe { info.assume_init() };
+        Some(TcpInfo {
+            rtt_us: info.tcpi_rtt,
+            rttvar_us: info.tcpi_rttvar,
+            snd_cwnd: info.tcpi_snd_cwnd,
+            rcv_space: info.tcpi_rcv_space,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_tcp_socket_answers() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let probe = Probe::new(&stream);
+        assert_eq!(probe.local(), stream.local_addr().ok());
+        assert!(probe.tcp_info().is_some_and(|info| info.snd_cwnd > 0));
+    }
+
+    #[test]
+    fn others_have_no_answer() {
+        let (stream, _other) = UnixStream::pair().unwrap();
+        let probe = Probe::new(&stream);
+        assert_eq!((probe.local(), probe.tcp_info()), (None, None));
+        let probe = Probe(-1);
+        assert_eq!((probe.local(), probe.tcp_info()), (None, None));
+    }
+}
