@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::fmt::{self, Write};
 use std::net::SocketAddr;
 
-use net::Accepted;
+use net::Stream;
 use observe::{ErrorLog, Level, Source};
 
 /// A connection as its exchanges see it.
@@ -31,12 +31,11 @@ pub struct Client {
 
 impl Client {
     /// A connection just accepted.
-    pub fn new(serial: u64, accepted: &Accepted, listen: u32) -> Self {
-        let peer = accepted.peer;
+    pub fn new(serial: u64, stream: &Stream, peer: Option<SocketAddr>, listen: u32) -> Self {
         Self {
             serial,
             peer,
-            socket: net::Probe::new(&accepted.stream),
+            socket: net::Probe::new(stream),
             local: OnceCell::new(),
             listen,
             requests: Cell::new(0),

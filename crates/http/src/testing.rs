@@ -102,7 +102,9 @@ impl TestSite {
     /// Sends to the socket with that number.
     pub(crate) fn send_to(&self, listen: u32, head: &str) -> Answer {
         let peer = "127.0.0.1:12345".parse().unwrap();
-        let client = Rc::new(Client::new(1, Some(peer), listen));
+        let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();
+        let stream = net::Stream::new(near.into());
+        let client = Rc::new(Client::new(1, &stream, Some(peer), listen));
         let mut x = Box::new(Exchange::new(client.clone(), self.generation.clone()));
         x.renew(&client, &self.generation);
         x.request.received = head.replace('\n', "\r\n").into_bytes();

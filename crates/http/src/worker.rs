@@ -45,7 +45,12 @@ impl Worker {
 
     fn start(self: &Rc<Self>, accepted: Accepted, listen: u32) {
         let open = self.counts.accept();
-        let client = Rc::new(Client::new(observe::connection_number(), &accepted, listen));
+        let client = Rc::new(Client::new(
+            observe::connection_number(),
+            &accepted.stream,
+            accepted.peer,
+            listen,
+        ));
         net::spawn(h1::serve(self.clone(), client, accepted.stream, open));
     }
 
