@@ -7,6 +7,8 @@
 //!
 //! One loop runs phases and jumps. It stops where a handler waits, and goes on from there.
 
+use std::time::Duration;
+
 use observe::Level;
 
 use crate::exchange::{Exchange, Filtered, Flow, Jump, Wait};
@@ -60,6 +62,7 @@ pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
         flow = match flow {
             Flow::Next if x.stage.phase == Phase::Filters => return Ran::Replied,
             Flow::Next => next(&generation, x),
+            Flow::Skip if x.stage.phase == Phase::Access => granted(x),
             Flow::Skip => {
                 enter(x, after(x.stage.phase));
                 Flow::Next
@@ -104,7 +107,12 @@ fn next(site: &Site, x: &mut Exchange) -> Flow {
 /// The phase has no more handlers.
 fn leave(x: &mut Exchange) -> Flow {
     match x.stage.phase {
-        Phase::Access if x.stage.refusal != 0 => error_page::answer(x, x.stage.refusal),
+        Phase::Access if x.stage.refusal != 0 => {
+            if x.stage.refusal == 403 {
+                x.log(Level::Error, format_args!("access forbidden by rule"));
+            }
+            refuse(x, x.stage.refusal)
+        }
         Phase::Content => features::static_file::nothing_answered(x),
         phase => {
             enter(x, after(phase));
@@ -141,15 +149,39 @@ fn find_location(site: &Site, x: &mut Exchange) -> Flow {
     features::core::admit(x)
 }
 
-/// A refusal of access: final, unless `satisfy any` lets others speak.
+/// One check is passed: enough where any is, else the others are asked, too.
+fn granted(x: &mut Exchange) -> Flow {
+    if x.location().core.satisfy_any {
+        x.reply.fields.remove(b"WWW-Authenticate");
+        enter(x, after(Phase::Access));
+    }
+    Flow::Next
+}
+
+/// A refusal of access: final, unless `satisfy any` lets others speak. 401 outlasts 403.
 fn refused(x: &mut Exchange, status: u16) -> Flow {
     if !x.location().core.satisfy_any || !matches!(status, 401 | 403) {
-        return error_page::answer(x, status);
+        return refuse(x, status);
     }
     if x.stage.refusal != 401 {
         x.stage.refusal = status;
     }
     Flow::Next
+}
+
+/// Answers with a refusal, an unauthorized one after `auth_delay`.
+fn refuse(x: &mut Exchange, status: u16) -> Flow {
+    let delay = Duration::from_millis(x.location().core.auth_delay_ms);
+    if status != 401 || delay.is_zero() {
+        return error_page::answer(x, status);
+    }
+    x.log(Level::Info, format_args!("delaying unauthorized request"));
+    Flow::Wait(Box::new(move |x| {
+        Box::pin(async move {
+            net::sleep(delay).await;
+            error_page::answer(x, status)
+        })
+    }))
 }
 
 fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
@@ -165,6 +197,8 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
             if let Some(args) = args {
                 x.request.args = args;
             }
+            x.valid_location = true;
+            x.add_uri_to_alias = false;
             x.request.uri_unchanged = false;
             x.internal = true;
             x.location = outer(x);

@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{Advice, AtFlags, CWD, FileType, Mode, OFlags};
 
 /// What a path leads to, and by which it is recognised as unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +74,40 @@ impl Stat {
 /// How long after its last change a file's content is not kept.
 const SETTLED_MS: i64 = 2_000;
 
-/// Whether a link stood in the way.
-pub fn is_refused_link(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ELOOP | libc::EMLINK))
+/// Why a path leads nowhere.
+#[derive(Debug)]
+pub struct Failed {
+    /// The call, as log lines name it: `open()`.
+    pub call: &'static str,
+    /// The reason.
+    pub error: io::Error,
+}
+
+impl Failed {
+    /// A failure that is remembered by its number.
+    pub fn again(call: &'static str, errno: i32) -> Self {
+        Self { call, error: io::Error::from_raw_os_error(errno) }
+    }
+
+    /// Whether there is no such file, or cannot be.
+    pub fn is_not_found(&self) -> bool {
+        use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+        matches!(self.error.kind(), NotFound | NotADirectory | InvalidFilename)
+    }
+
+    /// Whether permission is missing.
+    pub fn is_denied(&self) -> bool {
+        self.error.kind() == io::ErrorKind::PermissionDenied
+    }
+
+    /// Whether a link that is not to be followed stood in the way.
+    pub fn is_refused_link(&self) -> bool {
+        matches!(self.error.raw_os_error(), Some(libc::ELOOP | libc::EMLINK))
+    }
+}
+
+fn failed<E: Into<io::Error>>(call: &'static str) -> impl Fn(E) -> Failed {
+    move |error| Failed { call, error: error.into() }
 }
 
 /// Which symbolic links may be followed.
@@ -91,54 +123,100 @@ pub enum Links {
 }
 
 /// What the path leads to.
-pub fn stat(path: &[u8]) -> io::Result<Stat> {
-    Ok(Stat::of(&rustix::fs::stat(OsStr::from_bytes(path))?))
+pub fn stat(path: &[u8]) -> Result<Stat, Failed> {
+    match rustix::fs::stat(OsStr::from_bytes(path)) {
+        Ok(raw) => Ok(Stat::of(&raw)),
+        Err(error) => Err(failed("stat()")(error)),
+    }
+}
+
+/// What the path itself is, if it is a link.
+pub fn stat_link(path: &[u8]) -> Result<Stat, Failed> {
+    match rustix::fs::lstat(OsStr::from_bytes(path)) {
+        Ok(raw) => Ok(Stat::of(&raw)),
+        Err(error) => Err(failed("lstat()")(error)),
+    }
 }
 
 /// What an open file is.
-pub fn stat_open(file: &File) -> io::Result<Stat> {
-    Ok(Stat::of(&rustix::fs::fstat(file)?))
+pub fn stat_open(file: &File) -> Result<Stat, Failed> {
+    rustix::fs::fstat(file).map(|raw| Stat::of(&raw)).map_err(failed("fstat()"))
+}
+
+/// The path without links and dots.
+pub fn real_path(path: &[u8]) -> Result<Vec<u8>, Failed> {
+    let real = Path::new(OsStr::from_bytes(path)).canonicalize();
+    real.map(|path| path.into_os_string().into_vec()).map_err(failed("realpath()"))
 }
 
 /// Opens a file to read it. Never waits for a pipe's other end.
-pub fn open(path: &[u8]) -> io::Result<File> {
-    Ok(rustix::fs::open(OsStr::from_bytes(path), READ, Mode::empty())?.into())
+pub fn open(path: &[u8]) -> Result<File, Failed> {
+    walk(CWD, path, READ).map(File::from).map_err(failed("open()"))
+}
+
+/// Opens a file once more, to read it past the kernel's cache.
+pub fn open_direct(file: &File) -> io::Result<File> {
+    let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+    Ok(rustix::fs::open(name, READ | OFlags::DIRECT, Mode::empty())?.into())
+}
+
+/// Says that the file will be read from its beginning to its end.
+pub fn advise_sequential(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::fadvise(file, 0, None, Advice::Sequential)?)
 }
 
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+/// A directory on the way to a file: it need not be readable.
+const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Opens a file, part by part of its path, so that links are not followed unseen. The first
-/// `trusted` bytes of the path are taken as they are.
-pub fn open_checked(path: &[u8], trusted: usize, links: Links) -> io::Result<File> {
-    let trusted = trusted.min(path.len());
-    let base = match &path[..trusted] {
-        b"" if path.starts_with(b"/") => b"/",
-        b"" => b".",
-        base => base,
+/// `trusted` bytes of the path, which end before a slash, are taken as they are.
+///
+/// A link in the place of a directory is "not a directory" where links are refused, as in nginx: it
+/// is opened as a mere path.
+pub fn open_checked(path: &[u8], trusted: usize, links: Links) -> Result<File, Failed> {
+    let (base, rest) = path.split_at(trusted.min(path.len()));
+    let mut at = match (base, path) {
+        (b"", [b'/', ..]) => walk(CWD, b"/", PASS).map_err(failed("openat()"))?,
+        (b"", _) => walk(CWD, b".", PASS).map_err(failed("openat()"))?,
+        _ => walk(CWD, base, PASS).map_err(failed("open()"))?,
     };
-    let mut at = walk(CWD.as_fd(), base, OFlags::DIRECTORY)?;
-    let mut parts = path[trusted..].split(|b| *b == b'/').filter(|p| !p.is_empty()).peekable();
-    while let Some(part) = parts.next() {
-        let last = parts.peek().is_none() && !path.ends_with(b"/");
-        at = step(&at, part, last, links)?;
+    let (directories, name) = match rest.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&rest[..slash], &rest[slash + 1..]),
+        None => (&b""[..], rest),
+    };
+    for part in directories.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+        at = step(at.as_fd(), part, PASS, links).map_err(failed("openat()"))?;
     }
-    Ok(at.into())
+    let opened = match name {
+        b"" => walk(at.as_fd(), b".", READ),
+        name => step(at.as_fd(), name, READ, links),
+    };
+    opened.map(File::from).map_err(failed("openat()"))
 }
 
-fn step(at: &OwnedFd, part: &[u8], last: bool, links: Links) -> io::Result<OwnedFd> {
-    let kind = if last { OFlags::empty() } else { OFlags::DIRECTORY };
+fn step(
+    at: BorrowedFd<'_>,
+    part: &[u8],
+    flags: OFlags,
+    links: Links,
+) -> rustix::io::Result<OwnedFd> {
     if links == Links::Refuse {
-        return walk(at.as_fd(), part, kind | OFlags::NOFOLLOW);
+        return walk(at, part, flags | OFlags::NOFOLLOW);
     }
-    let opened = walk(at.as_fd(), part, kind)?;
-    let name = OsStr::from_bytes(part);
-    let link = Stat::of(&rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?);
-    if link.is_link() && link.owner != rustix::fs::fstat(&opened)?.st_uid {
-        return Err(io::Error::from_raw_os_error(libc::ELOOP));
+    let opened = walk(at, part, flags)?;
+    // Whether it was a link when it was opened is not known; so owners are compared in any case.
+    let own = rustix::fs::statat(at, OsStr::from_bytes(part), AtFlags::SYMLINK_NOFOLLOW)?;
+    if own.st_uid == rustix::fs::fstat(&opened)?.st_uid {
+        Ok(opened)
+    } else {
+        Err(rustix::io::Errno::LOOP)
     }
-    Ok(opened)
 }
 
-fn walk(at: std::os::fd::BorrowedFd<'_>, part: &[u8], kind: OFlags) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::openat(at, OsStr::from_bytes(part), READ | kind, Mode::empty())?)
+fn walk(at: BorrowedFd<'_>, part: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::openat(at, OsStr::from_bytes(part), flags, Mode::empty())
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ mod lines;
 mod stamps;
 mod syslog;
 mod system;
+mod text;
 
 pub use counters::{Counts, InRequest, Open, Totals, Waiting, connection_number};
 pub use errno::Errno;
@@ -24,3 +25,4 @@ pub use lines::{Buffering, append, end_turn, flush, flush_all};
 pub use stamps::Stamps;
 pub use syslog::{SendError, Sender, Target, send};
 pub use system::{System, settle, system};
+pub use text::Text;

@@ -109,6 +109,10 @@ pub struct Exchange {
     pub started_ms: u64,
     /// What is being done, as log lines name it after `while`; empty: nothing worth a name.
     pub action: &'static str,
+    /// Whether the path still begins with what chose the location: `rewrite ... break` ends that.
+    pub valid_location: bool,
+    /// Whether `try_files` chose the path below an `alias` that stands for the whole path.
+    pub add_uri_to_alias: bool,
     /// Whether it was redirected inside.
     pub internal: bool,
     /// The status that `error_page` gives whatever its target answers; 0: none.
@@ -155,6 +159,8 @@ impl Exchange {
             started_unix_ms: 0,
             started_ms: 0,
             action: "",
+            valid_location: true,
+            add_uri_to_alias: false,
             internal: false,
             error_status: 0,
             in_error_page: false,
@@ -182,6 +188,8 @@ impl Exchange {
         self.action = "";
         self.server = generation.listens()[client.listen as usize].names.default;
         self.location = self.server().outer;
+        self.valid_location = true;
+        self.add_uri_to_alias = false;
         self.internal = false;
         self.error_status = 0;
         self.in_error_page = false;
@@ -204,13 +212,6 @@ impl Exchange {
         net::clock::now_ms() - self.started_ms
     }
 
-    /// Appends the directory that files of this location are in: `root` or `alias`.
-    pub fn append_document_root(&mut self, out: &mut Vec<u8>) {
-        let generation = self.generation.clone();
-        let root = generation.location(self.location).core.root.as_ref();
-        root.expect("every location has one").append_directory(self, out);
-    }
-
     /// The location whose settings hold now.
     pub fn location(&self) -> &Location {
         self.generation.location(self.location)
@@ -221,19 +222,18 @@ impl Exchange {
         self.generation.server(self.server)
     }
 
-    /// Appends the path of the file that the request names; how many bytes at its beginning
-    /// `disable_symlinks` trusts.
-    pub fn append_path(&mut self, out: &mut Vec<u8>) -> usize {
+    /// Appends the path of the file that the request names: `$request_filename`. False, with a line
+    /// in the log: it names none.
+    #[must_use]
+    pub fn append_path(&mut self, out: &mut Vec<u8>) -> bool {
         let generation = self.generation.clone();
-        let here = &generation.location(self.location).core;
-        here.root.as_ref().expect("every location has a root").append_path(self, out);
-        match &here.files.links_from {
-            None => 0,
-            Some(from) => {
-                let from = self.render(from);
-                if out.starts_with(&from) { from.len() } else { 0 }
-            }
-        }
+        generation.location(self.location).core.root().append_path(self, out)
+    }
+
+    /// Appends the directory that holds the files: `$document_root`.
+    pub fn append_document_root(&mut self, out: &mut Vec<u8>) {
+        let generation = self.generation.clone();
+        generation.location(self.location).core.root().append_directory(self, out);
     }
 
     /// Sets the reply's content type by the extension of the path.

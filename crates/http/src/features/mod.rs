@@ -2,14 +2,18 @@
 
 pub mod core;
 pub mod error_page;
+pub mod internal;
 pub mod log;
 pub mod pools;
 pub mod resolver;
 pub mod rewrite;
+pub mod root;
+pub mod satisfy;
 pub mod server;
 pub mod static_file;
 pub mod stub_status;
 pub mod tables;
+pub mod types;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
 
@@ -21,6 +25,10 @@ conf::features! {
     resolver: resolver,
     core: core,
     error_page: error_page,
+    root: root,
+    types: types,
+    internal: internal,
+    satisfy: satisfy,
     rewrite: rewrite,
     stub_status: stub_status,
     static_file: static_file,

@@ -1,30 +1,153 @@
 //! One worker's open files and contents.
+//!
+//! What is known of a path is used again if it may be believed (`open_file_cache`), or if one stat
+//! shows that nothing changed; else the file system is asked as if nothing were known.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Read};
 use std::rc::Rc;
 
 use net::clock;
-use net::file::{self, Links, Stat};
+use net::file::{self, Failed, Links, Stat};
 
 use super::lru::Lru;
-use super::{Access, CONTENT_SIZE_MAX, CONTENTS_BYTES_MAX, CacheRules, ENTRIES_MAX, Failed, Found};
+use super::{CONTENTS_BYTES_MAX, CacheRules, ENTRIES_MAX, Found, HOT_USES_MIN, Source};
 
 thread_local! {
-    static CACHE: RefCell<Cache> = RefCell::new(Cache { entries: Lru::new(), content_bytes: 0 });
+    /// Contents for locations without `open_file_cache`; they outlive a reload.
+    static CONTENTS: RefCell<Cache> = RefCell::default();
+    /// Bytes of content in all of this worker's caches.
+    static HELD_BYTES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The caches of one configuration in one worker, one for each `open_file_cache`.
+#[derive(Default)]
+pub struct Caches(RefCell<Vec<Cache>>);
+
+impl Caches {
+    fn with<T>(&self, rules: Option<&CacheRules>, ask: impl FnOnce(&mut Cache) -> T) -> T {
+        let Some(rules) = rules else { return CONTENTS.with_borrow_mut(ask) };
+        let mut caches = self.0.borrow_mut();
+        if caches.len() <= rules.number {
+            caches.resize_with(rules.number + 1, Cache::default);
+        }
+        ask(&mut caches[rules.number])
+    }
+}
+
+/// One look at a path.
+pub(super) struct Look<'a> {
+    pub(super) path: &'a [u8],
+    pub(super) want: Want,
+    pub(super) links: Links,
+    /// Bytes at the beginning of the path that may lead through links whatever `links` says.
+    pub(super) trusted: usize,
+    pub(super) rules: Option<CacheRules>,
+    /// Contents larger than this are not kept.
+    pub(super) content_size_max: u64,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Want {
+    /// The content, or the open file.
+    Content,
+    /// Whether there is something, and what.
+    Stat,
+    /// The same; a directory is expected.
+    Directory,
+}
+
+impl Look<'_> {
+    pub(super) fn find(&self, caches: &Caches) -> Result<Found, Failed> {
+        if self.rules.is_none() && self.want != Want::Content {
+            return Ok(Found { stat: self.stat()?, source: Source::Closed });
+        }
+        caches.with(self.rules.as_ref(), |cache| cache.find(self))
+    }
+
+    fn stat(&self) -> Result<Stat, Failed> {
+        match self.links {
+            Links::Follow => file::stat(self.path),
+            links => file::stat_open(&file::open_checked(self.path, self.trusted, links)?),
+        }
+    }
+
+    fn open_file(&self) -> Result<File, Failed> {
+        match self.links {
+            Links::Follow => file::open(self.path),
+            links => file::open_checked(self.path, self.trusted, links),
+        }
+    }
+
+    /// Asks the file system; `known` is what was found before, for what of it still holds.
+    fn ask(&self, uses: u32, known: Option<&Found>) -> Result<Found, Failed> {
+        if self.want == Want::Directory || known.is_some_and(|known| known.stat.is_directory()) {
+            let stat = self.stat()?;
+            if stat.is_directory() {
+                return Ok(Found { stat, source: Source::Closed });
+            }
+        }
+        let file = self.open_file()?;
+        let stat = file::stat_open(&file)?;
+        if stat.is_directory() {
+            return Ok(Found { stat, source: Source::Closed });
+        }
+        if let Some(Found { stat: before, source: source @ Source::Memory(_) }) = known
+            && *before == stat
+        {
+            return Ok(Found { stat, source: source.clone() });
+        }
+        let source = match self.content(&file, &stat, uses) {
+            Some(content) => Source::Memory(content),
+            None => Source::File(Rc::new(file)),
+        };
+        Ok(Found { stat, source })
+    }
+
+    /// The file's content, if it is worth keeping.
+    fn content(&self, file: &File, stat: &Stat, uses: u32) -> Option<Rc<[u8]>> {
+        if uses < self.hot_uses() || !self.may_be_kept(stat) {
+            return None;
+        }
+        // A file that cannot be read is left to whoever sends it, who says so.
+        read(file, stat.size).ok().flatten()
+    }
+
+    fn hot_uses(&self) -> u32 {
+        self.rules.map_or(HOT_USES_MIN, |rules| rules.min_uses.max(HOT_USES_MIN))
+    }
+
+    /// Small, and left alone for long enough that a change would show.
+    fn may_be_kept(&self, stat: &Stat) -> bool {
+        stat.is_regular() && stat.size <= self.content_size_max && stat.is_settled(clock::unix_ms())
+    }
+}
+
+/// Exactly `size` bytes, or nothing: the file is being changed.
+fn read(mut file: &File, size: u64) -> io::Result<Option<Rc<[u8]>>> {
+    let mut bytes = Vec::with_capacity(size as usize + 1);
+    file.by_ref().take(size + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 == size).then(|| bytes.into()))
 }
 
 struct Cache {
     entries: Lru<Entry>,
-    content_bytes: usize,
 }
 
-/// What is known of a path.
+impl Default for Cache {
+    fn default() -> Self {
+        Self { entries: Lru::new() }
+    }
+}
+
+/// What is known of a path, and how it was looked at.
 struct Entry {
     known: Known,
-    /// How it was looked at: another location may look at the same path differently.
+    held: Held,
     links: Links,
+    trusted: usize,
     checked_ms: u64,
     used_ms: u64,
     uses: u32,
@@ -36,163 +159,154 @@ enum Known {
     Failed(&'static str, i32),
 }
 
-pub(super) fn open(path: &[u8], access: &Access, trusted: usize) -> Result<Found, Failed> {
-    CACHE.with_borrow_mut(|cache| {
-        if let Some(known) = cache.believed(path, access) {
-            return known;
-        }
-        if let Some(found) = cache.unchanged(path, access) {
-            return Ok(found);
-        }
-        let uses = cache.forget(path) + 1;
-        let found = read(path, access, trusted);
-        cache.keep(path, access, &found, uses);
-        found
-    })
-}
-
-pub(super) fn test(path: &[u8], access: &Access) -> Result<Stat, Failed> {
-    if access.cache.is_some() {
-        return open(path, access, 0).map(|found| found.stat);
-    }
-    file::stat(path).map_err(|error| Failed { call: "stat()", error })
-}
+/// Bytes of content, counted for as long as this lives.
+struct Held(usize);
 
 impl Cache {
-    /// What `open_file_cache` lets us say without asking.
-    fn believed(&mut self, path: &[u8], access: &Access) -> Option<Result<Found, Failed>> {
-        let rules = access.cache?;
+    fn find(&mut self, look: &Look<'_>) -> Result<Found, Failed> {
         let now_ms = clock::now_ms();
-        let entry = self.entries.touch(path)?;
-        if entry.links != access.links || now_ms - entry.checked_ms > rules.valid_ms {
-            return None;
+        if let Some(rules) = &look.rules {
+            self.drop_inactive(rules.inactive_ms, now_ms);
         }
-        entry.used(now_ms, rules.inactive_ms);
-        match &entry.known {
-            Known::Found(found) if found.is_incomplete() => None,
-            Known::Found(found) => Some(Ok(found.clone())),
-            Known::Failed(call, errno) if rules.errors => {
-                Some(Err(Failed { call, error: io::Error::from_raw_os_error(*errno) }))
+        let (mut uses, mut known) = (1, None);
+        if let Some(entry) = self.entries.touch(look.path) {
+            entry.uses = entry.uses.saturating_add(1);
+            entry.used_ms = now_ms;
+            if let Some(answer) = entry.answer(look, now_ms) {
+                return answer;
             }
-            Known::Failed(..) => None,
+            uses = entry.uses;
+            known = entry.found();
         }
+        let result = look.ask(uses, known);
+        self.learn(look, uses, &result, now_ms);
+        result
     }
 
-    /// What one stat shows to be as it was. Guarded paths are walked anew each time.
-    fn unchanged(&mut self, path: &[u8], access: &Access) -> Option<Found> {
-        if access.links != Links::Follow {
-            return None;
-        }
-        let entry = self.entries.touch(path)?;
-        let Known::Found(found) = &entry.known else { return None };
-        if entry.links != Links::Follow
-            || found.is_incomplete()
-            || file::stat(path).ok()? != found.stat
-        {
-            return None;
-        }
-        let found = found.clone();
-        entry.checked_ms = clock::now_ms();
-        entry.used(entry.checked_ms, access.cache.map_or(0, |rules| rules.inactive_ms));
-        Some(found)
-    }
-
-    fn keep(&mut self, path: &[u8], access: &Access, result: &Result<Found, Failed>, uses: u32) {
-        let known = match (result, access.cache) {
-            (Ok(found), Some(rules)) => {
-                let file = found.file.clone().filter(|_| uses >= rules.min_uses);
-                Known::Found(Found { file, ..found.clone() })
-            }
-            // Without `open_file_cache` no file stays open, but contents do.
-            (Ok(found), None) if found.content.is_some() => Known::Found(found.clone()),
-            (Err(failed), Some(rules)) if rules.errors => {
-                Known::Failed(failed.call, failed.error.raw_os_error().unwrap_or(0))
-            }
-            _ => return,
+    fn learn(&mut self, look: &Look<'_>, uses: u32, result: &Result<Found, Failed>, now_ms: u64) {
+        let Some(known) = worth_knowing(look, uses, result) else {
+            self.entries.remove(look.path);
+            return;
         };
-        let now_ms = clock::now_ms();
-        self.content_bytes += known.content_bytes();
-        let links = access.links;
-        let entry = Entry { known, links, checked_ms: now_ms, used_ms: now_ms, uses };
-        self.entries.insert(path, entry);
-        self.make_room(access.cache.as_ref(), now_ms);
+        let held = Held::new(known.content_bytes());
+        let Look { links, trusted, .. } = *look;
+        let entry =
+            Entry { known, held, links, trusted, checked_ms: now_ms, used_ms: now_ms, uses };
+        self.entries.insert(look.path, entry);
+        self.keep_limits(look.rules.map_or(ENTRIES_MAX, |rules| rules.max));
     }
 
-    fn make_room(&mut self, rules: Option<&CacheRules>, now_ms: u64) {
-        let most = rules.map_or(ENTRIES_MAX, |rules| rules.max.max(1));
-        let inactive_ms = rules.map_or(u64::MAX, |rules| rules.inactive_ms);
-        while let Some((_, oldest)) = self.entries.oldest() {
-            let stale = now_ms - oldest.used_ms > inactive_ms;
-            if !stale && self.entries.len() <= most && self.content_bytes <= CONTENTS_BYTES_MAX {
-                return;
+    fn keep_limits(&mut self, entries_max: usize) {
+        while self.entries.len() > entries_max {
+            self.entries.pop_oldest();
+        }
+        // What the other caches hold is not this one's to drop; it does without contents then.
+        while Held::total() > CONTENTS_BYTES_MAX && self.entries.pop_oldest().is_some() {}
+    }
+
+    /// Drops up to two entries that nobody asked for lately.
+    fn drop_inactive(&mut self, inactive_ms: u64, now_ms: u64) {
+        for _ in 0..2 {
+            match self.entries.oldest() {
+                Some((_, oldest)) if now_ms.saturating_sub(oldest.used_ms) > inactive_ms => {
+                    self.entries.pop_oldest();
+                }
+                _ => return,
             }
-            let gone = self.entries.pop_oldest().expect("there is an oldest");
-            self.content_bytes -= gone.known.content_bytes();
         }
     }
+}
 
-    /// Drops what is known of a path; how often it was used.
-    fn forget(&mut self, path: &[u8]) -> u32 {
-        let Some(gone) = self.entries.remove(path) else { return 0 };
-        self.content_bytes -= gone.known.content_bytes();
-        gone.uses
+/// What is remembered of a result.
+fn worth_knowing(look: &Look<'_>, uses: u32, result: &Result<Found, Failed>) -> Option<Known> {
+    match (result, &look.rules) {
+        (Ok(found), Some(rules)) => {
+            let source = match &found.source {
+                Source::File(_) if uses < rules.min_uses => Source::Closed,
+                source => source.clone(),
+            };
+            Some(Known::Found(Found { stat: found.stat, source }))
+        }
+        // No file stays open; but contents do, and the uses of what may become one.
+        (Ok(found), None) => match &found.source {
+            Source::Memory(_) => Some(Known::Found(found.clone())),
+            Source::File(_) if look.may_be_kept(&found.stat) => {
+                Some(Known::Found(Found { stat: found.stat, source: Source::Closed }))
+            }
+            _ => None,
+        },
+        (Err(failed), Some(rules)) if rules.errors => {
+            let errno = failed.error.raw_os_error()?;
+            Some(Known::Failed(failed.call, errno))
+        }
+        (Err(_), _) => None,
     }
 }
 
 impl Entry {
-    fn used(&mut self, now_ms: u64, inactive_ms: u64) {
-        self.uses = if now_ms - self.used_ms > inactive_ms { 1 } else { self.uses + 1 };
-        self.used_ms = now_ms;
-    }
-}
-
-impl Found {
-    /// Whether a file must be opened, or could by now be had from memory.
-    fn is_incomplete(&self) -> bool {
-        if !self.stat.is_regular() || self.content.is_some() {
-            return false;
+    /// What can be answered without opening anything.
+    fn answer(&mut self, look: &Look<'_>, now_ms: u64) -> Option<Result<Found, Failed>> {
+        let Known::Found(found) = &self.known else {
+            let Known::Failed(call, errno) = self.known else { unreachable!("not found") };
+            return self.is_believed(look, now_ms).then(|| Err(Failed::again(call, errno)));
+        };
+        let complete = match &found.source {
+            Source::Memory(_) => true,
+            Source::File(_) => self.uses < look.hot_uses() || !look.may_be_kept(&found.stat),
+            Source::Closed => found.stat.is_directory(),
+        };
+        if !complete {
+            return None;
         }
-        self.file.is_none() || may_be_kept(&self.stat)
+        let found = found.clone();
+        if !self.is_believed(look, now_ms) {
+            // A guarded path is walked anew each time.
+            if look.links != Links::Follow || file::stat(look.path).ok()? != found.stat {
+                return None;
+            }
+            (self.links, self.trusted, self.checked_ms) = (look.links, look.trusted, now_ms);
+        }
+        Some(Ok(found))
+    }
+
+    fn is_believed(&self, look: &Look<'_>, now_ms: u64) -> bool {
+        let Some(rules) = &look.rules else { return false };
+        now_ms.saturating_sub(self.checked_ms) < rules.valid_ms
+            && self.links == look.links
+            && self.trusted == look.trusted
+    }
+
+    fn found(&self) -> Option<&Found> {
+        match &self.known {
+            Known::Found(found) => Some(found),
+            Known::Failed(..) => None,
+        }
     }
 }
 
 impl Known {
     fn content_bytes(&self) -> usize {
         match self {
-            Self::Found(found) => found.content.as_ref().map_or(0, |content| content.len()),
-            Self::Failed(..) => 0,
+            Self::Found(Found { source: Source::Memory(content), .. }) => content.len(),
+            _ => 0,
         }
     }
 }
 
-/// Asks the file system.
-fn read(path: &[u8], access: &Access, trusted: usize) -> Result<Found, Failed> {
-    let opened = match access.links {
-        Links::Follow => file::open(path),
-        links => file::open_checked(path, trusted, links),
-    };
-    let failed = |call| move |error| Failed { call, error };
-    let file = opened.map_err(failed("open()"))?;
-    let stat = file::stat_open(&file).map_err(failed("fstat()"))?;
-    if !stat.is_regular() {
-        return Ok(Found { stat, content: None, file: None });
+impl Held {
+    fn new(bytes: usize) -> Self {
+        HELD_BYTES.set(HELD_BYTES.get() + bytes);
+        Self(bytes)
     }
-    match content(&file, &stat).map_err(failed("read()"))? {
-        Some(content) => Ok(Found { stat, content: Some(content), file: None }),
-        None => Ok(Found { stat, content: None, file: Some(Rc::new(file)) }),
+
+    fn total() -> usize {
+        HELD_BYTES.get()
     }
 }
 
-/// Small, and left alone for long enough that a change would show.
-fn may_be_kept(stat: &Stat) -> bool {
-    stat.size <= CONTENT_SIZE_MAX && stat.is_settled(clock::unix_ms())
-}
-
-fn content(mut file: &File, stat: &Stat) -> io::Result<Option<Rc<[u8]>>> {
-    if !may_be_kept(stat) {
-        return Ok(None);
+impl Drop for Held {
+    fn drop(&mut self) {
+        // At the thread's end the count may be gone before the cache.
+        let _ = HELD_BYTES.try_with(|held| held.set(held.get() - self.0));
     }
-    let mut bytes = Vec::with_capacity(stat.size as usize + 1);
-    file.by_ref().take(stat.size + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 == stat.size).then(|| bytes.into()))
 }

@@ -1,12 +1,13 @@
 //! A map of bounded size that forgets what was not used for longest.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 const END: u32 = u32::MAX;
 
 /// The map. Indices are slots in a list ordered by last use.
 pub(crate) struct Lru<V> {
-    by_key: HashMap<Box<[u8]>, u32>,
+    by_key: HashMap<Rc<[u8]>, u32>,
     slots: Vec<Slot<V>>,
     free: Vec<u32>,
     newest: u32,
@@ -14,7 +15,7 @@ pub(crate) struct Lru<V> {
 }
 
 struct Slot<V> {
-    key: Box<[u8]>,
+    key: Rc<[u8]>,
     value: Option<V>,
     newer: u32,
     older: u32,
@@ -46,9 +47,14 @@ impl<V> Lru<V> {
         Some((&slot.key, slot.value.as_ref().expect("listed slots are filled")))
     }
 
+    /// Puts a value in, in the place of an older one; it becomes the newest.
     pub(crate) fn insert(&mut self, key: &[u8], value: V) {
-        debug_assert!(!self.by_key.contains_key(key), "replaced by touch");
-        let slot = Slot { key: key.into(), value: Some(value), newer: END, older: END };
+        if let Some(old) = self.touch(key) {
+            *old = value;
+            return;
+        }
+        let key: Rc<[u8]> = key.into();
+        let slot = Slot { key: key.clone(), value: Some(value), newer: END, older: END };
         let at = match self.free.pop() {
             Some(at) => {
                 self.slots[at as usize] = slot;
@@ -59,7 +65,7 @@ impl<V> Lru<V> {
                 self.slots.len() as u32 - 1
             }
         };
-        self.by_key.insert(key.into(), at);
+        self.by_key.insert(key, at);
         self.link(at);
     }
 
@@ -111,13 +117,12 @@ mod tests {
         }
         assert_eq!(lru.touch(b"a"), Some(&mut b'a'));
         assert_eq!(lru.oldest(), Some((&b"b"[..], &b'b')));
-        assert_eq!(lru.pop_oldest(), Some(b'b'));
+        lru.insert(b"b", b'B');
+        assert_eq!(lru.pop_oldest(), Some(b'c'));
         assert_eq!(lru.remove(b"a"), Some(b'a'));
         lru.insert(b"d", b'd');
         assert_eq!(lru.len(), 2);
-        assert_eq!(
-            [lru.pop_oldest(), lru.pop_oldest(), lru.pop_oldest()],
-            [Some(b'c'), Some(b'd'), None]
-        );
+        assert_eq!((lru.pop_oldest(), lru.pop_oldest()), (Some(b'B'), Some(b'd')));
+        assert_eq!((lru.pop_oldest(), lru.oldest()), (None, None));
     }
 }

@@ -1,18 +1,26 @@
 //! Files that are served: what a path leads to, open files, and small hot contents in memory.
 //!
-//! Every worker has its own cache. With `open_file_cache` an entry is believed for as long as
-//! `open_file_cache_valid` says; without it every use costs one stat, and device, inode, size and
-//! both times must be what they were. What is kept is bounded by number and by bytes.
+//! Every worker has its own caches. Where `open_file_cache` is on, an entry is believed for as long
+//! as `open_file_cache_valid` says, and the cache belongs to the configuration: a reload begins with
+//! an empty one, as in nginx. Elsewhere only contents are kept, and every use costs one stat: device,
+//! inode, size and both times must be what they were. What is kept is bounded by number and by bytes.
 
 mod cache;
 mod lru;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
-use std::io;
 use std::rc::Rc;
 
+use observe::{Errno, Level, Text};
+
+pub use cache::Caches;
 pub(crate) use lru::Lru;
-pub use net::file::{Links, Stat};
+pub use net::file::{Failed, Links, Stat};
+
+use crate::exchange::{Body, Bytes, Exchange, FileSlice};
+use cache::{Look, Want};
 
 /// Largest content kept in memory. Measured: from memory in one write a 100 KB file costs about
 /// two thirds of what sendfile costs, and the gap closes towards a megabyte.
@@ -21,28 +29,34 @@ pub const CONTENT_SIZE_MAX: u64 = 256 * 1024;
 pub const CONTENTS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Entries one worker keeps where `open_file_cache` is off.
 pub const ENTRIES_MAX: usize = 4096;
+/// Uses that make a file hot: one that is asked for once does not push others out of memory.
+pub const HOT_USES_MIN: u32 = 2;
 
 /// How a location looks at files.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Access {
     /// `open_file_cache` and its companions; `None`: every use asks the file system.
     pub cache: Option<CacheRules>,
     /// `disable_symlinks`
     pub links: Links,
-    /// `from=`: the beginning of the path that is trusted, in bytes, is found by this template.
+    /// `from=`: what the trusted beginning of a path is.
     pub links_from: Option<conf::Template>,
+    /// `directio`: files of at least this size are read past the kernel's cache, and ours.
+    pub directio: u64,
 }
 
 /// `open_file_cache`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheRules {
+    /// Which of the configuration's caches.
+    pub number: usize,
     /// Entries kept.
     pub max: usize,
     /// An entry not used for so long is dropped.
     pub inactive_ms: u64,
     /// How long an entry is believed.
     pub valid_ms: u64,
-    /// Uses within `inactive` for a file to stay open.
+    /// Uses that it takes for a file to stay open.
     pub min_uses: u32,
     /// Whether failures are remembered, too.
     pub errors: bool,
@@ -53,43 +67,94 @@ pub struct CacheRules {
 pub struct Found {
     /// Its kind, size and time.
     pub stat: Stat,
-    /// Its content, where it is in memory.
-    pub content: Option<Rc<[u8]>>,
-    /// The open file; `None` for a directory, or where the content is in memory.
-    pub file: Option<Rc<File>>,
+    /// Where its content is.
+    pub source: Source,
 }
 
-/// Why a path leads nowhere.
-#[derive(Debug)]
-pub struct Failed {
-    /// The call: `open()` or `stat()`.
-    pub call: &'static str,
-    /// The reason.
-    pub error: io::Error,
+/// Where the content of a file is.
+#[derive(Clone)]
+pub enum Source {
+    /// In none of the two places below: the file was only looked at, or has no content.
+    Closed,
+    /// In memory.
+    Memory(Rc<[u8]>),
+    /// Behind an open file.
+    File(Rc<File>),
 }
 
-impl Failed {
-    /// The status that nginx answers with.
-    pub fn status(&self) -> u16 {
-        use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound, PermissionDenied};
-        match self.error.kind() {
-            NotFound | NotADirectory | InvalidFilename => 404,
-            PermissionDenied => 403,
-            _ if net::file::is_refused_link(&self.error) => 403,
-            _ => 500,
+impl Default for Access {
+    fn default() -> Self {
+        Self { cache: None, links: Links::Follow, links_from: None, directio: u64::MAX }
+    }
+}
+
+impl Found {
+    /// The content of a regular file, as a body.
+    pub fn into_body(self) -> Body {
+        let size = self.stat.size;
+        match self.source {
+            _ if size == 0 => Body::Empty,
+            Source::Memory(content) => Body::Bytes(Bytes::Kept(content, 0, size as u32)),
+            Source::File(file) => Body::File(FileSlice { file, start: 0, end: size }),
+            Source::Closed => unreachable!("a regular file that was opened is open or in memory"),
         }
     }
 }
 
 /// Finds a file to be sent: its content in memory, or the file open.
-pub fn open(path: &[u8], access: &Access, trusted: usize) -> Result<Found, Failed> {
-    cache::open(path, access, trusted)
+pub fn open(x: &mut Exchange, path: &[u8]) -> Result<Found, Failed> {
+    look(x, path, Want::Content)
 }
 
-/// Finds out what a path leads to, without opening it.
-pub fn test(path: &[u8], access: &Access, trusted: usize) -> Result<Stat, Failed> {
-    if access.links != Links::Follow {
-        return open(path, access, trusted).map(|found| found.stat);
+/// Finds out what a path leads to. Like nginx it opens the file if the result is to be cached.
+pub fn test(x: &mut Exchange, path: &[u8]) -> Result<Stat, Failed> {
+    look(x, path, Want::Stat).map(|found| found.stat)
+}
+
+/// The same where a directory is expected, which need not be readable.
+pub fn test_directory(x: &mut Exchange, path: &[u8]) -> Result<Stat, Failed> {
+    look(x, path, Want::Directory).map(|found| found.stat)
+}
+
+fn look(x: &mut Exchange, path: &[u8], want: Want) -> Result<Found, Failed> {
+    let generation = x.generation.clone();
+    let access = &generation.location(x.location).core.files;
+    let (links, trusted) = match &access.links_from {
+        None => (access.links, 0),
+        Some(from) => trust(path, &x.render(from), access.links),
+    };
+    let content_size_max = CONTENT_SIZE_MAX.min(access.directio.saturating_sub(1));
+    let look = Look { path, want, links, trusted, rules: access.cache, content_size_max };
+    look.find(&generation.files)
+}
+
+/// How many bytes at the beginning of the path are taken as they are: `from`, where it ends with a
+/// part of the path. A path that is `from` is trusted altogether.
+fn trust(path: &[u8], from: &[u8], links: Links) -> (Links, usize) {
+    match path.strip_prefix(from) {
+        Some(_) if from.is_empty() => (links, 0),
+        Some([]) => (Links::Follow, 0),
+        Some([b'/', ..]) => (links, from.len()),
+        Some(_) if from.ends_with(b"/") => (links, from.len() - 1),
+        _ => (links, 0),
     }
-    cache::test(path, access)
+}
+
+/// The status for a file that could not be had; in the error log in nginx's words.
+pub fn refuse(x: &Exchange, path: &[u8], failed: &Failed) -> u16 {
+    let (status, level) = match failed {
+        _ if failed.is_not_found() => (404, Level::Error),
+        _ if failed.is_denied() || failed.is_refused_link() => (403, Level::Error),
+        _ => (500, Level::Crit),
+    };
+    if status != 404 || x.location().core.log_not_found {
+        log_failed(x, level, path, failed);
+    }
+    status
+}
+
+/// `open() "/path" failed (2: No such file or directory)`
+pub fn log_failed(x: &Exchange, level: Level, path: &[u8], failed: &Failed) {
+    let Failed { call, error } = failed;
+    x.log(level, format_args!("{call} \"{}\" failed{}", Text(path), Errno(error)));
 }

@@ -42,6 +42,33 @@ enum Kind {
     LimitExcept(u32),
 }
 
+/// The block whose lines are being read, kept in the registry for what depends on it: `alias`.
+#[derive(Default)]
+pub enum Within {
+    /// No location.
+    #[default]
+    Outside,
+    /// A location that stands for the beginning of a path: its name.
+    Prefix(Box<[u8]>),
+    /// A location with a regular expression.
+    Pattern,
+    /// A location that no path leads to.
+    Named,
+}
+
+impl Within {
+    fn of(kind: &Kind) -> Self {
+        match kind {
+            Kind::Location(Matcher::Exact(name) | Matcher::Prefix(name, _)) => {
+                Self::Prefix(name.clone())
+            }
+            Kind::Location(Matcher::Pattern(_)) => Self::Pattern,
+            Kind::Location(Matcher::Named(_)) => Self::Named,
+            Kind::Server | Kind::If | Kind::LimitExcept(_) => Self::Outside,
+        }
+    }
+}
+
 /// Reads `http {}`.
 pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
     let mut main = Layers::default();
@@ -57,6 +84,7 @@ pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
 }
 
 fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Result<Block> {
+    let outside = std::mem::replace(load.registry.of(), Within::of(&kind));
     let mut layers = Layers::default();
     let mut inner = Vec::new();
     let Some(lines) = &from.block else {
@@ -77,6 +105,7 @@ fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Re
             None => load.without_feature(line, context(level))?,
         }
     }
+    *load.registry.of() = outside;
     let head = Directive { block: None, ..from.clone() };
     Ok(Block { kind, layers, inner, from: head })
 }

@@ -16,13 +16,14 @@ use std::sync::Arc;
 use conf::VariableId;
 
 pub use listen::{Listen, ListenLine};
-pub use load::{Plan, read};
+pub use load::{Plan, Within, read};
 pub use locate::Locations;
 pub(crate) use locate::choose as choose_location;
 pub use names::ServerNames;
 pub use place::Place;
 
 use crate::exchange::{Filter, Handler, Logger};
+use crate::files::Caches;
 use crate::variables::Variable;
 
 /// The number of a location in its site.
@@ -47,6 +48,8 @@ pub struct Generation {
     site: Arc<Site>,
     /// How many there were before it.
     pub number: u64,
+    /// What `open_file_cache` keeps here.
+    pub(crate) files: Caches,
 }
 
 /// A virtual server.
@@ -97,7 +100,7 @@ pub struct Reading {
 impl Generation {
     /// This worker's hold.
     pub fn new(site: Arc<Site>, number: u64) -> Rc<Self> {
-        Rc::new(Self { site, number })
+        Rc::new(Self { site, number, files: Caches::default() })
     }
 }
 

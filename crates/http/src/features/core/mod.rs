@@ -1,36 +1,21 @@
 //! What every location has: where files are, types, keepalive, timeouts, limits.
 
-mod root;
-mod types;
-
 use std::sync::Arc;
 
 use conf::{Bounded, Milliseconds, Number, Offset, Result};
 use observe::{ErrorLog, MainLog};
 
-pub use root::Root;
-pub use types::{Type, Types};
-
 use crate::exchange::{Exchange, Flow};
 use crate::features::error_page::ErrorPages;
+use crate::features::root::Root;
+use crate::features::types::Types;
 use crate::site::Place;
 
 conf::directives! {
-    also {
-        /// Sets a replacement for the location's name in the path of the file.
-        alias(1..=1) in LOCATION => root;
-    }
-
     in MAIN | SERVER | LOCATION;
 
-    /// Sets the directory that holds the files.
-    root + IF_IN_LOCATION: Root = "html",
     /// Sets where errors are logged, and from which level on.
     error_log: Option<ErrorLog>,
-    /// Maps file name extensions to MIME types.
-    types: Types,
-    /// The MIME type of files whose extension is not known.
-    default_type: Type = "text/plain",
     /// How long an idle keepalive connection stays open.
     keepalive_timeout: Milliseconds = "75s",
     /// Requests served through one keepalive connection.
@@ -53,7 +38,7 @@ pub struct Here {
     /// `error_log` of this or an outer level.
     pub error_log: Arc<ErrorLog>,
     /// MIME types by extension.
-    pub types: Arc<Types>,
+    pub types: Types,
     /// The type of what has no known extension.
     pub default_type: Arc<[u8]>,
     /// Idle time of keepalive connections; 0: no keepalive.
@@ -66,6 +51,8 @@ pub struct Here {
     pub client_max_body_size: u64,
     /// `satisfy any`.
     pub satisfy_any: bool,
+    /// `auth_delay`
+    pub auth_delay_ms: u64,
     /// `internal`.
     pub internal: bool,
     /// What is done about errors.
@@ -79,6 +66,11 @@ pub struct Here {
 }
 
 impl Here {
+    /// The way from a path to a file.
+    pub fn root(&self) -> &Root {
+        self.root.as_ref().expect("every location has a root")
+    }
+
     /// How the server names itself in pages and fields.
     pub fn server_token(&self) -> &'static str {
         crate::identity::token()
@@ -87,13 +79,10 @@ impl Here {
 
 /// Hands the settings to the core.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    place.core.root = Some(conf.root.clone());
     place.core.error_log = match &conf.error_log {
         Some(log) => Arc::new(log.clone()),
         None => place.load.registry.of::<MainLog>().0.clone(),
     };
-    place.core.types = Arc::new(conf.types.clone());
-    place.core.default_type = conf.default_type.0.clone();
     place.core.keepalive_timeout_ms = conf.keepalive_timeout.0;
     place.core.keepalive_requests = conf.keepalive_requests.0;
     place.core.send_timeout_ms = conf.send_timeout.0;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use conf::Result;
+use observe::{Level, Text};
 use wire::Method;
 
-use crate::exchange::{Body, Bytes, Exchange, FileSlice, Flow};
+use crate::exchange::{Exchange, Flow};
 use crate::files::{self, Found};
 use crate::site::Place;
 
@@ -27,33 +28,40 @@ fn serve(x: &mut Exchange) -> Flow {
         return Flow::Next;
     }
     let mut path = x.scratch();
-    let trusted = x.append_path(&mut path);
-    let flow = match files::open(&path, &x.location().core.files, trusted) {
-        Ok(found) if found.stat.is_directory() => redirect_to_directory(x),
-        Ok(found) if !found.stat.is_regular() => Flow::Status(404),
-        Ok(_) if x.request.head.method == Method::Post => Flow::Status(405),
-        Ok(found) => answer(x, found),
-        Err(failed) => Flow::Status(failed.status()),
+    let flow = match x.append_path(&mut path) {
+        true => send(x, &path),
+        false => Flow::Status(500),
     };
     x.give_scratch(path);
     flow
 }
 
+fn send(x: &mut Exchange, path: &[u8]) -> Flow {
+    match files::open(x, path) {
+        Ok(found) if found.stat.is_directory() => redirect_to_directory(x),
+        Ok(found) if !found.stat.is_regular() => {
+            x.log(Level::Crit, format_args!("\"{}\" is not a regular file", Text(path)));
+            Flow::Status(404)
+        }
+        Ok(_) if x.request.head.method == Method::Post => Flow::Status(405),
+        Ok(found) => answer(x, found),
+        Err(failed) => Flow::Status(files::refuse(x, path, &failed)),
+    }
+}
+
 fn answer(x: &mut Exchange, found: Found) -> Flow {
+    x.action = "sending response to client";
     x.reply.status = 200;
     x.reply.content_length = Some(found.stat.size);
     x.reply.last_modified = Some(found.stat.modified);
     x.reply.set_etag(found.stat.modified, found.stat.size);
     x.reply.allow_ranges = true;
     x.set_content_type_of_uri();
-    x.reply.body = match (found.content, found.file) {
-        (Some(content), _) => Body::Bytes(Bytes::Kept(content, 0, found.stat.size as u32)),
-        (None, Some(file)) => Body::File(FileSlice { file, start: 0, end: found.stat.size }),
-        (None, None) => unreachable!("a regular file is open or in memory"),
-    };
+    x.reply.body = found.into_body();
     Flow::Done
 }
 
+/// The same path with a slash: what a directory is asked by.
 fn redirect_to_directory(x: &mut Exchange) -> Flow {
     let mut location = Vec::with_capacity(x.request.uri.len() + x.request.args.len() + 2);
     wire::uri::escape(wire::uri::Escape::Uri, &x.request.uri, &mut location);
@@ -68,5 +76,15 @@ fn redirect_to_directory(x: &mut Exchange) -> Flow {
 
 /// No content handler wanted it.
 pub(crate) fn nothing_answered(x: &mut Exchange) -> Flow {
-    Flow::Status(if x.request.uri.ends_with(b"/") { 403 } else { 404 })
+    if !x.request.uri.ends_with(b"/") {
+        x.log(Level::Error, format_args!("no handler found"));
+        return Flow::Status(404);
+    }
+    let mut path = x.scratch();
+    if x.append_path(&mut path) {
+        let path = Text(&path);
+        x.log(Level::Error, format_args!("directory index of \"{path}\" is forbidden"));
+    }
+    x.give_scratch(path);
+    Flow::Status(403)
 }

@@ -1,0 +1,20 @@
+//! `internal`: a location that only redirects of the server itself lead to.
+
+use std::sync::Arc;
+
+use conf::{Present, Result};
+
+use crate::site::Place;
+
+conf::directives! {
+    in LOCATION;
+
+    /// Answers 404 to requests from outside.
+    internal: Option<Present>,
+}
+
+/// Tells the core.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    place.core.internal = conf.internal.is_some();
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! `types` and `default_type`: MIME types by the extension of a file's name.
+//!
+//! A sorted table that is searched without copying the extension, whatever its case. The
+//! `types_hash_` directives are read and mean nothing here: this table needs no size.
+
+use std::cmp::Ordering;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Absent, Directive, Load, Number, Result, Value, Word};
+use observe::Text;
+
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// Maps file name extensions to MIME types.
+    types: Types,
+    /// The MIME type of files whose extension is not known.
+    default_type: Type = "text/plain",
+    /// How large nginx's table of types may grow. Accepted; the table here needs no size.
+    types_hash_max_size: Number = "1024",
+    /// How large a part of nginx's table of types is. Accepted; the table here needs no size.
+    types_hash_bucket_size: Number = "64",
+}
+
+/// Hands the types to the core.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let _ = (conf.types_hash_max_size, conf.types_hash_bucket_size);
+    place.core.types = conf.types.clone();
+    place.core.default_type = conf.default_type.0.clone();
+    Ok(())
+}
+
+/// MIME types by extension.
+#[derive(Clone, Default)]
+pub struct Types {
+    /// Sorted by extension, which is in lower case.
+    sorted: Arc<Vec<(Box<[u8]>, Arc<[u8]>)>>,
+}
+
+/// One MIME type.
+#[derive(Clone)]
+pub struct Type(Arc<[u8]>);
+
+impl Value for Type {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        Ok(Self(from.arg(0).text[..].into()))
+    }
+}
+
+impl Value for Types {
+    const ARGS: RangeInclusive<usize> = 0..=0;
+    const BLOCK: bool = true;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut types = Self::default();
+        types.repeat(from, load)?;
+        Ok(types)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        for line in from.block.iter().flatten() {
+            let content_type: Arc<[u8]> = line.name.text[..].into();
+            for extension in &line.args {
+                self.add(extension, &content_type, line, load);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// nginx knows three extensions before it is told any.
+impl Absent for Types {
+    fn absent() -> Self {
+        let entry = |extension: &[u8], name: &[u8]| (extension.into(), name.into());
+        let sorted = Arc::new(vec![
+            entry(b"gif", b"image/gif"),
+            entry(b"html", b"text/html"),
+            entry(b"jpg", b"image/jpeg"),
+        ]);
+        Self { sorted }
+    }
+}
+
+impl Types {
+    fn add(
+        &mut self,
+        extension: &Word,
+        content_type: &Arc<[u8]>,
+        line: &Directive,
+        load: &mut Load<'_>,
+    ) {
+        let lower = extension.text.to_ascii_lowercase();
+        let sorted = Arc::make_mut(&mut self.sorted);
+        let at = match sorted.binary_search_by(|(known, _)| order(known, &lower)) {
+            Err(at) => return sorted.insert(at, (lower.into(), content_type.clone())),
+            Ok(at) => at,
+        };
+        let previous = std::mem::replace(&mut sorted[at].1, content_type.clone());
+        let message = format!(
+            "duplicate extension \"{}\", content type: \"{}\", previous content type: \"{}\"",
+            Text(&lower),
+            Text(content_type),
+            Text(&previous)
+        );
+        load.warn(line.error_at(extension, message));
+    }
+
+    /// The type for a path, by what follows the last dot in its last part. A name that begins with
+    /// its only dot has no extension.
+    pub fn of(&self, path: &[u8]) -> Option<&Arc<[u8]>> {
+        let name = &path[memchr::memrchr(b'/', path).map_or(0, |at| at + 1)..];
+        let extension = &name[memchr::memrchr(b'.', name).filter(|at| *at > 0)? + 1..];
+        let at = self.sorted.binary_search_by(|(known, _)| order(known, extension)).ok()?;
+        Some(&self.sorted[at].1)
+    }
+}
+
+/// The order of an extension of the table and one of any case.
+fn order(known: &[u8], extension: &[u8]) -> Ordering {
+    known.iter().copied().cmp(extension.iter().map(u8::to_ascii_lowercase))
+}
