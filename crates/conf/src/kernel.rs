@@ -266,6 +266,10 @@ impl Directive {
 ///         /// Replaces a part of the path.
 ///         alias(1..=1) in LOCATION => root;
 ///     }
+///     slots {                                      filled by `also` rows only
+///         /// The program that `set`, `if`, `rewrite` ... are the lines of.
+///         program: Option<Program>,
+///     }
 ///
 ///     in MAIN | SERVER | LOCATION;                 where settings may stand unless a row says `+`
 ///     /// The directory that holds the files.
@@ -289,6 +293,7 @@ macro_rules! directives {
         $( also { $( $(#[doc = $adoc:literal])*
             $aname:ident ($aargs:expr) $($ablock:block)?
             in $($alevel:ident)|+ => $aslot:ident; )* } )?
+        $( slots { $( $(#[doc = $sdoc:literal])* $sname:ident : $sty:ty, )* } )?
         in $($level:ident)|+;
         $( $(#[doc = $doc:literal])*
            $name:ident $(+ $more:ident)* : $ty:ty $(= $default:literal)?, )*
@@ -297,11 +302,14 @@ macro_rules! directives {
 
         /// The feature's settings, complete.
         #[derive(Clone)]
-        pub struct Conf { $( $(#[doc = $doc])* $name: $ty, )* }
+        pub struct Conf {
+            $( $(#[doc = $doc])* $name: $ty, )*
+            $($( $(#[doc = $sdoc])* $sname: $sty, )*)?
+        }
 
         /// The feature's settings as one block says them.
         #[derive(Clone, Default)]
-        pub struct Layer { $( $name: Option<$ty>, )* }
+        pub struct Layer { $( $name: Option<$ty>, )* $($( $sname: Option<$sty>, )*)? }
 
         impl $crate::Layered for Layer {
             type Conf = Conf;
@@ -345,17 +353,24 @@ macro_rules! directives {
                 $($( if index == 0 { return $dfn(from, load); } index -= 1; )*)?
                 unreachable!("row {index} past the table's end")
             }
-            fn is_silent(&self) -> bool { true $(&& self.$name.is_none())* }
+            fn is_silent(&self) -> bool {
+                true $(&& self.$name.is_none())* $($(&& self.$sname.is_none())*)?
+            }
             #[allow(unused_variables)]
             fn inherits_all(nameless: bool) -> bool {
                 true $(&& <$ty as $crate::Value>::INHERITED.reaches(nameless))*
+                    $($(&& <$sty as $crate::Value>::INHERITED.reaches(nameless))*)?
             }
             #[allow(unused_variables)]
             fn inherit(&mut self, parent: &Self, nameless: bool) {
                 $( $crate::inherit(&mut self.$name, &parent.$name, nameless); )*
+                $($( $crate::inherit(&mut self.$sname, &parent.$sname, nameless); )*)?
             }
             fn resolve(&self) -> Conf {
-                Conf { $( $name: $crate::directives!(@value self.$name, $($default)?), )* }
+                Conf {
+                    $( $name: $crate::directives!(@value self.$name, $($default)?), )*
+                    $($( $sname: $crate::directives!(@value self.$sname,), )*)?
+                }
             }
         }
     };

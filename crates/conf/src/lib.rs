@@ -4,6 +4,7 @@
 //! half (the directive kernel) knows how settings are declared and inherited. Deliberately absent:
 //! what any directive means, and sockets. Configuration text is bytes: not every nginx.conf is UTF-8.
 
+mod cidr;
 mod diagnostic;
 mod dump;
 mod error;
@@ -23,6 +24,7 @@ mod tree;
 pub mod units;
 mod value;
 
+pub use cidr::{Cidr, address, address_port, address_v4};
 pub use diagnostic::Diagnostic;
 pub use dump::dump;
 pub use error::{Error, Level, Result};

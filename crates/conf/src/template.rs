@@ -81,7 +81,7 @@ impl Template {
                 parts.push(Part::Text(rest[..dollar].into()));
             }
             let (part, after) = reference(&rest[dollar + 1..], word, load)
-                .ok_or_else(|| from.error_at(word, "invalid variable name"))?;
+                .map_err(|message| from.error_at(word, message))?;
             parts.push(part);
             rest = after;
         }
@@ -125,26 +125,94 @@ impl Template {
     }
 }
 
-/// What follows a `$`: a digit, a name, or a name in braces. nginx reads `$10` as `$1` and `0`.
-fn reference<'t>(text: &'t [u8], word: &Word, load: &mut Load<'_>) -> Option<(Part, &'t [u8])> {
+/// What follows a `$`: a digit, a name, or a name in braces. nginx reads `$10` as `$1` and `0`, and
+/// a digit in braces as a name.
+fn reference<'t>(
+    text: &'t [u8],
+    word: &Word,
+    load: &mut Load<'_>,
+) -> Result<(Part, &'t [u8]), String> {
     if let Some(digit @ b'1'..=b'9') = text.first() {
-        return Some((Part::Capture(digit - b'0'), &text[1..]));
+        return Ok((Part::Capture(digit - b'0'), &text[1..]));
     }
-    let (name, rest) = match text.strip_prefix(b"{") {
-        Some(inside) => {
-            let end = inside.iter().position(|&b| b == b'}')?;
-            (&inside[..end], &inside[end + 1..])
-        }
-        None => text.split_at(name_length(text)),
-    };
-    match name {
-        [digit @ b'1'..=b'9'] => Some((Part::Capture(digit - b'0'), rest)),
-        [] => None,
-        _ if name_length(name) < name.len() => None,
-        _ => Some((Part::Variable(load.names.number(name, Some(word.span))), rest)),
+    let braces = text.first() == Some(&b'{');
+    let text = &text[usize::from(braces)..];
+    let (name, mut rest) = text.split_at(name_length(text));
+    if braces && !text.is_empty() {
+        rest = rest.strip_prefix(b"}").ok_or_else(|| {
+            let name = String::from_utf8_lossy(name);
+            format!("the closing bracket in \"{name}\" variable is missing")
+        })?;
     }
+    if name.is_empty() {
+        return Err("invalid variable name".into());
+    }
+    Ok((Part::Variable(load.names.number(name, Some(word.span))), rest))
 }
 
 fn name_length(text: &[u8]) -> usize {
     text.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::Memory;
+
+    /// The pieces as text, or the message.
+    fn compile(text: &str) -> String {
+        let mut files = Memory::default();
+        let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
+        let line = Directive::sample("name", "value");
+        let template = Template::from_bytes(text.as_bytes(), line.arg(0), &line, &mut load);
+        let template = match template {
+            Ok(template) => template,
+            Err(error) => return error.message,
+        };
+        let names: Vec<_> = load.names.mentions().map(|(name, _)| name.to_vec()).collect();
+        let part = |part: &Part| match part {
+            Part::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            Part::Variable(id) => {
+                format!("<{}>", String::from_utf8_lossy(&names[id.0 as usize]))
+            }
+            Part::Capture(group) => format!("${group}"),
+        };
+        template.parts().iter().map(part).collect::<Vec<_>>().join("|")
+    }
+
+    #[test]
+    fn pieces() {
+        let table = [
+            ("", ""),
+            ("text", "text"),
+            ("a$b", "a|<b>"),
+            ("$a$B_1-", "<a>|<b_1>|-"),
+            ("${a}b", "<a>|b"),
+            ("$1$10", "$1|$1|0"),
+            ("${1}", "<1>"),
+            ("$a$a", "<a>|<a>"),
+            ("a}", "a}"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(compile(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn nginx_messages() {
+        let table = [
+            ("$", "invalid variable name"),
+            ("a$-", "invalid variable name"),
+            ("${", "invalid variable name"),
+            ("${}", "invalid variable name"),
+            ("${a", "the closing bracket in \"a\" variable is missing"),
+            ("${a-b}", "the closing bracket in \"a\" variable is missing"),
+            ("${-}", "the closing bracket in \"\" variable is missing"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(compile(text), expected, "{text}");
+        }
+    }
 }

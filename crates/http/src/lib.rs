@@ -15,7 +15,9 @@ mod site;
 mod stand_in;
 #[cfg(test)]
 mod testing;
+mod table;
 mod variables;
+mod wildcards;
 mod worker;
 
 pub use client::Client;

@@ -88,6 +88,8 @@ fn next(site: &Site, x: &mut Exchange) -> Flow {
     let handlers = match x.stage.phase {
         Phase::ServerRewrite => &site.location(site.server(x.server).outer).rewrite,
         Phase::FindLocation => return find_location(site, x),
+        // The server's own lines have been run.
+        Phase::Rewrite if x.location == site.server(x.server).outer => return leave(x),
         Phase::Rewrite => &here.rewrite,
         Phase::Preaccess => &here.preaccess,
         Phase::Access => &here.access,
@@ -138,7 +140,10 @@ fn after(phase: Phase) -> Phase {
 }
 
 fn find_location(site: &Site, x: &mut Exchange) -> Flow {
-    x.location = site::choose_location(site, x);
+    match site::choose_location(site, x) {
+        Ok(location) => x.location = location,
+        Err(_) => return Flow::Status(500),
+    }
     let here = site.location(x.location);
     if let Some((allowed, block)) = here.limit_except
         && allowed & x.request.head.method.bit() == 0

@@ -1,49 +1,183 @@
 //! Regular expressions: PCRE2, as in nginx, so that patterns mean what they meant.
+//!
+//! A match allocates nothing: its places go into a piece of memory that each thread has once, for
+//! all patterns. Bytes are matched, not characters, unless a pattern itself begins with `(*UTF)`.
 
-use conf::{Directive, Error, Word};
+use std::cell::RefCell;
+use std::sync::OnceLock;
+
+use conf::{Directive, Load, VariableId, Word};
+use observe::Level;
 use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, shown};
+use crate::variables;
 
-/// Compiles a pattern of the configuration.
-pub fn compile(
-    pattern: &[u8],
+/// A regular expression of the configuration.
+pub struct Pattern {
+    text: Box<[u8]>,
     caseless: bool,
-    word: &Word,
-    from: &Directive,
-) -> Result<Regex, Error> {
-    let text = String::from_utf8_lossy(pattern);
-    RegexBuilder::new().caseless(caseless).jit_if_available(true).build(&text).map_err(|error| {
-        let place = error.offset().map(|at| &text[at.min(text.len())..]).unwrap_or_default();
-        let message = format!("pcre2_compile() failed: {error} in \"{text}\" at \"{place}\"");
-        from.error_at(word, message)
-    })
+    compiled: Regex,
+    /// The same without JIT, made when the machine's stack was not enough for it.
+    interpreted: OnceLock<Option<Regex>>,
+    /// How many groups it has, the whole match included.
+    groups: usize,
+    /// The variables that named groups set.
+    names: Box<[(usize, VariableId)]>,
 }
 
-/// Whether the pattern has groups.
-pub fn captures(pattern: &Regex) -> bool {
-    pattern.captures_len() > 1
+/// A match that was given up, because it would have taken too long or too much memory; it has been
+/// logged. Answer 500: whether the subject matches is not known.
+#[derive(Debug)]
+pub struct MatchError;
+
+thread_local! {
+    /// Where the groups of the last match are; it has room for the pattern that has the most.
+    static PLACES: RefCell<Option<CaptureLocations>> = const { RefCell::new(None) };
 }
 
-/// Whether the subject matches. The groups go into the exchange, for `$1` and named ones.
-pub fn matches(pattern: &Regex, subject: &[u8], x: &mut Exchange) -> bool {
-    if !captures(pattern) {
-        return pattern.is_match(subject).unwrap_or(false);
-    }
-    let mut places = pattern.capture_locations();
-    match pattern.captures_read(&mut places, subject) {
-        Ok(Some(_)) => {
-            keep(&places, subject, x);
-            true
+/// PCRE2's number for "no more room on the stack that JIT code runs on".
+const JIT_STACK_LIMIT: i32 = -46;
+
+impl Pattern {
+    /// Compiles a pattern, which is `word` or a part of it. Its named groups become variables.
+    pub fn compile(
+        text: &[u8],
+        caseless: bool,
+        word: &Word,
+        from: &Directive,
+        load: &mut Load<'_>,
+    ) -> conf::Result<Self> {
+        let compiled = build(text, caseless, true)
+            .map_err(|error| from.error_at(word, describe(&error, text)))?;
+        let mut names = Vec::new();
+        for (group, name) in compiled.capture_names().iter().enumerate() {
+            if let Some(name) = name {
+                variables::define_captured(name.as_bytes(), from, load)?;
+                names.push((group, load.names.number(name.as_bytes(), Some(word.span))));
+            }
         }
-        _ => false,
+        Ok(Self {
+            text: text.into(),
+            caseless,
+            groups: compiled.captures_len(),
+            compiled,
+            interpreted: OnceLock::new(),
+            names: names.into(),
+        })
+    }
+
+    /// The pattern as it was written.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Whether a match leaves groups behind.
+    pub fn has_groups(&self) -> bool {
+        self.groups > 1
+    }
+
+    /// Whether the subject matches. Its groups go into the exchange then, for `$1` and for the
+    /// variables named after them.
+    pub fn matches(&self, subject: &[u8], x: &mut Exchange) -> Result<bool, MatchError> {
+        PLACES.with_borrow_mut(|places| {
+            let places = self.room(places);
+            let found = self.find(places, subject).map_err(|error| {
+                let (code, subject, pattern) = (error.code(), shown(subject), shown(&self.text));
+                let on = format_args!("{code} on \"{subject}\" using \"{pattern}\"");
+                x.log(Level::Alert, format_args!("pcre2_match() failed: {on}"));
+                MatchError
+            })?;
+            if found {
+                self.keep(places, subject, x);
+            }
+            Ok(found)
+        })
+    }
+
+    /// The thread's places, with room for this pattern's groups.
+    fn room<'p>(&self, places: &'p mut Option<CaptureLocations>) -> &'p mut CaptureLocations {
+        if places.as_ref().is_none_or(|places| places.len() < self.groups) {
+            *places = None;
+        }
+        places.get_or_insert_with(|| self.compiled.capture_locations())
+    }
+
+    fn find(&self, places: &mut CaptureLocations, subject: &[u8]) -> Result<bool, pcre2::Error> {
+        match self.compiled.captures_read(places, subject) {
+            Err(error) if error.code() == JIT_STACK_LIMIT => {
+                let interpreted =
+                    self.interpreted.get_or_init(|| build(&self.text, self.caseless, false).ok());
+                let pattern = interpreted.as_ref().ok_or(error)?;
+                pattern.captures_read(places, subject).map(|found| found.is_some())
+            }
+            result => result.map(|found| found.is_some()),
+        }
+    }
+
+    fn keep(&self, places: &CaptureLocations, subject: &[u8], x: &mut Exchange) {
+        x.captures.groups.clear();
+        if !self.has_groups() {
+            return;
+        }
+        x.captures.subject.clear();
+        x.captures.subject.extend_from_slice(subject);
+        let group = |number| places.get(number).map(|(start, end)| (start as u32, end as u32));
+        x.captures.groups.extend((0..self.groups).map(group));
+        for (group, id) in &self.names {
+            let value = places.get(*group).map_or(&b""[..], |(start, end)| &subject[start..end]);
+            x.values.set(*id, Some(value));
+        }
     }
 }
 
-fn keep(places: &CaptureLocations, subject: &[u8], x: &mut Exchange) {
-    x.captures.subject.clear();
-    x.captures.subject.extend_from_slice(subject);
-    x.captures.groups.clear();
-    let group = |number| places.get(number).map(|(start, end)| (start as u32, end as u32));
-    x.captures.groups.extend((0..places.len()).map(group));
+fn build(text: &[u8], caseless: bool, jit: bool) -> Result<Regex, pcre2::Error> {
+    let mut builder = RegexBuilder::new();
+    builder.caseless(caseless).jit_if_available(jit);
+    match std::str::from_utf8(text) {
+        Ok(text) => builder.build(text),
+        Err(_) => builder.build(&escape_high_bytes(text)),
+    }
+}
+
+/// nginx's words for a pattern that is none.
+fn describe(error: &pcre2::Error, text: &[u8]) -> String {
+    let offset = error.offset().unwrap_or(text.len());
+    let words = error.to_string();
+    let prefix = format!("PCRE2: error compiling pattern at offset {offset}: ");
+    let words = words.strip_prefix(&prefix).unwrap_or(&words);
+    let shown = String::from_utf8_lossy(text);
+    match text.get(offset..) {
+        None | Some([]) => format!("pcre2_compile() failed: {words} in \"{shown}\""),
+        Some(rest) => {
+            let rest = String::from_utf8_lossy(rest);
+            format!("pcre2_compile() failed: {words} in \"{shown}\" at \"{rest}\"")
+        }
+    }
+}
+
+/// The same pattern in ASCII, for the compiler takes text: a byte above it as `\xHH`, which PCRE2
+/// reads inside `\Q...\E` only after leaving it.
+fn escape_high_bytes(pattern: &[u8]) -> String {
+    let mut out = String::new();
+    let (mut quoted, mut escaped) = (false, false);
+    for &byte in pattern {
+        match byte {
+            b'Q' if escaped && !quoted => quoted = true,
+            b'E' if escaped && quoted => quoted = false,
+            _ => {}
+        }
+        if byte.is_ascii() {
+            out.push(char::from(byte));
+        } else {
+            // A backslash before such a byte has no meaning but that the byte is meant.
+            if escaped && !quoted {
+                out.pop();
+            }
+            let text = format!("\\x{byte:02x}");
+            out.push_str(&if quoted { format!("\\E{text}\\Q") } else { text });
+        }
+        escaped = byte == b'\\' && (quoted || !escaped);
+    }
+    out
 }

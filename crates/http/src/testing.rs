@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use conf::{Directive, Load, Memory};
+use observe::LogFiles;
 use wire::http1::request::Progress;
 
 use crate::client::Client;
@@ -55,6 +56,7 @@ fn load(http: &str, prefix: &Path) -> Result<(Site, Vec<String>), String> {
     let http: &Directive = &tree.root[0];
     let site = site::read(http, &mut load).and_then(|plan| plan.compile(&mut load));
     let site = site.map_err(message)?;
+    load.registry.of::<LogFiles>().open().map_err(|error| error.to_string())?;
     let warnings = std::mem::take(&mut load.warnings).into_iter().map(message).collect();
     Ok((site, warnings))
 }
@@ -82,6 +84,19 @@ impl TestSite {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
         path
+    }
+
+    /// The lines of a log file so far: `[level] message`, without what is told of the request.
+    pub(crate) fn log(&self, name: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.folder.0.join(name)).unwrap();
+        let brief = |line: &str| {
+            let (start, message) = line.split_once(": ").unwrap();
+            let level = start.split(' ').find(|word| word.starts_with('[')).unwrap();
+            let message = message.split(", client: ").next().unwrap();
+            let message = message.split_once(' ').filter(|(id, _)| id.starts_with('*'));
+            format!("{level} {}", message.unwrap().1)
+        };
+        text.lines().map(brief).collect()
     }
 
     /// Asks with `GET` as a client of HTTP/1.1.

@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice};
 pub use fields::{Field, FieldName, Fields};
+pub(crate) use log::shown;
 pub use reply::{Reply, Wrap};
 pub use request::Request;
 pub use values::SetValues;

@@ -1,14 +1,18 @@
 //! Values that variables have in one exchange: set by the configuration, or computed once.
 
 use conf::{Values, VariableId};
+use observe::Level;
 
 use super::Exchange;
+use crate::variables;
 
 /// Variables with a value of their own, their bytes in one arena.
 #[derive(Default)]
 pub struct SetValues {
     slots: Vec<Slot>,
     arena: Vec<u8>,
+    /// How many variables are being computed, each for the one before it.
+    depth: u8,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -24,6 +28,7 @@ impl SetValues {
     pub fn clear(&mut self) {
         self.slots.clear();
         self.arena.clear();
+        self.depth = 0;
     }
 
     /// Forgets one, so that it is computed anew.
@@ -67,8 +72,15 @@ impl Values for Exchange {
         }
         let generation = self.generation.clone();
         let variable = generation.variable(id);
+        if self.values.depth == variables::DEPTH_MAX {
+            let name = variable.name.escape_ascii();
+            self.log(Level::Error, format_args!("cycle while evaluating variable \"{name}\""));
+            return false;
+        }
         let start = out.len();
+        self.values.depth += 1;
         let found = (variable.get)(self, out);
+        self.values.depth -= 1;
         if variable.cached {
             self.values.set(id, found.then(|| &out[start..]));
         }

@@ -34,3 +34,10 @@ conf::features! {
     static_file: static_file,
     log: log,
 }
+
+impl Layers {
+    /// Takes over from an `if` block what is run in the block around it.
+    pub(crate) fn enclose(&mut self, inside: &mut Self) {
+        self.rewrite.enclose(&mut inside.rewrite);
+    }
+}

@@ -14,12 +14,15 @@ use conf::{
 use super::listen::unsaid;
 use super::locate::Matcher;
 use super::{
-    Listen, ListenLine, Location, LocationId, Locations, Place, Server, ServerId, ServerNames, Site,
+    Listen, ListenLine, Location, LocationId, Locations, Name, Place, Server, ServerId,
+    ServerNames, Site,
 };
+use crate::wildcards::Refused;
 use net::Address;
 
 use crate::features::{Layers, Scope};
-use crate::{regex, variables};
+use crate::regex::Pattern;
+use crate::variables;
 
 /// `http {}` as it was read, not yet compiled.
 pub struct Plan {
@@ -94,12 +97,16 @@ fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Re
         ));
     };
     for line in lines {
-        match inner_kind(level, line)? {
+        match inner_kind(level, line, load)? {
             Some((kind, inside)) => {
                 if matches!(kind, Kind::If) {
                     layers.set(level, line, load)?;
                 }
-                inner.push(block(kind, inside, line, load)?);
+                let mut block = block(kind, inside, line, load)?;
+                if matches!(block.kind, Kind::If) {
+                    layers.enclose(&mut block.layers);
+                }
+                inner.push(block);
             }
             None if layers.set(level, line, load)? => {}
             None => load.without_feature(line, context(level))?,
@@ -111,11 +118,15 @@ fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Re
 }
 
 /// The blocks that settings hold in. All other directives belong to features.
-fn inner_kind(level: Levels, line: &Directive) -> Result<Option<(Kind, Levels)>> {
+fn inner_kind(
+    level: Levels,
+    line: &Directive,
+    load: &mut Load<'_>,
+) -> Result<Option<(Kind, Levels)>> {
     let misplaced = || Err(line.refuse("is not allowed here"));
     match &*line.name.text {
         b"location" if SERVER.or(LOCATION).has(level) => {
-            Ok(Some((Kind::Location(matcher(line)?), LOCATION)))
+            Ok(Some((Kind::Location(matcher(line, load)?), LOCATION)))
         }
         b"if" if level == SERVER => Ok(Some((Kind::If, IF_IN_SERVER))),
         b"if" if level == LOCATION => Ok(Some((Kind::If, IF_IN_LOCATION))),
@@ -140,7 +151,7 @@ fn context(level: Levels) -> &'static str {
     }
 }
 
-fn matcher(line: &Directive) -> Result<Matcher> {
+fn matcher(line: &Directive, load: &mut Load<'_>) -> Result<Matcher> {
     let invalid =
         || Err(line.error(format!("invalid number of arguments in \"{}\" directive", line.name)));
     let (modifier, word) = match &line.args[..] {
@@ -152,8 +163,8 @@ fn matcher(line: &Directive) -> Result<Matcher> {
     Ok(match modifier {
         b"=" => Matcher::Exact(name.clone()),
         b"^~" => Matcher::Prefix(name.clone(), true),
-        b"~" => Matcher::Pattern(regex::compile(name, false, word, line)?),
-        b"~*" => Matcher::Pattern(regex::compile(name, true, word, line)?),
+        b"~" => Matcher::Pattern(Pattern::compile(name, false, word, line, load)?),
+        b"~*" => Matcher::Pattern(Pattern::compile(name, true, word, line, load)?),
         b"" => match name.first() {
             Some(b'@') => Matcher::Named(name.clone()),
             _ => Matcher::Prefix(name.clone(), false),
@@ -191,7 +202,7 @@ impl Plan {
         for block in self.servers {
             let id = ServerId(site.servers.len() as u32);
             let scope = main.child(block.layers, false);
-            sockets.add(&scope, id, &block.from)?;
+            sockets.add(&scope, id, &block.from, compiler.load)?;
             site.servers.push(compiler.server(scope, block.inner)?);
         }
         site.locations = compiler.locations;
@@ -209,7 +220,13 @@ struct Sockets {
 }
 
 impl Sockets {
-    fn add(&mut self, scope: &Scope, server: ServerId, from: &Directive) -> Result<()> {
+    fn add(
+        &mut self,
+        scope: &Scope,
+        server: ServerId,
+        from: &Directive,
+        load: &mut Load<'_>,
+    ) -> Result<()> {
         let implicit = [ListenLine::implicit(from, net::is_privileged())];
         let lines = match scope.server.listens() {
             [] => &implicit[..],
@@ -218,8 +235,8 @@ impl Sockets {
         for line in lines {
             for address in &line.addresses {
                 let listen = self.socket(address, line, server)?;
-                for name in scope.server.names() {
-                    listen.names.add(name, server);
+                for name in &scope.server.names() {
+                    add_name(&mut listen.names, name, server, address, load)?;
                 }
             }
         }
@@ -268,6 +285,29 @@ impl Sockets {
     }
 }
 
+/// Gives a server a name on a socket. The server that had it first keeps it.
+fn add_name(
+    names: &mut ServerNames,
+    name: &Name,
+    server: ServerId,
+    address: &Address,
+    load: &mut Load<'_>,
+) -> Result<()> {
+    match names.add(name, server) {
+        Ok(()) => {}
+        Err(Refused::Conflicting) => {
+            load.warn(Error::bare(format!(
+                "conflicting server name \"{name}\" on {address}, ignored"
+            )));
+        }
+        Err(Refused::Invalid) => {
+            let message = format!("invalid server name or wildcard \"{name}\" on {address}");
+            return Err(Error::bare(message));
+        }
+    }
+    Ok(())
+}
+
 /// What has been said of a socket so far.
 #[derive(Default)]
 struct Said {
@@ -286,7 +326,8 @@ struct Compiler<'a, 'f> {
 impl Compiler<'_, '_> {
     fn server(&mut self, scope: Scope, inner: Vec<Block>) -> Result<Server> {
         let reading = scope.server.reading();
-        let name = scope.server.names().first().cloned().unwrap_or_default();
+        let name = scope.server.names().swap_remove(0).text;
+        let name = name.strip_prefix(b".").unwrap_or(&name).into();
         let (outer, locations) = self.place(scope, Box::default(), inner)?;
         Ok(Server { name, outer, locations, reading })
     }

@@ -1,10 +1,8 @@
 //! Choosing the location for a path: exact names, the longest prefix, then regular expressions.
 
-use pcre2::bytes::Regex;
-
 use super::{LocationId, Site};
 use crate::exchange::Exchange;
-use crate::regex;
+use crate::regex::{MatchError, Pattern};
 
 /// The locations directly inside a server or another location.
 #[derive(Default)]
@@ -13,7 +11,7 @@ pub struct Locations {
     exact: Vec<(Box<[u8]>, LocationId)>,
     /// Sorted by name.
     prefixes: Vec<Prefix>,
-    patterns: Vec<(Regex, LocationId)>,
+    patterns: Vec<(Pattern, LocationId)>,
     named: Vec<(Box<[u8]>, LocationId)>,
 }
 
@@ -30,7 +28,7 @@ struct Prefix {
 pub(crate) enum Matcher {
     Exact(Box<[u8]>),
     Prefix(Box<[u8]>, bool),
-    Pattern(Regex),
+    Pattern(Pattern),
     Named(Box<[u8]>),
 }
 
@@ -104,40 +102,45 @@ enum Found {
 }
 
 /// The location for the exchange's path in its server.
-pub(crate) fn choose(site: &Site, x: &mut Exchange) -> LocationId {
+pub(crate) fn choose(site: &Site, x: &mut Exchange) -> Result<LocationId, MatchError> {
     let server = site.server(x.server);
     let uri = std::mem::take(&mut x.request.uri);
     let found = among(site, &server.locations, &uri, x);
     x.request.uri = uri;
-    match found {
+    Ok(match found? {
         Found::Nothing => server.outer,
         Found::Prefix(id) | Found::Settled(id) => id,
-    }
+    })
 }
 
 /// Prefixes first, the nested ones of the longest before the regular expressions of this level.
-fn among(site: &Site, level: &Locations, uri: &[u8], x: &mut Exchange) -> Found {
+fn among(
+    site: &Site,
+    level: &Locations,
+    uri: &[u8],
+    x: &mut Exchange,
+) -> Result<Found, MatchError> {
     if let Some(id) = level.exact(uri) {
-        return Found::Settled(id);
+        return Ok(Found::Settled(id));
     }
     let mut found = Found::Nothing;
     if let Some(prefix) = level.longest_prefix(uri) {
-        found = match among(site, &site.location(prefix.id).inner, uri, x) {
+        found = match among(site, &site.location(prefix.id).inner, uri, x)? {
             Found::Nothing => Found::Prefix(prefix.id),
             deeper => deeper,
         };
         // `^~` is about the regular expressions of its own level; outer ones are still asked.
         if prefix.final_prefix || matches!(found, Found::Settled(_)) {
-            return found;
+            return Ok(found);
         }
     }
     for (pattern, id) in &level.patterns {
-        if regex::matches(pattern, uri, x) {
-            return match among(site, &site.location(*id).inner, uri, x) {
+        if pattern.matches(uri, x)? {
+            return Ok(match among(site, &site.location(*id).inner, uri, x)? {
                 Found::Prefix(inner) | Found::Settled(inner) => Found::Settled(inner),
                 Found::Nothing => Found::Settled(*id),
-            };
+            });
         }
     }
-    found
+    Ok(found)
 }

@@ -19,7 +19,7 @@ pub use listen::{Listen, ListenLine};
 pub use load::{Plan, Within, read};
 pub use locate::Locations;
 pub(crate) use locate::choose as choose_location;
-pub use names::ServerNames;
+pub use names::{Name, ServerNames};
 pub use place::Place;
 
 use crate::exchange::{Filter, Handler, Logger};

@@ -1,89 +1,86 @@
 //! Virtual servers of one listening socket by name: exact, `*.example.org`, `example.*`, regular
 //! expressions, in this order of precedence, the longest wildcard first.
 
-use std::collections::HashMap;
-
-use pcre2::bytes::Regex;
+use std::sync::Arc;
 
 use super::ServerId;
-use crate::exchange::Exchange;
-use crate::regex;
+use crate::exchange::{Exchange, shown};
+use crate::regex::Pattern;
+use crate::wildcards::{Refused, Wildcards};
 
 /// The servers of one listening socket.
 pub struct ServerNames {
     /// The one that answers when no name fits.
     pub default: ServerId,
-    exact: HashMap<Box<[u8]>, ServerId>,
-    /// `.example.org` by `*.example.org`.
-    leading: HashMap<Box<[u8]>, ServerId>,
-    /// `www.example.` by `www.example.*`.
-    trailing: HashMap<Box<[u8]>, ServerId>,
-    patterns: Vec<(Regex, ServerId)>,
-    only: bool,
+    names: Wildcards<ServerId>,
+    patterns: Vec<(Arc<Pattern>, ServerId)>,
+    /// Whose names these are.
+    owner: Option<ServerId>,
+    /// Whether they are others' as well, or leave groups behind: then the host makes a difference
+    /// even where the owner is the default.
+    matter: bool,
+}
+
+/// A name that `server_name` gives a server.
+#[derive(Clone, Default)]
+pub struct Name {
+    /// As it was written; names and wildcards in lower case.
+    pub text: Box<[u8]>,
+    /// What follows a `~`.
+    pub pattern: Option<Arc<Pattern>>,
+}
+
+impl Name {
+    /// A name or a wildcard.
+    pub fn of(text: &[u8]) -> Self {
+        Self { text: text.to_ascii_lowercase().into(), pattern: None }
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", shown(&self.text))
+    }
 }
 
 impl ServerNames {
     /// A socket whose requests all go to `default` until names are added.
     pub fn new(default: ServerId) -> Self {
-        Self {
-            default,
-            exact: HashMap::new(),
-            leading: HashMap::new(),
-            trailing: HashMap::new(),
-            patterns: Vec::new(),
-            only: true,
-        }
+        let (names, patterns) = (Wildcards::default(), Vec::new());
+        Self { default, names, patterns, owner: None, matter: false }
     }
 
-    /// Adds a name as `server_name` gives it; false if another server has it already.
-    pub fn add(&mut self, name: &[u8], server: ServerId) -> bool {
-        self.only &= server == self.default;
-        let name = name.to_ascii_lowercase();
-        let free = |map: &mut HashMap<Box<[u8]>, ServerId>, key: &[u8]| {
-            let taken = map.contains_key(key);
-            map.entry(key.into()).or_insert(server);
-            !taken
-        };
-        match &name[..] {
-            [b'*', b'.', ..] => free(&mut self.leading, &name[1..]),
-            [b'.', bare @ ..] => {
-                let exact = free(&mut self.exact, bare);
-                free(&mut self.leading, &name) && exact
+    /// Adds a name.
+    pub fn add(&mut self, name: &Name, server: ServerId) -> Result<(), Refused> {
+        self.matter |= *self.owner.get_or_insert(server) != server;
+        match &name.pattern {
+            None => self.names.add(&name.text, server),
+            Some(pattern) => {
+                self.matter |= pattern.has_groups();
+                self.patterns.push((pattern.clone(), server));
+                Ok(())
             }
-            [.., b'.', b'*'] => free(&mut self.trailing, &name[..name.len() - 1]),
-            _ => free(&mut self.exact, &name),
         }
-    }
-
-    /// Adds a regular expression.
-    pub fn add_pattern(&mut self, pattern: Regex, server: ServerId) {
-        self.only &= server == self.default && !regex::captures(&pattern);
-        self.patterns.push((pattern, server));
     }
 
     /// The server for the exchange's host. A regular expression leaves its groups behind.
     pub fn choose(&self, x: &mut Exchange) -> ServerId {
-        if self.only || x.request.host.is_empty() {
+        if !self.matter && self.owner.is_none_or(|owner| owner == self.default) {
             return self.default;
         }
-        self.by_table(&x.request.host).or_else(|| self.by_pattern(x)).unwrap_or(self.default)
-    }
-
-    fn by_table(&self, host: &[u8]) -> Option<ServerId> {
-        let dots = || host.iter().enumerate().filter(|(_, b)| **b == b'.').map(|(at, _)| at);
-        (self.exact.get(host))
-            .or_else(|| dots().find_map(|at| self.leading.get(&host[at..])))
-            .or_else(|| {
-                (!self.trailing.is_empty())
-                    .then(|| dots().filter_map(|at| self.trailing.get(&host[..=at])).last())
-                    .flatten()
-            })
-            .copied()
+        let named = self.names.find(&x.request.host).copied();
+        named.or_else(|| self.by_pattern(x)).unwrap_or(self.default)
     }
 
     fn by_pattern(&self, x: &mut Exchange) -> Option<ServerId> {
+        if x.request.host.is_empty() {
+            return None;
+        }
         let host = std::mem::take(&mut x.request.host);
-        let found = self.patterns.iter().find(|(pattern, _)| regex::matches(pattern, &host, x));
+        let found = self.patterns.iter().find(|(pattern, _)| {
+            // A match that was given up has been logged.
+            pattern.matches(&host, x).unwrap_or(false)
+        });
         x.request.host = host;
         found.map(|(_, server)| *server)
     }

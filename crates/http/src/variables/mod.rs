@@ -2,7 +2,8 @@
 //!
 //! A name is resolved once, at load, to a getter by number. Getters append to a buffer, so reading
 //! a variable into a log line copies it once. Those whose answer must not change within an exchange
-//! are kept with it.
+//! are kept with it. What the program has by itself stands in [`TABLES`]; what the configuration
+//! defines (`map`, `set`, named groups) is collected while it is read.
 
 mod client;
 mod connection;
@@ -18,11 +19,14 @@ pub(crate) use time::now;
 
 use std::collections::HashMap;
 
-use conf::{Error, Load, Result, Span};
+use conf::{Directive, Error, Load, Result, Span, VariableId, Word};
 
 use crate::decimal;
 use crate::exchange::Exchange;
-use crate::features::stub_status;
+use crate::features::{rewrite, stub_status};
+
+/// How many variables may be computed within each other; one more is taken for a cycle.
+pub const DEPTH_MAX: u8 = 100;
 
 /// Appends the variable's value; false where it has none.
 pub type Getter = Box<dyn Fn(&mut Exchange, &mut Vec<u8>) -> bool + Send + Sync>;
@@ -32,29 +36,27 @@ pub type Setter = fn(&mut Exchange, &[u8]);
 
 /// A variable.
 pub struct Variable {
+    /// Its name, once it is resolved.
+    pub name: Box<[u8]>,
     /// How to get it.
     pub get: Getter,
     /// Whether the first answer holds for the whole exchange.
     pub cached: bool,
 }
 
-/// Variables that the configuration defines: `map`, `set`, named captures.
-#[derive(Default)]
-pub struct Defined(pub(crate) HashMap<Box<[u8]>, Variable>);
-
 impl Variable {
     /// A variable that is computed at every reading.
     pub fn fresh(
         get: impl Fn(&mut Exchange, &mut Vec<u8>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self { get: Box::new(get), cached: false }
+        Self { name: Box::default(), get: Box::new(get), cached: false }
     }
 
     /// A variable that is computed once in an exchange.
     pub fn cached(
         get: impl Fn(&mut Exchange, &mut Vec<u8>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self { get: Box::new(get), cached: true }
+        Self { cached: true, ..Self::fresh(get) }
     }
 }
 
@@ -122,7 +124,7 @@ impl BuiltIn {
             Get::Plain(get) => Box::new(get),
             Get::Prefix(get) => get(name[self.name.len()..].into()),
         };
-        Variable { get, cached: self.cached }
+        Variable { name: Box::default(), get, cached: self.cached }
     }
 }
 
@@ -138,25 +140,87 @@ fn prefix(name: &[u8]) -> Option<&'static BuiltIn> {
         .max_by_key(|row| row.name.len())
 }
 
-/// Gives every name that the configuration mentions its getter.
-pub(crate) fn resolve(load: &mut Load<'_>) -> Result<Vec<Variable>> {
-    let mentions: Vec<(Box<[u8]>, Option<Span>)> =
-        load.names.mentions().map(|(name, at)| (name.into(), at)).collect();
-    let defined = load.registry.of::<Defined>();
-    mentions.into_iter().map(|(name, at)| variable(&name, at, defined)).collect()
+/// Variables that the configuration defines, by name in lower case.
+#[derive(Default)]
+pub struct Defined {
+    computed: HashMap<Box<[u8]>, Variable>,
+    /// Those that only `set` gives a value: any other meaning of the name comes first.
+    set: HashMap<Box<[u8]>, Variable>,
 }
 
-fn variable(name: &[u8], at: Option<Span>, defined: &mut Defined) -> Result<Variable> {
-    let found = (defined.0.remove(name))
-        .or_else(|| plain(name).map(|row| row.variable(name)))
-        .or_else(|| prefix(name).map(|row| row.variable(name)));
-    found.ok_or_else(|| {
-        let message = format!("unknown \"{}\" variable", String::from_utf8_lossy(name));
-        match at {
-            Some(span) => Error::at(span, message),
-            None => Error::bare(message),
+/// Defines the variable that an argument names, as `map` and its like do. The last one holds.
+pub fn define(
+    word: &Word,
+    variable: Variable,
+    from: &Directive,
+    load: &mut Load<'_>,
+) -> Result<()> {
+    let name = claim(name(word, from)?, from)?;
+    load.registry.of::<Defined>().computed.insert(name, variable);
+    Ok(())
+}
+
+/// Defines the variable of a named group: it has a value once its pattern has matched.
+pub(crate) fn define_captured(name: &[u8], from: &Directive, load: &mut Load<'_>) -> Result<()> {
+    let name = claim(name, from)?;
+    load.registry.of::<Defined>().computed.insert(name, Variable::fresh(|_, _| false));
+    Ok(())
+}
+
+/// Defines the variable that `set` names, unless it has another meaning, and says how to set it.
+pub(crate) fn define_set(
+    word: &Word,
+    from: &Directive,
+    load: &mut Load<'_>,
+) -> Result<(VariableId, Option<Setter>)> {
+    let name = claim(name(word, from)?, from)?;
+    let id = load.names.number(&name, Some(word.span));
+    let set = plain(&name).and_then(|row| row.set);
+    let defined = &mut load.registry.of::<Defined>().set;
+    defined.entry(name).or_insert_with_key(|name| rewrite::uninitialized(name));
+    Ok((id, set))
+}
+
+/// The name that an argument has after its `$`.
+pub fn name<'w>(word: &'w Word, from: &Directive) -> Result<&'w [u8]> {
+    match &*word.text {
+        [b'$', name @ ..] if !name.is_empty() => Ok(name),
+        _ => Err(from.error_at(word, format!("invalid variable name \"{word}\""))),
+    }
+}
+
+/// The name in lower case, unless it belongs to the program.
+fn claim(name: &[u8], from: &Directive) -> Result<Box<[u8]>> {
+    let lower: Box<[u8]> = name.to_ascii_lowercase().into();
+    match plain(&lower) {
+        Some(row) if !row.changeable => {
+            let shown = String::from_utf8_lossy(name);
+            Err(from.error(format!("the duplicate \"{shown}\" variable")))
         }
-    })
+        _ => Ok(lower),
+    }
+}
+
+/// Gives every name that the configuration mentions its getter.
+pub(crate) fn resolve(load: &mut Load<'_>) -> Result<Vec<Variable>> {
+    let mut defined = std::mem::take(load.registry.of::<Defined>());
+    load.names.mentions().map(|(name, at)| variable(name, at, &mut defined)).collect()
+}
+
+/// nginx names no line for an unknown variable; we mark the first mention.
+fn variable(name: &[u8], at: Option<Span>, defined: &mut Defined) -> Result<Variable> {
+    let found = (defined.computed.remove(name))
+        .or_else(|| plain(name).map(|row| row.variable(name)))
+        .or_else(|| prefix(name).map(|row| row.variable(name)))
+        .or_else(|| defined.set.remove(name));
+    match found {
+        Some(variable) => Ok(Variable { name: name.into(), ..variable }),
+        None => {
+            let shown = String::from_utf8_lossy(name);
+            let error = Error::bare(format!("unknown \"{shown}\" variable"));
+            Err(at.map_or(error.clone(), |span| error.marked(span)))
+        }
+    }
 }
 
 /// A value that is there.
@@ -176,3 +240,6 @@ pub(crate) fn number(out: &mut Vec<u8>, value: u64) -> bool {
     decimal::write(value, out);
     true
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,6 +55,8 @@ pub struct Here {
     pub auth_delay_ms: u64,
     /// `internal`.
     pub internal: bool,
+    /// `uninitialized_variable_warn`.
+    pub uninitialized_variable_warn: bool,
     /// What is done about errors.
     pub error_pages: ErrorPages,
     /// `log_not_found`.

@@ -1,21 +1,33 @@
 //! What makes a virtual server: its sockets, its names, and how its requests are read.
 
+mod names;
+
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Directive, Inherited, Load, Milliseconds, Result, Size, Value};
+use conf::{Directive, Load, Milliseconds, Result, Size, Value};
 
 use wire::http1::request::HeadLimits;
 
-use crate::site::{ListenLine, Place, Reading};
+use crate::site::{ListenLine, Name, Place, Reading};
+use names::Names;
 
 conf::directives! {
+    also {
+        /// Sets the address and port of the server.
+        listen(1..=usize::MAX) in SERVER => listens;
+        /// Sets the names of the server.
+        server_name(1..=usize::MAX) in SERVER => names;
+    }
+    slots {
+        /// The sockets.
+        listens: Vec<ListenLine>,
+        /// The names.
+        names: Option<Names>,
+    }
+
     in MAIN | SERVER;
 
-    /// Sets the address and port of the server.
-    listen: Vec<ListenLine>,
-    /// Sets the names of the server.
-    server_name: Option<Names>,
     /// Time for reading the head of a request.
     client_header_timeout: Milliseconds = "60s",
     /// Size of the buffer for reading the head of a request.
@@ -28,22 +40,6 @@ conf::directives! {
     underscores_in_headers: bool = "off",
     /// Whether adjacent slashes in a path are one.
     merge_slashes: bool = "on",
-}
-
-/// The names of one server.
-#[derive(Clone)]
-pub struct Names(pub Vec<Box<[u8]>>);
-
-impl Value for Names {
-    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
-    const INHERITED: Inherited = Inherited::Never;
-    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        Ok(Self(from.args.iter().map(|word| word.text.clone()).collect()))
-    }
-    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
-        self.0.append(&mut Self::parse(from, load)?.0);
-        Ok(())
-    }
 }
 
 /// `number size`
@@ -73,12 +69,12 @@ pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
 impl Conf {
     /// The sockets.
     pub fn listens(&self) -> &[ListenLine] {
-        &self.listen
+        &self.listens
     }
 
-    /// The names.
-    pub fn names(&self) -> &[Box<[u8]>] {
-        self.server_name.as_ref().map_or(&[], |names| &names.0)
+    /// The names, of which there is always one.
+    pub fn names(&self) -> Vec<Name> {
+        self.names.clone().unwrap_or_default().0
     }
 
     /// How requests are read.

@@ -1,0 +1,119 @@
+//! What stands between the parentheses of an `if`.
+
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Template, VariableId};
+
+use crate::regex::Pattern;
+
+#[derive(Clone)]
+pub(super) enum Condition {
+    /// `$variable`: neither empty nor `0`.
+    True(VariableId),
+    /// `$variable = text`
+    Equal { variable: VariableId, to: Template, not: bool },
+    /// `$variable ~ pattern`
+    Matches { variable: VariableId, pattern: Arc<Pattern>, not: bool },
+    /// `-f path`
+    File { path: Template, is: FileTest, not: bool },
+}
+
+/// What is asked of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileTest {
+    Regular,
+    Directory,
+    Exists,
+    Executable,
+}
+
+impl Condition {
+    pub(super) fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let texts = between_parentheses(from)?;
+        let last = from.args.last().expect("the number of arguments was checked");
+        let invalid = |text: &[u8]| {
+            let text = String::from_utf8_lossy(text);
+            Err(from.error(format!("invalid condition \"{text}\"")))
+        };
+        match texts[..] {
+            [[b'$', name @ ..]] if !name.is_empty() => {
+                Ok(Self::True(load.names.number(name, Some(from.arg(0).span))))
+            }
+            [[b'$', name @ ..], operator, operand] if !name.is_empty() => {
+                let variable = load.names.number(name, Some(from.arg(0).span));
+                let not = operator.starts_with(b"!");
+                match &operator[usize::from(not)..] {
+                    b"=" => {
+                        let to = Template::from_bytes(operand, last, from, load)?;
+                        Ok(Self::Equal { variable, to, not })
+                    }
+                    tilde @ (b"~" | b"~*") => {
+                        let caseless = tilde.len() == 2;
+                        let pattern = Pattern::compile(operand, caseless, last, from, load)?;
+                        Ok(Self::Matches { variable, pattern: Arc::new(pattern), not })
+                    }
+                    _ => {
+                        let operator = String::from_utf8_lossy(operator);
+                        Err(from.error(format!("unexpected \"{operator}\" in condition")))
+                    }
+                }
+            }
+            [operator @ ([b'-', letter] | [b'!', b'-', letter]), path] => {
+                let Some(is) = FileTest::of(*letter) else { return invalid(operator) };
+                let path = Template::from_bytes(path, last, from, load)?;
+                Ok(Self::File { path, is, not: operator.len() == 3 })
+            }
+            [first, ..] => invalid(first),
+            [] => invalid(&last.text),
+        }
+    }
+}
+
+/// The arguments without the parentheses, which may stand alone or stick to their neighbours.
+fn between_parentheses(from: &Directive) -> Result<Vec<&[u8]>> {
+    let invalid =
+        |index: usize| from.error(format!("invalid condition \"{}\"", from.args[index]));
+    let mut texts: Vec<&[u8]> = from.args.iter().map(|word| &*word.text).collect();
+    texts[0] = texts[0].strip_prefix(b"(").ok_or_else(|| invalid(0))?;
+    if texts[0].is_empty() {
+        texts.remove(0);
+    }
+    let Some(last) = texts.last_mut() else { return Err(invalid(0)) };
+    *last = last.strip_suffix(b")").ok_or_else(|| invalid(from.args.len() - 1))?;
+    if last.is_empty() {
+        texts.pop();
+    }
+    Ok(texts)
+}
+
+impl FileTest {
+    fn of(letter: u8) -> Option<Self> {
+        match letter {
+            b'f' => Some(Self::Regular),
+            b'd' => Some(Self::Directory),
+            b'e' => Some(Self::Exists),
+            b'x' => Some(Self::Executable),
+            _ => None,
+        }
+    }
+
+    /// Whether it is so. To nginx nothing exists but files and directories.
+    pub(super) fn holds(self, file: &Metadata) -> bool {
+        const OWNER_MAY_EXECUTE: u32 = 0o100;
+        match self {
+            Self::Regular => file.is_file(),
+            Self::Directory => file.is_dir(),
+            Self::Exists => file.is_file() || file.is_dir(),
+            Self::Executable => file.mode() & OWNER_MAY_EXECUTE != 0,
+        }
+    }
+}
+
+/// Whether an error says no more than that there is no such file.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
+}

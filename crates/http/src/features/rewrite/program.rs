@@ -1,0 +1,168 @@
+//! Programs: what the directives say, line by line.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Inherited, Load, Result, Template, Value, VariableId, Word, units};
+
+use super::condition::Condition;
+use super::replacement::Replacement;
+use crate::regex::Pattern;
+use crate::variables::{self, Setter};
+
+/// The lines of a block.
+#[derive(Clone, Default)]
+pub struct Program {
+    pub(super) codes: Vec<Code>,
+    /// How many of the lines are an `if`.
+    ifs: usize,
+}
+
+#[derive(Clone)]
+pub(super) enum Code {
+    Set(Set),
+    If(If),
+    Rewrite(Arc<Rewrite>),
+    Return(Return),
+    Break,
+}
+
+#[derive(Clone)]
+pub(super) struct Set {
+    pub(super) variable: VariableId,
+    pub(super) value: Template,
+    /// What happens instead of giving the variable the value.
+    pub(super) set: Option<Setter>,
+}
+
+#[derive(Clone)]
+pub(super) struct If {
+    pub(super) condition: Condition,
+    /// Which `if` of its block it is.
+    pub(super) number: usize,
+    /// The line after those inside.
+    pub(super) end: usize,
+}
+
+pub(super) struct Rewrite {
+    pub(super) pattern: Pattern,
+    pub(super) replacement: Replacement,
+    pub(super) then: Then,
+}
+
+/// What comes after a rewrite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// The next line.
+    Next,
+    /// Another choice of the location.
+    Last,
+    /// The location as it is.
+    Break,
+    /// A redirect with that status.
+    Redirect(u16),
+}
+
+#[derive(Clone)]
+pub(super) struct Return {
+    pub(super) status: u16,
+    pub(super) text: Template,
+}
+
+impl Value for Program {
+    const ARGS: RangeInclusive<usize> = 0..=usize::MAX;
+    const INHERITED: Inherited = Inherited::Never;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut program = Self::default();
+        program.repeat(from, load)?;
+        Ok(program)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        let code = match &*from.name.text {
+            b"set" => Code::Set(Set::parse(from, load)?),
+            b"if" => {
+                self.ifs += 1;
+                let (condition, number) = (Condition::parse(from, load)?, self.ifs - 1);
+                Code::If(If { condition, number, end: self.codes.len() + 1 })
+            }
+            b"rewrite" => Code::Rewrite(Arc::new(Rewrite::parse(from, load)?)),
+            b"return" => Code::Return(Return::parse(from, load)?),
+            _ => Code::Break,
+        };
+        self.codes.push(code);
+        Ok(())
+    }
+}
+
+impl Program {
+    /// Puts the lines inside the `if` that was read last behind it.
+    pub(super) fn enclose(&mut self, inside: Option<Self>) {
+        let inside = inside.unwrap_or_default().codes;
+        if let Some(Code::If(last)) = self.codes.last_mut() {
+            last.end += inside.len();
+        }
+        self.codes.extend(inside);
+    }
+}
+
+impl Set {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let (variable, set) = variables::define_set(from.arg(0), from, load)?;
+        Ok(Self { variable, set, value: Template::compile(from.arg(1), from, load)? })
+    }
+}
+
+impl Rewrite {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let (pattern, replacement) = (from.arg(0), from.arg(1));
+        if replacement.text.is_empty() {
+            return Err(from.error_at(replacement, "empty replacement"));
+        }
+        let pattern = Pattern::compile(&pattern.text, false, pattern, from, load)?;
+        let then = Then::parse(&replacement.text, from.args.get(2), from)?;
+        let redirects = matches!(then, Then::Redirect(_));
+        let replacement = Replacement::compile(redirects, replacement, from, load)?;
+        Ok(Self { pattern, replacement, then })
+    }
+}
+
+impl Then {
+    fn parse(replacement: &[u8], flag: Option<&Word>, from: &Directive) -> Result<Self> {
+        let then = match flag.map(|flag| (flag, &*flag.text)) {
+            None => Self::Next,
+            Some((_, b"last")) => Self::Last,
+            Some((_, b"break")) => Self::Break,
+            Some((_, b"redirect")) => Self::Redirect(302),
+            Some((_, b"permanent")) => Self::Redirect(301),
+            Some((flag, _)) => {
+                return Err(from.error_at(flag, format!("invalid parameter \"{flag}\"")));
+            }
+        };
+        match then {
+            Self::Redirect(_) => Ok(then),
+            _ if is_url(replacement) => Ok(Self::Redirect(302)),
+            _ => Ok(then),
+        }
+    }
+}
+
+impl Return {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let (first, text) = (from.arg(0), from.args.get(1));
+        let (status, text) = match units::number(&first.text) {
+            Some(status @ 0..=999) => (status as u16, text),
+            None if text.is_none() && is_url(&first.text) => (302, Some(first)),
+            _ => return Err(from.error_at(first, format!("invalid return code \"{first}\""))),
+        };
+        let text = match text {
+            Some(text) => Template::compile(text, from, load)?,
+            None => Template::fixed(b""),
+        };
+        Ok(Self { status, text })
+    }
+}
+
+/// Whether a text leads to another server, as far as can be seen.
+fn is_url(text: &[u8]) -> bool {
+    [&b"http://"[..], b"https://", b"$scheme"].iter().any(|start| text.starts_with(start))
+}

@@ -1,0 +1,273 @@
+//! Running a program.
+
+use conf::Values;
+use observe::Level;
+use wire::uri::{Unescape, unescape};
+
+use super::condition::{Condition, is_absent};
+use super::program::{Code, Program, Return, Rewrite, Set, Then};
+use super::replacement::{render, was_escaped};
+use crate::exchange::{Bytes, Exchange, Flow, Jump, shown};
+use crate::phases::Phase;
+use crate::regex::Pattern;
+use crate::site::LocationId;
+
+/// A program in its place.
+pub(super) struct Machine {
+    codes: Box<[Code]>,
+    /// The locations that its `if` blocks are.
+    ifs: Box<[LocationId]>,
+    log: bool,
+}
+
+/// One run of a program.
+struct Run<'m, 'x> {
+    machine: &'m Machine,
+    x: &'x mut Exchange,
+    /// Memory for texts.
+    text: Vec<u8>,
+    /// Whether the path was rewritten, so that the location has to be chosen anew.
+    uri_changed: bool,
+    /// Whether groups are escaped in the values of `set` and `if`: nginx does until the first
+    /// `rewrite` that matches.
+    escapes: bool,
+}
+
+/// What a line came to.
+enum Step {
+    Next,
+    To(usize),
+    /// The program is over.
+    End,
+    Answer(Flow),
+}
+
+impl Machine {
+    pub(super) fn new(program: Program, ifs: &[LocationId], log: bool) -> Self {
+        Self { codes: program.codes.into(), ifs: ifs.into(), log }
+    }
+
+    pub(super) fn run(&self, x: &mut Exchange) -> Flow {
+        let in_location = x.stage.phase == Phase::Rewrite;
+        let text = x.scratch();
+        let mut run = Run { machine: self, x, text, uri_changed: false, escapes: true };
+        let flow = run.all(in_location);
+        let text = run.text;
+        x.give_scratch(text);
+        flow
+    }
+}
+
+impl Run<'_, '_> {
+    fn all(&mut self, in_location: bool) -> Flow {
+        let mut at = 0;
+        while let Some(code) = self.machine.codes.get(at) {
+            at += 1;
+            let step = match code {
+                Code::Set(set) => self.set(set),
+                Code::If(block) => match self.holds(&block.condition) {
+                    Ok(true) => {
+                        if in_location {
+                            self.x.location = self.machine.ifs[block.number];
+                        }
+                        Step::Next
+                    }
+                    Ok(false) => Step::To(block.end),
+                    Err(flow) => Step::Answer(flow),
+                },
+                Code::Rewrite(rewrite) => self.rewrite(rewrite),
+                Code::Return(answer) => Step::Answer(self.answer(answer)),
+                Code::Break => self.end_here(),
+            };
+            match step {
+                Step::Next => {}
+                Step::To(line) => at = line,
+                Step::End => break,
+                Step::Answer(flow) => return flow,
+            }
+        }
+        // Outside of locations one is still to be chosen.
+        if self.uri_changed && in_location { Flow::Jump(Jump::Relocate) } else { Flow::Next }
+    }
+
+    fn set(&mut self, set: &Set) -> Step {
+        match (set.value.as_fixed(), set.set) {
+            (Some(value), None) => self.x.values.set(set.variable, Some(value)),
+            (Some(value), Some(setter)) => setter(self.x, value),
+            (None, setter) => {
+                self.text.clear();
+                self.value(&set.value);
+                match setter {
+                    None => self.x.values.set(set.variable, Some(&self.text)),
+                    Some(setter) => setter(self.x, &self.text),
+                }
+            }
+        }
+        Step::Next
+    }
+
+    /// Appends a value of `set` or `if`.
+    fn value(&mut self, template: &conf::Template) {
+        let escaped = self.escapes && was_escaped(self.x);
+        render(template, escaped, self.x, &mut self.text);
+    }
+
+    fn holds(&mut self, condition: &Condition) -> Result<bool, Flow> {
+        self.text.clear();
+        match condition {
+            Condition::True(variable) => {
+                self.x.variable(*variable, &mut self.text);
+                Ok(!matches!(&self.text[..], b"" | b"0"))
+            }
+            Condition::Equal { variable, to, not } => {
+                self.x.variable(*variable, &mut self.text);
+                let equal = match to.as_fixed() {
+                    Some(to) => self.text == to,
+                    None => {
+                        let end = self.text.len();
+                        self.value(to);
+                        self.text[..end] == self.text[end..]
+                    }
+                };
+                Ok(equal != *not)
+            }
+            Condition::Matches { variable, pattern, not } => {
+                self.x.variable(*variable, &mut self.text);
+                let subject = std::mem::take(&mut self.text);
+                let matches = self.matches(pattern, &subject);
+                self.text = subject;
+                Ok(matches? != *not)
+            }
+            Condition::File { path, is, not } => {
+                self.value(path);
+                let file = std::fs::metadata(conf::bytes_path(&self.text));
+                if let Err(error) = &file
+                    && !is_absent(error)
+                {
+                    self.tell_failed_stat(error);
+                }
+                Ok(file.is_ok_and(|file| is.holds(&file)) != *not)
+            }
+        }
+    }
+
+    fn tell_failed_stat(&self, error: &std::io::Error) {
+        let (path, errno) = (shown(&self.text), observe::Errno(error));
+        self.x.log(Level::Crit, format_args!("stat() \"{path}\" failed ({errno})"));
+    }
+
+    /// Matches, tells of it, and forgets what an earlier match left if there is none.
+    fn matches(&mut self, pattern: &Pattern, subject: &[u8]) -> Result<bool, Flow> {
+        let matches = pattern.matches(subject, self.x).map_err(|_| Flow::Status(500))?;
+        if !matches {
+            self.x.captures.groups.clear();
+        }
+        if self.machine.log {
+            let does = if matches { "matches" } else { "does not match" };
+            let (pattern, subject) = (shown(pattern.text()), shown(subject));
+            self.x.log(Level::Notice, format_args!("\"{pattern}\" {does} \"{subject}\""));
+        }
+        Ok(matches)
+    }
+
+    fn rewrite(&mut self, rewrite: &Rewrite) -> Step {
+        let uri = std::mem::take(&mut self.x.request.uri);
+        let matches = self.matches(&rewrite.pattern, &uri);
+        self.x.request.uri = uri;
+        match matches {
+            Ok(true) => {}
+            Ok(false) => return Step::Next,
+            Err(flow) => return Step::Answer(flow),
+        }
+        self.x.internal = true;
+        self.x.request.uri_unchanged = false;
+        self.text.clear();
+        if let Then::Redirect(status) = rewrite.then {
+            return Step::Answer(self.redirect(rewrite, status));
+        }
+        self.uri_changed = true;
+        self.replace(rewrite);
+        self.escapes = false;
+        if self.x.request.uri.is_empty() {
+            self.x.log(Level::Error, format_args!("the rewritten URI has a zero length"));
+            return Step::Answer(Flow::Status(500));
+        }
+        match rewrite.then {
+            Then::Last => Step::End,
+            Then::Break => self.end_here(),
+            _ => Step::Next,
+        }
+    }
+
+    /// Puts the replacement in the place of path and arguments.
+    fn replace(&mut self, rewrite: &Rewrite) {
+        let replacement = &rewrite.replacement;
+        render(&replacement.path, false, self.x, &mut self.text);
+        let path_end = self.text.len();
+        if let Some(args) = &replacement.args {
+            render(args, was_escaped(self.x), self.x, &mut self.text);
+            if replacement.add_args && !self.x.request.args.is_empty() {
+                self.text.push(b'&');
+                self.text.extend_from_slice(&self.x.request.args);
+            }
+        }
+        let request = &mut self.x.request;
+        if replacement.args.is_some() || !replacement.add_args {
+            request.args.clear();
+            request.args.extend_from_slice(&self.text[path_end..]);
+        }
+        request.uri.clear();
+        request.uri.extend_from_slice(&self.text[..path_end]);
+        if self.machine.log {
+            let (uri, args) = (shown(&self.x.request.uri), shown(&self.x.request.args));
+            let message = format_args!("rewritten data: \"{uri}\", args: \"{args}\"");
+            self.x.log(Level::Notice, message);
+        }
+    }
+
+    fn redirect(&mut self, rewrite: &Rewrite, status: u16) -> Flow {
+        let replacement = &rewrite.replacement;
+        render(&replacement.path, was_escaped(self.x), self.x, &mut self.text);
+        let (location, args) = (&mut self.x.reply.location, &self.x.request.args);
+        location.clear();
+        unescape(Unescape::Redirect, &self.text, location);
+        if replacement.add_args && !args.is_empty() {
+            location.push(if replacement.has_args { b'&' } else { b'?' });
+            location.extend_from_slice(args);
+        }
+        if self.machine.log {
+            let location = shown(&self.x.reply.location);
+            self.x.log(Level::Notice, format_args!("rewritten redirect: \"{location}\""));
+        }
+        Flow::Status(status)
+    }
+
+    /// Ends the program in the location it is in, although the path is another.
+    fn end_here(&mut self) -> Step {
+        if self.uri_changed {
+            self.x.request.valid_location = false;
+            self.uri_changed = false;
+        }
+        Step::End
+    }
+
+    fn answer(&mut self, answer: &Return) -> Flow {
+        let Return { status, text } = answer;
+        if text.as_fixed() == Some(b"") && *status >= 400 {
+            return Flow::Status(*status);
+        }
+        if matches!(status, 301 | 302 | 303 | 307 | 308) {
+            let mut location = std::mem::take(&mut self.x.reply.location);
+            location.clear();
+            text.render(self.x, &mut location);
+            self.x.reply.location = location;
+            return Flow::Status(*status);
+        }
+        let mut body = self.x.reply.text();
+        text.render(self.x, &mut body);
+        self.x.reply.status = *status;
+        self.x.set_content_type_of_uri();
+        self.x.reply.set_bytes(Bytes::Owned(body));
+        Flow::Done
+    }
+}

@@ -1,0 +1,64 @@
+//! `server_name`: names, wildcards, regular expressions.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Inherited, Load, Result, Value, Word};
+
+use crate::regex::Pattern;
+use crate::site::Name;
+
+/// The names of one server.
+#[derive(Clone)]
+pub struct Names(pub Vec<Name>);
+
+impl Value for Names {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    const INHERITED: Inherited = Inherited::Never;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut names = Self(Vec::new());
+        names.repeat(from, load)?;
+        Ok(names)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        for word in &from.args {
+            self.0.push(name(word, from, load)?);
+        }
+        Ok(())
+    }
+}
+
+/// A server that says nothing has the empty name: it answers to requests without a host.
+impl Default for Names {
+    fn default() -> Self {
+        Self(vec![Name::default()])
+    }
+}
+
+fn name(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Name> {
+    let invalid = match &*word.text {
+        [b'*', rest @ ..] => rest.len() < 2 || rest[0] != b'.',
+        text => text == b".",
+    };
+    if invalid {
+        return Err(from.error_at(word, format!("server name \"{word}\" is invalid")));
+    }
+    if word.text.contains(&b'/') {
+        let message = format!("server name \"{word}\" has suspicious symbols");
+        load.warn(from.error_at(word, message));
+    }
+    match &*word.text {
+        [b'~'] => Err(from.error_at(word, format!("empty regex in server name \"{word}\""))),
+        [b'~', pattern @ ..] => {
+            // A host is in lower case already: a pattern is compared without regard to case only
+            // where it would never match otherwise.
+            let caseless = pattern.iter().any(u8::is_ascii_uppercase);
+            let pattern = Pattern::compile(pattern, caseless, word, from, load)?;
+            Ok(Name { text: word.text.clone(), pattern: Some(Arc::new(pattern)) })
+        }
+        text if text.eq_ignore_ascii_case(b"$hostname") => {
+            Ok(Name::of(observe::system().hostname.as_bytes()))
+        }
+        text => Ok(Name::of(text)),
+    }
+}

@@ -1,0 +1,153 @@
+//! Values by host name, with the wildcards that nginx knows: `*.example.org` for all names below,
+//! `.example.org` for these and the name itself, `www.example.*` for all that begin so.
+//!
+//! A name of its own beats a wildcard, `*.` beats `.*`, and of two alike the longer one wins.
+
+use crate::table::Table;
+
+/// Names and wildcards.
+#[derive(Clone, Debug)]
+pub struct Wildcards<T> {
+    exact: Table<T>,
+    /// `.example.org` for `*.example.org`.
+    leading: Table<T>,
+    /// `www.example.` for `www.example.*`.
+    trailing: Table<T>,
+}
+
+/// Why a name is not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It is no name, and no wildcard either.
+    Invalid,
+    /// It is there already.
+    Conflicting,
+}
+
+impl<T> Default for Wildcards<T> {
+    fn default() -> Self {
+        Self { exact: Table::default(), leading: Table::default(), trailing: Table::default() }
+    }
+}
+
+impl<T: Clone> Wildcards<T> {
+    /// Adds a name that means itself, whatever is in it.
+    pub fn add_exact(&mut self, name: &[u8], value: T) -> Result<(), Refused> {
+        added(self.exact.insert(name, value))
+    }
+
+    /// Adds a name or a wildcard.
+    pub fn add(&mut self, name: &[u8], value: T) -> Result<(), Refused> {
+        let stars = name.iter().filter(|byte| **byte == b'*').count();
+        let doubled = name.windows(2).any(|pair| pair == b"..");
+        if stars > 1 || doubled || name.contains(&0) {
+            return Err(Refused::Invalid);
+        }
+        match name {
+            [b'.', bare @ ..] if !bare.is_empty() => {
+                if self.exact.find(bare).is_some() {
+                    return Err(Refused::Conflicting);
+                }
+                added(self.leading.insert(name, value.clone()))?;
+                self.add_exact(bare, value)
+            }
+            [b'*', b'.', _, ..] => added(self.leading.insert(&name[1..], value)),
+            [_, .., b'.', b'*'] => added(self.trailing.insert(&name[..name.len() - 1], value)),
+            _ if stars > 0 => Err(Refused::Invalid),
+            _ => self.add_exact(name, value),
+        }
+    }
+
+    /// The value for a name.
+    pub fn find(&self, name: &[u8]) -> Option<&T> {
+        (self.exact.find(name))
+            .or_else(|| self.below(name))
+            .or_else(|| self.beginning(name))
+    }
+
+    /// By the longest wildcard that the name ends with.
+    fn below(&self, name: &[u8]) -> Option<&T> {
+        if self.leading.is_empty() {
+            return None;
+        }
+        dots(name).find_map(|at| self.leading.find(&name[at..]))
+    }
+
+    /// By the longest wildcard that the name begins with.
+    fn beginning(&self, name: &[u8]) -> Option<&T> {
+        if self.trailing.is_empty() {
+            return None;
+        }
+        dots(name).rev().find_map(|at| self.trailing.find(&name[..=at]))
+    }
+}
+
+fn added(is_new: bool) -> Result<(), Refused> {
+    if is_new { Ok(()) } else { Err(Refused::Conflicting) }
+}
+
+fn dots(name: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
+    memchr::memchr_iter(b'.', name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Refused::{Conflicting, Invalid};
+    use super::*;
+
+    fn table(names: &[&'static str]) -> Wildcards<&'static str> {
+        let mut table = Wildcards::default();
+        for name in names {
+            table.add(name.as_bytes(), *name).expect(name);
+        }
+        table
+    }
+
+    #[test]
+    fn precedence() {
+        let table = table(&[
+            "example.com",
+            "*.example.com",
+            "*.www.example.com",
+            ".dot.example.com",
+            "www.*",
+            "www.example.*",
+            "*.net",
+        ]);
+        let cases = [
+            ("example.com", Some("example.com")),
+            ("EXAMPLE.COM", Some("example.com")),
+            ("a.example.com", Some("*.example.com")),
+            ("a.b.example.com", Some("*.example.com")),
+            ("www.example.com", Some("*.example.com")),
+            ("a.www.example.com", Some("*.www.example.com")),
+            ("dot.example.com", Some(".dot.example.com")),
+            ("a.dot.example.com", Some(".dot.example.com")),
+            ("www.example.org", Some("www.example.*")),
+            ("www.example.co.uk", Some("www.example.*")),
+            ("www.example", Some("www.*")),
+            ("www.other.net", Some("*.net")),
+            ("www", None),
+            ("net", None),
+            ("example.org", None),
+            ("", None),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(table.find(name.as_bytes()).copied(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_refused() {
+        let mut table = table(&["a.com", "*.b.com", ".c.com", "d.*", "."]);
+        for invalid in ["*", "*.", "**.a", "a*", "a..b", "*a.com", "a.*.com", "a\0"] {
+            assert_eq!(table.add(invalid.as_bytes(), "x"), Err(Invalid), "{invalid}");
+        }
+        for taken in ["A.com", ".a.com", "*.b.com", ".b.com", "c.com", "*.c.com", "d.*", "."] {
+            assert_eq!(table.add(taken.as_bytes(), "x"), Err(Conflicting), "{taken}");
+        }
+        // What is refused leaves nothing behind.
+        assert_eq!(table.find(b"b.com"), None);
+        assert_eq!(table.find(b"x.a.com"), None);
+    }
+}
