@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -84,6 +85,18 @@ impl Bytes {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// Some of them, copied only where nobody else could keep them.
+    pub fn part(&self, range: Range<usize>) -> Self {
+        match self {
+            Self::Static(bytes) => Self::Static(&bytes[range]),
+            Self::Kept(bytes, start, _) => {
+                Self::Kept(bytes.clone(), start + range.start as u32, start + range.end as u32)
+            }
+            Self::Shared(bytes) => Self::Owned(bytes[range].to_vec()),
+            Self::Owned(bytes) => Self::Owned(bytes[range].to_vec()),
+        }
+    }
 }
 
 impl AsRef<[u8]> for Bytes {
@@ -106,6 +119,12 @@ impl FileSlice {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.start >= self.end
+    }
+
+    /// A range of the range, counted from its start.
+    pub fn part(&self, range: Range<u64>) -> Self {
+        let (start, end) = (self.start + range.start, self.start + range.end);
+        Self { file: self.file.clone(), start, end }
     }
 }
 

@@ -4,7 +4,9 @@ pub mod core;
 pub mod error_page;
 pub mod internal;
 pub mod log;
+pub mod not_modified;
 pub mod pools;
+pub mod range;
 pub mod resolver;
 pub mod rewrite;
 pub mod root;
@@ -32,6 +34,8 @@ conf::features! {
     rewrite: rewrite,
     stub_status: stub_status,
     static_file: static_file,
+    not_modified: not_modified,
+    range: range,
     log: log,
 }
 

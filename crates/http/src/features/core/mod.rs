@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::{Bounded, Milliseconds, Number, Offset, Result};
+use conf::{Milliseconds, Number, Offset, Result};
 use observe::{ErrorLog, MainLog};
 
 use crate::exchange::{Exchange, Flow};
@@ -24,8 +24,6 @@ conf::directives! {
     send_timeout: Milliseconds = "60s",
     /// Largest allowed body of a request; 0: any.
     client_max_body_size: Offset = "1m",
-    /// Largest number of ranges in one request.
-    max_ranges: Bounded<0, 2147483647> = "2147483647",
     /// Whether redirects within the server name scheme, host and port.
     absolute_redirect: bool = "on",
 }
@@ -61,6 +59,8 @@ pub struct Here {
     pub error_pages: ErrorPages,
     /// `log_not_found`.
     pub log_not_found: bool,
+    /// `etag`.
+    pub etag: bool,
     /// `absolute_redirect`.
     pub absolute_redirect: bool,
     /// How files are looked at.

@@ -54,7 +54,9 @@ fn answer(x: &mut Exchange, found: Found) -> Flow {
     x.reply.status = 200;
     x.reply.content_length = Some(found.stat.size);
     x.reply.last_modified = Some(found.stat.modified);
-    x.reply.set_etag(found.stat.modified, found.stat.size);
+    if x.location().core.etag {
+        x.reply.set_etag(found.stat.modified, found.stat.size);
+    }
     x.reply.allow_ranges = true;
     x.set_content_type_of_uri();
     x.reply.body = found.into_body();

@@ -1,0 +1,144 @@
+//! Conditional requests (RFC 9110, section 13): 304 for what the client has already, 412 where it
+//! wanted another state of the resource.
+//!
+//! A request without conditions is let through at the cost of four looks at a set of bits.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use conf::Result;
+use wire::{Known, date};
+
+use crate::exchange::{Exchange, FieldName, Filtered};
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// When what `If-Modified-Since` says makes a 304.
+    if_modified_since: IfModifiedSince = "exact",
+    /// Whether files get an entity tag.
+    etag: bool = "on",
+}
+
+conf::words! {
+    /// When what `If-Modified-Since` says makes a 304.
+    pub enum IfModifiedSince {
+        /// Never.
+        Off = "off",
+        /// When it is the time of the reply.
+        Exact = "exact",
+        /// When the reply's time is not later.
+        Before = "before",
+    }
+}
+
+/// Checks conditions on the way out.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    place.core.etag = conf.etag;
+    let rule = conf.if_modified_since;
+    place.filter(move |x| filter(rule, x));
+    Ok(())
+}
+
+fn filter(rule: IfModifiedSince, x: &mut Exchange) -> Filtered {
+    if x.reply.status != 200 {
+        return Filtered::Pass;
+    }
+    let request = &x.request;
+    if let Some(since) = request.field(Known::IfUnmodifiedSince)
+        && !is_unmodified(since, x)
+    {
+        return Filtered::Instead(412);
+    }
+    if let Some(list) = request.field(Known::IfMatch)
+        && !matches(list, x, Comparison::Strong)
+    {
+        return Filtered::Instead(412);
+    }
+    let since = request.field(Known::IfModifiedSince);
+    let list = request.field(Known::IfNoneMatch);
+    if since.is_none() && list.is_none()
+        || since.is_some_and(|since| is_modified(since, rule, x))
+        || list.is_some_and(|list| !matches(list, x, Comparison::Weak))
+    {
+        return Filtered::Pass;
+    }
+    not_modified(x);
+    Filtered::Pass
+}
+
+/// The other filters go on with what is left of the head.
+fn not_modified(x: &mut Exchange) {
+    let reply = &mut x.reply;
+    reply.status = 304;
+    reply.clear_body();
+    reply.content_type.clear();
+    reply.content_length = None;
+    reply.allow_ranges = false;
+    reply.fields.remove_known(FieldName::AcceptRanges);
+    reply.fields.remove_known(FieldName::ContentEncoding);
+}
+
+/// A time that cannot be read is earlier than all others.
+fn is_unmodified(since: &[u8], x: &Exchange) -> bool {
+    x.reply.last_modified.is_some_and(|modified| date::parse(since).unwrap_or(-1) >= modified)
+}
+
+fn is_modified(since: &[u8], rule: IfModifiedSince, x: &Exchange) -> bool {
+    let Some(modified) = x.reply.last_modified else { return true };
+    let since = || date::parse(since).unwrap_or(-1);
+    match rule {
+        IfModifiedSince::Off => true,
+        IfModifiedSince::Exact => since() != modified,
+        IfModifiedSince::Before => since() < modified,
+    }
+}
+
+/// Whether `W/` before a tag is overlooked (RFC 9110, section 8.8.3.2).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Strong,
+    Weak,
+}
+
+fn matches(list: &[u8], x: &Exchange, comparison: Comparison) -> bool {
+    if list == b"*" {
+        return true;
+    }
+    let tag = x.reply.fields.known(FieldName::ETag);
+    tag.is_some_and(|tag| is_listed(comparison.tag(tag), list, comparison))
+}
+
+impl Comparison {
+    fn tag(self, text: &[u8]) -> &[u8] {
+        match text {
+            [b'W', b'/', tag @ ..] if self == Self::Weak && !tag.is_empty() => tag,
+            tag => tag,
+        }
+    }
+}
+
+/// A tag may contain commas, so the list is not split at them but searched at its items.
+fn is_listed(tag: &[u8], list: &[u8], comparison: Comparison) -> bool {
+    let mut rest = list;
+    while !rest.is_empty() {
+        rest = comparison.tag(rest);
+        if let Some(after) = rest.strip_prefix(tag) {
+            rest = trim_start(after, b" \t");
+            if matches!(rest.first(), None | Some(b',')) {
+                return true;
+            }
+        }
+        let comma = memchr::memchr(b',', rest).unwrap_or(rest.len());
+        rest = trim_start(&rest[comma..], b" \t,");
+    }
+    false
+}
+
+fn trim_start<'t>(text: &'t [u8], bytes: &[u8]) -> &'t [u8] {
+    let start = text.iter().position(|byte| !bytes.contains(byte));
+    &text[start.unwrap_or(text.len())..]
+}

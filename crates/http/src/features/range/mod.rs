@@ -1,0 +1,94 @@
+//! Parts of a reply (RFC 9110, section 14): one, or several as `multipart/byteranges`.
+//!
+//! Ranges are cut from what the handler gave, without reading it: a range of a file stays one. A
+//! body that comes piece by piece has passed before a second range could be cut from it, so it has
+//! one range at most.
+
+mod cut;
+mod multipart;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use conf::{Number, Result};
+use wire::http1::range::{self, Ranges};
+use wire::{Known, Version, date};
+
+use crate::exchange::{Body, Exchange, FieldName, Filtered};
+use crate::site::Place;
+
+/// What nginx takes for no limit.
+const UNLIMITED: u64 = i32::MAX as u64;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// Ranges allowed in one request; 0: none, and they are not offered.
+    max_ranges: Number = "2147483647",
+}
+
+/// Offers ranges, and answers those who ask.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let ranges_max = match conf.max_ranges.0 {
+        0 => return Ok(()),
+        UNLIMITED => None,
+        number => Some(u32::try_from(number).unwrap_or(u32::MAX)),
+    };
+    place.filter(move |x| filter(ranges_max, x));
+    Ok(())
+}
+
+fn filter(ranges_max: Option<u32>, x: &mut Exchange) -> Filtered {
+    let Some(length) = x.reply.content_length else { return Filtered::Pass };
+    if !x.reply.allow_ranges || x.reply.status != 200 || x.request.head.version < Version::HTTP_10 {
+        return Filtered::Pass;
+    }
+    let ranges_max = if matches!(x.reply.body, Body::Stream(_)) { Some(1) } else { ranges_max };
+    let mut ranges = Vec::new();
+    let asked = x.request.field(Known::Range).filter(|_| is_current(x));
+    match asked.map(|value| range::parse(value, length, ranges_max, &mut ranges)) {
+        Some(Ranges::Partial) => partial(x, ranges, length),
+        Some(Ranges::NotSatisfiable) => {
+            set_content_range(x, format_args!("bytes */{length}"));
+            x.reply.content_length = None;
+            return Filtered::Status(416);
+        }
+        Some(Ranges::Whole) | None => x.reply.fields.append(b"Accept-Ranges", b"bytes"),
+    }
+    Filtered::Pass
+}
+
+/// Whether the client's other parts are of what would be sent now: `If-Range`.
+fn is_current(x: &Exchange) -> bool {
+    let Some(condition) = x.request.field(Known::IfRange) else { return true };
+    if condition.len() >= 2 && condition.ends_with(b"\"") {
+        return x.reply.fields.known(FieldName::ETag) == Some(condition);
+    }
+    x.reply.last_modified.is_some_and(|modified| date::parse(condition) == Some(modified))
+}
+
+fn partial(x: &mut Exchange, ranges: Vec<Range<u64>>, length: u64) {
+    x.reply.status = 206;
+    match &ranges[..] {
+        [range] => single(x, range.clone(), length),
+        _ => multipart::answer(&mut x.reply, ranges, length),
+    }
+}
+
+fn single(x: &mut Exchange, range: Range<u64>, length: u64) {
+    let (first, last) = (range.start, range.end - 1);
+    set_content_range(x, format_args!("bytes {first}-{last}/{length}"));
+    x.reply.content_length = Some(range.end - range.start);
+    x.reply.body = cut::cut(x.reply.body.take(), range);
+}
+
+fn set_content_range(x: &mut Exchange, value: std::fmt::Arguments<'_>) {
+    let mut text = x.scratch();
+    text.write_fmt(value).expect("memory takes all");
+    x.reply.fields.remove_known(FieldName::ContentRange);
+    x.reply.fields.append(b"Content-Range", &text);
+    x.give_scratch(text);
+}

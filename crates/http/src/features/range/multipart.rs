@@ -1,0 +1,148 @@
+//! Several ranges of a body as `multipart/byteranges`.
+//!
+//! ```text
+//! CRLF --00000000000000000001 CRLF
+//! Content-Type: text/html CRLF
+//! Content-Range: bytes 0-8/1000 CRLF CRLF
+//! ... and so on for every range, then
+//! CRLF --00000000000000000001-- CRLF
+//! ```
+
+use std::cell::Cell;
+use std::io::Write;
+use std::ops::Range;
+use std::task::{Context, Poll};
+use std::vec::IntoIter;
+
+use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, FieldName, Reply};
+
+/// `CRLF --`, the digits of a boundary, `-- CRLF`
+const END_SIZE: u64 = 4 + 20 + 4;
+
+thread_local! {
+    static BOUNDARY: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Makes the reply one of parts.
+pub(super) fn answer(reply: &mut Reply, ranges: Vec<Range<u64>>, length: u64) {
+    let boundary = next_boundary();
+    let parts = Parts {
+        body: reply.body.take(),
+        head: part_head(reply, boundary),
+        length,
+        ranges: ranges.into_iter(),
+        next: Next::Head,
+    };
+    reply.content_length = Some(parts.size());
+    reply.body = Body::Stream(Box::new(parts));
+    reply.charset.clear();
+    reply.content_type.clear();
+    write(&mut reply.content_type, format_args!("multipart/byteranges; boundary={boundary:020}"));
+    reply.fields.remove_known(FieldName::ContentRange);
+}
+
+/// Two replies of a worker never have the same; where it starts differs from worker to worker.
+fn next_boundary() -> u64 {
+    let last = match BOUNDARY.get() {
+        0 => net::clock::unix_ms() << 16,
+        last => last,
+    };
+    BOUNDARY.set(last + 1);
+    last + 1
+}
+
+/// What every part begins with, up to its place.
+fn part_head(reply: &Reply, boundary: u64) -> Vec<u8> {
+    let mut head = Vec::new();
+    write(&mut head, format_args!("\r\n--{boundary:020}\r\n"));
+    if !reply.content_type.is_empty() {
+        head.extend_from_slice(b"Content-Type: ");
+        head.extend_from_slice(&reply.content_type);
+        if !reply.charset.is_empty() {
+            head.extend_from_slice(b"; charset=");
+            head.extend_from_slice(&reply.charset);
+        }
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"Content-Range: bytes ");
+    head
+}
+
+fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("memory takes all");
+}
+
+/// The parts, one after the other.
+struct Parts {
+    body: Body,
+    head: Vec<u8>,
+    length: u64,
+    ranges: IntoIter<Range<u64>>,
+    next: Next,
+}
+
+enum Next {
+    Head,
+    Content(Range<u64>),
+    Nothing,
+}
+
+impl Parts {
+    /// Bytes of all parts and of what ends them.
+    fn size(&self) -> u64 {
+        let ranges = self.ranges.as_slice().iter();
+        let part = |range: &Range<u64>| {
+            let place = place(range, self.length).len();
+            (self.head.len() + place) as u64 + range.end - range.start
+        };
+        ranges.map(part).sum::<u64>() + END_SIZE
+    }
+
+    fn content(&self, range: Range<u64>) -> Chunk {
+        match &self.body {
+            Body::Bytes(bytes) => {
+                Chunk::Bytes(bytes.part(range.start as usize..range.end as usize))
+            }
+            Body::File(slice) => Chunk::File(slice.part(range)),
+            Body::Empty | Body::Stream(_) => unreachable!("these have one range at most"),
+        }
+    }
+
+    /// `CRLF --00000000000000000001-- CRLF`
+    fn end(&mut self) -> Chunk {
+        let mut end = std::mem::take(&mut self.head);
+        end.truncate(END_SIZE as usize - 4);
+        end.extend_from_slice(b"--\r\n");
+        Chunk::Bytes(Bytes::Owned(end))
+    }
+}
+
+/// `0-8/1000 CRLF CRLF`
+fn place(range: &Range<u64>, length: u64) -> String {
+    format!("{}-{}/{length}\r\n\r\n", range.start, range.end - 1)
+}
+
+impl BodyStream for Parts {
+    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+        let chunk = match std::mem::replace(&mut self.next, Next::Head) {
+            Next::Head => match self.ranges.next() {
+                Some(range) => {
+                    let mut head = self.head.clone();
+                    head.extend_from_slice(place(&range, self.length).as_bytes());
+                    self.next = Next::Content(range);
+                    Some(Chunk::Bytes(Bytes::Owned(head)))
+                }
+                None => {
+                    self.next = Next::Nothing;
+                    Some(self.end())
+                }
+            },
+            Next::Content(range) => Some(self.content(range)),
+            Next::Nothing => {
+                self.next = Next::Nothing;
+                None
+            }
+        };
+        Poll::Ready(Ok(chunk))
+    }
+}
