@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::fmt::{self, Write};
 use std::net::SocketAddr;
 
-use net::Stream;
+use net::Probe;
 use observe::{ErrorLog, Level, Source};
 
 /// A connection as its exchanges see it.
@@ -14,7 +14,7 @@ pub struct Client {
     /// The client's address; `None` on Unix sockets.
     pub peer: Option<SocketAddr>,
     /// Its socket, to be asked about while it is open.
-    pub socket: net::Probe,
+    pub socket: Probe,
     /// The address it connected to, once somebody has asked.
     local: OnceCell<Option<SocketAddr>>,
     /// The listening socket it came by.
@@ -31,11 +31,11 @@ pub struct Client {
 
 impl Client {
     /// A connection just accepted.
-    pub fn new(serial: u64, stream: &Stream, peer: Option<SocketAddr>, listen: u32) -> Self {
+    pub fn new(serial: u64, peer: Option<SocketAddr>, socket: Probe, listen: u32) -> Self {
         Self {
             serial,
             peer,
-            socket: net::Probe::new(stream),
+            socket,
             local: OnceCell::new(),
             listen,
             requests: Cell::new(0),

@@ -13,9 +13,9 @@ mod phases;
 mod regex;
 mod site;
 mod stand_in;
+mod table;
 #[cfg(test)]
 mod testing;
-mod table;
 mod variables;
 mod wildcards;
 mod worker;

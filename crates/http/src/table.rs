@@ -105,7 +105,8 @@ mod tests {
     fn every_name_is_found_whatever_its_case() {
         let mut table = Table::default();
         assert!(table.is_empty() && table.find(b"").is_none());
-        let names: Vec<String> = (0..1000).map(|n| format!("{}-Name", "x".repeat(n % 37))).collect();
+        let names: Vec<String> =
+            (0..1000).map(|n| format!("{}-Name", "x".repeat(n % 37))).collect();
         for (value, name) in names.iter().enumerate() {
             assert_eq!(table.insert(name.as_bytes(), value), value < 37, "{name}");
         }

@@ -34,9 +34,9 @@ use crate::site::{self, Generation, Site};
 /// files are looked for in a directory of its own.
 pub(crate) fn site(http: &str) -> TestSite {
     let folder = Folder::new();
-    let (site, warnings) = load(http, &folder.0).unwrap_or_else(|refusal| panic!("{refusal}"));
-    let generation = Generation::new(Arc::new(site), 1);
-    TestSite { generation, folder, warnings }
+    let loaded = load(http, &folder.0).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let generation = Generation::new(Arc::new(loaded.site), 1);
+    TestSite { generation, folder, log_files: loaded.log_files, warnings: loaded.warnings }
 }
 
 /// The message that this text is refused with, and its line.
@@ -47,7 +47,13 @@ pub(crate) fn refusal(http: &str) -> String {
     }
 }
 
-fn load(http: &str, prefix: &Path) -> Result<(Site, Vec<String>), String> {
+struct Loaded {
+    site: Site,
+    log_files: LogFiles,
+    warnings: Vec<String>,
+}
+
+fn load(http: &str, prefix: &Path) -> Result<Loaded, String> {
     let text = format!("http {{ access_log off; {http}\n}}");
     let mut files = Memory::default().with("/nginx.conf", text);
     let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
@@ -58,7 +64,7 @@ fn load(http: &str, prefix: &Path) -> Result<(Site, Vec<String>), String> {
     let site = site.map_err(message)?;
     load.registry.of::<LogFiles>().open().map_err(|error| error.to_string())?;
     let warnings = std::mem::take(&mut load.warnings).into_iter().map(message).collect();
-    Ok((site, warnings))
+    Ok(Loaded { site, log_files: std::mem::take(load.registry.of::<LogFiles>()), warnings })
 }
 
 /// `message:line`, the line counted from 1 within the text.
@@ -73,6 +79,7 @@ fn message(error: conf::Error) -> String {
 pub(crate) struct TestSite {
     pub(crate) generation: Rc<Generation>,
     folder: Folder,
+    log_files: LogFiles,
     /// What was said while it was loaded, each as `message:line`.
     pub(crate) warnings: Vec<String>,
 }
@@ -87,7 +94,7 @@ impl TestSite {
     }
 
     /// The lines of a log file so far: `[level] message`, without what is told of the request.
-    pub(crate) fn log(&self, name: &str) -> Vec<String> {
+    pub(crate) fn messages(&self, name: &str) -> Vec<String> {
         let text = fs::read_to_string(self.folder.0.join(name)).unwrap();
         let brief = |line: &str| {
             let (start, message) = line.split_once(": ").unwrap();
@@ -97,6 +104,18 @@ impl TestSite {
             format!("{level} {}", message.unwrap().1)
         };
         text.lines().map(brief).collect()
+    }
+
+    /// Opens the log files, which are not there before.
+    pub(crate) fn open_logs(&self) {
+        assert!(self.log_files.open().is_ok());
+    }
+
+    /// What a log has been told, by its name in the configuration.
+    pub(crate) fn log(&self, name: &str) -> String {
+        observe::flush_all();
+        let text = fs::read(self.folder.0.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// Asks with `GET` as a client of HTTP/1.1.
@@ -117,9 +136,7 @@ impl TestSite {
     /// Sends to the socket with that number.
     pub(crate) fn send_to(&self, listen: u32, head: &str) -> Answer {
         let peer = "127.0.0.1:12345".parse().unwrap();
-        let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();
-        let stream = net::Stream::new(near.into());
-        let client = Rc::new(Client::new(1, &stream, Some(peer), listen));
+        let client = Rc::new(Client::new(1, Some(peer), net::Probe::NONE, listen));
         let mut x = Box::new(Exchange::new(client.clone(), self.generation.clone()));
         x.renew(&client, &self.generation);
         x.request.received = head.replace('\n', "\r\n").into_bytes();
@@ -134,6 +151,7 @@ impl TestSite {
             ran = phases::step(&mut x, flow);
         }
         let replied = matches!(ran, Ran::Replied);
+        phases::log(&mut x);
         Answer::read(x, replied)
     }
 }

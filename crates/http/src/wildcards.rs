@@ -60,9 +60,7 @@ impl<T: Clone> Wildcards<T> {
 
     /// The value for a name.
     pub fn find(&self, name: &[u8]) -> Option<&T> {
-        (self.exact.find(name))
-            .or_else(|| self.below(name))
-            .or_else(|| self.beginning(name))
+        (self.exact.find(name)).or_else(|| self.below(name)).or_else(|| self.beginning(name))
     }
 
     /// By the longest wildcard that the name ends with.

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use net::{Accepted, Listener};
+use net::{Accepted, Listener, Probe};
 use observe::Counts;
 
 use crate::client::Client;
@@ -45,12 +45,8 @@ impl Worker {
 
     fn start(self: &Rc<Self>, accepted: Accepted, listen: u32) {
         let open = self.counts.accept();
-        let client = Rc::new(Client::new(
-            observe::connection_number(),
-            &accepted.stream,
-            accepted.peer,
-            listen,
-        ));
+        let (serial, socket) = (observe::connection_number(), Probe::new(&accepted.stream));
+        let client = Rc::new(Client::new(serial, accepted.peer, socket, listen));
         net::spawn(h1::serve(self.clone(), client, accepted.stream, open));
     }
 

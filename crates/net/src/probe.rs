@@ -27,6 +27,9 @@ pub struct TcpInfo {
 }
 
 impl Probe {
+    /// A probe of no socket: there is never an answer.
+    pub const NONE: Self = Self(-1);
+
     /// A probe of that socket.
     pub fn new(socket: &impl AsFd) -> Self {
         Self(socket.as_fd().as_raw_fd())
@@ -90,7 +93,7 @@ mod tests {
         let (stream, _other) = UnixStream::pair().unwrap();
         let probe = Probe::new(&stream);
         assert_eq!((probe.local(), probe.tcp_info()), (None, None));
-        let probe = Probe(-1);
+        let probe = Probe::NONE;
         assert_eq!((probe.local(), probe.tcp_info()), (None, None));
     }
 }

@@ -74,8 +74,7 @@ impl Condition {
 
 /// The arguments without the parentheses, which may stand alone or stick to their neighbours.
 fn between_parentheses(from: &Directive) -> Result<Vec<&[u8]>> {
-    let invalid =
-        |index: usize| from.error(format!("invalid condition \"{}\"", from.args[index]));
+    let invalid = |index: usize| from.error(format!("invalid condition \"{}\"", from.args[index]));
     let mut texts: Vec<&[u8]> = from.args.iter().map(|word| &*word.text).collect();
     texts[0] = texts[0].strip_prefix(b"(").ok_or_else(|| invalid(0))?;
     if texts[0].is_empty() {

@@ -63,7 +63,11 @@ pub(super) fn render(template: &Template, escaped: bool, x: &mut Exchange, out: 
                 x.variable(*id, out);
             }
             Part::Capture(group) => {
-                escape(Escape::Args, x.captures.group(usize::from(*group)).unwrap_or_default(), out);
+                escape(
+                    Escape::Args,
+                    x.captures.group(usize::from(*group)).unwrap_or_default(),
+                    out,
+                );
             }
         }
     }

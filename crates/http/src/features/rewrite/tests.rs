@@ -105,7 +105,7 @@ fn ten_rewrites_are_enough() {
     assert_eq!(brief(&site.get("/xxxxxxxxxx")), "200 /");
     assert_eq!(brief(&site.get("/xxxxxxxxxxx")), "500");
     let cycle = "[error] rewrite or internal redirection cycle while";
-    assert_eq!(site.log("log"), [format!("{cycle} processing \"/\"")]);
+    assert_eq!(site.messages("log"), [format!("{cycle} processing \"/\"")]);
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn unset_variables() {
     assert_eq!(brief(&site.get("/a")), "200 []");
     assert_eq!(brief(&site.get("/b")), "200 []");
     assert_eq!(brief(&site.get("/c")), "200 [1]");
-    assert_eq!(site.log("log"), ["[warn] using uninitialized \"x\" variable"]);
+    assert_eq!(site.messages("log"), ["[warn] using uninitialized \"x\" variable"]);
 }
 
 #[test]
@@ -377,7 +377,7 @@ fn rewrite_log() {
         r#"[notice] "^" matches "/r""#,
         r#"[notice] rewritten redirect: "http://h/""#,
     ];
-    assert_eq!(site.log("log"), expected);
+    assert_eq!(site.messages("log"), expected);
 }
 
 #[test]
@@ -391,10 +391,7 @@ fn nginx_refuses_in_these_words() {
         ("rewrite a;", "invalid number of arguments in \"rewrite\" directive"),
         ("rewrite a \"\";", "empty replacement"),
         ("rewrite a b c;", "invalid parameter \"c\""),
-        (
-            "rewrite ( b;",
-            "pcre2_compile() failed: missing closing parenthesis in \"(\"",
-        ),
+        ("rewrite ( b;", "pcre2_compile() failed: missing closing parenthesis in \"(\""),
         (
             "rewrite a** b;",
             "pcre2_compile() failed: quantifier does not follow a repeatable item in \"a**\" at \"*\"",
