@@ -346,7 +346,9 @@ macro_rules! directives {
                 from: &$crate::Directive,
                 load: &mut $crate::Load<'_>,
             ) -> $crate::Result<()> {
-                $( if index == 0 { return $crate::assign(&mut self.$name, from, load); } index -= 1; )*
+                $( if index == 0 {
+                    return $crate::assign(&mut self.$name, from, load);
+                } index -= 1; )*
                 $($( if index == 0 {
                     return $crate::assign(&mut self.$aslot, from, load);
                 } index -= 1; )*)?
@@ -401,7 +403,8 @@ macro_rules! features {
             ) -> $crate::Result<bool> {
                 use $crate::Layered as _;
                 let mut elsewhere = None;
-                $( if let Some(row) = $crate::row::<$module::Layer>(concat!("", $($prefix)?), from) {
+                $( let prefix = concat!("", $($prefix)?);
+                if let Some(row) = $crate::row::<$module::Layer>(prefix, from) {
                     let info = &<$module::Layer as $crate::Layered>::TABLE[row];
                     if info.levels.has(level) {
                         info.admit(from, level)?;

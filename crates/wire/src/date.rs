@@ -146,8 +146,8 @@ fn sign(offset_minutes: i32) -> u8 {
 
 /// Reads any of the three forms of RFC 9110, section 5.6.7, as seconds since 1970.
 ///
-/// As in nginx, the day of the week is not looked at, nor what follows the last number: old browsers
-/// send `; length=` there.
+/// As in nginx, the day of the week is not looked at, nor what follows the last number: old
+/// browsers send `; length=` there.
 pub fn parse(text: &[u8]) -> Option<i64> {
     let end = memchr::memchr2(b',', b' ', text)?;
     let is_asctime = text[end] == b' ';

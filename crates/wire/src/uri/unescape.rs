@@ -1,7 +1,7 @@
 //! Lenient decoding of "%XX", for text that is not a request path.
 //!
-//! What is not an escape loses its "%" and keeps the byte after it, or loses all three, as in nginx:
-//! configurations see the results in `$arg_*` and rewrites.
+//! What is not an escape loses its "%" and keeps the byte after it, or loses all three, as in
+//! nginx: configurations see the results in `$arg_*` and rewrites.
 
 use alloc::vec::Vec;
 

@@ -25,8 +25,8 @@ pub(super) enum Found {
 }
 
 impl Lines {
-    /// The next line, and the offset of the byte that decided: its LF, the NUL, what follows the CR,
-    /// or the end of what was searched.
+    /// The next line, and the offset of the byte that decided: its LF, the NUL, what follows the
+    /// CR, or the end of what was searched.
     #[inline]
     pub(super) fn next(&mut self, input: &[u8]) -> (Found, usize) {
         let input = &input[..input.len().min(Slice::BUFFER_MAX)];

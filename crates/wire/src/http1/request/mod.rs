@@ -43,7 +43,8 @@ pub struct HeadLimits {
     pub ignore_invalid_headers: bool,
     /// "_" is not an odd character.
     pub underscores_in_headers: bool,
-    /// Stop after the `Host` line, so that the lines after it obey the limits of the server it names.
+    /// Stop after the `Host` line, so that the lines after it obey the limits of the server it
+    /// names.
     pub pause_at_host: bool,
 }
 
@@ -61,8 +62,8 @@ impl Default for HeadLimits {
 }
 
 impl HeadLimits {
-    /// The input for which a head is complete or refused, never partial: what a caller's buffer must
-    /// be able to hold.
+    /// The input for which a head is complete or refused, never partial: what a caller's buffer
+    /// must be able to hold.
     pub fn input_max(&self) -> usize {
         let (number, size) = self.large_client_header_buffers;
         self.client_header_buffer_size.max(1).saturating_add(number.saturating_mul(size))
@@ -117,8 +118,8 @@ pub struct RequestHead {
     pub schema: Slice,
     /// `host:port` of an absolute-form target or of CONNECT (valid as a host), or empty.
     pub authority: Slice,
-    /// The host asked for, as sent, without port and final dot: of the authority, else of the `Host`
-    /// line; empty when neither is there.
+    /// The host asked for, as sent, without port and final dot: of the authority, else of the
+    /// `Host` line; empty when neither is there.
     pub host: Slice,
     /// Whether `host` has capitals: it is a key to servers in lower case.
     pub host_has_upper: bool,

@@ -177,7 +177,8 @@ fn fields_refused() {
         ),
         (
             b"Content-Length: 1\r\ncontent-LENGTH:1",
-            r#"client sent duplicate header line: "content-LENGTH: 1", previous value: "Content-Length: 1""#,
+            "client sent duplicate header line: \"content-LENGTH: 1\", \
+             previous value: \"Content-Length: 1\"",
         ),
     ];
     for &(lines, text) in table {

@@ -1,8 +1,9 @@
 //! nginx's header buffers as arithmetic.
 //!
 //! nginx reads a head into one small buffer, then into up to `number` large ones; a line that does
-//! not fit the rest of a buffer moves to the start of the next. Here the head lies in one piece, and
-//! only the end of the buffer that nginx would be filling is kept, so that the same requests pass.
+//! not fit the rest of a buffer moves to the start of the next. Here the head lies in one piece,
+//! and only the end of the buffer that nginx would be filling is kept, so that the same requests
+//! pass.
 
 use super::HeadLimits;
 use crate::Slice;
