@@ -105,6 +105,12 @@ pub fn open(path: &[u8]) -> io::Result<File> {
     Ok(rustix::fs::open(OsStr::from_bytes(path), READ, Mode::empty())?.into())
 }
 
+/// Tells the kernel that a file will be read from its beginning to its end.
+pub fn read_ahead(file: &File) {
+    // Advice: that it is not taken is no error.
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential);
+}
+
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// Opens a file, part by part of its path, so that links are not followed unseen. The first

@@ -3,6 +3,8 @@
 use wire::http1::request::RequestHead;
 use wire::{Known, Slice};
 
+use super::RequestBody;
+
 /// A request as it was received, and its URI as it stands after rewrites.
 #[derive(Default)]
 pub struct Request {
@@ -22,6 +24,8 @@ pub struct Request {
     pub length: u64,
     /// Whether it had arrived, in part at least, before the one before it was answered.
     pub pipelined: bool,
+    /// The body.
+    pub body: RequestBody,
     /// How many bytes of `received` are the head.
     pub head_bytes: usize,
     /// Whether the head is to be answered without a body.
@@ -36,6 +40,7 @@ impl Request {
         self.uri.clear();
         self.args.clear();
         self.host.clear();
+        self.body.clear();
         self.head_bytes = 0;
         self.length = 0;
         self.pipelined = false;

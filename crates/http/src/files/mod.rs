@@ -6,6 +6,7 @@
 
 mod cache;
 mod lru;
+mod temp;
 
 use std::fs::File;
 use std::io;
@@ -13,6 +14,7 @@ use std::rc::Rc;
 
 pub(crate) use lru::Lru;
 pub use net::file::{Links, Stat};
+pub use temp::{Fate, TempFile, TempPath, TempPaths};
 
 /// Largest content kept in memory. Measured: from memory in one write a 100 KB file costs about
 /// two thirds of what sendfile costs, and the gap closes towards a megabyte.

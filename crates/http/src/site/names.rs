@@ -61,6 +61,11 @@ impl ServerNames {
         self.patterns.push((pattern, server));
     }
 
+    /// Whether the server depends on the host that a client names.
+    pub fn are_several(&self) -> bool {
+        !self.only
+    }
+
     /// The server for the exchange's host. A regular expression leaves its groups behind.
     pub fn choose(&self, x: &mut Exchange) -> ServerId {
         if self.only || x.request.host.is_empty() {

@@ -1,11 +1,11 @@
-//! What every location has: where files are, types, keepalive, timeouts, limits.
+//! What every location has: where files are, types, logs, names; and what the driver asks of one.
 
 mod root;
 mod types;
 
 use std::sync::Arc;
 
-use conf::{Bounded, Milliseconds, Number, Offset, Result};
+use conf::{Bounded, Result};
 use observe::{ErrorLog, MainLog};
 
 pub use root::Root;
@@ -13,6 +13,7 @@ pub use types::{Type, Types};
 
 use crate::exchange::{Exchange, Flow};
 use crate::features::error_page::ErrorPages;
+use crate::features::{client_body, keepalive, limit_rate, lingering, output, redirect};
 use crate::site::Place;
 
 conf::directives! {
@@ -31,18 +32,24 @@ conf::directives! {
     types: Types,
     /// The MIME type of files whose extension is not known.
     default_type: Type = "text/plain",
-    /// How long an idle keepalive connection stays open.
-    keepalive_timeout: Milliseconds = "75s",
-    /// Requests served through one keepalive connection.
-    keepalive_requests: Number = "1000",
-    /// Time between two writes to the client.
-    send_timeout: Milliseconds = "60s",
-    /// Largest allowed body of a request; 0: any.
-    client_max_body_size: Offset = "1m",
     /// Largest number of ranges in one request.
     max_ranges: Bounded<0, 2147483647> = "2147483647",
-    /// Whether redirects within the server name scheme, host and port.
-    absolute_redirect: bool = "on",
+    /// How much the server says of itself in replies.
+    server_tokens: ServerTokens = "on",
+}
+
+conf::words! {
+    /// How much the server says of itself.
+    #[derive(Default)]
+    pub enum ServerTokens {
+        /// Its name.
+        Off = "off",
+        /// Its name and version.
+        #[default]
+        On = "on",
+        /// With the name of the build, which nobody has given ours.
+        Build = "build",
+    }
 }
 
 /// What the core and the driver ask of a location.
@@ -56,14 +63,20 @@ pub struct Here {
     pub types: Arc<Types>,
     /// The type of what has no known extension.
     pub default_type: Arc<[u8]>,
-    /// Idle time of keepalive connections; 0: no keepalive.
-    pub keepalive_timeout_ms: u64,
-    /// Requests per connection.
-    pub keepalive_requests: u64,
-    /// Time between writes.
-    pub send_timeout_ms: u64,
-    /// Largest request body; 0: any.
-    pub client_max_body_size: u64,
+    /// `server_tokens`
+    pub server_tokens: ServerTokens,
+    /// Keeping connections.
+    pub keepalive: keepalive::Keepalive,
+    /// Bodies of requests.
+    pub client_body: client_body::ClientBody,
+    /// Writing to the client.
+    pub output: output::Output,
+    /// How fast.
+    pub limit_rate: limit_rate::LimitRate,
+    /// Closing while the client sends.
+    pub lingering: lingering::Lingering,
+    /// From paths to URLs.
+    pub redirect: redirect::Redirect,
     /// `satisfy any`.
     pub satisfy_any: bool,
     /// `internal`.
@@ -72,8 +85,6 @@ pub struct Here {
     pub error_pages: ErrorPages,
     /// `log_not_found`.
     pub log_not_found: bool,
-    /// `absolute_redirect`.
-    pub absolute_redirect: bool,
     /// How files are looked at.
     pub files: crate::files::Access,
 }
@@ -81,7 +92,10 @@ pub struct Here {
 impl Here {
     /// How the server names itself in pages and fields.
     pub fn server_token(&self) -> &'static str {
-        crate::identity::token()
+        match self.server_tokens {
+            ServerTokens::Off => crate::identity::identity().name,
+            ServerTokens::On | ServerTokens::Build => crate::identity::token(),
+        }
     }
 }
 
@@ -94,11 +108,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     };
     place.core.types = Arc::new(conf.types.clone());
     place.core.default_type = conf.default_type.0.clone();
-    place.core.keepalive_timeout_ms = conf.keepalive_timeout.0;
-    place.core.keepalive_requests = conf.keepalive_requests.0;
-    place.core.send_timeout_ms = conf.send_timeout.0;
-    place.core.client_max_body_size = conf.client_max_body_size.0;
-    place.core.absolute_redirect = conf.absolute_redirect;
+    place.core.server_tokens = conf.server_tokens;
     Ok(())
 }
 
@@ -108,9 +118,6 @@ pub(crate) fn admit(x: &mut Exchange) -> Flow {
     if here.internal && !x.internal {
         return Flow::Status(404);
     }
-    let allowed = here.client_max_body_size;
-    match None::<u64> {
-        Some(length) if allowed != 0 && length > allowed => Flow::Status(413),
-        _ => Flow::Next,
-    }
+    x.keepalive = x.keepalive && here.keepalive.admits(x);
+    client_body::admit(x)
 }
