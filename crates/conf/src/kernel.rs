@@ -88,6 +88,9 @@ pub trait Value: Clone {
     fn repeat(&mut self, from: &Directive, _load: &mut Load<'_>) -> Result<()> {
         Err(from.refuse("is duplicate"))
     }
+    /// Takes over from the outer block's value what this one leaves open: nginx inherits the header
+    /// of `keepalive_timeout 75s 60s` where an inner block says `keepalive_timeout 30s`.
+    fn complete(&mut self, _outer: &Self) {}
 }
 
 /// The value of a setting that nobody made and that has no default.
@@ -213,8 +216,13 @@ pub fn assign<T: Value>(slot: &mut Option<T>, from: &Directive, load: &mut Load<
 
 /// Takes a slot over from the parent's layer where its type lets it.
 pub fn inherit<T: Value>(slot: &mut Option<T>, parent: &Option<T>, nameless: bool) {
-    if T::INHERITED.reaches(nameless) && slot.is_none() {
-        slot.clone_from(parent);
+    if !T::INHERITED.reaches(nameless) {
+        return;
+    }
+    match (slot, parent) {
+        (Some(own), Some(outer)) => own.complete(outer),
+        (slot @ None, outer) => slot.clone_from(outer),
+        (Some(_), None) => {}
     }
 }
 

@@ -41,4 +41,6 @@ pub use registry::{Load, Registry, bytes_path};
 pub use sources::{Source, Sources};
 pub use template::{Names, Part, Template, Values, VariableId};
 pub use tree::{Directive, FileId, Span, Tree, Word};
-pub use value::{Bounded, Milliseconds, Number, Offset, Present, Seconds, Size, Text};
+pub use value::{
+    Bounded, Buffers, Milliseconds, Number, Offset, Present, Seconds, Size, SizeTemplate, Text,
+};

@@ -72,6 +72,48 @@ impl Value for Offset {
     }
 }
 
+/// A number of buffers and the size of each: `4 8k`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffers {
+    /// How many.
+    pub number: u64,
+    /// Bytes of each.
+    pub size: u64,
+}
+
+impl Value for Buffers {
+    const ARGS: RangeInclusive<usize> = 2..=2;
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let positive = |index: usize, read: fn(&[u8]) -> Option<u64>| {
+            let number = read(&from.arg(index).text).filter(|number| *number > 0);
+            number.ok_or_else(|| from.refuse("invalid value").marked(from.arg(index).span))
+        };
+        Ok(Self { number: positive(0, units::number)?, size: positive(1, units::size)? })
+    }
+}
+
+/// A number of bytes that may depend on variables: `limit_rate $rate`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SizeTemplate {
+    /// The same for all.
+    Fixed(u64),
+    /// To be read from the text at run time.
+    Computed(Template),
+}
+
+impl Value for SizeTemplate {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let template = Template::parse(from, load)?;
+        match template.as_fixed() {
+            Some(text) => {
+                let size = units::size(text).map(Self::Fixed);
+                size.ok_or_else(|| invalid(from, "value"))
+            }
+            None => Ok(Self::Computed(template)),
+        }
+    }
+}
+
 /// A time in milliseconds: `75s`, `1h30m`, `500ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Milliseconds(pub u64);
@@ -116,11 +158,11 @@ fn invalid(from: &Directive, what: &str) -> crate::Error {
 #[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* pub enum $type:ident {
-        $( $(#[doc = $doc:literal])* $variant:ident = $word:literal ),+ $(,)?
+        $( $(#[$variant_meta:meta])* $variant:ident = $word:literal ),+ $(,)?
     }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $type { $( $(#[doc = $doc])* $variant, )+ }
+        pub enum $type { $( $(#[$variant_meta])* $variant, )+ }
 
         impl $crate::Value for $type {
             fn parse(from: &$crate::Directive, _: &mut $crate::Load<'_>) -> $crate::Result<Self> {

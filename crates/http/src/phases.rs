@@ -44,8 +44,8 @@ pub(crate) struct Stage {
 pub(crate) enum Ran {
     /// The reply stands, filters included.
     Replied,
-    /// The connection is to be closed without a reply.
-    Dropped,
+    /// The connection is to be closed without a reply; the status is for the log.
+    Dropped(u16),
     /// A handler waits.
     Waits(Wait),
 }
@@ -71,7 +71,8 @@ pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
                 enter(x, Phase::Filters);
                 filters(&generation, x)
             }
-            Flow::Status(444) | Flow::Drop => return Ran::Dropped,
+            Flow::Status(444) => return Ran::Dropped(444),
+            Flow::Drop(status) => return Ran::Dropped(status),
             Flow::Status(status) if x.stage.phase == Phase::Access => refused(x, status),
             Flow::Status(status) => error_page::answer(x, status),
             Flow::Jump(jump) => jump_to(x, jump),
@@ -244,7 +245,7 @@ fn filters(site: &Site, x: &mut Exchange) -> Flow {
                 return error_page::answer(x, status);
             }
             Filtered::Status(status) => return error_page::answer(x, status),
-            Filtered::Drop => return Flow::Drop,
+            Filtered::Drop => return Flow::Drop(x.reply.status),
         }
     }
     x.reply.apply_wraps();

@@ -1,6 +1,6 @@
 //! What a worker has for HTTP: the newest generation, and exchanges to lend.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use net::{Accepted, Listener, Probe};
@@ -20,6 +20,7 @@ pub struct Worker {
     idle: RefCell<Vec<Box<Exchange>>>,
     /// What this worker counts for `stub_status`.
     pub(crate) counts: &'static Counts,
+    draining: Cell<bool>,
 }
 
 impl Worker {
@@ -30,6 +31,7 @@ impl Worker {
             generation: RefCell::new(generation),
             idle: RefCell::default(),
             counts: Counts::of_worker(),
+            draining: Cell::new(false),
         })
     }
 
@@ -43,11 +45,23 @@ impl Worker {
         }
     }
 
-    fn start(self: &Rc<Self>, accepted: Accepted, listen: u32) {
+    /// Serves a connection that came by the listening socket number `listen`.
+    pub fn start(self: &Rc<Self>, accepted: Accepted, listen: u32) {
         let open = self.counts.accept();
         let (serial, socket) = (observe::connection_number(), Probe::new(&accepted.stream));
         let client = Rc::new(Client::new(serial, accepted.peer, socket, listen));
         net::spawn(h1::serve(self.clone(), client, accepted.stream, open));
+    }
+
+    /// From now on replies close their connections, and those that wait for another request are
+    /// closed at once, but for `keepalive_min_timeout`.
+    pub fn drain(&self) {
+        self.draining.set(true);
+        net::wake_all();
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.get()
     }
 
     /// The newest configuration.
@@ -68,7 +82,8 @@ impl Worker {
     }
 
     /// Takes an exchange back.
-    pub(crate) fn give_back(&self, exchange: Box<Exchange>) {
+    pub(crate) fn give_back(&self, mut exchange: Box<Exchange>) {
+        exchange.retire();
         let mut idle = self.idle.borrow_mut();
         if idle.len() < EXCHANGES_KEPT_MAX {
             idle.push(exchange);

@@ -165,6 +165,12 @@ pub fn advise_sequential(file: &File) -> io::Result<()> {
     Ok(rustix::fs::fadvise(file, 0, None, Advice::Sequential)?)
 }
 
+/// Tells the kernel that a file will be read from its beginning to its end.
+pub fn read_ahead(file: &File) {
+    // Advice: that it is not taken is no error.
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential);
+}
+
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 /// A directory on the way to a file: it need not be readable.
 const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);

@@ -27,8 +27,13 @@ pub use lot::Lot;
 pub use mailbox::{Mailbox, Sender, mailbox};
 pub use probe::{Probe, TcpInfo};
 pub use stream::Stream;
-pub use timer::{Timer, sleep};
+pub use timer::{Timer, sleep, wake_all};
 pub use worker::{at_turn_end, run, spawn};
+
+/// The system's word for what took too long.
+pub fn timed_out() -> std::io::Error {
+    rustix::io::Errno::TIMEDOUT.into()
+}
 
 /// Whether this process may bind ports below 1024 and change its user.
 pub fn is_privileged() -> bool {

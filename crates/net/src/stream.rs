@@ -7,14 +7,17 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendFlags, sockopt};
 use tokio::io::unix::AsyncFd;
 
 /// A connected socket.
 pub struct Stream {
     io: Option<Io>,
+    /// Whether the kernel may have bytes that no new readiness will tell of.
+    unread: bool,
 }
 
 enum Io {
@@ -25,7 +28,7 @@ enum Io {
 impl Stream {
     /// Takes a connected, non-blocking socket.
     pub fn new(fd: OwnedFd) -> Self {
-        Self { io: Some(Io::Unwatched(fd)) }
+        Self { io: Some(Io::Unwatched(fd)), unread: false }
     }
 
     /// Reads what is there into the buffer's spare room, which must not be empty. 0 is the end.
@@ -34,18 +37,34 @@ impl Stream {
         cx: &mut Context<'_>,
         buffer: &mut Vec<u8>,
     ) -> Poll<io::Result<usize>> {
-        let room = buffer.capacity() - buffer.len();
+        self.poll_read_most(cx, buffer, usize::MAX)
+    }
+
+    /// The same, but no more than `most` bytes, which must not be 0.
+    pub fn poll_read_most(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        let room = most.min(buffer.capacity() - buffer.len());
         debug_assert!(room > 0, "a read needs room");
-        if let Io::Unwatched(fd) = self.io() {
-            match receive(fd.as_fd(), buffer) {
-                Err(Errno::AGAIN) => self.watch()?,
-                done => return Poll::Ready(done.map_err(Into::into)),
+        if self.unread || matches!(self.io(), Io::Unwatched(_)) {
+            match receive(self.as_fd(), buffer, room) {
+                Err(Errno::AGAIN) => {
+                    self.unread = false;
+                    self.watch()?;
+                }
+                done => {
+                    self.unread = done == Ok(room);
+                    return Poll::Ready(done.map_err(Into::into));
+                }
             }
         }
-        let Io::Watched(fd) = self.io() else { unreachable!("watched above") };
+        let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
         loop {
             let mut ready = ready!(fd.poll_read_ready(cx))?;
-            match receive(fd.as_fd(), buffer) {
+            match receive(fd.as_fd(), buffer, room) {
                 Err(Errno::AGAIN) => ready.clear_ready(),
                 Err(Errno::INTR) => ready.retain_ready(),
                 done => {
@@ -54,18 +73,35 @@ impl Stream {
                         Ok(n) if n < room => ready.clear_ready(),
                         _ => ready.retain_ready(),
                     }
+                    self.unread = done == Ok(room);
                     return Poll::Ready(done.map_err(Into::into));
                 }
             }
         }
     }
 
-    /// Waits until there are bytes, or the end, without taking them.
-    pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.watch()?;
-        let Io::Watched(fd) = self.io() else { unreachable!("watched above") };
-        ready!(fd.poll_read_ready(cx))?.retain_ready();
-        Poll::Ready(Ok(()))
+    /// Whether bytes may be there that were not read: the last read took all it had room for, or
+    /// some came while [`poll_closed`](Self::poll_closed) was asked.
+    pub fn may_have_unread(&self) -> bool {
+        self.unread
+    }
+
+    /// Ready once the other end has closed its side, or is gone. Bytes that come meanwhile stay
+    /// where they are.
+    pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.watch().is_err() {
+            return Poll::Ready(());
+        }
+        let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
+        loop {
+            let Ok(mut ready) = ready!(fd.poll_read_ready(cx)) else { return Poll::Ready(()) };
+            if ready.ready().is_read_closed() {
+                ready.retain_ready();
+                return Poll::Ready(());
+            }
+            self.unread = true;
+            ready.clear_ready();
+        }
     }
 
     /// Writes as much as the socket takes.
@@ -78,6 +114,16 @@ impl Stream {
             [one] => rustix::net::send(fd, one, SendFlags::NOSIGNAL),
             many => rustix::io::writev(fd, many),
         })
+    }
+
+    /// Writes as much as the socket takes, and tells the kernel to wait for what follows.
+    pub fn poll_write_more(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::MORE;
+        self.poll_out(cx, |fd| rustix::net::send(fd, bytes, flags))
     }
 
     /// Sends up to `count` bytes of a file from `offset` on, which moves along.
@@ -118,6 +164,16 @@ impl Stream {
         Ok(rustix::net::shutdown(self, rustix::net::Shutdown::Write)?)
     }
 
+    /// Sends small writes at once, from now on. Other sockets than TCP do so anyway.
+    pub fn set_nodelay(&self) {
+        let _ = sockopt::set_tcp_nodelay(self, true);
+    }
+
+    /// Makes closing the socket reset the connection: the kernel keeps nothing of it.
+    pub fn reset_on_close(&self) -> io::Result<()> {
+        Ok(sockopt::set_socket_linger(self, Some(Duration::ZERO))?)
+    }
+
     /// Leaves the runtime; the socket stays open.
     pub fn into_fd(mut self) -> OwnedFd {
         match self.io.take().expect("a stream has its socket until the end") {
@@ -149,7 +205,11 @@ impl AsFd for Stream {
     }
 }
 
-fn receive(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
-    let spare = rustix::buffer::spare_capacity(buffer);
-    rustix::net::recv(fd, spare, RecvFlags::empty()).map(|(read, _)| read)
+fn receive(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>, most: usize) -> Result<usize, Errno> {
+    let spare = &mut buffer.spare_capacity_mut()[..most];
+    let ((filled, _), _) = rustix::net::recv(fd, spare, RecvFlags::empty())?;
+    let read = filled.len();
+    // SAFETY: the kernel has filled `read` bytes after the buffer's present end.
+    unsafe { buffer.set_len(buffer.len() + read) };
+    Ok(read)
 }

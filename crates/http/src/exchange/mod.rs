@@ -4,10 +4,12 @@
 //! phases and sends the reply. Features read and change it through this type alone.
 
 mod body;
+mod downstream;
 mod fields;
 mod log;
 mod reply;
 mod request;
+mod request_body;
 mod values;
 
 use std::future::Future;
@@ -15,10 +17,12 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice};
+pub use downstream::{BodyRules, Downstream};
 pub use fields::{Field, FieldName, Fields};
 pub(crate) use log::shown;
 pub use reply::{Reply, Wrap};
 pub use request::Request;
+pub use request_body::{Kept, RequestBody, RequestBodyError};
 pub use values::SetValues;
 
 use crate::client::Client;
@@ -52,8 +56,8 @@ pub enum Flow {
     Status(u16),
     /// On with another URI or location.
     Jump(Jump),
-    /// Close the connection without a word.
-    Drop,
+    /// Close the connection without a word; the status is for the log.
+    Drop(u16),
     /// Not yet.
     Wait(Wait),
 }
@@ -96,6 +100,8 @@ pub struct Exchange {
     pub server: ServerId,
     /// The location whose settings hold now.
     pub location: LocationId,
+    /// The connection it came by; `None` before the head is complete and once it is over.
+    pub downstream: Option<Rc<dyn Downstream>>,
     /// What was asked.
     pub request: Request,
     /// What is answered.
@@ -124,6 +130,8 @@ pub struct Exchange {
     pub redirects_left: u8,
     /// Whether the connection may serve another request.
     pub keepalive: bool,
+    /// Whether it goes on, while it waits, although the client closes the connection.
+    pub outlives_client: bool,
     /// Where the phases stand.
     pub(crate) stage: crate::phases::Stage,
     scratch: Vec<u8>,
@@ -153,6 +161,7 @@ impl Exchange {
             generation,
             server: ServerId(0),
             location: LocationId(0),
+            downstream: None,
             request: Request::default(),
             reply: Reply::default(),
             values: SetValues::default(),
@@ -167,6 +176,7 @@ impl Exchange {
             in_error_page: false,
             redirects_left: REDIRECTS_MAX + 1,
             keepalive: false,
+            outlives_client: false,
             stage: Default::default(),
             scratch: Vec::new(),
         }
@@ -196,6 +206,7 @@ impl Exchange {
         self.in_error_page = false;
         self.redirects_left = REDIRECTS_MAX + 1;
         self.keepalive = false;
+        self.outlives_client = false;
         self.stage = Default::default();
     }
 
@@ -211,6 +222,14 @@ impl Exchange {
     /// How long ago it began.
     pub fn age_ms(&self) -> u64 {
         net::clock::now_ms() - self.started_ms
+    }
+
+    /// It is over: lets go of what must not wait for the next exchange.
+    pub(crate) fn retire(&mut self) {
+        self.downstream = None;
+        self.request.body.clear();
+        self.reply.retire();
+        net::buffers::give_back(std::mem::take(&mut self.request.received));
     }
 
     /// The location whose settings hold now.

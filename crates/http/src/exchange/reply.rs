@@ -39,6 +39,12 @@ pub struct Reply {
     pub allow_ranges: bool,
     /// Whether fields follow the body: it is framed so that they can.
     pub expect_trailers: bool,
+    /// Whether it is framed by chunks; known once the head is written.
+    pub chunked: bool,
+    /// Whether the client is not told to go on with a body it holds back: errors do that.
+    pub without_continue: bool,
+    /// Bytes a second: `$limit_rate`, or what a backend says; `None`: what the location says.
+    pub limit_rate: Option<u64>,
     /// Whether the head has been sent.
     pub head_sent: bool,
     /// Bytes sent in all.
@@ -54,6 +60,9 @@ impl Reply {
     pub fn clear(&mut self) {
         self.clear_head();
         self.recycle();
+        self.chunked = false;
+        self.without_continue = false;
+        self.limit_rate = None;
         self.head_sent = false;
         self.bytes_sent = 0;
         self.head_bytes = 0;
@@ -97,6 +106,11 @@ impl Reply {
     /// An empty vector for a body made here, with the memory of an earlier one.
     pub fn text(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.spare)
+    }
+
+    /// Lets go of files and sources.
+    pub(crate) fn retire(&mut self) {
+        self.recycle();
     }
 
     fn recycle(&mut self) {

@@ -3,6 +3,8 @@
 use wire::http1::request::RequestHead;
 use wire::{Known, Slice};
 
+use super::RequestBody;
+
 /// A request as it was received, and its URI as it stands after rewrites.
 #[derive(Default)]
 pub struct Request {
@@ -25,6 +27,8 @@ pub struct Request {
     /// Whether the location was chosen by this path: not after `break` in a rewritten one, where
     /// nothing in the path stands for the location's name.
     pub valid_location: bool,
+    /// The body.
+    pub body: RequestBody,
     /// How many bytes of `received` are the head.
     pub head_bytes: usize,
     /// Whether the head is to be answered without a body.
@@ -39,6 +43,7 @@ impl Request {
         self.uri.clear();
         self.args.clear();
         self.host.clear();
+        self.body.clear();
         self.head_bytes = 0;
         self.length = 0;
         self.pipelined = false;

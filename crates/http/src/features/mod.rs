@@ -1,12 +1,18 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
+pub mod client_body;
 pub mod core;
 pub mod error_page;
 pub mod internal;
+pub mod keepalive;
+pub mod limit_rate;
+pub mod lingering;
 pub mod log;
 pub mod not_modified;
+pub mod output;
 pub mod pools;
 pub mod range;
+pub mod redirect;
 pub mod resolver;
 pub mod rewrite;
 pub mod root;
@@ -31,6 +37,12 @@ conf::features! {
     types: types,
     internal: internal,
     satisfy: satisfy,
+    client_body: client_body,
+    keepalive: keepalive,
+    limit_rate: limit_rate,
+    lingering: lingering,
+    output: output,
+    redirect: redirect,
     rewrite: rewrite,
     stub_status: stub_status,
     static_file: static_file,

@@ -7,6 +7,7 @@
 
 mod cache;
 mod lru;
+mod temp;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use observe::{Errno, Level, Text};
 pub use cache::Caches;
 pub(crate) use lru::Lru;
 pub use net::file::{Failed, Links, Stat};
+pub use temp::{Fate, TempFile, TempPath, TempPaths};
 
 use crate::exchange::{Body, Bytes, Exchange, FileSlice};
 use cache::{Look, Want};

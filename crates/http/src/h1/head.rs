@@ -1,60 +1,249 @@
-//! From a parsed head to an exchange under way.
+//! From bytes to an exchange under way: the head is read within its limits, the server is chosen as
+//! soon as the client has named it, and what is wrong is answered by that server.
 
-use wire::{Known, Version};
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
 
+use net::buffers;
+use observe::{Errno, InRequest, Level};
+use wire::http1::framing::Framing;
+use wire::http1::request::{HeadError, Progress};
+use wire::{Method, Version};
+
+use super::link::WaitsFor;
+use super::{After, Connection};
 use crate::exchange::{Exchange, Flow};
 use crate::phases::{self, Ran};
-use crate::site::ServerId;
 
-/// Settles server, path and framing, and runs the phases.
-pub(crate) fn begin(x: &mut Exchange) -> Ran {
-    let requests = x.client.requests.get() + 1;
-    x.client.requests.set(requests);
-    x.request.header_only = x.request.head.method == wire::Method::Head;
+/// Why a head is not answered as the request it was meant to be.
+enum Refused {
+    Head(HeadError),
+    /// The path cannot be decoded, or leads above the root.
+    Path,
+}
+
+/// How reading more of a head ended.
+enum Failed {
+    Closed,
+    TimedOut,
+    Connection(io::Error),
+}
+
+const READING_LINE: &str = "reading client request line";
+const READING_PIPELINED: &str = "reading client pipelined request line";
+const READING_FIELDS: &str = "reading client request headers";
+
+impl Connection {
+    /// Reads a head and runs the phases.
+    pub(super) async fn read_head(
+        &self,
+        x: &mut Exchange,
+        counted: &mut InRequest,
+    ) -> Result<Ran, After> {
+        self.client.requests.set(self.client.requests.get() + 1);
+        x.request.received = self.link.input.take();
+        x.action = if x.request.pipelined { READING_PIPELINED } else { READING_LINE };
+        match self.complete_head(x).await {
+            Ok(Ok(())) => {
+                counted.head_complete();
+                Ok(self.begin(x))
+            }
+            Ok(Err(refused)) => Ok(self.refuse(x, refused)),
+            Err(failed) => Err(self.give_up(x, failed)),
+        }
+    }
+
+    /// Reads until the head is complete, or known not to be one.
+    async fn complete_head(&self, x: &mut Exchange) -> Result<Result<(), Refused>, Failed> {
+        loop {
+            match parse(x) {
+                Ok(true) => return Ok(Ok(())),
+                Ok(false) => self.read_more(x).await?,
+                Err(refused) => return Ok(Err(refused)),
+            }
+        }
+    }
+
+    async fn read_more(&self, x: &mut Exchange) -> Result<(), Failed> {
+        let timeout_ms = x.server().reading.client_header_timeout_ms;
+        let received = &mut x.request.received;
+        if received.len() == received.capacity() {
+            received.reserve(buffers::BUFFER_SIZE);
+        }
+        let read = poll_fn(|cx| {
+            let read = self.link.stream.borrow_mut().poll_read(cx, received);
+            match read {
+                Poll::Ready(read) => Poll::Ready(Some(read)),
+                Poll::Pending => {
+                    self.link.poll_deadline(cx, WaitsFor::Head, timeout_ms).map(|()| None)
+                }
+            }
+        });
+        match read.await {
+            Some(Ok(1..)) => Ok(()),
+            Some(Ok(0)) => Err(Failed::Closed),
+            Some(Err(error)) => Err(Failed::Connection(error)),
+            None => Err(Failed::TimedOut),
+        }
+    }
+
+    fn begin(&self, x: &mut Exchange) -> Ran {
+        self.link.progress();
+        self.link.keep_rest(&mut x.request.received, x.request.head_bytes);
+        match settle_framing(x) {
+            Ok(framing) => {
+                self.link.begin_body(x.request.length, framing.body, framing.expects_continue);
+                x.downstream = Some(self.link.clone());
+                phases::run(x)
+            }
+            Err(refused) => self.refuse(x, refused),
+        }
+    }
+
+    /// Answers what is no request, and closes the connection after it.
+    fn refuse(&self, x: &mut Exchange, refused: Refused) -> Ran {
+        self.link.lose_body();
+        refuse(x, refused)
+    }
+
+    /// Closes a connection whose request does not come.
+    fn give_up(&self, x: &mut Exchange, failed: Failed) -> After {
+        x.reply.status = 400;
+        match failed {
+            Failed::Closed => {
+                x.action = READING_FIELDS;
+                x.log(Level::Info, format_args!("client prematurely closed connection"));
+            }
+            Failed::Connection(error) => {
+                x.log(Level::Info, format_args!("recv() failed{}", Errno(&error)));
+            }
+            Failed::TimedOut => {
+                let error = net::timed_out();
+                x.log(Level::Info, format_args!("client timed out{}", Errno(&error)));
+                return self.dropped(x, 408);
+            }
+        }
+        After::Close
+    }
+}
+
+/// Parses what has arrived; whether the head is complete.
+fn parse(x: &mut Exchange) -> Result<bool, Refused> {
+    let mut limits = x.server().reading.head;
     let generation = x.generation.clone();
     let listen = &generation.listens()[x.client.listen as usize];
-    let host_ok = set_host(x);
-    x.server = listen.names.choose(x);
-    x.location = phases::outer(x);
-    let here = &generation.location(x.location).core;
-    x.keepalive =
-        wants_keepalive(x) && here.keepalive_timeout_ms > 0 && requests < here.keepalive_requests;
-    if !host_ok {
-        return phases::step(x, Flow::Status(400));
-    }
-    set_path(x);
-    phases::run(x)
-}
-
-fn set_host(x: &mut Exchange) -> bool {
-    let Some(field) = x.request.head.field(Known::Host) else {
-        return x.request.head.version < Version::HTTP_11;
-    };
-    let text = field.value.of(&x.request.received);
-    match wire::host::Host::parse(text) {
-        Some(host) => {
-            host.write_lower(text, &mut x.request.host);
-            true
+    limits.pause_at_host = listen.names.are_several();
+    if x.action != READING_FIELDS {
+        match x.request.head.parse_line(&x.request.received, &limits).map_err(Refused::Head)? {
+            Progress::Complete { .. } => settle_target(x)?,
+            Progress::Partial | Progress::Host => return Ok(false),
         }
-        None => false,
+    }
+    match x.request.head.parse(&x.request.received, &limits).map_err(Refused::Head)? {
+        Progress::Partial => Ok(false),
+        Progress::Host => {
+            choose_server(x);
+            parse(x)
+        }
+        Progress::Complete { len } => {
+            x.request.head_bytes = len;
+            Ok(true)
+        }
     }
 }
 
-fn set_path(x: &mut Exchange) {
+/// The request line is there: its path in normal form, and the server where the line names it.
+fn settle_target(x: &mut Exchange) -> Result<(), Refused> {
+    x.action = READING_FIELDS;
+    let merge_slashes = x.server().reading.merge_slashes;
     let request = &mut x.request;
     let path = request.head.path.of(&request.received);
-    request.uri.extend_from_slice(path);
+    if request.head.needs_normalising {
+        wire::uri::normalise(path, merge_slashes, &mut request.uri).map_err(|_| Refused::Path)?;
+    } else {
+        request.uri.extend_from_slice(path);
+    }
     if let Some(args) = request.head.args {
         request.args.extend_from_slice(args.of(&request.received));
     }
-    let _ = ServerId(0);
+    if !request.head.host.is_empty() {
+        choose_server(x);
+    }
+    Ok(())
 }
 
-fn wants_keepalive(x: &Exchange) -> bool {
-    let default = x.request.head.version >= Version::HTTP_11;
-    match x.request.field(Known::Connection) {
-        Some(value) if value.eq_ignore_ascii_case(b"close") => false,
-        Some(value) if value.eq_ignore_ascii_case(b"keep-alive") => true,
-        _ => default,
+/// The head is complete: what it says of the connection and of the body.
+fn settle_framing(x: &mut Exchange) -> Result<Framing, Refused> {
+    let head = &x.request.head;
+    x.request.length = x.request.head_bytes as u64 - u64::from(head.line.start);
+    x.request.header_only = head.method == Method::Head;
+    log_ignored(x);
+    if x.request.head.host.is_empty() {
+        choose_server(x);
     }
+    let framing = Framing::of(&x.request.head, &x.request.received, false);
+    let framing = framing.map_err(Refused::Head)?;
+    x.action = "";
+    x.keepalive = framing.keep_alive;
+    x.request.body.announce(framing.body);
+    Ok(framing)
+}
+
+/// Runs the phases of a request whose head is there, and which nobody drives.
+#[cfg(test)]
+pub(crate) fn begin(x: &mut Exchange) -> Ran {
+    match settle_target(x).and_then(|()| settle_framing(x)) {
+        Ok(_) => phases::run(x),
+        Err(refused) => refuse(x, refused),
+    }
+}
+
+fn refuse(x: &mut Exchange, refused: Refused) -> Ran {
+    if x.request.head.line.is_empty() {
+        // nginx takes what it cannot read for HTTP/1.0.
+        x.request.head.version = Version::HTTP_10;
+    }
+    let status = match refused {
+        Refused::Head(error) => {
+            log_refused(x, &error);
+            error.status()
+        }
+        Refused::Path => {
+            x.log(Level::Info, format_args!("client sent invalid request"));
+            400
+        }
+    };
+    x.action = "";
+    phases::step(x, Flow::Status(status))
+}
+
+/// Chooses the virtual server by the host that the client named, if any.
+fn choose_server(x: &mut Exchange) {
+    let request = &mut x.request;
+    let host = request.head.host.of(&request.received);
+    request.host.clear();
+    request.host.extend(host.iter().map(u8::to_ascii_lowercase));
+    let generation = x.generation.clone();
+    x.server = generation.listens()[x.client.listen as usize].names.choose(x);
+    x.location = phases::outer(x);
+}
+
+fn log_ignored(x: &Exchange) {
+    if x.request.head.ignored.is_empty() || !x.logs(Level::Info) {
+        return;
+    }
+    for line in &x.request.head.ignored {
+        let line = String::from_utf8_lossy(x.request.text(*line));
+        x.log(Level::Info, format_args!("client sent invalid header line: \"{line}\""));
+    }
+}
+
+fn log_refused(x: &Exchange, error: &HeadError) {
+    if !x.logs(Level::Info) {
+        return;
+    }
+    let mut message = Vec::new();
+    error.write_message(&x.request.received, &mut message);
+    x.log(Level::Info, format_args!("{}", String::from_utf8_lossy(&message)));
 }

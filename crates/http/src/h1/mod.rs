@@ -1,13 +1,27 @@
 //! The driver of HTTP/1: reads heads, runs exchanges, sends replies, one connection per task.
 //!
 //! ```text
-//! idle --bytes--> head --complete--> phases --reply--> send --> idle | close
+//! idle --bytes--> head --complete--> phases --reply--> send --> rest of the body --> idle | close
+//!  ^                |                                             |
+//!  |                +-- refused --> the page of its status --> send --> linger --> close
+//!  +-- at once, where the next request has arrived already
 //! ```
 //!
-//! A connection that waits for its next request holds no buffer and no exchange.
+//! A connection that waits for its next request holds no buffer and no exchange. Cancelling is
+//! dropping: when a client is gone, its exchange loses its future, and is logged.
 
+mod batch;
+mod closing;
 mod head;
+mod idle;
+mod incoming;
+mod link;
+mod rate;
+mod reply_head;
 mod send;
+
+#[cfg(test)]
+mod tests;
 
 #[cfg(test)]
 pub(crate) use head::begin;
@@ -16,136 +30,102 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use net::{Stream, Timer, buffers};
-use observe::{InRequest, Open};
-use wire::http1::request::Progress;
+use net::Stream;
+use observe::Open;
 
 use crate::client::Client;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Flow, Wait};
+use crate::features::lingering::Lingering;
 use crate::phases::{self, Ran};
 use crate::worker::Worker;
+
+use idle::Idle;
+use link::Link;
 
 /// A connection.
 struct Connection {
     worker: Rc<Worker>,
     client: Rc<Client>,
-    stream: Stream,
-    timer: Timer,
-    /// Bytes that arrived after the last head.
-    input: Vec<u8>,
+    link: Rc<Link>,
     /// Counts it among the open ones.
     _open: Open,
 }
 
-/// Why a connection is over.
-struct Over;
+/// What becomes of a connection after an exchange.
+enum After {
+    /// Another request may come.
+    Keep(Idle),
+    /// It is closed, and what the client still sends is read for a while.
+    Linger(Lingering),
+    /// It is closed.
+    Close,
+    /// It is reset.
+    Reset,
+}
 
 /// Serves a connection until it is over.
 pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, open: Open) {
-    let timer = Timer::new();
-    let mut connection =
-        Connection { worker, client, stream, timer, input: Vec::new(), _open: open };
-    while let Ok(true) = connection.exchange().await {}
-    if connection.input.capacity() > 0 {
-        buffers::give_back(connection.input);
+    let link = Rc::new(Link::new(stream));
+    let connection = Connection { worker, client, link, _open: open };
+    let mut idle = connection.first_idle();
+    while connection.wait_for_request(idle).await {
+        match connection.exchange().await {
+            After::Keep(next) => idle = next,
+            After::Linger(rules) => return connection.linger(rules).await,
+            After::Close => return,
+            After::Reset => return connection.reset(),
+        }
     }
 }
 
 impl Connection {
-    /// One request and its reply; whether another may follow.
-    async fn exchange(&mut self) -> Result<bool, Over> {
-        let pipelined = !self.input.is_empty();
-        self.wait_for_bytes().await?;
+    /// One request and its reply.
+    async fn exchange(&self) -> After {
         net::clock::pass();
         let mut counted = self.worker.counts.request();
         let mut x = self.worker.lend(&self.client);
-        x.request.pipelined = pipelined;
-        let result = self.answer(&mut x, &mut counted).await;
+        x.request.pipelined = self.link.is_pipelined();
+        let after = match self.read_head(&mut x, &mut counted).await {
+            Ok(ran) => self.answer(&mut x, ran).await,
+            Err(after) => after,
+        };
         phases::log(&mut x);
-        self.take_rest(&mut x);
         self.worker.give_back(x);
-        result
+        after
     }
 
-    async fn answer(&mut self, x: &mut Exchange, counted: &mut InRequest) -> Result<bool, Over> {
-        self.read_head(x).await?;
-        counted.head_complete();
-        let mut ran = head::begin(x);
-        while let Ran::Waits(wait) = ran {
-            let flow = wait(x).await;
-            ran = phases::step(x, flow);
+    async fn answer(&self, x: &mut Exchange, mut ran: Ran) -> After {
+        loop {
+            ran = match ran {
+                Ran::Waits(wait) => match self.attend(x, wait).await {
+                    Some(flow) => phases::step(x, flow),
+                    None => return self.gone(x),
+                },
+                Ran::Dropped(status) => return self.dropped(x, status),
+                Ran::Replied => match self.discard_arrived(x) {
+                    Some(flow) => phases::step(x, flow),
+                    None => break,
+                },
+            };
         }
-        if matches!(ran, Ran::Dropped) {
-            return Err(Over);
+        match self.send(x).await {
+            Ok(()) => self.keep_or_close(x).await,
+            Err(after) => after,
         }
-        self.send(x).await?;
-        Ok(x.keepalive)
     }
 
-    /// Waits for the first bytes of a request with no buffer of its own.
-    async fn wait_for_bytes(&mut self) -> Result<(), Over> {
-        if !self.input.is_empty() {
-            return Ok(());
-        }
-        let _waiting = self.worker.counts.wait();
-        let Self { stream, input, .. } = self;
+    /// Waits with an exchange, and watches the client meanwhile: `None` once it is gone.
+    async fn attend(&self, x: &mut Exchange, wait: Wait) -> Option<Flow> {
+        let watches = !x.outlives_client;
+        let mut future = wait(x);
         poll_fn(|cx| {
-            let mut buffer = std::mem::take(input);
-            if buffer.capacity() == 0 {
-                buffer = buffers::lend();
-            }
-            match stream.poll_read(cx, &mut buffer) {
-                Poll::Ready(Ok(1..)) => {
-                    *input = buffer;
-                    Poll::Ready(Ok(()))
-                }
-                Poll::Ready(_) => {
-                    buffers::give_back(buffer);
-                    Poll::Ready(Err(Over))
-                }
-                Poll::Pending => {
-                    buffers::give_back(buffer);
-                    Poll::Pending
-                }
+            self.link.forget_reader();
+            match future.as_mut().poll(cx) {
+                Poll::Ready(flow) => Poll::Ready(Some(flow)),
+                Poll::Pending if watches => self.link.poll_gone(cx).map(|()| None),
+                Poll::Pending => Poll::Pending,
             }
         })
         .await
-    }
-
-    /// Reads until the head is complete.
-    async fn read_head(&mut self, x: &mut Exchange) -> Result<(), Over> {
-        x.request.received = std::mem::take(&mut self.input);
-        loop {
-            let limits = &x.generation.server(x.server).reading.head;
-            match x.request.head.parse(&x.request.received, limits) {
-                Ok(Progress::Complete { len }) => {
-                    x.request.head_bytes = len;
-                    x.request.length = len as u64;
-                    return Ok(());
-                }
-                Ok(_) => {}
-                Err(_) => return Err(Over),
-            }
-            if x.request.received.len() == x.request.received.capacity() {
-                x.request.received.reserve(buffers::BUFFER_SIZE);
-            }
-            let received = &mut x.request.received;
-            let read = poll_fn(|cx| self.stream.poll_read(cx, received)).await;
-            if !matches!(read, Ok(1..)) {
-                return Err(Over);
-            }
-        }
-    }
-
-    /// What arrived after this request belongs to the next.
-    fn take_rest(&mut self, x: &mut Exchange) {
-        let mut buffer = std::mem::take(&mut x.request.received);
-        let used = x.request.head_bytes.min(buffer.len());
-        if used == buffer.len() {
-            buffers::give_back(buffer);
-        } else {
-            buffer.drain(..used);
-            self.input = buffer;
-        }
     }
 }

@@ -63,9 +63,14 @@ impl ServerNames {
         }
     }
 
+    /// Whether the server depends on the host that a client names.
+    pub fn are_several(&self) -> bool {
+        self.matter || self.owner.is_some_and(|owner| owner != self.default)
+    }
+
     /// The server for the exchange's host. A regular expression leaves its groups behind.
     pub fn choose(&self, x: &mut Exchange) -> ServerId {
-        if !self.matter && self.owner.is_none_or(|owner| owner == self.default) {
+        if !self.are_several() {
             return self.default;
         }
         let named = self.names.find(&x.request.host).copied();

@@ -75,6 +75,16 @@ enum Expect {
 }
 
 impl ChunkedDecoder {
+    /// Bytes of the current chunk that are still to come, as far as its size has been read.
+    pub fn chunk_left(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether the body is complete.
+    pub fn is_done(&self) -> bool {
+        self.expect == Expect::Done
+    }
+
     /// Decodes from the start of `input`, which follows what was consumed before.
     pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, InvalidChunked> {
         let mut at = 0;
@@ -204,6 +214,18 @@ mod tests {
             consumed += piece.len();
         }
         Ok(None)
+    }
+
+    #[test]
+    fn what_is_left_of_a_chunk() {
+        let mut decoder = ChunkedDecoder::default();
+        for (input, left) in [("1", 1), ("0", 16), ("\r\n", 16), ("abc", 13), ("d", 12)] {
+            decoder.decode(input.as_bytes()).expect("valid");
+            assert_eq!(decoder.chunk_left(), left, "{input:?}");
+        }
+        decoder.decode(b"0123456789ab").expect("valid");
+        decoder.decode(b"\r\n").expect("valid");
+        assert_eq!(decoder.chunk_left(), 0);
     }
 
     #[test]

@@ -1,14 +1,15 @@
-//! What every location has: where files are, types, keepalive, timeouts, limits.
+//! What every location has: where files are, types, logs, names; and what the driver asks of one.
 
 use std::sync::Arc;
 
-use conf::{Milliseconds, Number, Offset, Result};
+use conf::Result;
 use observe::{ErrorLog, MainLog};
 
 use crate::exchange::{Exchange, Flow};
 use crate::features::error_page::ErrorPages;
 use crate::features::root::Root;
 use crate::features::types::Types;
+use crate::features::{client_body, keepalive, limit_rate, lingering, output, redirect};
 use crate::site::Place;
 
 conf::directives! {
@@ -16,16 +17,22 @@ conf::directives! {
 
     /// Sets where errors are logged, and from which level on.
     error_log: Option<ErrorLog>,
-    /// How long an idle keepalive connection stays open.
-    keepalive_timeout: Milliseconds = "75s",
-    /// Requests served through one keepalive connection.
-    keepalive_requests: Number = "1000",
-    /// Time between two writes to the client.
-    send_timeout: Milliseconds = "60s",
-    /// Largest allowed body of a request; 0: any.
-    client_max_body_size: Offset = "1m",
-    /// Whether redirects within the server name scheme, host and port.
-    absolute_redirect: bool = "on",
+    /// How much the server says of itself in replies.
+    server_tokens: ServerTokens = "on",
+}
+
+conf::words! {
+    /// How much the server says of itself.
+    #[derive(Default)]
+    pub enum ServerTokens {
+        /// Its name.
+        Off = "off",
+        /// Its name and version.
+        #[default]
+        On = "on",
+        /// With the name of the build, which nobody has given ours.
+        Build = "build",
+    }
 }
 
 /// What the core and the driver ask of a location.
@@ -39,14 +46,20 @@ pub struct Here {
     pub types: Types,
     /// The type of what has no known extension.
     pub default_type: Arc<[u8]>,
-    /// Idle time of keepalive connections; 0: no keepalive.
-    pub keepalive_timeout_ms: u64,
-    /// Requests per connection.
-    pub keepalive_requests: u64,
-    /// Time between writes.
-    pub send_timeout_ms: u64,
-    /// Largest request body; 0: any.
-    pub client_max_body_size: u64,
+    /// `server_tokens`
+    pub server_tokens: ServerTokens,
+    /// Keeping connections.
+    pub keepalive: keepalive::Keepalive,
+    /// Bodies of requests.
+    pub client_body: client_body::ClientBody,
+    /// Writing to the client.
+    pub output: output::Output,
+    /// How fast.
+    pub limit_rate: limit_rate::LimitRate,
+    /// Closing while the client sends.
+    pub lingering: lingering::Lingering,
+    /// From paths to URLs.
+    pub redirect: redirect::Redirect,
     /// `satisfy any`.
     pub satisfy_any: bool,
     /// `auth_delay`
@@ -61,8 +74,6 @@ pub struct Here {
     pub log_not_found: bool,
     /// `etag`.
     pub etag: bool,
-    /// `absolute_redirect`.
-    pub absolute_redirect: bool,
     /// How files are looked at.
     pub files: crate::files::Access,
 }
@@ -75,7 +86,10 @@ impl Here {
 
     /// How the server names itself in pages and fields.
     pub fn server_token(&self) -> &'static str {
-        crate::identity::token()
+        match self.server_tokens {
+            ServerTokens::Off => crate::identity::identity().name,
+            ServerTokens::On | ServerTokens::Build => crate::identity::token(),
+        }
     }
 }
 
@@ -85,11 +99,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         Some(log) => Arc::new(log.clone()),
         None => place.load.registry.of::<MainLog>().0.clone(),
     };
-    place.core.keepalive_timeout_ms = conf.keepalive_timeout.0;
-    place.core.keepalive_requests = conf.keepalive_requests.0;
-    place.core.send_timeout_ms = conf.send_timeout.0;
-    place.core.client_max_body_size = conf.client_max_body_size.0;
-    place.core.absolute_redirect = conf.absolute_redirect;
+    place.core.server_tokens = conf.server_tokens;
     Ok(())
 }
 
@@ -99,9 +109,6 @@ pub(crate) fn admit(x: &mut Exchange) -> Flow {
     if here.internal && !x.internal {
         return Flow::Status(404);
     }
-    let allowed = here.client_max_body_size;
-    match None::<u64> {
-        Some(length) if allowed != 0 && length > allowed => Flow::Status(413),
-        _ => Flow::Next,
-    }
+    x.keepalive = x.keepalive && here.keepalive.admits(x);
+    client_body::admit(x)
 }

@@ -88,6 +88,7 @@ fn forget_body(x: &mut Exchange) {
 fn follow(x: &mut Exchange, page: &ErrorPage) -> Flow {
     if let Some(status) = page.overwrite {
         x.error_status = status;
+        x.reply.without_continue |= !matches!(status, 0 | 200);
     }
     let target = x.render(&page.target);
     match target.first() {
@@ -140,6 +141,7 @@ fn elsewhere(x: &mut Exchange, url: Vec<u8>, overwrite: Option<u16>) -> Flow {
 
 /// The page that says no more than the status.
 fn built_in(x: &mut Exchange, status: u16) -> Flow {
+    x.reply.without_continue = true;
     x.reply.status = x.error_status;
     let mut text = x.reply.text();
     if page::write(status, x.location().core.server_token(), &mut text) {
@@ -168,6 +170,7 @@ fn refreshes(x: &Exchange) -> bool {
 fn refresh(x: &mut Exchange) -> Flow {
     x.error_status = 200;
     x.reply.status = 200;
+    x.reply.without_continue = true;
     let url = std::mem::take(&mut x.reply.location);
     let mut text = x.reply.text();
     page::write_refresh(&url, &mut text);

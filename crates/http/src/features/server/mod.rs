@@ -5,7 +5,7 @@ mod names;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Directive, Load, Milliseconds, Result, Size, Value};
+use conf::{Buffers, Directive, Load, Milliseconds, Number, Result, Size, Value};
 
 use wire::http1::request::HeadLimits;
 
@@ -34,31 +34,14 @@ conf::directives! {
     client_header_buffer_size: Size = "1k",
     /// Number and size of the buffers for large heads.
     large_client_header_buffers: Buffers = "4 8k",
+    /// Header fields allowed in one request.
+    max_headers: Number = "1000",
     /// Whether header fields with invalid names are passed over.
     ignore_invalid_headers: bool = "on",
     /// Whether header names may have underscores.
     underscores_in_headers: bool = "off",
     /// Whether adjacent slashes in a path are one.
     merge_slashes: bool = "on",
-}
-
-/// `number size`
-#[derive(Clone, Copy)]
-pub struct Buffers {
-    number: u32,
-    size: u32,
-}
-
-impl Value for Buffers {
-    const ARGS: RangeInclusive<usize> = 2..=2;
-    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        let number = conf::units::number(&from.arg(0).text).filter(|n| *n > 0 && *n <= 1024);
-        let size = conf::units::size(&from.arg(1).text).filter(|n| *n > 0 && *n <= 16 << 20);
-        match (number, size) {
-            (Some(number), Some(size)) => Ok(Self { number: number as u32, size: size as u32 }),
-            _ => Err(from.refuse("invalid value")),
-        }
-    }
 }
 
 /// Nothing hooks into a location.
@@ -83,6 +66,7 @@ impl Conf {
         let head = HeadLimits {
             client_header_buffer_size: self.client_header_buffer_size.0 as usize,
             large_client_header_buffers: (number as usize, size as usize),
+            max_headers: self.max_headers.0 as usize,
             ignore_invalid_headers: self.ignore_invalid_headers,
             underscores_in_headers: self.underscores_in_headers,
             ..HeadLimits::default()

@@ -1,0 +1,29 @@
+//! What an exchange may ask of the connection it came by, whatever its protocol.
+
+use std::task::{Context, Poll};
+
+use super::RequestBodyError;
+
+/// The connection of an exchange, or its stream.
+pub trait Downstream {
+    /// Appends the next bytes of the request's body, at most as many as `out` has room for. 0 is
+    /// the end, or that there is no room.
+    fn poll_body(
+        &self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<u8>,
+        rules: BodyRules,
+    ) -> Poll<Result<usize, RequestBodyError>>;
+
+    /// How many bytes of the request have been read, framing included: `$request_length`.
+    fn request_length(&self) -> u64;
+}
+
+/// How the location in force takes bodies.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyRules {
+    /// Largest body; 0: any.
+    pub size_max: u64,
+    /// Time between two reads.
+    pub timeout_ms: u64,
+}

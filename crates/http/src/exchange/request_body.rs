@@ -1,0 +1,170 @@
+//! The body of a request: announced by the head, read by whoever wants it, kept where it was read to.
+
+use std::io;
+use std::path::PathBuf;
+use std::task::{Context, Poll};
+
+use observe::{Errno, Level};
+use wire::http1::framing;
+
+use super::{BodyRules, Exchange, Flow};
+use crate::files::TempFile;
+
+/// What is known of a request's body, and what has been read of it.
+pub struct RequestBody {
+    announced: framing::Body,
+    state: State,
+}
+
+enum State {
+    Unread,
+    /// Somebody reads it piece by piece.
+    Streamed,
+    /// Nobody wants it: the driver throws it away.
+    Discarded,
+    Kept(Kept),
+}
+
+/// Where a body is that was read.
+pub enum Kept {
+    /// In memory, in one piece.
+    Memory(Vec<u8>),
+    /// In a temporary file.
+    File(TempFile),
+}
+
+/// Why a body could not be read.
+#[derive(Debug)]
+pub enum RequestBodyError {
+    /// It is not chunked as it should be.
+    Invalid,
+    /// The next chunk makes it longer than `client_max_body_size`.
+    TooLarge {
+        /// Bytes before the chunk.
+        received: u64,
+        /// Bytes of the chunk, as far as it is known.
+        chunk: u64,
+    },
+    /// `client_body_timeout` has passed without a byte.
+    TimedOut,
+    /// The client closed the connection.
+    Closed,
+    /// The connection failed.
+    Connection(io::Error),
+    /// The temporary file could not be made or written.
+    File(&'static str, PathBuf, io::Error),
+}
+
+impl Default for RequestBody {
+    fn default() -> Self {
+        Self { announced: framing::Body::None, state: State::Unread }
+    }
+}
+
+impl RequestBody {
+    pub(crate) fn announce(&mut self, announced: framing::Body) {
+        *self = Self { announced, state: State::Unread };
+    }
+
+    /// Forgets the body; a temporary file goes with it.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(crate) fn discard(&mut self) {
+        self.state = State::Discarded;
+    }
+
+    pub(crate) fn keep(&mut self, kept: Kept) {
+        self.state = State::Kept(kept);
+    }
+
+    /// Whether the head announces a body, be it of no bytes.
+    pub fn is_announced(&self) -> bool {
+        self.announced != framing::Body::None
+    }
+
+    /// Its length: as announced, or as it was read.
+    pub fn length(&self) -> Option<u64> {
+        match (&self.state, self.announced) {
+            (State::Kept(Kept::Memory(bytes)), _) => Some(bytes.len() as u64),
+            (State::Kept(Kept::File(file)), _) => Some(file.slice().len()),
+            (_, framing::Body::Length(length)) => Some(length),
+            (_, framing::Body::None | framing::Body::Chunked) => None,
+        }
+    }
+
+    /// Whether nobody has asked for it yet.
+    pub fn is_unread(&self) -> bool {
+        matches!(self.state, State::Unread)
+    }
+
+    /// Whether nobody can ask for it any more.
+    pub fn is_discarded(&self) -> bool {
+        matches!(self.state, State::Discarded)
+    }
+
+    /// What was read, once all of it was.
+    pub fn kept(&self) -> Option<&Kept> {
+        match &self.state {
+            State::Kept(kept) => Some(kept),
+            _ => None,
+        }
+    }
+}
+
+impl Exchange {
+    /// Appends the next bytes of the body, as they come, at most as many as `out` has room for; 0
+    /// is the end. For who passes the body on unbuffered; else [`Exchange::read_body`].
+    pub fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Poll<Result<usize, RequestBodyError>> {
+        let Some(downstream) = self.downstream.clone().filter(|_| self.request.body.is_announced())
+        else {
+            return Poll::Ready(Ok(0));
+        };
+        match self.request.body.state {
+            State::Unread => self.request.body.state = State::Streamed,
+            State::Streamed => {}
+            State::Discarded | State::Kept(_) => return Poll::Ready(Ok(0)),
+        }
+        let here = &self.location().core.client_body;
+        let rules = BodyRules { size_max: here.size_max, timeout_ms: here.timeout_ms };
+        let read = downstream.poll_body(cx, out, rules);
+        self.request.length = downstream.request_length();
+        read
+    }
+}
+
+impl RequestBodyError {
+    /// Logs the reason, and says how the exchange goes on.
+    pub fn settle(self, x: &mut Exchange) -> Flow {
+        match self {
+            Self::Invalid => {
+                x.log(Level::Error, format_args!("client sent invalid chunked body"));
+                Flow::Status(400)
+            }
+            Self::TooLarge { received, chunk } => {
+                let message = "client intended to send too large chunked body";
+                x.log(Level::Error, format_args!("{message}: {received}+{chunk} bytes"));
+                Flow::Status(413)
+            }
+            Self::TimedOut => Flow::Drop(408),
+            Self::Closed => {
+                x.log(Level::Info, format_args!("client prematurely closed connection"));
+                Flow::Drop(400)
+            }
+            Self::Connection(error) => {
+                x.log(Level::Info, format_args!("recv() failed{}", Errno(&error)));
+                Flow::Drop(400)
+            }
+            Self::File(call, path, error) => {
+                let path = path.display();
+                x.log(Level::Crit, format_args!("{call} \"{path}\" failed{}", Errno(&error)));
+                Flow::Status(500)
+            }
+        }
+    }
+}

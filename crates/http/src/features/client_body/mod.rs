@@ -1,0 +1,104 @@
+//! The body that a client sends: how long it may be, and where it is kept once it is read.
+
+mod read;
+
+use std::sync::Arc;
+
+use conf::{Milliseconds, Offset, Result, Size};
+use observe::Level;
+
+use crate::exchange::{Exchange, Flow};
+use crate::files::{Fate, TempPath};
+
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// Largest body that a request may have; 0: any.
+    client_max_body_size: Offset = "1m",
+    /// A body larger than this goes to a file.
+    client_body_buffer_size: Size = "8k",
+    /// Time between two reads of a body.
+    client_body_timeout: Milliseconds = "60s",
+    /// Where the files are, and how many characters the names of its subdirectories have.
+    client_body_temp_path: TempPath = "client_body_temp",
+    /// Whether every body goes to a file, which is kept or deleted after the request.
+    client_body_in_file_only: InFileOnly = "off",
+    /// Whether a body in memory is in one piece. Here it always is.
+    client_body_in_single_buffer: bool = "off",
+}
+
+conf::words! {
+    /// Whether every body goes to a file.
+    #[derive(Default)]
+    pub enum InFileOnly {
+        /// Large ones only.
+        #[default]
+        Off = "off",
+        /// Every one, and it stays.
+        On = "on",
+        /// Every one, and it is deleted after the request.
+        Clean = "clean",
+    }
+}
+
+/// How a location takes bodies.
+#[derive(Clone, Debug, Default)]
+pub struct ClientBody {
+    /// `client_max_body_size`; 0: any.
+    pub size_max: u64,
+    /// `client_body_timeout`
+    pub timeout_ms: u64,
+    /// `client_body_in_file_only`
+    in_file_only: InFileOnly,
+    buffer_size: usize,
+    temp_path: Option<TempPath>,
+}
+
+/// Hands the settings to the core.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let _ = conf.client_body_in_single_buffer;
+    place.core.client_body = ClientBody {
+        size_max: conf.client_max_body_size.0,
+        timeout_ms: conf.client_body_timeout.0,
+        in_file_only: conf.client_body_in_file_only,
+        buffer_size: conf.client_body_buffer_size.0 as usize,
+        temp_path: Some(conf.client_body_temp_path.clone()),
+    };
+    Ok(())
+}
+
+/// Refuses a body whose announced length is too large for the location.
+pub(crate) fn admit(x: &mut Exchange) -> Flow {
+    let size_max = x.location().core.client_body.size_max;
+    match x.request.body.length() {
+        Some(length) if size_max != 0 && length > size_max && !x.request.body.is_discarded() => {
+            let message = format_args!("client intended to send too large body: {length} bytes");
+            x.log(Level::Error, message);
+            x.reply.without_continue = true;
+            Flow::Status(413)
+        }
+        _ => Flow::Next,
+    }
+}
+
+impl ClientBody {
+    fn fate(&self) -> Fate {
+        match self.in_file_only {
+            InFileOnly::Off => Fate::Nameless,
+            InFileOnly::On => Fate::Kept,
+            InFileOnly::Clean => Fate::Deleted,
+        }
+    }
+
+    /// What is kept in memory of a body: all of it where little more than the buffer would be
+    /// needed, as in nginx, else one buffer at a time.
+    fn memory_max(&self, length: Option<u64>) -> usize {
+        let size = self.buffer_size.max(1);
+        match length {
+            Some(length) if length < (size + size / 4) as u64 => length as usize,
+            _ => size,
+        }
+    }
+}

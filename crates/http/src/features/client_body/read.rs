@@ -1,0 +1,89 @@
+//! Reading a whole body, into memory or into a file.
+
+use std::future::poll_fn;
+
+use observe::Level;
+
+use super::{ClientBody, InFileOnly};
+use crate::exchange::{Exchange, Flow, Kept, RequestBodyError};
+use crate::files::TempFile;
+
+/// Bytes of memory taken at first; more as the body comes.
+const FIRST_ROOM: usize = 8 * 1024;
+
+impl Exchange {
+    /// Reads the request's body to its end, once; it is kept where the location says. An error has
+    /// been logged, and says how the exchange goes on.
+    pub async fn read_body(&mut self) -> Result<(), Flow> {
+        if !self.request.body.is_unread() {
+            return Ok(());
+        }
+        let rules = self.location().core.client_body.clone();
+        match self.collect(&rules).await {
+            Ok(kept) => {
+                self.request.body.keep(kept);
+                Ok(())
+            }
+            Err(error) => Err(error.settle(self)),
+        }
+    }
+
+    async fn collect(&mut self, rules: &ClientBody) -> Result<Kept, RequestBodyError> {
+        let mut buffer = Vec::new();
+        let mut file = None;
+        let length = self.request.body.length();
+        let memory_max = rules.memory_max(length);
+        let mut received = 0;
+        loop {
+            if buffer.len() == memory_max && received < length.unwrap_or(u64::MAX) {
+                self.spill(&mut buffer, &mut file, rules)?;
+            }
+            if buffer.len() == buffer.capacity() {
+                let room = memory_max - buffer.len();
+                buffer.reserve_exact(room.min(buffer.len().max(FIRST_ROOM)));
+            }
+            match poll_fn(|cx| self.poll_body(cx, &mut buffer)).await? {
+                0 => break,
+                count => received += count as u64,
+            }
+        }
+        if file.is_some() || rules.in_file_only != InFileOnly::Off {
+            self.spill(&mut buffer, &mut file, rules)?;
+        }
+        Ok(match file {
+            Some(file) => Kept::File(file),
+            None => Kept::Memory(buffer),
+        })
+    }
+
+    /// Writes the buffer to the body's file, which is made for it.
+    fn spill(
+        &self,
+        buffer: &mut Vec<u8>,
+        file: &mut Option<TempFile>,
+        rules: &ClientBody,
+    ) -> Result<(), RequestBodyError> {
+        let file = match file {
+            Some(file) => file,
+            None => file.insert(self.make_file(rules)?),
+        };
+        file.append(buffer)
+            .map_err(|error| RequestBodyError::File("pwrite()", file.path().to_owned(), error))?;
+        buffer.clear();
+        Ok(())
+    }
+
+    fn make_file(&self, rules: &ClientBody) -> Result<TempFile, RequestBodyError> {
+        let temp_path = rules.temp_path.as_ref().expect("every location has one");
+        let file = temp_path
+            .create(rules.fate())
+            .map_err(|(path, error)| RequestBodyError::File("open()", path, error))?;
+        let level = match rules.in_file_only {
+            InFileOnly::Off => Level::Warn,
+            InFileOnly::On | InFileOnly::Clean => Level::Notice,
+        };
+        let message = "a client request body is buffered to a temporary file";
+        self.log(level, format_args!("{message} {}", file.path().display()));
+        Ok(file)
+    }
+}

@@ -1,0 +1,209 @@
+//! Temporary files: numbered, in a directory that may have subdirectories so that none grows large.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::RangeInclusive;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use conf::{Directive, Load, Result, Value, units};
+
+use crate::exchange::FileSlice;
+
+/// Levels of subdirectories.
+const LEVELS_MAX: usize = 3;
+/// Characters in the names of all levels.
+const LEVEL_CHARACTERS_MAX: u64 = 10;
+/// Names tried before a directory is given up.
+const TRIES_MAX: u32 = 64;
+
+/// Where temporary files are made: `client_body_temp_path /tmp/body 1 2`.
+#[derive(Clone, Debug)]
+pub struct TempPath {
+    directory: Arc<Path>,
+    levels: [u8; LEVELS_MAX],
+}
+
+/// The directories that a configuration needs for temporary files, made before workers start.
+#[derive(Default)]
+pub struct TempPaths(pub Vec<PathBuf>);
+
+/// What becomes of a temporary file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It has no name: it is gone once it is closed.
+    Nameless,
+    /// It has a name until it is closed.
+    Deleted,
+    /// It stays.
+    Kept,
+}
+
+/// A temporary file.
+pub struct TempFile {
+    file: Rc<File>,
+    path: PathBuf,
+    fate: Fate,
+    length: u64,
+}
+
+impl Value for TempPath {
+    const ARGS: RangeInclusive<usize> = 1..=1 + LEVELS_MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let name = &from.arg(0).text;
+        let directory = load.path(name.strip_suffix(b"/").unwrap_or(name));
+        let mut levels = [0; LEVELS_MAX];
+        let mut characters = 0;
+        for (level, word) in levels.iter_mut().zip(&from.args[1..]) {
+            let invalid = || from.refuse("invalid value").marked(word.span);
+            let number = units::number(&word.text).filter(|n| *n > 0).ok_or_else(invalid)?;
+            characters += number.min(LEVEL_CHARACTERS_MAX + 1);
+            if characters > LEVEL_CHARACTERS_MAX {
+                return Err(invalid());
+            }
+            *level = number as u8;
+        }
+        load.registry.of::<TempPaths>().add(&directory);
+        Ok(Self { directory: directory.into(), levels })
+    }
+}
+
+impl TempPaths {
+    fn add(&mut self, directory: &Path) {
+        if !self.0.iter().any(|known| known == directory) {
+            self.0.push(directory.to_owned());
+        }
+    }
+}
+
+impl TempPath {
+    /// Makes a new file. The error comes with the path that could not be made.
+    pub fn create(&self, fate: Fate) -> Result<TempFile, (PathBuf, io::Error)> {
+        let mut number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut made_directories = false;
+        for _ in 0..TRIES_MAX {
+            let path = self.path(number);
+            let mut options = OpenOptions::new();
+            match options.read(true).write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(file) => return Ok(TempFile::new(file, path, fate)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    number = NEXT.fetch_add(1 + collision(), Ordering::Relaxed);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !made_directories => {
+                    made_directories = true;
+                    make_directories(&path)?;
+                }
+                Err(error) => return Err((path, error)),
+            }
+        }
+        Err((self.path(number), io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// `0000000026` with levels 1 and 2 is `6/02/0000000026`.
+    fn path(&self, number: u32) -> PathBuf {
+        let name = format!("{number:010}");
+        let mut path = self.directory.to_path_buf();
+        let mut end = name.len();
+        for level in self.levels.iter().take_while(|level| **level > 0) {
+            let start = end - usize::from(*level);
+            path.push(&name[start..end]);
+            end = start;
+        }
+        path.push(name);
+        path
+    }
+}
+
+/// The number of the next file of this process; nginx's first is 1, too.
+static NEXT: AtomicU32 = AtomicU32::new(1);
+
+/// A leap to where an earlier process has left no files.
+fn collision() -> u32 {
+    (net::clock::unix_ms() as u32).wrapping_mul(0x9e37_79b9) >> 8
+}
+
+fn make_directories(path: &Path) -> Result<(), (PathBuf, io::Error)> {
+    let directory = path.parent().unwrap_or(path);
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| (directory.to_owned(), error))
+}
+
+impl TempFile {
+    fn new(file: File, path: PathBuf, fate: Fate) -> Self {
+        if fate == Fate::Nameless {
+            // Without a name it cannot outlive a crash; with one it is merely in the way.
+            let _ = std::fs::remove_file(&path);
+        }
+        Self { file: Rc::new(file), path, fate, length: 0 }
+    }
+
+    /// Writes after what has been written.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, self.length)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Where it is, or was when it was made.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All of it.
+    pub fn slice(&self) -> FileSlice {
+        FileSlice { file: self.file.clone(), start: 0, end: self.length }
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        if self.fate == Fate::Deleted {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(directory: &Path, levels: [u8; 3]) -> TempPath {
+        TempPath { directory: directory.into(), levels }
+    }
+
+    #[test]
+    fn levels_are_the_end_of_the_name() {
+        let table = [
+            ([0, 0, 0], "/t/0000012345"),
+            ([1, 0, 0], "/t/5/0000012345"),
+            ([1, 2, 0], "/t/5/34/0000012345"),
+            ([3, 3, 4], "/t/345/012/0000/0000012345"),
+        ];
+        for (levels, path) in table {
+            assert_eq!(at(Path::new("/t"), levels).path(12345), Path::new(path));
+        }
+    }
+
+    #[test]
+    fn a_file_ends_as_its_fate_says() {
+        let base = std::env::temp_dir().join(format!("weir-temp-{}", std::process::id()));
+        for (fate, while_open, after) in
+            [(Fate::Nameless, false, false), (Fate::Deleted, true, false), (Fate::Kept, true, true)]
+        {
+            let mut file = at(&base.join("deep"), [1, 2, 0]).create(fate).unwrap();
+            file.append(b"one").unwrap();
+            file.append(b"two").unwrap();
+            let (path, slice) = (file.path().to_owned(), file.slice());
+            assert_eq!(path.exists(), while_open, "{fate:?}");
+            drop(file);
+            assert_eq!(path.exists(), after, "{fate:?}");
+            let mut bytes = [0; 6];
+            slice.file.read_exact_at(&mut bytes, slice.start).unwrap();
+            assert_eq!((&bytes, slice.end), (b"onetwo", 6));
+        }
+        std::fs::remove_dir_all(base).unwrap();
+    }
+}

@@ -1,0 +1,191 @@
+//! What is written next: text, and at most one piece of a body inside it that is not worth copying.
+//!
+//! ```text
+//! text[..cut]  large  text[cut..]
+//! ```
+//!
+//! All of it goes out in one call, but for a range of a file, which has a call of its own.
+
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+use std::task::{Context, Poll, ready};
+
+use net::{Stream, buffers};
+
+use crate::exchange::{Bytes, FileSlice};
+
+/// Pieces up to this are copied into the text: cheaper than a slice of their own.
+const COPIED_MAX: usize = 2048;
+
+/// Bytes on their way out.
+pub(super) struct Batch {
+    pub(super) text: Vec<u8>,
+    cut: usize,
+    large: Large,
+    /// How much of the text has been written.
+    written: usize,
+}
+
+/// A piece that is not copied.
+#[derive(Default)]
+enum Large {
+    #[default]
+    None,
+    /// Bytes, and how many of them have been written.
+    Bytes(Bytes, usize),
+    File(FileSlice),
+}
+
+/// How a batch is to be written.
+#[derive(Clone, Copy)]
+pub(super) struct Manner {
+    /// Bytes at most.
+    pub(super) most: usize,
+    /// Whether text waits in the kernel for the file behind it.
+    pub(super) nopush: bool,
+}
+
+impl Batch {
+    pub(super) fn new() -> Self {
+        Self { text: buffers::lend(), cut: 0, large: Large::None, written: 0 }
+    }
+
+    /// Whether a piece fits in before what is there is written.
+    pub(super) fn takes(&self, length: usize) -> bool {
+        matches!(self.large, Large::None) && self.text.len() + length.min(COPIED_MAX) < self.limit()
+    }
+
+    /// More text than this is not gathered.
+    fn limit(&self) -> usize {
+        buffers::BUFFER_SIZE
+    }
+
+    /// Adds a piece; gives it back where it was copied.
+    pub(super) fn push(&mut self, bytes: Bytes) -> Option<Bytes> {
+        if bytes.len() <= COPIED_MAX {
+            self.text.extend_from_slice(bytes.as_ref());
+            return Some(bytes);
+        }
+        self.put(Large::Bytes(bytes, 0));
+        None
+    }
+
+    pub(super) fn push_file(&mut self, slice: FileSlice) {
+        self.put(Large::File(slice));
+    }
+
+    fn put(&mut self, large: Large) {
+        debug_assert!(matches!(self.large, Large::None), "one large piece at a time");
+        self.cut = self.text.len();
+        self.large = large;
+    }
+
+    /// How many bytes are still to be written.
+    pub(super) fn len(&self) -> u64 {
+        let large = match &self.large {
+            Large::None => 0,
+            Large::Bytes(bytes, written) => (bytes.len() - written) as u64,
+            Large::File(slice) => slice.len(),
+        };
+        (self.text.len() - self.written) as u64 + large
+    }
+
+    /// Everything is written: makes room for what follows, and gives the bytes back.
+    pub(super) fn clear(&mut self) -> Option<Bytes> {
+        self.text.clear();
+        self.cut = 0;
+        self.written = 0;
+        match std::mem::take(&mut self.large) {
+            Large::Bytes(bytes, _) => Some(bytes),
+            Large::None | Large::File(_) => None,
+        }
+    }
+
+    /// Writes some of it. An error comes with the name of the call.
+    pub(super) fn poll_write(
+        &mut self,
+        stream: &mut Stream,
+        cx: &mut Context<'_>,
+        manner: Manner,
+    ) -> Poll<Result<usize, (&'static str, io::Error)>> {
+        if let Large::File(slice) = &mut self.large
+            && !slice.is_empty()
+        {
+            if self.written < self.cut {
+                return self.poll_write_head(stream, cx, manner);
+            }
+            let count = usize::try_from(slice.len()).unwrap_or(usize::MAX).min(manner.most);
+            let file = slice.file.clone();
+            let sent = ready!(stream.poll_sendfile(cx, file.as_fd(), &mut slice.start, count));
+            return Poll::Ready(match sent {
+                Ok(0) => Err(("sendfile()", io::ErrorKind::UnexpectedEof.into())),
+                Ok(sent) => Ok(sent),
+                Err(error) => Err(("sendfile()", error)),
+            });
+        }
+        self.poll_write_all(stream, cx, manner.most).map_err(|error| ("writev()", error))
+    }
+
+    /// Writes the text before a file.
+    fn poll_write_head(
+        &mut self,
+        stream: &mut Stream,
+        cx: &mut Context<'_>,
+        manner: Manner,
+    ) -> Poll<Result<usize, (&'static str, io::Error)>> {
+        let head = cut_off(&self.text[self.written..self.cut], &mut { manner.most });
+        let written = if manner.nopush {
+            stream.poll_write_more(cx, head)
+        } else {
+            stream.poll_write(cx, &[IoSlice::new(head)])
+        };
+        let written = ready!(written).map_err(|error| ("send()", error))?;
+        self.written += written;
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_write_all(
+        &mut self,
+        stream: &mut Stream,
+        cx: &mut Context<'_>,
+        mut most: usize,
+    ) -> Poll<io::Result<usize>> {
+        let large = match &self.large {
+            Large::Bytes(bytes, written) => &bytes.as_ref()[*written..],
+            Large::None | Large::File(_) => &[],
+        };
+        let (before, after) = self.text.split_at(self.cut.max(self.written));
+        let before = &before[self.written..];
+        let parts = [before, large, after].map(|part| IoSlice::new(cut_off(part, &mut most)));
+        let first = parts.iter().position(|part| !part.is_empty()).unwrap_or(0);
+        let end = parts.iter().rposition(|part| !part.is_empty()).map_or(1, |last| last + 1);
+        let count = ready!(stream.poll_write(cx, &parts[first..end]))?;
+        self.advance(count);
+        Poll::Ready(Ok(count))
+    }
+
+    fn advance(&mut self, count: usize) {
+        let before = count.min(self.cut.saturating_sub(self.written));
+        self.written += before;
+        let mut rest = count - before;
+        if let Large::Bytes(bytes, written) = &mut self.large {
+            let of_large = rest.min(bytes.len() - *written);
+            *written += of_large;
+            rest -= of_large;
+        }
+        self.written += rest;
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        buffers::give_back(std::mem::take(&mut self.text));
+    }
+}
+
+/// The beginning of `part` that fits into what is left of the limit.
+fn cut_off<'p>(part: &'p [u8], most: &mut usize) -> &'p [u8] {
+    let part = &part[..part.len().min(*most)];
+    *most -= part.len();
+    part
+}

@@ -1,0 +1,150 @@
+//! How a connection goes on after a reply, or ends: what is left of the body is thrown away first,
+//! and a client that may be sending still is read from for a while, so that it gets the reply and
+//! not a reset.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use net::clock;
+use observe::Level;
+
+use super::idle::Idle;
+use super::link::{Link, WaitsFor};
+use super::{After, Connection};
+use crate::exchange::{Exchange, Flow};
+use crate::features::keepalive::Keepalive;
+use crate::features::lingering::{Close, Lingering};
+
+/// How throwing away the rest of a body ended.
+enum Rest {
+    Ended,
+    Broken,
+    TimedOut,
+}
+
+/// A time to read on, at most as long as the rules allow.
+struct Patience {
+    rules: Lingering,
+    until_ms: u64,
+}
+
+impl Connection {
+    /// Before a reply is sent: throws away what has arrived of a body that nobody wanted. What is
+    /// wrong with it is answered instead of the reply, unless that tells of an error already.
+    pub(super) fn discard_arrived(&self, x: &mut Exchange) -> Option<Flow> {
+        let unwanted = {
+            let body = self.link.body.borrow();
+            !body.claimed && !body.is_ended()
+        };
+        if !unwanted {
+            return None;
+        }
+        x.request.body.discard();
+        let error = self.link.discard_input().err()?;
+        x.keepalive = false;
+        self.link.lose_body();
+        if x.reply.without_continue {
+            return None;
+        }
+        Some(error.settle(x))
+    }
+
+    /// The reply is sent.
+    pub(super) async fn keep_or_close(&self, x: &mut Exchange) -> After {
+        let generation = x.generation.clone();
+        let here = &generation.location(x.location).core;
+        let (keepalive, lingering) = (here.keepalive, here.lingering);
+        let was_announced = {
+            let body = self.link.body.borrow();
+            if body.lost || (body.claimed && !body.is_ended()) {
+                x.keepalive = false;
+            }
+            body.lost || body.claimed
+        };
+        if !was_announced {
+            match self.discard_rest(lingering).await {
+                Rest::Ended => {}
+                Rest::Broken => return After::Close,
+                Rest::TimedOut => return self.timed_out(x),
+            }
+        }
+        if x.keepalive && self.may_keep(&keepalive) {
+            return After::Keep(Idle::kept(&keepalive));
+        }
+        let linger = match lingering.close {
+            Close::Off => false,
+            Close::On => was_announced || self.link.may_have_more(),
+            Close::Always => true,
+        };
+        if linger { After::Linger(lingering) } else { After::Close }
+    }
+
+    fn may_keep(&self, rules: &Keepalive) -> bool {
+        rules.min_timeout_ms > 0 || (rules.timeout_ms > 0 && !self.worker.is_draining())
+    }
+
+    async fn discard_rest(&self, rules: Lingering) -> Rest {
+        let patience = Patience::new(rules);
+        poll_fn(|cx| match self.link.poll_discard(cx) {
+            Poll::Ready(Ok(true)) => Poll::Ready(Rest::Ended),
+            Poll::Ready(_) => Poll::Ready(Rest::Broken),
+            Poll::Pending => patience.poll_over(cx, &self.link).map(|()| Rest::TimedOut),
+        })
+        .await
+    }
+
+    /// Closes this side, and reads what the client still sends.
+    pub(super) async fn linger(&self, rules: Lingering) {
+        if self.link.stream.borrow().shutdown_write().is_err() {
+            return;
+        }
+        let patience = Patience::new(rules);
+        poll_fn(|cx| match self.link.poll_nowhere(cx) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => patience.poll_over(cx, &self.link),
+        })
+        .await;
+    }
+
+    /// Closes without a reply.
+    pub(super) fn dropped(&self, x: &mut Exchange, status: u16) -> After {
+        x.reply.status = status;
+        match status {
+            408 | 444 => self.timed_out(x),
+            _ => After::Close,
+        }
+    }
+
+    /// Closes a connection that took too long, as `reset_timedout_connection` says.
+    pub(super) fn timed_out(&self, x: &Exchange) -> After {
+        if x.location().core.output.reset_timedout_connection { After::Reset } else { After::Close }
+    }
+
+    /// Closes a connection whose client has closed it.
+    pub(super) fn gone(&self, x: &mut Exchange) -> After {
+        x.log(Level::Info, format_args!("client prematurely closed connection"));
+        if x.reply.bytes_sent == 0 {
+            x.reply.status = 499;
+        }
+        After::Close
+    }
+
+    /// Makes the end of the connection a reset.
+    pub(super) fn reset(&self) {
+        // Where the kernel refuses, it is closed as any other.
+        let _ = self.link.stream.borrow().reset_on_close();
+    }
+}
+
+impl Patience {
+    fn new(rules: Lingering) -> Self {
+        Self { rules, until_ms: clock::now_ms().saturating_add(rules.time_ms) }
+    }
+
+    fn poll_over(&self, cx: &mut Context<'_>, link: &Link) -> Poll<()> {
+        match self.until_ms.saturating_sub(clock::now_ms()) {
+            0 => Poll::Ready(()),
+            left_ms => link.poll_deadline(cx, WaitsFor::Rest, left_ms.min(self.rules.timeout_ms)),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Waiting for a request, with no buffer and no exchange.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
+
+use net::{buffers, clock};
+use observe::{Errno, ErrorLog, Level};
+
+use super::Connection;
+use super::link::WaitsFor;
+use crate::features::keepalive::Keepalive;
+
+/// What a connection waits for, and how long.
+#[derive(Clone, Copy)]
+pub(super) enum Idle {
+    /// Its first request.
+    First { timeout_ms: u64 },
+    /// The next one.
+    Kept { timeout_ms: u64, min_timeout_ms: u64, since_ms: u64 },
+}
+
+/// How a wait ended.
+enum Woken {
+    Bytes,
+    Closed,
+    Failed(io::Error),
+    TimedOut,
+}
+
+impl Idle {
+    pub(super) fn kept(rules: &Keepalive) -> Self {
+        Self::Kept {
+            timeout_ms: rules.timeout_ms,
+            min_timeout_ms: rules.min_timeout_ms,
+            since_ms: clock::now_ms(),
+        }
+    }
+}
+
+impl Connection {
+    /// The wait for a connection's first request: as long as its head may take.
+    pub(super) fn first_idle(&self) -> Idle {
+        let generation = self.worker.generation();
+        let listen = &generation.listens()[self.client.listen as usize];
+        let reading = &generation.server(listen.names.default).reading;
+        Idle::First { timeout_ms: reading.client_header_timeout_ms }
+    }
+
+    /// Waits for the first bytes of a request; false where there will be none.
+    pub(super) async fn wait_for_request(&self, idle: Idle) -> bool {
+        if self.link.begin_pipelined() {
+            return true;
+        }
+        let waiting = self.worker.counts.wait();
+        let woken = poll_fn(|cx| self.poll_request(cx, idle)).await;
+        drop(waiting);
+        if matches!(woken, Woken::Bytes) {
+            return true;
+        }
+        self.log_end(idle, woken);
+        false
+    }
+
+    fn poll_request(&self, cx: &mut Context<'_>, idle: Idle) -> Poll<Woken> {
+        let mut buffer = buffers::lend();
+        let woken = match self.link.stream.borrow_mut().poll_read(cx, &mut buffer) {
+            Poll::Ready(Ok(1..)) => {
+                self.link.input.replace(buffer);
+                return Poll::Ready(Woken::Bytes);
+            }
+            Poll::Ready(Ok(0)) => Poll::Ready(Woken::Closed),
+            Poll::Ready(Err(error)) => Poll::Ready(Woken::Failed(error)),
+            Poll::Pending => self.poll_end(cx, idle).map(|()| Woken::TimedOut),
+        };
+        buffers::give_back(buffer);
+        woken
+    }
+
+    /// Ready when the connection has waited long enough. Where the worker is about to stop, that is
+    /// at once for one that has been used, but for `keepalive_min_timeout`.
+    fn poll_end(&self, cx: &mut Context<'_>, idle: Idle) -> Poll<()> {
+        match idle {
+            Idle::First { timeout_ms } => {
+                self.link.poll_deadline(cx, WaitsFor::Request, timeout_ms)
+            }
+            Idle::Kept { min_timeout_ms, since_ms, .. } if self.worker.is_draining() => {
+                match (since_ms + min_timeout_ms).saturating_sub(clock::now_ms()) {
+                    0 => Poll::Ready(()),
+                    left_ms => self.link.poll_deadline(cx, WaitsFor::Shutdown, left_ms),
+                }
+            }
+            Idle::Kept { timeout_ms, .. } => {
+                self.link.poll_deadline(cx, WaitsFor::Request, timeout_ms)
+            }
+        }
+    }
+
+    fn log_end(&self, idle: Idle, woken: Woken) {
+        let generation = self.worker.generation();
+        let listen = &generation.listens()[self.client.listen as usize];
+        let outer = generation.server(listen.names.default).outer;
+        let log = &*generation.location(outer).core.error_log;
+        if !log.enabled(Level::Info, self.client.source()) {
+            return;
+        }
+        match (idle, woken) {
+            (Idle::First { .. }, woken) => {
+                let address = &listen.address;
+                self.log_first_end(log, woken, address);
+            }
+            (Idle::Kept { .. }, Woken::Closed) => {
+                let client = String::from_utf8_lossy(self.client.address());
+                let message = format_args!("client {client} closed keepalive connection");
+                log.write(Level::Info, self.client.source(), message, |_| {});
+            }
+            (Idle::Kept { .. }, _) => {}
+        }
+    }
+
+    fn log_first_end(&self, log: &ErrorLog, woken: Woken, address: &net::Address) {
+        let info = |message: std::fmt::Arguments<'_>| {
+            self.client.log(log, Level::Info, message, "waiting for request", address);
+        };
+        match woken {
+            Woken::Closed => info(format_args!("client closed connection")),
+            Woken::Failed(error) => info(format_args!("recv() failed{}", Errno(&error))),
+            Woken::TimedOut => info(format_args!("client timed out{}", Errno(&net::timed_out()))),
+            Woken::Bytes => {}
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The body of the request in progress, as bytes of HTTP/1: how much of it there is still to come.
+//!
+//! Bytes go through in order, and none of them is kept here. What is not wanted by anybody goes
+//! through as well, to nowhere.
+
+use std::ops::Range;
+
+use wire::http1::chunked::{ChunkedDecoder, Decoded};
+use wire::http1::framing::Body;
+
+use crate::exchange::RequestBodyError;
+
+/// A body on its way.
+#[derive(Default)]
+pub(super) struct Incoming {
+    coding: Coding,
+    /// Bytes of the body so far.
+    received: u64,
+    /// Bytes of the connection that they took, as far as somebody wanted them.
+    pub(super) read: u64,
+    /// Whether the client waits to be told that it may go on.
+    pub(super) expects_continue: bool,
+    /// Whether somebody reads it, or has.
+    pub(super) claimed: bool,
+    /// Whether nobody knows where it ends: the connection cannot be used after it.
+    pub(super) lost: bool,
+}
+
+#[derive(Default)]
+enum Coding {
+    #[default]
+    Ended,
+    /// So many bytes are to come.
+    Length(u64),
+    Chunked(ChunkedDecoder),
+}
+
+/// What bytes of the connection came to.
+pub(super) struct Taken {
+    /// How many of them belong to the body.
+    pub(super) used: usize,
+    /// How many bytes of the body they held.
+    pub(super) gained: usize,
+}
+
+impl Incoming {
+    pub(super) fn new(body: Body, expects_continue: bool) -> Self {
+        let coding = match body {
+            Body::None | Body::Length(0) => Coding::Ended,
+            Body::Length(length) => Coding::Length(length),
+            Body::Chunked => Coding::Chunked(ChunkedDecoder::default()),
+        };
+        Self { coding, expects_continue, ..Self::default() }
+    }
+
+    /// Bytes that are no request's.
+    pub(super) fn lost() -> Self {
+        Self { lost: true, ..Self::default() }
+    }
+
+    /// Whether all of it has come.
+    pub(super) fn is_ended(&self) -> bool {
+        matches!(self.coding, Coding::Ended)
+    }
+
+    /// How many bytes of the connection surely belong to it: they may be read past this machine.
+    pub(super) fn plain_length(&self) -> Option<u64> {
+        match self.coding {
+            Coding::Length(left) => Some(left),
+            Coding::Ended | Coding::Chunked(_) => None,
+        }
+    }
+
+    /// Notes that so many bytes were read past this machine.
+    pub(super) fn advance(&mut self, count: usize) {
+        let Coding::Length(left) = &mut self.coding else { unreachable!("asked for its length") };
+        *left -= count as u64;
+        self.received += count as u64;
+        self.read += count as u64;
+        if *left == 0 {
+            self.coding = Coding::Ended;
+        }
+    }
+
+    /// Gives the body's bytes in `input`, which follows what was taken before, to `out`; at most
+    /// `room` of them.
+    pub(super) fn take(
+        &mut self,
+        input: &[u8],
+        room: usize,
+        size_max: u64,
+        mut out: impl FnMut(&[u8]),
+    ) -> Result<Taken, RequestBodyError> {
+        let mut taken = Taken { used: 0, gained: 0 };
+        while taken.gained < room && taken.used < input.len() && !self.is_ended() {
+            let rest = &input[taken.used..];
+            // No more than `room` is shown to the machine, so no more can come out of it.
+            let rest = &rest[..rest.len().min(room - taken.gained)];
+            let (used, data) = self.step(rest, size_max)?;
+            self.received += data.len() as u64;
+            taken.gained += data.len();
+            taken.used += used;
+            out(&rest[data]);
+        }
+        self.read += taken.used as u64;
+        Ok(taken)
+    }
+
+    /// How many bytes of `rest` are used up, and which of them are the body's.
+    fn step(
+        &mut self,
+        rest: &[u8],
+        size_max: u64,
+    ) -> Result<(usize, Range<usize>), RequestBodyError> {
+        match &mut self.coding {
+            Coding::Ended => Ok((0, 0..0)),
+            Coding::Length(left) => {
+                let count = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= count as u64;
+                if *left == 0 {
+                    self.coding = Coding::Ended;
+                }
+                Ok((count, 0..count))
+            }
+            Coding::Chunked(decoder) => {
+                let decoded = decoder.decode(rest).map_err(|_| RequestBodyError::Invalid)?;
+                let (used, data) = match decoded {
+                    Decoded::Data(data) => (data.end, data),
+                    Decoded::More => (rest.len(), 0..0),
+                    Decoded::End(end) => (end, 0..0),
+                };
+                let chunk = decoder.chunk_left().saturating_add(data.len() as u64);
+                if decoder.is_done() {
+                    self.coding = Coding::Ended;
+                } else if size_max != 0 && self.received.saturating_add(chunk) > size_max {
+                    return Err(RequestBodyError::TooLarge { received: self.received, chunk });
+                }
+                Ok((used, data))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(incoming: &mut Incoming, input: &[u8], room: usize) -> (String, usize) {
+        let mut out = Vec::new();
+        let taken = incoming.take(input, room, 0, |bytes| out.extend_from_slice(bytes)).unwrap();
+        assert_eq!(out.len(), taken.gained);
+        (String::from_utf8(out).unwrap(), taken.used)
+    }
+
+    #[test]
+    fn a_body_ends_where_the_next_request_begins() {
+        let table: [(Body, &[u8], usize, &str, usize); 7] = [
+            (Body::None, b"GET", 9, "", 0),
+            (Body::Length(0), b"GET", 9, "", 0),
+            (Body::Length(3), b"abcGET", 9, "abc", 3),
+            (Body::Length(3), b"ab", 9, "ab", 2),
+            (Body::Length(3), b"abcGET", 2, "ab", 2),
+            (Body::Chunked, b"3\r\nabc\r\n2;x\r\nde\r\n0\r\n\r\nGET", 99, "abcde", 22),
+            (Body::Chunked, b"3\r\nabc\r\n", 2, "ab", 5),
+        ];
+        for (body, input, room, data, used) in table {
+            let mut incoming = Incoming::new(body, false);
+            assert_eq!(take(&mut incoming, input, room), (data.to_owned(), used), "{body:?}");
+            assert_eq!(incoming.read, used as u64, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_too_large_is_refused_by_its_head() {
+        let mut incoming = Incoming::new(Body::Chunked, false);
+        assert_eq!(incoming.take(b"3\r\nabc\r\n", 9, 5, |_| {}).unwrap().gained, 3);
+        match incoming.take(b"3\r\n", 9, 5, |_| {}) {
+            Err(RequestBodyError::TooLarge { received: 3, chunk: 3 }) => {}
+            Err(error) => panic!("{error:?}"),
+            Ok(_) => panic!("taken"),
+        }
+        assert!(matches!(
+            Incoming::new(Body::Chunked, false).take(b"x", 9, 0, |_| {}),
+            Err(RequestBodyError::Invalid)
+        ));
+    }
+}

@@ -1,0 +1,88 @@
+//! `limit_rate`: how much may be sent when. Time and amounts in, amounts and delays out.
+
+use crate::exchange::Exchange;
+use crate::features::limit_rate;
+
+/// How fast a reply is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rate {
+    /// Bytes a second; 0: any number.
+    per_second: u64,
+    /// Bytes that come on top.
+    after: u64,
+    started_s: u64,
+}
+
+/// What may be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Allowance {
+    /// Any number of bytes.
+    Unlimited,
+    /// So many.
+    Bytes(u64),
+    /// None before so many milliseconds have passed.
+    NotBefore(u64),
+}
+
+impl Rate {
+    pub(super) fn of(x: &mut Exchange) -> Self {
+        let per_second = limit_rate::settle(x);
+        if per_second == 0 {
+            return Self::default();
+        }
+        let after = limit_rate::settle_after(x);
+        Self { per_second, after, started_s: x.started_unix_ms / 1000 }
+    }
+
+    /// nginx counts whole seconds, the first of them from the start: what a second allows may be
+    /// sent at once.
+    pub(super) fn allowance(&self, now_s: u64, sent: u64) -> Allowance {
+        if self.per_second == 0 {
+            return Allowance::Unlimited;
+        }
+        let seconds = now_s.saturating_sub(self.started_s) + 1;
+        let allowed = self.per_second.saturating_mul(seconds).saturating_add(self.after);
+        match allowed.checked_sub(sent) {
+            Some(bytes @ 1..) => Allowance::Bytes(bytes),
+            _ => Allowance::NotBefore(self.time_ms(sent - allowed) + 1),
+        }
+    }
+
+    /// How long to wait after a write that moved what was sent from `before` to `now`.
+    pub(super) fn delay_ms(&self, before: u64, now: u64) -> u64 {
+        if self.per_second == 0 {
+            return 0;
+        }
+        self.time_ms(now.saturating_sub(self.after) - before.saturating_sub(self.after))
+    }
+
+    fn time_ms(&self, bytes: u64) -> u64 {
+        bytes.saturating_mul(1000) / self.per_second
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_allows_what_it_allows() {
+        let rate = Rate { per_second: 1000, after: 200, started_s: 50 };
+        assert_eq!(Rate::default().allowance(50, 1 << 40), Allowance::Unlimited);
+        let table = [
+            (50, 0, Allowance::Bytes(1200)),
+            (50, 1199, Allowance::Bytes(1)),
+            (50, 1200, Allowance::NotBefore(1)),
+            (50, 1700, Allowance::NotBefore(501)),
+            (51, 1200, Allowance::Bytes(1000)),
+            (49, 0, Allowance::Bytes(1200)),
+        ];
+        for (now_s, sent, allowance) in table {
+            assert_eq!(rate.allowance(now_s, sent), allowance, "{now_s} {sent}");
+        }
+        assert_eq!(rate.delay_ms(0, 200), 0);
+        assert_eq!(rate.delay_ms(0, 700), 500);
+        assert_eq!(rate.delay_ms(700, 1200), 500);
+        assert_eq!(Rate::default().delay_ms(0, 700), 0);
+    }
+}
