@@ -12,7 +12,6 @@ pub mod identity;
 mod phases;
 mod regex;
 mod site;
-mod stand_in;
 mod table;
 #[cfg(test)]
 mod testing;

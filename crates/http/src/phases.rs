@@ -14,7 +14,6 @@ use observe::Level;
 use crate::exchange::{Exchange, Filtered, Flow, Jump, Wait};
 use crate::features::error_page;
 use crate::site::{LocationId, Site};
-use crate::stand_in::Bit as _;
 use crate::{features, site};
 
 /// The phases.

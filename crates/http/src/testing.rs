@@ -33,8 +33,14 @@ use crate::site::{self, Generation, Site};
 /// A site whose `http {}` holds this text, and writes no access log unless a server says so. Its
 /// files are looked for in a directory of its own.
 pub(crate) fn site(http: &str) -> TestSite {
+    site_with(http, |_| {})
+}
+
+/// The same, changed after it was compiled: by handlers that no directive installs.
+pub(crate) fn site_with(http: &str, change: impl FnOnce(&mut Site)) -> TestSite {
     let folder = Folder::new();
-    let loaded = load(http, &folder.0).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let mut loaded = load(http, &folder.0).unwrap_or_else(|refusal| panic!("{refusal}"));
+    change(&mut loaded.site);
     let generation = Generation::new(Arc::new(loaded.site), 1);
     TestSite { generation, folder, log_files: loaded.log_files, warnings: loaded.warnings }
 }

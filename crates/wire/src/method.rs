@@ -24,6 +24,11 @@ pub enum Method {
 }
 
 impl Method {
+    /// This method in a set of methods.
+    pub const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+
     /// The method of that exact name; methods are case-sensitive (RFC 9110, section 9.1).
     pub fn of(name: &[u8]) -> Method {
         match name {

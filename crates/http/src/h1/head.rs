@@ -200,12 +200,12 @@ pub(crate) fn begin(x: &mut Exchange) -> Ran {
 }
 
 fn refuse(x: &mut Exchange, refused: Refused) -> Ran {
-    if x.request.head.line.is_empty() {
-        // nginx takes what it cannot read for HTTP/1.0.
-        x.request.head.version = Version::HTTP_10;
-    }
     let status = match refused {
         Refused::Head(error) => {
+            if x.request.head.protocol.is_empty() && error != HeadError::InvalidMethod09 {
+                // nginx takes what it cannot read for HTTP/1.0.
+                x.request.head.version = Version::HTTP_10;
+            }
             log_refused(x, &error);
             error.status()
         }

@@ -1,5 +1,12 @@
 //! Sending a reply: pieces of the body are pulled as the client takes them, framed, and written
 //! with their head in as few calls as there can be.
+//!
+//! ```text
+//! stream --pull--> piece --frame--> batch --flush--> socket
+//! ```
+//!
+//! A piece waits until the batch has room for it, the stream until there is no piece: the client's
+//! pace is felt as far back as the source goes.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,13 +24,22 @@ use super::{After, Connection};
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Exchange, FileSlice};
 use crate::features::output::Output;
 
+/// Files up to this are read ahead anyway.
+const READ_AHEAD_MIN: u64 = 128 * 1024;
+
 /// A reply on its way to the client.
 struct Sending<'c> {
     link: &'c Link,
     output: Output,
     framing: Framing,
     rate: Rate,
+    stream: Option<Box<dyn BodyStream>>,
+    piece: Option<Piece>,
     batch: Batch,
+    /// Whether the batch is being written, and nothing gathered meanwhile.
+    flushes: bool,
+    /// How it ends, once the batch is written.
+    end: Option<Result<(), Failed>>,
     /// Memory of a piece that was written.
     returned: Option<Bytes>,
     /// How long nothing may be written.
@@ -34,8 +50,11 @@ struct Sending<'c> {
     watches: bool,
 }
 
-/// Files up to this are read ahead anyway.
-const READ_AHEAD_MIN: u64 = 128 * 1024;
+/// A piece of the body that is not in the batch yet.
+enum Piece {
+    Bytes(Bytes),
+    File(FileSlice),
+}
 
 /// Why a reply does not reach its end.
 enum Failed {
@@ -49,12 +68,14 @@ enum Failed {
     TooLong,
 }
 
-/// What a body stream had to give.
-enum Pulled {
-    Piece(Chunk),
+/// What came of gathering.
+enum Gathered {
+    /// There may be more at once.
+    More,
+    /// The batch is to be written before there can be more.
+    Enough,
+    /// There is no more.
     End,
-    /// Nothing yet: what was gathered is worth sending meanwhile.
-    Later,
 }
 
 impl Connection {
@@ -64,7 +85,11 @@ impl Connection {
             x.keepalive = false;
         }
         let mut sending = Sending::begin(&self.link, x);
-        let result = sending.run(x).await;
+        let result = poll_fn(|cx| sending.poll(cx, x)).await;
+        // What was made for this reply serves for the next.
+        if let Some(bytes) = sending.returned.take() {
+            x.reply.body = Body::Bytes(bytes);
+        }
         drop(sending);
         self.link.progress();
         match result {
@@ -112,116 +137,157 @@ impl<'c> Sending<'c> {
             batch.text.extend_from_slice(CONTINUE);
         }
         let framing = reply_head::write(x, &mut batch.text);
-        let output = x.location().core.output;
-        let (rate, watches) = (Rate::of(x), !x.outlives_client);
-        let (delay_ms, turn) = (None, 0);
-        Self { link, output, framing, rate, batch, returned: None, delay_ms, turn, watches }
-    }
-
-    async fn run(&mut self, x: &mut Exchange) -> Result<(), Failed> {
-        let body = x.reply.body.take();
-        let sent = match body {
-            _ if self.framing == Framing::Bodiless => Ok(()),
-            Body::Empty => Ok(()),
-            Body::Bytes(bytes) => self.send_bytes(x, bytes).await,
-            Body::File(slice) => self.send_file(x, slice).await,
-            Body::Stream(stream) => self.send_stream(x, stream).await,
+        let (piece, stream) = match x.reply.body.take() {
+            _ if framing == Framing::Bodiless => (None, None),
+            Body::Empty => (None, None),
+            Body::Bytes(bytes) => (Some(Piece::Bytes(bytes)), None),
+            Body::File(slice) => (Some(Piece::File(slice)), None),
+            Body::Stream(stream) => (None, Some(stream)),
         };
-        let ended = sent.and_then(|()| self.end(x));
-        if let Ok(()) | Err(Failed::Body(_)) = ended {
-            self.flush(x).await?;
+        Self {
+            link,
+            output: x.location().core.output,
+            framing,
+            rate: Rate::of(x),
+            stream,
+            piece,
+            batch,
+            flushes: false,
+            end: None,
+            returned: None,
+            delay_ms: None,
+            turn: 0,
+            watches: !x.outlives_client,
         }
-        // What was made for this reply serves for the next.
-        if let Some(bytes) = self.returned.take() {
-            x.reply.body = Body::Bytes(bytes);
-        }
-        ended
     }
 
-    async fn send_bytes(&mut self, x: &mut Exchange, bytes: Bytes) -> Result<(), Failed> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        if !self.batch.takes(bytes.len()) {
-            self.flush(x).await?;
-        }
-        self.open_piece(bytes.len() as u64)?;
-        self.returned = self.batch.push(bytes);
-        self.close_piece();
-        Ok(())
-    }
-
-    async fn send_file(&mut self, x: &mut Exchange, slice: FileSlice) -> Result<(), Failed> {
-        if self.output.read_ahead > 0 && slice.len() > READ_AHEAD_MIN {
-            net::file::read_ahead(&slice.file);
-        }
-        if !self.output.sendfile {
-            return self.send_read(x, slice).await;
-        }
-        if slice.is_empty() {
-            return Ok(());
-        }
-        if !self.batch.takes(usize::MAX) {
-            self.flush(x).await?;
-        }
-        self.open_piece(slice.len())?;
-        self.batch.push_file(slice);
-        self.close_piece();
-        Ok(())
-    }
-
-    /// A file that is read and written, one buffer at a time.
-    async fn send_read(&mut self, x: &mut Exchange, mut slice: FileSlice) -> Result<(), Failed> {
-        while !slice.is_empty() {
-            if !self.batch.takes(usize::MAX) {
-                self.flush(x).await?;
-            }
-            let mut buffer = match self.returned.take() {
-                Some(Bytes::Owned(buffer)) => buffer,
-                _ => Vec::new(),
-            };
-            buffer.resize(slice.len().min(self.output.buffer_size.max(1)) as usize, 0);
-            match slice.file.read_at(&mut buffer, slice.start) {
-                Ok(0) => return Err(Failed::Body(BodyError::Truncated)),
-                Ok(read) => buffer.truncate(read),
-                Err(error) => return Err(Failed::Body(BodyError::Io(error))),
-            }
-            slice.start += buffer.len() as u64;
-            self.send_bytes(x, Bytes::Owned(buffer)).await?;
-        }
-        Ok(())
-    }
-
-    async fn send_stream(
-        &mut self,
-        x: &mut Exchange,
-        mut stream: Box<dyn BodyStream>,
-    ) -> Result<(), Failed> {
+    fn poll(&mut self, cx: &mut Context<'_>, x: &mut Exchange) -> Poll<Result<(), Failed>> {
         loop {
-            match poll_fn(|cx| self.poll_pull(cx, &mut *stream)).await? {
-                Pulled::Piece(Chunk::Bytes(bytes)) => self.send_bytes(x, bytes).await?,
-                Pulled::Piece(Chunk::File(slice)) => self.send_file(x, slice).await?,
-                Pulled::Piece(Chunk::Flush) | Pulled::Later => self.flush(x).await?,
-                Pulled::Piece(Chunk::Trailers(fields)) => x.reply.trailers = fields,
-                Pulled::End => return Ok(()),
+            if self.flushes {
+                ready!(self.poll_flush(cx, x))?;
+                self.flushes = false;
+                if let Some(bytes) = self.batch.clear() {
+                    self.returned = Some(bytes);
+                }
+                if let Some(end) = self.end.take() {
+                    return Poll::Ready(end);
+                }
             }
+            let end = match ready!(self.poll_gather(cx, x)) {
+                Ok(Gathered::More) => continue,
+                Ok(Gathered::Enough) => None,
+                Ok(Gathered::End) => Some(self.finish(x)),
+                Err(failed @ Failed::Body(_)) => Some(Err(failed)),
+                Err(failed) => return Poll::Ready(Err(failed)),
+            };
+            self.end = end;
+            self.begin_flush();
         }
     }
 
+    fn begin_flush(&mut self) {
+        self.flushes = true;
+        if self.output.tcp_nodelay {
+            self.link.note_write();
+        }
+    }
+
+    fn poll_gather(
+        &mut self,
+        cx: &mut Context<'_>,
+        x: &mut Exchange,
+    ) -> Poll<Result<Gathered, Failed>> {
+        match (self.piece.take(), &mut self.stream) {
+            (Some(piece), _) => Poll::Ready(self.put(piece)),
+            (None, Some(_)) => self.poll_pull(cx, x),
+            (None, None) => Poll::Ready(Ok(Gathered::End)),
+        }
+    }
+
+    /// Asks the stream for its next piece.
     fn poll_pull(
         &mut self,
         cx: &mut Context<'_>,
-        stream: &mut dyn BodyStream,
-    ) -> Poll<Result<Pulled, Failed>> {
+        x: &mut Exchange,
+    ) -> Poll<Result<Gathered, Failed>> {
         self.link.forget_reader();
-        match stream.poll_chunk(cx) {
-            Poll::Ready(Ok(Some(chunk))) => Poll::Ready(Ok(Pulled::Piece(chunk))),
-            Poll::Ready(Ok(None)) => Poll::Ready(Ok(Pulled::End)),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(Failed::Body(error))),
+        let stream = self.stream.as_mut().expect("asked while it is there");
+        let pulled = match stream.poll_chunk(cx) {
+            Poll::Ready(pulled) => pulled.map_err(Failed::Body)?,
             Poll::Pending if self.batch.len() >= self.output.postpone_output.max(1) => {
-                Poll::Ready(Ok(Pulled::Later))
+                return Poll::Ready(Ok(Gathered::Enough));
             }
-            Poll::Pending => self.poll_client(cx).map(Err),
+            Poll::Pending => return self.poll_client(cx).map(Err),
+        };
+        match pulled {
+            Some(Chunk::Bytes(bytes)) => self.piece = Some(Piece::Bytes(bytes)),
+            Some(Chunk::File(slice)) => self.piece = Some(Piece::File(slice)),
+            Some(Chunk::Flush) => return Poll::Ready(Ok(Gathered::Enough)),
+            Some(Chunk::Trailers(fields)) => x.reply.trailers = fields,
+            None => self.stream = None,
+        }
+        Poll::Ready(Ok(Gathered::More))
+    }
+
+    /// Puts a piece into the batch, if there is room.
+    fn put(&mut self, piece: Piece) -> Result<Gathered, Failed> {
+        let (length, room) = match &piece {
+            Piece::Bytes(bytes) => (bytes.len() as u64, bytes.len()),
+            Piece::File(slice) => (slice.len(), usize::MAX),
+        };
+        if length == 0 {
+            return Ok(Gathered::More);
+        }
+        if !self.batch.takes(room) {
+            self.piece = Some(piece);
+            return Ok(Gathered::Enough);
+        }
+        match piece {
+            Piece::File(slice) if !self.output.sendfile => self.put_read(slice)?,
+            Piece::File(slice) => {
+                self.advise(&slice);
+                self.open_piece(length)?;
+                self.batch.push_file(slice);
+                self.close_piece();
+            }
+            Piece::Bytes(bytes) => self.put_bytes(bytes)?,
+        }
+        Ok(Gathered::More)
+    }
+
+    fn put_bytes(&mut self, bytes: Bytes) -> Result<(), Failed> {
+        self.open_piece(bytes.len() as u64)?;
+        if let Some(copied) = self.batch.push(bytes) {
+            self.returned = Some(copied);
+        }
+        self.close_piece();
+        Ok(())
+    }
+
+    /// Reads the next buffer of a file that the kernel does not send.
+    fn put_read(&mut self, mut slice: FileSlice) -> Result<(), Failed> {
+        self.advise(&slice);
+        let mut buffer = match self.returned.take() {
+            Some(Bytes::Owned(buffer)) => buffer,
+            _ => Vec::new(),
+        };
+        buffer.resize(slice.len().min(self.output.buffer_size.max(1)) as usize, 0);
+        match slice.file.read_at(&mut buffer, slice.start) {
+            Ok(0) => return Err(Failed::Body(BodyError::Truncated)),
+            Ok(read) => buffer.truncate(read),
+            Err(error) => return Err(Failed::Body(BodyError::Io(error))),
+        }
+        slice.start += buffer.len() as u64;
+        if !slice.is_empty() {
+            self.piece = Some(Piece::File(slice));
+        }
+        self.put_bytes(Bytes::Owned(buffer))
+    }
+
+    /// nginx does this when it opens the file; the kernel remembers it as long.
+    fn advise(&self, slice: &FileSlice) {
+        if self.output.read_ahead > 0 && slice.start == 0 && slice.len() > READ_AHEAD_MIN {
+            net::file::read_ahead(&slice.file);
         }
     }
 
@@ -245,7 +311,7 @@ impl<'c> Sending<'c> {
     }
 
     /// The body is complete.
-    fn end(&mut self, x: &Exchange) -> Result<(), Failed> {
+    fn finish(&mut self, x: &Exchange) -> Result<(), Failed> {
         match self.framing {
             Framing::Length(1..) => return Err(Failed::Body(BodyError::Truncated)),
             Framing::Chunked => {
@@ -255,18 +321,6 @@ impl<'c> Sending<'c> {
                 self.batch.text.extend_from_slice(end);
             }
             Framing::Length(0) | Framing::Close | Framing::Bodiless => {}
-        }
-        Ok(())
-    }
-
-    /// Writes all that was gathered.
-    async fn flush(&mut self, x: &mut Exchange) -> Result<(), Failed> {
-        if self.output.tcp_nodelay {
-            self.link.note_write();
-        }
-        poll_fn(|cx| self.poll_flush(cx, x)).await?;
-        if let Some(bytes) = self.batch.clear() {
-            self.returned = Some(bytes);
         }
         Ok(())
     }

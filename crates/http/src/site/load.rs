@@ -3,7 +3,6 @@
 //! All settings of the whole configuration are read before anything is compiled, so a zone or a
 //! map may be used above the line that declares it.
 
-use crate::stand_in::Bit as _;
 use std::collections::HashMap;
 
 use conf::{

@@ -1,0 +1,136 @@
+//! Connections that serve more than one request.
+
+use super::*;
+
+const ROOMS: &str = "
+    keepalive_timeout 75s 60s;
+    server {
+        location / { return 200 $request_uri; }
+        location /few { keepalive_requests 2; keepalive_timeout 75s; return 200 few; }
+        location /none { keepalive_timeout 0; return 200 none; }
+        location /short { keepalive_timeout 100ms 1; return 200 short; }
+        location /brief { keepalive_time 0; return 200 brief; }
+        location /ms { keepalive_disable none; return 200 ms; }
+        location /safari { keepalive_disable safari; return 200 safari; }
+    }";
+
+fn kept(body: &str) -> String {
+    text("200 OK", "keep-alive\nKeep-Alive: timeout=60", body)
+}
+
+#[test]
+fn one_request_after_the_other_or_all_at_once() {
+    let server = Server::start(ROOMS);
+    let mut client = server.connect();
+    for path in ["/1", "/2"] {
+        client.head(&format!("GET {path} HTTP/1.1\nHost: a\n"));
+        client.expect(&kept(path));
+    }
+    let requests = "GET /3 HTTP/1.1\r\nHost: a\r\n\r\n\r\nGET /4 HTTP/1.1\r\nHost: a\r\n\r\nGET /5";
+    client.send(requests);
+    client.expect(&kept("/3"));
+    client.expect(&kept("/4"));
+    client.send(" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    client.expect(&text("200 OK", "close", "/5"));
+    client.expect_end();
+}
+
+#[test]
+fn a_thousand_requests_at_once() {
+    let server = Server::start(ROOMS);
+    let mut client = server.connect();
+    let mut sender = Client(client.0.try_clone().unwrap());
+    let sending = thread::spawn(move || {
+        for number in 0..999 {
+            sender.head(&format!("GET /{number} HTTP/1.1\nHost: a\n"));
+        }
+    });
+    for number in 0..999 {
+        client.expect(&kept(&format!("/{number}")));
+    }
+    sending.join().unwrap();
+}
+
+#[test]
+fn when_a_connection_is_not_kept() {
+    let server = Server::start(ROOMS);
+    let table = [
+        ("/none", "", "none"),
+        ("/brief", "", "brief"),
+        ("/", "Connection: close\n", "/"),
+        ("/", "Connection: x, Close\n", "/"),
+        ("/safari", "User-Agent: Mac OS X Safari/7534.48.3\n", "safari"),
+    ];
+    thread::sleep(Duration::from_millis(5));
+    for (path, fields, body) in table {
+        let request = format!("GET {path} HTTP/1.1\nHost: a\n{fields}\n").replace('\n', "\r\n");
+        let mut client = server.connect();
+        thread::sleep(Duration::from_millis(2));
+        client.send(request);
+        assert_eq!(client.rest(), text("200 OK", "close", body), "{path} {fields}");
+    }
+    let post = "POST /ms HTTP/1.1\r\nHost: a\r\nUser-Agent: MSIE 5.0\r\n\r\n";
+    let mut client = server.connect();
+    client.send(post);
+    client.expect(&kept("ms"));
+    client.send(post.replace("/ms", "/"));
+    client.expect(&text("200 OK", "close", "/"));
+}
+
+#[test]
+fn the_number_of_requests_is_limited() {
+    let server = Server::start(ROOMS);
+    let mut client = server.connect();
+    client.head("GET /few HTTP/1.1\nHost: a\n");
+    client.expect(&kept("few"));
+    client.head("GET /few HTTP/1.1\nHost: a\n");
+    client.expect(&text("200 OK", "close", "few"));
+    client.expect_end();
+}
+
+#[test]
+fn an_idle_connection_is_closed() {
+    let server = Server::start(ROOMS);
+    let mut client = server.connect();
+    client.head("GET /short HTTP/1.1\nHost: a\n");
+    client.expect(&text("200 OK", "keep-alive\nKeep-Alive: timeout=1", "short"));
+    client.expect_end();
+}
+
+#[test]
+fn a_worker_that_stops_closes_what_is_idle() {
+    let server = Server::start(
+        "server {
+            location / { return 200 x; }
+            location /least { keepalive_min_timeout 100ms; return 200 x; }
+        }",
+    );
+    let mut idle = server.connect();
+    idle.head("GET / HTTP/1.1\nHost: a\n");
+    idle.expect(&text("200 OK", "keep-alive", "x"));
+    let mut least = server.connect();
+    least.head("GET /least HTTP/1.1\nHost: a\n");
+    least.expect(&text("200 OK", "keep-alive", "x"));
+    let mut fresh = server.connect();
+    fresh.send("GET / HTTP/1.1\r\n");
+    server.orders.send(Order::Drain);
+    idle.expect_end();
+    fresh.send("Host: a\r\n\r\n");
+    fresh.expect(&text("200 OK", "close", "x"));
+    least.expect_end();
+}
+
+#[test]
+fn the_future_of_a_connection_is_small() {
+    let site = site_with("server { }", |_| {});
+    let size = net::run(async {
+        let worker = Worker::new(site.generation.clone());
+        let (_, far) = UnixStream::pair().unwrap();
+        let stream = Stream::new(far.into());
+        let client = std::rc::Rc::new(crate::client::Client::new(1, None, net::Probe::NONE, 0));
+        let open = worker.counts.accept();
+        size_of_val(&super::super::serve(worker, client, stream, open))
+    });
+    let size = size.unwrap();
+    assert!(size <= 1024, "{size} bytes");
+}

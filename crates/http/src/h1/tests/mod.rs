@@ -1,0 +1,241 @@
+//! The driver over a socket pair: what a client sends, and what it gets.
+//!
+//! The server runs on a thread of its own, so the client may simply block. Nothing sleeps where an
+//! event can be awaited; timeouts under test are a tenth of a second.
+
+mod bodies;
+mod closing;
+mod heads;
+mod keepalive;
+mod replies;
+mod waits;
+
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use net::{Accepted, Stream};
+
+use crate::exchange::{Exchange, Flow, Wait};
+use crate::site::Site;
+use crate::testing::{TestSite, site_with};
+use crate::worker::Worker;
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A worker that serves a site.
+struct Server {
+    orders: net::Sender<Order>,
+    /// Status and bytes sent of every exchange that is over.
+    logged: Receiver<(u16, u64)>,
+}
+
+enum Order {
+    Serve(OwnedFd),
+    Drain,
+}
+
+impl Server {
+    fn start(http: &'static str) -> Self {
+        Self::with(http, |_| {}, |_| {})
+    }
+
+    /// A server whose site is changed after it was compiled, and whose files are put in place.
+    fn with(
+        http: &'static str,
+        change: impl FnOnce(&mut Site) + Send + 'static,
+        files: impl FnOnce(&TestSite) + Send + 'static,
+    ) -> Self {
+        let (orders, mut mailbox) = net::mailbox();
+        let (log, logged) = channel();
+        thread::spawn(move || {
+            net::run(async {
+                let site = site_with(http, |site| {
+                    change(site);
+                    log_all(site, log);
+                });
+                files(&site);
+                let worker = Worker::new(site.generation.clone());
+                while let Some(order) = mailbox.next().await {
+                    match order {
+                        Order::Serve(fd) => {
+                            worker.start(Accepted { stream: Stream::new(fd), peer: None }, 0);
+                        }
+                        Order::Drain => worker.drain(),
+                    }
+                }
+            })
+            .unwrap();
+        });
+        Self { orders, logged }
+    }
+
+    fn connect(&self) -> Client {
+        let (near, far) = UnixStream::pair().unwrap();
+        far.set_nonblocking(true).unwrap();
+        near.set_read_timeout(Some(PATIENCE)).unwrap();
+        near.set_write_timeout(Some(PATIENCE)).unwrap();
+        self.orders.send(Order::Serve(far.into()));
+        Client(near)
+    }
+
+    /// One request on a connection of its own, and all that comes back until it is closed.
+    fn ask(&self, request: &str) -> String {
+        let mut client = self.connect();
+        client.send(request);
+        client.rest()
+    }
+
+    /// The next exchange that is over.
+    fn logged(&self) -> (u16, u64) {
+        self.logged.recv_timeout(PATIENCE).unwrap()
+    }
+}
+
+fn log_all(site: &mut Site, log: std::sync::mpsc::Sender<(u16, u64)>) {
+    for location in &mut site.locations {
+        let log = std::sync::Mutex::new(log.clone());
+        let logger = move |x: &mut Exchange| {
+            // A test that does not look at the log is gone by now.
+            let _ = log.lock().unwrap().send((x.status(), x.reply.bytes_sent));
+        };
+        let mut loggers: Vec<_> = std::mem::take(&mut location.loggers).into();
+        loggers.push(Box::new(logger));
+        location.loggers = loggers.into();
+    }
+}
+
+/// Lets a handler answer all of the location with that name.
+fn handle(
+    site: &mut Site,
+    name: &str,
+    handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static,
+) {
+    let location = site.locations.iter_mut().find(|location| *location.name == *name.as_bytes());
+    location.unwrap().exclusive = Some(Box::new(handler));
+}
+
+/// A wait from an asynchronous function.
+fn wait(
+    future: impl for<'x> FnOnce(&'x mut Exchange) -> std::pin::Pin<Box<dyn Future<Output = Flow> + 'x>>
+    + 'static,
+) -> Flow {
+    let wait: Wait = Box::new(future);
+    Flow::Wait(wait)
+}
+
+/// The client's end.
+struct Client(UnixStream);
+
+impl Client {
+    fn send(&mut self, text: impl AsRef<[u8]>) {
+        self.0.write_all(text.as_ref()).unwrap();
+    }
+
+    /// Sends the head of a request with its lines ended by line feeds.
+    fn head(&mut self, lines: &str) {
+        self.send(format!("{}\r\n", lines.replace('\n', "\r\n")));
+    }
+
+    /// Says that nothing more will be sent.
+    fn end(&self) {
+        self.0.shutdown(std::net::Shutdown::Write).unwrap();
+    }
+
+    /// Fails unless exactly this comes next; dates are masked.
+    fn expect(&mut self, expected: &str) {
+        let length = expected.len() + expected.matches(DATE).count() * (29 - DATE.len());
+        let mut got = vec![0; length];
+        let mut read = 0;
+        while read < length {
+            match self.0.read(&mut got[read..]) {
+                Ok(count @ 1..) => read += count,
+                end => {
+                    let got = mask(&got[..read]);
+                    panic!("{end:?} after {got:?}\ninstead of {expected:?}");
+                }
+            }
+        }
+        assert_eq!(mask(&got), expected);
+    }
+
+    /// All that comes until the server closes the connection; dates are masked.
+    fn rest(&mut self) -> String {
+        let mut got = Vec::new();
+        self.0.read_to_end(&mut got).unwrap_or_else(|error| panic!("{error} after {}", mask(&got)));
+        mask(&got)
+    }
+
+    fn expect_end(&mut self) {
+        assert_eq!(self.rest(), "");
+    }
+
+    /// Fails if anything comes within a moment.
+    fn expect_nothing(&mut self) {
+        self.0.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let mut byte = [0];
+        let error = self.0.read(&mut byte).expect_err("nothing was to come");
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        self.0.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+}
+
+/// What stands for the value of `Date`.
+const DATE: &str = "(date)";
+
+fn mask(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let mut masked = String::new();
+    let mut parts = text.split("\r\nDate: ");
+    masked.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        masked.push_str("\r\nDate: ");
+        masked.push_str(DATE);
+        masked.push_str(part.get(29..).unwrap_or_default());
+    }
+    masked
+}
+
+/// A reply as it is sent: the fields after `Date`, each ended by a line feed, and the body.
+fn reply(status: &str, fields: &str, body: &str) -> String {
+    let server = crate::identity::token();
+    let fields = fields.replace('\n', "\r\n");
+    format!("HTTP/1.1 {status}\r\nServer: {server}\r\nDate: {DATE}\r\n{fields}\r\n{body}")
+}
+
+/// A reply with a text and its length.
+fn text(status: &str, connection: &str, body: &str) -> String {
+    let length = body.len();
+    let fields = format!(
+        "Content-Type: text/plain\nContent-Length: {length}\nConnection: {connection}\n"
+    );
+    reply(status, &fields, body)
+}
+
+/// The built-in page of a status, on a connection that is closed.
+fn page(status: &str) -> String {
+    page_of(status, status, "")
+}
+
+/// nginx's page for a head that is too large.
+fn too_large_page() -> String {
+    let detail = "Request Header Or Cookie Too Large";
+    let line = format!("<center>{detail}</center>\r\n");
+    page_of("400 Bad Request", &format!("400 {detail}"), &line)
+}
+
+fn page_of(status: &str, title: &str, detail: &str) -> String {
+    let server = crate::identity::token();
+    let body = format!(
+        "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n\
+         <center><h1>{status}</h1></center>\r\n{detail}<hr><center>{server}</center>\r\n\
+         </body>\r\n</html>\r\n"
+    );
+    let length = body.len();
+    let fields = format!("Content-Type: text/html\nContent-Length: {length}\nConnection: close\n");
+    reply(status, &fields, &body)
+}
