@@ -205,7 +205,6 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
             x.valid_location = true;
             x.add_uri_to_alias = false;
             x.request.uri_unchanged = false;
-            x.request.valid_location = true;
             x.internal = true;
             x.location = outer(x);
             enter(x, Phase::ServerRewrite);

@@ -16,7 +16,6 @@ use std::rc::Rc;
 
 pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice};
 pub use fields::{Field, FieldName, Fields};
-pub(crate) use log::shown;
 pub use reply::{Reply, Wrap};
 pub use request::Request;
 pub use values::SetValues;

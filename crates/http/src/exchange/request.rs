@@ -22,9 +22,6 @@ pub struct Request {
     pub length: u64,
     /// Whether it had arrived, in part at least, before the one before it was answered.
     pub pipelined: bool,
-    /// Whether the location was chosen by this path: not after `break` in a rewritten one, where
-    /// nothing in the path stands for the location's name.
-    pub valid_location: bool,
     /// How many bytes of `received` are the head.
     pub head_bytes: usize,
     /// Whether the head is to be answered without a body.
@@ -43,7 +40,6 @@ impl Request {
         self.length = 0;
         self.pipelined = false;
         self.uri_unchanged = true;
-        self.valid_location = true;
         self.header_only = false;
     }
 

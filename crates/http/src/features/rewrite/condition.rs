@@ -1,11 +1,9 @@
 //! What stands between the parentheses of an `if`.
 
-use std::fs::Metadata;
-use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use conf::{Directive, Error, Load, Result, Template, VariableId};
+use net::file::Stat;
 
 use crate::regex::Pattern;
 
@@ -107,19 +105,12 @@ impl FileTest {
     }
 
     /// Whether it is so. To nginx nothing exists but files and directories.
-    pub(super) fn holds(self, file: &Metadata) -> bool {
-        const OWNER_MAY_EXECUTE: u32 = 0o100;
+    pub(super) fn holds(self, file: &Stat) -> bool {
         match self {
-            Self::Regular => file.is_file(),
-            Self::Directory => file.is_dir(),
-            Self::Exists => file.is_file() || file.is_dir(),
-            Self::Executable => file.mode() & OWNER_MAY_EXECUTE != 0,
+            Self::Regular => file.is_regular(),
+            Self::Directory => file.is_directory(),
+            Self::Exists => file.is_regular() || file.is_directory(),
+            Self::Executable => file.is_executable(),
         }
     }
-}
-
-/// Whether an error says no more than that there is no such file.
-pub(super) fn is_absent(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
 }
