@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use conf::{Directive, Load, VariableId, Word};
-use observe::Level;
+use observe::{Level, Text};
 use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
 
-use crate::exchange::{Exchange, shown};
+use crate::exchange::Exchange;
 use crate::variables;
 
 /// A regular expression of the configuration.
@@ -83,7 +83,7 @@ impl Pattern {
         PLACES.with_borrow_mut(|places| {
             let places = self.room(places);
             let found = self.find(places, subject).map_err(|error| {
-                let (code, subject, pattern) = (error.code(), shown(subject), shown(&self.text));
+                let (code, subject, pattern) = (error.code(), Text(subject), Text(&self.text));
                 let on = format_args!("{code} on \"{subject}\" using \"{pattern}\"");
                 x.log(Level::Alert, format_args!("pcre2_match() failed: {on}"));
                 MatchError

@@ -15,6 +15,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -51,6 +52,28 @@ pub(crate) fn refusal(http: &str) -> String {
         Ok(_) => panic!("accepted: {http}"),
         Err(refusal) => refusal,
     }
+}
+
+/// Checks that this text is refused so, by us and, where one is installed, by a real nginx.
+pub(crate) fn refused(http: &str, expected: &str) {
+    assert_eq!(refusal(http), expected, "{http}");
+    if Path::new(NGINX).exists() {
+        assert_eq!(refusal_of_nginx(http), expected, "nginx: {http}");
+    }
+}
+
+const NGINX: &str = "/usr/sbin/nginx";
+
+fn refusal_of_nginx(http: &str) -> String {
+    let folder = Folder::new();
+    let file = folder.0.join("nginx.conf");
+    fs::write(&file, format!("http {{ {http}\n}} events {{ }}")).unwrap();
+    let mut nginx = Command::new(NGINX);
+    nginx.args(["-t", "-q", "-e", "log", "-p"]).arg(&folder.0).arg("-c").arg(&file);
+    let said = String::from_utf8(nginx.output().unwrap().stderr).unwrap();
+    let emerg = said.lines().find_map(|line| line.strip_prefix("nginx: [emerg] "));
+    let emerg = emerg.unwrap_or_else(|| panic!("nginx accepts {http}: {said}"));
+    emerg.replace(&format!(" in {}", file.display()), "")
 }
 
 struct Loaded {

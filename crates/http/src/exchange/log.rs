@@ -42,17 +42,3 @@ fn quoted(line: &mut Line, name: &[u8], value: Option<&[u8]>) {
     line.push(value);
     line.push(b"\"");
 }
-
-/// Bytes as a message shows them: what is text as it is.
-pub(crate) fn shown(bytes: &[u8]) -> impl fmt::Display {
-    struct Shown<'b>(&'b [u8]);
-    impl fmt::Display for Shown<'_> {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            self.0.utf8_chunks().try_for_each(|chunk| {
-                f.write_str(chunk.valid())?;
-                write!(f, "{}", chunk.invalid().escape_ascii())
-            })
-        }
-    }
-    Shown(bytes)
-}

@@ -19,7 +19,6 @@ use std::rc::Rc;
 pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice};
 pub use downstream::{BodyRules, Downstream};
 pub use fields::{Field, FieldName, Fields};
-pub(crate) use log::shown;
 pub use reply::{Reply, Wrap};
 pub use request::Request;
 pub use request_body::{Kept, RequestBody, RequestBodyError};

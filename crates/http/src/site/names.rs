@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use observe::Text;
+
 use super::ServerId;
-use crate::exchange::{Exchange, shown};
+use crate::exchange::Exchange;
 use crate::regex::Pattern;
 use crate::wildcards::{Refused, Wildcards};
 
@@ -39,7 +41,7 @@ impl Name {
 
 impl std::fmt::Display for Name {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", shown(&self.text))
+        write!(f, "{}", Text(&self.text))
     }
 }
 

@@ -1,11 +1,9 @@
 //! What stands between the parentheses of an `if`.
 
-use std::fs::Metadata;
-use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use conf::{Directive, Load, Result, Template, VariableId};
+use conf::{Directive, Error, Load, Result, Template, VariableId};
+use net::file::Stat;
 
 use crate::regex::Pattern;
 
@@ -34,10 +32,6 @@ impl Condition {
     pub(super) fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let texts = between_parentheses(from)?;
         let last = from.args.last().expect("the number of arguments was checked");
-        let invalid = |text: &[u8]| {
-            let text = String::from_utf8_lossy(text);
-            Err(from.error(format!("invalid condition \"{text}\"")))
-        };
         match texts[..] {
             [[b'$', name @ ..]] if !name.is_empty() => {
                 Ok(Self::True(load.names.number(name, Some(from.arg(0).span))))
@@ -62,30 +56,41 @@ impl Condition {
                 }
             }
             [operator @ ([b'-', letter] | [b'!', b'-', letter]), path] => {
-                let Some(is) = FileTest::of(*letter) else { return invalid(operator) };
+                let Some(is) = FileTest::of(*letter) else {
+                    return Err(invalid(operator, from));
+                };
                 let path = Template::from_bytes(path, last, from, load)?;
                 Ok(Self::File { path, is, not: operator.len() == 3 })
             }
-            [first, ..] => invalid(first),
-            [] => invalid(&last.text),
+            _ => Err(invalid(texts[0], from)),
         }
     }
 }
 
 /// The arguments without the parentheses, which may stand alone or stick to their neighbours.
 fn between_parentheses(from: &Directive) -> Result<Vec<&[u8]>> {
-    let invalid = |index: usize| from.error(format!("invalid condition \"{}\"", from.args[index]));
     let mut texts: Vec<&[u8]> = from.args.iter().map(|word| &*word.text).collect();
-    texts[0] = texts[0].strip_prefix(b"(").ok_or_else(|| invalid(0))?;
-    if texts[0].is_empty() {
+    let Some(first) = texts[0].strip_prefix(b"(") else { return Err(invalid(texts[0], from)) };
+    texts[0] = first;
+    if first.is_empty() && texts.len() > 1 {
         texts.remove(0);
     }
-    let Some(last) = texts.last_mut() else { return Err(invalid(0)) };
-    *last = last.strip_suffix(b")").ok_or_else(|| invalid(from.args.len() - 1))?;
-    if last.is_empty() {
-        texts.pop();
+    let last = texts.pop().expect("one is left");
+    match last.strip_suffix(b")") {
+        // An empty condition: nginx shows the parenthesis.
+        Some([]) if texts.is_empty() => Err(invalid(last, from)),
+        Some([]) => Ok(texts),
+        Some(rest) => {
+            texts.push(rest);
+            Ok(texts)
+        }
+        None if last.is_empty() => Err(invalid(b"(", from)),
+        None => Err(invalid(last, from)),
     }
-    Ok(texts)
+}
+
+fn invalid(text: &[u8], from: &Directive) -> Error {
+    from.error(format!("invalid condition \"{}\"", String::from_utf8_lossy(text)))
 }
 
 impl FileTest {
@@ -100,19 +105,12 @@ impl FileTest {
     }
 
     /// Whether it is so. To nginx nothing exists but files and directories.
-    pub(super) fn holds(self, file: &Metadata) -> bool {
-        const OWNER_MAY_EXECUTE: u32 = 0o100;
+    pub(super) fn holds(self, file: &Stat) -> bool {
         match self {
-            Self::Regular => file.is_file(),
-            Self::Directory => file.is_dir(),
-            Self::Exists => file.is_file() || file.is_dir(),
-            Self::Executable => file.mode() & OWNER_MAY_EXECUTE != 0,
+            Self::Regular => file.is_regular(),
+            Self::Directory => file.is_directory(),
+            Self::Exists => file.is_regular() || file.is_directory(),
+            Self::Executable => file.is_executable(),
         }
     }
-}
-
-/// Whether an error says no more than that there is no such file.
-pub(super) fn is_absent(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
 }

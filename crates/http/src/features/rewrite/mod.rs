@@ -15,9 +15,8 @@ mod tests;
 use std::sync::Arc;
 
 use conf::Result;
-use observe::Level;
+use observe::{Level, Text};
 
-use crate::exchange::shown;
 use crate::site::Place;
 use crate::variables::Variable;
 use program::Program;
@@ -73,7 +72,7 @@ pub(crate) fn uninitialized(name: &[u8]) -> Variable {
     let name: Box<[u8]> = name.into();
     Variable::cached(move |x, _| {
         if x.location().core.uninitialized_variable_warn {
-            let name = shown(&name);
+            let name = Text(&name);
             x.log(Level::Warn, format_args!("using uninitialized \"{name}\" variable"));
         }
         true

@@ -1,13 +1,14 @@
 //! Running a program.
 
 use conf::Values;
-use observe::Level;
+use observe::{Level, Text};
 use wire::uri::{Unescape, unescape};
 
-use super::condition::{Condition, is_absent};
+use super::condition::Condition;
 use super::program::{Code, Program, Return, Rewrite, Set, Then};
 use super::replacement::{render, was_escaped};
-use crate::exchange::{Bytes, Exchange, Flow, Jump, shown};
+use crate::exchange::{Bytes, Exchange, Flow, Jump};
+use crate::files;
 use crate::phases::Phase;
 use crate::regex::Pattern;
 use crate::site::LocationId;
@@ -140,20 +141,15 @@ impl Run<'_, '_> {
             }
             Condition::File { path, is, not } => {
                 self.value(path);
-                let file = std::fs::metadata(conf::bytes_path(&self.text));
-                if let Err(error) = &file
-                    && !is_absent(error)
+                let file = files::test(self.x, &self.text);
+                if let Err(failed) = &file
+                    && !failed.is_not_found()
                 {
-                    self.tell_failed_stat(error);
+                    files::log_failed(self.x, Level::Crit, &self.text, failed);
                 }
                 Ok(file.is_ok_and(|file| is.holds(&file)) != *not)
             }
         }
-    }
-
-    fn tell_failed_stat(&self, error: &std::io::Error) {
-        let (path, errno) = (shown(&self.text), observe::Errno(error));
-        self.x.log(Level::Crit, format_args!("stat() \"{path}\" failed ({errno})"));
     }
 
     /// Matches, tells of it, and forgets what an earlier match left if there is none.
@@ -164,7 +160,7 @@ impl Run<'_, '_> {
         }
         if self.machine.log {
             let does = if matches { "matches" } else { "does not match" };
-            let (pattern, subject) = (shown(pattern.text()), shown(subject));
+            let (pattern, subject) = (Text(pattern.text()), Text(subject));
             self.x.log(Level::Notice, format_args!("\"{pattern}\" {does} \"{subject}\""));
         }
         Ok(matches)
@@ -219,7 +215,7 @@ impl Run<'_, '_> {
         request.uri.clear();
         request.uri.extend_from_slice(&self.text[..path_end]);
         if self.machine.log {
-            let (uri, args) = (shown(&self.x.request.uri), shown(&self.x.request.args));
+            let (uri, args) = (Text(&self.x.request.uri), Text(&self.x.request.args));
             let message = format_args!("rewritten data: \"{uri}\", args: \"{args}\"");
             self.x.log(Level::Notice, message);
         }
@@ -236,7 +232,7 @@ impl Run<'_, '_> {
             location.extend_from_slice(args);
         }
         if self.machine.log {
-            let location = shown(&self.x.reply.location);
+            let location = Text(&self.x.reply.location);
             self.x.log(Level::Notice, format_args!("rewritten redirect: \"{location}\""));
         }
         Flow::Status(status)
@@ -245,7 +241,7 @@ impl Run<'_, '_> {
     /// Ends the program in the location it is in, although the path is another.
     fn end_here(&mut self) -> Step {
         if self.uri_changed {
-            self.x.request.valid_location = false;
+            self.x.valid_location = false;
             self.uri_changed = false;
         }
         Step::End
