@@ -5,6 +5,7 @@ pub mod client_body;
 pub mod core;
 pub mod empty_gif;
 pub mod error_page;
+pub mod headers;
 pub mod internal;
 pub mod keepalive;
 pub mod limit_rate;
@@ -50,6 +51,7 @@ conf::features! {
     empty_gif: empty_gif,
     static_file: static_file,
     not_modified: not_modified,
+    headers: headers,
     charset: charset,
     range: range,
     log: log,
