@@ -57,6 +57,8 @@ impl BitOr for Levels {
 pub enum Inherited {
     /// Every block inside, as nearly all settings.
     Always,
+    /// Every block inside, but not as it stands: [`Value::handed_down`].
+    Changed,
     /// Only `if` and `limit_except`, which are nameless parts of their location: content handlers.
     Nameless,
     /// None: rewrite programs.
@@ -67,10 +69,15 @@ impl Inherited {
     /// Whether a block inside, nameless or not, sees the value.
     pub const fn reaches(self, nameless: bool) -> bool {
         match self {
-            Self::Always => true,
+            Self::Always | Self::Changed => true,
             Self::Nameless => nameless,
             Self::Never => false,
         }
+    }
+
+    /// Whether a block inside that says nothing has the very same value.
+    pub const fn is_shared(self, nameless: bool) -> bool {
+        !matches!(self, Self::Changed) && self.reaches(nameless)
     }
 }
 
@@ -91,6 +98,10 @@ pub trait Value: Clone {
     /// Takes over from the outer block's value what this one leaves open: nginx inherits the header
     /// of `keepalive_timeout 75s 60s` where an inner block says `keepalive_timeout 30s`.
     fn complete(&mut self, _outer: &Self) {}
+    /// What a block inside has that says nothing of it.
+    fn handed_down(&self) -> Self {
+        self.clone()
+    }
 }
 
 /// The value of a setting that nobody made and that has no default.
@@ -221,8 +232,8 @@ pub fn inherit<T: Value>(slot: &mut Option<T>, parent: &Option<T>, nameless: boo
     }
     match (slot, parent) {
         (Some(own), Some(outer)) => own.complete(outer),
-        (slot @ None, outer) => slot.clone_from(outer),
-        (Some(_), None) => {}
+        (slot @ None, Some(outer)) => *slot = Some(outer.handed_down()),
+        (_, None) => {}
     }
 }
 
@@ -368,8 +379,8 @@ macro_rules! directives {
             }
             #[allow(unused_variables)]
             fn inherits_all(nameless: bool) -> bool {
-                true $(&& <$ty as $crate::Value>::INHERITED.reaches(nameless))*
-                    $($(&& <$sty as $crate::Value>::INHERITED.reaches(nameless))*)?
+                true $(&& <$ty as $crate::Value>::INHERITED.is_shared(nameless))*
+                    $($(&& <$sty as $crate::Value>::INHERITED.is_shared(nameless))*)?
             }
             #[allow(unused_variables)]
             fn inherit(&mut self, parent: &Self, nameless: bool) {

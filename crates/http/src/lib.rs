@@ -9,6 +9,7 @@ mod features;
 mod files;
 mod h1;
 pub mod identity;
+mod mime_types;
 mod phases;
 mod regex;
 mod site;

@@ -260,6 +260,14 @@ pub(crate) fn log(x: &mut Exchange) {
     }
 }
 
+/// All of the body has been given: what is to follow it is settled.
+pub(crate) fn end_body(x: &mut Exchange) {
+    let generation = x.generation.clone();
+    for end in &generation.location(x.location).ends {
+        end(x);
+    }
+}
+
 /// The location that answers what has no location: the server's own settings.
 pub(crate) fn outer(x: &Exchange) -> LocationId {
     x.server().outer

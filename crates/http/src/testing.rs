@@ -197,8 +197,6 @@ pub(crate) struct Answer {
     pub(crate) x: Box<Exchange>,
     /// False: the connection would be closed without a word.
     pub(crate) replied: bool,
-    /// Fields after the body.
-    pub(crate) trailers: Vec<String>,
     /// Whether a piece of the body was a range of a file.
     pub(crate) from_file: bool,
     /// Whether the body broke off.
@@ -210,9 +208,11 @@ impl Answer {
     fn read(mut x: Box<Exchange>, replied: bool) -> Self {
         let body = x.reply.body.take();
         let bytes = Vec::new();
-        let trailers = lines(&x.reply.trailers);
-        let mut answer = Self { x, replied, trailers, from_file: false, broken: false, bytes };
+        let mut answer = Self { x, replied, from_file: false, broken: false, bytes };
         answer.read_body(body);
+        if answer.x.reply.expect_trailers {
+            phases::end_body(&mut answer.x);
+        }
         answer
     }
 
@@ -241,7 +241,7 @@ impl Answer {
                 read_exact(&slice.file, &mut self.bytes[start..], slice.start);
             }
             Chunk::Flush => {}
-            Chunk::Trailers(fields) => self.trailers.append(&mut lines(&fields)),
+            Chunk::Trailers(fields) => self.x.reply.trailers = fields,
         }
     }
 
@@ -267,6 +267,11 @@ impl Answer {
             .map(|(_, value)| value.to_owned())
             .collect();
         (!values.is_empty()).then(|| values.join(", "))
+    }
+
+    /// Fields after the body.
+    pub(crate) fn trailers(&self) -> Vec<String> {
+        lines(&self.x.reply.trailers)
     }
 
     /// Every field as `Name: value`, those that stand in the reply by themselves first.

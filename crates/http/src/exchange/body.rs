@@ -4,9 +4,10 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use super::Fields;
 
@@ -121,6 +122,17 @@ impl FileSlice {
         self.start >= self.end
     }
 
+    /// Reads at most `size` bytes off its beginning.
+    fn read(&mut self, size: u64) -> Result<Vec<u8>, BodyError> {
+        let mut piece = vec![0; self.len().min(size) as usize];
+        self.file.read_exact_at(&mut piece, self.start).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => BodyError::Truncated,
+            _ => BodyError::Io(error),
+        })?;
+        self.start += piece.len() as u64;
+        Ok(piece)
+    }
+
     /// A range of the range, counted from its start.
     pub fn part(&self, range: Range<u64>) -> Self {
         let (start, end) = (self.start + range.start, self.start + range.end);
@@ -132,6 +144,11 @@ impl Body {
     /// Takes the body out, to wrap it.
     pub fn take(&mut self) -> Self {
         std::mem::take(self)
+    }
+
+    /// The body as pieces in memory, files read: for filters that look at bytes.
+    pub fn in_memory(self) -> Box<dyn BodyStream> {
+        Box::new(Read { source: self.into_stream(), file: None })
     }
 
     /// The body as a source of pieces, whatever it was.
@@ -154,5 +171,30 @@ impl BodyStream for Whole {
             Body::File(slice) => Some(Chunk::File(slice)),
             Body::Stream(_) => unreachable!("streams are not wrapped again"),
         }))
+    }
+}
+
+/// Bytes read from a file at once: the size of nginx's `output_buffers`.
+const READ_SIZE: u64 = 32 * 1024;
+
+/// A body whose files are read.
+struct Read {
+    source: Box<dyn BodyStream>,
+    /// What is still to be read before the source is asked again.
+    file: Option<FileSlice>,
+}
+
+impl BodyStream for Read {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+        loop {
+            if let Some(slice) = self.file.as_mut().filter(|slice| !slice.is_empty()) {
+                let piece = slice.read(READ_SIZE)?;
+                return Poll::Ready(Ok(Some(Chunk::Bytes(Bytes::Owned(piece)))));
+            }
+            match ready!(self.source.poll_chunk(cx))? {
+                Some(Chunk::File(slice)) => self.file = Some(slice),
+                other => return Poll::Ready(Ok(other)),
+            }
+        }
     }
 }

@@ -1,8 +1,11 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
+pub mod charset;
 pub mod client_body;
 pub mod core;
+pub mod empty_gif;
 pub mod error_page;
+pub mod headers;
 pub mod internal;
 pub mod keepalive;
 pub mod limit_rate;
@@ -45,8 +48,11 @@ conf::features! {
     redirect: redirect,
     rewrite: rewrite,
     stub_status: stub_status,
+    empty_gif: empty_gif,
     static_file: static_file,
     not_modified: not_modified,
+    headers: headers,
+    charset: charset,
     range: range,
     log: log,
 }

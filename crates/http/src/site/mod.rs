@@ -79,6 +79,7 @@ pub struct Location {
     /// The one handler that answers everything here, before `content` is asked.
     pub(crate) exclusive: Option<Handler>,
     pub(crate) filters: Box<[Filter]>,
+    pub(crate) ends: Box<[Logger]>,
     pub(crate) loggers: Box<[Logger]>,
     /// The `limit_except` inside it: the methods that are not limited, and the block.
     pub(crate) limit_except: Option<(u32, LocationId)>,

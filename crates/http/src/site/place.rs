@@ -23,6 +23,7 @@ pub struct Place<'a, 'f> {
     content: Vec<Handler>,
     exclusive: Option<Handler>,
     filters: Vec<Filter>,
+    ends: Vec<Logger>,
     loggers: Vec<Logger>,
 }
 
@@ -40,6 +41,7 @@ impl<'a, 'f> Place<'a, 'f> {
             content: Vec::new(),
             exclusive: None,
             filters: Vec::new(),
+            ends: Vec::new(),
             loggers: Vec::new(),
         }
     }
@@ -79,6 +81,11 @@ impl<'a, 'f> Place<'a, 'f> {
         self.filters.push(Box::new(filter));
     }
 
+    /// Is told when all of the body has been given, before the fields after it are written.
+    pub fn end(&mut self, end: impl Fn(&mut Exchange) + Send + Sync + 'static) {
+        self.ends.push(Box::new(end));
+    }
+
     /// Is told when the exchange is over.
     pub fn logger(&mut self, logger: impl Fn(&mut Exchange) + Send + Sync + 'static) {
         self.loggers.push(Box::new(logger));
@@ -104,6 +111,7 @@ impl<'a, 'f> Place<'a, 'f> {
             content: self.content.into(),
             exclusive: self.exclusive,
             filters: self.filters.into(),
+            ends: self.ends.into(),
             loggers: self.loggers.into(),
             limit_except,
             core: self.core,

@@ -82,6 +82,14 @@ fn names_msie(agent: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
+    fn only_redirects_and_errors_have_pages() {
+        for status in [0, 200, 201, 204, 304, 305, 599] {
+            let mut out = Vec::new();
+            assert!(!super::write(status, "x", &mut out) && out.is_empty(), "{status}");
+        }
+    }
+
+    #[test]
     fn the_url_of_a_refresh_is_escaped() {
         let mut out = Vec::new();
         super::write_refresh(b"/a b\"<>?x&y", &mut out);

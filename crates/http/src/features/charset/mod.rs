@@ -1,0 +1,187 @@
+//! `charset`: says which charset a text is in, and recodes it from that of its source.
+
+mod map;
+mod recode;
+#[cfg(test)]
+mod tests;
+mod utf8;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use conf::{Directive, Error, Load, Result, Value, Values, VariableId};
+use observe::Level;
+
+use crate::exchange::{Exchange, FieldName, Filtered};
+use crate::mime_types::MimeTypes;
+use crate::site::Place;
+use map::{CharsetId, Charsets};
+use recode::Recoder;
+
+conf::directives! {
+    declare {
+        /// Says which characters of two charsets are the same.
+        charset_map(2..=2) {} in MAIN => map::declare;
+    }
+
+    in MAIN | SERVER | LOCATION;
+
+    /// The charset that replies are said to be in, and recoded to.
+    charset + IF_IN_LOCATION: Charset = "off",
+    /// The charset that replies are in before.
+    source_charset + IF_IN_LOCATION: Option<Name>,
+    /// Whether a reply that names its charset is recoded, too.
+    override_charset + IF_IN_LOCATION: bool = "off",
+    /// The MIME types, beside `text/html`, that have a charset; `*`: all.
+    charset_types: MimeTypes =
+        "text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml",
+}
+
+/// `charset`
+#[derive(Clone)]
+enum Charset {
+    Off,
+    Is(Name),
+}
+
+/// A charset's name, or where it is found.
+#[derive(Clone)]
+enum Name {
+    Fixed(CharsetId),
+    Variable(VariableId),
+}
+
+impl Value for Charset {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        match &*from.arg(0).text {
+            b"off" => Ok(Self::Off),
+            _ => Name::parse(from, load).map(Self::Is),
+        }
+    }
+}
+
+impl Value for Name {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        match word.text.strip_prefix(b"$") {
+            Some(b"") => Err(from.error_at(word, "invalid variable name \"$\"")),
+            Some(name) => Ok(Self::Variable(load.names.number(name, Some(word.span)))),
+            None => Ok(Self::Fixed(Charsets::of(load).add(&word.text))),
+        }
+    }
+}
+
+/// What the filter of a location knows.
+struct Setup {
+    conf: Arc<Conf>,
+    target: Name,
+    charsets: Arc<Charsets>,
+}
+
+/// Sits on the way out where `charset` is on.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let Charset::Is(target) = &conf.charset else { return Ok(()) };
+    let charsets = Charsets::shared(place.load);
+    if let (Some(Name::Fixed(source)), Name::Fixed(target)) = (&conf.source_charset, target)
+        && source != target
+        && charsets.recoding(*source, *target).is_none()
+    {
+        let (source, target) = (charsets.name(*source), charsets.name(*target));
+        return Err(Error::bare(no_map(source, target)));
+    }
+    let setup = Setup { conf: conf.clone(), target: target.clone(), charsets };
+    place.filter(move |x| filter(&setup, x));
+    Ok(())
+}
+
+fn no_map(source: &[u8], target: &[u8]) -> String {
+    let [source, target] = [source, target].map(String::from_utf8_lossy);
+    format!("no \"charset_map\" between the charsets \"{source}\" and \"{target}\"")
+}
+
+fn filter(setup: &Setup, x: &mut Exchange) -> Filtered {
+    if !applies(&setup.conf, x) {
+        return Filtered::Pass;
+    }
+    let Some(target) = setup.find(&setup.target, x) else { return Filtered::Drop };
+    let source = match (&x.reply.charset[..], &setup.conf.source_charset) {
+        (b"", None) => None,
+        (b"", Some(name)) => match setup.find(name, x) {
+            Some(source) => Some(source),
+            None => return Filtered::Drop,
+        },
+        (own, _) => Some(setup.known(own.to_vec())),
+    };
+    match source {
+        Some(source) => setup.recode(&source, &target, x),
+        None => set_charset(&target.name, x),
+    }
+    Filtered::Pass
+}
+
+fn applies(conf: &Conf, x: &Exchange) -> bool {
+    let reply = &x.reply;
+    match (&reply.content_type[..], &reply.charset[..]) {
+        (b"", _) => false,
+        (content_type, b"") => conf.charset_types.has(content_type),
+        _ => conf.override_charset,
+    }
+}
+
+/// A charset by name, and by number where the configuration mentions it.
+struct Found<'s> {
+    id: Option<CharsetId>,
+    name: Cow<'s, [u8]>,
+}
+
+impl Setup {
+    /// `None`: the variable has no value.
+    fn find(&self, name: &Name, x: &mut Exchange) -> Option<Found<'_>> {
+        match name {
+            Name::Fixed(id) => {
+                Some(Found { id: Some(*id), name: Cow::Borrowed(self.charsets.name(*id)) })
+            }
+            Name::Variable(variable) => {
+                let mut value = Vec::new();
+                x.variable(*variable, &mut value).then(|| self.known(value))
+            }
+        }
+    }
+
+    fn known(&self, name: Vec<u8>) -> Found<'_> {
+        Found { id: self.charsets.find(&name), name: Cow::Owned(name) }
+    }
+
+    fn recode(&self, source: &Found<'_>, target: &Found<'_>, x: &mut Exchange) {
+        let recoding = match (source.id, target.id) {
+            (None, None) if source.name.eq_ignore_ascii_case(&target.name) => {
+                return set_charset(&target.name, x);
+            }
+            (source, to) if source.is_some() && source == to => {
+                return set_charset(&target.name, x);
+            }
+            (Some(_), Some(_)) if x.reply.fields.known(FieldName::ContentEncoding).is_some() => {
+                return;
+            }
+            (Some(source), Some(target)) => self.charsets.recoding(source, target),
+            _ => None,
+        };
+        let Some(recoding) = recoding else {
+            return x.log(Level::Error, format_args!("{}", no_map(&source.name, &target.name)));
+        };
+        set_charset(&target.name, x);
+        if recoding.changes_length() {
+            x.reply.content_length = None;
+        }
+        let recoder = Recoder::new(recoding.clone());
+        x.reply.wrap(move |body| recode::wrap(body, recoder));
+    }
+}
+
+/// Redirects have none: old browsers took it for that of the page they lead to.
+fn set_charset(name: &[u8], x: &mut Exchange) {
+    x.reply.charset.clear();
+    if !matches!(x.reply.status, 301 | 302) {
+        x.reply.charset.extend_from_slice(name);
+    }
+}

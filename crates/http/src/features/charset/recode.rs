@@ -1,0 +1,144 @@
+//! Recoding a body, whole or piece by piece. Of a character that a piece ends within, at most
+//! three bytes wait for the next one.
+
+use std::io::Write;
+use std::task::{Context, Poll, ready};
+
+use super::map::{Pages, Recoding};
+use super::utf8::{self, Decoded};
+use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk};
+
+/// The longest sequence of UTF-8.
+const SEQUENCE_MAX: usize = 4;
+
+/// A body in another charset.
+pub(super) fn wrap(body: Body, mut recoder: Recoder) -> Body {
+    match body {
+        Body::Empty => Body::Empty,
+        Body::Bytes(bytes) => Body::Bytes(recoder.recode(bytes)),
+        other => Body::Stream(Box::new(Recoded { source: other.in_memory(), recoder })),
+    }
+}
+
+struct Recoded {
+    source: Box<dyn BodyStream>,
+    recoder: Recoder,
+}
+
+impl BodyStream for Recoded {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+        loop {
+            let chunk = match ready!(self.source.poll_chunk(cx))? {
+                Some(Chunk::Bytes(bytes)) => Chunk::Bytes(self.recoder.recode(bytes)),
+                other => return Poll::Ready(Ok(other)),
+            };
+            if !matches!(&chunk, Chunk::Bytes(bytes) if bytes.is_empty()) {
+                return Poll::Ready(Ok(Some(chunk)));
+            }
+        }
+    }
+}
+
+/// A recoding under way.
+pub(super) struct Recoder {
+    recoding: Recoding,
+    /// The beginning of a character whose end is still to come.
+    begun: Vec<u8>,
+}
+
+impl Recoder {
+    pub(super) fn new(recoding: Recoding) -> Self {
+        Self { recoding, begun: Vec::new() }
+    }
+
+    /// The next piece in the other charset.
+    pub(super) fn recode(&mut self, bytes: Bytes) -> Bytes {
+        let text = bytes.as_ref();
+        if self.begun.is_empty() && self.recoding.leaves(text) {
+            return bytes;
+        }
+        let mut out = Vec::with_capacity(text.len());
+        match &self.recoding {
+            Recoding::Bytes(table) => {
+                out.extend(text.iter().map(|byte| table[usize::from(*byte)]));
+            }
+            Recoding::ToUtf8(table) => {
+                text.iter().for_each(|byte| {
+                    out.extend_from_slice(table[usize::from(*byte)].as_bytes());
+                });
+            }
+            Recoding::FromUtf8(pages) => {
+                let rest = complete(&mut self.begun, text, pages, &mut out);
+                self.begun.extend_from_slice(from_utf8(rest, pages, &mut out));
+            }
+        }
+        Bytes::Owned(out)
+    }
+}
+
+impl Recoding {
+    /// Whether the text is the same in both charsets.
+    fn leaves(&self, text: &[u8]) -> bool {
+        match self {
+            Self::Bytes(table) => text.iter().all(|byte| table[usize::from(*byte)] == *byte),
+            Self::ToUtf8(table) => {
+                text.iter().all(|byte| table[usize::from(*byte)].as_bytes() == [*byte])
+            }
+            Self::FromUtf8(_) => text.is_ascii(),
+        }
+    }
+}
+
+/// Ends the character that an earlier piece began, if this piece is long enough. What follows it.
+fn complete<'t>(begun: &mut Vec<u8>, text: &'t [u8], pages: &Pages, out: &mut Vec<u8>) -> &'t [u8] {
+    if begun.is_empty() {
+        return text;
+    }
+    let before = begun.len();
+    begun.extend_from_slice(&text[..text.len().min(SEQUENCE_MAX - before)]);
+    let length = match utf8::decode(begun) {
+        Decoded::Incomplete => return &[],
+        Decoded::Character(character, length) => {
+            write(character, pages, out);
+            length
+        }
+        Decoded::Invalid(length) => {
+            out.push(b'?');
+            length.max(before)
+        }
+    };
+    begun.clear();
+    &text[length - before..]
+}
+
+/// Recodes as far as characters are complete. The rest is the beginning of one.
+fn from_utf8<'t>(mut text: &'t [u8], pages: &Pages, out: &mut Vec<u8>) -> &'t [u8] {
+    loop {
+        let ascii = text.iter().position(|byte| !byte.is_ascii()).unwrap_or(text.len());
+        out.extend_from_slice(&text[..ascii]);
+        text = &text[ascii..];
+        if text.is_empty() {
+            return text;
+        }
+        match utf8::decode(text) {
+            Decoded::Incomplete => return text,
+            Decoded::Character(character, length) => {
+                write(character, pages, out);
+                text = &text[length..];
+            }
+            Decoded::Invalid(length) => {
+                out.push(b'?');
+                text = &text[length..];
+            }
+        }
+    }
+}
+
+/// A character that the charset does not have is written as HTML.
+fn write(character: u32, pages: &Pages, out: &mut Vec<u8>) {
+    let page = pages.get((character >> 8) as usize).and_then(Option::as_ref);
+    match page.map_or(0, |page| page[(character & 0xff) as usize]) {
+        0 => write!(out, "&#{character};").expect("memory takes all"),
+        byte => out.push(byte),
+    }
+}

@@ -1,0 +1,109 @@
+//! `add_header name value [always]` and `add_header_inherit`; `add_trailer` likewise.
+
+use std::ops::RangeInclusive;
+
+use conf::{Absent, Directive, Inherited, Load, Result, Template, Value};
+
+/// The lines that hold in a block.
+#[derive(Clone, Default)]
+pub(super) struct Added {
+    pub(super) lines: Vec<Line>,
+    /// `None` until the outer blocks are known.
+    inherit: Option<Inherit>,
+}
+
+/// One line.
+#[derive(Clone)]
+pub(super) struct Line {
+    pub(super) name: Box<[u8]>,
+    pub(super) value: Template,
+    pub(super) effect: Effect,
+    always: bool,
+}
+
+/// What a line does to the fields there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Add,
+    SetLastModified,
+    SetETag,
+}
+
+conf::words! {
+    /// What becomes of the lines of an outer block.
+    pub enum Inherit {
+        /// They do not hold.
+        Off = "off",
+        /// They hold where there are no own ones.
+        On = "on",
+        /// They hold after the own ones.
+        Merge = "merge",
+    }
+}
+
+impl Added {
+    /// The lines for a reply that is a success, or is not.
+    pub(super) fn lines_for(&self, is_success: bool) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(move |line| is_success || line.always)
+    }
+}
+
+impl Absent for Added {
+    fn absent() -> Self {
+        Self::default()
+    }
+}
+
+impl Value for Added {
+    const ARGS: RangeInclusive<usize> = 2..=3;
+    const INHERITED: Inherited = Inherited::Changed;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut added = Self::default();
+        added.repeat(from, load)?;
+        Ok(added)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        if !from.name.text.ends_with(b"_inherit") {
+            self.lines.push(Line::parse(from, load)?);
+            return Ok(());
+        }
+        if self.inherit.is_some() {
+            return Err(from.refuse("is duplicate"));
+        }
+        self.inherit = Some(Inherit::parse(from, load)?);
+        Ok(())
+    }
+    fn complete(&mut self, outer: &Self) {
+        let inherit = self.inherit.or(outer.inherit).unwrap_or(Inherit::On);
+        self.inherit = Some(inherit);
+        if inherit == Inherit::Merge || inherit == Inherit::On && self.lines.is_empty() {
+            self.lines.extend_from_slice(&outer.lines);
+        }
+    }
+    fn handed_down(&self) -> Self {
+        let mut inner = Self::default();
+        inner.complete(self);
+        inner
+    }
+}
+
+impl Line {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let name = &from.arg(0).text;
+        let is_header = &*from.name.text == b"add_header";
+        let effect = match name {
+            name if is_header && name.eq_ignore_ascii_case(b"Last-Modified") => {
+                Effect::SetLastModified
+            }
+            name if is_header && name.eq_ignore_ascii_case(b"ETag") => Effect::SetETag,
+            _ => Effect::Add,
+        };
+        let value = Template::compile(from.arg(1), from, load)?;
+        let always = match from.args.get(2) {
+            None => false,
+            Some(word) if &*word.text == b"always" => true,
+            Some(word) => return Err(from.error_at(word, format!("invalid parameter \"{word}\""))),
+        };
+        Ok(Self { name: name.clone(), value, effect, always })
+    }
+}

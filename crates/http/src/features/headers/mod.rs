@@ -1,0 +1,103 @@
+//! Fields that the configuration adds to replies, and to what follows their bodies.
+
+mod added;
+mod expires;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use conf::Result;
+use wire::date;
+
+use crate::exchange::{Exchange, FieldName, Filtered, Reply};
+use crate::site::Place;
+use added::{Added, Effect, Line};
+use expires::Expires;
+
+conf::directives! {
+    also {
+        /// What becomes of an outer block's `add_header`: nothing, all unless there are own ones, or
+        /// all after the own ones.
+        add_header_inherit(1..=1) in MAIN | SERVER | LOCATION | IF_IN_LOCATION => add_header;
+        /// What becomes of an outer block's `add_trailer`.
+        add_trailer_inherit(1..=1) in MAIN | SERVER | LOCATION | IF_IN_LOCATION => add_trailer;
+    }
+
+    in MAIN | SERVER | LOCATION;
+
+    /// Sets `Expires` and `Cache-Control`.
+    expires + IF_IN_LOCATION: Expires = "off",
+    /// Adds a field to successful replies and redirects, or `always`.
+    add_header + IF_IN_LOCATION: Added,
+    /// Adds a field after the body of such replies.
+    add_trailer + IF_IN_LOCATION: Added,
+}
+
+/// Sits on the way out where there is something to add.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let trailers = !conf.add_trailer.lines.is_empty();
+    if trailers || !conf.add_header.lines.is_empty() || !matches!(conf.expires, Expires::Off) {
+        let conf = conf.clone();
+        place.filter(move |x| filter(&conf, x));
+    }
+    if trailers {
+        let conf = conf.clone();
+        place.end(move |x| add_trailers(&conf, x));
+    }
+    Ok(())
+}
+
+fn filter(conf: &Conf, x: &mut Exchange) -> Filtered {
+    let is_success = is_success(x.reply.status);
+    if is_success {
+        conf.expires.apply(x);
+    }
+    for line in conf.add_header.lines_for(is_success) {
+        let mut value = x.scratch();
+        line.value.render(x, &mut value);
+        add(line, &value, &mut x.reply);
+        x.give_scratch(value);
+    }
+    if conf.add_trailer.lines_for(is_success).next().is_some() {
+        x.reply.expect_trailers = true;
+    }
+    Filtered::Pass
+}
+
+/// Whether lines without `always` apply.
+fn is_success(status: u16) -> bool {
+    matches!(status, 200 | 201 | 204 | 206 | 301 | 302 | 303 | 304 | 307 | 308)
+}
+
+/// An empty value adds nothing, and takes away what there can be only one of.
+fn add(line: &Line, value: &[u8], reply: &mut Reply) {
+    match line.effect {
+        Effect::Add if value.is_empty() => {}
+        Effect::Add => reply.fields.append(&line.name, value),
+        Effect::SetETag => set(line, FieldName::ETag, value, reply),
+        Effect::SetLastModified => {
+            set(line, FieldName::LastModified, value, reply);
+            reply.last_modified = date::parse(value);
+        }
+    }
+}
+
+fn set(line: &Line, known: FieldName, value: &[u8], reply: &mut Reply) {
+    match value {
+        b"" => reply.fields.remove_known(known),
+        value => reply.fields.set(&line.name, value),
+    }
+}
+
+/// The values are those at the end of the body: a backend's own trailers may be among them.
+fn add_trailers(conf: &Conf, x: &mut Exchange) {
+    for line in conf.add_trailer.lines_for(is_success(x.reply.status)) {
+        let mut value = x.scratch();
+        line.value.render(x, &mut value);
+        if !value.is_empty() {
+            x.reply.trailers.append(&line.name, &value);
+        }
+        x.give_scratch(value);
+    }
+}
