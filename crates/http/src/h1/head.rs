@@ -12,9 +12,8 @@ pub(crate) fn begin(x: &mut Exchange) -> Ran {
     x.client.requests.set(requests);
     x.request.header_only = x.request.head.method == wire::Method::Head;
     let generation = x.generation.clone();
-    let listen = &generation.listens()[x.client.listen as usize];
     let host_ok = set_host(x);
-    x.server = listen.names.choose(x);
+    x.server = generation.listen(x.client.listen).map_or(x.server, |l| l.names.choose(x));
     x.location = phases::outer(x);
     let here = &generation.location(x.location).core;
     x.keepalive =

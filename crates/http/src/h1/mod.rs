@@ -16,7 +16,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use net::{Stream, Timer, buffers};
+use net::{Seat, Stream, Timer, buffers};
 use observe::{InRequest, Open};
 use wire::http1::request::Progress;
 
@@ -33,18 +33,25 @@ struct Connection {
     timer: Timer,
     /// Bytes that arrived after the last head.
     input: Vec<u8>,
+    _held: Held,
+}
+
+/// What a connection has for as long as it is open, parked or not.
+pub(crate) struct Held {
     /// Counts it among the open ones.
-    _open: Open,
+    pub(crate) _open: Open,
+    /// Its place among the worker's connections.
+    pub(crate) _seat: Seat,
 }
 
 /// Why a connection is over.
 struct Over;
 
 /// Serves a connection until it is over.
-pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, open: Open) {
+pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, held: Held) {
     let timer = Timer::new();
     let mut connection =
-        Connection { worker, client, stream, timer, input: Vec::new(), _open: open };
+        Connection { worker, client, stream, timer, input: Vec::new(), _held: held };
     while let Ok(true) = connection.exchange().await {}
     if connection.input.capacity() > 0 {
         buffers::give_back(connection.input);
@@ -58,7 +65,7 @@ impl Connection {
         self.wait_for_bytes().await?;
         net::clock::pass();
         let mut counted = self.worker.counts.request();
-        let mut x = self.worker.lend(&self.client);
+        let Some(mut x) = self.worker.lend(&self.client) else { return Err(Over) };
         x.request.pipelined = pipelined;
         let result = self.answer(&mut x, &mut counted).await;
         phases::log(&mut x);
@@ -78,6 +85,7 @@ impl Connection {
         if matches!(ran, Ran::Dropped) {
             return Err(Over);
         }
+        x.keepalive &= self.worker.keeps(&self.client);
         self.send(x).await?;
         Ok(x.keepalive)
     }
@@ -88,7 +96,7 @@ impl Connection {
             return Ok(());
         }
         let _waiting = self.worker.counts.wait();
-        let Self { stream, input, .. } = self;
+        let Self { worker, client, stream, input, .. } = self;
         poll_fn(|cx| {
             let mut buffer = std::mem::take(input);
             if buffer.capacity() == 0 {
@@ -105,7 +113,7 @@ impl Connection {
                 }
                 Poll::Pending => {
                     buffers::give_back(buffer);
-                    Poll::Pending
+                    if worker.keeps(client) { Poll::Pending } else { Poll::Ready(Err(Over)) }
                 }
             }
         })
