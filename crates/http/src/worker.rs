@@ -37,14 +37,15 @@ impl Worker {
         })
     }
 
-    /// Serves a new connection.
-    pub fn start(self: &Rc<Self>, accepted: Accepted) {
+    /// Serves a new connection; `debug`: all its messages are logged.
+    pub fn start(self: &Rc<Self>, accepted: Accepted, debug: bool) {
         let Accepted { stream, peer, slot, seat } = accepted;
         let held = Held { _open: self.counts.accept(), _seat: seat };
         let (serial, socket) = (observe::connection_number(), Probe::new(&stream));
-        let client = Rc::new(Client::new(serial, peer, socket, slot));
+        let mut client = Client::new(serial, peer, socket, slot);
+        client.debug = debug;
         let accepted_under = self.generation.borrow().number;
-        self.roll.spawn(accepted_under, h1::serve(self.clone(), client, stream, held));
+        self.roll.spawn(accepted_under, h1::serve(self.clone(), Rc::new(client), stream, held));
     }
 
     /// From now on every next request is served by this configuration. Connections are woken, since

@@ -13,6 +13,8 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::{Address, KeepaliveProbes, SocketOptions};
 
+pub use libc::{EMFILE, ENFILE};
+
 /// What failed, in the words of nginx's log up to the system's reason.
 #[derive(Debug)]
 pub struct OpenError {

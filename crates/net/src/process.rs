@@ -83,9 +83,11 @@ impl Launch {
         Self::new(command)
     }
 
-    /// The program at a path.
-    pub fn other(path: &OsStr) -> Self {
-        Self::new(Command::new(path))
+    /// The program at a path, called `name`.
+    pub fn other(path: &OsStr, name: &OsStr) -> Self {
+        let mut command = Command::new(path);
+        command.arg0(name);
+        Self::new(command)
     }
 
     fn new(mut command: Command) -> Self {
@@ -244,7 +246,7 @@ mod tests {
         let (near, far) = crate::channel::pair().unwrap();
         let number = far.as_raw_fd();
         let script = format!("test \"$A\" = b && test -e /proc/self/fd/{number} && exit 7");
-        let child = Launch::other(OsStr::new("/bin/sh"))
+        let child = Launch::other(OsStr::new("/bin/sh"), OsStr::new("sh"))
             .argument("-c")
             .argument(script)
             .variable("A", "b")

@@ -18,8 +18,8 @@ pub struct Identity {
 /// Bytes for an entry of the user database: a group's entry names all its members.
 const ENTRY_BYTES_MAX: usize = 1 << 20;
 
-/// The number of the user of that name; `None`: there is none.
-pub fn user(name: &[u8]) -> io::Result<Option<u32>> {
+/// The numbers of the user of that name and of its own group; `None`: there is none.
+pub fn user(name: &[u8]) -> io::Result<Option<(u32, u32)>> {
     let mut entry = MaybeUninit::<libc::passwd>::zeroed();
     let found = find(name, |name, buffer, result| {
         let (bytes, len) = (buffer.as_mut_ptr().cast(), buffer.len());
@@ -27,7 +27,8 @@ pub fn user(name: &[u8]) -> io::Result<Option<u32>> {
         unsafe { libc::getpwnam_r(name.as_ptr(), entry.as_mut_ptr(), bytes, len, result) }
     })?;
     // SAFETY: all-zero bytes are a valid `passwd`, and the call has filled it where it found one.
-    Ok(found.then(|| unsafe { entry.assume_init() }.pw_uid))
+    let entry = unsafe { entry.assume_init() };
+    Ok(found.then_some((entry.pw_uid, entry.pw_gid)))
 }
 
 /// The number of the group of that name; `None`: there is none.
@@ -39,7 +40,8 @@ pub fn group(name: &[u8]) -> io::Result<Option<u32>> {
         unsafe { libc::getgrnam_r(name.as_ptr(), entry.as_mut_ptr(), bytes, len, result) }
     })?;
     // SAFETY: all-zero bytes are a valid `group`, and the call has filled it where it found one.
-    Ok(found.then(|| unsafe { entry.assume_init() }.gr_gid))
+    let entry = unsafe { entry.assume_init() };
+    Ok(found.then_some(entry.gr_gid))
 }
 
 /// Asks with a buffer that grows until the answer fits.
@@ -99,7 +101,7 @@ mod tests {
 
     #[test]
     fn names_have_numbers() {
-        assert_eq!(user(b"root").unwrap(), Some(0));
+        assert_eq!(user(b"root").unwrap(), Some((0, 0)));
         assert_eq!(group(b"root").unwrap(), Some(0));
         assert_eq!(user(b"nobody at all").unwrap(), None);
         assert_eq!(group(b"nobody at all").unwrap(), None);

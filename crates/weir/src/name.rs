@@ -55,6 +55,12 @@ pub fn settle(called: Option<&OsStr>) -> &'static Name {
     let chosen = if file == Some(b"nginx") { &NGINX } else { &WEIR };
     let name = NAME.get_or_init(|| chosen);
     http::identity::settle(name.word, name.version);
+    observe::settle(observe::System {
+        name: name.word,
+        hostname: net::system::hostname(),
+        utc_offset_minutes: net::system::utc_offset_minutes,
+        thread_id: net::system::thread_id,
+    });
     name
 }
 
