@@ -26,6 +26,9 @@ pub struct Load<'a> {
     pub conf_prefix: PathBuf,
     /// Whether what this version does not have is a warning instead of an error.
     pub lenient: bool,
+    /// Whether whoever opens the sockets has the rights of root: a server that says nothing of
+    /// where it listens depends on it.
+    pub privileged: bool,
 }
 
 impl<'a> Load<'a> {
@@ -39,6 +42,7 @@ impl<'a> Load<'a> {
             prefix: prefix.to_owned(),
             conf_prefix: conf_prefix.to_owned(),
             lenient: false,
+            privileged: false,
         }
     }
 

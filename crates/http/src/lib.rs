@@ -22,5 +22,5 @@ mod worker;
 
 pub use client::Client;
 pub use features::TABLES;
-pub use site::{Generation, Listen, Plan, Site, read};
+pub use site::{End, Generation, Listen, Plan, Site, Slots, read};
 pub use worker::Worker;

@@ -3,12 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use net::{Accepted, Listener, Probe};
+use net::{Accepted, Probe, Roll};
 use observe::Counts;
 
 use crate::client::Client;
 use crate::exchange::Exchange;
-use crate::h1;
+use crate::h1::{self, Held};
 use crate::site::Generation;
 
 /// Exchanges kept for later.
@@ -20,7 +20,8 @@ pub struct Worker {
     idle: RefCell<Vec<Box<Exchange>>>,
     /// What this worker counts for `stub_status`.
     pub(crate) counts: &'static Counts,
-    draining: Cell<bool>,
+    roll: Rc<Roll>,
+    leaving: Cell<bool>,
 }
 
 impl Worker {
@@ -31,37 +32,46 @@ impl Worker {
             generation: RefCell::new(generation),
             idle: RefCell::default(),
             counts: Counts::of_worker(),
-            draining: Cell::new(false),
+            roll: Rc::default(),
+            leaving: Cell::new(false),
         })
     }
 
-    /// Accepts connections for the listening socket number `listen`, until the task is dropped.
-    pub async fn accept(self: Rc<Self>, listener: Listener, listen: u32) {
-        loop {
-            match listener.accept().await {
-                Ok(accepted) => self.start(accepted, listen),
-                Err(_) => net::sleep(std::time::Duration::from_millis(500)).await,
-            }
-        }
+    /// Serves a new connection; `debug`: all its messages are logged.
+    pub fn start(self: &Rc<Self>, accepted: Accepted, debug: bool) {
+        let Accepted { stream, peer, slot, seat } = accepted;
+        let held = Held { _open: self.counts.accept(), _seat: seat };
+        let (serial, socket) = (observe::connection_number(), Probe::new(&stream));
+        let mut client = Client::new(serial, peer, socket, slot);
+        client.debug = debug;
+        let accepted_under = self.generation.borrow().number;
+        self.roll.spawn(accepted_under, h1::serve(self.clone(), Rc::new(client), stream, held));
     }
 
-    /// Serves a connection that came by the listening socket number `listen`.
-    pub fn start(self: &Rc<Self>, accepted: Accepted, listen: u32) {
-        let open = self.counts.accept();
-        let (serial, socket) = (observe::connection_number(), Probe::new(&accepted.stream));
-        let client = Rc::new(Client::new(serial, accepted.peer, socket, listen));
-        net::spawn(h1::serve(self.clone(), client, accepted.stream, open));
+    /// From now on every next request is served by this configuration. Connections are woken, since
+    /// some may have come by a socket that it does not have.
+    pub fn replace(&self, generation: Rc<Generation>) {
+        self.generation.replace(generation);
+        // They hold the old generation.
+        self.idle.borrow_mut().clear();
+        self.roll.wake_all();
     }
 
-    /// From now on replies close their connections, and those that wait for another request are
-    /// closed at once, but for `keepalive_min_timeout`.
-    pub fn drain(&self) {
-        self.draining.set(true);
-        net::wake_all();
+    /// Ends the connections accepted under earlier generations than this.
+    pub fn cut_before(&self, generation: u64) {
+        self.roll.cut_before(generation);
     }
 
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.get()
+    /// Idle connections end now, the others with the reply under way. Ready once none is left.
+    pub async fn leave(&self) {
+        self.leaving.set(true);
+        self.roll.wake_all();
+        self.roll.empty().await;
+    }
+
+    /// Whether a connection may wait for a further request.
+    pub(crate) fn keeps(&self, client: &Client) -> bool {
+        !self.leaving.get() && self.generation.borrow().listen(client.listen).is_some()
     }
 
     /// The newest configuration.
@@ -69,23 +79,26 @@ impl Worker {
         self.generation.borrow().clone()
     }
 
-    /// An exchange for the next request of a connection.
-    pub(crate) fn lend(&self, client: &Rc<Client>) -> Box<Exchange> {
+    /// An exchange for the next request of a connection; `None` where the newest configuration no
+    /// longer has the socket that it came by.
+    pub(crate) fn lend(&self, client: &Rc<Client>) -> Option<Box<Exchange>> {
         let generation = self.generation.borrow();
+        generation.listen(client.listen)?;
         let mut exchange = self
             .idle
             .borrow_mut()
             .pop()
             .unwrap_or_else(|| Box::new(Exchange::new(client.clone(), generation.clone())));
         exchange.renew(client, &generation);
-        exchange
+        Some(exchange)
     }
 
-    /// Takes an exchange back.
+    /// Takes an exchange back, unless it would keep an old configuration alive.
     pub(crate) fn give_back(&self, mut exchange: Box<Exchange>) {
         exchange.retire();
         let mut idle = self.idle.borrow_mut();
-        if idle.len() < EXCHANGES_KEPT_MAX {
+        let current = Rc::ptr_eq(&exchange.generation, &self.generation.borrow());
+        if current && idle.len() < EXCHANGES_KEPT_MAX {
             idle.push(exchange);
         }
     }

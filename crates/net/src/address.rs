@@ -1,8 +1,12 @@
 //! Where a socket listens, and how it is to be opened.
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
+
+use socket2::SockRef;
 
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -11,6 +15,39 @@ pub enum Address {
     Ip(SocketAddr),
     /// A socket in the file system.
     Unix(PathBuf),
+}
+
+impl Address {
+    /// The address that a socket has been bound to.
+    pub fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
+        let name = SockRef::from(&socket).local_addr()?;
+        match (name.as_socket(), name.as_pathname()) {
+            (Some(ip), _) => Ok(Self::Ip(ip)),
+            (_, Some(path)) => Ok(Self::Unix(path.to_owned())),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// The port, where it has one.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Self::Ip(ip) => Some(ip.port()),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// Whether it stands for every address of the machine.
+    pub fn is_wildcard(&self) -> bool {
+        matches!(self, Self::Ip(ip) if ip.ip().is_unspecified())
+    }
+
+    /// Takes the file of a Unix socket away.
+    pub fn unlink(&self) -> io::Result<()> {
+        match self {
+            Self::Ip(_) => Ok(()),
+            Self::Unix(path) => std::fs::remove_file(path),
+        }
+    }
 }
 
 /// `127.0.0.1:80`, `[::]:80`, `unix:/run/x.sock`: nginx's notation.

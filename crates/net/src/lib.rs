@@ -8,27 +8,35 @@
 
 mod address;
 pub mod buffers;
+pub mod channel;
 pub mod clock;
 pub mod file;
 mod listener;
+pub mod listening;
 mod lot;
 mod mailbox;
 mod probe;
 pub mod process;
+mod roll;
+mod seats;
 pub mod signals;
 mod stream;
 pub mod system;
 mod timer;
+pub mod title;
+pub mod users;
 mod worker;
 
 pub use address::{Address, BACKLOG, KeepaliveProbes, SocketOptions};
-pub use listener::{Accepted, Listener, listen};
+pub use listener::Listener;
 pub use lot::Lot;
 pub use mailbox::{Mailbox, Sender, mailbox};
 pub use probe::{Probe, TcpInfo};
+pub use roll::Roll;
+pub use seats::{Accepted, Arrival, Full, Seat, Ticket, Usher, tickets};
 pub use stream::Stream;
-pub use timer::{Timer, sleep, wake_all};
-pub use worker::{at_turn_end, run, spawn};
+pub use timer::{Timer, sleep};
+pub use worker::{Task, at_turn_end, run, spawn};
 
 /// The system's word for what took too long.
 pub fn timed_out() -> std::io::Error {

@@ -1,63 +1,24 @@
 //! This process and its children: what has no place in `std`.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::FdFlags;
+use rustix::process::{Resource, Rlimit, WaitOptions};
 
 /// This process's number.
 pub fn id() -> i32 {
     std::process::id().cast_signed()
 }
 
-/// Waits until one of the descriptors can be read, or the time is over; says which can.
-pub fn wait_readable(
-    descriptors: &[BorrowedFd<'_>],
-    timeout: Option<Duration>,
-) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<_> =
-        descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-    match rustix::event::poll(&mut polled, timeout.as_ref()) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    Ok(polled.iter().map(|fd| !fd.revents().is_empty()).collect())
-}
-
-/// Goes into the background: the caller goes on in a child of its own session without a terminal.
-///
-/// Only for a process that has one thread yet: the child would miss the others.
-pub fn daemonize() -> io::Result<()> {
-    // SAFETY: with one thread there is no lock another could hold in the child; the parent leaves
-    // at once without running destructors, which belong to the child.
-    match unsafe { libc::fork() } {
-        -1 => return Err(io::Error::last_os_error()),
-        0 => {}
-        _ => unsafe { libc::_exit(0) },
-    }
-    rustix::process::setsid()?;
-    rustix::process::umask(rustix::fs::Mode::empty());
-    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    Ok(())
-}
-
-/// The local time, as strftime(3) writes it.
-pub fn local_time(format: &str) -> String {
-    let format = std::ffi::CString::new(format).unwrap_or_default();
-    let mut text = [0u8; 64];
-    // SAFETY: `time` takes a null pointer; `localtime_r` fills the structure given to it, and
-    // `strftime` writes no more than the length given.
-    let len = unsafe {
-        let now = libc::time(std::ptr::null_mut());
-        let mut broken_down: libc::tm = std::mem::zeroed();
-        libc::localtime_r(&now, &mut broken_down);
-        libc::strftime(text.as_mut_ptr().cast(), text.len(), format.as_ptr(), &broken_down)
-    };
-    String::from_utf8_lossy(&text[..len]).into_owned()
+/// The number of the process that started this one.
+pub fn parent() -> i32 {
+    rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get())
 }
 
 /// The number of processors.
@@ -65,4 +26,245 @@ pub fn processors() -> usize {
     // SAFETY: takes and touches no memory.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     usize::try_from(online).unwrap_or(1).max(1)
+}
+
+/// The operating system: `Linux 6.1.0`.
+pub fn system() -> String {
+    let name = rustix::system::uname();
+    format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
+}
+
+/// Goes into the background: the caller goes on in a child of its own session without a terminal.
+///
+/// Only for a process that has one thread yet: the child would miss the others.
+pub fn daemonize() -> io::Result<()> {
+    // SAFETY: with one thread there is no lock that another could hold in the child.
+    match unsafe { libc::fork() } {
+        -1 => return Err(io::Error::last_os_error()),
+        0 => {}
+        // SAFETY: leaves without running destructors: they are the child's to run.
+        _ => unsafe { libc::_exit(0) },
+    }
+    rustix::process::setsid()?;
+    rustix::process::umask(Mode::empty());
+    let null = nothing()?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    Ok(())
+}
+
+fn nothing() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Takes what came as standard input, and leaves nothing there.
+pub fn take_stdin() -> io::Result<OwnedFd> {
+    let taken = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    rustix::stdio::dup2_stdin(nothing()?)?;
+    Ok(taken)
+}
+
+/// Lets standard error go to a file.
+pub fn redirect_stderr(file: &File) -> io::Result<()> {
+    Ok(rustix::stdio::dup2_stderr(file)?)
+}
+
+/// A program to be started as a child: this one again, or another that takes over.
+pub struct Launch {
+    command: Command,
+    inherited: Vec<RawFd>,
+}
+
+impl Launch {
+    /// This program itself, even where its file has been replaced since, called `name`.
+    pub fn again(name: &OsStr) -> Self {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0(name);
+        Self::new(command)
+    }
+
+    /// The program at a path, called `name`.
+    pub fn other(path: &OsStr, name: &OsStr) -> Self {
+        let mut command = Command::new(path);
+        command.arg0(name);
+        Self::new(command)
+    }
+
+    fn new(mut command: Command) -> Self {
+        command.env_clear();
+        Self { command, inherited: Vec::new() }
+    }
+
+    /// One argument more.
+    pub fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// A variable of its environment, which holds no others.
+    pub fn variable(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// What it finds as standard input.
+    pub fn stdin(mut self, fd: OwnedFd) -> Self {
+        self.command.stdin(Stdio::from(fd));
+        self
+    }
+
+    /// A descriptor that it finds under the same number.
+    pub fn inherit(mut self, fd: BorrowedFd<'_>) -> Self {
+        self.inherited.push(fd.as_raw_fd());
+        self
+    }
+
+    /// Starts it, and answers its number. [`reap`] tells when it is over.
+    pub fn start(mut self) -> io::Result<i32> {
+        let inherited = std::mem::take(&mut self.inherited);
+        let keep_open = move || {
+            for fd in &inherited {
+                // SAFETY: the caller of `inherit` keeps the descriptor open until the start, and the
+                // child has a copy of it.
+                let fd = unsafe { BorrowedFd::borrow_raw(*fd) };
+                rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
+            }
+            Ok(())
+        };
+        // SAFETY: between fork and exec the closure does nothing but fcntl(2), which is allowed.
+        unsafe { self.command.pre_exec(keep_open) };
+        Ok(self.command.spawn()?.id().cast_signed())
+    }
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By a signal.
+    Signal {
+        /// Which.
+        number: i32,
+        /// Whether a core file was written.
+        core: bool,
+    },
+}
+
+/// A child that is over, if there is one.
+pub fn reap() -> io::Result<Option<(i32, Exit)>> {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(None) => return Ok(None),
+            Ok(Some((child, status))) => {
+                let core = libc::WCOREDUMP(status.as_raw());
+                let exit = match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => Exit::Code(code),
+                    (_, Some(number)) => Exit::Signal { number, core },
+                    _ => continue,
+                };
+                return Ok(Some((child.as_raw_nonzero().get(), exit)));
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::CHILD) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Open files: the soft and the hard limit; `None`: none.
+pub fn open_files_limit() -> (Option<u64>, Option<u64>) {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    (limit.current, limit.maximum)
+}
+
+/// Raises the soft limit of open files to the hard one.
+pub fn raise_open_files_limit() -> io::Result<()> {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    Ok(rustix::process::setrlimit(Resource::Nofile, raised)?)
+}
+
+/// Sets both limits of open files.
+pub fn set_open_files_limit(files: u64) -> io::Result<()> {
+    set_limit(Resource::Nofile, files)
+}
+
+/// Sets both limits of the core file's length.
+pub fn set_core_limit(bytes: u64) -> io::Result<()> {
+    set_limit(Resource::Core, bytes)
+}
+
+fn set_limit(resource: Resource, limit: u64) -> io::Result<()> {
+    let limit = Rlimit { current: Some(limit), maximum: Some(limit) };
+    Ok(rustix::process::setrlimit(resource, limit)?)
+}
+
+/// Sets the scheduling priority of the process.
+pub fn set_priority(priority: i32) -> io::Result<()> {
+    Ok(rustix::process::setpriority_process(None, priority)?)
+}
+
+/// Lets the present thread run on these processors only.
+pub fn set_affinity(processors: &[usize]) -> io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    let known = |processor: &&usize| **processor < rustix::thread::CpuSet::MAX_CPU;
+    processors.iter().filter(known).for_each(|processor| set.set(*processor));
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// Lets a core file be written although the process has changed its user.
+pub fn allow_core_files() -> io::Result<()> {
+    let dumpable = rustix::process::DumpableBehavior::Dumpable;
+    Ok(rustix::process::set_dumpable_behavior(dumpable)?)
+}
+
+/// Takes a descriptor that was handed to this program by number.
+///
+/// `None`: it is not open. Each number is taken once at most, before anything else opens files.
+pub fn inherited(number: RawFd) -> Option<OwnedFd> {
+    // SAFETY: asking about a number that is not open fails and does no harm.
+    let borrowed = (number > 2).then(|| unsafe { BorrowedFd::borrow_raw(number) })?;
+    rustix::io::fcntl_getfd(borrowed).ok()?;
+    rustix::io::fcntl_setfd(borrowed, FdFlags::CLOEXEC).ok()?;
+    // SAFETY: it is open, and whoever started this program gave it to us; nobody else here owns it,
+    // by the contract above.
+    Some(unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(number) })
+}
+
+/// Makes operations on a descriptor return instead of wait.
+pub fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
+    Ok(rustix::io::ioctl_fionbio(fd, true)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_get_what_they_are_given_and_their_end_is_told() {
+        let (near, far) = crate::channel::pair().unwrap();
+        let number = far.as_raw_fd();
+        let script = format!("test \"$A\" = b && test -e /proc/self/fd/{number} && exit 7");
+        let child = Launch::other(OsStr::new("/bin/sh"), OsStr::new("sh"))
+            .argument("-c")
+            .argument(script)
+            .variable("A", "b")
+            .inherit(far.as_fd())
+            .start()
+            .unwrap();
+        let ended = loop {
+            match reap().unwrap() {
+                Some(ended) => break ended,
+                None => std::thread::sleep(std::time::Duration::from_millis(2)),
+            }
+        };
+        assert_eq!(ended, (child, Exit::Code(7)));
+        drop(near);
+    }
+
+    #[test]
+    fn a_number_that_is_not_open_is_nothing() {
+        assert!(inherited(1 << 20).is_none());
+    }
 }

@@ -5,7 +5,10 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// A signal's number on Linux.
 pub type Number = i32;
@@ -52,8 +55,21 @@ impl Signals {
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
+    /// Hands every signal to `take`. Runs until dropped.
+    pub async fn each(self, mut take: impl FnMut(Signal)) -> io::Result<()> {
+        // SAFETY: the `Signals` stays open and unchanged inside the `AsyncFd` until both go.
+        let fd = unsafe { AsyncFd::register_with_interest(self, Interest::READABLE) }?;
+        loop {
+            let mut ready = fd.readable().await?;
+            match fd.get_ref().next()? {
+                Some(signal) => take(signal),
+                None => ready.clear_ready(),
+            }
+        }
+    }
+
     /// The next signal that is there, if any.
-    pub fn next(&self) -> io::Result<Option<Signal>> {
+    fn next(&self) -> io::Result<Option<Signal>> {
         let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
         let size = size_of::<libc::signalfd_siginfo>();
         // SAFETY: the kernel writes at most `size` bytes into `info`.
@@ -74,9 +90,9 @@ impl Signals {
     }
 }
 
-impl AsFd for Signals {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+impl AsRawFd for Signals {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
     }
 }
 

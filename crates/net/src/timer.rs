@@ -70,14 +70,6 @@ impl Drop for Timer {
     }
 }
 
-/// Wakes every task that waits for a timer, whatever its deadline: the worker is about to stop.
-pub fn wake_all() {
-    let wakers: Vec<Waker> = WHEEL.with_borrow_mut(|wheel| {
-        wheel.entries.iter_mut().filter_map(|entry| entry.waker.take()).collect()
-    });
-    wakers.into_iter().for_each(Waker::wake);
-}
-
 /// Waits, exact to a millisecond.
 pub fn sleep(delay: Duration) -> impl Future<Output = ()> + use<> {
     tokio::time::sleep(delay)

@@ -23,15 +23,27 @@ pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
         .on_thread_park(end_turn)
         .on_thread_unpark(clock::refresh)
         .build_local(Default::default())?;
-    Ok(runtime.block_on(async {
+    let done = runtime.block_on(async {
         spawn(timer::drive());
         main.await
-    }))
+    });
+    end_turn();
+    Ok(done)
+}
+
+/// A task under way. It goes on when this is dropped.
+pub struct Task(tokio::task::JoinHandle<()>);
+
+impl Task {
+    /// Drops the task where it stands.
+    pub fn stop(&self) {
+        self.0.abort();
+    }
 }
 
 /// Starts a task on this worker.
-pub fn spawn(task: impl Future<Output = ()> + 'static) {
-    tokio::task::spawn_local(task);
+pub fn spawn(task: impl Future<Output = ()> + 'static) -> Task {
+    Task(tokio::task::spawn_local(task))
 }
 
 /// Calls `hook` each time the worker has done all there is and is about to sleep.

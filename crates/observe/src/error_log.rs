@@ -202,6 +202,11 @@ pub fn stderr_copies(on: bool) {
     STDERR_COPIES.store(on, Ordering::Relaxed);
 }
 
+/// Whether they do now.
+pub fn copies_to_stderr() -> bool {
+    STDERR_COPIES.load(Ordering::Relaxed)
+}
+
 /// The log of what belongs to no connection. Until one is set it has no destination and the level
 /// `notice`, so that what goes wrong at the start is seen on stderr.
 pub fn main_log() -> Arc<ErrorLog> {

@@ -47,9 +47,9 @@ pub enum Request {
 
 impl CommandLine {
     /// Reads the arguments after the program's name; the error is nginx's complaint.
-    pub fn parse(arguments: Vec<OsString>) -> Result<Self, String> {
+    pub fn parse(arguments: &[OsString]) -> Result<Self, String> {
         let mut line = Self::default();
-        let mut arguments = arguments.into_iter().map(OsString::into_vec);
+        let mut arguments = arguments.iter().cloned().map(OsString::into_vec);
         while let Some(argument) = arguments.next() {
             if argument == b"--lenient" {
                 line.lenient = true;
@@ -177,7 +177,9 @@ mod tests {
     use super::*;
 
     fn parse(words: &str) -> Result<CommandLine, String> {
-        CommandLine::parse(words.split(' ').filter(|w| !w.is_empty()).map(Into::into).collect())
+        CommandLine::parse(
+            &words.split(' ').filter(|w| !w.is_empty()).map(Into::into).collect::<Vec<_>>(),
+        )
     }
 
     #[test]

@@ -1,62 +1,106 @@
 //! From a configuration file to settings and a site.
 //!
-//! Everything is read before anything is opened, so a configuration that fails leaves no trace.
+//! Everything is read before anything is opened, so a configuration that fails leaves no trace. The
+//! worker process reads the same files again from the master's recording: it gets the same result.
 
-use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Directive, Disk, EVENTS, Error, Load, MAIN, Parsed, Result, Sources};
+use conf::{Directive, EVENTS, Error, Files, Load, MAIN, Parsed, Result, Sources};
+use observe::{ErrorLog, Level, LogFiles, MainLog};
 
+use crate::Told;
 use crate::command_line::CommandLine;
-use crate::log::{Level, Log};
-use crate::name::name;
 use crate::settings::{BLOCKS, Layers, Scope, Settings};
-use crate::{Told, pid_file};
+
+/// Where a configuration comes from, and what its relative names are relative to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The file.
+    pub conf: Box<[u8]>,
+    /// Logs, roots and temporary files are relative to this.
+    pub prefix: Box<[u8]>,
+    /// Includes and what else belongs to the configuration are relative to this.
+    pub conf_prefix: Box<[u8]>,
+    /// `-g`
+    pub directives: Option<Box<[u8]>>,
+    /// The error log where no `error_log` names a file; `None`: standard error.
+    pub error_log: Option<Box<[u8]>>,
+    /// `--lenient`
+    pub lenient: bool,
+    /// Whether the master has the rights of root.
+    pub privileged: bool,
+}
+
+impl Origin {
+    /// What the command line means.
+    pub fn of(command: &CommandLine) -> Self {
+        Self {
+            conf: command.conf().into(),
+            prefix: command.prefix().into(),
+            conf_prefix: command.conf_prefix().into(),
+            directives: command.directives.clone(),
+            error_log: command.error_log().map(Into::into),
+            lenient: command.lenient,
+            privileged: net::is_privileged(),
+        }
+    }
+}
 
 /// A configuration that was read.
 pub struct Loaded {
     pub settings: Settings,
     pub site: Arc<http::Site>,
-    sources: Sources,
+    /// The main level's log.
+    pub main_log: Arc<ErrorLog>,
+    /// Every log file that it names, not yet open.
+    pub log_files: LogFiles,
+    /// The directories that it writes to.
+    pub folders: Vec<PathBuf>,
+    pub sources: Sources,
 }
 
-/// Reads the configuration that the command line means, and says what is wrong with it.
-pub fn load(command: &CommandLine, log: &mut Log) -> Result<Loaded, Told> {
-    let (conf, conf_prefix) = (command.conf(), command.conf_prefix());
-    let mut files = Disk;
-    let parsed = conf::parse(&conf, &conf_prefix, command.directives.as_deref(), &mut files);
-    let prefix = command.prefix();
-    let mut load = Load::new(&mut files, path(&prefix), path(&conf_prefix));
-    load.lenient = command.lenient;
+/// Reads a configuration, and says what is wrong with it.
+pub fn load(origin: &Origin, files: &mut dyn Files) -> Result<Loaded, Told> {
+    load_and(origin, files, true)
+}
+
+/// Reads a configuration whose warnings the master has said already.
+pub fn load_quietly(origin: &Origin, files: &mut dyn Files) -> Result<Loaded, Told> {
+    load_and(origin, files, false)
+}
+
+fn load_and(origin: &Origin, files: &mut dyn Files, warn: bool) -> Result<Loaded, Told> {
+    let directives = origin.directives.as_deref();
+    let parsed = conf::parse(&origin.conf, &origin.conf_prefix, directives, files);
     let Parsed { sources, tree, error } = parsed;
-    let read = read(&tree.root, error, &mut load);
-    let said = std::mem::take(&mut load.warnings);
-    said.iter().for_each(|warning| say(warning, &sources, log));
-    match read {
-        Ok((settings, site)) => {
-            if command.test && !command.quiet {
-                let file = String::from_utf8_lossy(&conf);
-                eprintln!("{}: the configuration file {file} syntax is ok", name().word);
-            }
-            Ok(Loaded { settings, site: Arc::new(site), sources })
-        }
+    let path = conf::bytes_path;
+    let mut load = Load::new(files, path(&origin.prefix), path(&origin.conf_prefix));
+    load.lenient = origin.lenient;
+    load.privileged = origin.privileged;
+    let loaded = read(&tree.root, error, origin, &mut load);
+    let warnings = std::mem::take(&mut load.warnings);
+    warnings.iter().filter(|_| warn).for_each(|warning| say(warning, &sources));
+    match loaded {
+        Ok(loaded) => Ok(Loaded { sources, ..loaded }),
         Err(error) => {
-            say(&error, &sources, log);
+            say(&error, &sources);
             Err(Told)
         }
     }
 }
 
-fn path(bytes: &[u8]) -> &Path {
-    conf::bytes_path(bytes)
-}
-
-fn say(error: &Error, sources: &Sources, log: &mut Log) {
-    let level = Level::of(error.level.to_string().as_bytes()).unwrap_or(Level::Emerg);
+/// nginx's line for the log; on the terminal also the place.
+fn say(error: &Error, sources: &Sources) {
+    let level = match error.level {
+        conf::Level::Emerg => Level::Emerg,
+        conf::Level::Crit => Level::Crit,
+        conf::Level::Warn => Level::Warn,
+        conf::Level::Notice => Level::Notice,
+    };
     let diagnostic = conf::Diagnostic { error, sources };
-    log.write(level, &diagnostic.headline());
-    if log.also_stderr && level <= Level::Warn {
+    observe::log(level, format_args!("{}", diagnostic.headline()));
+    if observe::copies_to_stderr() && level <= Level::Warn {
         eprint!("{}", diagnostic.excerpt());
     }
 }
@@ -66,71 +110,83 @@ fn say(error: &Error, sources: &Sources, log: &mut Log) {
 fn read(
     root: &[Directive],
     broken: Option<Error>,
+    origin: &Origin,
     load: &mut Load<'_>,
-) -> Result<(Settings, http::Site)> {
+) -> Result<Loaded> {
     let mut layers = Layers::default();
-    let mut blocks: Vec<&[u8]> = Vec::new();
-    let mut http = None;
+    let (mut events, mut http) = (None, None);
     for line in root {
-        if let Some(block) = BLOCKS.iter().find(|block| block.name.as_bytes() == &*line.name.text) {
-            block.admit(line, MAIN)?;
-            if blocks.contains(&block.name.as_bytes()) {
-                return Err(line.refuse("is duplicate"));
+        match BLOCKS.iter().find(|block| block.name.as_bytes() == &*line.name.text) {
+            Some(block) => {
+                block.admit(line, MAIN)?;
+                let slot = if block.name == "http" { &mut http } else { &mut events };
+                if slot.is_some() {
+                    return Err(line.refuse("is duplicate"));
+                }
+                *slot = Some(match block.name {
+                    "http" => Some(http::read(line, load)?),
+                    _ => read_events(line, &mut layers, load)?,
+                });
             }
-            blocks.push(block.name.as_bytes());
-            match block.name {
-                "http" => http = Some(http::read(line, load)?),
-                _ => events(line, &mut layers, load)?,
-            }
-        } else if !layers.set(MAIN, line, load)? {
-            load.without_feature(line, "main")?;
+            None if layers.set(MAIN, line, load)? => {}
+            None => load.without_feature(line, "main")?,
         }
     }
     if let Some(error) = broken {
         return Err(error);
     }
-    let scope = Scope::outermost(load).child(layers, false);
-    let mut settings = Settings::default();
-    scope.install(&mut settings)?;
-    let site = match http {
-        Some(plan) => plan.compile(load)?,
-        None => http::Site::default(),
-    };
-    if !blocks.contains(&&b"events"[..]) {
+    if events.is_none() {
         return Err(Error::bare("no \"events\" section in configuration"));
     }
-    Ok((settings, site))
+    compile(layers, http.flatten(), origin, load)
 }
 
-fn events(block: &Directive, layers: &mut Layers, load: &mut Load<'_>) -> Result<()> {
+/// Reads `events {}`; there is no plan to make of it.
+fn read_events(
+    block: &Directive,
+    layers: &mut Layers,
+    load: &mut Load<'_>,
+) -> Result<Option<http::Plan>> {
     for line in block.block.iter().flatten() {
         if !layers.set(EVENTS, line, load)? {
             load.without_feature(line, "events")?;
         }
     }
-    Ok(())
+    Ok(None)
 }
 
-/// What `-t` tries beyond reading: the files that a start would open.
-pub fn try_out(loaded: Loaded, log: &mut Log) -> Result<Loaded, Told> {
-    pid_file::try_out(&loaded.settings.pid, log)?;
-    Ok(loaded)
-}
-
-/// Ends `-t` and `-T`.
-pub fn test(command: &CommandLine, loaded: Result<Loaded, Told>) -> Result<(), Told> {
-    let file = command.conf();
-    let file = String::from_utf8_lossy(&file);
-    let Ok(loaded) = loaded else {
-        eprintln!("{}: configuration file {file} test failed", name().word);
-        return Err(Told);
+fn compile(
+    layers: Layers,
+    http: Option<http::Plan>,
+    origin: &Origin,
+    load: &mut Load<'_>,
+) -> Result<Loaded> {
+    let scope = Scope::outermost(load).child(layers, false);
+    let mut settings = Settings::default();
+    scope.install(&mut settings)?;
+    let main_log = Arc::new(main_log(&settings, origin, load));
+    load.registry.of::<MainLog>().0 = main_log.clone();
+    let site = match http {
+        Some(plan) => plan.compile(load)?,
+        None => http::Site::default(),
     };
-    if !command.quiet {
-        eprintln!("{}: configuration file {file} test is successful", name().word);
+    settings.check(site.listens().len(), load)?;
+    let log_files = load.registry.of::<LogFiles>().clone();
+    let (site, sources, folders) = (Arc::new(site), Sources::default(), Vec::new());
+    Ok(Loaded { settings, site, main_log, log_files, folders, sources })
+}
+
+/// The logs that are named, and the default file where none of them is a file.
+fn main_log(settings: &Settings, origin: &Origin, load: &mut Load<'_>) -> ErrorLog {
+    let mut log = settings.error_log.clone().unwrap_or_default();
+    if !log.has_file() {
+        log.extend(&match &origin.error_log {
+            Some(path) => {
+                let file = load.registry.of::<LogFiles>().at(conf::bytes_path(path));
+                ErrorLog::to_file(file, Level::Error)
+            }
+            None => ErrorLog::to_stderr(Level::Error),
+        });
     }
-    if command.dump {
-        // A reader that has seen enough closes the pipe.
-        let _ = std::io::stdout().write_all(&conf::dump(&loaded.sources));
-    }
-    Ok(())
+    log
 }

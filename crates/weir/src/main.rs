@@ -1,27 +1,57 @@
 //! The program: command line, configuration, processes, signals.
 //!
+//! ```text
+//! command line -> load -> start -> master -> worker process: control -> crew of workers
+//!                              `-> single:                   control -> crew of workers
+//! ```
+//!
 //! It joins the subsystems and knows the operating system's side of a server's life. Deliberately
 //! absent: what HTTP is (crate `http`) and every system call (crate `net`).
 
+#![allow(unreachable_pub)] // A program has no outside; the directive macros write `pub`.
+
+mod arguments;
+mod bundle;
 mod command_line;
-mod daemon;
+mod control;
+mod crew;
+mod event;
 mod load;
 mod log;
+mod master;
 mod name;
+mod parcel;
 mod pid_file;
+mod reception;
 mod settings;
 mod single;
+mod sockets;
+mod start;
 mod version;
+mod worker_process;
 
 use std::process::ExitCode;
 
+use arguments::Arguments;
 use command_line::CommandLine;
-use log::Log;
+use conf::Disk;
+use load::Origin;
+
+/// It went wrong, and whoever has to know has been told.
+#[derive(Debug)]
+pub struct Told;
+
+/// The variable that names the sockets to take over.
+const INHERITED: &str = "NGINX";
 
 fn main() -> ExitCode {
-    let name = name::settle(std::env::args_os().next().as_deref());
-    let arguments = std::env::args_os().skip(1).collect();
-    let command = match CommandLine::parse(arguments) {
+    let arguments = Arguments::take();
+    net::title::reserve();
+    let name = name::settle(arguments.called());
+    if arguments.is_worker_process() {
+        return worker_process::run();
+    }
+    let command = match CommandLine::parse(arguments.rest()) {
         Ok(command) => command,
         Err(complaint) => {
             eprintln!("{}: {complaint}", name.word);
@@ -34,24 +64,20 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     }
-    match run(&command) {
+    match run(&command, &arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Told) => ExitCode::FAILURE,
     }
 }
 
-/// It went wrong, and the user has been told.
-pub struct Told;
-
-fn run(command: &CommandLine) -> Result<(), Told> {
-    let mut log = Log::first(command);
-    let loaded = load::load(command, &mut log);
+fn run(command: &CommandLine, arguments: &Arguments) -> Result<(), Told> {
+    let origin = Origin::of(command);
+    start::set_first_log(&origin, command.test);
     if command.test {
-        return load::test(command, loaded.and_then(|loaded| load::try_out(loaded, &mut log)));
+        return start::test(command, &origin);
     }
-    let loaded = loaded?;
-    match &command.signal {
-        Some(signal) => daemon::signal(*signal, &loaded.settings, &mut log),
-        None => daemon::start(command, loaded, log),
+    if let Some(request) = command.signal {
+        return start::signal(request, &load::load(&origin, &mut Disk)?.settings);
     }
+    start::run(origin, arguments, std::env::var(INHERITED).ok())
 }

@@ -21,6 +21,8 @@ pub struct Name {
     pub conf: &'static str,
     /// The error log where nothing names one.
     pub error_log: &'static str,
+    /// The access log where nothing names one.
+    access_log: &'static str,
     /// The file with the master's number where `pid` names none.
     pub pid: &'static str,
     /// Whether it can do without a configuration file.
@@ -33,6 +35,7 @@ static WEIR: Name = Name {
     prefix: "/usr/share/weir/",
     conf: "/etc/weir/nginx.conf",
     error_log: "/var/log/weir/error.log",
+    access_log: "/var/log/weir/access.log",
     pid: "/run/weir.pid",
     embedded_default: true,
 };
@@ -43,6 +46,7 @@ static NGINX: Name = Name {
     prefix: "/usr/share/nginx/",
     conf: "/etc/nginx/nginx.conf",
     error_log: "/var/log/nginx/error.log",
+    access_log: "/var/log/nginx/access.log",
     pid: "/run/nginx.pid",
     embedded_default: false,
 };
@@ -54,7 +58,13 @@ pub fn settle(called: Option<&OsStr>) -> &'static Name {
     let file = called.map_or(&b""[..], |called| called.as_bytes()).rsplit(|b| *b == b'/').next();
     let chosen = if file == Some(b"nginx") { &NGINX } else { &WEIR };
     let name = NAME.get_or_init(|| chosen);
-    http::identity::settle(name.word, name.version);
+    http::identity::settle(name.word, name.version, name.access_log);
+    observe::settle(observe::System {
+        name: name.word,
+        hostname: net::system::hostname(),
+        utc_offset_minutes: net::system::utc_offset_minutes,
+        thread_id: net::system::thread_id,
+    });
     name
 }
 

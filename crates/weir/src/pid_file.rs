@@ -1,56 +1,70 @@
 //! The file with the master's number: there while it runs.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use observe::{Errno, Level};
 
 use crate::Told;
-use crate::log::{Log, failed, reason};
+use crate::log::{alert, emerg};
+
+/// What the name ends in while a new binary's master runs beside the old one.
+const OLD: &str = ".oldbin";
 
 /// Writes this process's number.
-pub fn write(path: &Path, log: &mut Log) -> Result<(), Told> {
+pub fn write(path: &Path) -> Result<(), Told> {
     let number = format!("{}\n", net::process::id());
-    let mut file = create(path, true, log)?;
+    let mut file = create(path, true)?;
     file.write_all(number.as_bytes()).map_err(|error| {
-        log.emerg(failed("write()", path, &error));
+        emerg!("write() \"{}\" failed{}", path.display(), Errno(&error));
         Told
     })
 }
 
 /// Sees whether it could be written, as `-t` does.
-pub fn try_out(path: &Path, log: &mut Log) -> Result<(), Told> {
-    create(path, false, log).map(drop)
+pub fn try_out(path: &Path) -> Result<(), Told> {
+    create(path, false).map(drop)
 }
 
-fn create(path: &Path, truncate: bool, log: &mut Log) -> Result<File, Told> {
+fn create(path: &Path, truncate: bool) -> Result<File, Told> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(truncate).mode(0o644);
     options.open(path).map_err(|error| {
-        log.emerg(failed("open()", path, &error));
+        emerg!("open() \"{}\" failed{}", path.display(), Errno(&error));
         Told
     })
 }
 
 /// Takes the file away.
-pub fn remove(path: &Path, log: &mut Log) {
+pub fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_file(path) {
-        log.alert(failed("unlink()", path, &error));
+        alert!("unlink() \"{}\" failed{}", path.display(), Errno(&error));
     }
 }
 
+/// The name of the file while a new binary takes over.
+pub fn old(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(OLD);
+    name.into()
+}
+
 /// The number in the file.
-pub fn read(path: &Path, log: &mut Log) -> Result<i32, Told> {
-    let text = std::fs::read(path).map_err(|error| {
-        let call = if reason(&error).starts_with("21:") { "read()" } else { "open()" };
-        log.error(failed(call, path, &error));
+pub fn read(path: &Path) -> Result<i32, Told> {
+    let failed = |error: io::Error| {
+        let call = if error.kind() == io::ErrorKind::IsADirectory { "read()" } else { "open()" };
+        let text = format_args!("{call} \"{}\" failed{}", path.display(), Errno(&error));
+        observe::log(Level::Error, text);
         Told
-    })?;
+    };
+    let text = std::fs::read(path).map_err(failed)?;
     let number = text.trim_ascii_end();
     let parsed = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
     parsed.filter(|number| *number > 0).ok_or_else(|| {
-        let number = String::from_utf8_lossy(number);
-        log.error(format!("invalid PID number \"{number}\" in \"{}\"", path.display()));
+        let (number, path) = (String::from_utf8_lossy(number), path.display());
+        observe::log(Level::Error, format_args!("invalid PID number \"{number}\" in \"{path}\""));
         Told
     })
 }

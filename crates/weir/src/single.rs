@@ -1,75 +1,116 @@
-//! Serving in this process: its first thread controls, the others work.
+//! Serving without a master: this process reads, opens, controls and serves.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, Signals};
+use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, Signal, Signals};
+use net::{Mailbox, Sender};
+use observe::Errno;
 
-use crate::command_line::CommandLine;
-use crate::load::Loaded;
-use crate::log::{Log, reason};
+use crate::control::Control;
+use crate::event::{Event, from_signals, later, log_signal};
+use crate::load::{self, Loaded, Origin};
+use crate::log::{emerg, notice};
+use crate::sockets::Sockets;
+use crate::start::{self, listens};
 use crate::{Told, pid_file};
 
-/// The listening sockets, by worker.
-pub type Sockets = Vec<Vec<std::os::fd::OwnedFd>>;
-
-/// Opens one socket for each address and worker.
-pub fn open_sockets(loaded: &Loaded, log: &mut Log) -> Result<Sockets, Told> {
-    let mut sockets = Sockets::new();
-    for _ in 0..loaded.settings.worker_processes.max(1) {
-        let mut own = Vec::new();
-        for listen in loaded.site.listens() {
-            let socket = net::listen(&listen.address, &listen.options).map_err(|error| {
-                log.emerg(format!("bind() to {} failed ({})", listen.address, reason(&error)));
-                Told
-            })?;
-            own.push(socket);
-        }
-        sockets.push(own);
-    }
-    Ok(sockets)
-}
+/// How long workers may take to flush their logs when told to stop.
+const STOP_MAX: Duration = Duration::from_millis(500);
 
 /// Serves until a signal ends it.
 pub fn run(
-    _command: &CommandLine,
+    origin: Origin,
     loaded: Loaded,
-    sockets: Sockets,
-    mut log: Log,
+    mut sockets: Sockets,
+    signals: Signals,
 ) -> Result<(), Told> {
-    let signals = Signals::take(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1]).map_err(|error| {
-        log.emerg(format!("signalfd() failed ({})", reason(&error)));
-        Told
-    })?;
-    log.notice("start worker processes");
-    for own in sockets {
-        let site = loaded.site.clone();
-        std::thread::spawn(move || work(site, own));
+    start::set_limits(&loaded.settings);
+    let pid = loaded.settings.pid.clone();
+    let served = net::run(async move {
+        let (events, mailbox) = net::mailbox();
+        from_signals(signals, &events, Event::Signal);
+        sockets.keep(&listens(&loaded.site));
+        let slots = sockets.entries(&listens(&loaded.site), |_| true);
+        let copies = sockets.copies(&slots);
+        let pid = loaded.settings.pid.clone();
+        let control = Control::start(1, loaded, &slots, copies, &events);
+        Single { origin, control, sockets, events, pid }.serve(mailbox).await;
+    });
+    if let Err(error) = served {
+        emerg!("the runtime cannot start{}", Errno(&error));
+        pid_file::remove(&pid);
+        return Err(Told);
     }
-    use std::os::fd::AsFd;
-    loop {
-        let _ = net::process::wait_readable(&[signals.as_fd()], None);
-        while let Ok(Some(signal)) = signals.next() {
-            match signal.number {
-                SIGINT | SIGTERM | SIGQUIT => {
-                    pid_file::remove(&loaded.settings.pid, &mut log);
-                    log.notice("exit");
-                    return Ok(());
-                }
-                SIGUSR1 => log.reopen(),
-                _ => {}
-            }
-        }
-    }
+    Ok(())
 }
 
-fn work(site: Arc<http::Site>, sockets: Vec<std::os::fd::OwnedFd>) {
-    let _ = net::run(async move {
-        let worker = http::Worker::new(http::Generation::new(site, 1));
-        for (number, socket) in sockets.into_iter().enumerate() {
-            if let Ok(listener) = net::Listener::new(socket) {
-                net::spawn(worker.clone().accept(listener, number as u32));
+struct Single {
+    origin: Origin,
+    control: Control,
+    sockets: Sockets,
+    events: Sender<Event>,
+    pid: PathBuf,
+}
+
+impl Single {
+    async fn serve(mut self, mut events: Mailbox<Event>) {
+        while let Some(event) = events.next().await {
+            match event {
+                Event::Signal(signal) => self.signal(signal),
+                Event::GenerationOver(number) => self.control.generation_over(number),
+                Event::CutBefore(number) => self.control.crew().cut_before(number),
+                Event::WorkerLeft if !self.control.worker_left() => {}
+                Event::WorkerLeft | Event::Stop | Event::Parcel(_) => break,
             }
         }
-        std::future::pending::<()>().await;
-    });
+        pid_file::remove(&self.pid);
+        notice!("exit");
+        self.sockets.close_all(false);
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        match signal.number {
+            SIGHUP => {
+                log_signal(signal, "reconfiguring");
+                notice!("reconfiguring");
+                // What is wrong has been said; everything is as before.
+                let _ = self.reload();
+            }
+            SIGUSR1 => {
+                log_signal(signal, "reopening logs");
+                notice!("reopening logs");
+                start::reopen(self.control.log_files(), None);
+                self.control.crew().reopened();
+            }
+            SIGQUIT => {
+                log_signal(signal, "shutting down");
+                self.control.crew().leave();
+            }
+            SIGTERM | SIGINT => {
+                log_signal(signal, "exiting");
+                self.control.crew().stop();
+                later(&self.events, STOP_MAX, Event::Stop);
+            }
+            _ => log_signal(signal, ""),
+        }
+    }
+
+    fn reload(&mut self) -> Result<(), Told> {
+        let loaded = load::load(&self.origin, &mut conf::Disk)?;
+        start::make_ready(&loaded)?;
+        let wanted = listens(&loaded.site);
+        self.sockets.prepare(&wanted, self.control.crew().len())?;
+        if loaded.settings.pid != self.pid {
+            pid_file::write(&loaded.settings.pid)?;
+            pid_file::remove(&self.pid);
+            self.pid.clone_from(&loaded.settings.pid);
+        }
+        let slots = self.sockets.entries(&wanted, |slot| !self.control.crew().has(slot));
+        let copies = self.sockets.copies(&slots);
+        self.sockets.keep(&wanted);
+        let number = self.control.number() + 1;
+        self.control.serve(number, loaded, &slots, copies);
+        Ok(())
+    }
 }

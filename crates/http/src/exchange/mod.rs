@@ -196,7 +196,7 @@ impl Exchange {
         self.started_unix_ms = net::clock::unix_ms();
         self.started_ms = net::clock::now_ms();
         self.action = "";
-        self.server = generation.listens()[client.listen as usize].names.default;
+        self.server = generation.listen(client.listen).map_or(self.server, |l| l.names.default);
         self.location = self.server().outer;
         self.valid_location = true;
         self.add_uri_to_alias = false;

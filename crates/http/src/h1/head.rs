@@ -132,8 +132,8 @@ impl Connection {
 fn parse(x: &mut Exchange) -> Result<bool, Refused> {
     let mut limits = x.server().reading.head;
     let generation = x.generation.clone();
-    let listen = &generation.listens()[x.client.listen as usize];
-    limits.pause_at_host = listen.names.are_several();
+    let listen = generation.listen(x.client.listen);
+    limits.pause_at_host = listen.is_some_and(|listen| listen.names.are_several());
     if x.action != READING_FIELDS {
         match x.request.head.parse_line(&x.request.received, &limits).map_err(Refused::Head)? {
             Progress::Complete { .. } => settle_target(x)?,
@@ -225,7 +225,7 @@ fn choose_server(x: &mut Exchange) {
     request.host.clear();
     request.host.extend(host.iter().map(u8::to_ascii_lowercase));
     let generation = x.generation.clone();
-    x.server = generation.listens()[x.client.listen as usize].names.choose(x);
+    x.server = generation.listen(x.client.listen).map_or(x.server, |l| l.names.choose(x));
     x.location = phases::outer(x);
 }
 

@@ -42,9 +42,10 @@ impl Connection {
     /// The wait for a connection's first request: as long as its head may take.
     pub(super) fn first_idle(&self) -> Idle {
         let generation = self.worker.generation();
-        let listen = &generation.listens()[self.client.listen as usize];
-        let reading = &generation.server(listen.names.default).reading;
-        Idle::First { timeout_ms: reading.client_header_timeout_ms }
+        let timeout_ms = generation.listen(self.client.listen).map_or(0, |listen| {
+            generation.server(listen.names.default).reading.client_header_timeout_ms
+        });
+        Idle::First { timeout_ms }
     }
 
     /// Waits for the first bytes of a request; false where there will be none.
@@ -84,7 +85,7 @@ impl Connection {
             Idle::First { timeout_ms } => {
                 self.link.poll_deadline(cx, WaitsFor::Request, timeout_ms)
             }
-            Idle::Kept { min_timeout_ms, since_ms, .. } if self.worker.is_draining() => {
+            Idle::Kept { min_timeout_ms, since_ms, .. } if !self.worker.keeps(&self.client) => {
                 match (since_ms + min_timeout_ms).saturating_sub(clock::now_ms()) {
                     0 => Poll::Ready(()),
                     left_ms => self.link.poll_deadline(cx, WaitsFor::Shutdown, left_ms),
@@ -98,7 +99,7 @@ impl Connection {
 
     fn log_end(&self, idle: Idle, woken: Woken) {
         let generation = self.worker.generation();
-        let listen = &generation.listens()[self.client.listen as usize];
+        let Some(listen) = generation.listen(self.client.listen) else { return };
         let outer = generation.server(listen.names.default).outer;
         let log = &*generation.location(outer).core.error_log;
         if !log.enabled(Level::Info, self.client.source()) {

@@ -30,7 +30,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use net::Stream;
+use net::{Seat, Stream};
 use observe::Open;
 
 use crate::client::Client;
@@ -47,8 +47,15 @@ struct Connection {
     worker: Rc<Worker>,
     client: Rc<Client>,
     link: Rc<Link>,
+    _held: Held,
+}
+
+/// What a connection has for as long as it is open, parked or not.
+pub(crate) struct Held {
     /// Counts it among the open ones.
-    _open: Open,
+    pub(crate) _open: Open,
+    /// Its place among the worker's connections.
+    pub(crate) _seat: Seat,
 }
 
 /// What becomes of a connection after an exchange.
@@ -64,9 +71,9 @@ enum After {
 }
 
 /// Serves a connection until it is over.
-pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, open: Open) {
+pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, held: Held) {
     let link = Rc::new(Link::new(stream));
-    let connection = Connection { worker, client, link, _open: open };
+    let connection = Connection { worker, client, link, _held: held };
     let mut idle = connection.first_idle();
     while connection.wait_for_request(idle).await {
         match connection.exchange().await {
@@ -83,7 +90,7 @@ impl Connection {
     async fn exchange(&self) -> After {
         net::clock::pass();
         let mut counted = self.worker.counts.request();
-        let mut x = self.worker.lend(&self.client);
+        let Some(mut x) = self.worker.lend(&self.client) else { return After::Close };
         x.request.pipelined = self.link.is_pipelined();
         let after = match self.read_head(&mut x, &mut counted).await {
             Ok(ran) => self.answer(&mut x, ran).await,

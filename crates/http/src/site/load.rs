@@ -226,7 +226,7 @@ impl Sockets {
         from: &Directive,
         load: &mut Load<'_>,
     ) -> Result<()> {
-        let implicit = [ListenLine::implicit(from, net::is_privileged())];
+        let implicit = [ListenLine::implicit(from, load.privileged)];
         let lines = match scope.server.listens() {
             [] => &implicit[..],
             lines => lines,

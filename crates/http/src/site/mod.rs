@@ -50,7 +50,17 @@ pub struct Generation {
     pub number: u64,
     /// What `open_file_cache` keeps here.
     pub(crate) files: Caches,
+    /// By the listening socket's slot: its place in the site's list, if the site has it.
+    slots: Slots,
+    /// Goes when the last worker has let go of it.
+    _end: Option<End>,
 }
+
+/// The place of each listening socket, by its slot, in a site's list.
+pub type Slots = Arc<[Option<u32>]>;
+
+/// Whoever wants to know when a generation is over puts something here whose drop says so.
+pub type End = Arc<dyn std::any::Any + Send + Sync>;
 
 /// A virtual server.
 pub struct Server {
@@ -99,9 +109,21 @@ pub struct Reading {
 }
 
 impl Generation {
-    /// This worker's hold.
+    /// This worker's hold on a site whose sockets are numbered as it lists them.
     pub fn new(site: Arc<Site>, number: u64) -> Rc<Self> {
-        Rc::new(Self { site, number, files: Caches::default() })
+        let slots = (0..site.listens.len() as u32).map(Some).collect();
+        Rc::new(Self { site, number, slots, _end: None, files: Caches::default() })
+    }
+
+    /// This worker's hold on a site with sockets that may have been there before it.
+    pub fn with_slots(site: Arc<Site>, number: u64, slots: Slots, end: End) -> Rc<Self> {
+        Rc::new(Self { site, number, slots, _end: Some(end), files: Caches::default() })
+    }
+
+    /// The listening socket of a slot, unless this configuration does not have it.
+    pub fn listen(&self, slot: u32) -> Option<&Listen> {
+        let place = self.slots.get(slot as usize).copied().flatten()?;
+        self.site.listens.get(place as usize)
     }
 }
 

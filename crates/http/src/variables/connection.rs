@@ -17,8 +17,8 @@ pub(super) const TABLE: &[BuiltIn] = &[
         Some(local) => text(out, format_args!("{}", local.ip())),
         // The socket file's own name, which the kernel would give, too.
         None => {
-            let listen = &x.generation.listens()[x.client.listen as usize];
-            text(out, format_args!("{}", listen.address))
+            let listen = x.generation.listen(x.client.listen);
+            listen.is_some_and(|listen| text(out, format_args!("{}", listen.address)))
         }
     }),
     BuiltIn::fresh("server_port", |x, out| {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use conf::{Directive, Load, Milliseconds, Number, Offset, Result, Text};
+use conf::{Error, Milliseconds, Number, Offset, Result, Text};
 
-use super::values::{Affinity, Env, File, Priority, User, Workers};
-use super::{Settings, values};
+use net::users::{self, Identity};
+
+use super::Settings;
+use super::values::{Affinity, Env, File, NoEffect, Priority, User, Workers, load_module};
 
 conf::words! {
     /// What to do where the program finds itself in the wrong.
@@ -30,15 +32,15 @@ conf::directives! {
     /// Whether a master process watches over a worker process.
     master_process: bool = "on",
     /// How coarse the clock is; here it is read at every wake-up.
-    timer_resolution: Option<Milliseconds>,
+    timer_resolution: Option<NoEffect<Milliseconds>>,
     /// The file with the number of the master process.
     pid: File,
     /// nginx's file for locks, which no system with atomic operations needs.
     lock_file: Option<File>,
     /// The number of workers: threads of the worker process. `auto`: one per processor.
     worker_processes: Workers = "1",
-    /// What to do when the program finds a mistake of its own.
-    debug_points: Option<DebugPoint>,
+    /// What to do when the program finds a mistake of its own; here it is logged.
+    debug_points: Option<NoEffect<DebugPoint>>,
     /// Who the worker process runs as: user and group.
     user: Option<User>,
     /// The workers' scheduling priority, lowest number first.
@@ -63,7 +65,7 @@ pub fn install(conf: &Arc<Conf>, settings: &mut Settings) -> Result<()> {
     settings.master_process = conf.master_process;
     settings.pid.clone_from(&conf.pid.0);
     settings.worker_processes = conf.worker_processes.0;
-    settings.user.clone_from(&conf.user);
+    settings.user = who(conf.user.as_ref())?;
     settings.worker_priority = conf.worker_priority.0;
     settings.worker_cpu_affinity.clone_from(&conf.worker_cpu_affinity);
     settings.worker_rlimit_nofile = conf.worker_rlimit_nofile.map(|limit| limit.0);
@@ -75,6 +77,16 @@ pub fn install(conf: &Arc<Conf>, settings: &mut Settings) -> Result<()> {
     Ok(())
 }
 
-fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    values::load_module(from, load)
+/// Who workers run as where no `user` says it: nobody.
+const USER: &[u8] = b"nobody";
+
+fn who(said: Option<&User>) -> Result<Option<Identity>> {
+    match said {
+        Some(user) => Ok(user.0.clone()),
+        None if !net::is_privileged() => Ok(None),
+        None => match users::user(USER) {
+            Ok(Some((user, group))) => Ok(Some(Identity { name: USER.into(), user, group })),
+            _ => Err(Error::bare("getpwnam(\"nobody\") failed")),
+        },
+    }
 }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use conf::{Directive, Level, Load, Milliseconds, Number, Result, Text, Value};
+use conf::{Directive, Load, Milliseconds, Number, Result, Value};
 
 use super::Settings;
+use super::debug_connection::Clients;
+use super::values::{NoEffect, OffOnly};
 
 conf::directives! {
     in EVENTS;
@@ -16,15 +18,15 @@ conf::directives! {
     /// Whether a worker takes every connection that waits when it wakes.
     multi_accept: bool = "off",
     /// Whether workers take turns to accept. Here each has sockets of its own.
-    accept_mutex: bool = "off",
+    accept_mutex: OffOnly = "off",
     /// How long a worker waits for its turn, or after it ran out of descriptors.
     accept_mutex_delay: Milliseconds = "500ms",
     /// Addresses whose connections are logged in all detail.
-    debug_connection: Vec<Text>,
+    debug_connection: Vec<Clients>,
     /// Events taken from the kernel at once. Here the number is fixed.
-    epoll_events: Number = "512",
-    /// Outstanding asynchronous disk operations.
-    worker_aio_requests: Number = "32",
+    epoll_events: Option<NoEffect<Number>>,
+    /// Outstanding asynchronous disk operations. Here threads read, as many as there are.
+    worker_aio_requests: Option<NoEffect<Number>>,
 }
 
 /// `worker_connections`.
@@ -51,7 +53,7 @@ impl Value for Method {
         let word = from.arg(0);
         if OTHERS.contains(&&*word.text) {
             let message = format!("event type \"{word}\" is not supported, \"epoll\" is used");
-            load.warnings.push(from.error_at(word, message).level(Level::Warn));
+            load.warn(from.error_at(word, message));
         } else if &*word.text != b"epoll" {
             return Err(from.error_at(word, format!("invalid event type \"{word}\"")));
         }
@@ -62,5 +64,7 @@ impl Value for Method {
 /// Hands the settings to the program.
 pub fn install(conf: &Arc<Conf>, settings: &mut Settings) -> Result<()> {
     settings.worker_connections = conf.worker_connections.0;
+    settings.accept_mutex_delay_ms = conf.accept_mutex_delay.0;
+    settings.debug_connections = conf.debug_connection.iter().flat_map(|c| c.0.clone()).collect();
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! The modules are nginx's. What a block of another subsystem says (`http {}`) is not here.
 
 mod core;
+mod debug_connection;
 mod error_log;
 mod event_core;
 mod regex;
@@ -11,12 +12,12 @@ mod values;
 
 use std::path::PathBuf;
 
-use conf::{Info, Result};
+use conf::{Error, Info, Load, Result};
+use observe::ErrorLog;
 
-use crate::Told;
-use crate::command_line::CommandLine;
-use crate::log::{Level, Log};
-pub use values::{Affinity, Env, User};
+pub use debug_connection::Client;
+use net::users::Identity;
+pub use values::{Affinity, Env};
 
 conf::features! {
     into Settings;
@@ -54,7 +55,8 @@ pub struct Settings {
     pub master_process: bool,
     pub pid: PathBuf,
     pub worker_processes: usize,
-    pub user: Option<User>,
+    /// Who workers run as; `None`: as whoever started the program.
+    pub user: Option<Identity>,
     pub worker_priority: i32,
     pub worker_cpu_affinity: Option<Affinity>,
     pub worker_rlimit_nofile: Option<u64>,
@@ -62,21 +64,31 @@ pub struct Settings {
     pub worker_shutdown_timeout_ms: u64,
     pub working_directory: Option<PathBuf>,
     pub env: Vec<Env>,
-    pub error_logs: Vec<(Option<PathBuf>, Level)>,
+    pub error_log: Option<ErrorLog>,
     pub worker_connections: usize,
+    pub accept_mutex_delay_ms: u64,
+    pub debug_connections: Vec<Client>,
 }
 
 impl Settings {
-    /// Opens the error logs that the configuration names, or the one it need not name.
-    pub fn open_logs(&self, command: &CommandLine, log: &mut Log) -> Result<Log, Told> {
-        let mut logs = self.error_logs.clone();
-        if logs.is_empty() {
-            let path = command.error_log().map(|path| conf::bytes_path(&path).to_owned());
-            logs.push((path, Level::Error));
+    /// What can only be judged once everything is read.
+    pub fn check(&self, listens: usize, load: &mut Load<'_>) -> Result<()> {
+        let connections = self.worker_connections;
+        if connections < listens + 1 {
+            return Err(Error::bare(format!(
+                "{connections} worker_connections are not enough for {listens} listening sockets"
+            )));
         }
-        Log::named(logs).map_err(|message| {
-            log.emerg(message);
-            Told
-        })
+        if let Some(affinity) = &self.worker_cpu_affinity
+            && !affinity.auto
+            && !matches!(affinity.masks.len(), 0 | 1)
+            && affinity.masks.len() != self.worker_processes
+        {
+            load.warn(Error::bare(
+                "the number of \"worker_processes\" is not equal to the number of \
+                 \"worker_cpu_affinity\" masks, using last mask for remaining worker processes",
+            ));
+        }
+        Ok(())
     }
 }

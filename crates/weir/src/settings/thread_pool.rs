@@ -1,5 +1,8 @@
-//! `thread_pool`: names for what reads files where the disk may be slow.
+//! `thread_pool`: names for threads that read files where the disk may be slow.
+//!
+//! Here one pool of threads reads for all; the names are checked and lead to it.
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -13,45 +16,40 @@ conf::directives! {
     thread_pool: Vec<Pool>,
 }
 
-/// One pool.
+/// A line that has been checked.
 #[derive(Clone)]
-pub struct Pool {
-    name: Box<[u8]>,
-}
+pub struct Pool;
 
 /// The pools named so far.
 #[derive(Default)]
-struct Names(Vec<Box<[u8]>>);
+struct Names(HashSet<Box<[u8]>>);
 
 impl Value for Pool {
     const ARGS: RangeInclusive<usize> = 2..=3;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let name = from.arg(0).text.clone();
-        let names = &mut load.registry.of::<Names>().0;
-        if names.contains(&name) {
-            let name = from.arg(0);
+        let name = from.arg(0);
+        if !load.registry.of::<Names>().0.insert(name.text.clone()) {
             return Err(from.error_at(name, format!("duplicate thread pool \"{name}\"")));
         }
-        names.push(name.clone());
-        let mut threads = None;
+        let mut has_threads = false;
         for word in &from.args[1..] {
+            let number = |text| units::number(text).filter(|number| *number <= i32::MAX as u64);
             let invalid = |what| from.error_at(word, format!("invalid {what} value \"{word}\""));
-            if let Some(number) = word.text.strip_prefix(b"threads=") {
-                let number = units::number(number).filter(|number| *number > 0);
-                threads = Some(number.ok_or_else(|| invalid("threads"))?);
-            } else if let Some(number) = word.text.strip_prefix(b"max_queue=") {
-                units::number(number).ok_or_else(|| invalid("max_queue"))?;
+            if let Some(text) = word.text.strip_prefix(b"threads=") {
+                number(text).filter(|n| *n > 0).ok_or_else(|| invalid("threads"))?;
+                has_threads = true;
+            } else if let Some(text) = word.text.strip_prefix(b"max_queue=") {
+                number(text).ok_or_else(|| invalid("max_queue"))?;
             }
         }
-        if threads.is_none() {
+        if !has_threads {
             return Err(from.error("\"thread_pool\" must have \"threads\" parameter"));
         }
-        Ok(Self { name })
+        Ok(Self)
     }
 }
 
-/// Nothing to hand over: one pool of threads serves all names.
-pub fn install(conf: &Arc<Conf>, _: &mut Settings) -> Result<()> {
-    let _ = conf.thread_pool.iter().map(|pool| &pool.name);
+/// Nothing to hand over.
+pub(crate) fn install(_: &Arc<Conf>, _: &mut Settings) -> Result<()> {
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use conf::{Absent, Directive, Load, Result, Value, units};
+use net::users::{self, Identity};
 
 /// A file, relative to the prefix.
 #[derive(Clone)]
@@ -54,20 +55,55 @@ impl Value for Priority {
     }
 }
 
-/// `user`: who the worker process becomes.
+/// `user`: who the worker process becomes; `None`: the program may not become anyone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
-    /// The user's name.
-    pub name: Box<[u8]>,
-    /// The group's name.
-    pub group: Box<[u8]>,
-}
+pub struct User(pub Option<Identity>);
 
 impl Value for User {
     const ARGS: RangeInclusive<usize> = 1..=2;
-    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        let group = from.args.last().expect("one or two");
-        Ok(Self { name: from.arg(0).text.clone(), group: group.text.clone() })
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        if !load.privileged {
+            load.warn(from.error(
+                "the \"user\" directive makes sense only if the master process runs \
+                 with super-user privileges, ignored",
+            ));
+            return Ok(Self(None));
+        }
+        let (name, group) = (from.arg(0), from.args.last().expect("one or two"));
+        let failed = |call: &str, word: &conf::Word| {
+            from.error_at(word, format!("{call}(\"{word}\") failed"))
+        };
+        let user = users::user(&name.text).ok().flatten();
+        let (user, _) = user.ok_or_else(|| failed("getpwnam", name))?;
+        let number = users::group(&group.text).ok().flatten();
+        let group = number.ok_or_else(|| failed("getgrnam", group))?;
+        Ok(Self(Some(Identity { name: name.text.clone(), user, group })))
+    }
+}
+
+/// A setting that has no meaning here, which its first mention is told.
+#[derive(Clone)]
+pub struct NoEffect<T>(std::marker::PhantomData<T>);
+
+impl<T: Value> Value for NoEffect<T> {
+    const ARGS: RangeInclusive<usize> = T::ARGS;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        T::parse(from, load)?;
+        load.warn(from.refuse("has no effect in this server, ignored"));
+        Ok(Self(std::marker::PhantomData))
+    }
+}
+
+/// A switch of which only `off` is what this server does.
+#[derive(Clone)]
+pub struct OffOnly;
+
+impl Value for OffOnly {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        if bool::parse(from, load)? {
+            load.warn(from.refuse("has no effect in this server, ignored"));
+        }
+        Ok(Self)
     }
 }
 
@@ -95,6 +131,18 @@ pub struct Affinity {
     pub auto: bool,
     /// The processors of each mask.
     pub masks: Vec<Vec<usize>>,
+}
+
+impl Affinity {
+    /// The processors of a worker; `None`: any.
+    pub fn of(&self, worker: usize) -> Option<Vec<usize>> {
+        if !self.auto {
+            return self.masks.get(worker).or(self.masks.last()).cloned();
+        }
+        let all: Vec<usize> = (0..net::process::processors()).collect();
+        let among = self.masks.last().unwrap_or(&all);
+        (!among.is_empty()).then(|| vec![among[worker % among.len()]])
+    }
 }
 
 /// The processors a mask can name.
@@ -141,4 +189,20 @@ pub fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let message = format!("module \"{word}\" is not loaded: what this version has is built in");
     load.warnings.push(from.error_at(word, message).level(conf::Level::Notice));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_name_processors_from_the_right_and_the_last_serves_the_rest() {
+        let affinity = Affinity { auto: false, masks: vec![vec![0], vec![1, 3]] };
+        assert_eq!(affinity.of(0), Some(vec![0]));
+        assert_eq!(affinity.of(5), Some(vec![1, 3]));
+        let auto = Affinity { auto: true, masks: vec![vec![2, 4]] };
+        assert_eq!((auto.of(0), auto.of(3)), (Some(vec![2]), Some(vec![4])));
+        let empty = Affinity { auto: true, masks: vec![vec![]] };
+        assert_eq!(empty.of(0), None);
+    }
 }

@@ -37,9 +37,6 @@ conf::directives! {
     open_log_file_cache: LogFileCache = "off",
 }
 
-/// nginx's log where none is named.
-const DEFAULT_PATH: &[u8] = b"logs/access.log";
-
 /// Has the location's requests logged.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     let logs = match &conf.access_log {
@@ -54,7 +51,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 }
 
 fn default_log(place: &mut Place<'_, '_>) -> Arc<AccessLog> {
-    let path = place.load.path(DEFAULT_PATH);
+    let path = place.load.path(crate::identity::identity().access_log.as_bytes());
     let file = place.load.registry.of::<LogFiles>().at(&path);
     let format = Formats::combined(place.load);
     Arc::new(AccessLog { destination: Destination::File(file), format, condition: None })

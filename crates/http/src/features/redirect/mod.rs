@@ -64,7 +64,7 @@ fn local_address(x: &Exchange) -> String {
 }
 
 fn local_port(x: &Exchange) -> Option<u16> {
-    match &x.generation.listens()[x.client.listen as usize].address {
+    match &x.generation.listen(x.client.listen)?.address {
         Address::Ip(address) => Some(address.port()),
         Address::Unix(_) => None,
     }

@@ -100,9 +100,8 @@ fn the_server_is_chosen_by_the_host_wherever_it_stands() {
 
 #[test]
 fn an_error_page_may_answer_what_is_no_request() {
-    let server = Server::start(
-        "server { error_page 400 /bad; location = /bad { return 200 sorry; } }",
-    );
+    let server =
+        Server::start("server { error_page 400 /bad; location = /bad { return 200 sorry; } }");
     assert_eq!(server.ask("?\r\n\r\n"), text("400 Bad Request", "close", "sorry"));
 }
 

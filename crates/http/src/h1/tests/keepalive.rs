@@ -125,11 +125,14 @@ fn the_future_of_a_connection_is_small() {
     let site = site_with("server { }", |_| {});
     let size = net::run(async {
         let worker = Worker::new(site.generation.clone());
-        let (_, far) = UnixStream::pair().unwrap();
+        let (near, far) = UnixStream::pair().unwrap();
         let stream = Stream::new(far.into());
         let client = std::rc::Rc::new(crate::client::Client::new(1, None, net::Probe::NONE, 0));
-        let open = worker.counts.accept();
-        size_of_val(&super::super::serve(worker, client, stream, open))
+        let (usher, _handed) = net::tickets(1).remove(0).begin();
+        let arrival = net::Arrival { fd: near.into(), peer: None, slot: 0 };
+        let seat = usher.seat(arrival).ok().flatten().expect("room for one").seat;
+        let held = super::super::Held { _open: worker.counts.accept(), _seat: seat };
+        size_of_val(&super::super::serve(worker, client, stream, held))
     });
     let size = size.unwrap();
     assert!(size <= 1024, "{size} bytes");

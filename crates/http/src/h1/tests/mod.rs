@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use net::{Accepted, Stream};
+use net::{Arrival, Stream};
 
 use crate::exchange::{Exchange, Flow, Wait};
 use crate::site::Site;
@@ -60,12 +60,18 @@ impl Server {
                 });
                 files(&site);
                 let worker = Worker::new(site.generation.clone());
+                let (usher, _handed) = net::tickets(1).remove(0).begin();
                 while let Some(order) = mailbox.next().await {
                     match order {
                         Order::Serve(fd) => {
-                            worker.start(Accepted { stream: Stream::new(fd), peer: None }, 0);
+                            let arrival = Arrival { fd, peer: None, slot: 0 };
+                            let seat = usher.seat(arrival).ok().flatten().expect("room for all");
+                            worker.start(seat, false);
                         }
-                        Order::Drain => worker.drain(),
+                        Order::Drain => {
+                            let worker = worker.clone();
+                            net::spawn(async move { worker.leave().await });
+                        }
                     }
                 }
             })
@@ -210,9 +216,8 @@ fn reply(status: &str, fields: &str, body: &str) -> String {
 /// A reply with a text and its length.
 fn text(status: &str, connection: &str, body: &str) -> String {
     let length = body.len();
-    let fields = format!(
-        "Content-Type: text/plain\nContent-Length: {length}\nConnection: {connection}\n"
-    );
+    let fields =
+        format!("Content-Type: text/plain\nContent-Length: {length}\nConnection: {connection}\n");
     reply(status, &fields, body)
 }
 

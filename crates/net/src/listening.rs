@@ -1,0 +1,212 @@
+//! Opening listening sockets, and finding out that a port is taken.
+//!
+//! Every worker has a socket of its own for an address (SO_REUSEPORT). Such sockets would also bind
+//! beside another server's, so the first of an address is bound without that flag.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+
+use crate::{Address, KeepaliveProbes, SocketOptions};
+
+pub use libc::{EMFILE, ENFILE};
+
+/// What failed, in the words of nginx's log up to the system's reason.
+#[derive(Debug)]
+pub struct OpenError {
+    /// `bind() to 127.0.0.1:80 failed`
+    pub what: String,
+    /// Why.
+    pub error: io::Error,
+}
+
+impl OpenError {
+    /// Whether the address is taken, which may pass.
+    pub fn is_taken(&self) -> bool {
+        self.error.kind() == io::ErrorKind::AddrInUse
+    }
+}
+
+type Result<T> = std::result::Result<T, OpenError>;
+
+fn failed(what: String) -> impl FnOnce(io::Error) -> OpenError {
+    move |error| OpenError { what, error }
+}
+
+/// Opens a socket and listens. `alone`: fails where anyone else listens there, even with
+/// SO_REUSEPORT; sockets of the same process on the port must be opened without.
+pub fn open(address: &Address, options: &SocketOptions, alone: bool) -> Result<OwnedFd> {
+    let socket = bind(address, options, alone)?;
+    // What the system will not do is told by whoever calls `apply` again.
+    apply(socket.as_fd(), address, options);
+    listen(socket.as_fd(), address, options)?;
+    Ok(socket)
+}
+
+/// Binds without listening: whether an address could be had.
+pub fn bind(address: &Address, options: &SocketOptions, alone: bool) -> Result<OwnedFd> {
+    let socket = socket(address, options).map_err(failed(format!("socket() {address} failed")))?;
+    let reuse_port = |on| {
+        let set = matches!(address, Address::Unix(_)) || socket.set_reuse_port(on).is_ok();
+        debug_assert!(set, "SO_REUSEPORT is as old as Linux 3.9");
+    };
+    reuse_port(!alone);
+    let name = socket_address(address).map_err(failed(format!("bind() to {address} failed")))?;
+    socket.bind(&name).map_err(failed(format!("bind() to {address} failed")))?;
+    reuse_port(true);
+    if let Address::Unix(path) = address {
+        let everyone = std::fs::Permissions::from_mode(0o666);
+        std::fs::set_permissions(path, everyone)
+            .map_err(failed(format!("chmod() \"{}\" failed", path.display())))?;
+    }
+    Ok(socket.into())
+}
+
+fn socket(address: &Address, options: &SocketOptions) -> io::Result<Socket> {
+    let (domain, protocol) = match address {
+        Address::Unix(_) => (Domain::UNIX, None),
+        Address::Ip(ip) if options.multipath => (Domain::for_address(*ip), Some(Protocol::MPTCP)),
+        Address::Ip(ip) => (Domain::for_address(*ip), Some(Protocol::TCP)),
+    };
+    let socket = Socket::new(domain, Type::STREAM, protocol)?;
+    socket.set_nonblocking(true)?;
+    if let Address::Ip(ip) = address {
+        socket.set_reuse_address(true)?;
+        if ip.is_ipv6() {
+            socket.set_only_v6(options.ipv6only)?;
+        }
+    }
+    Ok(socket)
+}
+
+/// Begins to listen, or gives the queue another length.
+pub fn listen(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions) -> Result<()> {
+    let backlog = options.backlog;
+    let what = format!("listen() to {address}, backlog {backlog} failed");
+    SockRef::from(&socket).listen(backlog).map_err(failed(what))
+}
+
+/// Sets what can be set at any time; answers what failed.
+pub fn apply(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions) -> Vec<OpenError> {
+    let socket = SockRef::from(&socket);
+    let mut failures = Vec::new();
+    let mut note = |name: &str, value: &dyn fmt::Display, result: io::Result<()>| {
+        if let Err(error) = result {
+            let what = format!("setsockopt({name}, {value}) {address} failed, ignored");
+            failures.push(OpenError { what, error });
+        }
+    };
+    if let Some(bytes) = options.rcvbuf {
+        note("SO_RCVBUF", &bytes, socket.set_recv_buffer_size(bytes));
+    }
+    if let Some(bytes) = options.sndbuf {
+        note("SO_SNDBUF", &bytes, socket.set_send_buffer_size(bytes));
+    }
+    match options.so_keepalive {
+        Some(probes) if probes.on => {
+            note("SO_KEEPALIVE", &1, socket.set_tcp_keepalive(&times(probes)));
+        }
+        Some(_) => note("SO_KEEPALIVE", &0, socket.set_keepalive(false)),
+        None => {}
+    }
+    if let Some(length) = options.fastopen {
+        note("TCP_FASTOPEN", &length, set_tcp(&socket, libc::TCP_FASTOPEN, length));
+    }
+    if matches!(address, Address::Ip(_)) {
+        // A connection may bypass the queue of the deferred, so the time does not matter.
+        let seconds = i32::from(options.deferred);
+        note("TCP_DEFER_ACCEPT", &seconds, set_tcp(&socket, libc::TCP_DEFER_ACCEPT, seconds));
+    }
+    failures
+}
+
+fn set_tcp(socket: &SockRef<'_>, option: i32, value: i32) -> io::Result<()> {
+    let (fd, size) = (socket.as_raw_fd(), size_of::<i32>() as libc::socklen_t);
+    let pointer = std::ptr::from_ref(&value).cast();
+    // SAFETY: the kernel reads `size` bytes of `value`, which outlives the call.
+    match unsafe { libc::setsockopt(fd, libc::IPPROTO_TCP, option, pointer, size) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn times(probes: KeepaliveProbes) -> TcpKeepalive {
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    let mut times = TcpKeepalive::new();
+    if let Some(idle_s) = probes.idle_s {
+        times = times.with_time(seconds(idle_s));
+    }
+    if let Some(interval_s) = probes.interval_s {
+        times = times.with_interval(seconds(interval_s));
+    }
+    if let Some(count) = probes.count {
+        times = times.with_retries(count);
+    }
+    times
+}
+
+fn socket_address(address: &Address) -> io::Result<SockAddr> {
+    match address {
+        Address::Ip(ip) => Ok((*ip).into()),
+        Address::Unix(path) => SockAddr::unix(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loopback() -> Address {
+        Address::Ip(([127, 0, 0, 1], 0).into())
+    }
+
+    #[test]
+    fn a_taken_port_is_found_out_although_everyone_shares() {
+        let options = SocketOptions::default();
+        let first = open(&loopback(), &options, true).unwrap();
+        let address = Address::of(first.as_fd()).unwrap();
+        let error = open(&address, &options, true).unwrap_err();
+        assert!(error.is_taken());
+        assert_eq!(error.what, format!("bind() to {address} failed"));
+        open(&address, &options, false).unwrap();
+    }
+
+    #[test]
+    fn options_reach_the_socket() {
+        let options = SocketOptions {
+            rcvbuf: Some(64 * 1024),
+            deferred: true,
+            fastopen: Some(7),
+            so_keepalive: Some(KeepaliveProbes {
+                on: true,
+                idle_s: Some(90),
+                interval_s: None,
+                count: Some(4),
+            }),
+            ..SocketOptions::default()
+        };
+        let socket = open(&loopback(), &options, true).unwrap();
+        assert!(apply(socket.as_fd(), &loopback(), &options).is_empty());
+        let seen = SockRef::from(&socket);
+        assert_eq!(seen.recv_buffer_size().unwrap(), 2 * 64 * 1024, "Linux doubles it");
+        assert!(seen.keepalive().unwrap());
+        assert_eq!(seen.tcp_keepalive_time().unwrap(), Duration::from_secs(90));
+        assert_eq!(seen.tcp_keepalive_retries().unwrap(), 4);
+    }
+
+    #[test]
+    fn a_unix_socket_is_a_file_for_everyone() {
+        let path = std::env::temp_dir().join(format!("weir-net-{}.sock", std::process::id()));
+        let address = Address::Unix(path.clone());
+        let socket = open(&address, &SocketOptions::default(), true).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o666);
+        assert_eq!(Address::of(socket.as_fd()).unwrap(), address);
+        assert!(open(&address, &SocketOptions::default(), true).unwrap_err().is_taken());
+        address.unlink().unwrap();
+    }
+}

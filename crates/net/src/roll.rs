@@ -1,0 +1,159 @@
+//! The connections of one worker, so that they can be called: to look at what has changed, or to
+//! end.
+//!
+//! A connection that waits for its client sees nothing else. When a server shuts down, or loses an
+//! address, all are woken once and look for themselves; those accepted too long ago can be cut.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use crate::spawn;
+
+/// The tasks of a worker's connections.
+#[derive(Default)]
+pub struct Roll {
+    wakers: RefCell<Wakers>,
+    /// Connections of earlier times than this end at once.
+    cut_before: Cell<u64>,
+    emptied: Cell<Option<Waker>>,
+}
+
+#[derive(Default)]
+struct Wakers {
+    slots: Vec<Option<Waker>>,
+    free: Vec<u32>,
+}
+
+impl Roll {
+    /// Starts a connection's task, accepted in the time `accepted`, whatever the caller counts.
+    pub fn spawn(self: &Rc<Self>, accepted: u64, task: impl Future<Output = ()> + 'static) {
+        let index = self.wakers.borrow_mut().add();
+        spawn(Called { roll: self.clone(), index, accepted, task });
+    }
+
+    /// Lets every connection look at what has changed.
+    pub fn wake_all(&self) {
+        self.wakers.borrow().slots.iter().flatten().for_each(Waker::wake_by_ref);
+    }
+
+    /// Ends the connections that were accepted before that time.
+    pub fn cut_before(&self, time: u64) {
+        self.cut_before.set(time);
+        self.wake_all();
+    }
+
+    /// How many connections have a task.
+    pub fn len(&self) -> usize {
+        let wakers = self.wakers.borrow();
+        wakers.slots.len() - wakers.free.len()
+    }
+
+    /// Whether none has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Waits until none has.
+    pub async fn empty(&self) {
+        std::future::poll_fn(|cx| {
+            if self.is_empty() {
+                return Poll::Ready(());
+            }
+            self.emptied.set(Some(cx.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Wakers {
+    fn add(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as u32 - 1
+        })
+    }
+}
+
+/// A connection's task, on the roll until it is done or dropped.
+struct Called<F> {
+    roll: Rc<Roll>,
+    index: u32,
+    accepted: u64,
+    task: F,
+}
+
+impl<F: Future<Output = ()>> Future for Called<F> {
+    type Output = ();
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: `task` is pinned with `self`: it is polled and dropped in place, never moved out;
+        // nothing else here minds being moved. (An `async` block would hold the task twice.)
+        let this = unsafe { self.get_unchecked_mut() };
+        if this.accepted < this.roll.cut_before.get() {
+            return Poll::Ready(());
+        }
+        {
+            // A task keeps its waker for life, so this is done once.
+            let mut wakers = this.roll.wakers.borrow_mut();
+            let slot = &mut wakers.slots[this.index as usize];
+            if slot.is_none() {
+                *slot = Some(cx.waker().clone());
+            }
+        }
+        // SAFETY: as above.
+        unsafe { Pin::new_unchecked(&mut this.task) }.poll(cx)
+    }
+}
+
+impl<F> Drop for Called<F> {
+    fn drop(&mut self) {
+        let mut wakers = self.roll.wakers.borrow_mut();
+        wakers.slots[self.index as usize] = None;
+        wakers.free.push(self.index);
+        if wakers.free.len() == wakers.slots.len()
+            && let Some(waker) = self.roll.emptied.take()
+        {
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn connections_are_woken_and_cut_by_age() {
+        crate::run(async {
+            let roll = Rc::new(Roll::default());
+            let polls = Rc::new(Cell::new(0));
+            for accepted in 1..=2 {
+                let polls = polls.clone();
+                roll.spawn(
+                    accepted,
+                    std::future::poll_fn(move |_| {
+                        polls.set(polls.get() + 1);
+                        Poll::Pending
+                    }),
+                );
+            }
+            let turn = || crate::sleep(Duration::from_millis(1));
+            turn().await;
+            assert_eq!((roll.len(), polls.get()), (2, 2));
+            roll.wake_all();
+            turn().await;
+            assert_eq!(polls.get(), 4);
+            roll.cut_before(2);
+            turn().await;
+            assert_eq!(roll.len(), 1);
+            roll.cut_before(3);
+            roll.empty().await;
+        })
+        .unwrap();
+    }
+}

@@ -1,0 +1,214 @@
+//! What the master hands the worker process: a configuration and everything needed to serve it.
+//!
+//! The files come as a recording, so the worker process needs no right to read them; logs and
+//! sockets come as open descriptors, which follow in the order given here. The bytes come from the
+//! master, but reading them never panics.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use net::Address;
+use net::users::Identity;
+
+use crate::load::Origin;
+
+/// One configuration on its way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bundle {
+    /// The generation's number.
+    pub number: u64,
+    /// Where the configuration comes from.
+    pub origin: Origin,
+    /// The files it was read from.
+    pub recording: Vec<u8>,
+    /// Who the process is to become, if it has not yet.
+    pub identity: Option<Identity>,
+    /// How many open log files follow.
+    pub logs: u32,
+    /// The addresses to listen on.
+    pub slots: Vec<SlotEntry>,
+}
+
+/// One address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotEntry {
+    /// Its number.
+    pub slot: u32,
+    /// Where.
+    pub address: Address,
+    /// How many sockets follow; 0: the process has them.
+    pub sockets: u32,
+}
+
+impl Bundle {
+    /// How many descriptors follow.
+    pub fn descriptors(&self) -> usize {
+        let sockets = self.slots.iter().map(|slot| slot.sockets as usize);
+        self.logs as usize + sockets.sum::<usize>()
+    }
+
+    /// As bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let Origin { conf, prefix, conf_prefix, directives, error_log, lenient, privileged } =
+            &self.origin;
+        number(&mut out, self.number);
+        [conf, prefix, conf_prefix].into_iter().for_each(|text| string(&mut out, text));
+        [directives, error_log].into_iter().for_each(|text| optional(&mut out, text.as_deref()));
+        [*lenient, *privileged].into_iter().for_each(|flag| number(&mut out, flag.into()));
+        string(&mut out, &self.recording);
+        optional(&mut out, self.identity.as_ref().map(|identity| &*identity.name));
+        if let Some(Identity { user, group, .. }) = &self.identity {
+            [*user, *group].into_iter().for_each(|id| number(&mut out, id.into()));
+        }
+        number(&mut out, self.logs.into());
+        number(&mut out, self.slots.len() as u64);
+        for SlotEntry { slot, address, sockets } in &self.slots {
+            number(&mut out, (*slot).into());
+            string(&mut out, &address_text(address));
+            number(&mut out, (*sockets).into());
+        }
+        out
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote; `None`: something else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut input = Input { bytes };
+        let number = input.number()?;
+        let origin = Origin {
+            conf: input.string()?,
+            prefix: input.string()?,
+            conf_prefix: input.string()?,
+            directives: input.optional()?,
+            error_log: input.optional()?,
+            lenient: input.number()? != 0,
+            privileged: input.number()? != 0,
+        };
+        let recording = input.string()?.into();
+        let identity = match input.optional()? {
+            Some(name) => Some(Identity { name, user: input.id()?, group: input.id()? }),
+            None => None,
+        };
+        let (logs, count) = (input.id()?, input.number()?);
+        let slots = (0..count).map(|_| input.slot()).collect::<Option<_>>()?;
+        Some(Self { number, origin, recording, identity, logs, slots })
+    }
+}
+
+fn number(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+    number(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn optional(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    number(out, u64::from(bytes.is_some()));
+    if let Some(bytes) = bytes {
+        string(out, bytes);
+    }
+}
+
+fn address_text(address: &Address) -> Vec<u8> {
+    match address {
+        Address::Ip(ip) => ip.to_string().into(),
+        Address::Unix(path) => [b"unix:", path.as_os_str().as_bytes()].concat(),
+    }
+}
+
+struct Input<'a> {
+    bytes: &'a [u8],
+}
+
+impl Input<'_> {
+    fn number(&mut self) -> Option<u64> {
+        let (number, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(u64::from_le_bytes(*number))
+    }
+
+    fn id(&mut self) -> Option<u32> {
+        self.number()?.try_into().ok()
+    }
+
+    fn string(&mut self) -> Option<Box<[u8]>> {
+        let len = self.number()?.try_into().ok()?;
+        let (string, rest) = self.bytes.split_at_checked(len)?;
+        self.bytes = rest;
+        Some(string.into())
+    }
+
+    fn optional(&mut self) -> Option<Option<Box<[u8]>>> {
+        match self.number()? {
+            0 => Some(None),
+            _ => self.string().map(Some),
+        }
+    }
+
+    fn slot(&mut self) -> Option<SlotEntry> {
+        let slot = self.id()?;
+        let text = self.string()?;
+        let address = match text.strip_prefix(b"unix:") {
+            Some(path) => Address::Unix(PathBuf::from(conf::bytes_path(path))),
+            None => Address::Ip(std::str::from_utf8(&text).ok()?.parse().ok()?),
+        };
+        Some(SlotEntry { slot, address, sockets: self.id()? })
+    }
+}
+
+/// By slot: the place of its address in a site's list. A slot of an earlier configuration has none.
+pub fn places(slots: &[SlotEntry], site: &http::Site) -> http::Slots {
+    let by_address: HashMap<&Address, u32> =
+        (0..).zip(site.listens()).map(|(place, listen)| (&listen.address, place)).collect();
+    let last = slots.iter().map(|entry| entry.slot + 1).max().unwrap_or(0);
+    let mut places = vec![None; last as usize];
+    for entry in slots {
+        places[entry.slot as usize] = by_address.get(&entry.address).copied();
+    }
+    places.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bundle() -> Bundle {
+        let ip = |text: &str| Address::Ip(text.parse().unwrap());
+        let entry = |slot, address, sockets| SlotEntry { slot, address, sockets };
+        Bundle {
+            number: 7,
+            origin: Origin {
+                conf: b"/etc/\xff.conf"[..].into(),
+                directives: Some(b"daemon off;"[..].into()),
+                lenient: true,
+                ..Origin::default()
+            },
+            recording: vec![1, 2, 3],
+            identity: Some(Identity { name: b"www"[..].into(), user: 33, group: 44 }),
+            logs: 2,
+            slots: vec![
+                entry(0, ip("127.0.0.1:80"), 2),
+                entry(3, ip("[::1]:80"), 0),
+                entry(4, Address::Unix("/run/a.sock".into()), 1),
+            ],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let bundle = bundle();
+        assert_eq!(Bundle::from_bytes(&bundle.to_bytes()), Some(bundle.clone()));
+        assert_eq!(bundle.descriptors(), 5);
+    }
+
+    #[test]
+    fn what_is_cut_short_is_refused() {
+        let bytes = bundle().to_bytes();
+        for len in 0..bytes.len() {
+            assert_eq!(Bundle::from_bytes(&bytes[..len]), None, "{len}");
+        }
+    }
+}

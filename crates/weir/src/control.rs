@@ -1,0 +1,90 @@
+//! What a process that serves has in its hands: the crew, the generation it serves, its logs.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use net::Sender;
+use observe::LogFiles;
+
+use crate::bundle::{SlotEntry, places};
+use crate::crew::{Crew, Next};
+use crate::event::Event;
+use crate::load::Loaded;
+use crate::log::notice;
+use crate::reception::Limits;
+use crate::start;
+
+/// A crew at work.
+pub struct Control {
+    crew: Crew,
+    number: u64,
+    log_files: LogFiles,
+    workers_left: usize,
+}
+
+impl Control {
+    /// Starts a crew that serves a first generation.
+    pub fn start(
+        number: u64,
+        loaded: Loaded,
+        slots: &[SlotEntry],
+        sockets: Vec<(u32, OwnedFd)>,
+        events: &Sender<Event>,
+    ) -> Self {
+        let crew = Crew::start(&loaded.settings, events);
+        let mut control = Self { crew, number, log_files: LogFiles::default(), workers_left: 0 };
+        control.serve(number, loaded, slots, sockets);
+        control
+    }
+
+    /// Serves another generation. Its log files are open.
+    pub fn serve(
+        &mut self,
+        number: u64,
+        loaded: Loaded,
+        slots: &[SlotEntry],
+        sockets: Vec<(u32, OwnedFd)>,
+    ) {
+        let Loaded { settings, site, main_log, log_files, .. } = loaded;
+        start::use_log(main_log);
+        self.number = number;
+        self.log_files = log_files;
+        self.crew.serve(Next {
+            number,
+            places: places(slots, &site),
+            site,
+            sockets,
+            limits: Limits::of(&settings),
+            shutdown_timeout: Duration::from_millis(settings.worker_shutdown_timeout_ms),
+        });
+    }
+
+    /// The crew.
+    pub fn crew(&self) -> &Crew {
+        &self.crew
+    }
+
+    /// The newest generation.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The newest generation's logs.
+    pub fn log_files(&self) -> &LogFiles {
+        &self.log_files
+    }
+
+    /// A worker has ended; answers whether it was the last.
+    pub fn worker_left(&mut self) -> bool {
+        self.workers_left += 1;
+        self.workers_left >= self.crew.len()
+    }
+
+    /// A generation has ended, while the process goes on.
+    pub fn generation_over(&self, number: u64) {
+        if number != self.number {
+            let pid = net::process::id();
+            notice!("generation {number} of worker process {pid} exited with code 0");
+        }
+    }
+}

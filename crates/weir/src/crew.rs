@@ -1,0 +1,268 @@
+//! The workers of this process: threads that accept and serve, and what they serve.
+//!
+//! The thread that has the crew never serves. It tells the workers of a new generation by message;
+//! each takes it over between two requests, and says when it has left.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::{Listener, Mailbox, Sender, Task, Ticket};
+use observe::Errno;
+
+use crate::event::{Event, later};
+use crate::log::{alert, emerg};
+use crate::reception::{Limits, Reception};
+use crate::settings::Settings;
+
+/// A generation that is to be served.
+pub struct Next {
+    /// Its number; each is larger than the last.
+    pub number: u64,
+    /// What to serve.
+    pub site: Arc<http::Site>,
+    /// The site's sockets by slot.
+    pub places: http::Slots,
+    /// Sockets that the crew does not have yet, with their slots.
+    pub sockets: Vec<(u32, OwnedFd)>,
+    /// What holds for each worker's connections.
+    pub limits: Limits,
+    /// How long they may go on when the next generation or the end has come; zero: as they like.
+    pub shutdown_timeout: Duration,
+}
+
+/// The workers.
+pub struct Crew {
+    workers: Vec<Sender<Order>>,
+    /// The slots of which the workers have sockets.
+    slots: HashSet<u32>,
+    events: Sender<Event>,
+    shutdown_timeout: Duration,
+}
+
+/// What a worker is told.
+enum Order {
+    Serve(Share),
+    /// Connections accepted before that generation end now.
+    Cut(u64),
+    /// Log files were opened anew.
+    Reopened,
+    Leave,
+    Stop,
+}
+
+/// One worker's part of a generation.
+struct Share {
+    number: u64,
+    site: Arc<http::Site>,
+    places: http::Slots,
+    end: http::End,
+    sockets: Vec<(u32, OwnedFd)>,
+    limits: Limits,
+}
+
+/// Says that a generation is over when the last worker has let go of it.
+struct EndOf {
+    number: u64,
+    events: Sender<Event>,
+}
+
+impl Drop for EndOf {
+    fn drop(&mut self) {
+        self.events.send(Event::GenerationOver(self.number));
+    }
+}
+
+impl Crew {
+    /// Starts the workers; they wait for something to serve.
+    pub fn start(settings: &Settings, events: &Sender<Event>) -> Self {
+        let mut crew = Self {
+            workers: Vec::new(),
+            slots: HashSet::new(),
+            events: events.clone(),
+            shutdown_timeout: Duration::ZERO,
+        };
+        let tickets = net::tickets(settings.worker_processes.max(1));
+        for (number, ticket) in tickets.into_iter().enumerate() {
+            let affinity = settings.worker_cpu_affinity.as_ref().and_then(|all| all.of(number));
+            if let Err(error) = crew.start_worker(number, ticket, affinity) {
+                emerg!("worker {number} cannot start{}", Errno(&error));
+            }
+        }
+        crew
+    }
+
+    fn start_worker(
+        &mut self,
+        number: usize,
+        ticket: Ticket,
+        affinity: Option<Vec<usize>>,
+    ) -> std::io::Result<()> {
+        let (sender, orders) = net::mailbox();
+        let (own, events) = (sender.clone(), self.events.clone());
+        let work = move || {
+            set_affinity(affinity);
+            if let Err(error) = net::run(Worker::work(ticket, orders, own)) {
+                emerg!("worker {number} cannot run{}", Errno(&error));
+            }
+            observe::flush_all();
+            events.send(Event::WorkerLeft);
+        };
+        std::thread::Builder::new().name(format!("worker {number}")).spawn(work)?;
+        self.workers.push(sender);
+        Ok(())
+    }
+
+    /// How many workers there are.
+    pub fn len(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Lets the workers serve another generation.
+    pub fn serve(&mut self, next: Next) {
+        let Next { number, site, places, sockets, limits, shutdown_timeout } = next;
+        self.slots.retain(|slot| has(&places, *slot));
+        self.slots.extend(sockets.iter().map(|(slot, _)| *slot));
+        let end: http::End = Arc::new(EndOf { number, events: self.events.clone() });
+        for (worker, sockets) in self.workers.iter().zip(deal(sockets, self.workers.len())) {
+            let (site, places, end) = (site.clone(), places.clone(), end.clone());
+            let limits = limits.clone();
+            worker.send(Order::Serve(Share { number, site, places, end, sockets, limits }));
+        }
+        let timeout = std::mem::replace(&mut self.shutdown_timeout, shutdown_timeout);
+        if !timeout.is_zero() {
+            later(&self.events, timeout, Event::CutBefore(number));
+        }
+    }
+
+    /// Whether the workers have sockets of a slot.
+    pub fn has(&self, slot: u32) -> bool {
+        self.slots.contains(&slot)
+    }
+
+    /// Ends the connections accepted before a generation.
+    pub fn cut_before(&self, number: u64) {
+        self.tell(|| Order::Cut(number));
+    }
+
+    /// Lets the workers look at their log files.
+    pub fn reopened(&self) {
+        self.tell(|| Order::Reopened);
+    }
+
+    /// Lets the workers end: with the last reply, or after the shutdown's time.
+    pub fn leave(&self) {
+        self.tell(|| Order::Leave);
+        if !self.shutdown_timeout.is_zero() {
+            later(&self.events, self.shutdown_timeout, Event::CutBefore(u64::MAX));
+        }
+    }
+
+    /// Lets the workers end, whatever they do.
+    pub fn stop(&self) {
+        self.tell(|| Order::Stop);
+    }
+
+    fn tell(&self, order: impl Fn() -> Order) {
+        self.workers.iter().for_each(|worker| worker.send(order()));
+    }
+}
+
+fn set_affinity(processors: Option<Vec<usize>>) {
+    if let Some(processors) = processors
+        && let Err(error) = net::process::set_affinity(&processors)
+    {
+        alert!("sched_setaffinity() failed{}", Errno(&error));
+    }
+}
+
+/// Whether a generation has a slot.
+fn has(places: &http::Slots, slot: u32) -> bool {
+    places.get(slot as usize).is_some_and(Option::is_some)
+}
+
+/// Deals the sockets of each slot out in turn.
+fn deal(sockets: Vec<(u32, OwnedFd)>, workers: usize) -> Vec<Vec<(u32, OwnedFd)>> {
+    let mut parts: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut turns: HashMap<u32, usize> = HashMap::new();
+    for (slot, socket) in sockets {
+        let turn = turns.entry(slot).or_default();
+        parts[*turn % workers].push((slot, socket));
+        *turn += 1;
+    }
+    parts
+}
+
+/// A worker, on its own thread.
+struct Worker {
+    http: Rc<http::Worker>,
+    reception: Rc<Reception>,
+    /// Who accepts, by slot.
+    doors: Vec<(u32, Task)>,
+}
+
+impl Worker {
+    /// Does as it is told, until it is told to stop; it tells so itself when it has left.
+    async fn work(ticket: Ticket, mut orders: Mailbox<Order>, own: Sender<Order>) {
+        let (usher, handed) = ticket.begin();
+        let Some(Order::Serve(first)) = orders.next().await else { return };
+        let http = http::Worker::new(first.generation());
+        let reception = Reception::new(usher, http.clone());
+        net::spawn(reception.clone().welcome(handed));
+        let mut worker = Self { http, reception, doors: Vec::new() };
+        worker.open_doors(first);
+        while let Some(order) = orders.next().await {
+            match order {
+                Order::Serve(share) => {
+                    worker.http.replace(share.generation());
+                    worker.open_doors(share);
+                }
+                Order::Cut(number) => worker.http.cut_before(number),
+                Order::Reopened => observe::flush_all(),
+                Order::Leave => worker.leave(own.clone()),
+                Order::Stop => return,
+            }
+        }
+    }
+
+    /// Accepts by the new sockets, and no longer by those that the generation does not have.
+    fn open_doors(&mut self, share: Share) {
+        let Share { places, sockets, limits, .. } = share;
+        self.reception.set_limits(limits);
+        let (kept, closed) = self.doors.drain(..).partition(|(slot, _)| has(&places, *slot));
+        self.doors = kept;
+        stop(closed);
+        for (slot, socket) in sockets {
+            match Listener::new(socket) {
+                Ok(listener) => {
+                    let door = self.reception.clone().accept(listener, slot);
+                    self.doors.push((slot, net::spawn(door)));
+                }
+                Err(error) => alert!("epoll_ctl() failed{}", Errno(&error)),
+            }
+        }
+    }
+
+    /// Stops accepting, and ends with the last connection.
+    fn leave(&mut self, own: Sender<Order>) {
+        stop(std::mem::take(&mut self.doors));
+        let http = self.http.clone();
+        net::spawn(async move {
+            http.leave().await;
+            own.send(Order::Stop);
+        });
+    }
+}
+
+fn stop(doors: Vec<(u32, Task)>) {
+    doors.iter().for_each(|(_, door)| door.stop());
+}
+
+impl Share {
+    fn generation(&self) -> Rc<http::Generation> {
+        let (site, places, end) = (self.site.clone(), self.places.clone(), self.end.clone());
+        http::Generation::with_slots(site, self.number, places, end)
+    }
+}

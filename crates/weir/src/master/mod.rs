@@ -1,0 +1,332 @@
+//! The master process: it keeps the privileges and the sockets, and watches over a worker process.
+//!
+//! ```text
+//!            HUP: same process              HUP: another user, limits, number of workers
+//! Serving --------------------> Serving     Serving + Starting --serving--> Leaving + Serving
+//! ```
+//!
+//! It never waits for a worker process: everything it does follows from an event.
+
+mod child;
+mod environment;
+mod reload;
+mod upgrade;
+
+use std::time::Duration;
+
+use net::process::Exit;
+use net::signals::{
+    SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signal, Signals,
+};
+use net::{Mailbox, Sender};
+use observe::{Errno, Level};
+
+use crate::arguments::Arguments;
+use crate::event::{from_signals, later, log_signal};
+use crate::load::{Loaded, Origin};
+use crate::log::{alert, emerg, notice};
+use crate::parcel::{Kind, Parcel};
+use crate::sockets::Sockets;
+use crate::start::listens;
+use crate::{Told, pid_file, start};
+use child::{Child, Stage};
+use upgrade::Upgrade;
+
+/// The first pause between asking worker processes to end and asking again; it doubles.
+const TERMINATION_PAUSE: Duration = Duration::from_millis(50);
+/// A pause longer than this has been enough: they are killed.
+const TERMINATION_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// A worker process that ends sooner than this is started again after a pause.
+const LIFE_MIN: Duration = Duration::from_secs(1);
+/// That pause.
+const RESPAWN_PAUSE: Duration = Duration::from_millis(100);
+
+/// A configuration, and the files it was read from, for worker processes yet to come.
+pub struct Plan {
+    pub origin: Origin,
+    pub loaded: Loaded,
+    pub recording: Vec<u8>,
+}
+
+/// Something that happened.
+enum Event {
+    Signal(Signal),
+    /// A worker process reports; `None`: its end of the channel is closed.
+    Report(i32, Option<Parcel>),
+    /// It is time to ask worker processes again to end.
+    AskAgain,
+    /// It is time to start a worker process again.
+    Respawn,
+}
+
+struct Master {
+    arguments: Arguments,
+    in_background: bool,
+    events: Sender<Event>,
+    sockets: Sockets,
+    /// The configuration that holds, and its generation's number.
+    plan: Plan,
+    number: u64,
+    /// The largest number given out.
+    last_number: u64,
+    /// A configuration that a worker process has been handed and has not said to serve yet.
+    pending: Option<reload::Pending>,
+    children: Vec<Child>,
+    upgrade: Upgrade,
+    ending: Ending,
+    /// The pause before worker processes are asked again to end.
+    pause: Duration,
+    /// WINCH: there is no worker process, and none is to be.
+    not_accepting: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Not,
+    Graceful,
+    Fast,
+}
+
+/// Watches over worker processes until a signal ends it.
+pub fn run(
+    plan: Plan,
+    mut sockets: Sockets,
+    signals: Signals,
+    arguments: &Arguments,
+    in_background: bool,
+) -> Result<(), Told> {
+    net::title::set(&arguments.master_title());
+    let pid = plan.loaded.settings.pid.clone();
+    sockets.keep(&listens(&plan.loaded.site));
+    let arguments = arguments.clone();
+    let done = net::run(async move {
+        let (events, mailbox) = net::mailbox();
+        from_signals(signals, &events, Event::Signal);
+        let master = Master {
+            arguments,
+            in_background,
+            events,
+            sockets,
+            plan,
+            number: 1,
+            last_number: 1,
+            pending: None,
+            children: Vec::new(),
+            upgrade: Upgrade::default(),
+            ending: Ending::Not,
+            pause: Duration::ZERO,
+            not_accepting: false,
+        };
+        master.watch(mailbox).await;
+    });
+    done.map_err(|error| {
+        emerg!("the runtime cannot start{}", Errno(&error));
+        pid_file::remove(&pid);
+        Told
+    })
+}
+
+impl Master {
+    async fn watch(mut self, mut events: Mailbox<Event>) {
+        self.start_worker_process();
+        while let Some(event) = events.next().await {
+            match event {
+                Event::Signal(signal) => self.signal(signal),
+                Event::Report(pid, report) => self.report(pid, report),
+                Event::AskAgain => self.ask_again(),
+                Event::Respawn => self.respawn(),
+            }
+            if self.ending != Ending::Not && self.children.is_empty() {
+                break;
+            }
+        }
+        pid_file::remove(&self.upgrade.pid_file(&self.plan.loaded.settings.pid));
+        notice!("exit");
+        self.sockets.close_all(self.upgrade.is_running());
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        let number = signal.number;
+        log_signal(signal, self.action(number));
+        match number {
+            SIGCHLD => self.reap(),
+            SIGHUP => self.hang_up(),
+            SIGUSR1 => self.reopen_logs(),
+            SIGUSR2 => self.change_binary(),
+            SIGQUIT => self.quit(),
+            SIGTERM | SIGINT => self.terminate(),
+            SIGWINCH if self.in_background => {
+                self.not_accepting = true;
+                self.tell_all(Kind::Quit);
+            }
+            _ => {}
+        }
+    }
+
+    /// nginx's words for what a signal makes it do.
+    fn action(&self, number: i32) -> &'static str {
+        match number {
+            SIGHUP => "reconfiguring",
+            SIGUSR1 => "reopening logs",
+            SIGUSR2 if self.may_not_upgrade() => "ignoring",
+            SIGUSR2 => "changing binary",
+            SIGQUIT => "shutting down",
+            SIGTERM | SIGINT => "exiting",
+            SIGWINCH if self.in_background => "stop accepting connections",
+            _ => "",
+        }
+    }
+
+    fn hang_up(&mut self) {
+        if self.upgrade.is_running() {
+            // The old master is to take its place back, with the configuration it had.
+            self.not_accepting = false;
+            return self.start_worker_process();
+        }
+        notice!("reconfiguring");
+        self.reload();
+    }
+
+    fn reopen_logs(&mut self) {
+        notice!("reopening logs");
+        let Loaded { log_files, settings, .. } = &self.plan.loaded;
+        start::reopen(log_files, settings.user.as_ref());
+        let copies = child::copies(log_files);
+        for child in &self.children {
+            let descriptors = copies.iter().filter_map(|copy| copy.try_clone().ok()).collect();
+            child.send(Parcel { kind: Kind::Reopen, number: self.number, descriptors });
+        }
+    }
+
+    fn quit(&mut self) {
+        if self.ending == Ending::Not {
+            self.ending = Ending::Graceful;
+            self.tell_all(Kind::Quit);
+            self.sockets.close_all(self.upgrade.is_running());
+        }
+    }
+
+    fn terminate(&mut self) {
+        if self.ending != Ending::Fast {
+            self.ending = Ending::Fast;
+            self.pause = TERMINATION_PAUSE;
+            self.tell_all(Kind::Terminate);
+            later(&self.events, self.pause, Event::AskAgain);
+        }
+    }
+
+    fn ask_again(&mut self) {
+        self.pause *= 2;
+        let number = if self.pause > TERMINATION_PAUSE_MAX { SIGKILL } else { SIGTERM };
+        for child in &self.children {
+            child.signal(number);
+        }
+        later(&self.events, self.pause, Event::AskAgain);
+    }
+
+    fn tell_all(&mut self, kind: Kind) {
+        for child in &mut self.children {
+            child.stage = Stage::Leaving;
+            child.send(Parcel::new(kind, self.number));
+        }
+    }
+
+    /// Starts a worker process for the configuration that holds.
+    fn start_worker_process(&mut self) {
+        notice!("start worker processes");
+        let wanted = listens(&self.plan.loaded.site);
+        let entries = self.sockets.entries(&wanted, |_| true);
+        let copies = self.sockets.copies(&entries);
+        let parcel = reload::pack(&self.plan, self.number, entries, copies);
+        if let Some(child) = parcel.and_then(|parcel| self.spawn(&self.plan, parcel)) {
+            self.children.push(child);
+        }
+    }
+
+    fn spawn(&self, plan: &Plan, parcel: Parcel) -> Option<Child> {
+        let variables = environment::of_worker_process(&plan.loaded.settings.env);
+        match Child::start(&self.arguments, variables, parcel, &self.events) {
+            Ok(child) => {
+                notice!("start worker process {}", child.pid);
+                Some(child)
+            }
+            Err(error) => {
+                alert!("fork() failed while spawning \"worker process\"{}", Errno(&error));
+                None
+            }
+        }
+    }
+
+    /// Sees which children are over.
+    fn reap(&mut self) {
+        loop {
+            match net::process::reap() {
+                Ok(Some((pid, exit))) => self.over(pid, exit),
+                Ok(None) => return,
+                Err(error) => return alert!("waitpid() failed{}", Errno(&error)),
+            }
+        }
+    }
+
+    fn over(&mut self, pid: i32, exit: Exit) {
+        let child = self.children.iter().position(|child| child.pid == pid);
+        let child = child.map(|at| self.children.swap_remove(at));
+        let name = match child {
+            Some(_) => "worker process",
+            None if self.upgrade.is(pid) => "new binary process",
+            None => "unknown process",
+        };
+        match exit {
+            Exit::Code(code) => notice!("{name} {pid} exited with code {code}"),
+            Exit::Signal { number, core } => {
+                let core = if core { " (core dumped)" } else { "" };
+                alert!("{name} {pid} exited on signal {number}{core}");
+            }
+        }
+        match child {
+            Some(child) => self.child_over(&child, exit),
+            None if self.upgrade.is(pid) => self.upgrade_over(),
+            None => {}
+        }
+    }
+
+    fn child_over(&mut self, child: &Child, exit: Exit) {
+        self.reload_failed_with(child);
+        if child.stage == Stage::Leaving || self.ending != Ending::Not || self.not_accepting {
+            return;
+        }
+        if exit == Exit::Code(2) {
+            let pid = child.pid;
+            alert!("worker process {pid} exited with fatal code 2 and cannot be respawned");
+            return;
+        }
+        match child.started.elapsed() < LIFE_MIN {
+            true => later(&self.events, RESPAWN_PAUSE, Event::Respawn),
+            false => self.start_worker_process(),
+        }
+    }
+
+    fn respawn(&mut self) {
+        let served = self.children.iter().any(|child| child.stage != Stage::Leaving);
+        if self.ending == Ending::Not && !self.not_accepting && !served {
+            self.start_worker_process();
+        }
+    }
+
+    fn report(&mut self, pid: i32, report: Option<Parcel>) {
+        let Some(Parcel { kind, number, .. }) = report else { return };
+        if let Some(child) = self.children.iter_mut().find(|child| child.pid == pid)
+            && kind == Kind::Serving
+            && child.stage == Stage::Starting
+        {
+            child.stage = Stage::Serving;
+        }
+        match kind {
+            Kind::Serving => self.reload_done(number),
+            _ => {
+                observe::log(Level::Error, format_args!("worker process {pid} refused to reload"));
+                self.reload_failed(number);
+            }
+        }
+    }
+}

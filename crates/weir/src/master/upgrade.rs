@@ -1,0 +1,98 @@
+//! USR2: another binary takes the sockets over, beside the old master, which can take them back.
+
+use std::path::{Path, PathBuf};
+
+use observe::{Errno, Level};
+
+use super::{Master, environment};
+use crate::log::{alert, notice};
+use crate::{INHERITED, pid_file, start};
+
+/// The master of a new binary, while there is one.
+#[derive(Default)]
+pub(super) struct Upgrade {
+    pid: Option<i32>,
+}
+
+impl Upgrade {
+    /// Whether a new binary's master runs.
+    pub(super) fn is_running(&self) -> bool {
+        self.pid.is_some()
+    }
+
+    /// Whether it is that process.
+    pub(super) fn is(&self, pid: i32) -> bool {
+        self.pid == Some(pid)
+    }
+
+    /// Where this master's number is kept meanwhile.
+    pub(super) fn pid_file(&self, path: &Path) -> PathBuf {
+        if self.is_running() { pid_file::old(path) } else { path.to_owned() }
+    }
+}
+
+impl Master {
+    /// Whether either binary should end before there is another change.
+    pub(super) fn may_not_upgrade(&self) -> bool {
+        start::has_first_parent() || self.upgrade.is_running()
+    }
+
+    /// Starts whatever has the program's name now.
+    pub(super) fn change_binary(&mut self) {
+        if self.may_not_upgrade() {
+            let text = "the changing binary signal is ignored: you should shutdown or terminate \
+                        before either old or new binary's process";
+            return observe::log(Level::Crit, format_args!("{text}"));
+        }
+        notice!("changing binary");
+        let path = self.plan.loaded.settings.pid.clone();
+        let called = self.arguments.called().unwrap_or_default().display();
+        if let Err(error) = std::fs::rename(&path, pid_file::old(&path)) {
+            let (from, to) = (path.display(), pid_file::old(&path));
+            return alert!(
+                "rename() {from} to {} failed before executing new binary process \"{called}\"{}",
+                to.display(),
+                Errno(&error)
+            );
+        }
+        match self.start_new_binary() {
+            Ok(pid) => {
+                notice!("start new binary process {pid}");
+                self.upgrade.pid = Some(pid);
+            }
+            Err(error) => {
+                let what = "execve() failed while executing new binary process";
+                alert!("{what} \"{called}\"{}", Errno(&error));
+                self.take_name_back();
+            }
+        }
+    }
+
+    fn start_new_binary(&self) -> std::io::Result<i32> {
+        let mut launch = self.arguments.new_binary()?;
+        for (name, value) in environment::of_worker_process(&self.plan.loaded.settings.env) {
+            launch = launch.variable(name, value);
+        }
+        launch = launch.variable(INHERITED, self.sockets.names());
+        self.sockets.descriptors().fold(launch, |launch, fd| launch.inherit(fd)).start()
+    }
+
+    /// The new binary's master is over: this one goes on alone.
+    pub(super) fn upgrade_over(&mut self) {
+        self.upgrade.pid = None;
+        self.take_name_back();
+        if std::mem::take(&mut self.not_accepting) {
+            self.start_worker_process();
+        }
+    }
+
+    fn take_name_back(&self) {
+        let path = &self.plan.loaded.settings.pid;
+        let old = pid_file::old(path);
+        if let Err(error) = std::fs::rename(&old, path) {
+            let (from, to) = (old.display(), path.display());
+            let what = "after the new binary process exited";
+            alert!("rename() {from} back to {to} failed {what}{}", Errno(&error));
+        }
+    }
+}

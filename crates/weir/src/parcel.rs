@@ -1,0 +1,111 @@
+//! What the master and the worker process tell each other, in parcels: bytes and descriptors.
+//!
+//! A parcel has a kind, a number, and any number of descriptors, which take as many messages as
+//! they need. Bulk is one descriptor of a sealed file.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use net::channel::{Channel, DESCRIPTORS_MAX};
+
+/// What a parcel says. The sender's side is in the name: orders come from the master.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Serve this: a bundle, and the descriptors it speaks of.
+    Serve = 1,
+    /// The logs of the generation of that number, opened anew.
+    Reopen,
+    /// Leave when all is answered.
+    Quit,
+    /// Leave.
+    Terminate,
+    /// Report: the generation of that number is being served.
+    Serving,
+    /// Report: it cannot be served.
+    Refused,
+}
+
+/// A message of any length with descriptors.
+#[derive(Debug)]
+pub struct Parcel {
+    /// What it says.
+    pub kind: Kind,
+    /// Of which generation.
+    pub number: u64,
+    /// What comes with it.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+impl Parcel {
+    /// A parcel without descriptors.
+    pub fn new(kind: Kind, number: u64) -> Self {
+        Self { kind, number, descriptors: Vec::new() }
+    }
+
+    /// Sends it, in as many messages as it takes.
+    pub async fn send(&self, channel: &Channel) -> io::Result<()> {
+        let mut batches = self.descriptors.chunks(DESCRIPTORS_MAX);
+        let mut batch = batches.next().unwrap_or_default();
+        loop {
+            let rest = batches.len() as u64;
+            let head = [&[self.kind as u8][..], &self.number.to_le_bytes(), &rest.to_le_bytes()];
+            let borrowed: Vec<_> = batch.iter().map(AsFd::as_fd).collect();
+            channel.send(&head.concat(), &borrowed).await?;
+            match batches.next() {
+                Some(next) => batch = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Receives one; `None`: the other end is gone.
+    pub async fn receive(channel: &Channel) -> io::Result<Option<Self>> {
+        let mut descriptors = Vec::new();
+        while let Some(message) = channel.receive().await? {
+            let (kind, number, rest) = read_head(&message.bytes)
+                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a parcel"))?;
+            descriptors.extend(message.descriptors);
+            if rest == 0 {
+                return Ok(Some(Self { kind, number, descriptors }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn read_head(bytes: &[u8]) -> Option<(Kind, u64, u64)> {
+    const KINDS: [Kind; 6] =
+        [Kind::Serve, Kind::Reopen, Kind::Quit, Kind::Terminate, Kind::Serving, Kind::Refused];
+    let (kind, rest) = bytes.split_first()?;
+    let (number, rest) = rest.split_first_chunk()?;
+    let (batches, _) = rest.split_first_chunk()?;
+    let kind = KINDS.into_iter().find(|known| *known as u8 == *kind)?;
+    Some((kind, u64::from_le_bytes(*number), u64::from_le_bytes(*batches)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_descriptors_are_one_parcel() {
+        net::run(async {
+            let (near, far) = net::channel::pair().unwrap();
+            let (near, far) = (Channel::new(near).unwrap(), Channel::new(far).unwrap());
+            let file = net::channel::sealed(b"x").unwrap();
+            let descriptors = (0..DESCRIPTORS_MAX + 1).map(|_| file.try_clone().unwrap()).collect();
+            let sent = Parcel { kind: Kind::Serve, number: 3, descriptors };
+            sent.send(&near).await.unwrap();
+            Parcel::new(Kind::Quit, 0).send(&near).await.unwrap();
+            drop(near);
+            let first = Parcel::receive(&far).await.unwrap().unwrap();
+            assert_eq!((first.kind, first.number), (Kind::Serve, 3));
+            assert_eq!(first.descriptors.len(), DESCRIPTORS_MAX + 1);
+            let second = Parcel::receive(&far).await.unwrap().unwrap();
+            assert_eq!((second.kind, second.descriptors.len()), (Kind::Quit, 0));
+            assert!(Parcel::receive(&far).await.unwrap().is_none());
+        })
+        .unwrap();
+    }
+}
