@@ -56,3 +56,30 @@ pub(crate) fn shown(bytes: &[u8]) -> impl fmt::Display {
     }
     Shown(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use observe::Level;
+
+    use crate::testing::site;
+
+    #[test]
+    fn a_location_logs_where_it_says_with_the_context() {
+        let site = site(
+            "error_log http.log info; server { server_name s; \
+             location /a { error_log a.log; } location /b { } }",
+        );
+        for target in ["/a", "/b"] {
+            let answer = site.get_with(target, "Referer: r\n");
+            answer.x.log(Level::Error, format_args!("grave"));
+            answer.x.log(Level::Info, format_args!("light"));
+            assert_eq!(answer.x.logs(Level::Info), target == "/b");
+        }
+        let context = "while logging request, client: 127.0.0.1, server: s, \
+                       request: \"GET /a HTTP/1.1\", host: \"localhost\", referrer: \"r\"\n";
+        let log = site.written("a.log");
+        assert!(log.ends_with(&format!(": *1 grave {context}")), "{log}");
+        let log = site.written("http.log");
+        assert!(!log.contains("GET /a ") && log.contains("[error]") && log.contains("[info]"));
+    }
+}
