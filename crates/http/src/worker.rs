@@ -1,6 +1,7 @@
 //! What a worker has for HTTP: the newest generation, and exchanges to lend.
 
 use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use net::{Accepted, Listener, Probe};
@@ -14,10 +15,15 @@ use crate::site::Generation;
 /// Exchanges kept for later.
 const EXCHANGES_KEPT_MAX: usize = 256;
 
+/// Says whether a client's connections are debugged, by its address; `None` on Unix sockets.
+type Debugged = Box<dyn Fn(Option<IpAddr>) -> bool>;
+
 /// One worker's HTTP.
 pub struct Worker {
     generation: RefCell<Rc<Generation>>,
     idle: RefCell<Vec<Box<Exchange>>>,
+    /// Whose connections are debugged; `None`: nobody's.
+    debugged: RefCell<Option<Debugged>>,
     /// What this worker counts for `stub_status`.
     pub(crate) counts: &'static Counts,
     draining: Cell<bool>,
@@ -30,9 +36,15 @@ impl Worker {
         Rc::new(Self {
             generation: RefCell::new(generation),
             idle: RefCell::default(),
+            debugged: RefCell::default(),
             counts: Counts::of_worker(),
             draining: Cell::new(false),
         })
+    }
+
+    /// Logs everything about the connections of these clients from now on: `debug_connection`.
+    pub fn debug_connections(&self, whose: impl Fn(Option<IpAddr>) -> bool + 'static) {
+        *self.debugged.borrow_mut() = Some(Box::new(whose));
     }
 
     /// Accepts connections for the listening socket number `listen`, until the task is dropped.
@@ -49,7 +61,11 @@ impl Worker {
     pub fn start(self: &Rc<Self>, accepted: Accepted, listen: u32) {
         let open = self.counts.accept();
         let (serial, socket) = (observe::connection_number(), Probe::new(&accepted.stream));
-        let client = Rc::new(Client::new(serial, accepted.peer, socket, listen));
+        let peer = accepted.peer;
+        let mut client = Client::new(serial, peer, socket, listen);
+        let debugged = self.debugged.borrow();
+        client.debug = debugged.as_ref().is_some_and(|whose| whose(peer.map(|peer| peer.ip())));
+        let client = Rc::new(client);
         net::spawn(h1::serve(self.clone(), client, accepted.stream, open));
     }
 

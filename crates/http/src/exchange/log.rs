@@ -19,6 +19,14 @@ impl Exchange {
         log.write(level, self.client.source(), message, |line| self.describe(line));
     }
 
+    /// Writes a message for whoever debugs a configuration.
+    #[inline]
+    pub fn debug(&self, message: fmt::Arguments<'_>) {
+        if self.logs(Level::DebugHttp) {
+            self.log(Level::DebugHttp, message);
+        }
+    }
+
     /// `, client: ..., server: ..., request: "...", host: "...", referrer: "..."`
     fn describe(&self, line: &mut Line) {
         if !self.action.is_empty() {
@@ -77,9 +85,9 @@ mod tests {
         }
         let context = "while logging request, client: 127.0.0.1, server: s, \
                        request: \"GET /a HTTP/1.1\", host: \"localhost\", referrer: \"r\"\n";
-        let log = site.written("a.log");
+        let log = site.log("a.log");
         assert!(log.ends_with(&format!(": *1 grave {context}")), "{log}");
-        let log = site.written("http.log");
+        let log = site.log("http.log");
         assert!(!log.contains("GET /a ") && log.contains("[error]") && log.contains("[info]"));
     }
 }

@@ -84,7 +84,7 @@ fn what_is_answered() {
          server { access_log a.log f; location / { return 200 hello; } }",
     );
     site.get("/");
-    assert_eq!(site.written("a.log"), "200 text/plain 5 keep-alive - - \n");
+    assert_eq!(site.log("a.log"), "200 text/plain 5 keep-alive - - \n");
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn combined_is_nginxs() {
          Authorization: Basic bWU6cGFzcw==\n\n",
     );
     site.get("/");
-    let log = site.written("a.log");
+    let log = site.log("a.log");
     let lines: Vec<&str> = log.lines().collect();
     let (start, rest) = lines[0].split_once('[').unwrap();
     assert_eq!(start, "127.0.0.1 - me ");
@@ -37,7 +37,7 @@ fn an_own_log_discards_those_of_outer_levels() {
     // The harness says `access_log off` before, which only another level takes back.
     let http = http.replace("access_log http.log f; server {", "server { access_log http.log f; ");
     let site = logged(&http, &["/a", "/b", "/c", "/d"]);
-    let log = |name| site.written(name);
+    let log = |name| site.log(name);
     assert_eq!([log("http.log"), log("b.log")], ["/a\n", "/b\n"]);
     assert_eq!([log("d1.log"), log("d2.log")], ["/d\n", "/d\n"]);
 }
@@ -48,9 +48,9 @@ fn values_are_escaped_as_the_format_says() {
         log_format n escape=none $arg_a$arg_b; server { location / { access_log d.log d; \
         access_log j.log j; access_log n.log n; return 200; } }";
     let site = logged(http, &[r#"/?a="\x"#]);
-    assert_eq!(site.written("d.log"), "\\x22\\x5Cx-\n");
-    assert_eq!(site.written("j.log"), "\\\"\\\\x\n");
-    assert_eq!(site.written("n.log"), "\"\\x\n");
+    assert_eq!(site.log("d.log"), "\\x22\\x5Cx-\n");
+    assert_eq!(site.log("j.log"), "\\\"\\\\x\n");
+    assert_eq!(site.log("n.log"), "\"\\x\n");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn if_looks_at_the_whole_value() {
     let http = "log_format u $request_uri; server { location / { \
         access_log a.log u if=$arg_a$arg_b; return 200; } }";
     let targets = ["/", "/?a=", "/?a=0", "/?a=0&b=0", "/?b=yes"];
-    assert_eq!(logged(http, &targets).written("a.log"), "/?a=0&b=0\n/?b=yes\n");
+    assert_eq!(logged(http, &targets).log("a.log"), "/?a=0&b=0\n/?b=yes\n");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_file_may_be_named_by_variables() {
     let http = "log_format u $uri; open_log_file_cache max=2; server { location / { \
         access_log ${arg_to}.log u; return 200; } }";
     let site = logged(http, &["/1?to=a", "/2?to=b", "/3?to=a"]);
-    assert_eq!((site.written("a.log"), site.written("b.log")), ("/1\n/3\n".into(), "/2\n".into()));
+    assert_eq!((site.log("a.log"), site.log("b.log")), ("/1\n/3\n".into(), "/2\n".into()));
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn nothing_is_written_where_there_is_no_root() {
     let http = "server { root nowhere; access_log $arg_to.log; error_log e.log; \
         location / { return 200; } }";
     let site = logged(http, &["/?to=a"]);
-    assert_eq!(site.written("a.log"), "");
-    let log = site.written("e.log");
+    assert_eq!(site.log("a.log"), "");
+    let log = site.log("e.log");
     assert!(log.contains("[error]") && log.contains("nowhere\" existence failed (2: "), "{log}");
     assert!(log.contains(" while logging request, client: 127.0.0.1, server: , "), "{log}");
 }
@@ -84,7 +84,7 @@ fn nothing_is_written_where_there_is_no_root() {
 fn own_variables_and_braces_are_known() {
     let http = "log_format f '${status}x$pipe $request_time $msec $request_length'; \
         server { access_log a.log f; location / { return 204; } }";
-    let log = logged(http, &["/"]).written("a.log");
+    let log = logged(http, &["/"]).log("a.log");
     let words: Vec<&str> = log.split_whitespace().collect();
     assert_eq!(words[0], "204x.");
     assert!(words[1..3].iter().all(|time| time.rsplit_once('.').unwrap().1.len() == 3), "{log}");
