@@ -49,7 +49,6 @@ fn who_asked() {
         ("binary_remote_addr", "\x7f\0\0\x01"),
         ("remote_user", "me"),
         ("connection", "1"),
-        ("connection_requests", "1"),
     ] {
         assert_eq!(value(variable, user), format!("[{expected}]"), "${variable}");
     }
@@ -111,4 +110,12 @@ fn times_are_local_and_whole() {
     let lengths: Vec<usize> = body.body().split('|').map(str::len).collect();
     assert_eq!(lengths[..2], [25, 26]);
     assert_eq!(lengths[3..], [5, 5]);
+}
+
+#[test]
+fn the_rate_is_set_and_read_as_a_size() {
+    let site = site("server { error_log e.log; set $limit_rate $arg_r; return 200 $limit_rate; }");
+    assert_eq!(site.get("/?r=40k").body(), "40960");
+    assert_eq!(site.get("/?r=x").body(), "0");
+    assert!(site.log("e.log").contains("invalid $limit_rate \"x\""));
 }
