@@ -51,6 +51,9 @@ pub(crate) enum Ran {
 
 /// Runs the phases until the reply stands or somebody waits.
 pub(crate) fn run(x: &mut Exchange) -> Ran {
+    x.debug(format_args!("http request line: \"{}\"", observe::Text(x.request.line())));
+    x.debug(format_args!("http uri: \"{}\"", observe::Text(&x.request.uri)));
+    x.debug(format_args!("http args: \"{}\"", observe::Text(&x.request.args)));
     step(x, Flow::Next)
 }
 
@@ -145,6 +148,7 @@ fn find_location(site: &Site, x: &mut Exchange) -> Flow {
         Err(_) => return Flow::Status(500),
     }
     let here = site.location(x.location);
+    x.debug(format_args!("using configuration \"{}\"", observe::Text(&here.name)));
     if let Some((allowed, block)) = here.limit_except
         && allowed & x.request.head.method.bit() == 0
     {
@@ -254,6 +258,7 @@ fn filters(site: &Site, x: &mut Exchange) -> Flow {
 /// Tells the loggers of the location where the exchange ended.
 pub(crate) fn log(x: &mut Exchange) {
     x.action = "logging request";
+    x.debug(format_args!("http log handler"));
     let generation = x.generation.clone();
     for logger in &generation.location(x.location).loggers {
         logger(x);

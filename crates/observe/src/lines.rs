@@ -142,6 +142,13 @@ impl Writers {
     }
 }
 
+/// A thread that ends leaves no lines behind.
+impl Drop for Writers {
+    fn drop(&mut self) {
+        self.list.iter_mut().flatten().for_each(Writer::flush);
+    }
+}
+
 impl Writer {
     fn new(file: Arc<LogFile>) -> Self {
         let never = i64::MIN / 2;

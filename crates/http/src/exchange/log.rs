@@ -19,6 +19,14 @@ impl Exchange {
         log.write(level, self.client.source(), message, |line| self.describe(line));
     }
 
+    /// Writes a message for whoever debugs a configuration.
+    #[inline]
+    pub fn debug(&self, message: fmt::Arguments<'_>) {
+        if self.logs(Level::DebugHttp) {
+            self.log(Level::DebugHttp, message);
+        }
+    }
+
     /// `, client: ..., server: ..., request: "...", host: "...", referrer: "..."`
     fn describe(&self, line: &mut Line) {
         if !self.action.is_empty() {
@@ -41,4 +49,31 @@ fn quoted(line: &mut Line, name: &[u8], value: Option<&[u8]>) {
     line.push(b": \"");
     line.push(value);
     line.push(b"\"");
+}
+
+#[cfg(test)]
+mod tests {
+    use observe::Level;
+
+    use crate::testing::site;
+
+    #[test]
+    fn a_location_logs_where_it_says_with_the_context() {
+        let site = site(
+            "error_log http.log info; server { server_name s; \
+             location /a { error_log a.log; } location /b { } }",
+        );
+        for target in ["/a", "/b"] {
+            let answer = site.get_with(target, "Referer: r\n");
+            answer.x.log(Level::Error, format_args!("grave"));
+            answer.x.log(Level::Info, format_args!("light"));
+            assert_eq!(answer.x.logs(Level::Info), target == "/b");
+        }
+        let context = "while logging request, client: 127.0.0.1, server: s, \
+                       request: \"GET /a HTTP/1.1\", host: \"localhost\", referrer: \"r\"\n";
+        let log = site.log("a.log");
+        assert!(log.ends_with(&format!(": *1 grave {context}")), "{log}");
+        let log = site.log("http.log");
+        assert!(!log.contains("GET /a ") && log.contains("[error]") && log.contains("[info]"));
+    }
 }

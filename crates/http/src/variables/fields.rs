@@ -14,7 +14,6 @@ pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("http_via", |x, out| known(x, Known::Via, b", ", out)),
     BuiltIn::fresh("http_x_forwarded_for", |x, out| known(x, Known::XForwardedFor, b", ", out)),
     BuiltIn::fresh("http_cookie", |x, out| known(x, Known::Cookie, b"; ", out)),
-    BuiltIn::fresh("content_length", |x, out| known(x, Known::ContentLength, b", ", out)),
     BuiltIn::fresh("content_type", |x, out| known(x, Known::ContentType, b", ", out)),
     BuiltIn::prefix("http_", http),
     BuiltIn::prefix("arg_", arg),
@@ -35,8 +34,7 @@ fn known(x: &Exchange, known: Known, between: &[u8], out: &mut Vec<u8>) -> bool 
 }
 
 fn values(request: &Request, known: Known) -> impl Iterator<Item = &[u8]> {
-    let fields = request.head.fields.iter().filter(move |field| field.id == known);
-    fields.map(|field| request.text(field.value))
+    request.head.fields_of(known).map(|field| request.text(field.value))
 }
 
 pub(super) fn join<'v>(

@@ -15,6 +15,9 @@ mod reply;
 mod request;
 mod time;
 
+#[cfg(test)]
+mod values_tests;
+
 pub(crate) use time::now;
 
 use std::collections::HashMap;

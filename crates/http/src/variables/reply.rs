@@ -2,10 +2,12 @@
 //!
 //! Fields that the reply keeps apart from the others have rows of their own.
 
+use observe::Level;
+
 use super::fields::join;
 use super::{BuiltIn, Getter, maybe, number, some};
 use crate::decimal;
-use crate::exchange::Fields;
+use crate::exchange::{Exchange, Fields};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("status", |x, out| {
@@ -30,7 +32,8 @@ pub(super) const TABLE: &[BuiltIn] = &[
         x.reply.content_length.is_some_and(|length| number(out, length))
     }),
     BuiltIn::cached("sent_http_last_modified", |x, out| {
-        x.reply.last_modified.is_some_and(|time| some(out, &wire::date::http(time)))
+        named(&x.reply.fields, b"last_modified", out)
+            || x.reply.last_modified.is_some_and(|time| some(out, &wire::date::http(time)))
     }),
     BuiltIn::cached("sent_http_location", |x, out| {
         let location = &x.reply.location;
@@ -47,9 +50,27 @@ pub(super) const TABLE: &[BuiltIn] = &[
             },
         )
     }),
+    BuiltIn::cached("sent_http_keep_alive", |x, out| {
+        let seconds = x.location().core.keepalive.header_s;
+        x.keepalive && seconds > 0 && some(out, b"timeout=") && number(out, seconds)
+    }),
+    BuiltIn::cached("sent_http_transfer_encoding", |x, out| {
+        x.reply.chunked && some(out, b"chunked")
+    }),
+    BuiltIn::fresh("limit_rate", |x, out| number(out, x.reply.limit_rate.unwrap_or(0)))
+        .set_by(set_limit_rate),
     BuiltIn::prefix("sent_http_", sent_http).cached_each(),
     BuiltIn::prefix("sent_trailer_", sent_trailer).cached_each(),
 ];
+
+fn set_limit_rate(x: &mut Exchange, value: &[u8]) {
+    match conf::units::size(value) {
+        Some(rate) => x.reply.limit_rate = Some(rate),
+        None => {
+            x.log(Level::Error, format_args!("invalid $limit_rate \"{}\"", observe::Text(value)))
+        }
+    }
+}
 
 fn sent_http(name: Box<[u8]>) -> Getter {
     Box::new(move |x, out| named(&x.reply.fields, &name, out))

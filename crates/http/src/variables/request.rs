@@ -2,10 +2,13 @@
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
+use std::os::unix::ffi::OsStrExt;
+
+use wire::Known;
 
 use super::{BuiltIn, maybe, number, some};
 use crate::decimal;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Kept};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("request", |x, out| known(out, x.request.line())),
@@ -32,6 +35,19 @@ pub(super) const TABLE: &[BuiltIn] = &[
         some(out, if x.request.head.port == 0 { b"" } else { b":" })
     }),
     BuiltIn::fresh("pipe", |x, out| some(out, if x.request.pipelined { b"p" } else { b"." })),
+    BuiltIn::fresh("content_length", |x, out| match x.request.field(Known::ContentLength) {
+        Some(sent) => some(out, sent),
+        // That of a chunked body, once it was read.
+        None => x.request.body.length().is_some_and(|length| number(out, length)),
+    }),
+    BuiltIn::cached("request_body", |x, out| match x.request.body.kept() {
+        Some(Kept::Memory(body)) => some(out, body),
+        Some(Kept::File(_)) | None => false,
+    }),
+    BuiltIn::cached("request_body_file", |x, out| match x.request.body.kept() {
+        Some(Kept::File(file)) => some(out, file.path().as_os_str().as_bytes()),
+        Some(Kept::Memory(_)) | None => false,
+    }),
     BuiltIn::fresh("request_length", |x, out| number(out, x.request.length)),
     BuiltIn::fresh("request_time", |x, out| {
         decimal::write_seconds(x.age_ms(), out);

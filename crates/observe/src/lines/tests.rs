@@ -78,6 +78,14 @@ fn a_buffer_holds_whole_lines_up_to_its_size() {
 }
 
 #[test]
+fn a_thread_that_ends_leaves_no_lines_behind() {
+    let place = Place::new("thread", buffer(1000, 0, 0));
+    let file = place.file.clone();
+    std::thread::spawn(move || append(&file, |out| out.extend_from_slice(b"last"))).join().unwrap();
+    assert_eq!(place.text(), "last\n");
+}
+
+#[test]
 fn the_first_line_asks_for_a_flush() {
     let place = Place::new("flush", buffer(10, 250, 0));
     assert_eq!(place.append("1234"), Some(250));

@@ -93,3 +93,6 @@ fn flush_later(file: Arc<LogFile>, flush_ms: u64) {
         observe::flush(&file);
     });
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,3 +67,21 @@ fn answer(x: &mut Exchange) -> Flow {
     x.reply.set_bytes(Bytes::Owned(page));
     Flow::Done
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::site;
+
+    #[test]
+    fn the_page_is_nginxs() {
+        let site = site("server { location / { stub_status; } }");
+        let page = site.get("/").body();
+        let lines: Vec<&str> = page.split('\n').collect();
+        assert!(lines[0].starts_with("Active connections: ") && lines[0].ends_with(' '));
+        assert_eq!(lines[1], "server accepts handled requests");
+        assert_eq!(lines[2].split(' ').count(), 5, "{page}");
+        assert!(lines[3].starts_with("Reading: ") && lines[3].contains(" Writing: "));
+        assert_eq!(lines[4], "");
+        assert_eq!(site.send("POST / HTTP/1.1\nHost: h\n\n").status(), 405);
+    }
+}
