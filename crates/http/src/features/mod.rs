@@ -1,16 +1,21 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
+pub mod autoindex;
 pub mod client_body;
 pub mod core;
+pub mod disable_symlinks;
 pub mod error_page;
+pub mod index;
 pub mod internal;
 pub mod keepalive;
 pub mod limit_rate;
 pub mod lingering;
 pub mod log;
 pub mod not_modified;
+pub mod open_file_cache;
 pub mod output;
 pub mod pools;
+pub mod random_index;
 pub mod range;
 pub mod redirect;
 pub mod resolver;
@@ -21,6 +26,7 @@ pub mod server;
 pub mod static_file;
 pub mod stub_status;
 pub mod tables;
+pub mod try_files;
 pub mod types;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
@@ -43,8 +49,14 @@ conf::features! {
     lingering: lingering,
     output: output,
     redirect: redirect,
+    open_file_cache: open_file_cache,
+    disable_symlinks: disable_symlinks,
     rewrite: rewrite,
+    try_files: try_files,
     stub_status: stub_status,
+    random_index: random_index,
+    index: index,
+    autoindex: autoindex,
     static_file: static_file,
     not_modified: not_modified,
     range: range,
