@@ -15,6 +15,7 @@ mod tests;
 use std::fs::File;
 use std::rc::Rc;
 
+use net::clock;
 use observe::{Errno, Level, Text};
 
 pub use cache::Caches;
@@ -127,8 +128,16 @@ fn look(x: &mut Exchange, path: &[u8], want: Want) -> Result<Found, Failed> {
         None => (access.links, 0),
         Some(from) => trust(path, &x.render(from), access.links),
     };
-    let content_size_max = CONTENT_SIZE_MAX.min(access.directio.saturating_sub(1));
-    let look = Look { path, want, links, trusted, rules: access.cache, content_size_max };
+    let look = Look {
+        path,
+        want,
+        links,
+        trusted,
+        rules: access.cache,
+        content_size_max: CONTENT_SIZE_MAX.min(access.directio.saturating_sub(1)),
+        now_ms: clock::now_ms(),
+        unix_ms: clock::unix_ms(),
+    };
     look.find(&generation.files)
 }
 
