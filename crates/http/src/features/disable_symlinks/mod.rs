@@ -65,3 +65,6 @@ impl Value for Rule {
         Ok(Self { links, from: trusted })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -159,3 +159,6 @@ fn refuse(x: &Exchange, path: &[u8], failed: &Failed) -> u16 {
     }
     404
 }
+
+#[cfg(test)]
+mod tests;

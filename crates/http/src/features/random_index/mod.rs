@@ -83,3 +83,6 @@ fn any_below(count: usize) -> usize {
     let random = RandomState::new().build_hasher().finish();
     (u128::from(random) * count as u128 >> 64) as usize
 }
+
+#[cfg(test)]
+mod tests;

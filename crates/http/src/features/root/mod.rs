@@ -137,7 +137,7 @@ impl Root {
 
     /// `alias` in a location that was left by `rewrite ... break` has lost what it stands for.
     pub fn may_be_used(&self, x: &Exchange) -> bool {
-        if self.stands_for == StandsFor::Nothing || x.valid_location {
+        if self.stands_for == StandsFor::Nothing || x.request.valid_location {
             return true;
         }
         let name = Text(&x.location().name);
@@ -162,3 +162,6 @@ impl Root {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,9 +7,10 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use conf::{Directive, Inherited, Load, Result, Template, Value, units};
-use observe::{Level, Text};
+use observe::Level;
 
 use crate::exchange::{Exchange, Flow, Jump};
+use crate::features::error_page;
 use crate::features::root::StandsFor;
 use crate::files;
 use crate::site::Place;
@@ -151,14 +152,7 @@ fn take(x: &mut Exchange, name: &[u8], is_directory: bool) {
 
 fn redirect(x: &mut Exchange, last: &[u8]) -> Flow {
     if last.starts_with(b"@") {
-        return match x.server().locations.named(last) {
-            Some(location) => Flow::Jump(Jump::Named(location)),
-            None => {
-                let name = Text(last);
-                x.log(Level::Error, format_args!("could not find named location \"{name}\""));
-                Flow::Status(500)
-            }
-        };
+        return error_page::to_named(x, last);
     }
     let (uri, args) = match memchr::memchr(b'?', last) {
         Some(mark) => (&last[..mark], &last[mark + 1..]),
@@ -166,3 +160,6 @@ fn redirect(x: &mut Exchange, last: &[u8]) -> Flow {
     };
     Flow::Jump(Jump::Internal { uri: uri.to_vec(), args: Some(args.to_vec()) })
 }
+
+#[cfg(test)]
+mod tests;

@@ -120,3 +120,6 @@ impl Types {
 fn order(known: &[u8], extension: &[u8]) -> Ordering {
     known.iter().copied().cmp(extension.iter().map(u8::to_ascii_lowercase))
 }
+
+#[cfg(test)]
+mod tests;
