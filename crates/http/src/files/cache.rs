@@ -153,7 +153,7 @@ impl Default for Cache {
 /// What is known of a path, and how it was looked at.
 struct Entry {
     known: Known,
-    held: Held,
+    _held: Held,
     links: Links,
     trusted: usize,
     checked_ms: u64,
@@ -195,10 +195,10 @@ impl Cache {
             self.entries.remove(look.path);
             return;
         };
-        let held = Held::new(known.content_bytes());
+        let _held = Held::new(known.content_bytes());
         let Look { links, trusted, now_ms, .. } = *look;
         let entry =
-            Entry { known, held, links, trusted, checked_ms: now_ms, used_ms: now_ms, uses };
+            Entry { known, _held, links, trusted, checked_ms: now_ms, used_ms: now_ms, uses };
         self.entries.insert(look.path, entry);
         self.keep_limits(look.rules.map_or(ENTRIES_MAX, |rules| rules.max));
     }

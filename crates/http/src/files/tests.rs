@@ -181,7 +181,7 @@ fn lost_permission_is_noticed() {
     let scene = Scene::new(None);
     scene.write("a", "content");
     let kept = scene.kept("a");
-    fs::set_permissions(scene.folder.join("a"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(scene.folder.join("a"), fs::Permissions::from_mode(0o000)).unwrap();
     match scene.look("a", Want::Content) {
         Err(failed) => assert!(failed.is_denied()),
         // Run by root, for whom the file is as readable as before; but it was opened anew.

@@ -93,7 +93,7 @@ fn names_are_escaped_and_cut() {
     // Two bytes that are one character; columns are bytes where the page is not known to be UTF-8.
     starts(
         "caf",
-        &format!("<a href=\"caf%C3%A9\">caf\u{e9}</a>{}0", " ".repeat(46)).trim_end_matches('0'),
+        &format!("<a href=\"caf%C3%A9\">caf\u{e9}</a>{}", " ".repeat(46)),
     );
     starts(
         "yyy",
@@ -163,7 +163,6 @@ fn xml() {
 #[test]
 fn what_is_left_to_others() {
     let site = directory("error_log log; location /off/ { autoindex off; }");
-    site.open_logs();
     let html = site.file("off/x", "").parent().unwrap().parent().unwrap().to_owned();
     let status = |head: &str| site.send(&format!("{head} HTTP/1.1\nHost: h\n\n")).status();
     assert_eq!(status("GET /off/"), 403);

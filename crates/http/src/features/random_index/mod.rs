@@ -81,7 +81,7 @@ fn names(x: &Exchange, directory: &[u8]) -> Result<Vec<Vec<u8>>, u16> {
 fn any_below(count: usize) -> usize {
     // The keys of a new hasher are as random as is needed here.
     let random = RandomState::new().build_hasher().finish();
-    (u128::from(random) * count as u128 >> 64) as usize
+    ((u128::from(random) * count as u128) >> 64) as usize
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use crate::testing::site;
 #[test]
 fn any_file_answers_and_nothing_else() {
     let site = site("error_log log; server { location / { random_index on; } }");
-    site.open_logs();
     for name in ["a", "b", ".hidden", "d/x"] {
         site.file(name, name);
     }

@@ -67,7 +67,6 @@ fn an_alias_does_not_outlive_its_name() {
         "error_log log; server { location /x/ { rewrite ^ /other break; alias /a/; }
                   location /r/ { rewrite ^ /other break; root /a/; } }",
     );
-    site.open_logs();
     assert_eq!(site.get("/x/y").status(), 500);
     assert_eq!(site.get("/r/y").status(), 404);
     assert_eq!(

@@ -76,7 +76,6 @@ fn what_cannot_be_sent() {
         "error_log log; server { location / { } location /q { log_not_found off; }
          location = /w { root html/none; error_page 404 =200 /a; } location /e/ { index no; } }",
     );
-    site.open_logs();
     let path = site.file("a", "content");
     let html = path.parent().unwrap();
     site.file("e/x", "");
@@ -115,7 +114,6 @@ fn what_cannot_be_sent() {
 #[test]
 fn a_device_is_no_file() {
     let site = site("error_log log; server { root /dev; }");
-    site.open_logs();
     assert_eq!(site.get("/null").status(), 404);
     assert_eq!(site.messages("log"), ["[crit] \"/dev/null\" is not a regular file"]);
 }
