@@ -206,7 +206,7 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
             if let Some(args) = args {
                 x.request.args = args;
             }
-            x.valid_location = true;
+            x.request.valid_location = true;
             x.add_uri_to_alias = false;
             x.request.uri_unchanged = false;
             x.internal = true;

@@ -4,8 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{Advice, AtFlags, CWD, FileType, Mode, OFlags};
 
@@ -141,12 +140,6 @@ pub fn stat_link(path: &[u8]) -> Result<Stat, Failed> {
 /// What an open file is.
 pub fn stat_open(file: &File) -> Result<Stat, Failed> {
     rustix::fs::fstat(file).map(|raw| Stat::of(&raw)).map_err(failed("fstat()"))
-}
-
-/// The path without links and dots.
-pub fn real_path(path: &[u8]) -> Result<Vec<u8>, Failed> {
-    let real = Path::new(OsStr::from_bytes(path)).canonicalize();
-    real.map(|path| path.into_os_string().into_vec()).map_err(failed("realpath()"))
 }
 
 /// Opens a file to read it. Never waits for a pipe's other end.

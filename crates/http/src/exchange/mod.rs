@@ -115,8 +115,6 @@ pub struct Exchange {
     pub started_ms: u64,
     /// What is being done, as log lines name it after `while`; empty: nothing worth a name.
     pub action: &'static str,
-    /// Whether the path still begins with what chose the location: `rewrite ... break` ends that.
-    pub valid_location: bool,
     /// Whether `try_files` chose the path below an `alias` that stands for the whole path.
     pub add_uri_to_alias: bool,
     /// Whether it was redirected inside.
@@ -168,7 +166,6 @@ impl Exchange {
             started_unix_ms: 0,
             started_ms: 0,
             action: "",
-            valid_location: true,
             add_uri_to_alias: false,
             internal: false,
             error_status: 0,
@@ -198,7 +195,6 @@ impl Exchange {
         self.action = "";
         self.server = generation.listen(client.listen).map_or(self.server, |l| l.names.default);
         self.location = self.server().outer;
-        self.valid_location = true;
         self.add_uri_to_alias = false;
         self.internal = false;
         self.error_status = 0;

@@ -1,19 +1,24 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
+pub mod autoindex;
 pub mod charset;
 pub mod client_body;
 pub mod core;
+pub mod disable_symlinks;
 pub mod empty_gif;
 pub mod error_page;
 pub mod headers;
+pub mod index;
 pub mod internal;
 pub mod keepalive;
 pub mod limit_rate;
 pub mod lingering;
 pub mod log;
 pub mod not_modified;
+pub mod open_file_cache;
 pub mod output;
 pub mod pools;
+pub mod random_index;
 pub mod range;
 pub mod redirect;
 pub mod resolver;
@@ -24,6 +29,7 @@ pub mod server;
 pub mod static_file;
 pub mod stub_status;
 pub mod tables;
+pub mod try_files;
 pub mod types;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
@@ -46,9 +52,15 @@ conf::features! {
     lingering: lingering,
     output: output,
     redirect: redirect,
+    open_file_cache: open_file_cache,
+    disable_symlinks: disable_symlinks,
     rewrite: rewrite,
+    try_files: try_files,
     stub_status: stub_status,
     empty_gif: empty_gif,
+    random_index: random_index,
+    index: index,
+    autoindex: autoindex,
     static_file: static_file,
     not_modified: not_modified,
     headers: headers,

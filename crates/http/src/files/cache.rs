@@ -1,14 +1,14 @@
 //! One worker's open files and contents.
 //!
 //! What is known of a path is used again if it may be believed (`open_file_cache`), or if one stat
-//! shows that nothing changed; else the file system is asked as if nothing were known.
+//! shows that nothing changed; else the file system is asked as if nothing were known. There is no
+//! clock here: a look brings its time.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use net::clock;
 use net::file::{self, Failed, Links, Stat};
 
 use super::lru::Lru;
@@ -46,6 +46,10 @@ pub(super) struct Look<'a> {
     pub(super) rules: Option<CacheRules>,
     /// Contents larger than this are not kept.
     pub(super) content_size_max: u64,
+    /// The time of the look, by the worker's clock.
+    pub(super) now_ms: u64,
+    /// The same since 1970.
+    pub(super) unix_ms: u64,
 }
 
 /// What is asked for.
@@ -121,12 +125,16 @@ impl Look<'_> {
 
     /// Small, and left alone for long enough that a change would show.
     fn may_be_kept(&self, stat: &Stat) -> bool {
-        stat.is_regular() && stat.size <= self.content_size_max && stat.is_settled(clock::unix_ms())
+        self.is_small(stat) && stat.is_settled(self.unix_ms)
+    }
+
+    fn is_small(&self, stat: &Stat) -> bool {
+        stat.is_regular() && stat.size <= self.content_size_max
     }
 }
 
 /// Exactly `size` bytes, or nothing: the file is being changed.
-fn read(mut file: &File, size: u64) -> io::Result<Option<Rc<[u8]>>> {
+pub(super) fn read(mut file: &File, size: u64) -> io::Result<Option<Rc<[u8]>>> {
     let mut bytes = Vec::with_capacity(size as usize + 1);
     file.by_ref().take(size + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 == size).then(|| bytes.into()))
@@ -145,7 +153,7 @@ impl Default for Cache {
 /// What is known of a path, and how it was looked at.
 struct Entry {
     known: Known,
-    held: Held,
+    _held: Held,
     links: Links,
     trusted: usize,
     checked_ms: u64,
@@ -164,34 +172,33 @@ struct Held(usize);
 
 impl Cache {
     fn find(&mut self, look: &Look<'_>) -> Result<Found, Failed> {
-        let now_ms = clock::now_ms();
         if let Some(rules) = &look.rules {
-            self.drop_inactive(rules.inactive_ms, now_ms);
+            self.drop_inactive(rules.inactive_ms, look.now_ms);
         }
         let (mut uses, mut known) = (1, None);
         if let Some(entry) = self.entries.touch(look.path) {
             entry.uses = entry.uses.saturating_add(1);
-            entry.used_ms = now_ms;
-            if let Some(answer) = entry.answer(look, now_ms) {
+            entry.used_ms = look.now_ms;
+            if let Some(answer) = entry.answer(look) {
                 return answer;
             }
             uses = entry.uses;
             known = entry.found();
         }
         let result = look.ask(uses, known);
-        self.learn(look, uses, &result, now_ms);
+        self.learn(look, uses, &result);
         result
     }
 
-    fn learn(&mut self, look: &Look<'_>, uses: u32, result: &Result<Found, Failed>, now_ms: u64) {
+    fn learn(&mut self, look: &Look<'_>, uses: u32, result: &Result<Found, Failed>) {
         let Some(known) = worth_knowing(look, uses, result) else {
             self.entries.remove(look.path);
             return;
         };
-        let held = Held::new(known.content_bytes());
-        let Look { links, trusted, .. } = *look;
+        let _held = Held::new(known.content_bytes());
+        let Look { links, trusted, now_ms, .. } = *look;
         let entry =
-            Entry { known, held, links, trusted, checked_ms: now_ms, used_ms: now_ms, uses };
+            Entry { known, _held, links, trusted, checked_ms: now_ms, used_ms: now_ms, uses };
         self.entries.insert(look.path, entry);
         self.keep_limits(look.rules.map_or(ENTRIES_MAX, |rules| rules.max));
     }
@@ -230,7 +237,7 @@ fn worth_knowing(look: &Look<'_>, uses: u32, result: &Result<Found, Failed>) -> 
         // No file stays open; but contents do, and the uses of what may become one.
         (Ok(found), None) => match &found.source {
             Source::Memory(_) => Some(Known::Found(found.clone())),
-            Source::File(_) if look.may_be_kept(&found.stat) => {
+            Source::File(_) if look.is_small(&found.stat) => {
                 Some(Known::Found(Found { stat: found.stat, source: Source::Closed }))
             }
             _ => None,
@@ -245,10 +252,10 @@ fn worth_knowing(look: &Look<'_>, uses: u32, result: &Result<Found, Failed>) -> 
 
 impl Entry {
     /// What can be answered without opening anything.
-    fn answer(&mut self, look: &Look<'_>, now_ms: u64) -> Option<Result<Found, Failed>> {
+    fn answer(&mut self, look: &Look<'_>) -> Option<Result<Found, Failed>> {
         let Known::Found(found) = &self.known else {
             let Known::Failed(call, errno) = self.known else { unreachable!("not found") };
-            return self.is_believed(look, now_ms).then(|| Err(Failed::again(call, errno)));
+            return self.is_believed(look).then(|| Err(Failed::again(call, errno)));
         };
         let complete = match &found.source {
             Source::Memory(_) => true,
@@ -259,19 +266,19 @@ impl Entry {
             return None;
         }
         let found = found.clone();
-        if !self.is_believed(look, now_ms) {
+        if !self.is_believed(look) {
             // A guarded path is walked anew each time.
             if look.links != Links::Follow || file::stat(look.path).ok()? != found.stat {
                 return None;
             }
-            (self.links, self.trusted, self.checked_ms) = (look.links, look.trusted, now_ms);
+            (self.links, self.trusted, self.checked_ms) = (look.links, look.trusted, look.now_ms);
         }
         Some(Ok(found))
     }
 
-    fn is_believed(&self, look: &Look<'_>, now_ms: u64) -> bool {
+    fn is_believed(&self, look: &Look<'_>) -> bool {
         let Some(rules) = &look.rules else { return false };
-        now_ms.saturating_sub(self.checked_ms) < rules.valid_ms
+        look.now_ms.saturating_sub(self.checked_ms) < rules.valid_ms
             && self.links == look.links
             && self.trusted == look.trusted
     }

@@ -6,6 +6,7 @@
 //! inode, size and both times must be what they were. What is kept is bounded by number and by bytes.
 
 mod cache;
+mod listing;
 mod lru;
 mod temp;
 #[cfg(test)]
@@ -14,9 +15,11 @@ mod tests;
 use std::fs::File;
 use std::rc::Rc;
 
+use net::clock;
 use observe::{Errno, Level, Text};
 
 pub use cache::Caches;
+pub use listing::{list, without_slash};
 pub(crate) use lru::Lru;
 pub use net::file::{Failed, Links, Stat};
 pub use temp::{Fate, TempFile, TempPath, TempPaths};
@@ -125,8 +128,16 @@ fn look(x: &mut Exchange, path: &[u8], want: Want) -> Result<Found, Failed> {
         None => (access.links, 0),
         Some(from) => trust(path, &x.render(from), access.links),
     };
-    let content_size_max = CONTENT_SIZE_MAX.min(access.directio.saturating_sub(1));
-    let look = Look { path, want, links, trusted, rules: access.cache, content_size_max };
+    let look = Look {
+        path,
+        want,
+        links,
+        trusted,
+        rules: access.cache,
+        content_size_max: CONTENT_SIZE_MAX.min(access.directio.saturating_sub(1)),
+        now_ms: clock::now_ms(),
+        unix_ms: clock::unix_ms(),
+    };
     look.find(&generation.files)
 }
 
@@ -144,15 +155,19 @@ fn trust(path: &[u8], from: &[u8], links: Links) -> (Links, usize) {
 
 /// The status for a file that could not be had; in the error log in nginx's words.
 pub fn refuse(x: &Exchange, path: &[u8], failed: &Failed) -> u16 {
-    let (status, level) = match failed {
-        _ if failed.is_not_found() => (404, Level::Error),
-        _ if failed.is_denied() || failed.is_refused_link() => (403, Level::Error),
-        _ => (500, Level::Crit),
-    };
+    let (status, level) = verdict(failed);
     if status != 404 || x.location().core.log_not_found {
         log_failed(x, level, path, failed);
     }
     status
+}
+
+fn verdict(failed: &Failed) -> (u16, Level) {
+    match failed {
+        _ if failed.is_not_found() => (404, Level::Error),
+        _ if failed.is_denied() || failed.is_refused_link() => (403, Level::Error),
+        _ => (500, Level::Crit),
+    }
 }
 
 /// `open() "/path" failed (2: No such file or directory)`

@@ -1,1 +1,367 @@
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::*;
+
+/// A directory that goes away with its test, and the caches of one worker.
+struct Scene {
+    folder: PathBuf,
+    caches: Caches,
+    rules: Option<CacheRules>,
+    links: Links,
+    now_ms: u64,
+    unix_ms: u64,
+}
+
+/// Long enough for a file just written to have settled.
+const LATER_MS: u64 = 10_000;
+
+impl Scene {
+    fn new(rules: Option<CacheRules>) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            std::env::temp_dir().join(format!("weir-files-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let folder = folder.canonicalize().unwrap();
+        let unix_ms = clock::unix_ms() + LATER_MS;
+        Self { folder, caches: Caches::default(), rules, links: Links::Follow, now_ms: 0, unix_ms }
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.folder.join(name), content).unwrap();
+    }
+
+    fn pass(&mut self, ms: u64) {
+        self.now_ms += ms;
+        self.unix_ms += ms;
+    }
+
+    fn look(&self, name: &str, want: Want) -> Result<Found, Failed> {
+        let path = self.folder.join(name);
+        let look = Look {
+            path: path.as_os_str().as_bytes(),
+            want,
+            links: self.links,
+            trusted: 0,
+            rules: self.rules,
+            content_size_max: CONTENT_SIZE_MAX,
+            now_ms: self.now_ms,
+            unix_ms: self.unix_ms,
+        };
+        look.find(&self.caches)
+    }
+
+    fn open(&self, name: &str) -> Found {
+        self.look(name, Want::Content).unwrap()
+    }
+
+    fn failure(&self, name: &str) -> ErrorKind {
+        self.look(name, Want::Content).map(|_| ()).unwrap_err().error.kind()
+    }
+
+    /// The content as it would be sent, once it comes from memory.
+    fn kept(&self, name: &str) -> String {
+        self.open(name);
+        match self.open(name).source {
+            Source::Memory(content) => String::from_utf8_lossy(&content).into_owned(),
+            _ => panic!("{name} is not kept"),
+        }
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn rules() -> CacheRules {
+    CacheRules {
+        number: 0,
+        max: 100,
+        inactive_ms: 60_000,
+        valid_ms: 30_000,
+        min_uses: 1,
+        errors: false,
+    }
+}
+
+fn memory(found: &Found) -> Option<&Rc<[u8]>> {
+    match &found.source {
+        Source::Memory(content) => Some(content),
+        _ => None,
+    }
+}
+
+fn file(found: &Found) -> Option<&Rc<File>> {
+    match &found.source {
+        Source::File(file) => Some(file),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_content_is_kept_from_the_second_use_on() {
+    let scene = Scene::new(None);
+    scene.write("a", "content");
+    assert!(file(&scene.open("a")).is_some());
+    let second = scene.open("a");
+    assert_eq!(memory(&second).map(|content| &**content), Some(&b"content"[..]));
+    let third = scene.open("a");
+    assert!(Rc::ptr_eq(memory(&second).unwrap(), memory(&third).unwrap()));
+}
+
+#[test]
+fn what_changed_lately_is_not_kept() {
+    let mut scene = Scene::new(None);
+    scene.write("a", "content");
+    scene.unix_ms -= LATER_MS;
+    for _ in 0..3 {
+        assert!(file(&scene.open("a")).is_some());
+    }
+    scene.pass(LATER_MS);
+    assert!(memory(&scene.open("a")).is_some());
+}
+
+#[test]
+fn large_files_stay_files() {
+    for rules in [None, Some(rules())] {
+        let scene = Scene::new(rules);
+        scene.write("a", "");
+        let size = CONTENT_SIZE_MAX + 1;
+        File::options().write(true).open(scene.folder.join("a")).unwrap().set_len(size).unwrap();
+        let (first, second) = (scene.open("a"), scene.open("a"));
+        let same = Rc::ptr_eq(file(&first).unwrap(), file(&second).unwrap());
+        assert_eq!(same, rules.is_some());
+    }
+}
+
+#[test]
+fn a_change_is_noticed_without_open_file_cache() {
+    let mut scene = Scene::new(None);
+    scene.write("a", "first");
+    assert_eq!(scene.kept("a"), "first");
+    // The same size, in the same file.
+    scene.write("a", "other");
+    scene.pass(LATER_MS);
+    assert_eq!(scene.kept("a"), "other");
+    // Another file in its place.
+    scene.write("b", "third");
+    fs::rename(scene.folder.join("b"), scene.folder.join("a")).unwrap();
+    assert_eq!(scene.kept("a"), "third");
+    // Grown.
+    scene.write("a", "longer than before");
+    scene.pass(LATER_MS);
+    assert_eq!(scene.kept("a"), "longer than before");
+    fs::remove_file(scene.folder.join("a")).unwrap();
+    assert_eq!(scene.failure("a"), ErrorKind::NotFound);
+    assert_eq!(scene.failure("a/b"), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_link_that_leads_elsewhere_is_noticed() {
+    let scene = Scene::new(None);
+    scene.write("a", "one");
+    scene.write("b", "two");
+    symlink("a", scene.folder.join("link")).unwrap();
+    assert_eq!(scene.kept("link"), "one");
+    fs::remove_file(scene.folder.join("link")).unwrap();
+    symlink("b", scene.folder.join("link")).unwrap();
+    assert_eq!(scene.kept("link"), "two");
+}
+
+#[test]
+fn lost_permission_is_noticed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::new(None);
+    scene.write("a", "content");
+    let kept = scene.kept("a");
+    fs::set_permissions(scene.folder.join("a"), fs::Permissions::from_mode(0o000)).unwrap();
+    match scene.look("a", Want::Content) {
+        Err(failed) => assert!(failed.is_denied()),
+        // Run by root, for whom the file is as readable as before; but it was opened anew.
+        Ok(found) => assert!(memory(&found).is_some() && kept == "content"),
+    }
+}
+
+#[test]
+fn a_file_that_is_being_changed_is_not_kept() {
+    let scene = Scene::new(None);
+    scene.write("a", "content");
+    let open = || File::open(scene.folder.join("a")).unwrap();
+    assert_eq!(cache::read(&open(), 7).unwrap().as_deref(), Some(&b"content"[..]));
+    assert_eq!(cache::read(&open(), 6).unwrap(), None);
+    assert_eq!(cache::read(&open(), 8).unwrap(), None);
+}
+
+#[test]
+fn open_file_cache_is_believed_for_as_long_as_it_says() {
+    let mut scene = Scene::new(Some(rules()));
+    scene.write("a", "first");
+    assert_eq!(scene.kept("a"), "first");
+    scene.write("a", "other");
+    fs::remove_file(scene.folder.join("a")).unwrap();
+    scene.pass(29_999);
+    assert_eq!(scene.kept("a"), "first");
+    scene.pass(1);
+    assert_eq!(scene.failure("a"), ErrorKind::NotFound);
+    scene.write("a", "again");
+    assert_eq!(scene.kept("a"), "again");
+}
+
+#[test]
+fn what_did_not_change_is_believed_anew() {
+    let mut scene = Scene::new(Some(rules()));
+    scene.write("a", "first");
+    assert_eq!(scene.kept("a"), "first");
+    scene.pass(30_000);
+    let checked = scene.open("a");
+    fs::remove_file(scene.folder.join("a")).unwrap();
+    scene.pass(29_999);
+    assert!(Rc::ptr_eq(memory(&checked).unwrap(), memory(&scene.open("a")).unwrap()));
+}
+
+#[test]
+fn failures_are_kept_where_that_is_asked_for() {
+    for errors in [false, true] {
+        let mut scene = Scene::new(Some(CacheRules { errors, ..rules() }));
+        assert_eq!(scene.failure("a"), ErrorKind::NotFound);
+        scene.write("a", "content");
+        assert_eq!(scene.look("a", Want::Content).is_err(), errors);
+        scene.pass(30_000);
+        assert_eq!(scene.kept("a"), "content");
+    }
+}
+
+#[test]
+fn a_file_stays_open_from_its_min_uses_on() {
+    let mut scene = Scene::new(Some(CacheRules { min_uses: 3, ..rules() }));
+    scene.write("a", "content");
+    scene.unix_ms -= LATER_MS;
+    let found: Vec<Found> = (0..5).map(|_| scene.open("a")).collect();
+    let same = |a: usize, b: usize| Rc::ptr_eq(file(&found[a]).unwrap(), file(&found[b]).unwrap());
+    assert!(!same(0, 1) && !same(1, 2) && same(2, 3) && same(3, 4));
+    scene.pass(LATER_MS);
+    assert!(memory(&scene.open("a")).is_some());
+}
+
+#[test]
+fn who_is_not_asked_for_is_forgotten() {
+    let mut scene = Scene::new(Some(CacheRules { valid_ms: u64::MAX, ..rules() }));
+    for name in ["a", "b", "c"] {
+        scene.write(name, name);
+        assert_eq!(scene.kept(name), name);
+        fs::remove_file(scene.folder.join(name)).unwrap();
+    }
+    scene.pass(60_000);
+    assert_eq!(scene.kept("a"), "a");
+    scene.pass(1);
+    assert_eq!(scene.kept("a"), "a");
+    assert_eq!(scene.failure("b"), ErrorKind::NotFound);
+    assert_eq!(scene.failure("c"), ErrorKind::NotFound);
+}
+
+#[test]
+fn max_bounds_the_entries() {
+    let scene = Scene::new(Some(CacheRules { max: 2, valid_ms: u64::MAX, ..rules() }));
+    for name in ["a", "b", "c"] {
+        scene.write(name, name);
+        assert_eq!(scene.kept(name), name);
+        fs::remove_file(scene.folder.join(name)).unwrap();
+    }
+    assert_eq!(scene.kept("c"), "c");
+    assert_eq!(scene.kept("b"), "b");
+    assert_eq!(scene.failure("a"), ErrorKind::NotFound);
+}
+
+#[test]
+fn contents_are_bounded_by_bytes() {
+    let scene = Scene::new(None);
+    let held = CONTENTS_BYTES_MAX / CONTENT_SIZE_MAX as usize;
+    for number in 0..=held {
+        let name = number.to_string();
+        let file = File::create(scene.folder.join(&name)).unwrap();
+        file.set_len(CONTENT_SIZE_MAX).unwrap();
+        assert_eq!(scene.kept(&name).len(), CONTENT_SIZE_MAX as usize);
+    }
+    assert!(memory(&scene.open("0")).is_none());
+    assert!(memory(&scene.open("2")).is_some());
+}
+
+#[test]
+fn guarded_paths_are_walked_each_time() {
+    let mut scene = Scene::new(None);
+    scene.links = Links::Refuse;
+    scene.write("a", "content");
+    scene.write("b", "content");
+    assert_eq!(scene.kept("a"), "content");
+    let first = scene.open("a");
+    assert!(Rc::ptr_eq(memory(&first).unwrap(), memory(&scene.open("a")).unwrap()));
+    fs::remove_file(scene.folder.join("a")).unwrap();
+    symlink("b", scene.folder.join("a")).unwrap();
+    assert!(scene.look("a", Want::Content).is_err_and(|failed| failed.is_refused_link()));
+    assert!(scene.look("a", Want::Stat).is_err_and(|failed| failed.is_refused_link()));
+}
+
+#[test]
+fn what_was_seen_by_other_rules_is_not_believed() {
+    let mut scene = Scene::new(Some(CacheRules { errors: true, ..rules() }));
+    scene.write("a", "content");
+    symlink("a", scene.folder.join("link")).unwrap();
+    for _ in 0..2 {
+        scene.links = Links::Follow;
+        assert_eq!(scene.kept("link"), "content");
+        scene.links = Links::Refuse;
+        let failed = scene.look("link", Want::Content).map(|_| ()).unwrap_err();
+        assert!(failed.is_refused_link());
+        assert_eq!(failed.call, "openat()");
+    }
+}
+
+#[test]
+fn directories() {
+    for rules in [None, Some(rules())] {
+        let mut scene = Scene::new(rules);
+        fs::create_dir(scene.folder.join("d")).unwrap();
+        for want in [Want::Content, Want::Stat, Want::Directory, Want::Content] {
+            let found = scene.look("d", want).unwrap();
+            assert!(found.stat.is_directory() && matches!(found.source, Source::Closed));
+        }
+        fs::remove_dir(scene.folder.join("d")).unwrap();
+        scene.write("d", "content");
+        assert_eq!(scene.look("d", Want::Stat).unwrap().stat.is_directory(), rules.is_some());
+        scene.pass(30_000);
+        assert_eq!(scene.kept("d"), "content");
+        assert!(scene.look("d", Want::Directory).unwrap().stat.is_regular());
+    }
+}
+
+#[test]
+fn caches_of_one_configuration_are_apart() {
+    let mut scene = Scene::new(Some(rules()));
+    scene.write("a", "content");
+    assert_eq!(scene.kept("a"), "content");
+    fs::remove_file(scene.folder.join("a")).unwrap();
+    scene.rules = Some(CacheRules { number: 1, ..rules() });
+    assert_eq!(scene.failure("a"), ErrorKind::NotFound);
+    scene.rules = Some(rules());
+    assert_eq!(scene.kept("a"), "content");
+}
+
+#[test]
+fn the_beginning_that_is_trusted() {
+    let refuse = |path: &str, from: &str| trust(path.as_bytes(), from.as_bytes(), Links::Refuse);
+    assert_eq!(refuse("/a/b", ""), (Links::Refuse, 0));
+    assert_eq!(refuse("/a/b", "/a"), (Links::Refuse, 2));
+    assert_eq!(refuse("/a/b", "/a/"), (Links::Refuse, 2));
+    assert_eq!(refuse("/ab/c", "/a"), (Links::Refuse, 0));
+    assert_eq!(refuse("/a/b", "/x"), (Links::Refuse, 0));
+    assert_eq!(refuse("/a/b", "/a/b"), (Links::Follow, 0));
+    assert_eq!(refuse("/a/b", "/a/b/c"), (Links::Refuse, 0));
+    assert_eq!(refuse("/a/b", "/"), (Links::Refuse, 0));
+}

@@ -14,12 +14,7 @@ pub(super) const TABLE: &[BuiltIn] = &[
         true
     }),
     BuiltIn::fresh("realpath_root", realpath_root),
-    BuiltIn::fresh("request_filename", |x, out| {
-        let generation = x.generation.clone();
-        let root = generation.location(x.location).core.root.as_ref();
-        root.expect("every location has one").append_path(x, out);
-        true
-    }),
+    BuiltIn::fresh("request_filename", |x, out| x.append_path(out)),
 ];
 
 fn realpath_root(x: &mut Exchange, out: &mut Vec<u8>) -> bool {

@@ -1,7 +1,7 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::*;
 
@@ -134,8 +134,4 @@ fn what_a_failure_means() {
     assert!(stat(&folder.path(&"x".repeat(300))).unwrap_err().is_not_found());
     assert!(stat(&folder.path("loop")).unwrap_err().is_refused_link());
     assert!(stat_link(&folder.path("loop")).unwrap().is_link());
-    assert_eq!(
-        real_path(&folder.path("directory/../real/link")).unwrap(),
-        folder.path("real/file")
-    );
 }

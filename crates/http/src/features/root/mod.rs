@@ -39,7 +39,7 @@ pub struct Root {
 
 /// Which part of a path the directory takes the place of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum StandsFor {
+pub enum StandsFor {
     /// `root`: none, the path follows it.
     Nothing,
     /// `alias`: the location's name.
@@ -137,7 +137,7 @@ impl Root {
 
     /// `alias` in a location that was left by `rewrite ... break` has lost what it stands for.
     pub fn may_be_used(&self, x: &Exchange) -> bool {
-        if self.stands_for == StandsFor::Nothing || x.valid_location {
+        if self.stands_for == StandsFor::Nothing || x.request.valid_location {
             return true;
         }
         let name = Text(&x.location().name);
@@ -145,6 +145,11 @@ impl Root {
             format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten");
         x.log(Level::Alert, message);
         false
+    }
+
+    /// Which part of a path the directory takes the place of.
+    pub fn stands_for(&self) -> &StandsFor {
+        &self.stands_for
     }
 
     /// How many bytes of the path the directory takes the place of.
@@ -157,3 +162,6 @@ impl Root {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

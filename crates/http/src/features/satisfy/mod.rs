@@ -33,3 +33,6 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     place.core.auth_delay_ms = conf.auth_delay.0;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,3 +90,6 @@ pub(crate) fn nothing_answered(x: &mut Exchange) -> Flow {
     x.give_scratch(path);
     Flow::Status(403)
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,9 +36,12 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 /// MIME types by extension.
 #[derive(Clone, Default)]
 pub struct Types {
-    /// Sorted by extension, which is in lower case.
-    sorted: Arc<Vec<(Box<[u8]>, Arc<[u8]>)>>,
+    /// Sorted by extension.
+    sorted: Arc<Vec<Entry>>,
 }
+
+/// An extension in lower case, and its type.
+type Entry = (Box<[u8]>, Arc<[u8]>);
 
 /// One MIME type.
 #[derive(Clone)]
@@ -120,3 +123,6 @@ impl Types {
 fn order(known: &[u8], extension: &[u8]) -> Ordering {
     known.iter().copied().cmp(extension.iter().map(u8::to_ascii_lowercase))
 }
+
+#[cfg(test)]
+mod tests;

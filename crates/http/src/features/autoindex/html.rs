@@ -1,0 +1,128 @@
+//! The list as a page: nginx's columns, to the byte.
+
+use std::io::Write as _;
+
+use wire::date::Civil;
+use wire::uri::{Escape, escape, escape_html};
+
+use super::{Conf, Entry};
+
+/// Characters of a name that are shown; of a longer one, three fewer and `..>`.
+const NAME_CHARS_MAX: usize = 50;
+const CUT_NAME_CHARS: usize = NAME_CHARS_MAX - 3;
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+pub(super) fn write(conf: &Conf, uri: &[u8], utf8: bool, entries: &[Entry], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"<html>\r\n<head><title>Index of ");
+    escape_html(uri, out);
+    out.extend_from_slice(b"</title></head>\r\n<body>\r\n<h1>Index of ");
+    escape_html(uri, out);
+    out.extend_from_slice(b"</h1><hr><pre><a href=\"../\">../</a>\r\n");
+    let offset_s = if conf.autoindex_localtime { utc_offset_s() } else { 0 };
+    for entry in entries {
+        write_link(entry, utf8, out);
+        write_time(entry.stat.modified + offset_s, out);
+        match conf.autoindex_exact_size {
+            true => write_exact_size(entry, out),
+            false => write_rounded_size(entry, out),
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"</pre><hr></body>\r\n</html>\r\n");
+}
+
+/// How far local time is ahead of UTC now; nginx does not ask about the time of the file.
+fn utc_offset_s() -> i64 {
+    let now_s = net::clock::unix_ms() / 1000;
+    i64::from((observe::system().utc_offset_minutes)(now_s as i64)) * 60
+}
+
+fn write_link(entry: &Entry, utf8: bool, out: &mut Vec<u8>) {
+    let slash: &[u8] = if entry.stat.is_directory() { b"/" } else { b"" };
+    out.extend_from_slice(b"<a href=\"");
+    escape(Escape::UriComponent, &entry.name, out);
+    out.extend_from_slice(slash);
+    out.extend_from_slice(b"\">");
+    let name = Name::of(&entry.name, utf8);
+    escape_html(name.first(CUT_NAME_CHARS), out);
+    if name.chars() > NAME_CHARS_MAX {
+        out.extend_from_slice(b"..&gt;</a> ");
+        return;
+    }
+    escape_html(&entry.name[name.first(CUT_NAME_CHARS).len()..], out);
+    let mut room = NAME_CHARS_MAX - name.chars();
+    if room > 0 {
+        out.extend_from_slice(slash);
+        room -= slash.len();
+    }
+    out.extend_from_slice(b"</a>");
+    out.resize(out.len() + room + 1, b' ');
+}
+
+/// A name whose columns are characters, or bytes.
+enum Name<'n> {
+    Text(&'n str),
+    Bytes(&'n [u8]),
+}
+
+impl<'n> Name<'n> {
+    fn of(name: &'n [u8], utf8: bool) -> Self {
+        match std::str::from_utf8(name) {
+            Ok(text) if utf8 => Self::Text(text),
+            _ => Self::Bytes(name),
+        }
+    }
+
+    fn chars(&self) -> usize {
+        match self {
+            Self::Text(text) => text.chars().count(),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    fn first(&self, chars: usize) -> &'n [u8] {
+        match self {
+            Self::Text(text) => {
+                let end = text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+                &text.as_bytes()[..end]
+            }
+            Self::Bytes(bytes) => &bytes[..chars.min(bytes.len())],
+        }
+    }
+}
+
+fn write_time(seconds: i64, out: &mut Vec<u8>) {
+    let time = Civil::of(seconds);
+    let month = MONTHS[time.month as usize - 1];
+    let Civil { day, year, hour, minute, .. } = time;
+    write!(out, "{day:02}-{month}-{year} {hour:02}:{minute:02} ").expect("memory takes it");
+}
+
+fn write_exact_size(entry: &Entry, out: &mut Vec<u8>) {
+    let written = match entry.stat.is_directory() {
+        true => write!(out, "{:>19}", '-'),
+        false => write!(out, "{:>19}", entry.stat.size),
+    };
+    written.expect("memory takes it");
+}
+
+/// The size in the largest unit that it is at least one of, rounded; kilobytes from five digits on.
+fn write_rounded_size(entry: &Entry, out: &mut Vec<u8>) {
+    const K: u64 = 1 << 10;
+    const M: u64 = 1 << 20;
+    const G: u64 = 1 << 30;
+    let written = match entry.stat.size {
+        _ if entry.stat.is_directory() => write!(out, "{:>7}", '-'),
+        size @ G.. => write!(out, "{:>6}G", rounded(size, G)),
+        size @ M.. => write!(out, "{:>6}M", rounded(size, M)),
+        size @ 10_000.. => write!(out, "{:>6}K", rounded(size, K)),
+        size => write!(out, "{size:>7}"),
+    };
+    written.expect("memory takes it");
+}
+
+fn rounded(size: u64, unit: u64) -> u64 {
+    size / unit + u64::from(size % unit >= unit / 2)
+}

@@ -1,0 +1,187 @@
+//! `autoindex`: a path that ends with a slash is answered by a list of that directory.
+//!
+//! Directories come first, then names in the order of their bytes; hidden files are left out. The
+//! length of the list is not announced, as in nginx.
+
+mod html;
+mod json;
+mod xml;
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use conf::Result;
+use net::file::{self, Stat};
+use observe::{Level, Text};
+use wire::Method;
+
+use crate::exchange::{Body, Bytes, Exchange, Flow};
+use crate::files;
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// Whether a directory is answered by a list of what is in it.
+    autoindex: bool = "off",
+    /// The form of the list.
+    autoindex_format: Format = "html",
+    /// Whether times in HTML are local, or UTC.
+    autoindex_localtime: bool = "off",
+    /// Whether sizes in HTML are exact, or rounded to kilobytes, megabytes and gigabytes.
+    autoindex_exact_size: bool = "on",
+}
+
+conf::words! {
+    /// The form of a list.
+    pub enum Format {
+        /// A page.
+        Html = "html",
+        /// An array of objects.
+        Json = "json",
+        /// The same as the argument of a call.
+        Jsonp = "jsonp",
+        /// Elements.
+        Xml = "xml",
+    }
+}
+
+/// Answers with the list where it is on.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if conf.autoindex {
+        let conf = conf.clone();
+        place.content(move |x| handle(&conf, x));
+    }
+    Ok(())
+}
+
+/// Something in the directory.
+struct Entry {
+    name: Box<[u8]>,
+    stat: Stat,
+}
+
+impl Entry {
+    /// What it is called in the machines' forms.
+    fn kind(&self) -> &'static [u8] {
+        match &self.stat {
+            stat if stat.is_directory() => b"directory",
+            stat if stat.is_regular() => b"file",
+            _ => b"other",
+        }
+    }
+}
+
+fn handle(conf: &Conf, x: &mut Exchange) -> Flow {
+    let asked = matches!(x.request.head.method, Method::Get | Method::Head);
+    if !asked || !x.request.uri.ends_with(b"/") {
+        return Flow::Next;
+    }
+    let mut path = x.scratch();
+    let answered = match x.append_path(&mut path) {
+        true => answer(conf, x, files::without_slash(&path)),
+        false => Err(500),
+    };
+    x.give_scratch(path);
+    match answered {
+        Ok(()) => Flow::Done,
+        Err(status) => Flow::Status(status),
+    }
+}
+
+fn answer(conf: &Conf, x: &mut Exchange, directory: &[u8]) -> std::result::Result<(), u16> {
+    let callback = match conf.autoindex_format {
+        Format::Jsonp => callback(x)?,
+        _ => None,
+    };
+    let entries = entries(x, directory)?;
+    let mut text = x.reply.text();
+    let content_type: &[u8] = match (conf.autoindex_format, &callback) {
+        (Format::Html, _) => {
+            html::write(conf, &x.request.uri, is_utf8(x), &entries, &mut text);
+            b"text/html"
+        }
+        (Format::Xml, _) => {
+            xml::write(&entries, &mut text);
+            x.reply.charset.extend_from_slice(b"utf-8");
+            b"text/xml"
+        }
+        (Format::Json | Format::Jsonp, None) => {
+            json::write(&entries, &mut text);
+            b"application/json"
+        }
+        (Format::Json | Format::Jsonp, Some(callback)) => {
+            json::write_call(callback, &entries, &mut text);
+            b"application/javascript"
+        }
+    };
+    x.reply.status = 200;
+    x.reply.set_content_type(content_type);
+    x.reply.body = Body::Bytes(Bytes::Owned(text));
+    Ok(())
+}
+
+/// Whether names are shown as UTF-8, so that columns are counted in characters.
+fn is_utf8(x: &Exchange) -> bool {
+    x.reply.charset.eq_ignore_ascii_case(b"utf-8")
+}
+
+/// Bytes of a callback's name.
+const CALLBACK_BYTES_MAX: usize = 128;
+
+/// The argument `callback`: the name of a function. 400 where it cannot be one.
+fn callback(x: &Exchange) -> std::result::Result<Option<Vec<u8>>, u16> {
+    const NAME: &[u8] = b"callback=";
+    let args = x.request.args.split(|byte| *byte == b'&');
+    let mut values = args.filter_map(|arg| {
+        let (name, value) = arg.split_at_checked(NAME.len())?;
+        name.eq_ignore_ascii_case(NAME).then_some(value)
+    });
+    let Some(name) = values.next().filter(|name| !name.is_empty()) else { return Ok(None) };
+    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+    let wrong = match name {
+        _ if name.len() > CALLBACK_BYTES_MAX => "too long",
+        _ if !name.iter().all(fits) => "invalid",
+        _ => return Ok(Some(name.to_vec())),
+    };
+    x.log(Level::Info, format_args!("client sent {wrong} callback name: \"{}\"", Text(name)));
+    Err(400)
+}
+
+fn entries(x: &Exchange, directory: &[u8]) -> std::result::Result<Vec<Entry>, u16> {
+    let mut entries = Vec::new();
+    files::list(x, directory, |entry| {
+        let path = entry.path();
+        if let Some(stat) = stat(x, path.as_os_str().as_bytes())? {
+            entries.push(Entry { name: entry.file_name().as_bytes().into(), stat });
+        }
+        Ok(())
+    })?;
+    entries.sort_unstable_by(|a, b| {
+        let directories_first = b.stat.is_directory().cmp(&a.stat.is_directory());
+        directories_first.then_with(|| a.name.cmp(&b.name))
+    });
+    Ok(entries)
+}
+
+/// What an entry is; a link that leads nowhere stands for itself. What must not be looked at is left
+/// out.
+fn stat(x: &Exchange, path: &[u8]) -> std::result::Result<Option<Stat>, u16> {
+    let failed = match file::stat(path) {
+        Ok(stat) => return Ok(Some(stat)),
+        Err(failed) if leads_nowhere(&failed) => match file::stat_link(path) {
+            Ok(stat) => return Ok(Some(stat)),
+            Err(failed) => failed,
+        },
+        Err(failed) => failed,
+    };
+    files::log_failed(x, Level::Crit, path, &failed);
+    if failed.call == "stat()" && failed.is_denied() { Ok(None) } else { Err(500) }
+}
+
+fn leads_nowhere(failed: &file::Failed) -> bool {
+    failed.error.kind() == std::io::ErrorKind::NotFound || failed.is_refused_link()
+}
+
+#[cfg(test)]
+mod tests;

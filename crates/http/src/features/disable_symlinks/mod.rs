@@ -1,0 +1,70 @@
+//! `disable_symlinks`: which symbolic links may lead to a file.
+//!
+//! The walking is in `net::file`, the trusted beginning of a path in `files`.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Template, Value};
+
+use crate::files::Links;
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// Refuses files behind symbolic links: all links, or those of another owner.
+    disable_symlinks: Rule = "off",
+}
+
+/// Tells the core.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    place.core.files.links = conf.disable_symlinks.links;
+    place.core.files.links_from.clone_from(&conf.disable_symlinks.from);
+    Ok(())
+}
+
+/// `off`, `on` or `if_not_owner`, and `from=`.
+#[derive(Clone)]
+struct Rule {
+    links: Links,
+    from: Option<Template>,
+}
+
+impl Value for Rule {
+    const ARGS: RangeInclusive<usize> = 1..=2;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let (mut links, mut trusted) = (None, None);
+        for word in &from.args {
+            match &*word.text {
+                b"off" => links = Some(Links::Follow),
+                b"on" => links = Some(Links::Refuse),
+                b"if_not_owner" => links = Some(Links::IfNotOwner),
+                text => {
+                    let Some(path) = text.strip_prefix(b"from=") else {
+                        let message = format!("invalid parameter \"{word}\"");
+                        return Err(from.error_at(word, message));
+                    };
+                    trusted = Some(Template::from_bytes(path, word, from, load)?);
+                }
+            }
+        }
+        let Some(links) = links else {
+            let must = "must have \"off\", \"on\" or \"if_not_owner\" parameter";
+            return Err(from.error(format!("\"{}\" {must}", from.name)));
+        };
+        if let [first, second] = &from.args[..] {
+            if trusted.is_none() {
+                let message = format!("duplicate parameters \"{first} {second}\"");
+                return Err(from.error(message));
+            }
+            if links == Links::Follow {
+                return Err(from.error("\"from=\" cannot be used with \"off\" parameter"));
+            }
+        }
+        Ok(Self { links, from: trusted })
+    }
+}
+
+#[cfg(test)]
+mod tests;

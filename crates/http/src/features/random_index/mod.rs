@@ -1,0 +1,88 @@
+//! `random_index`: a path that ends with a slash is answered by any file of that directory.
+
+use std::fs;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use conf::Result;
+use observe::Level;
+use wire::Method;
+
+use crate::exchange::{Exchange, Flow, Jump};
+use crate::files::{self, Failed};
+use crate::site::Place;
+
+conf::directives! {
+    in LOCATION;
+
+    /// Whether a file of the directory, any that is not hidden, answers for it.
+    random_index: bool = "off",
+}
+
+/// Asks for a file where it is on.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if conf.random_index {
+        place.content(handle);
+    }
+    Ok(())
+}
+
+fn handle(x: &mut Exchange) -> Flow {
+    let asked = matches!(x.request.head.method, Method::Get | Method::Head | Method::Post);
+    if !asked || !x.request.uri.ends_with(b"/") {
+        return Flow::Next;
+    }
+    let mut path = x.scratch();
+    let names = match x.append_path(&mut path) {
+        true => names(x, files::without_slash(&path)),
+        false => Err(500),
+    };
+    x.give_scratch(path);
+    match names {
+        Ok(names) if names.is_empty() => Flow::Next,
+        Ok(names) => {
+            let mut uri = std::mem::take(&mut x.request.uri);
+            uri.extend_from_slice(&names[any_below(names.len())]);
+            Flow::Jump(Jump::Internal { uri, args: None })
+        }
+        Err(status) => Flow::Status(status),
+    }
+}
+
+/// The names of the files in a directory; links count as what they lead to.
+fn names(x: &Exchange, directory: &[u8]) -> Result<Vec<Vec<u8>>, u16> {
+    let mut names = Vec::new();
+    files::list(x, directory, |entry| {
+        let kind = entry.file_type();
+        let is_file = match kind {
+            Ok(kind) if !kind.is_symlink() => kind.is_file(),
+            _ => match fs::metadata(entry.path()) {
+                Ok(target) => target.is_file(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+                Err(error) => {
+                    let path = entry.path();
+                    let failed = Failed { call: "stat()", error };
+                    files::log_failed(x, Level::Crit, path.as_os_str().as_bytes(), &failed);
+                    return Err(500);
+                }
+            },
+        };
+        if is_file {
+            names.push(entry.file_name().as_bytes().to_vec());
+        }
+        Ok(())
+    })?;
+    Ok(names)
+}
+
+/// Any number below `count`, each as likely as the others.
+fn any_below(count: usize) -> usize {
+    // The keys of a new hasher are as random as is needed here.
+    let random = RandomState::new().build_hasher().finish();
+    ((u128::from(random) * count as u128) >> 64) as usize
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! Reading a directory, for what answers with its files.
+
+use std::fs::{self, DirEntry};
+use std::os::unix::ffi::OsStrExt as _;
+
+use conf::bytes_path;
+
+use super::{Failed, log_failed, verdict};
+use crate::exchange::Exchange;
+
+/// Calls `each` with every entry that is not hidden, in no order. What fails is logged in nginx's
+/// words and ends in a status.
+pub fn list(
+    x: &Exchange,
+    directory: &[u8],
+    mut each: impl FnMut(&DirEntry) -> Result<(), u16>,
+) -> Result<(), u16> {
+    let failed = |call| move |error| refuse(x, directory, &Failed { call, error });
+    for entry in fs::read_dir(bytes_path(directory)).map_err(failed("opendir()"))? {
+        let entry = entry.map_err(failed("readdir()"))?;
+        if !entry.file_name().as_bytes().starts_with(b".") {
+            each(&entry)?;
+        }
+    }
+    Ok(())
+}
+
+fn refuse(x: &Exchange, directory: &[u8], failed: &Failed) -> u16 {
+    let (status, level) = verdict(failed);
+    log_failed(x, level, directory, failed);
+    status
+}
+
+/// The path of a directory without the slash at its end.
+pub fn without_slash(path: &[u8]) -> &[u8] {
+    match path {
+        [directory @ .., b'/'] if !directory.is_empty() => directory,
+        path => path,
+    }
+}
