@@ -73,7 +73,7 @@ pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
                 enter(x, Phase::Filters);
                 filters(&generation, x)
             }
-            Flow::Status(444) => return Ran::Dropped(444),
+            Flow::Status(status @ (408 | 444 | 499)) => return Ran::Dropped(status),
             Flow::Drop(status) => return Ran::Dropped(status),
             Flow::Status(status) if x.stage.phase == Phase::Access => refused(x, status),
             Flow::Status(status) => error_page::answer(x, status),

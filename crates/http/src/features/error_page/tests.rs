@@ -42,6 +42,13 @@ fn statuses_without_a_page_have_an_empty_body() {
 }
 
 #[test]
+fn some_statuses_are_for_the_log_only() {
+    for status in [408, 444, 499] {
+        assert!(!built_in(status, "").replied, "{status}");
+    }
+}
+
+#[test]
 fn what_could_not_be_read_is_400_outside() {
     for (status, detail) in [
         (494, "Request Header Or Cookie Too Large"),
