@@ -24,6 +24,9 @@ pub struct Request {
     pub length: u64,
     /// Whether it had arrived, in part at least, before the one before it was answered.
     pub pipelined: bool,
+    /// Whether the location was chosen by this path: not after `break` in a rewritten one, where
+    /// nothing in the path stands for the location's name.
+    pub valid_location: bool,
     /// The body.
     pub body: RequestBody,
     /// How many bytes of `received` are the head.
@@ -45,6 +48,7 @@ impl Request {
         self.length = 0;
         self.pipelined = false;
         self.uri_unchanged = true;
+        self.valid_location = true;
         self.header_only = false;
     }
 

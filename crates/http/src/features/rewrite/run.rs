@@ -241,7 +241,7 @@ impl Run<'_, '_> {
     /// Ends the program in the location it is in, although the path is another.
     fn end_here(&mut self) -> Step {
         if self.uri_changed {
-            self.x.valid_location = false;
+            self.x.request.valid_location = false;
             self.uri_changed = false;
         }
         Step::End
