@@ -5,12 +5,14 @@ pub mod client_body;
 pub mod core;
 pub mod empty_gif;
 pub mod error_page;
+pub mod geo;
 pub mod headers;
 pub mod internal;
 pub mod keepalive;
 pub mod limit_rate;
 pub mod lingering;
 pub mod log;
+pub mod map;
 pub mod not_modified;
 pub mod output;
 pub mod pools;
@@ -21,6 +23,7 @@ pub mod rewrite;
 pub mod root;
 pub mod satisfy;
 pub mod server;
+pub mod split_clients;
 pub mod static_file;
 pub mod stub_status;
 pub mod tables;
@@ -34,6 +37,9 @@ conf::features! {
     tables: tables,
     pools: pools,
     resolver: resolver,
+    map: map,
+    geo: geo,
+    split_clients: split_clients,
     core: core,
     error_page: error_page,
     root: root,
