@@ -7,6 +7,7 @@ mod decimal;
 mod exchange;
 mod features;
 mod files;
+mod forwarded;
 mod h1;
 pub mod identity;
 mod mime_types;

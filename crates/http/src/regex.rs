@@ -181,3 +181,66 @@ fn escape_high_bytes(pattern: &[u8]) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::site;
+
+    #[test]
+    fn bytes_that_are_no_text() {
+        let table: [(&[u8], &str); 6] = [
+            (b"\xe9", "\\xe9"),
+            (b"a\\\xe9", "a\\xe9"),
+            (b"\\\\\xe9", "\\\\\\xe9"),
+            (b"[\xe0-\xff]", "[\\xe0-\\xff]"),
+            (b"\\Qa\xe9\\E\xe9", "\\Qa\\E\\xe9\\Q\\E\\xe9"),
+            (b"\\Q\\\xe9", "\\Q\\\\E\\xe9\\Q"),
+        ];
+        for (pattern, expected) in table {
+            assert_eq!(escape_high_bytes(pattern), expected);
+        }
+        let matches = |pattern: &[u8], subject: &[u8]| {
+            build(pattern, false, true).and_then(|regex| regex.is_match(subject)).expect("valid")
+        };
+        assert!(matches(b"^\\Q\\.\xe9\\E\xe9$", b"\\.\xe9\xe9"));
+        assert!(matches(b"^[\xe0-\xff]$", b"\xe9") && !matches(b"^[\xe0-\xef]$", b"\xff"));
+        // A character of two bytes is two.
+        assert!(matches("^..$".as_bytes(), "\u{e9}".as_bytes()));
+    }
+
+    #[test]
+    fn more_groups_than_the_pattern_before() {
+        let site = site(
+            "server {
+                 location ~ ^/a(.) { return 200 $1; }
+                 location ~ ^/b(.)(.)(.)(.)(.)(.)(.)(.)(.)(.) { return 200 $9$8$1; }
+                 location ~ ^/c(.)(x)? { return 200 [$1$2$3]; }
+             }",
+        );
+        for _ in 0..2 {
+            assert_eq!(site.get("/a1").body(), "1");
+            assert_eq!(site.get("/b1234567890").body(), "981");
+            assert_eq!(site.get("/c1").body(), "[1]");
+        }
+    }
+
+    #[test]
+    fn a_long_subject_outgrows_the_stack_and_is_still_matched() {
+        let site = site("server { location ~ ^/(a|b)*c$ { return 200; } }");
+        let long = "ab".repeat(4000);
+        let jit = build(b"^/(a|b)*c$", false, true).expect("valid");
+        let error = jit.is_match(format!("/{long}c").as_bytes()).expect_err("too long");
+        assert_eq!(error.code(), JIT_STACK_LIMIT);
+        assert_eq!(site.get(&format!("/{long}c")).status(), 200);
+        assert_eq!(site.get(&format!("/{long}d")).status(), 404);
+    }
+
+    #[test]
+    fn a_match_that_would_take_too_long_is_an_error() {
+        let site = site("error_log log; server { location ~ ^/(a+)+$ { return 200; } }");
+        assert_eq!(site.get(&format!("/{}!", "a".repeat(40))).status(), 500);
+        let messages = site.messages("log");
+        assert!(messages[0].starts_with("[alert] pcre2_match() failed: -47 on \"/aaa"));
+    }
+}

@@ -7,6 +7,7 @@ pub mod core;
 pub mod disable_symlinks;
 pub mod empty_gif;
 pub mod error_page;
+pub mod geo;
 pub mod headers;
 pub mod index;
 pub mod internal;
@@ -14,6 +15,7 @@ pub mod keepalive;
 pub mod limit_rate;
 pub mod lingering;
 pub mod log;
+pub mod map;
 pub mod not_modified;
 pub mod open_file_cache;
 pub mod output;
@@ -26,6 +28,7 @@ pub mod rewrite;
 pub mod root;
 pub mod satisfy;
 pub mod server;
+pub mod split_clients;
 pub mod static_file;
 pub mod stub_status;
 pub mod tables;
@@ -40,6 +43,9 @@ conf::features! {
     tables: tables,
     pools: pools,
     resolver: resolver,
+    map: map,
+    geo: geo,
+    split_clients: split_clients,
     core: core,
     error_page: error_page,
     root: root,

@@ -151,22 +151,22 @@ pub struct Defined {
     set: HashMap<Box<[u8]>, Variable>,
 }
 
-/// Defines the variable that an argument names, as `map` and its like do. The last one holds.
-pub fn define(
-    word: &Word,
-    variable: Variable,
-    from: &Directive,
-    load: &mut Load<'_>,
-) -> Result<()> {
-    let name = claim(name(word, from)?, from)?;
-    load.registry.of::<Defined>().computed.insert(name, variable);
-    Ok(())
+/// A name that the configuration may define.
+pub struct Claimed(Box<[u8]>);
+
+/// The name that an argument has after its `$`, unless it belongs to the program.
+pub fn claim(word: &Word, from: &Directive) -> Result<Claimed> {
+    claim_name(name(word, from)?, from)
+}
+
+/// Defines a variable, as `map` and its like do. The last definition of a name holds.
+pub fn define(name: Claimed, variable: Variable, load: &mut Load<'_>) {
+    load.registry.of::<Defined>().computed.insert(name.0, variable);
 }
 
 /// Defines the variable of a named group: it has a value once its pattern has matched.
 pub(crate) fn define_captured(name: &[u8], from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    let name = claim(name, from)?;
-    load.registry.of::<Defined>().computed.insert(name, Variable::fresh(|_, _| false));
+    define(claim_name(name, from)?, Variable::fresh(|_, _| false), load);
     Ok(())
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn define_set(
     from: &Directive,
     load: &mut Load<'_>,
 ) -> Result<(VariableId, Option<Setter>)> {
-    let name = claim(name(word, from)?, from)?;
+    let Claimed(name) = claim(word, from)?;
     let id = load.names.number(&name, Some(word.span));
     let set = plain(&name).and_then(|row| row.set);
     let defined = &mut load.registry.of::<Defined>().set;
@@ -192,15 +192,14 @@ pub fn name<'w>(word: &'w Word, from: &Directive) -> Result<&'w [u8]> {
     }
 }
 
-/// The name in lower case, unless it belongs to the program.
-fn claim(name: &[u8], from: &Directive) -> Result<Box<[u8]>> {
+fn claim_name(name: &[u8], from: &Directive) -> Result<Claimed> {
     let lower: Box<[u8]> = name.to_ascii_lowercase().into();
     match plain(&lower) {
         Some(row) if !row.changeable => {
             let shown = String::from_utf8_lossy(name);
             Err(from.error(format!("the duplicate \"{shown}\" variable")))
         }
-        _ => Ok(lower),
+        _ => Ok(Claimed(lower)),
     }
 }
 

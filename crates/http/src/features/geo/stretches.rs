@@ -1,0 +1,35 @@
+//! Values for all addresses, by stretches of addresses that have the same one.
+
+/// The stretches, in order, without gaps: each ends where the next begins.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stretches<A> {
+    /// The first addresses; the first of them is 0.
+    starts: Box<[A]>,
+    values: Box<[u32]>,
+}
+
+impl<A: Copy + Ord + TryFrom<u128>> Stretches<A> {
+    /// From the first address and the value of each stretch. Where two begin alike, the later one
+    /// has the addresses; where none begins, there is `default`.
+    pub(super) fn new(default: u32, changes: impl IntoIterator<Item = (u128, u32)>) -> Self {
+        let mut stretches: Vec<(u128, u32)> = vec![(0, default)];
+        for (start, value) in changes {
+            if stretches.last().is_some_and(|last| last.0 == start) {
+                stretches.pop();
+            }
+            if stretches.last().is_none_or(|last| last.1 != value) {
+                stretches.push((start, value));
+            }
+        }
+        let start = |(start, _): &(u128, u32)| A::try_from(*start).ok().expect("within the space");
+        Self {
+            starts: stretches.iter().map(start).collect(),
+            values: stretches.iter().map(|(_, value)| *value).collect(),
+        }
+    }
+
+    /// The value of an address.
+    pub(super) fn find(&self, address: A) -> u32 {
+        self.values[self.starts.partition_point(|start| *start <= address) - 1]
+    }
+}

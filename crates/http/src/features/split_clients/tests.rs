@@ -1,0 +1,65 @@
+//! Shares.
+
+use super::murmur_hash_2;
+use crate::testing::{refused, site};
+
+#[test]
+fn the_hash_is_nginxs() {
+    // By the reference implementation, MurmurHash2 with the seed 0.
+    let table: [(&[u8], u32); 6] = [
+        (b"", 0),
+        (b"1", 1_228_156_847),
+        (b"ab", 446_775_395),
+        (b"abc", 324_500_635),
+        (b"abcd", 646_393_889),
+        (b"192.0.2.1 Mozilla", 2_505_954_677),
+    ];
+    for (text, expected) in table {
+        assert_eq!(murmur_hash_2(text), expected, "{}", text.escape_ascii());
+    }
+}
+
+#[test]
+fn shares_in_order() {
+    let site = site(
+        "split_clients $arg_a $s { 51.2% one; 10% two; * three; }
+         split_clients $arg_a $half { 50% low; }
+         split_clients $arg_a $all { 99.99% most; 0.01% last; }
+         server { return 200 $s; }",
+    );
+    let mut counts = [0; 3];
+    for number in 0..1000 {
+        let part = match &*site.get(&format!("/?a={number}")).body() {
+            "one" => 0,
+            "two" => 1,
+            _ => 2,
+        };
+        counts[part] += 1;
+    }
+    assert!((480..550).contains(&counts[0]) && (70..130).contains(&counts[1]), "{counts:?}");
+}
+
+#[test]
+fn what_no_share_takes_is_empty() {
+    let site = site("split_clients $arg_a $h { 0.01% low; } server { return 200 [$h]; }");
+    assert_eq!(site.get("/?a=1").body(), "[]");
+    assert_eq!(site.get("/?a=").body(), "[low]");
+}
+
+#[test]
+fn nginx_refuses_in_these_words() {
+    let table = [
+        ("a a { }", "invalid variable name \"a\":1"),
+        ("a $a {\n 1 a;\n}", "invalid percent value \"1\":2"),
+        ("a $a {\n 0% a;\n}", "invalid percent value \"0%\":2"),
+        ("a $a {\n 1.234% a;\n}", "invalid percent value \"1.234%\":2"),
+        ("a $a {\n \"\" a;\n}", "invalid percent value \"\":2"),
+        ("a $a {\n include a;\n}", "invalid percent value \"include\":2"),
+        ("a $a {\n 50% a;\n 50.01% b;\n}", "percent total is greater than 100%:4"),
+        ("a $a {\n * a;\n 1% b;\n}", "percent total is greater than 100%:4"),
+        ("a $a {\n 1% { }\n}", "unexpected \"{\":2"),
+    ];
+    for (text, expected) in table {
+        refused(&format!("split_clients {text}"), expected);
+    }
+}

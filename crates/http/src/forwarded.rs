@@ -1,0 +1,82 @@
+//! Who a request came from, according to the proxies it passed.
+//!
+//! A field such as X-Forwarded-For is believed as far as it was written by trusted proxies: read from
+//! its end, for each proxy appends the address that it was asked from.
+
+use std::net::IpAddr;
+
+use conf::Cidr;
+
+/// The address that a trusted proxy was asked from, with its port where it is given (else 0); with
+/// `recursive`, the one that the first of all trusted proxies was. `None`: `from` is not trusted, or
+/// tells nothing. `lines` are the values of the field, in order.
+pub fn forwarded<'l>(
+    from: IpAddr,
+    lines: impl DoubleEndedIterator<Item = &'l [u8]>,
+    proxies: &[Cidr],
+    recursive: bool,
+) -> Option<(IpAddr, u16)> {
+    let is_trusted = |ip| proxies.iter().any(|proxy| proxy.contains(ip));
+    let mut found = None;
+    for entry in lines.rev().flat_map(entries_from_the_end) {
+        let (ip, _) = found.unwrap_or((from, 0));
+        if !is_trusted(ip) || found.is_some() && !recursive {
+            break;
+        }
+        match conf::address_port(entry) {
+            Some(address) => found = Some(address),
+            None => break,
+        }
+    }
+    found
+}
+
+fn entries_from_the_end(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.rsplit(|byte| matches!(byte, b' ' | b',')).filter(|entry| !entry.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(lines: &[&str], recursive: bool) -> Option<String> {
+        let proxies = [b"127.0.0.1".as_slice(), b"10.0.0.0/8", b"::1"];
+        let proxies = proxies.map(|network| Cidr::parse(network).expect("valid").0);
+        let from = "127.0.0.1".parse().expect("valid");
+        let lines = lines.iter().map(|line| line.as_bytes());
+        let (ip, port) = forwarded(from, lines, &proxies, recursive)?;
+        Some(format!("{ip} {port}"))
+    }
+
+    #[test]
+    fn one_step() {
+        assert_eq!(ask(&["192.0.2.1"], false).as_deref(), Some("192.0.2.1 0"));
+        assert_eq!(ask(&["192.0.2.1:80"], false).as_deref(), Some("192.0.2.1 80"));
+        assert_eq!(ask(&["192.0.2.1, 10.0.0.1"], false).as_deref(), Some("10.0.0.1 0"));
+        assert_eq!(ask(&["192.0.2.1", "192.0.2.2 "], false).as_deref(), Some("192.0.2.2 0"));
+        assert_eq!(ask(&["192.0.2.1, unknown"], false), None);
+        assert_eq!(ask(&[], false), None);
+    }
+
+    #[test]
+    fn as_far_as_trust_goes() {
+        let cases = [
+            (&["192.0.2.1, 192.0.2.2, 10.0.0.1"][..], Some("192.0.2.2 0")),
+            (&["192.0.2.1", "10.0.0.2,10.0.0.1"], Some("192.0.2.1 0")),
+            (&["192.0.2.1", "[::1]:8080"], Some("192.0.2.1 0")),
+            (&["10.0.0.2, 10.0.0.1"], Some("10.0.0.2 0")),
+            (&["192.0.2.1, junk, 10.0.0.1"], Some("10.0.0.1 0")),
+            (&["junk"], None),
+        ];
+        for (lines, expected) in cases {
+            assert_eq!(ask(lines, true).as_deref(), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_stranger_is_not_believed() {
+        let from = "192.0.2.9".parse().expect("valid");
+        let line = [&b"192.0.2.1"[..]];
+        assert_eq!(forwarded(from, line.into_iter(), &[Cidr::V4(10 << 24, 8)], true), None);
+    }
+}
