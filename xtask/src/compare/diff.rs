@@ -2,6 +2,9 @@
 
 /// `- ` lines of `left` and `+ ` lines of `right` that the longest common subsequence leaves over.
 pub(super) fn diff(left: &[String], right: &[String]) -> Vec<String> {
+    if left == right {
+        return vec![];
+    }
     let common = common_lengths(left, right);
     let (mut l, mut r) = (0, 0);
     let mut out = Vec::new();

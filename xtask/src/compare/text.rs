@@ -99,19 +99,23 @@ pub(super) fn replaced(
     to: &[u8],
     at_border: impl Fn(Option<&u8>, Option<&u8>) -> bool,
 ) -> Vec<u8> {
+    let Some(first) = from.first() else { return bytes.to_vec() };
     let mut out = Vec::with_capacity(bytes.len());
+    let mut done = 0;
     let mut at = 0;
-    while at < bytes.len() {
+    while let Some(skipped) = bytes[at..].iter().position(|byte| byte == first) {
+        at += skipped;
         let before = at.checked_sub(1).and_then(|i| bytes.get(i));
-        let found = !from.is_empty() && bytes[at..].starts_with(from);
-        if found && at_border(before, bytes.get(at + from.len())) {
+        let end = at + from.len();
+        if bytes[at..].starts_with(from) && at_border(before, bytes.get(end)) {
+            out.extend_from_slice(&bytes[done..at]);
             out.extend_from_slice(to);
-            at += from.len();
+            (done, at) = (end, end);
         } else {
-            out.push(bytes[at]);
             at += 1;
         }
     }
+    out.extend_from_slice(&bytes[done..]);
     out
 }
 
