@@ -79,10 +79,14 @@ pub(super) fn shown(bytes: &[u8]) -> String {
         }
         if line.len() > SHOWN_CHARS_MAX {
             line.push_str(&format!("... ({} bytes, checksum {:016x})", bytes.len(), fnv(bytes)));
-            break;
+            return line;
         }
     }
-    line
+    // A space that no reader and no editor would see.
+    match line.strip_suffix(' ') {
+        Some(start) => format!("{start}\\x20"),
+        None => line,
+    }
 }
 
 /// FNV-1a: two bodies that differ anywhere differ here, which is all that is asked of it.
@@ -142,6 +146,7 @@ mod tests {
         assert!(shown(&one).len() < 260);
         assert_ne!(shown(&one), shown(&two));
         assert_eq!(shown(b"a\r\n\xff"), r"a\r\n\xff");
+        assert_eq!(shown(b"a b "), r"a b\x20");
     }
 
     #[test]
