@@ -168,7 +168,7 @@ impl Block {
         if let Some(reason) = line.strip_prefix("differs: ") {
             let last = case.requests.last_mut().ok_or("differs: comes after a request")?;
             last.differs = Some(Differs { reason: reason.into(), lines: vec![] });
-        } else if line.starts_with("- ") || line.starts_with("+ ") {
+        } else if line.starts_with(['-', '+']) {
             let differs = case.requests.last_mut().and_then(|r| r.differs.as_mut());
             differs.ok_or("a line of difference comes after differs:")?.lines.push(line.into());
         } else if let Some(port) = line.strip_prefix("port ") {

@@ -11,8 +11,9 @@ use super::case::{Request, Step};
 use super::place::Place;
 use super::reply::{self, Extent};
 
-/// How long a connection may say nothing where a reply or the end is due.
-const SILENCE_MAX: Duration = Duration::from_secs(2);
+/// How long a connection may say nothing where a reply or the end is due; a busy machine and its
+/// disk take seconds over a read with `directio`.
+const SILENCE_MAX: Duration = Duration::from_secs(4);
 
 /// How long all the reading of one connection may take.
 const READING_MAX: Duration = Duration::from_secs(10);
@@ -103,7 +104,8 @@ impl Connection {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// Reads once; false where there is nothing more to read.
+    /// Reads once; false where there is nothing more to read. A process that was stopped and
+    /// continued finds its read interrupted.
     fn fill(&mut self) -> bool {
         let mut buffer = [0; 64 << 10];
         self.state = match self.stream.read(&mut buffer) {
@@ -116,6 +118,7 @@ impl Connection {
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 State::Silent
             }
+            Err(e) if e.kind() == ErrorKind::Interrupted => return true,
             // A reset ends the connection like a close; which of them comes is a matter of timing.
             Err(_) => State::Ended,
         };

@@ -2,6 +2,9 @@
 
 /// `- ` lines of `left` and `+ ` lines of `right` that the longest common subsequence leaves over.
 pub(super) fn diff(left: &[String], right: &[String]) -> Vec<String> {
+    if left == right {
+        return vec![];
+    }
     let common = common_lengths(left, right);
     let (mut l, mut r) = (0, 0);
     let mut out = Vec::new();
@@ -10,14 +13,19 @@ pub(super) fn diff(left: &[String], right: &[String]) -> Vec<String> {
         if same {
             (l, r) = (l + 1, r + 1);
         } else if r == right.len() || (l < left.len() && common[l + 1][r] >= common[l][r + 1]) {
-            out.push(format!("- {}", left[l]));
+            out.push(marked('-', &left[l]));
             l += 1;
         } else {
-            out.push(format!("+ {}", right[r]));
+            out.push(marked('+', &right[r]));
             r += 1;
         }
     }
     out
+}
+
+/// An empty line is a mark alone, since editors drop a space at the end.
+fn marked(mark: char, line: &str) -> String {
+    format!("{mark} {line}").trim_end().to_owned()
 }
 
 /// How many lines `left[l..]` and `right[r..]` have in common, for every `l` and `r`.
@@ -48,5 +56,6 @@ mod tests {
         assert_eq!(diff(&lines("abcd"), &lines("axcde")), ["- b", "+ x", "+ e"]);
         assert_eq!(diff(&lines("ab"), &[]), ["- a", "- b"]);
         assert_eq!(diff(&[], &lines("a")), ["+ a"]);
+        assert_eq!(diff(&[], &[String::new()]), ["+"]);
     }
 }

@@ -95,7 +95,9 @@ pub(super) fn lines(reply: &[u8], place: &Place, sort_fields: bool) -> Vec<Strin
     let mut out = vec![text::shown(head.status_line)];
     out.extend(fields);
     out.push(String::new());
-    out.extend(body_lines(&place.blanked(&body(reply, &head))));
+    let (body, trailers) = body(reply, &head);
+    out.extend(body_lines(&place.blanked(&body)));
+    out.extend(trailers);
     out
 }
 
@@ -119,12 +121,16 @@ fn expires(value: &[u8], date: Option<u64>) -> Option<String> {
     near.then(|| format!("DATE {:+}", expires as i64 - date as i64))
 }
 
-fn body(reply: &[u8], head: &Head<'_>) -> Vec<u8> {
+/// The body and the lines of its trailers.
+fn body(reply: &[u8], head: &Head<'_>) -> (Vec<u8>, Vec<String>) {
     let raw = &reply[head.length..];
     let content_type = head.field("Content-Type").unwrap_or_default();
     match dechunked(raw).filter(|_| head.chunked()) {
-        Some(Chunks { length, body }) if length == raw.len() => body,
-        _ => without_boundary(raw, content_type),
+        Some(Chunks { length, body, trailers }) if length == raw.len() => {
+            let trailers = trailers.iter().map(|line| format!("trailer {}", text::shown(line)));
+            (body, trailers.collect())
+        }
+        _ => (without_boundary(raw, content_type), vec![]),
     }
 }
 
@@ -148,31 +154,43 @@ fn body_lines(body: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// A chunked body and the length of its encoded form.
-struct Chunks {
+/// A chunked body, its trailers, and the length of its encoded form.
+struct Chunks<'a> {
     length: usize,
     body: Vec<u8>,
+    trailers: Vec<&'a [u8]>,
 }
 
 /// None while it is not complete, and for good where it is malformed.
-fn dechunked(bytes: &[u8]) -> Option<Chunks> {
-    let mut body = Vec::new();
-    let mut at = 0;
+fn dechunked(bytes: &[u8]) -> Option<Chunks<'_>> {
+    let mut chunks = Chunks { length: 0, body: Vec::new(), trailers: Vec::new() };
     loop {
-        let line = find(bytes.get(at..)?, b"\r\n")?;
-        let digits = std::str::from_utf8(&bytes[at..at + line]).ok()?;
+        let digits = std::str::from_utf8(chunks.line(bytes)?).ok()?;
         let size = usize::from_str_radix(digits, 16).ok()?;
-        at += line + 2;
         if size == 0 {
             break;
         }
-        body.extend_from_slice(bytes.get(at..at.checked_add(size)?)?);
-        at += size;
-        bytes.get(at..at + 2).filter(|end| end == b"\r\n")?;
-        at += 2;
+        let end = chunks.length.checked_add(size)?;
+        chunks.body.extend_from_slice(bytes.get(chunks.length..end)?);
+        chunks.length = end;
+        chunks.line(bytes).filter(|rest| rest.is_empty())?;
     }
-    bytes.get(at..at + 2).filter(|end| end == b"\r\n")?;
-    Some(Chunks { length: at + 2, body })
+    loop {
+        match chunks.line(bytes)? {
+            [] => return Some(chunks),
+            trailer => chunks.trailers.push(trailer),
+        }
+    }
+}
+
+impl Chunks<'_> {
+    /// The next line, without its end.
+    fn line<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let rest = &bytes[self.length..];
+        let end = find(rest, b"\r\n")?;
+        self.length += end + 2;
+        Some(&rest[..end])
+    }
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
@@ -248,5 +266,7 @@ mod tests {
         let lines = |reply: &str| lines(reply.as_bytes(), &place, false);
         assert_eq!(lines(&one), lines(&two));
         assert_ne!(lines(&one), lines(&format!("{head}2\r\nhi\r\n")));
+        let trailed = lines(&format!("{head}2\r\nhi\r\n0\r\nX: y\r\n\r\n"));
+        assert_eq!(trailed[3..], ["hi (no line end)", "trailer X: y"]);
     }
 }

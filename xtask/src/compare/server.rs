@@ -248,8 +248,8 @@ fn set_mtimes(dir: &Path) -> std::io::Result<()> {
         let entry = entry?;
         match entry.file_type()? {
             kind if kind.is_dir() => set_mtimes(&entry.path())?,
-            kind if kind.is_file() => set_mtime(&entry.path(), MTIME)?,
-            _ => {}
+            kind if kind.is_symlink() => touch_link(&entry.path())?,
+            _ => set_mtime(&entry.path(), MTIME)?,
         }
     }
     set_mtime(dir, MTIME)
@@ -257,6 +257,13 @@ fn set_mtimes(dir: &Path) -> std::io::Result<()> {
 
 fn set_mtime(path: &Path, seconds: u64) -> std::io::Result<()> {
     File::open(path)?.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+/// What `std` cannot do: the time of the link itself, which autoindex shows where it leads nowhere.
+fn touch_link(path: &Path) -> std::io::Result<()> {
+    let time = format!("@{MTIME}");
+    let status = Command::new("touch").args(["-h", "-d", &time]).arg(path).status()?;
+    if status.success() { Ok(()) } else { Err(std::io::Error::other("touch -h fails")) }
 }
 
 fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {

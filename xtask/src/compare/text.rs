@@ -79,10 +79,14 @@ pub(super) fn shown(bytes: &[u8]) -> String {
         }
         if line.len() > SHOWN_CHARS_MAX {
             line.push_str(&format!("... ({} bytes, checksum {:016x})", bytes.len(), fnv(bytes)));
-            break;
+            return line;
         }
     }
-    line
+    // A space that no reader and no editor would see.
+    match line.strip_suffix(' ') {
+        Some(start) => format!("{start}\\x20"),
+        None => line,
+    }
 }
 
 /// FNV-1a: two bodies that differ anywhere differ here, which is all that is asked of it.
@@ -99,19 +103,23 @@ pub(super) fn replaced(
     to: &[u8],
     at_border: impl Fn(Option<&u8>, Option<&u8>) -> bool,
 ) -> Vec<u8> {
+    let Some(first) = from.first() else { return bytes.to_vec() };
     let mut out = Vec::with_capacity(bytes.len());
+    let mut done = 0;
     let mut at = 0;
-    while at < bytes.len() {
+    while let Some(skipped) = bytes[at..].iter().position(|byte| byte == first) {
+        at += skipped;
         let before = at.checked_sub(1).and_then(|i| bytes.get(i));
-        let found = !from.is_empty() && bytes[at..].starts_with(from);
-        if found && at_border(before, bytes.get(at + from.len())) {
+        let end = at + from.len();
+        if bytes[at..].starts_with(from) && at_border(before, bytes.get(end)) {
+            out.extend_from_slice(&bytes[done..at]);
             out.extend_from_slice(to);
-            at += from.len();
+            (done, at) = (end, end);
         } else {
-            out.push(bytes[at]);
             at += 1;
         }
     }
+    out.extend_from_slice(&bytes[done..]);
     out
 }
 
@@ -138,6 +146,7 @@ mod tests {
         assert!(shown(&one).len() < 260);
         assert_ne!(shown(&one), shown(&two));
         assert_eq!(shown(b"a\r\n\xff"), r"a\r\n\xff");
+        assert_eq!(shown(b"a b "), r"a b\x20");
     }
 
     #[test]
