@@ -11,6 +11,7 @@ mod replies;
 mod waits;
 
 use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
@@ -87,6 +88,20 @@ impl Server {
         near.set_write_timeout(Some(PATIENCE)).unwrap();
         self.orders.send(Order::Serve(far.into()));
         Client(near)
+    }
+
+    /// A connection over TCP, where resets are seen.
+    fn connect_tcp(&self) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        far.set_nonblocking(true).unwrap();
+        self.orders.send(Order::Serve(far.into()));
+        // A stream is a stream: reading, writing and timeouts do not ask for the family.
+        let client = UnixStream::from(OwnedFd::from(near));
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.set_write_timeout(Some(PATIENCE)).unwrap();
+        Client(client)
     }
 
     /// One request on a connection of its own, and all that comes back until it is closed.
