@@ -23,6 +23,7 @@ use super::reply_head::{self, Framing};
 use super::{After, Connection};
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Exchange, FileSlice};
 use crate::features::output::Output;
+use crate::phases;
 
 /// Files up to this are read ahead anyway.
 const READ_AHEAD_MIN: u64 = 128 * 1024;
@@ -223,7 +224,9 @@ impl<'c> Sending<'c> {
             Some(Chunk::Bytes(bytes)) => self.piece = Some(Piece::Bytes(bytes)),
             Some(Chunk::File(slice)) => self.piece = Some(Piece::File(slice)),
             Some(Chunk::Flush) => return Poll::Ready(Ok(Gathered::Enough)),
-            Some(Chunk::Trailers(fields)) => x.reply.trailers = fields,
+            Some(Chunk::Trailers(fields)) => {
+                fields.iter().for_each(|(name, value)| x.reply.trailers.append(name, value));
+            }
             None => self.stream = None,
         }
         Poll::Ready(Ok(Gathered::More))
@@ -311,10 +314,11 @@ impl<'c> Sending<'c> {
     }
 
     /// The body is complete.
-    fn finish(&mut self, x: &Exchange) -> Result<(), Failed> {
+    fn finish(&mut self, x: &mut Exchange) -> Result<(), Failed> {
         match self.framing {
             Framing::Length(1..) => return Err(Failed::Body(BodyError::Truncated)),
             Framing::Chunked => {
+                phases::end_body(x);
                 let (size, end) = LAST_CHUNK.split_at(LAST_CHUNK.len() - 2);
                 self.batch.text.extend_from_slice(size);
                 x.reply.trailers.write(&mut self.batch.text);
