@@ -17,7 +17,12 @@ const ROOMS: &str = "
         location /reset { reset_timedout_connection on; return 444; }
         location /off { lingering_close off; return 200 x; }
         location /always { lingering_close always; return 200 x; }
-        location /time { lingering_close always; lingering_time 200ms; lingering_timeout 5s; return 200 x; }
+        location /time {
+            lingering_close always;
+            lingering_time 200ms;
+            lingering_timeout 5s;
+            return 200 x;
+        }
         location /large { client_max_body_size 0; send_timeout 100ms; }
     }";
 

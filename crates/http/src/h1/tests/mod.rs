@@ -14,13 +14,14 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::pin::Pin;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use net::{Arrival, Stream};
 
-use crate::exchange::{Exchange, Flow, Wait};
+use crate::exchange::{Exchange, Flow};
 use crate::site::Site;
 use crate::testing::{TestSite, site_with};
 use crate::worker::Worker;
@@ -140,13 +141,11 @@ fn handle(
     location.unwrap().exclusive = Some(Box::new(handler));
 }
 
+type Pending<'x> = Pin<Box<dyn Future<Output = Flow> + 'x>>;
+
 /// A wait from an asynchronous function.
-fn wait(
-    future: impl for<'x> FnOnce(&'x mut Exchange) -> std::pin::Pin<Box<dyn Future<Output = Flow> + 'x>>
-    + 'static,
-) -> Flow {
-    let wait: Wait = Box::new(future);
-    Flow::Wait(wait)
+fn wait(future: impl for<'x> FnOnce(&'x mut Exchange) -> Pending<'x> + 'static) -> Flow {
+    Flow::Wait(Box::new(future))
 }
 
 /// The client's end.

@@ -53,7 +53,8 @@ fn server(script: &'static [Give], length: Option<u64>) -> Server {
     let answer = move |x: &mut Exchange| {
         x.reply.status = 200;
         x.reply.content_length = length;
-        x.reply.body = Body::Stream(Box::new(Script(script.to_vec().into_iter())));
+        let script: Vec<Give> = script.into();
+        x.reply.body = Body::Stream(Box::new(Script(script.into_iter())));
         Flow::Done
     };
     Server::with("server { location / { } }", move |site| handle(site, "/", answer), |_| {})
