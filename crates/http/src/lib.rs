@@ -23,5 +23,6 @@ mod worker;
 
 pub use client::Client;
 pub use features::TABLES;
+pub use files::TempPaths;
 pub use site::{End, Generation, Listen, Plan, Site, Slots, read};
 pub use worker::Worker;

@@ -1,4 +1,4 @@
-//! The body of a request: announced by the head, read by whoever wants it, kept where it was read to.
+//! The body of a request: announced by the head, read by whoever wants it, kept where it was read.
 
 use std::io;
 use std::path::PathBuf;

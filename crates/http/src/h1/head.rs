@@ -179,7 +179,7 @@ fn settle_framing(x: &mut Exchange) -> Result<Framing, Refused> {
     x.request.length = x.request.head_bytes as u64 - u64::from(head.line.start);
     x.request.header_only = head.method == Method::Head;
     log_ignored(x);
-    if x.request.head.host.is_empty() {
+    if x.request.host.is_empty() {
         choose_server(x);
     }
     let framing = Framing::of(&x.request.head, &x.request.received, false);

@@ -224,7 +224,9 @@ impl<'c> Sending<'c> {
             Some(Chunk::Bytes(bytes)) => self.piece = Some(Piece::Bytes(bytes)),
             Some(Chunk::File(slice)) => self.piece = Some(Piece::File(slice)),
             Some(Chunk::Flush) => return Poll::Ready(Ok(Gathered::Enough)),
-            Some(Chunk::Trailers(fields)) => x.reply.trailers = fields,
+            Some(Chunk::Trailers(fields)) => {
+                fields.iter().for_each(|(name, value)| x.reply.trailers.append(name, value));
+            }
             None => self.stream = None,
         }
         Poll::Ready(Ok(Gathered::More))

@@ -15,7 +15,7 @@ impl Exchange {
     /// Reads the request's body to its end, once; it is kept where the location says. An error has
     /// been logged, and says how the exchange goes on.
     pub async fn read_body(&mut self) -> Result<(), Flow> {
-        if !self.request.body.is_unread() {
+        if !self.request.body.is_announced() || !self.request.body.is_unread() {
             return Ok(());
         }
         let rules = self.location().core.client_body.clone();

@@ -2,10 +2,9 @@
 
 mod names;
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Buffers, Directive, Load, Milliseconds, Number, Result, Size, Value};
+use conf::{Buffers, Milliseconds, Number, Result, Size};
 
 use wire::http1::request::HeadLimits;
 

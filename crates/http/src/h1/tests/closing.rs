@@ -1,1 +1,129 @@
-//! To come.
+//! How connections end: read from for a while, closed or reset; and clients that do not read.
+
+use std::io::ErrorKind;
+use std::time::Instant;
+
+use super::*;
+use crate::exchange::Bytes;
+
+const LARGE: usize = 4 << 20;
+
+const ROOMS: &str = "
+    lingering_timeout 100ms;
+    server {
+        client_max_body_size 1k;
+        location / { return 200 x; }
+        location /silent { return 444; }
+        location /reset { reset_timedout_connection on; return 444; }
+        location /off { lingering_close off; return 200 x; }
+        location /always { lingering_close always; return 200 x; }
+        location /time {
+            lingering_close always;
+            lingering_time 200ms;
+            lingering_timeout 5s;
+            return 200 x;
+        }
+        location /large { client_max_body_size 0; send_timeout 100ms; }
+    }";
+
+fn server() -> Server {
+    let large = |x: &mut Exchange| {
+        x.reply.status = 200;
+        x.reply.set_bytes(Bytes::Owned(vec![b'x'; LARGE]));
+        Flow::Done
+    };
+    Server::with(ROOMS, move |site| handle(site, "/large", large), |_| {})
+}
+
+impl Client {
+    /// Writes until nobody reads any more; how long that took.
+    fn write_until_refused(&mut self) -> Duration {
+        let started = Instant::now();
+        loop {
+            if let Err(error) = self.0.write_all(b"x") {
+                assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+                return started.elapsed();
+            }
+            assert!(started.elapsed() < PATIENCE, "it is read for ever");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn a_client_that_sends_too_much_gets_its_answer_and_no_reset() {
+    let server = server();
+    for _ in 0..10 {
+        let mut client = server.connect_tcp();
+        client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {LARGE}\r\n\r\n"));
+        client.send(vec![b'x'; LARGE]);
+        client.expect(&page("413 Request Entity Too Large"));
+        client.expect_end();
+    }
+}
+
+#[test]
+fn how_long_a_closed_connection_is_read() {
+    let server = server();
+    let closed = text("200 OK", "close", "x");
+    let request = |path: &str| format!("GET {path} HTTP/1.1\nHost: a\nConnection: close\n");
+    let mut client = server.connect();
+    client.head(&request("/"));
+    client.expect(&closed);
+    assert!(client.write_until_refused() < Duration::from_millis(90));
+    let mut client = server.connect();
+    client.head(&request("/always"));
+    client.expect(&closed);
+    client.expect_end();
+    thread::sleep(Duration::from_millis(150));
+    assert!(client.0.write_all(b"x").is_err(), "nothing came for lingering_timeout");
+    let mut client = server.connect();
+    client.head(&request("/time"));
+    client.expect(&closed);
+    let elapsed = client.write_until_refused();
+    assert!(elapsed > Duration::from_millis(150), "{elapsed:?}");
+    let mut client = server.connect();
+    client.send("POST /off HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9\r\n\r\nx");
+    client.expect(&closed);
+    assert!(client.write_until_refused() < Duration::from_secs(1));
+}
+
+#[test]
+fn closed_without_a_word() {
+    let server = server();
+    assert_eq!(server.ask("GET /silent HTTP/1.1\r\nHost: a\r\n\r\n"), "");
+    assert_eq!(server.logged(), (444, 0));
+    let mut client = server.connect_tcp();
+    client.head("GET /silent HTTP/1.1\nHost: a\n");
+    client.expect_end();
+    let mut client = server.connect_tcp();
+    client.head("GET /reset HTTP/1.1\nHost: a\n");
+    let error = client.0.read(&mut [0]).expect_err("it is reset");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn a_client_that_does_not_read_is_given_up() {
+    let server = server();
+    let mut client = server.connect();
+    client.head("GET /large HTTP/1.1\nHost: a\n");
+    let (status, sent) = server.logged();
+    assert_eq!(status, 200);
+    assert!((1..LARGE as u64).contains(&sent), "{sent}");
+    assert_eq!(client.rest().len() as u64, sent - 29 + DATE.len() as u64);
+}
+
+#[test]
+fn a_client_that_writes_first_and_reads_later_is_served() {
+    let server = server();
+    let mut client = server.connect();
+    let length = 2 * LARGE;
+    client.send(format!("POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
+    for _ in 0..length / 4096 {
+        client.send([b'y'; 4096]);
+    }
+    let fields = format!("Content-Length: {LARGE}\nConnection: keep-alive\n");
+    client.expect(&reply("200 OK", &fields, &"x".repeat(LARGE)));
+    client.head("GET / HTTP/1.1\nHost: a\n");
+    client.expect(&text("200 OK", "keep-alive", "x"));
+}

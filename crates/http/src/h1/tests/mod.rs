@@ -11,15 +11,17 @@ mod replies;
 mod waits;
 
 use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::pin::Pin;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use net::{Arrival, Stream};
 
-use crate::exchange::{Exchange, Flow, Wait};
+use crate::exchange::{Exchange, Flow};
 use crate::site::Site;
 use crate::testing::{TestSite, site_with};
 use crate::worker::Worker;
@@ -89,6 +91,20 @@ impl Server {
         Client(near)
     }
 
+    /// A connection over TCP, where resets are seen.
+    fn connect_tcp(&self) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        far.set_nonblocking(true).unwrap();
+        self.orders.send(Order::Serve(far.into()));
+        // A stream is a stream: reading, writing and timeouts do not ask for the family.
+        let client = UnixStream::from(OwnedFd::from(near));
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.set_write_timeout(Some(PATIENCE)).unwrap();
+        Client(client)
+    }
+
     /// One request on a connection of its own, and all that comes back until it is closed.
     fn ask(&self, request: &str) -> String {
         let mut client = self.connect();
@@ -125,13 +141,11 @@ fn handle(
     location.unwrap().exclusive = Some(Box::new(handler));
 }
 
+type Pending<'x> = Pin<Box<dyn Future<Output = Flow> + 'x>>;
+
 /// A wait from an asynchronous function.
-fn wait(
-    future: impl for<'x> FnOnce(&'x mut Exchange) -> std::pin::Pin<Box<dyn Future<Output = Flow> + 'x>>
-    + 'static,
-) -> Flow {
-    let wait: Wait = Box::new(future);
-    Flow::Wait(wait)
+fn wait(future: impl for<'x> FnOnce(&'x mut Exchange) -> Pending<'x> + 'static) -> Flow {
+    Flow::Wait(Box::new(future))
 }
 
 /// The client's end.

@@ -1,1 +1,73 @@
-//! To come.
+//! Exchanges that wait: for something else than their client, who is watched meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+
+/// Counts its drops.
+struct Dropped(Arc<AtomicU32>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A server whose `/forever` never answers, and whose `/slow` does after a moment.
+fn server(dropped: &Arc<AtomicU32>) -> Server {
+    let dropped = dropped.clone();
+    Server::with(
+        "server { location /forever { } location /slow { } location / { return 200 x; } }",
+        |site| {
+            handle(site, "/forever", move |_| {
+                let guard = Dropped(dropped.clone());
+                wait(|_| {
+                    Box::pin(async move {
+                        let _guard = guard;
+                        std::future::pending().await
+                    })
+                })
+            });
+            handle(site, "/slow", |_| {
+                wait(|_| {
+                    Box::pin(async {
+                        net::sleep(Duration::from_millis(30)).await;
+                        Flow::Status(204)
+                    })
+                })
+            });
+        },
+        |_| {},
+    )
+}
+
+#[test]
+fn a_client_that_goes_away_drops_its_exchange() {
+    let dropped = Arc::default();
+    let server = server(&dropped);
+    for rest in ["", "GET /never HTTP/1.1\r\n"] {
+        let mut client = server.connect();
+        client.head("GET /forever HTTP/1.1\nHost: a\n");
+        client.send(rest);
+        client.expect_nothing();
+        drop(client);
+        assert_eq!(server.logged(), (499, 0));
+    }
+    let mut client = server.connect();
+    client.head("GET /forever HTTP/1.1\nHost: a\n");
+    client.end();
+    client.expect_end();
+    assert_eq!(server.logged(), (499, 0));
+    assert_eq!(dropped.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn what_comes_meanwhile_is_the_next_request() {
+    let server = server(&Arc::default());
+    let mut client = server.connect();
+    client.head("GET /slow HTTP/1.1\nHost: a\n");
+    client.head("GET / HTTP/1.1\nHost: a\n");
+    client.expect(&reply("204 No Content", "Connection: keep-alive\n", ""));
+    client.expect(&text("200 OK", "keep-alive", "x"));
+}
