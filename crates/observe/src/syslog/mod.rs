@@ -52,7 +52,7 @@ impl Sender {
             if error.kind() != io::ErrorKind::WouldBlock {
                 self.socket = None;
             }
-            SendError { call: "send()", error }
+            SendError { call: SEND, error }
         })
     }
 }
@@ -89,6 +89,8 @@ fn of_thread<'s>(senders: &'s mut Vec<Sender>, target: &Arc<Target>) -> &'s mut 
     &mut senders[at]
 }
 
+const SEND: &str = "send()";
+
 /// Why a message was not sent.
 pub struct SendError {
     call: &'static str,
@@ -96,13 +98,28 @@ pub struct SendError {
 }
 
 impl SendError {
-    /// Writes it to the main log, in nginx's words.
+    /// Writes it to the main log, in nginx's words. A socket that is full is nothing to tell.
     pub fn tell(&self, target: &Target) {
+        let Some(level) = self.level() else { return };
         let (call, reason, server) = (self.call, Errno(&self.error), target.name());
-        crate::log(
-            Level::Alert,
-            format_args!("{call} failed{reason} while logging to syslog, server: {server}"),
-        );
+        let message =
+            format_args!("{call} failed{reason} while logging to syslog, server: {server}");
+        crate::log(level, message);
+    }
+
+    /// Networks fail; any other reason is one to look into.
+    fn level(&self) -> Option<Level> {
+        use io::ErrorKind::*;
+        match self.error.kind() {
+            WouldBlock => None,
+            ConnectionReset | BrokenPipe | NotConnected | TimedOut | ConnectionRefused
+            | NetworkDown | NetworkUnreachable | HostUnreachable
+                if self.call == SEND =>
+            {
+                Some(Level::Error)
+            }
+            _ => Some(Level::Alert),
+        }
     }
 }
 
