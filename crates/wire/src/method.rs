@@ -51,4 +51,57 @@ impl Method {
             _ => Method::Other,
         }
     }
+    /// Its name; empty for [`Method::Other`].
+    pub fn name(self) -> &'static [u8] {
+        match self {
+            Method::Get => b"GET",
+            Method::Head => b"HEAD",
+            Method::Post => b"POST",
+            Method::Put => b"PUT",
+            Method::Delete => b"DELETE",
+            Method::Mkcol => b"MKCOL",
+            Method::Copy => b"COPY",
+            Method::Move => b"MOVE",
+            Method::Options => b"OPTIONS",
+            Method::Propfind => b"PROPFIND",
+            Method::Proppatch => b"PROPPATCH",
+            Method::Lock => b"LOCK",
+            Method::Unlock => b"UNLOCK",
+            Method::Patch => b"PATCH",
+            Method::Trace => b"TRACE",
+            Method::Connect => b"CONNECT",
+            Method::Other => b"",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_and_written_alike() {
+        let names: [&[u8]; 16] = [
+            b"GET",
+            b"HEAD",
+            b"POST",
+            b"PUT",
+            b"DELETE",
+            b"MKCOL",
+            b"COPY",
+            b"MOVE",
+            b"OPTIONS",
+            b"PROPFIND",
+            b"PROPPATCH",
+            b"LOCK",
+            b"UNLOCK",
+            b"PATCH",
+            b"TRACE",
+            b"CONNECT",
+        ];
+        for name in names {
+            assert_eq!(Method::of(name).name(), name);
+        }
+        assert_eq!((Method::of(b"get"), Method::Other.name()), (Method::Other, &b""[..]));
+    }
 }

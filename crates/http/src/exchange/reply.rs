@@ -25,7 +25,7 @@ pub struct Reply {
     /// `Last-Modified` in seconds since 1970. Where `fields` has one, that is what is sent, and
     /// this what conditions are checked against.
     pub last_modified: Option<i64>,
-    /// `Location` as it is to be sent, or a path to be completed; empty: none.
+    /// `Location` as it is to be sent, or a path to be completed; empty: none here.
     pub location: Vec<u8>,
     /// All other fields.
     pub fields: Fields,
@@ -120,6 +120,15 @@ impl Reply {
             text.clear();
             self.spare = text;
         }
+    }
+
+    /// Sets where a redirect leads; an empty place is one, too, and sent.
+    pub fn set_location(&mut self, location: Vec<u8>) {
+        self.fields.remove(b"Location");
+        if location.is_empty() {
+            self.fields.append(b"Location", b"");
+        }
+        self.location = location;
     }
 
     /// Sets the content type.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 
-use wire::Known;
+use wire::{Known, Method};
 
 use super::{BuiltIn, maybe, number, some};
 use crate::decimal;
@@ -13,7 +13,12 @@ use crate::exchange::{Exchange, Kept};
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("request", |x, out| known(out, x.request.line())),
     BuiltIn::fresh("request_method", |x, out| {
-        known(out, x.request.text(x.request.head.method_text))
+        let head = &x.request.head;
+        match head.method {
+            Method::Other => known(out, x.request.text(head.method_text)),
+            // An error page is asked for by GET, whatever was sent.
+            method => some(out, method.name()),
+        }
     }),
     BuiltIn::fresh("request_uri", |x, out| known(out, x.request.text(x.request.head.target))),
     BuiltIn::fresh("server_protocol", |x, out| known(out, x.request.text(x.request.head.protocol))),

@@ -135,7 +135,7 @@ fn elsewhere(x: &mut Exchange, url: Vec<u8>, overwrite: Option<u16>) -> Flow {
     let asked = overwrite.filter(|status| matches!(status, 301 | 302 | 303 | 307 | 308));
     let status = asked.unwrap_or(302);
     x.error_status = status;
-    x.reply.location = url;
+    x.reply.set_location(url);
     if refreshes(x) { refresh(x) } else { built_in(x, status) }
 }
 

@@ -252,16 +252,17 @@ impl Run<'_, '_> {
         if text.as_fixed() == Some(b"") && *status >= 400 {
             return Flow::Status(*status);
         }
+        // The text may ask for it.
+        self.x.reply.status = *status;
         if matches!(status, 301 | 302 | 303 | 307 | 308) {
             let mut location = std::mem::take(&mut self.x.reply.location);
             location.clear();
             text.render(self.x, &mut location);
-            self.x.reply.location = location;
+            self.x.reply.set_location(location);
             return Flow::Status(*status);
         }
         let mut body = self.x.reply.text();
         text.render(self.x, &mut body);
-        self.x.reply.status = *status;
         self.x.set_content_type_of_uri();
         self.x.reply.set_bytes(Bytes::Owned(body));
         Flow::Done
