@@ -25,4 +25,6 @@ pub use client::Client;
 pub use features::TABLES;
 pub use files::TempPaths;
 pub use site::{End, Generation, Listen, Plan, Site, Slots, read};
+pub use features::aio::ThreadPools;
+pub use site::{Generation, Listen, Plan, Site, read};
 pub use worker::Worker;

@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{Advice, AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::ReadWriteFlags;
 
 /// What a path leads to, and by which it is recognised as unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,13 +150,15 @@ pub fn open(path: &[u8]) -> Result<File, Failed> {
 
 /// Opens a file once more, to read it past the kernel's cache.
 pub fn open_direct(file: &File) -> io::Result<File> {
-    let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::open(name, READ | OFlags::DIRECT, Mode::empty())?.into())
 }
 
-/// Says that the file will be read from its beginning to its end.
-pub fn advise_sequential(file: &File) -> io::Result<()> {
-    Ok(rustix::fs::fadvise(file, 0, None, Advice::Sequential)?)
+/// Whether the kernel has that part of the file in memory, so that reading it does not wait.
+pub fn is_in_memory(file: &File, at: u64) -> bool {
+    let mut byte = [0];
+    let mut into = [io::IoSliceMut::new(&mut byte)];
+    rustix::io::preadv2(file, &mut into, at, ReadWriteFlags::NOWAIT).is_ok()
 }
 
 /// Tells the kernel that a file will be read from its beginning to its end.

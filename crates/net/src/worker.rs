@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 
-use crate::{clock, timer};
+use crate::{clock, offload, timer};
 
 /// Tasks polled between two looks at the sockets while there is work left over.
 const TASKS_PER_TURN: u32 = 256;
@@ -20,6 +20,7 @@ pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
         .enable_all()
         .event_interval(TASKS_PER_TURN)
         .max_io_events_per_tick(EVENTS_PER_TURN)
+        .max_blocking_threads(offload::THREADS_MAX)
         .on_thread_park(end_turn)
         .on_thread_unpark(clock::refresh)
         .build_local(Default::default())?;

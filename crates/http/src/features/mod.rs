@@ -1,5 +1,6 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
+pub mod aio;
 pub mod autoindex;
 pub mod charset;
 pub mod client_body;
@@ -68,6 +69,7 @@ conf::features! {
     index: index,
     autoindex: autoindex,
     static_file: static_file,
+    aio: aio,
     not_modified: not_modified,
     headers: headers,
     charset: charset,

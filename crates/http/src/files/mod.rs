@@ -11,6 +11,7 @@ mod lru;
 mod temp;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::fs::File;
 use std::rc::Rc;
@@ -23,6 +24,7 @@ pub use listing::{list, without_slash};
 pub(crate) use lru::Lru;
 pub use net::file::{Failed, Links, Stat};
 pub use temp::{Fate, TempFile, TempPath, TempPaths};
+pub use threads::{Reading, by_threads};
 
 use crate::exchange::{Body, Bytes, Exchange, FileSlice};
 use cache::{Look, Want};

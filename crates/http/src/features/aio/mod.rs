@@ -1,0 +1,155 @@
+//! `aio` and `directio`: files that are read by threads, so that no disk holds up the worker.
+//!
+//! Contents that are kept in memory are not read at all. Linux's own asynchronous reading, `aio on`,
+//! works past the kernel's cache only; here threads do that whenever `directio` is on. Every worker
+//! has one pool of threads, whatever pools are named.
+
+use std::io;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Size, Template, Value, Word, units};
+use net::file;
+use observe::{Errno, Level, Text};
+
+use crate::exchange::{Body, Exchange, Filtered};
+use crate::files::{self, Reading};
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// Whether threads read files. `on` has that effect with `directio` only.
+    aio: Aio = "off",
+    /// Whether threads write temporary files. Read and checked; has no effect.
+    aio_write: bool = "off",
+    /// The size from which on files are read past the kernel's cache, by threads.
+    directio: Directio = "off",
+    /// The alignment of such reads. Less than 4k is taken as that.
+    directio_alignment: Size = "512",
+}
+
+/// The pools that `thread_pool` has named. `default` need not be.
+#[derive(Default)]
+pub struct ThreadPools(pub Vec<Box<[u8]>>);
+
+/// Has files read by threads where that is asked for.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let _ = conf.aio_write;
+    if let Aio::Threads(Some(pool)) = &conf.aio {
+        pool.check(place.load)?;
+    }
+    place.core.files.directio = conf.directio.0;
+    let threads = matches!(conf.aio, Aio::Threads(_));
+    if threads || conf.directio.0 < OFF {
+        let settings = Settings {
+            threads,
+            directio: conf.directio.0,
+            alignment: conf.directio_alignment.0.min(ALIGNMENT_MAX).next_power_of_two(),
+        };
+        place.filter(move |x| filter(settings, x));
+    }
+    Ok(())
+}
+
+#[derive(Clone)]
+enum Aio {
+    Off,
+    On,
+    Threads(Option<Pool>),
+}
+
+/// The name of a pool.
+#[derive(Clone)]
+struct Pool {
+    name: Template,
+    from: Directive,
+}
+
+/// Bytes; `off` is more than any file has.
+#[derive(Clone, Copy)]
+struct Directio(u64);
+
+const OFF: u64 = u64::MAX;
+/// The largest alignment; more would only cost memory.
+const ALIGNMENT_MAX: u64 = 1 << 20;
+
+impl Value for Aio {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        match &*word.text {
+            b"off" => Ok(Self::Off),
+            b"on" => Ok(Self::On),
+            b"threads" => Ok(Self::Threads(None)),
+            text => match text.strip_prefix(b"threads=") {
+                Some(name) => Pool::named(name, word, from, load).map(|p| Self::Threads(Some(p))),
+                None => Err(from.refuse("invalid value").marked(word.span)),
+            },
+        }
+    }
+}
+
+impl Value for Directio {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        match &*from.arg(0).text {
+            b"off" => Ok(Self(OFF)),
+            text => match units::offset(text) {
+                Some(size) => Ok(Self(size)),
+                None => Err(from.refuse("invalid value").marked(from.arg(0).span)),
+            },
+        }
+    }
+}
+
+impl Pool {
+    fn named(name: &[u8], word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let name = Template::from_bytes(name, word, from, load)?;
+        Ok(Self { name, from: from.clone() })
+    }
+
+    /// A pool that nobody named is refused once everything is read.
+    fn check(&self, load: &mut Load<'_>) -> Result<()> {
+        let Some(name) = self.name.as_fixed() else { return Ok(()) };
+        let known = &load.registry.of::<ThreadPools>().0;
+        if name == b"default" || known.iter().any(|pool| **pool == *name) {
+            return Ok(());
+        }
+        Err(self.from.error(format!("unknown thread pool \"{}\"", Text(name))))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Settings {
+    threads: bool,
+    directio: u64,
+    alignment: u64,
+}
+
+fn filter(settings: Settings, x: &mut Exchange) -> Filtered {
+    let direct = match &x.reply.body {
+        _ if x.request.header_only => return Filtered::Pass,
+        Body::File(slice) if slice.end >= settings.directio => file::open_direct(&slice.file),
+        Body::File(_) | Body::Stream(_) if settings.threads => {
+            x.reply.wrap(|body| files::by_threads(body, Reading::Cached));
+            return Filtered::Pass;
+        }
+        _ => return Filtered::Pass,
+    };
+    let reading = direct.map(|file| Reading::Direct(file, settings.alignment));
+    let reading = reading.unwrap_or_else(|error| past_the_cache_failed(x, &error));
+    x.reply.wrap(|body| files::by_threads(body, reading));
+    Filtered::Pass
+}
+
+/// Not every file system can: then threads read as usual.
+fn past_the_cache_failed(x: &mut Exchange, error: &io::Error) -> Reading {
+    let mut path = x.scratch();
+    if x.append_path(&mut path) {
+        let (path, reason) = (Text(&path), Errno(error));
+        x.log(Level::Alert, format_args!("fcntl(O_DIRECT) \"{path}\" failed{reason}"));
+    }
+    x.give_scratch(path);
+    Reading::Cached
+}
+
+#[cfg(test)]
+mod tests;

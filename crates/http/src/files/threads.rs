@@ -1,0 +1,252 @@
+//! Files that threads read, so that a slow disk does not hold up the worker: `aio` and `directio`.
+//!
+//! Where the kernel's cache is used, a thread only brings the next window of the file into it, if it
+//! is not there already; the window itself is sent as any part of a file. Past the cache a thread
+//! reads what is sent. One window is under way at a time, asked for when the last one is written.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use net::Offloaded;
+use net::file::is_in_memory;
+
+use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice};
+
+/// How much of a file is brought into the kernel's cache at once.
+const WINDOW_BYTES: u64 = 512 * 1024;
+/// How much is read past the cache at once.
+const DIRECT_BYTES: u64 = 64 * 1024;
+/// What reading past the cache is aligned to at least: no disk asks for more.
+const ALIGNMENT_MIN: u64 = 4096;
+/// What a thread reads with.
+const SCRATCH_BYTES: usize = 64 * 1024;
+
+/// How threads read.
+pub enum Reading {
+    /// Into the kernel's cache.
+    Cached,
+    /// Past it, with a descriptor for that, at multiples of a number of bytes.
+    Direct(File, u64),
+}
+
+/// The same body, its files read by threads.
+pub fn by_threads(body: Body, reading: Reading) -> Body {
+    let reading = match reading {
+        Reading::Cached => Shared::Cached,
+        Reading::Direct(file, alignment) => {
+            Shared::Direct(Arc::new(file), alignment.max(ALIGNMENT_MIN))
+        }
+    };
+    Body::Stream(Box::new(Reader { source: body.into_stream(), reading, rest: None, work: None }))
+}
+
+/// A body whose files are read by threads.
+struct Reader {
+    source: Box<dyn BodyStream>,
+    reading: Shared,
+    /// What is still to come of the file at hand.
+    rest: Option<FileSlice>,
+    work: Option<Work>,
+}
+
+enum Shared {
+    Cached,
+    Direct(Arc<File>, u64),
+}
+
+/// What a thread does.
+enum Work {
+    /// It brings the window into the kernel's cache.
+    Fetch(FileSlice, Offloaded<io::Result<()>>),
+    /// It reads.
+    Read(Offloaded<io::Result<Vec<u8>>>),
+}
+
+impl BodyStream for Reader {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+        loop {
+            if let Some(work) = &mut self.work {
+                let chunk = ready!(work.poll(cx));
+                self.work = None;
+                return Poll::Ready(chunk.map(Some));
+            }
+            match self.rest.take() {
+                Some(slice) if !slice.is_empty() => {
+                    if let Some(chunk) = self.begin(slice)? {
+                        return Poll::Ready(Ok(Some(chunk)));
+                    }
+                }
+                _ => match ready!(self.source.poll_chunk(cx))? {
+                    Some(Chunk::File(slice)) => self.rest = Some(slice),
+                    other => return Poll::Ready(Ok(other)),
+                },
+            }
+        }
+    }
+}
+
+impl Reader {
+    /// Takes the next window off the slice: it is there, or a thread begins to read it.
+    fn begin(&mut self, slice: FileSlice) -> Result<Option<Chunk>, BodyError> {
+        let bytes = match &self.reading {
+            Shared::Cached => WINDOW_BYTES,
+            Shared::Direct(..) => DIRECT_BYTES,
+        };
+        let end = slice.end.min((slice.start / bytes + 1) * bytes);
+        let window = FileSlice { end, ..slice.clone() };
+        self.rest = Some(FileSlice { start: end, ..slice });
+        self.work = Some(match &self.reading {
+            Shared::Cached if is_ready(&window) => return Ok(Some(Chunk::File(window))),
+            Shared::Cached => {
+                let file = window.file.try_clone().map_err(BodyError::Io)?;
+                let (start, end) = (window.start, window.end);
+                Work::Fetch(window, net::offload(move || fetch(&file, start, end)))
+            }
+            Shared::Direct(file, alignment) => {
+                let (file, alignment) = (file.clone(), *alignment);
+                let (start, end) = (window.start, window.end);
+                Work::Read(net::offload(move || read_aligned(&file, start, end, alignment)))
+            }
+        });
+        Ok(None)
+    }
+}
+
+impl Work {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Chunk, BodyError>> {
+        Poll::Ready(match self {
+            Self::Fetch(window, done) => match ready!(Pin::new(done).poll(cx)) {
+                Ok(()) => Ok(Chunk::File(window.clone())),
+                Err(error) => Err(BodyError::Io(error)),
+            },
+            Self::Read(done) => match ready!(Pin::new(done).poll(cx)) {
+                Ok(bytes) => Ok(Chunk::Bytes(Bytes::Owned(bytes))),
+                Err(error) => Err(BodyError::Io(error)),
+            },
+        })
+    }
+}
+
+/// Whether both ends of a window are in memory; the kernel reads ahead what lies between.
+fn is_ready(window: &FileSlice) -> bool {
+    is_in_memory(&window.file, window.start) && is_in_memory(&window.file, window.end - 1)
+}
+
+/// Reads a range for no other purpose than to have it in the kernel's cache.
+fn fetch(file: &File, mut start: u64, end: u64) -> io::Result<()> {
+    let mut scratch = vec![0; SCRATCH_BYTES];
+    while start < end {
+        let room = (end - start).min(SCRATCH_BYTES as u64) as usize;
+        match file.read_at(&mut scratch[..room], start) {
+            // Whoever sends it finds out that it ends early.
+            Ok(0) => break,
+            Ok(read) => start += read as u64,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads a range that need not be aligned: the blocks around it are read, and cut.
+fn read_aligned(file: &File, start: u64, end: u64, alignment: u64) -> io::Result<Vec<u8>> {
+    let first = start / alignment * alignment;
+    let length = ((end - first).div_ceil(alignment) * alignment) as usize;
+    let mut memory = vec![0; length + alignment as usize];
+    let offset = memory.as_ptr().align_offset(alignment as usize);
+    let blocks = &mut memory[offset..offset + length];
+    let (from, to) = ((start - first) as usize, (end - first) as usize);
+    let mut filled = 0;
+    while filled < to {
+        match file.read_at(&mut blocks[filled..], first + filled as u64) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(blocks[from..to].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// A file with known bytes, that is gone when it is closed.
+    fn file(bytes: usize) -> (Rc<File>, Vec<u8>) {
+        let content: Vec<u8> = (0..bytes).map(|at| (at * 7 / 3) as u8).collect();
+        let name = format!("weir-threads-{}-{bytes}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, &content).unwrap();
+        let file = File::open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        (Rc::new(file), content)
+    }
+
+    /// The bytes of a body, and how many pieces of it were memory.
+    async fn drain(body: Body) -> (Result<Vec<u8>, BodyError>, usize) {
+        let (mut all, mut pieces) = (Vec::new(), 0);
+        let mut stream = body.into_stream();
+        loop {
+            match poll_fn(|cx| stream.poll_chunk(cx)).await {
+                Ok(Some(Chunk::Bytes(bytes))) => {
+                    all.extend_from_slice(bytes.as_ref());
+                    pieces += 1;
+                }
+                Ok(Some(Chunk::File(slice))) => {
+                    let start = all.len();
+                    all.resize(start + slice.len() as usize, 0);
+                    slice.file.read_exact_at(&mut all[start..], slice.start).unwrap();
+                }
+                Ok(Some(_)) => unreachable!("neither bytes nor a file"),
+                Ok(None) => return (Ok(all), pieces),
+                Err(error) => return (Err(error), pieces),
+            }
+        }
+    }
+
+    fn read(slice: FileSlice, reading: Reading) -> (Result<Vec<u8>, BodyError>, usize) {
+        net::run(drain(by_threads(Body::File(slice), reading))).unwrap()
+    }
+
+    #[test]
+    fn every_range_is_read_whole() {
+        const SIZE: usize = 1_300_000;
+        let (file, content) = file(SIZE);
+        let ends = [(0, SIZE), (0, 1), (5, 5), (SIZE - 1, SIZE), (65_535, 65_537), (1, 700_001)];
+        for (start, end) in ends {
+            let slice = || FileSlice { file: file.clone(), start: start as u64, end: end as u64 };
+            let (cached, pieces) = read(slice(), Reading::Cached);
+            assert!(cached.unwrap() == content[start..end] && pieces == 0, "{start} to {end}");
+            let direct = Reading::Direct(file.try_clone().unwrap(), 512);
+            let (direct, _) = read(slice(), direct);
+            assert!(direct.unwrap() == content[start..end], "{start} to {end}");
+        }
+    }
+
+    #[test]
+    fn past_the_cache_where_the_file_system_can() {
+        let (file, content) = file(200_001);
+        let Ok(direct) = net::file::open_direct(&file) else { return };
+        let slice = FileSlice { file: file.clone(), start: 100, end: 200_001 };
+        let (bytes, pieces) = read(slice, Reading::Direct(direct, 512));
+        assert!(bytes.unwrap() == content[100..] && pieces == 4);
+    }
+
+    #[test]
+    fn a_file_that_ends_early_breaks_off() {
+        let (file, content) = file(100_000);
+        let slice = || FileSlice { file: file.clone(), start: 0, end: 200_000 };
+        let direct = Reading::Direct(file.try_clone().unwrap(), 4096);
+        let (broken, pieces) = read(slice(), direct);
+        assert!(matches!(broken, Err(BodyError::Io(_))));
+        assert_eq!(pieces, content.len() / DIRECT_BYTES as usize);
+    }
+}
