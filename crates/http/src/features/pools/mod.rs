@@ -16,7 +16,7 @@ conf::directives! {
     request_pool_size: PoolSize = "4k",
 }
 
-const POOL_SIZE_LEAST: u64 = 256;
+const POOL_SIZE_LEAST: u64 = 112;
 const POOL_ALIGNMENT: u64 = 16;
 
 #[derive(Clone)]
