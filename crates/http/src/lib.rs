@@ -23,8 +23,7 @@ mod worker;
 
 pub use client::Client;
 pub use features::TABLES;
+pub use features::aio::ThreadPools;
 pub use files::TempPaths;
 pub use site::{End, Generation, Listen, Plan, Site, Slots, read};
-pub use features::aio::ThreadPools;
-pub use site::{Generation, Listen, Plan, Site, read};
 pub use worker::Worker;

@@ -2,7 +2,6 @@
 //!
 //! Here one pool of threads reads for all; the names are checked and lead to it.
 
-use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -20,25 +19,11 @@ conf::directives! {
 #[derive(Clone)]
 pub struct Pool;
 
-<<<<<<< HEAD
-/// The pools named so far.
-#[derive(Default)]
-struct Names(HashSet<Box<[u8]>>);
-
 impl Value for Pool {
     const ARGS: RangeInclusive<usize> = 2..=3;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let name = from.arg(0);
-        if !load.registry.of::<Names>().0.insert(name.text.clone()) {
-=======
-impl Value for Pool {
-    const ARGS: RangeInclusive<usize> = 2..=3;
-    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let name = from.arg(0).text.clone();
-        let names = &mut load.registry.of::<http::ThreadPools>().0;
-        if names.contains(&name) {
-            let name = from.arg(0);
->>>>>>> aa905d1 (http: aio and directio: threads read, the worker goes on)
+        if !load.registry.of::<http::ThreadPools>().0.insert(name.text.clone()) {
             return Err(from.error_at(name, format!("duplicate thread pool \"{name}\"")));
         }
         let mut has_threads = false;
