@@ -23,7 +23,11 @@ mod worker;
 
 pub use client::Client;
 pub use features::TABLES;
+pub use features::aio::ThreadPools;
 pub use files::TempPaths;
 pub use site::{End, Generation, Listen, Plan, Site, Slots, read};
+<<<<<<< HEAD
 pub use features::aio::ThreadPools;
+=======
+>>>>>>> files
 pub use worker::Worker;

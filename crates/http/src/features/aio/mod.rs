@@ -4,6 +4,7 @@
 //! works past the kernel's cache only; here threads do that whenever `directio` is on. Every worker
 //! has one pool of threads, whatever pools are named.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ conf::directives! {
 
 /// The pools that `thread_pool` has named. `default` need not be.
 #[derive(Default)]
-pub struct ThreadPools(pub Vec<Box<[u8]>>);
+pub struct ThreadPools(pub HashSet<Box<[u8]>>);
 
 /// Has files read by threads where that is asked for.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
@@ -110,7 +111,7 @@ impl Pool {
     fn check(&self, load: &mut Load<'_>) -> Result<()> {
         let Some(name) = self.name.as_fixed() else { return Ok(()) };
         let known = &load.registry.of::<ThreadPools>().0;
-        if name == b"default" || known.iter().any(|pool| **pool == *name) {
+        if name == b"default" || known.contains(name) {
             return Ok(());
         }
         Err(self.from.error(format!("unknown thread pool \"{}\"", Text(name))))
