@@ -63,11 +63,10 @@ impl Drop for Background {
         if std::thread::panicking() {
             eprintln!("{}", self.0.read("error.log"));
         }
-        for name in ["nginx.pid", OLD] {
-            if let Some(pid) = self.0.pid(name) {
-                kill(pid, "TERM");
-            }
-        }
+        // Both are read before either ends: the survivor takes the other's file.
+        let masters: Vec<_> =
+            ["nginx.pid", OLD].iter().filter_map(|name| self.0.pid(name)).collect();
+        masters.into_iter().for_each(|pid| kill(pid, "TERM"));
         let gone =
             || (self.0.pid("nginx.pid").is_none() && self.0.pid(OLD).is_none()).then_some(());
         if !std::thread::panicking() {

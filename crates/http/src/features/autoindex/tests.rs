@@ -91,10 +91,7 @@ fn names_are_escaped_and_cut() {
     starts("%3C", &format!("<a href=\"%3C%26%3E\">&lt;&amp;&gt;</a>{}", " ".repeat(48)));
     starts("a%20b", "<a href=\"a%20b%25%3F%23%22\">a b%?#&quot;</a> ");
     // Two bytes that are one character; columns are bytes where the page is not known to be UTF-8.
-    starts(
-        "caf",
-        &format!("<a href=\"caf%C3%A9\">caf\u{e9}</a>{}", " ".repeat(46)),
-    );
+    starts("caf", &format!("<a href=\"caf%C3%A9\">caf\u{e9}</a>{}", " ".repeat(46)));
     starts(
         "yyy",
         &format!(
