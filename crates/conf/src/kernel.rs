@@ -237,6 +237,14 @@ pub fn inherit<T: Value>(slot: &mut Option<T>, parent: &Option<T>, nameless: boo
     }
 }
 
+/// A directive's name from its field's: `r#use` is a word of Rust's, too.
+pub const fn word(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
+
 /// Bounds of a type's argument count, for the table.
 pub const fn args_of<T: Value>() -> (usize, usize) {
     (*T::ARGS.start(), *T::ARGS.end())
@@ -334,7 +342,7 @@ macro_rules! directives {
             type Conf = Conf;
             const TABLE: &'static [$crate::Info] = &[
                 $( $crate::Info {
-                    name: stringify!($name),
+                    name: $crate::kernel::word(stringify!($name)),
                     levels: IN $(.or($crate::$more))*,
                     docs: &[$($doc),*],
                     default: $crate::directives!(@default $($default)?),

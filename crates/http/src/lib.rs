@@ -26,8 +26,4 @@ pub use features::TABLES;
 pub use features::aio::ThreadPools;
 pub use files::TempPaths;
 pub use site::{End, Generation, Listen, Plan, Site, Slots, read};
-<<<<<<< HEAD
-pub use features::aio::ThreadPools;
-=======
->>>>>>> files
 pub use worker::Worker;

@@ -11,6 +11,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
 use rustix::process::{Resource, Rlimit, WaitOptions};
 
+use crate::title;
+
 /// This process's number.
 pub fn id() -> i32 {
     std::process::id().cast_signed()
@@ -91,7 +93,7 @@ impl Launch {
     }
 
     fn new(mut command: Command) -> Self {
-        command.env_clear();
+        command.env_clear().env(title::ROOM, "-".repeat(title::ROOM_BYTES));
         Self { command, inherited: Vec::new() }
     }
 

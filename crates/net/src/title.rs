@@ -11,6 +11,12 @@ unsafe extern "C" {
     static mut environ: *const *const libc::c_char;
 }
 
+/// A variable that programs are started with so that there is room for a title; it goes with the
+/// move of the environment.
+pub(crate) const ROOM: &str = "WEIR_TITLE_ROOM";
+/// How much room.
+pub(crate) const ROOM_BYTES: usize = 200;
+
 /// Where the title may stand.
 struct Area {
     start: *mut u8,
@@ -62,7 +68,8 @@ fn limits() -> Option<[usize; 4]> {
 
 /// Copies every variable; the copies are never freed, since `getenv` hands out pointers to them.
 fn move_environment() {
-    let variables = std::env::vars_os().filter_map(|(name, value)| {
+    let variables = std::env::vars_os().filter(|(name, _)| name != ROOM);
+    let variables = variables.filter_map(|(name, value)| {
         let (name, value) = (name.into_vec(), value.into_vec());
         CString::new([&name[..], b"=", &value].concat()).ok()
     });

@@ -172,7 +172,8 @@ fn compile(
     };
     settings.check(site.listens().len(), load)?;
     let log_files = load.registry.of::<LogFiles>().clone();
-    let (site, sources, folders) = (Arc::new(site), Sources::default(), Vec::new());
+    let folders = std::mem::take(&mut load.registry.of::<http::TempPaths>().0);
+    let (site, sources) = (Arc::new(site), Sources::default());
     Ok(Loaded { settings, site, main_log, log_files, folders, sources })
 }
 

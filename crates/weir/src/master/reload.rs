@@ -61,8 +61,8 @@ impl Master {
         self.last_number += 1;
         let number = self.last_number;
         let wanted = listens(&plan.loaded.site);
-        let serving = self.children.iter().find(|child| child.stage == Stage::Serving);
-        let same = serving.filter(|_| can_change_in_place(&self.plan, &plan));
+        let alive = self.children.iter().find(|child| child.stage != Stage::Leaving);
+        let same = alive.filter(|_| can_change_in_place(&self.plan, &plan));
         let held = same.map(|_| listens(&self.plan.loaded.site));
         let is_new = |slot: u32| match &held {
             Some(held) => !held.iter().any(|(address, _)| self.sockets.slot(address) == Some(slot)),

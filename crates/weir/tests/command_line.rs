@@ -1,0 +1,149 @@
+//! What the program says on the command line, and how it exits.
+
+mod server;
+
+use std::process::Command;
+
+use server::{Folder, complaint};
+
+fn configured(text: &str) -> Folder {
+    let folder = Folder::new();
+    let globals = "pid nginx.pid; error_log error.log; events {}\n";
+    folder.write("nginx.conf", &format!("{globals}{text}"));
+    folder
+}
+
+#[test]
+fn the_name_it_is_called_by_is_the_name_it_answers_to() {
+    let folder = Folder::new();
+    let nginx = folder.run(&["-v"]);
+    assert_eq!(complaint(&nginx), "nginx version: nginx/1.31.3\n");
+    let weir = Command::new(env!("CARGO_BIN_EXE_weir")).arg("-v").output().unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(complaint(&weir), format!("weir version: weir/{version}\n"));
+}
+
+#[test]
+fn the_parts_that_are_not_there_are_listed_as_left_out() {
+    let said = complaint(&Folder::new().run(&["-V"]));
+    let mut lines = said.lines();
+    assert_eq!(lines.next(), Some("nginx version: nginx/1.31.3"));
+    assert!(lines.next().unwrap().starts_with("built by rustc"));
+    let arguments = lines.next().unwrap();
+    assert!(arguments.starts_with("configure arguments: --with-debug"), "{arguments}");
+    assert!(arguments.contains("--without-http_proxy_module"));
+    assert!(!arguments.contains("--without-http_rewrite_module"));
+    assert!(!arguments.contains("http_ssl"));
+}
+
+#[test]
+fn a_wrong_option_is_refused_in_nginxs_words() {
+    let output = Folder::new().run(&["-z"]);
+    assert_eq!(complaint(&output), "nginx: invalid option: \"z\"\n");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_good_configuration_passes_the_test() {
+    let folder = configured("http { access_log off; }");
+    let output = folder.run(&["-t", "-c", "nginx.conf"]);
+    let file = folder.join("nginx.conf");
+    let file = file.display();
+    let expected = format!(
+        "nginx: the configuration file {file} syntax is ok\n\
+         nginx: configuration file {file} test is successful\n"
+    );
+    assert!(complaint(&output).ends_with(&expected), "{}", complaint(&output));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(complaint(&folder.run(&["-t", "-q", "-c", "nginx.conf"])).is_empty());
+}
+
+#[test]
+fn the_dump_has_every_file_once() {
+    let folder = configured("include more.conf;\ninclude more.conf;\n");
+    folder.write("more.conf", "# nothing\n");
+    let output = folder.run(&["-T", "-q", "-c", "nginx.conf"]);
+    let dump = String::from_utf8(output.stdout).unwrap();
+    let header =
+        format!("# configuration file {}:\n# nothing\n\n", folder.join("more.conf").display());
+    assert_eq!(dump.matches(&header).count(), 1, "{dump}");
+    assert!(dump.starts_with("# configuration file "));
+}
+
+#[test]
+fn bad_configurations_are_refused_with_their_place() {
+    let cases = [
+        ("http {\n  lisen 80;\n}", "unknown directive \"lisen\"", 3),
+        ("listen 80;", "\"listen\" directive is not allowed here", 2),
+        ("http { server {\n", "unexpected end of file, expecting \"}\"", 3),
+        (
+            "include missing.conf;",
+            "open() \"DIR/missing.conf\" failed (2: No such file or directory)",
+            2,
+        ),
+        ("worker_processes many;", "\"worker_processes\" directive invalid value", 2),
+        ("daemon on; daemon off;", "\"daemon\" directive is duplicate", 2),
+        ("events {}", "\"events\" directive is duplicate", 2),
+        ("user;", "invalid number of arguments in \"user\" directive", 2),
+        ("events { use magic; }", "\"events\" directive is duplicate", 2),
+        ("\u{0}\u{1}\u{2}", "unexpected end of file, expecting \";\" or \"}\"", 2),
+    ];
+    for (text, message, line) in cases {
+        let folder = configured(text);
+        let output = folder.run(&["-t", "-c", "nginx.conf"]);
+        let (dir, said) = (folder.path().display(), complaint(&output));
+        let message = message.replace("DIR", &dir.to_string());
+        let expected = format!("nginx: [emerg] {message} in {dir}/nginx.conf:{line}\n");
+        assert!(said.starts_with(&expected), "{text}: {said}");
+        let end = format!("nginx: configuration file {dir}/nginx.conf test failed\n");
+        assert!(said.ends_with(&end), "{said}");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(folder.read("error.log").contains(&message), "it is logged, too");
+    }
+}
+
+#[test]
+fn what_is_missing_is_told_from_what_is_unknown_and_may_be_passed_over() {
+    let folder = configured("http { access_log off; server { ssl_certificate a.pem; } }");
+    let output = folder.run(&["-t", "-c", "nginx.conf"]);
+    let missing = "directive \"ssl_certificate\" is not supported by this version of weir";
+    assert!(complaint(&output).starts_with(&format!("nginx: [emerg] {missing} in ")));
+    assert_eq!(output.status.code(), Some(1));
+    let lenient = folder.run(&["--lenient", "-t", "-c", "nginx.conf"]);
+    assert!(complaint(&lenient).starts_with(&format!("nginx: [warn] {missing} in ")));
+    assert_eq!(lenient.status.code(), Some(0));
+}
+
+#[test]
+fn a_missing_configuration_is_nginxs_error() {
+    let folder = Folder::new();
+    let output = folder.run(&["-c", "none.conf"]);
+    let path = folder.join("none.conf");
+    let expected = format!(
+        "nginx: [emerg] open() \"{}\" failed (2: No such file or directory)\n",
+        path.display()
+    );
+    assert_eq!(complaint(&output), expected);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn events_are_a_must() {
+    let folder = Folder::new();
+    folder.write("nginx.conf", "pid nginx.pid;\n");
+    let said = complaint(&folder.run(&["-t", "-c", "nginx.conf"]));
+    assert!(said.starts_with("nginx: [emerg] no \"events\" section in configuration\n"), "{said}");
+}
+
+#[test]
+fn settings_without_a_meaning_here_are_told_once() {
+    let folder = Folder::new();
+    let text = "pid nginx.pid; error_log error.log; timer_resolution 100ms;\n\
+                events { use kqueue; accept_mutex on; multi_accept on; }\n";
+    folder.write("nginx.conf", text);
+    let output = folder.run(&["-t", "-c", "nginx.conf"]);
+    let said = complaint(&output);
+    assert_eq!(said.matches("[warn]").count(), 3, "{said}");
+    assert!(said.contains("event type \"kqueue\" is not supported, \"epoll\" is used"));
+    assert_eq!(output.status.code(), Some(0));
+}
