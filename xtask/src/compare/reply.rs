@@ -146,11 +146,12 @@ fn without_boundary(bytes: &[u8], content_type: &[u8]) -> Vec<u8> {
 fn body_lines(body: &[u8]) -> Vec<String> {
     let lines = body.split_inclusive(|&b| b == b'\n');
     // The last line end is shown only where it is missing.
-    lines.map(|l| match l.strip_suffix(b"\n") {
-        Some(line) => text::shown(line),
-        None => format!("{} (no line end)", text::shown(l)),
-    })
-    .collect()
+    lines
+        .map(|l| match l.strip_suffix(b"\n") {
+            Some(line) => text::shown(line),
+            None => format!("{} (no line end)", text::shown(l)),
+        })
+        .collect()
 }
 
 /// A chunked body, its trailers, and the length of its encoded form.
