@@ -76,7 +76,7 @@ enum State {
 impl Connection {
     fn open(port: u16) -> std::io::Result<Connection> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        // Where nobody listens on a port of the ephemeral range, TCP may connect a socket to itself.
+        // Where nobody listens on an ephemeral port, TCP may connect a socket to itself.
         let local = stream.local_addr()?;
         if local == stream.peer_addr()? {
             return Err(ErrorKind::ConnectionRefused.into());

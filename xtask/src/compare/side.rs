@@ -1,0 +1,70 @@
+//! One server's part in a case: every request played, every log line given to its request.
+
+use std::path::Path;
+
+use super::case::Case;
+use super::client::{self, Answer};
+use super::place::Place;
+use super::server::{LogLine, Program, Server};
+use super::{reply, text, times};
+
+/// All that one server did in one case, in lines.
+pub(super) struct Side {
+    /// For each request: the answer, how the connection ended, what was logged.
+    pub(super) transcripts: Vec<Vec<String>>,
+    /// What belongs to no request.
+    pub(super) whole: Vec<String>,
+}
+
+impl Side {
+    /// Starts `program` for `case` in `dir`, plays the requests in order and stops it.
+    pub(super) fn play(
+        program: &Program,
+        case: &Case,
+        dir: &Path,
+        any_order: bool,
+    ) -> Result<Side, String> {
+        let server = Server::start(program, case, dir)?;
+        let place = server.place.clone();
+        let mut ports = Vec::new();
+        let mut transcripts = Vec::new();
+        for request in &case.requests {
+            let answer = client::play(request, &place, &ports);
+            ports.push(answer.as_ref().map_or(0, |answer| answer.port));
+            transcripts.push(answer_lines(answer, &place, any_order));
+        }
+        let (logged, whole) = server.stop();
+        let mut side = Side { transcripts, whole };
+        for line in logged {
+            side.add(&line, &ports, &place);
+        }
+        Ok(side)
+    }
+
+    /// A log line that begins with the port of a client belongs to its request.
+    fn add(&mut self, line: &LogLine, ports: &[u16], place: &Place) {
+        let (number, text) = match line.text.iter().position(|&b| b == b' ') {
+            Some(space) => (&line.text[..space], &line.text[space + 1..]),
+            None => (&line.text[..0], &line.text[..]),
+        };
+        let port = ports.iter().position(|port| port.to_string().as_bytes() == number);
+        let shown = |text| text::shown(&place.blanked(&times::blanked(text)));
+        let file = &line.file;
+        match port {
+            Some(index) => self.transcripts[index].push(format!("{file}: {}", shown(text))),
+            None => self.whole.push(format!("{file}: {}", shown(&line.text))),
+        }
+    }
+}
+
+fn answer_lines(answer: Result<Answer, String>, place: &Place, any_order: bool) -> Vec<String> {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => return vec![error],
+    };
+    let replies = answer.replies.iter();
+    let mut lines: Vec<String> =
+        replies.flat_map(|reply| reply::lines(reply, place, any_order)).collect();
+    lines.push(answer.ending.into());
+    lines
+}
