@@ -188,15 +188,28 @@ pub fn make_ready(loaded: &Loaded) -> Result<(), Told> {
 }
 
 /// Makes a directory that workers write to, and that is theirs alone.
+///
+/// As nginx it insists; under its own name Weir also runs without being installed, and says what
+/// will not work.
 fn make_folder(path: &Path, identity: Option<&Identity>) -> Result<(), Told> {
     let failed = |call: &str, error: &io::Error| {
         emerg!("{call} \"{}\" failed{}", path.display(), Errno(error));
         Told
     };
-    match DirBuilder::new().mode(0o700).create(path) {
+    let insists = name().word == "nginx";
+    match DirBuilder::new().mode(0o700).recursive(!insists).create(path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(failed("mkdir()", &error)),
+        Err(error) if insists => return Err(failed("mkdir()", &error)),
+        Err(error) => {
+            let text = format_args!(
+                "mkdir() \"{}\" failed{}; what needs it will fail",
+                path.display(),
+                Errno(&error)
+            );
+            observe::log(Level::Warn, text);
+            return Ok(());
+        }
     }
     let Some(identity) = identity else { return Ok(()) };
     give_to(path, identity).map_err(|error| failed("chown()", &error))
