@@ -99,7 +99,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 #[derive(Clone, Default)]
 pub struct Announced(Option<Arc<Setup>>);
 
-/// Whether a page made here will be said to be in UTF-8: its columns are then counted in characters.
+/// Whether a page made here will be said to be in UTF-8: its columns are characters then.
 pub(crate) fn is_utf8(x: &mut Exchange) -> bool {
     let generation = x.generation.clone();
     let Some(setup) = &generation.location(x.location).core.charset.0 else { return false };
