@@ -3,7 +3,7 @@
 use super::{Body, Fields};
 
 /// What a filter does to the body once all filters agree on the head.
-pub type Wrap = Box<dyn FnOnce(Body) -> Body>;
+type Wrap = Box<dyn FnOnce(Body) -> Body>;
 
 /// Memory of a body that is kept for the next exchange.
 const SPARE_MAX: usize = 64 * 1024;

@@ -16,6 +16,7 @@ use observe::{Level, Text};
 use wire::Method;
 
 use crate::exchange::{Body, Bytes, Exchange, Flow};
+use crate::features::charset;
 use crate::files;
 use crate::site::Place;
 
@@ -98,7 +99,8 @@ fn answer(conf: &Conf, x: &mut Exchange, directory: &[u8]) -> std::result::Resul
     let mut text = x.reply.text();
     let content_type: &[u8] = match (conf.autoindex_format, &callback) {
         (Format::Html, _) => {
-            html::write(conf, &x.request.uri, is_utf8(x), &entries, &mut text);
+            let utf8 = charset::is_utf8(x);
+            html::write(conf, &x.request.uri, utf8, &entries, &mut text);
             b"text/html"
         }
         (Format::Xml, _) => {
@@ -119,11 +121,6 @@ fn answer(conf: &Conf, x: &mut Exchange, directory: &[u8]) -> std::result::Resul
     x.reply.set_content_type(content_type);
     x.reply.body = Body::Bytes(Bytes::Owned(text));
     Ok(())
-}
-
-/// Whether names are shown as UTF-8, so that columns are counted in characters.
-fn is_utf8(x: &Exchange) -> bool {
-    x.reply.charset.eq_ignore_ascii_case(b"utf-8")
 }
 
 /// Bytes of a callback's name.

@@ -72,7 +72,7 @@ impl Value for Name {
 }
 
 /// What the filter of a location knows.
-struct Setup {
+pub(crate) struct Setup {
     conf: Arc<Conf>,
     target: Name,
     charsets: Arc<Charsets>,
@@ -89,9 +89,22 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         let (source, target) = (charsets.name(*source), charsets.name(*target));
         return Err(Error::bare(no_map(source, target)));
     }
-    let setup = Setup { conf: conf.clone(), target: target.clone(), charsets };
+    let setup = Arc::new(Setup { conf: conf.clone(), target: target.clone(), charsets });
+    place.core.charset = Announced(Some(setup.clone()));
     place.filter(move |x| filter(&setup, x));
     Ok(())
+}
+
+/// The charset that the replies of a location are said to be in.
+#[derive(Clone, Default)]
+pub struct Announced(Option<Arc<Setup>>);
+
+/// Whether a page made here will be said to be in UTF-8: its columns are characters then.
+pub(crate) fn is_utf8(x: &mut Exchange) -> bool {
+    let generation = x.generation.clone();
+    let Some(setup) = &generation.location(x.location).core.charset.0 else { return false };
+    let target = setup.find(&setup.target, x);
+    target.is_some_and(|target| target.name.eq_ignore_ascii_case(b"utf-8"))
 }
 
 fn no_map(source: &[u8], target: &[u8]) -> String {

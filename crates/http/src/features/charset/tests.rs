@@ -111,6 +111,15 @@ fn charsets_from_variables() {
 }
 
 #[test]
+fn who_makes_a_page_can_ask_for_its_charset() {
+    let site =
+        texts("charset $arg_c; location /u { charset UTF-8; } location /off { charset off; }");
+    let is_utf8 = |uri: &str| super::is_utf8(&mut site.get(uri).x);
+    assert!(is_utf8("/u") && is_utf8("/?c=utf-8"));
+    assert!(!is_utf8("/off") && !is_utf8("/?c=koi8-r") && !is_utf8("/"));
+}
+
+#[test]
 fn refusals() {
     let map = |head: &str, lines: &str| refusal(&format!("charset_map {head} {{\n{lines}\n}}"));
     let same = "\"charset_map\" between the same charsets \"a\" and \"A\":1";

@@ -9,7 +9,7 @@ use crate::exchange::{Exchange, Flow};
 use crate::features::error_page::ErrorPages;
 use crate::features::root::Root;
 use crate::features::types::Types;
-use crate::features::{client_body, keepalive, limit_rate, lingering, output, redirect};
+use crate::features::{charset, client_body, keepalive, limit_rate, lingering, output, redirect};
 use crate::site::Place;
 
 conf::directives! {
@@ -74,6 +74,8 @@ pub struct Here {
     pub log_not_found: bool,
     /// `etag`.
     pub etag: bool,
+    /// `charset`.
+    pub charset: charset::Announced,
     /// How files are looked at.
     pub files: crate::files::Access,
 }

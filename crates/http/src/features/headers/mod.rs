@@ -17,8 +17,8 @@ use expires::Expires;
 
 conf::directives! {
     also {
-        /// What becomes of an outer block's `add_header`: nothing, all unless there are own ones, or
-        /// all after the own ones.
+        /// What becomes of an outer block's `add_header`: nothing, all unless there are own
+        /// ones, or all after the own ones.
         add_header_inherit(1..=1) in MAIN | SERVER | LOCATION | IF_IN_LOCATION => add_header;
         /// What becomes of an outer block's `add_trailer`.
         add_trailer_inherit(1..=1) in MAIN | SERVER | LOCATION | IF_IN_LOCATION => add_trailer;
