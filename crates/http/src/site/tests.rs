@@ -8,7 +8,11 @@ fn locations_in_their_order() {
         "server {
              location / { return 200 prefix; }
              location = / { return 200 exact; }
-             location /a { return 200 a; location /a/b { return 200 ab; } location ~ c$ { return 200 ac; } }
+             location /a {
+                 return 200 a;
+                 location /a/b { return 200 ab; }
+                 location ~ c$ { return 200 ac; }
+             }
              location ^~ /final { return 200 final; }
              location ~ \\.php$ { return 200 php; }
              location ~* \\.PNG$ { return 200 png; }
