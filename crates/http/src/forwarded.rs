@@ -1,15 +1,15 @@
 //! Who a request came from, according to the proxies it passed.
 //!
-//! A field such as X-Forwarded-For is believed as far as it was written by trusted proxies: read from
-//! its end, for each proxy appends the address that it was asked from.
+//! A field such as X-Forwarded-For is believed as far as it was written by trusted proxies: read
+//! from its end, for each proxy appends the address that it was asked from.
 
 use std::net::IpAddr;
 
 use conf::Cidr;
 
 /// The address that a trusted proxy was asked from, with its port where it is given (else 0); with
-/// `recursive`, the one that the first of all trusted proxies was. `None`: `from` is not trusted, or
-/// tells nothing. `lines` are the values of the field, in order.
+/// `recursive`, the one that the first of all trusted proxies was. `None`: `from` is not trusted,
+/// or tells nothing. `lines` are the values of the field, in order.
 pub fn forwarded<'l>(
     from: IpAddr,
     lines: impl DoubleEndedIterator<Item = &'l [u8]>,

@@ -8,6 +8,7 @@ use conf::{Directive, Error, Inherited, Load, Result, Value, Word, units};
 use net::{Address, KeepaliveProbes, SocketOptions};
 
 use super::ServerNames;
+use crate::wildcards::Refused;
 
 /// Longest path of a Unix socket.
 const UNIX_PATH_MAX: usize = 107;
@@ -20,6 +21,26 @@ pub struct Listen {
     pub options: SocketOptions,
     /// Its servers.
     pub names: ServerNames,
+}
+
+impl Listen {
+    /// Tells of names that could not be added.
+    pub(super) fn check_names(&mut self, load: &mut Load<'_>) -> Result<()> {
+        let address = &self.address;
+        for (name, refused) in self.names.refused() {
+            let name = String::from_utf8_lossy(&name);
+            match refused {
+                Refused::Conflicting => load.warn(Error::bare(format!(
+                    "conflicting server name \"{name}\" on {address}, ignored"
+                ))),
+                Refused::Invalid => {
+                    let message = "invalid server name or wildcard";
+                    return Err(Error::bare(format!("{message} \"{name}\" on {address}")));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// One `listen` line.

@@ -6,21 +6,18 @@
 use std::collections::HashMap;
 
 use conf::{
-    Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, LIMIT_EXCEPT, LOCATION, Levels, Load, MAIN,
-    Result, SERVER,
+    Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, Info, LIMIT_EXCEPT, LOCATION, Levels, Load,
+    MAIN, Result, SERVER,
 };
 
 use super::listen::unsaid;
-use super::locate::Matcher;
+use super::matcher::Matcher;
 use super::{
-    Listen, ListenLine, Location, LocationId, Locations, Name, Place, Server, ServerId,
-    ServerNames, Site,
+    Listen, ListenLine, Location, LocationId, Locations, Place, Server, ServerId, ServerNames, Site,
 };
-use crate::wildcards::Refused;
 use net::Address;
 
 use crate::features::{Layers, Scope};
-use crate::regex::Pattern;
 use crate::variables;
 
 /// `http {}` as it was read, not yet compiled.
@@ -96,12 +93,12 @@ fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Re
         ));
     };
     for line in lines {
-        match inner_kind(level, line, load)? {
-            Some((kind, inside)) => {
-                if matches!(kind, Kind::If) {
+        match inner_kind(level, &kind, line, load)? {
+            Some((inner_kind, inside)) => {
+                if matches!(inner_kind, Kind::If) {
                     layers.set(level, line, load)?;
                 }
-                let mut block = block(kind, inside, line, load)?;
+                let mut block = block(inner_kind, inside, line, load)?;
                 if matches!(block.kind, Kind::If) {
                     layers.enclose(&mut block.layers);
                 }
@@ -116,23 +113,38 @@ fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Re
     Ok(Block { kind, layers, inner, from: head })
 }
 
+const LOCATION_BLOCK: Info = Info {
+    name: "location",
+    levels: SERVER.or(LOCATION),
+    docs: &["Settings for the paths that the name stands for."],
+    default: "",
+    args: (1, 2),
+    block: true,
+};
+
 /// The blocks that settings hold in. All other directives belong to features.
 fn inner_kind(
     level: Levels,
+    outer: &Kind,
     line: &Directive,
     load: &mut Load<'_>,
 ) -> Result<Option<(Kind, Levels)>> {
     let misplaced = || Err(line.refuse("is not allowed here"));
     match &*line.name.text {
-        b"location" if SERVER.or(LOCATION).has(level) => {
-            Ok(Some((Kind::Location(matcher(line, load)?), LOCATION)))
+        b"location" => {
+            LOCATION_BLOCK.admit(line, level)?;
+            let matcher = Matcher::parse(line, load)?;
+            if let Kind::Location(outer) = outer {
+                matcher.check_inside(outer, line)?;
+            }
+            Ok(Some((Kind::Location(matcher), LOCATION)))
         }
         b"if" if level == SERVER => Ok(Some((Kind::If, IF_IN_SERVER))),
         b"if" if level == LOCATION => Ok(Some((Kind::If, IF_IN_LOCATION))),
         b"limit_except" if level == LOCATION => {
             Ok(Some((Kind::LimitExcept(methods(line)?), LIMIT_EXCEPT)))
         }
-        b"location" | b"if" | b"limit_except" | b"server" => misplaced(),
+        b"if" | b"limit_except" | b"server" => misplaced(),
         _ => Ok(None),
     }
 }
@@ -148,31 +160,6 @@ fn context(level: Levels) -> &'static str {
         LIMIT_EXCEPT => "limit_except",
         _ => "upstream",
     }
-}
-
-fn matcher(line: &Directive, load: &mut Load<'_>) -> Result<Matcher> {
-    let invalid =
-        || Err(line.error(format!("invalid number of arguments in \"{}\" directive", line.name)));
-    let (modifier, word) = match &line.args[..] {
-        [word] => (&b""[..], word),
-        [modifier, word] => (&*modifier.text, word),
-        _ => return invalid(),
-    };
-    let name = &word.text;
-    Ok(match modifier {
-        b"=" => Matcher::Exact(name.clone()),
-        b"^~" => Matcher::Prefix(name.clone(), true),
-        b"~" => Matcher::Pattern(Pattern::compile(name, false, word, line, load)?),
-        b"~*" => Matcher::Pattern(Pattern::compile(name, true, word, line, load)?),
-        b"" => match name.first() {
-            Some(b'@') => Matcher::Named(name.clone()),
-            _ => Matcher::Prefix(name.clone(), false),
-        },
-        other => {
-            let text = String::from_utf8_lossy(other);
-            return Err(line.error(format!("invalid location modifier \"{text}\"")));
-        }
-    })
 }
 
 fn methods(line: &Directive) -> Result<u32> {
@@ -201,10 +188,11 @@ impl Plan {
         for block in self.servers {
             let id = ServerId(site.servers.len() as u32);
             let scope = main.child(block.layers, false);
-            sockets.add(&scope, id, &block.from, compiler.load)?;
+            sockets.add(&scope, id, &block.from, compiler.load.privileged)?;
             site.servers.push(compiler.server(scope, block.inner)?);
         }
         site.locations = compiler.locations;
+        sockets.list.iter_mut().try_for_each(|listen| listen.check_names(load))?;
         site.listens = sockets.list;
         site.variables = variables::resolve(load)?;
         Ok(site)
@@ -224,9 +212,9 @@ impl Sockets {
         scope: &Scope,
         server: ServerId,
         from: &Directive,
-        load: &mut Load<'_>,
+        privileged: bool,
     ) -> Result<()> {
-        let implicit = [ListenLine::implicit(from, load.privileged)];
+        let implicit = [ListenLine::implicit(from, privileged)];
         let lines = match scope.server.listens() {
             [] => &implicit[..],
             lines => lines,
@@ -235,7 +223,7 @@ impl Sockets {
             for address in &line.addresses {
                 let listen = self.socket(address, line, server)?;
                 for name in &scope.server.names() {
-                    add_name(&mut listen.names, name, server, address, load)?;
+                    listen.names.add(name, server);
                 }
             }
         }
@@ -284,29 +272,6 @@ impl Sockets {
     }
 }
 
-/// Gives a server a name on a socket. The server that had it first keeps it.
-fn add_name(
-    names: &mut ServerNames,
-    name: &Name,
-    server: ServerId,
-    address: &Address,
-    load: &mut Load<'_>,
-) -> Result<()> {
-    match names.add(name, server) {
-        Ok(()) => {}
-        Err(Refused::Conflicting) => {
-            load.warn(Error::bare(format!(
-                "conflicting server name \"{name}\" on {address}, ignored"
-            )));
-        }
-        Err(Refused::Invalid) => {
-            let message = format!("invalid server name or wildcard \"{name}\" on {address}");
-            return Err(Error::bare(message));
-        }
-    }
-    Ok(())
-}
-
 /// What has been said of a socket so far.
 #[derive(Default)]
 struct Said {
@@ -342,14 +307,14 @@ impl Compiler<'_, '_> {
         for block in inner {
             let nameless = !matches!(block.kind, Kind::Location(_));
             let own_name = match &block.kind {
-                Kind::Location(_) => block.from.args.last().expect("checked").text.clone(),
+                Kind::Location(matcher) => matcher.name().into(),
                 _ => name.clone(),
             };
             let child = scope.child(block.layers, nameless);
             let (id, locations) = self.place(child, own_name, block.inner)?;
             self.locations[id.0 as usize].inner = locations;
             match block.kind {
-                Kind::Location(matcher) => list.push((matcher, id)),
+                Kind::Location(matcher) => list.push((matcher, id, block.from.end)),
                 Kind::If => ifs.push(id),
                 Kind::LimitExcept(methods) => limit_except = Some((methods, id)),
                 Kind::Server => unreachable!("servers are not nested"),
@@ -359,6 +324,6 @@ impl Compiler<'_, '_> {
         scope.install(&mut place)?;
         let location = place.finish(Locations::default(), limit_except);
         self.locations.push(location);
-        Ok((LocationId(self.locations.len() as u32 - 1), Locations::build(list)))
+        Ok((LocationId(self.locations.len() as u32 - 1), Locations::build(list)?))
     }
 }

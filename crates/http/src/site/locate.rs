@@ -1,5 +1,10 @@
 //! Choosing the location for a path: exact names, the longest prefix, then regular expressions.
 
+use std::collections::HashSet;
+
+use conf::{Error, Span};
+
+use super::matcher::Matcher;
 use super::{LocationId, Site};
 use crate::exchange::Exchange;
 use crate::regex::{MatchError, Pattern};
@@ -24,18 +29,12 @@ struct Prefix {
     shorter: Option<usize>,
 }
 
-/// How a location is named.
-pub(crate) enum Matcher {
-    Exact(Box<[u8]>),
-    Prefix(Box<[u8]>, bool),
-    Pattern(Pattern),
-    Named(Box<[u8]>),
-}
-
 impl Locations {
-    pub(crate) fn build(list: Vec<(Matcher, LocationId)>) -> Self {
+    /// Sorts the locations of one level; each comes with the place that says it.
+    pub(crate) fn build(list: Vec<(Matcher, LocationId, Span)>) -> Result<Self, Error> {
+        refuse_duplicates(&list)?;
         let mut locations = Self::default();
-        for (matcher, id) in list {
+        for (matcher, id, _) in list {
             match matcher {
                 Matcher::Exact(name) => locations.exact.push((name, id)),
                 Matcher::Prefix(name, final_prefix) => {
@@ -48,7 +47,7 @@ impl Locations {
         locations.exact.sort_by(|a, b| a.0.cmp(&b.0));
         locations.prefixes.sort_by(|a, b| a.name.cmp(&b.name));
         locations.link();
-        locations
+        Ok(locations)
     }
 
     /// In order of names, what a name begins with comes before it: a stack finds the longest.
@@ -87,6 +86,23 @@ impl Locations {
             at = prefix.shorter;
         }
         None
+    }
+}
+
+/// nginx looks for duplicates in the order of names, and names the place of the later one.
+fn refuse_duplicates(list: &[(Matcher, LocationId, Span)]) -> Result<(), Error> {
+    let mut seen = HashSet::new();
+    let is_static = |matcher: &Matcher| matches!(matcher, Matcher::Exact(_) | Matcher::Prefix(..));
+    let statics = list.iter().filter(|(matcher, ..)| is_static(matcher));
+    let duplicates = statics.filter(|(matcher, ..)| {
+        !seen.insert((matcher.name(), matches!(matcher, Matcher::Exact(_))))
+    });
+    match duplicates.min_by_key(|(matcher, ..)| matcher.name()) {
+        None => Ok(()),
+        Some((matcher, _, at)) => {
+            let name = String::from_utf8_lossy(matcher.name());
+            Err(Error::at(*at, format!("duplicate location \"{name}\"")))
+        }
     }
 }
 

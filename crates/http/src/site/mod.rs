@@ -6,8 +6,11 @@
 mod listen;
 mod load;
 mod locate;
+mod matcher;
 mod names;
 mod place;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Deref;
 use std::rc::Rc;

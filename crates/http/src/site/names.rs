@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use observe::Text;
-
 use super::ServerId;
 use crate::exchange::Exchange;
 use crate::regex::Pattern;
@@ -21,6 +19,8 @@ pub struct ServerNames {
     /// Whether they are others' as well, or leave groups behind: then the host makes a difference
     /// even where the owner is the default.
     matter: bool,
+    /// Names that could not be added.
+    refused: Vec<(Box<[u8]>, Refused)>,
 }
 
 /// A name that `server_name` gives a server.
@@ -39,30 +39,33 @@ impl Name {
     }
 }
 
-impl std::fmt::Display for Name {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", Text(&self.text))
-    }
-}
-
 impl ServerNames {
     /// A socket whose requests all go to `default` until names are added.
     pub fn new(default: ServerId) -> Self {
         let (names, patterns) = (Wildcards::default(), Vec::new());
-        Self { default, names, patterns, owner: None, matter: false }
+        Self { default, names, patterns, owner: None, matter: false, refused: Vec::new() }
     }
 
-    /// Adds a name.
-    pub fn add(&mut self, name: &Name, server: ServerId) -> Result<(), Refused> {
+    /// Adds a name. The server that had it first keeps it.
+    pub fn add(&mut self, name: &Name, server: ServerId) {
         self.matter |= *self.owner.get_or_insert(server) != server;
         match &name.pattern {
-            None => self.names.add(&name.text, server),
+            None => {
+                if let Err(refused) = self.names.add(&name.text, server) {
+                    self.refused.push((name.text.clone(), refused));
+                }
+            }
             Some(pattern) => {
                 self.matter |= pattern.has_groups();
                 self.patterns.push((pattern.clone(), server));
-                Ok(())
             }
         }
+    }
+
+    /// The names that could not be added, if it matters: nginx looks at them only then.
+    pub(super) fn refused(&mut self) -> impl Iterator<Item = (Box<[u8]>, Refused)> {
+        let refused = std::mem::take(&mut self.refused);
+        refused.into_iter().filter(|_| self.matter)
     }
 
     /// Whether the server depends on the host that a client names.

@@ -25,6 +25,8 @@ pub(super) struct Machine {
 struct Run<'m, 'x> {
     machine: &'m Machine,
     x: &'x mut Exchange,
+    /// Whether to tell what is done.
+    log: bool,
     /// Memory for texts.
     text: Vec<u8>,
     /// Whether the path was rewritten, so that the location has to be chosen anew.
@@ -50,8 +52,8 @@ impl Machine {
 
     pub(super) fn run(&self, x: &mut Exchange) -> Flow {
         let in_location = x.stage.phase == Phase::Rewrite;
-        let text = x.scratch();
-        let mut run = Run { machine: self, x, text, uri_changed: false, escapes: true };
+        let (log, text) = (self.log || x.logs(Level::DebugHttp), x.scratch());
+        let mut run = Run { machine: self, x, log, text, uri_changed: false, escapes: true };
         let flow = run.all(in_location);
         let text = run.text;
         x.give_scratch(text);
@@ -158,7 +160,7 @@ impl Run<'_, '_> {
         if !matches {
             self.x.captures.groups.clear();
         }
-        if self.machine.log {
+        if self.log {
             let does = if matches { "matches" } else { "does not match" };
             let (pattern, subject) = (Text(pattern.text()), Text(subject));
             self.x.log(Level::Notice, format_args!("\"{pattern}\" {does} \"{subject}\""));
@@ -214,7 +216,7 @@ impl Run<'_, '_> {
         }
         request.uri.clear();
         request.uri.extend_from_slice(&self.text[..path_end]);
-        if self.machine.log {
+        if self.log {
             let (uri, args) = (Text(&self.x.request.uri), Text(&self.x.request.args));
             let message = format_args!("rewritten data: \"{uri}\", args: \"{args}\"");
             self.x.log(Level::Notice, message);
@@ -224,17 +226,19 @@ impl Run<'_, '_> {
     fn redirect(&mut self, rewrite: &Rewrite, status: u16) -> Flow {
         let replacement = &rewrite.replacement;
         render(&replacement.path, was_escaped(self.x), self.x, &mut self.text);
-        let (location, args) = (&mut self.x.reply.location, &self.x.request.args);
+        let mut location = std::mem::take(&mut self.x.reply.location);
         location.clear();
-        unescape(Unescape::Redirect, &self.text, location);
+        unescape(Unescape::Redirect, &self.text, &mut location);
+        let args = &self.x.request.args;
         if replacement.add_args && !args.is_empty() {
             location.push(if replacement.has_args { b'&' } else { b'?' });
             location.extend_from_slice(args);
         }
-        if self.machine.log {
-            let location = Text(&self.x.reply.location);
+        if self.log {
+            let location = Text(&location);
             self.x.log(Level::Notice, format_args!("rewritten redirect: \"{location}\""));
         }
+        self.x.reply.set_location(location);
         Flow::Status(status)
     }
 

@@ -69,6 +69,7 @@ fn rewrites() {
         ("rewrite /x(.) /y$1 permanent;", "301 /y1?a=b"),
         ("rewrite ^ $arg_a;", "200 b?a=b"),
         ("rewrite ^ $arg_none;", "500"),
+        ("rewrite ^ $arg_none? redirect;", "302 "),
         ("rewrite ^ ?x;", "500"),
     ];
     for (lines, expected) in table {
@@ -379,7 +380,8 @@ fn nginx_refuses_in_these_words() {
         ("rewrite ( b;", "pcre2_compile() failed: missing closing parenthesis in \"(\""),
         (
             "rewrite a** b;",
-            "pcre2_compile() failed: quantifier does not follow a repeatable item in \"a**\" at \"*\"",
+            "pcre2_compile() failed: quantifier does not follow a repeatable item \
+             in \"a**\" at \"*\"",
         ),
         ("rewrite a $;", "invalid variable name"),
         ("set x 1;", "invalid variable name \"x\""),
