@@ -69,10 +69,13 @@ pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
                 enter(x, after(x.stage.phase));
                 Flow::Next
             }
-            Flow::Done => {
-                enter(x, Phase::Filters);
-                filters(&generation, x)
-            }
+            Flow::Done => match x.discard_body() {
+                Some(refused) => refused,
+                None => {
+                    enter(x, Phase::Filters);
+                    filters(&generation, x)
+                }
+            },
             Flow::Status(status @ (408 | 444 | 499)) => return Ran::Dropped(status),
             Flow::Drop(status) => return Ran::Dropped(status),
             Flow::Status(status) if x.stage.phase == Phase::Access => refused(x, status),

@@ -7,6 +7,8 @@
 #![allow(unsafe_code)] // Here alone, each block with its reason.
 
 mod address;
+#[doc(hidden)]
+pub mod allocations;
 pub mod buffers;
 pub mod channel;
 pub mod clock;

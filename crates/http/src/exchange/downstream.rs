@@ -15,6 +15,10 @@ pub trait Downstream {
         rules: BodyRules,
     ) -> Poll<Result<usize, RequestBodyError>>;
 
+    /// Throws away what has arrived of a body that nobody will read, and what will. Whether all of
+    /// it has.
+    fn discard_body(&self) -> Result<bool, RequestBodyError>;
+
     /// How many bytes of the request have been read, framing included: `$request_length`.
     fn request_length(&self) -> u64;
 }

@@ -20,8 +20,9 @@ enum State {
     Unread,
     /// Somebody reads it piece by piece.
     Streamed,
-    /// Nobody wants it: the driver throws it away.
-    Discarded,
+    /// Nobody wants it: the connection throws it away. The number is what nginx calls the length of
+    /// a chunked body then: of one that has ended, or what it expects to see of it next.
+    Discarded(u64),
     Kept(Kept),
 }
 
@@ -71,10 +72,6 @@ impl RequestBody {
         *self = Self::default();
     }
 
-    pub(crate) fn discard(&mut self) {
-        self.state = State::Discarded;
-    }
-
     pub(crate) fn keep(&mut self, kept: Kept) {
         self.state = State::Kept(kept);
     }
@@ -90,6 +87,7 @@ impl RequestBody {
             (State::Kept(Kept::Memory(bytes)), _) => Some(bytes.len() as u64),
             (State::Kept(Kept::File(file)), _) => Some(file.slice().len()),
             (_, framing::Body::Length(length)) => Some(length),
+            (State::Discarded(length), framing::Body::Chunked) => Some(*length),
             (_, framing::Body::None | framing::Body::Chunked) => None,
         }
     }
@@ -101,7 +99,7 @@ impl RequestBody {
 
     /// Whether nobody can ask for it any more.
     pub fn is_discarded(&self) -> bool {
-        matches!(self.state, State::Discarded)
+        matches!(self.state, State::Discarded(_))
     }
 
     /// What was read, once all of it was.
@@ -128,13 +126,33 @@ impl Exchange {
         match self.request.body.state {
             State::Unread => self.request.body.state = State::Streamed,
             State::Streamed => {}
-            State::Discarded | State::Kept(_) => return Poll::Ready(Ok(0)),
+            State::Discarded(_) | State::Kept(_) => return Poll::Ready(Ok(0)),
         }
         let here = &self.location().core.client_body;
         let rules = BodyRules { size_max: here.size_max, timeout_ms: here.timeout_ms };
         let read = downstream.poll_body(cx, out, rules);
         self.request.length = downstream.request_length();
         read
+    }
+}
+
+impl Exchange {
+    /// A reply is on its way, and nobody has asked for the body: it is thrown away. What is wrong
+    /// with it is answered instead of the reply, unless that tells of an error already.
+    pub(crate) fn discard_body(&mut self) -> Option<Flow> {
+        let downstream = self.downstream.clone()?;
+        if !self.request.body.is_announced() || !self.request.body.is_unread() {
+            return None;
+        }
+        let discarded = downstream.discard_body();
+        let to_come = match discarded {
+            Ok(true) => 0,
+            _ => self.server().reading.head.large_client_header_buffers.1 as u64,
+        };
+        self.request.body.state = State::Discarded(to_come);
+        let error = discarded.err()?;
+        self.keepalive = false;
+        (!self.reply.without_continue).then(|| error.settle(self))
     }
 }
 

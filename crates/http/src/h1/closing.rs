@@ -11,7 +11,7 @@ use observe::Level;
 use super::idle::Idle;
 use super::link::{Link, WaitsFor};
 use super::{After, Connection};
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::Exchange;
 use crate::features::keepalive::Keepalive;
 use crate::features::lingering::{Close, Lingering};
 
@@ -29,26 +29,6 @@ struct Patience {
 }
 
 impl Connection {
-    /// Before a reply is sent: throws away what has arrived of a body that nobody wanted. What is
-    /// wrong with it is answered instead of the reply, unless that tells of an error already.
-    pub(super) fn discard_arrived(&self, x: &mut Exchange) -> Option<Flow> {
-        let unwanted = {
-            let body = self.link.body.borrow();
-            !body.claimed && !body.is_ended()
-        };
-        if !unwanted {
-            return None;
-        }
-        x.request.body.discard();
-        let error = self.link.discard_input().err()?;
-        x.keepalive = false;
-        self.link.lose_body();
-        if x.reply.without_continue {
-            return None;
-        }
-        Some(error.settle(x))
-    }
-
     /// The reply is sent.
     pub(super) async fn keep_or_close(&self, x: &mut Exchange) -> After {
         let generation = x.generation.clone();

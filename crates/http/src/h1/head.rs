@@ -9,7 +9,7 @@ use net::buffers;
 use observe::{Errno, InRequest, Level};
 use wire::http1::framing::Framing;
 use wire::http1::request::{HeadError, Progress};
-use wire::{Method, Version};
+use wire::{Method, Slice, Version};
 
 use super::link::WaitsFor;
 use super::{After, Connection};
@@ -110,6 +110,7 @@ impl Connection {
     /// Closes a connection whose request does not come.
     fn give_up(&self, x: &mut Exchange, failed: Failed) -> After {
         x.reply.status = 400;
+        note_length(x);
         match failed {
             Failed::Closed => {
                 x.action = READING_FIELDS;
@@ -200,6 +201,10 @@ pub(crate) fn begin(x: &mut Exchange) -> Ran {
 }
 
 fn refuse(x: &mut Exchange, refused: Refused) -> Ran {
+    if x.action != READING_FIELDS {
+        forget_line(x);
+    }
+    note_length(x);
     let status = match refused {
         Refused::Head(error) => {
             if x.request.head.protocol.is_empty() && error != HeadError::InvalidMethod09 {
@@ -216,6 +221,30 @@ fn refuse(x: &mut Exchange, refused: Refused) -> Ran {
     };
     x.action = "";
     phases::step(x, Flow::Status(status))
+}
+
+/// What is wrong is the request line: what it says of the method is not believed, but that there is
+/// to be no body. Of a line without an end no more is shown than nginx would have read.
+fn forget_line(x: &mut Exchange) {
+    let shown_max = x.server().reading.head.client_header_buffer_size;
+    let request = &mut x.request;
+    if request.head.line.is_empty() {
+        let before = request.received.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
+        let start = before.count() as u32;
+        let length = request.line().len().min(shown_max) as u32;
+        request.head.line = Slice { start, end: start + length };
+    }
+    request.header_only = request.line().starts_with(b"HEAD ");
+    request.head.method = Method::Other;
+    request.head.method_text = Slice::default();
+}
+
+/// `$request_length` of a head that is not complete: the lines that were read.
+fn note_length(x: &mut Exchange) {
+    let head = &x.request.head;
+    if x.action == READING_FIELDS {
+        x.request.length = (head.parsed_to() as u64).saturating_sub(head.line.start.into());
+    }
 }
 
 /// Chooses the virtual server by the host that the client named, if any.

@@ -160,7 +160,7 @@ impl Link {
     }
 
     /// Throws away what has arrived of a body.
-    pub(super) fn discard_input(&self) -> Result<(), RequestBodyError> {
+    fn discard_input(&self) -> Result<(), RequestBodyError> {
         let mut body = self.body.borrow_mut();
         let mut input = self.input.borrow_mut();
         let read = body.read;
@@ -322,6 +322,14 @@ impl Downstream for Link {
                 }
             }
         }
+    }
+
+    fn discard_body(&self) -> Result<bool, RequestBodyError> {
+        if let Err(error) = self.discard_input() {
+            self.lose_body();
+            return Err(error);
+        }
+        Ok(self.body.borrow().is_ended())
     }
 
     fn request_length(&self) -> u64 {

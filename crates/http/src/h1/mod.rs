@@ -109,10 +109,7 @@ impl Connection {
                     None => return self.gone(x),
                 },
                 Ran::Dropped(status) => return self.dropped(x, status),
-                Ran::Replied => match self.discard_arrived(x) {
-                    Some(flow) => phases::step(x, flow),
-                    None => break,
-                },
+                Ran::Replied => break,
             };
         }
         match self.send(x).await {

@@ -11,7 +11,7 @@ use crate::decimal;
 use crate::exchange::{Exchange, Kept};
 
 pub(super) const TABLE: &[BuiltIn] = &[
-    BuiltIn::fresh("request", |x, out| known(out, x.request.line())),
+    BuiltIn::fresh("request", |x, out| some(out, x.request.line())),
     BuiltIn::fresh("request_method", |x, out| {
         let head = &x.request.head;
         match head.method {

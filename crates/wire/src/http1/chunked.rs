@@ -20,7 +20,7 @@ pub const CHUNK_LINE_MAX: u32 = 4096;
 pub const TRAILERS_MAX: u32 = 8192;
 
 /// A chunk is at most an `off_t`, as in nginx.
-pub const CHUNK_SIZE_MAX: u64 = i64::MAX as u64;
+pub const CHUNK_SIZE_MAX: u64 = i64::MAX as u64 - 9;
 
 /// The last chunk, and no trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -143,10 +143,14 @@ impl ChunkedDecoder {
 
     fn digit(&mut self, byte: u8) -> Result<Expect, InvalidChunked> {
         let digit = crate::uri::hex(byte).ok_or(InvalidChunked)?;
+        // What is checked so cannot overflow below.
         if self.size > CHUNK_SIZE_MAX >> 4 {
             return Err(InvalidChunked);
         }
         self.size = self.size << 4 | u64::from(digit);
+        if self.size > CHUNK_SIZE_MAX {
+            return Err(InvalidChunked);
+        }
         self.within(CHUNK_LINE_MAX, Expect::Size)
     }
 
@@ -278,6 +282,7 @@ mod tests {
             "0\r\na: b\rc",
             "0\r\n\rc",
             "0\r\na\0",
+            "7ffffffffffffff7\r\n",
             "8000000000000000\r\n",
             "10000000000000000\r\n",
         ] {
@@ -291,7 +296,7 @@ mod tests {
     fn the_largest_chunk() {
         let mut decoder = ChunkedDecoder::default();
         let data = Decoded::Data(18..19);
-        assert_eq!(decoder.decode(b"7fffffffffffffff\r\na"), Ok(data));
+        assert_eq!(decoder.decode(b"7ffffffffffffff6\r\na"), Ok(data));
         assert_eq!(decoder.size, CHUNK_SIZE_MAX - 1);
     }
 

@@ -256,6 +256,9 @@ impl Run<'_, '_> {
         if text.as_fixed() == Some(b"") && *status >= 400 {
             return Flow::Status(*status);
         }
+        if let Some(refused) = self.x.discard_body() {
+            return refused;
+        }
         // The text may ask for it.
         self.x.reply.status = *status;
         if matches!(status, 301 | 302 | 303 | 307 | 308) {

@@ -48,8 +48,11 @@ fn too_large_heads() {
     );
     let long = "a".repeat(200);
     let too_large = too_large_page();
+    let uri_too_large = page("414 Request-URI Too Large");
+    let head_only = uri_too_large.split_inclusive("\r\n\r\n").next().unwrap().to_owned();
     let table = [
-        (format!("GET /{long}"), page("414 Request-URI Too Large")),
+        (format!("GET /{long}"), uri_too_large),
+        (format!("HEAD /{long}"), head_only),
         (format!("GET / HTTP/1.1\r\nX: {long}"), too_large.clone()),
         ("GET / HTTP/1.1\r\n".to_owned() + &"X: 1\r\n".repeat(40), too_large),
     ];

@@ -220,6 +220,11 @@ impl RequestHead {
         Ok(Progress::Complete { len: self.lines.start })
     }
 
+    /// Where the line begins that is not parsed yet, or with which something was wrong.
+    pub fn parsed_to(&self) -> usize {
+        self.lines.start
+    }
+
     /// The first line of that name. For [`Known::Other`] compare names in `fields`.
     pub fn field(&self, id: Known) -> Option<&Field> {
         self.fields_of(id).next()
