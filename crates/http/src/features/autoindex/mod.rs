@@ -98,7 +98,8 @@ fn answer(conf: &Conf, x: &mut Exchange, directory: &[u8]) -> std::result::Resul
     let mut text = x.reply.text();
     let content_type: &[u8] = match (conf.autoindex_format, &callback) {
         (Format::Html, _) => {
-            html::write(conf, &x.request.uri, is_utf8(x), &entries, &mut text);
+            let utf8 = is_utf8(x);
+            html::write(conf, &x.request.uri, utf8, &entries, &mut text);
             b"text/html"
         }
         (Format::Xml, _) => {
@@ -122,8 +123,10 @@ fn answer(conf: &Conf, x: &mut Exchange, directory: &[u8]) -> std::result::Resul
 }
 
 /// Whether names are shown as UTF-8, so that columns are counted in characters.
-fn is_utf8(x: &Exchange) -> bool {
-    x.reply.charset.eq_ignore_ascii_case(b"utf-8")
+fn is_utf8(x: &mut Exchange) -> bool {
+    let generation = x.generation.clone();
+    let charset = &generation.location(x.location).core.charset;
+    charset.as_ref().is_some_and(|charset| x.render(charset).eq_ignore_ascii_case(b"utf-8"))
 }
 
 /// Bytes of a callback's name.

@@ -9,7 +9,7 @@ mod utf8;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, Result, Value, Values, VariableId};
+use conf::{Directive, Error, Load, Result, Template, Value, Values, VariableId};
 use observe::Level;
 
 use crate::exchange::{Exchange, FieldName, Filtered};
@@ -89,6 +89,10 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         let (source, target) = (charsets.name(*source), charsets.name(*target));
         return Err(Error::bare(no_map(source, target)));
     }
+    place.core.charset = Some(match target {
+        Name::Fixed(id) => Template::fixed(charsets.name(*id)),
+        Name::Variable(id) => Template::variable(*id),
+    });
     let setup = Setup { conf: conf.clone(), target: target.clone(), charsets };
     place.filter(move |x| filter(&setup, x));
     Ok(())

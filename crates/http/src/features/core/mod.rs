@@ -74,6 +74,8 @@ pub struct Here {
     pub log_not_found: bool,
     /// `etag`.
     pub etag: bool,
+    /// `charset`: what HTML will be said to be in.
+    pub charset: Option<conf::Template>,
     /// How files are looked at.
     pub files: crate::files::Access,
 }
