@@ -97,6 +97,11 @@ impl Template {
         Self { parts: parts.into() }
     }
 
+    /// A template that is one variable.
+    pub fn variable(id: VariableId) -> Self {
+        Self { parts: [Part::Variable(id)].into() }
+    }
+
     /// The text, where it has no variables.
     pub fn as_fixed(&self) -> Option<&[u8]> {
         match &*self.parts {

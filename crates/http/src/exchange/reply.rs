@@ -139,12 +139,12 @@ impl Reply {
 
     /// Sets the entity tag that nginx gives a file.
     pub fn set_etag(&mut self, modified: i64, size: u64) {
-        use std::io::Write as _;
-        let mut text = [0; 40];
-        let mut rest = &mut text[..];
-        write!(rest, "\"{modified:x}-{size:x}\"").expect("two numbers fit");
-        let length = 40 - rest.len();
-        self.fields.append(b"ETag", &text[..length]);
+        const LENGTH_MAX: usize = 2 * 16 + b"\"-\"".len();
+        let mut text = [b'"'; LENGTH_MAX];
+        let before = write_hexadecimal(size, &mut text[..LENGTH_MAX - 1]) - 1;
+        text[before] = b'-';
+        let start = write_hexadecimal(modified as u64, &mut text[..before]) - 1;
+        self.fields.append(b"ETag", &text[start..]);
     }
 
     /// Bytes sent after the head.
@@ -156,5 +156,37 @@ impl Reply {
     pub fn set_bytes(&mut self, body: super::Bytes) {
         self.content_length = Some(body.len() as u64);
         self.body = Body::Bytes(body);
+    }
+}
+
+/// Writes a number in base 16 so that it ends where the slice ends; where it begins.
+fn write_hexadecimal(mut number: u64, out: &mut [u8]) -> usize {
+    let mut start = out.len();
+    loop {
+        start -= 1;
+        out[start] = b"0123456789abcdef"[(number & 15) as usize];
+        number >>= 4;
+        if number == 0 {
+            return start;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reply;
+    use crate::exchange::FieldName;
+
+    #[test]
+    fn entity_tags() {
+        for (modified, size, tag) in [
+            (0, 0, "\"0-0\""),
+            (0x1234_5678, 0xabc, "\"12345678-abc\""),
+            (i64::MAX, u64::MAX, "\"7fffffffffffffff-ffffffffffffffff\""),
+        ] {
+            let mut reply = Reply::default();
+            reply.set_etag(modified, size);
+            assert_eq!(reply.fields.known(FieldName::ETag), Some(tag.as_bytes()));
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Files that are served: what a path leads to, open files, and small hot contents in memory.
 //!
-//! Every worker has its own caches. Where `open_file_cache` is on, an entry is believed for as long
-//! as `open_file_cache_valid` says, and the cache belongs to the configuration: a reload begins with
-//! an empty one, as in nginx. Elsewhere only contents are kept, and every use costs one stat: device,
-//! inode, size and both times must be what they were. What is kept is bounded by number and by bytes.
+//! Every worker has its own caches. Where `open_file_cache` is on, an entry is believed for as
+//! long as `open_file_cache_valid` says, and the cache belongs to the configuration: a reload
+//! begins with an empty one, as in nginx. Elsewhere only contents are kept, and every use costs
+//! one stat: device, inode, size and both times must be what they were. What is kept is bounded by
+//! number and by bytes.
 
 mod cache;
 mod listing;

@@ -1,8 +1,9 @@
 //! Files that threads read, so that a slow disk does not hold up the worker: `aio` and `directio`.
 //!
-//! Where the kernel's cache is used, a thread only brings the next window of the file into it, if it
-//! is not there already; the window itself is sent as any part of a file. Past the cache a thread
-//! reads what is sent. One window is under way at a time, asked for when the last one is written.
+//! Where the kernel's cache is used, a thread only brings the next window of the file into it, if
+//! it is not there already; the window itself is sent as any part of a file. Past the cache a
+//! thread reads what is sent. One window is under way at a time, asked for when the last one is
+//! written.
 
 use std::fs::File;
 use std::io;

@@ -1,8 +1,8 @@
 //! `aio` and `directio`: files that are read by threads, so that no disk holds up the worker.
 //!
-//! Contents that are kept in memory are not read at all. Linux's own asynchronous reading, `aio on`,
-//! works past the kernel's cache only; here threads do that whenever `directio` is on. Every worker
-//! has one pool of threads, whatever pools are named.
+//! Contents that are kept in memory are not read at all. Linux's own asynchronous reading, `aio
+//! on`, works past the kernel's cache only; here threads do that whenever `directio` is on. Every
+//! worker has one pool of threads, whatever pools are named.
 
 use std::collections::HashSet;
 use std::io;

@@ -161,8 +161,8 @@ fn entries(x: &Exchange, directory: &[u8]) -> std::result::Result<Vec<Entry>, u1
     Ok(entries)
 }
 
-/// What an entry is; a link that leads nowhere stands for itself. What must not be looked at is left
-/// out.
+/// What an entry is; a link that leads nowhere stands for itself. What must not be looked at is
+/// left out.
 fn stat(x: &Exchange, path: &[u8]) -> std::result::Result<Option<Stat>, u16> {
     let failed = match file::stat(path) {
         Ok(stat) => return Ok(Some(stat)),

@@ -107,6 +107,23 @@ fn names_are_escaped_and_cut() {
 }
 
 #[test]
+fn columns_are_characters_where_the_page_is_utf8() {
+    let long = format!("<{}", "\u{444}".repeat(60));
+    for charset in ["utf-8", "$arg_c"] {
+        let site = directory(&format!("charset {charset};"));
+        site.file("d/\u{444}\u{444}", "");
+        site.file(&format!("d/{long}"), "");
+        let answer = site.get("/d/?c=UTF-8");
+        let line = line(&answer, "\u{444}\u{444}</a>");
+        let columns = line.split_once("</a>").unwrap().1;
+        assert_eq!(columns.len() - columns.trim_start().len(), 48 + 1);
+        let cut = format!(">&lt;{}..&gt;</a> ", "\u{444}".repeat(46));
+        assert!(answer.body().contains(&cut), "{}", answer.body());
+        assert!(!site.get("/d/?c=koi8-r").body().contains(&cut) || charset == "utf-8");
+    }
+}
+
+#[test]
 fn json() {
     let site = directory("autoindex_format json;");
     site.file("d/q\"\\\n\u{1}", "");

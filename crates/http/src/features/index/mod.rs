@@ -1,7 +1,7 @@
 //! `index`: a path that ends with a slash is answered by a file of that directory.
 //!
-//! The file is only looked for: an internal redirect leads to it, so that the locations decide about
-//! it as about any other path. An absolute name is not looked for.
+//! The file is only looked for: an internal redirect leads to it, so that the locations decide
+//! about it as about any other path. An absolute name is not looked for.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! `open_file_cache` and its companions: what is known of files is believed for a while.
 //!
-//! The cache itself is in `files`. Deliberately absent: kernel events about files, which nginx takes
-//! from kqueue alone.
+//! The cache itself is in `files`. Deliberately absent: kernel events about files, which nginx
+//! takes from kqueue alone.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ conf::directives! {
     open_file_cache_min_uses: Number = "1",
     /// Whether failures to find a file are kept, too.
     open_file_cache_errors: bool = "off",
-    /// Whether the kernel tells of changed files. Accepted; here, as in nginx on Linux, it does not.
+    /// Whether the kernel tells of changed files. Accepted; on Linux it does not, as with nginx.
     open_file_cache_events: Events = "off",
 }
 

@@ -1,7 +1,7 @@
 //! `try_files`: the first of several paths that leads to a file becomes the path of the request.
 //!
-//! The last argument is not looked for: it is a status, a named location, or a path that an internal
-//! redirect leads to. Not inherited, as in nginx.
+//! The last argument is not looked for: it is a status, a named location, or a path that an
+//! internal redirect leads to. Not inherited, as in nginx.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::site::Place;
 conf::directives! {
     in SERVER | LOCATION;
 
-    /// Looks for files in order and answers with the first; the last argument is for when none is there.
+    /// Looks for files in order and answers with the first; the last argument is for when there
+    /// is none.
     try_files: Option<Tries>,
 }
 

@@ -94,7 +94,8 @@ fn it_is_not_inherited() {
 #[test]
 fn links_that_are_refused_are_passed_over() {
     let site = site(
-        "error_log log; server { disable_symlinks on from=$document_root; try_files $uri /b =404; }",
+        "error_log log; disable_symlinks on from=$document_root;
+         server { try_files $uri /b =404; }",
     );
     let path = site.file("b", "b");
     std::os::unix::fs::symlink("b", path.with_file_name("a")).unwrap();
