@@ -24,5 +24,5 @@ mod worker;
 pub use client::Client;
 pub use features::TABLES;
 pub use files::TempPaths;
-pub use site::{End, Generation, Listen, Plan, Site, Slots, read};
+pub use site::{BLOCKS, End, Generation, Listen, Plan, Site, Slots, read};
 pub use worker::Worker;

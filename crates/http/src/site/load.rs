@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use conf::{
-    Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, LIMIT_EXCEPT, LOCATION, Levels, Load, MAIN,
-    Result, SERVER,
+    Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, Info, LIMIT_EXCEPT, LOCATION, Levels, Load,
+    MAIN, Result, SERVER,
 };
 
 use super::listen::unsaid;
@@ -71,11 +71,40 @@ impl Within {
     }
 }
 
+/// The blocks that settings hold in.
+pub const BLOCKS: &[Info] = &[
+    Info {
+        name: "server",
+        levels: MAIN,
+        docs: &["A virtual server."],
+        default: "",
+        args: (0, 0),
+        block: true,
+    },
+    Info {
+        name: "location",
+        levels: SERVER.or(LOCATION),
+        docs: &["Settings for requests by their path: `=`, `^~`, `~`, `~*`, or `@name`."],
+        default: "",
+        args: (1, 2),
+        block: true,
+    },
+    Info {
+        name: "limit_except",
+        levels: LOCATION,
+        docs: &["Settings for all methods but those named."],
+        default: "",
+        args: (1, usize::MAX),
+        block: true,
+    },
+];
+
 /// Reads `http {}`.
 pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
     let mut main = Layers::default();
     let mut servers = Vec::new();
     for line in http.block.iter().flatten() {
+        admit(line, MAIN)?;
         if &*line.name.text == b"server" {
             servers.push(block(Kind::Server, SERVER, line, load)?);
         } else if !main.set(MAIN, line, load)? {
@@ -122,7 +151,7 @@ fn inner_kind(
     line: &Directive,
     load: &mut Load<'_>,
 ) -> Result<Option<(Kind, Levels)>> {
-    let misplaced = || Err(line.refuse("is not allowed here"));
+    admit(line, level)?;
     match &*line.name.text {
         b"location" if SERVER.or(LOCATION).has(level) => {
             Ok(Some((Kind::Location(matcher(line, load)?), LOCATION)))
@@ -132,8 +161,15 @@ fn inner_kind(
         b"limit_except" if level == LOCATION => {
             Ok(Some((Kind::LimitExcept(methods(line)?), LIMIT_EXCEPT)))
         }
-        b"location" | b"if" | b"limit_except" | b"server" => misplaced(),
         _ => Ok(None),
+    }
+}
+
+/// Refuses one of the blocks where it may not stand, or not so.
+fn admit(line: &Directive, level: Levels) -> Result<()> {
+    match BLOCKS.iter().find(|block| block.name.as_bytes() == &*line.name.text) {
+        Some(block) => block.admit(line, level),
+        None => Ok(()),
     }
 }
 
