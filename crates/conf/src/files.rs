@@ -30,6 +30,16 @@ pub trait Files {
     fn glob(&mut self, pattern: &[u8]) -> Result<Vec<Box<[u8]>>, FileError>;
 }
 
+impl Files for Box<dyn Files> {
+    fn read(&mut self, path: &[u8]) -> Result<Arc<[u8]>, FileError> {
+        (**self).read(path)
+    }
+
+    fn glob(&mut self, pattern: &[u8]) -> Result<Vec<Box<[u8]>>, FileError> {
+        (**self).glob(pattern)
+    }
+}
+
 /// Why a file could not be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileError {

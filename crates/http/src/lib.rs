@@ -25,5 +25,5 @@ pub use client::Client;
 pub use features::TABLES;
 pub use features::aio::ThreadPools;
 pub use files::TempPaths;
-pub use site::{End, Generation, Listen, Plan, Site, Slots, read};
+pub use site::{BLOCKS, End, Generation, Listen, Plan, Site, Slots, read};
 pub use worker::Worker;

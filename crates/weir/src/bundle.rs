@@ -51,8 +51,9 @@ impl Bundle {
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let Origin { conf, prefix, conf_prefix, directives, error_log, lenient, privileged } =
-            &self.origin;
+        let Origin {
+            conf, prefix, conf_prefix, directives, error_log, lenient, privileged, ..
+        } = &self.origin;
         number(&mut out, self.number);
         [conf, prefix, conf_prefix].into_iter().for_each(|text| string(&mut out, text));
         [directives, error_log].into_iter().for_each(|text| optional(&mut out, text.as_deref()));
@@ -84,6 +85,7 @@ impl Bundle {
             error_log: input.optional()?,
             lenient: input.number()? != 0,
             privileged: input.number()? != 0,
+            embedded: false,
         };
         let recording = input.string()?.into();
         let identity = match input.optional()? {

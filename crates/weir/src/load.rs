@@ -6,11 +6,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Directive, EVENTS, Error, Files, Load, MAIN, Parsed, Result, Sources};
+use conf::{Directive, Disk, EVENTS, Error, Files, Load, MAIN, Parsed, Result, Sources};
 use observe::{ErrorLog, Level, LogFiles, MainLog};
 
 use crate::Told;
 use crate::command_line::CommandLine;
+use crate::embedded;
 use crate::settings::{BLOCKS, Layers, Scope, Settings};
 
 /// Where a configuration comes from, and what its relative names are relative to.
@@ -30,11 +31,16 @@ pub struct Origin {
     pub lenient: bool,
     /// Whether the master has the rights of root.
     pub privileged: bool,
+    /// Whether it is the one that is built in.
+    pub embedded: bool,
 }
 
 impl Origin {
     /// What the command line means.
     pub fn of(command: &CommandLine) -> Self {
+        if embedded::is_meant(command) {
+            return Self { lenient: command.lenient, ..Self::embedded() };
+        }
         Self {
             conf: command.conf().into(),
             prefix: command.prefix().into(),
@@ -43,7 +49,26 @@ impl Origin {
             error_log: command.error_log().map(Into::into),
             lenient: command.lenient,
             privileged: net::is_privileged(),
+            embedded: false,
         }
+    }
+
+    /// The configuration that is built in.
+    pub fn embedded() -> Self {
+        let prefix = crate::name::name().prefix.as_bytes();
+        Self {
+            conf: embedded::NAME.as_bytes().into(),
+            prefix: prefix.into(),
+            conf_prefix: prefix.into(),
+            privileged: net::is_privileged(),
+            embedded: true,
+            ..Self::default()
+        }
+    }
+
+    /// The files to read it from.
+    pub fn files(&self) -> Box<dyn Files> {
+        if self.embedded { Box::new(embedded::files()) } else { Box::new(Disk) }
     }
 }
 
@@ -172,7 +197,11 @@ fn compile(
     };
     settings.check(site.listens().len(), load)?;
     let log_files = load.registry.of::<LogFiles>().clone();
-    let folders = std::mem::take(&mut load.registry.of::<http::TempPaths>().0);
+    // The built-in configuration needs none, and leaves nothing behind.
+    let folders = match origin.embedded {
+        true => Vec::new(),
+        false => std::mem::take(&mut load.registry.of::<http::TempPaths>().0),
+    };
     let (site, sources) = (Arc::new(site), Sources::default());
     Ok(Loaded { settings, site, main_log, log_files, folders, sources })
 }

@@ -15,6 +15,7 @@ mod bundle;
 mod command_line;
 mod control;
 mod crew;
+mod embedded;
 mod event;
 mod load;
 mod log;
@@ -23,10 +24,12 @@ mod name;
 mod parcel;
 mod pid_file;
 mod reception;
+mod reference;
 mod settings;
 mod single;
 mod sockets;
 mod start;
+mod subcommand;
 mod version;
 mod worker_process;
 
@@ -34,7 +37,6 @@ use std::process::ExitCode;
 
 use arguments::Arguments;
 use command_line::CommandLine;
-use conf::Disk;
 use load::Origin;
 
 /// It went wrong, and whoever has to know has been told.
@@ -51,6 +53,9 @@ fn main() -> ExitCode {
     if arguments.is_worker_process() {
         return worker_process::run();
     }
+    if let Some(result) = subcommand::run(arguments.rest()) {
+        return exit(result);
+    }
     let command = match CommandLine::parse(arguments.rest()) {
         Ok(command) => command,
         Err(complaint) => {
@@ -64,7 +69,11 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     }
-    match run(&command, &arguments) {
+    exit(run(&command, &arguments))
+}
+
+fn exit(result: Result<(), Told>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Told) => ExitCode::FAILURE,
     }
@@ -77,7 +86,7 @@ fn run(command: &CommandLine, arguments: &Arguments) -> Result<(), Told> {
         return start::test(command, &origin);
     }
     if let Some(request) = command.signal {
-        return start::signal(request, &load::load(&origin, &mut Disk)?.settings);
+        return start::signal(request, &load::load(&origin, &mut *origin.files())?.settings);
     }
     start::run(origin, arguments, std::env::var(INHERITED).ok())
 }

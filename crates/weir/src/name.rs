@@ -4,10 +4,11 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// nginx's version as far as behaviour goes.
-const NGINX_VERSION: &str = "1.31.3";
+pub const NGINX_VERSION: &str = "1.31.3";
 
 /// A name with the defaults of its installation.
 pub struct Name {
@@ -32,7 +33,7 @@ pub struct Name {
 static WEIR: Name = Name {
     word: "weir",
     version: env!("CARGO_PKG_VERSION"),
-    prefix: "/usr/share/weir/",
+    prefix: "/var/lib/weir/",
     conf: "/etc/weir/nginx.conf",
     error_log: "/var/log/weir/error.log",
     access_log: "/var/log/weir/access.log",
@@ -66,6 +67,18 @@ pub fn settle(called: Option<&OsStr>) -> &'static Name {
         thread_id: net::system::thread_id,
     });
     name
+}
+
+impl Name {
+    /// Makes the installation's directory that holds `path`, if it is one and missing. What fails
+    /// is found out by whoever needs it.
+    pub fn make_home_of(&self, path: &Path) {
+        let logs = Path::new(self.error_log).parent();
+        let homes = [Some(Path::new(self.prefix)), logs];
+        if let Some(home) = homes.into_iter().flatten().find(|home| path.parent() == Some(home)) {
+            let _ = std::fs::create_dir_all(home);
+        }
+    }
 }
 
 /// The settled name.

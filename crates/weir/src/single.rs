@@ -97,7 +97,7 @@ impl Single {
     }
 
     fn reload(&mut self) -> Result<(), Told> {
-        let loaded = load::load(&self.origin, &mut conf::Disk)?;
+        let loaded = load::load(&self.origin, &mut *self.origin.files())?;
         start::make_ready(&loaded)?;
         let wanted = listens(&loaded.site);
         self.sockets.prepare(&wanted, self.control.crew().len())?;

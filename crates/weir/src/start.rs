@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use conf::{Disk, Recorder};
+use conf::Recorder;
 use net::listening;
 use net::signals::{
     SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signals,
@@ -17,6 +17,7 @@ use observe::{Errno, ErrorLog, Level, LogFiles};
 
 use crate::arguments::Arguments;
 use crate::command_line::{CommandLine, Request};
+use crate::embedded;
 use crate::load::{self, Loaded, Origin};
 use crate::log::{alert, emerg, notice};
 use crate::name::name;
@@ -29,6 +30,7 @@ pub fn set_first_log(origin: &Origin, test: bool) {
     let level = if test { Level::Info } else { Level::Notice };
     let file = origin.error_log.as_ref().and_then(|path| {
         let file = LogFiles::default().at(conf::bytes_path(path));
+        name().make_home_of(file.path());
         match file.reopen() {
             Ok(()) => Some(file),
             Err(error) => {
@@ -58,11 +60,11 @@ pub fn signal(request: Request, settings: &Settings) -> Result<(), Told> {
 /// Ends `-t` and `-T`.
 pub fn test(command: &CommandLine, origin: &Origin) -> Result<(), Told> {
     let (name, file) = (name().word, String::from_utf8_lossy(&origin.conf));
-    let tried = load::load(origin, &mut Disk).and_then(|loaded| {
+    let tried = load::load(origin, &mut *origin.files()).and_then(|loaded| {
         if !command.quiet {
             eprintln!("{name}: the configuration file {file} syntax is ok");
         }
-        try_out(&loaded).map(|()| loaded)
+        try_out(&loaded, origin).map(|()| loaded)
     });
     let Ok(loaded) = tried else {
         eprintln!("{name}: configuration file {file} test failed");
@@ -79,8 +81,10 @@ pub fn test(command: &CommandLine, origin: &Origin) -> Result<(), Told> {
 }
 
 /// Tries what a start would need: files, directories, addresses. A taken one is fine.
-fn try_out(loaded: &Loaded) -> Result<(), Told> {
-    pid_file::try_out(&loaded.settings.pid)?;
+fn try_out(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
+    if !origin.embedded {
+        pid_file::try_out(&loaded.settings.pid)?;
+    }
     make_ready(loaded)?;
     for (address, options) in listens(&loaded.site) {
         match listening::bind(address, options, true) {
@@ -100,7 +104,7 @@ fn try_out(loaded: &Loaded) -> Result<(), Told> {
 
 /// Becomes the server. `inherited`: the sockets of the program that was here before.
 pub fn run(origin: Origin, arguments: &Arguments, inherited: Option<String>) -> Result<(), Told> {
-    let mut files = Recorder::new(Disk);
+    let mut files = Recorder::new(origin.files());
     let loaded = load::load(&origin, &mut files)?;
     make_ready(&loaded)?;
     observe::set_main_log(loaded.main_log.clone());
@@ -109,8 +113,7 @@ pub fn run(origin: Origin, arguments: &Arguments, inherited: Option<String>) -> 
         sockets.inherit(names);
     }
     let settings = &loaded.settings;
-    let workers = if settings.master_process { settings.worker_processes } else { 1 };
-    sockets.prepare(&listens(&loaded.site), workers)?;
+    sockets.prepare(&listens(&loaded.site), settings.worker_processes)?;
     tell_system(settings);
     let daemon = settings.daemon && inherited.is_none();
     PARENT.get_or_init(|| if daemon { net::process::id() } else { net::process::parent() });
@@ -124,6 +127,9 @@ pub fn run(origin: Origin, arguments: &Arguments, inherited: Option<String>) -> 
     pid_file::write(&settings.pid)?;
     observe::stderr_copies(false);
     use_log(loaded.main_log.clone());
+    if origin.embedded {
+        print!("{}", embedded::next_steps());
+    }
     match settings.master_process {
         true => {
             let in_background = daemon || inherited.is_some();
@@ -179,8 +185,10 @@ pub fn listens(site: &http::Site) -> Vec<(&Address, &SocketOptions)> {
 pub fn make_ready(loaded: &Loaded) -> Result<(), Told> {
     let identity = loaded.settings.user.as_ref();
     for folder in &loaded.folders {
+        name().make_home_of(folder);
         make_folder(folder, identity)?;
     }
+    loaded.log_files.iter().for_each(|file| name().make_home_of(file.path()));
     loaded.log_files.open().map_err(|error| {
         emerg!("{error}");
         Told

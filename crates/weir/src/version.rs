@@ -13,8 +13,8 @@ pub fn text(command: &CommandLine) -> String {
         help(&mut text);
     }
     if command.show_configure {
-        let rust = option_env!("RUSTC_VERSION").unwrap_or("rustc");
-        writeln!(text, "built by {rust}\nconfigure arguments:{}", arguments()).expect("a string");
+        let rustc = env!("WEIR_RUSTC");
+        let _ = write!(text, "built by {rustc}\nconfigure arguments:{}\n", arguments());
     }
     text
 }

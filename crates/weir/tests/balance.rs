@@ -1,5 +1,7 @@
 //! How connections are shared out among the workers.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod server;
 
 use std::collections::BTreeSet;

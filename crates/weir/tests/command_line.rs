@@ -1,5 +1,7 @@
 //! What the program says on the command line, and how it exits.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod server;
 
 use std::process::Command;
@@ -146,4 +148,43 @@ fn settings_without_a_meaning_here_are_told_once() {
     assert_eq!(said.matches("[warn]").count(), 3, "{said}");
     assert!(said.contains("event type \"kqueue\" is not supported, \"epoll\" is used"));
     assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn files_are_formatted_in_place_or_told() {
+    let folder = Folder::new();
+    folder.write("a.conf", "events{}\nuser   a;\n");
+    let weir = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.arg("fmt").args(arguments).current_dir(folder.path()).output().unwrap()
+    };
+    let told = weir(&["--check", "a.conf"]);
+    assert_eq!(complaint(&told), "weir: a.conf: not formatted\n");
+    assert_eq!(told.status.code(), Some(1));
+    assert!(weir(&["a.conf"]).status.success());
+    assert_eq!(folder.read("a.conf"), "events {\n}\nuser a;\n");
+    assert!(weir(&["--check", "a.conf"]).status.success());
+    folder.write("b.conf", "events {");
+    let refused = complaint(&weir(&["b.conf"]));
+    assert!(refused.starts_with("weir: [emerg] unexpected end of file"), "{refused}");
+    assert!(refused.contains("b.conf:1"), "{refused}");
+}
+
+#[test]
+fn the_reference_is_markdown_with_every_directive() {
+    let output = Command::new(env!("CARGO_BIN_EXE_weir")).arg("reference").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("# Directives\n"));
+    assert!(text.contains("\n| `proxy_pass` | "));
+}
+
+#[test]
+fn without_any_configuration_it_serves_a_page() {
+    // The built-in address may be taken on this machine; that it can be served is enough.
+    let output = Command::new(env!("CARGO_BIN_EXE_weir")).args(["-T", "-q"]).output().unwrap();
+    if std::path::Path::new("/etc/weir/nginx.conf").exists() {
+        return;
+    }
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("listen 127.0.0.1:8080;"));
 }

@@ -1,5 +1,7 @@
 //! Start, reload, crash, upgrade, end: the life of the processes.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod server;
 
 use std::io::{Read, Write};

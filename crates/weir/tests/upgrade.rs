@@ -1,5 +1,7 @@
 //! Binary upgrade: two masters, one set of sockets.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod server;
 
 use std::io::{Read, Write};

@@ -68,11 +68,40 @@ impl Within {
     }
 }
 
+/// The blocks that settings hold in.
+pub const BLOCKS: &[Info] = &[
+    Info {
+        name: "server",
+        levels: MAIN,
+        docs: &["A virtual server."],
+        default: "",
+        args: (0, 0),
+        block: true,
+    },
+    Info {
+        name: "location",
+        levels: SERVER.or(LOCATION),
+        docs: &["Settings for requests by their path: `=`, `^~`, `~`, `~*`, or `@name`."],
+        default: "",
+        args: (1, 2),
+        block: true,
+    },
+    Info {
+        name: "limit_except",
+        levels: LOCATION,
+        docs: &["Settings for all methods but those named."],
+        default: "",
+        args: (1, usize::MAX),
+        block: true,
+    },
+];
+
 /// Reads `http {}`.
 pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
     let mut main = Layers::default();
     let mut servers = Vec::new();
     for line in http.block.iter().flatten() {
+        admit(line, MAIN)?;
         if &*line.name.text == b"server" {
             servers.push(block(Kind::Server, SERVER, line, load)?);
         } else if !main.set(MAIN, line, load)? {
@@ -113,15 +142,6 @@ fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Re
     Ok(Block { kind, layers, inner, from: head })
 }
 
-const LOCATION_BLOCK: Info = Info {
-    name: "location",
-    levels: SERVER.or(LOCATION),
-    docs: &["Settings for the paths that the name stands for."],
-    default: "",
-    args: (1, 2),
-    block: true,
-};
-
 /// The blocks that settings hold in. All other directives belong to features.
 fn inner_kind(
     level: Levels,
@@ -129,10 +149,9 @@ fn inner_kind(
     line: &Directive,
     load: &mut Load<'_>,
 ) -> Result<Option<(Kind, Levels)>> {
-    let misplaced = || Err(line.refuse("is not allowed here"));
+    admit(line, level)?;
     match &*line.name.text {
         b"location" => {
-            LOCATION_BLOCK.admit(line, level)?;
             let matcher = Matcher::parse(line, load)?;
             if let Kind::Location(outer) = outer {
                 matcher.check_inside(outer, line)?;
@@ -144,8 +163,15 @@ fn inner_kind(
         b"limit_except" if level == LOCATION => {
             Ok(Some((Kind::LimitExcept(methods(line)?), LIMIT_EXCEPT)))
         }
-        b"if" | b"limit_except" | b"server" => misplaced(),
         _ => Ok(None),
+    }
+}
+
+/// Refuses one of the blocks where it may not stand, or not so.
+fn admit(line: &Directive, level: Levels) -> Result<()> {
+    match BLOCKS.iter().find(|block| block.name.as_bytes() == &*line.name.text) {
+        Some(block) => block.admit(line, level),
+        None => Ok(()),
     }
 }
 

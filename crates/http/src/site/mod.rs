@@ -19,7 +19,7 @@ use std::sync::Arc;
 use conf::VariableId;
 
 pub use listen::{Listen, ListenLine};
-pub use load::{Plan, Within, read};
+pub use load::{BLOCKS, Plan, Within, read};
 pub use locate::Locations;
 pub(crate) use locate::choose as choose_location;
 pub use names::{Name, ServerNames};

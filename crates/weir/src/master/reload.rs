@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use conf::{Disk, Recorder};
+use conf::Recorder;
 use net::channel;
 use observe::Errno;
 
@@ -43,7 +43,7 @@ impl Master {
     }
 
     fn read_again(&mut self) -> Result<Plan, Told> {
-        let mut files = Recorder::new(Disk);
+        let mut files = Recorder::new(self.plan.origin.files());
         let loaded = load::load(&self.plan.origin, &mut files)?;
         start::make_ready(&loaded)?;
         let workers = loaded.settings.worker_processes;

@@ -1,0 +1,74 @@
+//! What `weir` does besides serving: `fmt` and `reference`. Called `nginx` it has neither.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use conf::{Diagnostic, Source, Sources};
+
+use crate::Told;
+use crate::name::name;
+use crate::reference;
+
+/// How `fmt` is called.
+const FMT_USAGE: &str =
+    "usage: weir fmt [--check] FILE...   (-: standard input to standard output)";
+
+/// Runs the subcommand that the arguments begin with, if they do.
+pub fn run(arguments: &[OsString]) -> Option<Result<(), Told>> {
+    let (first, rest) = arguments.split_first().filter(|_| name().word == "weir")?;
+    match first.as_encoded_bytes() {
+        b"fmt" => Some(fmt(rest)),
+        b"reference" if rest.is_empty() => Some(print(reference::markdown().as_bytes())),
+        _ => None,
+    }
+}
+
+fn print(text: &[u8]) -> Result<(), Told> {
+    std::io::stdout().write_all(text).map_err(|_| Told)
+}
+
+fn complain(text: impl std::fmt::Display) -> Told {
+    eprintln!("weir: {text}");
+    Told
+}
+
+/// Formats files in place, or with `--check` says which are not formatted.
+fn fmt(arguments: &[OsString]) -> Result<(), Told> {
+    let check = arguments.first().is_some_and(|first| first == "--check");
+    let files = &arguments[usize::from(check)..];
+    match files {
+        [] => Err(complain(FMT_USAGE)),
+        [only] if only == "-" => {
+            let mut text = Vec::new();
+            std::io::stdin().read_to_end(&mut text).map_err(complain)?;
+            print(&formatted("standard input", &text)?)
+        }
+        files => {
+            // Every file is looked at, whatever the others have.
+            let results: Vec<_> =
+                files.iter().map(|file| fmt_file(Path::new(file), check)).collect();
+            results.into_iter().collect()
+        }
+    }
+}
+
+fn fmt_file(path: &Path, check: bool) -> Result<(), Told> {
+    let failed = |error| complain(format_args!("{}: {error}", path.display()));
+    let text = std::fs::read(path).map_err(failed)?;
+    let formatted = formatted(&path.to_string_lossy(), &text)?;
+    match (formatted == text, check) {
+        (true, _) => Ok(()),
+        (false, true) => Err(complain(format_args!("{}: not formatted", path.display()))),
+        (false, false) => std::fs::write(path, formatted).map_err(failed),
+    }
+}
+
+fn formatted(path: &str, text: &[u8]) -> Result<Vec<u8>, Told> {
+    conf::fmt::format(text).map_err(|error| {
+        let mut sources = Sources::default();
+        sources.add(Source { path: Some(path.as_bytes().into()), text: text.into() });
+        eprint!("{}", Diagnostic { error: &error, sources: &sources }.render("weir"));
+        Told
+    })
+}
