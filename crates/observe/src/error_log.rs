@@ -19,6 +19,8 @@ pub struct ErrorLog {
     sinks: Vec<Sink>,
     /// What any of the sinks takes.
     wanted: Levels,
+    /// Whether a log at another level of the configuration goes to standard error.
+    stderr_elsewhere: bool,
 }
 
 #[derive(Clone)]
@@ -78,9 +80,16 @@ impl ErrorLog {
         self.sinks.iter().any(|sink| !matches!(*sink.destination, Destination::Syslog(_)))
     }
 
-    /// Whether stderr is a destination; nginx redirects stderr to the log where it is not.
+    /// Notes that a log at another level goes to standard error.
+    pub fn note_stderr_elsewhere(&mut self) {
+        self.stderr_elsewhere = true;
+    }
+
+    /// Whether stderr is a destination, of this log or of one at another level; nginx redirects
+    /// stderr to the main log's file where it is not.
     pub fn has_stderr(&self) -> bool {
-        self.sinks.iter().any(|sink| matches!(*sink.destination, Destination::Stderr))
+        self.stderr_elsewhere
+            || self.sinks.iter().any(|sink| matches!(*sink.destination, Destination::Stderr))
     }
 
     /// The first file.
@@ -213,7 +222,7 @@ pub fn main_log() -> Arc<ErrorLog> {
     let set = MAIN.read().unwrap_or_else(PoisonError::into_inner).clone();
     set.unwrap_or_else(|| {
         let wanted = Levels::down_to(Level::Notice);
-        Arc::new(ErrorLog { sinks: Vec::new(), wanted })
+        Arc::new(ErrorLog { wanted, ..ErrorLog::default() })
     })
 }
 

@@ -19,6 +19,7 @@ use crate::{Buffering, Errno};
 #[derive(Clone, Default)]
 pub struct LogFiles {
     list: Vec<Arc<LogFile>>,
+    stderr: bool,
 }
 
 /// The slot of one file.
@@ -55,6 +56,16 @@ impl LogFiles {
         });
         self.list.push(file.clone());
         file
+    }
+
+    /// Notes that a log goes to standard error.
+    pub(crate) fn note_stderr(&mut self) {
+        self.stderr = true;
+    }
+
+    /// Whether a log at any level of the configuration goes to standard error.
+    pub fn has_stderr(&self) -> bool {
+        self.stderr
     }
 
     /// The slots: the same configuration names the same files in the same order.

@@ -218,5 +218,8 @@ fn main_log(settings: &Settings, origin: &Origin, load: &mut Load<'_>) -> ErrorL
             None => ErrorLog::to_stderr(Level::Error),
         });
     }
+    if load.registry.of::<LogFiles>().has_stderr() {
+        log.note_stderr_elsewhere();
+    }
     log
 }

@@ -13,7 +13,7 @@ pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("binary_remote_addr", binary_remote_addr),
     BuiltIn::fresh("remote_user", |x, out| {
         let start = out.len();
-        let user = credentials::append(x, out).map(|credentials| credentials.user.len());
+        let user = credentials::append(x, out);
         out.truncate(start + user.unwrap_or(0));
         user.is_some()
     }),

@@ -4,18 +4,11 @@ use wire::Known;
 
 use crate::exchange::Exchange;
 
-/// A name and a password, where a client's stand decoded.
-#[derive(Clone, Copy)]
-pub(crate) struct Credentials<'t> {
-    pub(crate) user: &'t [u8],
-    pub(crate) password: &'t [u8],
-}
-
 const SCHEME: &[u8] = b"Basic ";
 
-/// Appends what the client sent, decoded, and shows what is what in it. `None`, and nothing is
-/// appended that means anything, where it sent none or something else.
-pub(crate) fn append<'o>(x: &Exchange, out: &'o mut Vec<u8>) -> Option<Credentials<'o>> {
+/// Appends `name:password`, decoded; the length of the name, which is never empty. `None` where the
+/// client sent neither or something else; what is appended then means nothing.
+pub(crate) fn append(x: &Exchange, out: &mut Vec<u8>) -> Option<usize> {
     let field = x.request.field(Known::Authorization)?;
     let (scheme, encoded) = field.split_at_checked(SCHEME.len())?;
     if !scheme.eq_ignore_ascii_case(SCHEME) {
@@ -23,9 +16,7 @@ pub(crate) fn append<'o>(x: &Exchange, out: &'o mut Vec<u8>) -> Option<Credentia
     }
     let start = out.len();
     decode(encoded.trim_ascii_start(), out)?;
-    let text = &out[start..];
-    let colon = memchr::memchr(b':', text).filter(|at| *at > 0)?;
-    Some(Credentials { user: &text[..colon], password: &text[colon + 1..] })
+    memchr::memchr(b':', &out[start..]).filter(|length| *length > 0)
 }
 
 /// Base64 up to its end or its first `=`, as nginx reads it; `None` where it is not that.

@@ -28,7 +28,10 @@ fn destination(from: &Directive, load: &mut Load<'_>) -> Result<Destination> {
         return Ok(Destination::Syslog(Mutex::new(Sender::new(Arc::new(target)))));
     }
     match &*word.text {
-        b"stderr" | b"" => Ok(Destination::Stderr),
+        b"stderr" | b"" => {
+            load.registry.of::<LogFiles>().note_stderr();
+            Ok(Destination::Stderr)
+        }
         text if text.starts_with(b"memory:") => Err(from
             .error_at(word, "logs in memory are not supported by this version")
             .help("They are for looking into a running nginx with a debugger; use a file.")),

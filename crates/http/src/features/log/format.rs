@@ -40,7 +40,8 @@ const OWN: [(&[u8], Own); 9] = [
 ];
 
 const COMBINED_NAME: &[u8] = b"combined";
-const COMBINED: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent""#;
+const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" \
+    $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
 
 /// The formats that were named so far.
 #[derive(Default)]

@@ -62,7 +62,8 @@ fn answer(x: &mut Exchange) -> Flow {
     let _ = write!(
         page,
         "Active connections: {active} \nserver accepts handled requests\n \
-         {accepts} {handled} {requests} \nReading: {reading} Writing: {writing} Waiting: {waiting} \n"
+         {accepts} {handled} {requests} \n\
+         Reading: {reading} Writing: {writing} Waiting: {waiting} \n"
     );
     x.reply.set_bytes(Bytes::Owned(page));
     Flow::Done
