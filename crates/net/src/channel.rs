@@ -1,8 +1,8 @@
 //! Messages with descriptors between the master and the worker process.
 //!
 //! A pair of sockets keeps the borders of messages; descriptors travel with them, in batches, since
-//! the kernel takes no more than 253 at once. Bulk goes as one descriptor of a sealed file in memory,
-//! which the sender cannot change under the reader.
+//! the kernel takes no more than 253 at once. Bulk goes as one descriptor of a sealed file in
+//! memory, which the sender cannot change under the reader.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
 use rustix::process::{Resource, Rlimit, WaitOptions};
 
-use crate::title;
+use crate::{signals, title};
 
 /// This process's number.
 pub fn id() -> i32 {
@@ -124,17 +124,19 @@ impl Launch {
     /// Starts it, and answers its number. [`reap`] tells when it is over.
     pub fn start(mut self) -> io::Result<i32> {
         let inherited = std::mem::take(&mut self.inherited);
-        let keep_open = move || {
+        let prepare = move || {
+            signals::unblock_all()?;
             for fd in &inherited {
-                // SAFETY: the caller of `inherit` keeps the descriptor open until the start, and the
-                // child has a copy of it.
+                // SAFETY: the caller of `inherit` keeps the descriptor open until the start, and
+                // the child has a copy of it.
                 let fd = unsafe { BorrowedFd::borrow_raw(*fd) };
                 rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
             }
             Ok(())
         };
-        // SAFETY: between fork and exec the closure does nothing but fcntl(2), which is allowed.
-        unsafe { self.command.pre_exec(keep_open) };
+        // SAFETY: between fork and exec the closure calls nothing but fcntl(2) and
+        // pthread_sigmask(3), which is allowed there.
+        unsafe { self.command.pre_exec(prepare) };
         Ok(self.command.spawn()?.id().cast_signed())
     }
 }
@@ -247,7 +249,10 @@ mod tests {
     fn children_get_what_they_are_given_and_their_end_is_told() {
         let (near, far) = crate::channel::pair().unwrap();
         let number = far.as_raw_fd();
-        let script = format!("test \"$A\" = b && test -e /proc/self/fd/{number} && exit 7");
+        let _taken = signals::Signals::take(&[signals::SIGUSR1]).unwrap();
+        let blocked = "grep -q 'SigBlk:.*0000$' /proc/self/status";
+        let script =
+            format!("test \"$A\" = b && test -e /proc/self/fd/{number} && {blocked} && exit 7");
         let child = Launch::other(OsStr::new("/bin/sh"), OsStr::new("sh"))
             .argument("-c")
             .argument(script)

@@ -1,7 +1,7 @@
 //! Signals as messages with their sender, read from a descriptor instead of handled.
 //!
 //! They are blocked for the thread that takes them and every thread it starts afterwards: take them
-//! before any worker starts. Programs started with `std::process` begin with none blocked.
+//! before any worker starts. Programs are started with none blocked.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -94,6 +94,17 @@ impl AsRawFd for Signals {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
+}
+
+/// Blocks none any more: for a child between fork and exec, where this is allowed.
+pub(crate) fn unblock_all() -> io::Result<()> {
+    let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigemptyset` initialises the set that the other call then reads.
+    let refused = unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
+    };
+    if refused == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(refused)) }
 }
 
 /// Sends a signal.

@@ -28,8 +28,8 @@ unsafe impl Send for Area {}
 
 static AREA: Mutex<Option<Area>> = Mutex::new(None);
 
-/// Makes room for titles. Call it first of all, while there is one thread: it moves the environment,
-/// and arguments must be read before the first [`set`].
+/// Makes room for titles. Call it first of all, while there is one thread: it moves the
+/// environment, and arguments must be read before the first [`set`].
 pub fn reserve() {
     let Some([start, arguments_end, environment, end]) = limits() else { return };
     let end = if environment == arguments_end { end } else { arguments_end };
@@ -47,8 +47,8 @@ pub fn set(title: &str) {
         return;
     }
     let title = &title.as_bytes()[..title.len().min(len - 1)];
-    // SAFETY: the kernel put arguments and environment there, `len` bytes of writable memory of this
-    // process; nobody refers to them: the environment has been moved and the arguments were copied.
+    // SAFETY: the kernel put arguments and environment there, `len` bytes of this process's
+    // writable memory; nobody refers to them: the environment was moved, the arguments copied.
     unsafe {
         std::ptr::copy_nonoverlapping(title.as_ptr(), start, title.len());
         std::ptr::write_bytes(start.add(title.len()), 0, len - title.len());

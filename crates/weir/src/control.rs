@@ -10,7 +10,7 @@ use crate::bundle::{SlotEntry, places};
 use crate::crew::{Crew, Next};
 use crate::event::Event;
 use crate::load::Loaded;
-use crate::log::notice;
+use crate::log::{self, notice};
 use crate::reception::Limits;
 use crate::start;
 
@@ -31,6 +31,7 @@ impl Control {
         sockets: Vec<(u32, OwnedFd)>,
         events: &Sender<Event>,
     ) -> Self {
+        log::panics_are_alerts();
         let crew = Crew::start(&loaded.settings, events);
         let mut control = Self { crew, number, log_files: LogFiles::default(), workers_left: 0 };
         control.serve(number, loaded, slots, sockets);

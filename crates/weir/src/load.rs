@@ -12,7 +12,7 @@ use observe::{ErrorLog, Level, LogFiles, MainLog};
 use crate::Told;
 use crate::command_line::CommandLine;
 use crate::embedded;
-use crate::settings::{BLOCKS, Layers, Scope, Settings};
+use crate::settings::{BLOCKS, Layers, ModulesUsed, Scope, Settings};
 
 /// Where a configuration comes from, and what its relative names are relative to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -144,6 +144,7 @@ fn read(
         match BLOCKS.iter().find(|block| block.name.as_bytes() == &*line.name.text) {
             Some(block) => {
                 block.admit(line, MAIN)?;
+                load.registry.of::<ModulesUsed>().0 = true;
                 let slot = if block.name == "http" { &mut http } else { &mut events };
                 if slot.is_some() {
                     return Err(line.refuse("is duplicate"));

@@ -16,3 +16,12 @@ macro_rules! notice {
 }
 
 pub(crate) use {alert, emerg, notice};
+
+/// A panic costs what panicked, and a line here: most often one connection.
+pub fn panics_are_alerts() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let what = panic.payload_as_str().unwrap_or("panicked");
+        alert!("{what}, in {place}");
+    }));
+}

@@ -266,20 +266,25 @@ pub fn set_limits(settings: &Settings) {
     {
         failed(format!("setpriority({})", settings.worker_priority), error);
     }
-    // The limit counts for each worker, and they are one process.
-    if let Some(files) = settings.worker_rlimit_nofile
-        && let Err(error) = net::process::set_open_files_limit(files.saturating_mul(workers))
-    {
+    if let Err(error) = set_open_files_limit(settings.worker_rlimit_nofile, workers) {
+        let files = settings.worker_rlimit_nofile.unwrap_or_default();
         failed(format!("setrlimit(RLIMIT_NOFILE, {files})"), error);
-    }
-    if settings.worker_rlimit_nofile.is_none()
-        && let Err(error) = net::process::raise_open_files_limit()
-    {
-        failed("setrlimit(RLIMIT_NOFILE)".into(), error);
     }
     if let Some(bytes) = settings.worker_rlimit_core
         && let Err(error) = net::process::set_core_limit(bytes)
     {
         failed(format!("setrlimit(RLIMIT_CORE, {bytes})"), error);
+    }
+}
+
+/// The limit counts for each worker, and they are one process: it gets as many as it may have. Only
+/// one that nginx's worker would not get either is an error.
+fn set_open_files_limit(each: Option<u64>, workers: u64) -> io::Result<()> {
+    let Some(each) = each else { return net::process::raise_open_files_limit() };
+    match net::process::set_open_files_limit(each.saturating_mul(workers)) {
+        Err(_) if net::process::open_files_limit().1.is_some_and(|hard| each <= hard) => {
+            net::process::raise_open_files_limit()
+        }
+        done => done,
     }
 }

@@ -62,8 +62,8 @@ const fn extra(option: &'static str, mark: &'static str) -> Part {
     Part { option, usual: false, mark }
 }
 
-/// nginx's parts in the order of its `configure --help`. A part is there when its mark is in a table
-/// of directives: nobody has to remember to list it.
+/// nginx's parts in the order of its `configure --help`. A part is there when its mark is in a
+/// table of directives: nobody has to remember to list it.
 const HTTP_PARTS: &[Part] = &[
     extra("http_ssl_module", "ssl_certificate"),
     extra("http_v2_module", "http2"),

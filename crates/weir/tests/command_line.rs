@@ -84,6 +84,7 @@ fn bad_configurations_are_refused_with_their_place() {
             2,
         ),
         ("worker_processes many;", "\"worker_processes\" directive invalid value", 2),
+        ("load_module a.so;", "\"load_module\" directive is specified too late", 2),
         ("daemon on; daemon off;", "\"daemon\" directive is duplicate", 2),
         ("events {}", "\"events\" directive is duplicate", 2),
         ("user;", "invalid number of arguments in \"user\" directive", 2),

@@ -295,3 +295,52 @@ fn a_taken_port_is_tried_five_times() {
     assert_eq!(output.status.code(), Some(1));
     assert!(!folder.join("nginx.pid").exists());
 }
+
+#[test]
+fn the_worker_process_is_what_the_settings_say() {
+    let globals = "worker_processes 2; worker_cpu_affinity 01 01; worker_priority 5; \
+                   worker_rlimit_core 4096; worker_rlimit_nofile 512; working_directory DIR;";
+    let server = Server::start(globals, &hello("hello"));
+    assert_eq!(server.get("/"), "hello");
+    let process = server.worker_process();
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}")).unwrap();
+    let directory = std::fs::read_link(format!("/proc/{process}/cwd")).unwrap();
+    assert_eq!(directory, server.folder.path().canonicalize().unwrap());
+    let (_, fields) = read("stat").rsplit_once(") ").map(|(a, b)| (a.len(), b.to_owned())).unwrap();
+    assert_eq!(fields.split(' ').nth(16), Some("5"), "nice");
+    let limits = read("limits");
+    let limit = |name: &str| {
+        let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+        line[name.len()..].split_whitespace().next().unwrap().to_owned()
+    };
+    assert_eq!(limit("Max core file size"), "4096");
+    assert_eq!(limit("Max open files"), "1024", "512 for each worker");
+    let workers = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+    let bound = workers.filter(|task| {
+        let read = |name: &str| std::fs::read_to_string(task.path().join(name)).unwrap();
+        read("comm").starts_with("worker ") && read("status").contains("Cpus_allowed_list:\t0\n")
+    });
+    assert_eq!(bound.count(), 2);
+}
+
+#[test]
+fn the_worker_process_is_an_ordinary_user() {
+    if !server::is_root() {
+        return;
+    }
+    let server = Server::start("user nobody nogroup;", &hello("hello"));
+    assert_eq!(server.get("/"), "hello");
+    let uid = |process: i32| {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("Uid:")).unwrap().to_owned();
+        line.split_whitespace().nth(2).unwrap().to_owned()
+    };
+    assert_eq!(uid(server.pid()), "0");
+    assert_ne!(uid(server.worker_process()), "0");
+    // It cannot open the log itself, and is given it.
+    server.configure("user nobody nogroup;", "server { listen ADDRESS; error_log secret.log; }");
+    server.reload();
+    server.get("/missing");
+    let is_told = || server.folder.read("secret.log").contains("/missing").then_some(());
+    eventually("a line in the log", is_told);
+}

@@ -17,7 +17,7 @@ use observe::ErrorLog;
 
 pub use debug_connection::Client;
 use net::users::Identity;
-pub use values::{Affinity, Env};
+pub use values::{Affinity, Env, ModulesUsed};
 
 conf::features! {
     into Settings;

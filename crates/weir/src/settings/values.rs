@@ -28,15 +28,22 @@ impl Absent for File {
 pub struct Workers(pub usize);
 
 impl Value for Workers {
-    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let word = &from.arg(0).text;
         if &**word == b"auto" {
             return Ok(Self(net::process::processors()));
         }
         let number = units::number(word).and_then(|number| usize::try_from(number).ok());
-        number.map(Self).ok_or_else(|| from.refuse("invalid value"))
+        let number = number.ok_or_else(|| from.refuse("invalid value"))?;
+        if number > WORKERS_MAX {
+            load.warn(from.error(format!("no more than {WORKERS_MAX} workers can be started")));
+        }
+        Ok(Self(number.min(WORKERS_MAX)))
     }
 }
+
+/// As many worker processes as nginx starts at most.
+const WORKERS_MAX: usize = 1024;
 
 /// `worker_priority`.
 #[derive(Clone, Copy)]
@@ -183,8 +190,15 @@ fn mask(word: &conf::Word, from: &Directive) -> Result<Vec<usize>> {
     Ok(processors)
 }
 
+/// Whether a block has been read whose meaning modules could still change.
+#[derive(Default)]
+pub struct ModulesUsed(pub bool);
+
 /// `load_module`: everything Weir has is built in.
 pub fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+    if load.registry.of::<ModulesUsed>().0 {
+        return Err(from.refuse("is specified too late"));
+    }
     let word = from.arg(0);
     let message = format!("module \"{word}\" is not loaded: what this version has is built in");
     load.warnings.push(from.error_at(word, message).level(conf::Level::Notice));

@@ -55,7 +55,7 @@ impl Folder {
     /// Writes `nginx.conf`. `ADDRESS` in it stands for `address`, `DIR` for this directory.
     pub fn configure(&self, address: &str, globals: &str, http: &str) {
         // Root's worker process would become nobody, who may not read the test's files.
-        let user = if is_root() { "user root;\n" } else { "" };
+        let user = if is_root() && !globals.contains("user ") { "user root;\n" } else { "" };
         let text = format!("{user}{GLOBALS}{globals}\nhttp {{\naccess_log off;\n{http}\n}}\n");
         let text = text.replace("ADDRESS", address).replace("DIR", &self.0.to_string_lossy());
         self.write("nginx.conf", &text);
