@@ -8,6 +8,7 @@ use net::Probe;
 use observe::{ErrorLog, Level, Source};
 
 /// A connection as its exchanges see it.
+#[derive(Clone)]
 pub struct Client {
     /// The number that log lines carry after `*`.
     pub serial: u64,
@@ -85,6 +86,7 @@ impl Client {
 const ADDRESS_MAX: usize = 45;
 
 /// An address as text without a place on the heap.
+#[derive(Clone)]
 struct AddressText {
     text: [u8; ADDRESS_MAX],
     len: usize,

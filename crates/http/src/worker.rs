@@ -3,12 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use net::{Accepted, Probe, Roll};
+use net::{Accepted, Lot, Probe, Roll, Stream};
 use observe::Counts;
 
 use crate::client::Client;
 use crate::exchange::Exchange;
-use crate::h1::{self, Held};
+use crate::h1::{self, Held, Parked};
 use crate::site::Generation;
 
 /// Exchanges kept for later.
@@ -21,6 +21,8 @@ pub struct Worker {
     /// What this worker counts for `stub_status`.
     pub(crate) counts: &'static Counts,
     roll: Rc<Roll>,
+    /// Where idle connections wait; `None` where there was no descriptor left for it.
+    lot: Option<Rc<Lot<Parked>>>,
     leaving: Cell<bool>,
 }
 
@@ -28,24 +30,52 @@ impl Worker {
     /// A worker that serves this configuration.
     pub fn new(generation: Rc<Generation>) -> Rc<Self> {
         net::at_turn_end(observe::end_turn);
-        Rc::new(Self {
+        let worker = Rc::new(Self {
             generation: RefCell::new(generation),
             idle: RefCell::default(),
             counts: Counts::of_worker(),
             roll: Rc::default(),
+            lot: Lot::new().ok(),
             leaving: Cell::new(false),
-        })
+        });
+        if let Some(lot) = &worker.lot {
+            let weak = Rc::downgrade(&worker);
+            net::spawn(lot.clone().attend(move |stream, parked| {
+                if let Some(worker) = weak.upgrade() {
+                    worker.resume(stream, parked);
+                }
+            }));
+        }
+        worker
     }
 
     /// Serves a new connection; `debug`: all its messages are logged.
     pub fn start(self: &Rc<Self>, accepted: Accepted, debug: bool) {
         let Accepted { stream, peer, slot, seat } = accepted;
-        let held = Held { _open: self.counts.accept(), _seat: seat };
+        let accepted_under = self.generation.borrow().number;
+        let held = Held { _open: self.counts.accept(), _seat: seat, accepted_under };
         let (serial, socket) = (observe::connection_number(), Probe::new(&stream));
         let mut client = Client::new(serial, peer, socket, slot);
         client.debug = debug;
-        let accepted_under = self.generation.borrow().number;
         self.roll.spawn(accepted_under, h1::serve(self.clone(), Rc::new(client), stream, held));
+    }
+
+    /// Parks an idle connection until bytes come, or it is closed after `left_ms`.
+    pub(crate) fn park(&self, stream: Stream, parked: Parked, left_ms: u64) {
+        if let Some(lot) = &self.lot {
+            lot.park(stream, parked, left_ms);
+        }
+    }
+
+    fn resume(self: &Rc<Self>, stream: Stream, parked: Parked) {
+        let accepted_under = parked.held.accepted_under;
+        self.roll.spawn(accepted_under, h1::resume(self.clone(), stream, parked));
+    }
+
+    fn close_parked(&self, keep: impl FnMut(&Parked) -> bool) {
+        if let Some(lot) = &self.lot {
+            lot.retain(keep);
+        }
     }
 
     /// From now on every next request is served by this configuration. Connections are woken, since
@@ -54,19 +84,33 @@ impl Worker {
         self.generation.replace(generation);
         // They hold the old generation.
         self.idle.borrow_mut().clear();
+        self.close_parked(|parked| self.keeps(&parked.client));
         self.roll.wake_all();
     }
 
     /// Ends the connections accepted under earlier generations than this.
     pub fn cut_before(&self, generation: u64) {
+        self.close_parked(|parked| parked.held.accepted_under >= generation);
         self.roll.cut_before(generation);
     }
 
     /// Idle connections end now, the others with the reply under way. Ready once none is left.
     pub async fn leave(&self) {
         self.leaving.set(true);
+        self.close_parked(|_| false);
         self.roll.wake_all();
         self.roll.empty().await;
+    }
+
+    /// How many idle connections are parked.
+    #[cfg(test)]
+    pub(crate) fn parked(&self) -> usize {
+        self.lot.as_ref().map_or(0, |lot| lot.len())
+    }
+
+    /// Whether idle connections can be parked.
+    pub(crate) fn can_park(&self) -> bool {
+        self.lot.is_some()
     }
 
     /// Whether a connection may wait for a further request.

@@ -17,6 +17,7 @@ mod listener;
 pub mod listening;
 mod lot;
 mod mailbox;
+mod memory;
 mod offload;
 mod probe;
 pub mod process;

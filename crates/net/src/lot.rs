@@ -18,10 +18,12 @@ use rustix::time::Timespec;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::{Stream, clock};
+use crate::{Stream, clock, memory};
 
 /// Events taken at once.
 const EVENTS_PER_TURN: usize = 256;
+/// Connections parked within a tick whose memory is worth giving back.
+const PARKED_PER_TRIM: usize = 200;
 /// How often the expired are looked for.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -37,6 +39,7 @@ struct Places<T> {
     /// Slots by the second in which they expire. One that was left since is found out.
     expiring: BTreeMap<u64, Vec<u32>>,
     parked: usize,
+    parked_since_trim: usize,
 }
 
 struct Slot<T> {
@@ -51,8 +54,13 @@ impl<T> Lot<T> {
         let fd = epoll::create(CreateFlags::CLOEXEC)?;
         // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
         let epoll = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
-        let places =
-            Places { slots: Vec::new(), free: Vec::new(), expiring: BTreeMap::new(), parked: 0 };
+        let places = Places {
+            slots: Vec::new(),
+            free: Vec::new(),
+            expiring: BTreeMap::new(),
+            parked: 0,
+            parked_since_trim: 0,
+        };
         Ok(Rc::new(Self { epoll, places: RefCell::new(places) }))
     }
 
@@ -81,13 +89,14 @@ impl<T> Lot<T> {
         self.len() == 0
     }
 
-    /// Closes all.
-    pub fn clear(&self) {
+    /// Closes those that `keep` does not want to.
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
         let mut places = self.places.borrow_mut();
-        places.slots.clear();
-        places.free.clear();
-        places.expiring.clear();
-        places.parked = 0;
+        for index in 0..places.slots.len() {
+            if places.slots[index].as_ref().is_some_and(|slot| !keep(&slot.ticket)) {
+                places.empty(index as u32);
+            }
+        }
     }
 
     /// Hands every connection that has bytes, or was closed, to `leave`; closes the expired. Runs
@@ -97,6 +106,7 @@ impl<T> Lot<T> {
         poll_fn(|cx| {
             while tick.as_mut().poll(cx).is_ready() {
                 self.expire();
+                self.trim();
                 tick.as_mut().reset(tokio::time::Instant::now() + TICK);
             }
             while let Ok(mut ready) = ready!(self.epoll.poll_read_ready(cx)) {
@@ -123,6 +133,14 @@ impl<T> Lot<T> {
             }
         }
         count
+    }
+
+    /// Gives the memory of the tasks that were parked back to the system, once it is worth it.
+    fn trim(&self) {
+        let mut places = self.places.borrow_mut();
+        if std::mem::take(&mut places.parked_since_trim) >= PARKED_PER_TRIM {
+            memory::give_back();
+        }
     }
 
     fn expire(&self) {
@@ -156,6 +174,7 @@ impl<T> Places<T> {
         self.expiring.entry(slot.expires_s).or_default().push(index);
         self.slots[index as usize] = Some(slot);
         self.parked += 1;
+        self.parked_since_trim += 1;
     }
 
     fn empty(&mut self, index: u32) -> Option<Slot<T>> {

@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice};
 pub use downstream::{BodyRules, Downstream};
-pub use fields::{Field, FieldName, Fields};
+pub use fields::{FieldName, Fields};
 pub use reply::Reply;
 pub use request::Request;
 pub use request_body::{Kept, RequestBody, RequestBodyError};

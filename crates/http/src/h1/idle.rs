@@ -1,15 +1,18 @@
-//! Waiting for a request, with no buffer and no exchange.
+//! Waiting for a request, with no buffer and no exchange; and after a while without a task.
 
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 
 use net::{buffers, clock};
-use observe::{Errno, ErrorLog, Level};
+use observe::{Errno, ErrorLog, Level, Waiting};
 
 use super::Connection;
 use super::link::WaitsFor;
 use crate::features::keepalive::Keepalive;
+
+/// How long a connection is idle before it is parked.
+const PARK_AFTER_MS: u64 = 1500;
 
 /// What a connection waits for, and how long.
 #[derive(Clone, Copy)]
@@ -20,9 +23,20 @@ pub(super) enum Idle {
     Kept { timeout_ms: u64, min_timeout_ms: u64, since_ms: u64 },
 }
 
+/// What a wait came to.
+pub(super) enum Next {
+    /// A request begins.
+    Request,
+    /// There will be none.
+    Over,
+    /// It is worth parking for the rest of its time.
+    Park { waiting: Waiting, left_ms: u64 },
+}
+
 /// How a wait ended.
 enum Woken {
     Bytes,
+    Unused,
     Closed,
     Failed(io::Error),
     TimedOut,
@@ -34,6 +48,16 @@ impl Idle {
             timeout_ms: rules.timeout_ms,
             min_timeout_ms: rules.min_timeout_ms,
             since_ms: clock::now_ms(),
+        }
+    }
+
+    /// How long it may still wait.
+    fn left_ms(self) -> u64 {
+        match self {
+            Self::First { timeout_ms } => timeout_ms,
+            Self::Kept { timeout_ms, since_ms, .. } => {
+                (since_ms + timeout_ms).saturating_sub(clock::now_ms())
+            }
         }
     }
 }
@@ -48,19 +72,20 @@ impl Connection {
         Idle::First { timeout_ms }
     }
 
-    /// Waits for the first bytes of a request; false where there will be none.
-    pub(super) async fn wait_for_request(&self, idle: Idle) -> bool {
+    /// Waits for the first bytes of a request.
+    pub(super) async fn wait_for_request(&self, idle: Idle) -> Next {
         if self.link.begin_pipelined() {
-            return true;
+            return Next::Request;
         }
         let waiting = self.worker.counts.wait();
-        let woken = poll_fn(|cx| self.poll_request(cx, idle)).await;
-        drop(waiting);
-        if matches!(woken, Woken::Bytes) {
-            return true;
+        match poll_fn(|cx| self.poll_request(cx, idle)).await {
+            Woken::Bytes => Next::Request,
+            Woken::Unused => Next::Park { waiting, left_ms: idle.left_ms() },
+            woken => {
+                self.log_end(idle, woken);
+                Next::Over
+            }
         }
-        self.log_end(idle, woken);
-        false
     }
 
     fn poll_request(&self, cx: &mut Context<'_>, idle: Idle) -> Poll<Woken> {
@@ -72,10 +97,22 @@ impl Connection {
             }
             Poll::Ready(Ok(0)) => Poll::Ready(Woken::Closed),
             Poll::Ready(Err(error)) => Poll::Ready(Woken::Failed(error)),
+            Poll::Pending if self.may_park(idle) => {
+                let unused = self.link.poll_deadline(cx, WaitsFor::Request, PARK_AFTER_MS);
+                unused.map(|()| Woken::Unused)
+            }
             Poll::Pending => self.poll_end(cx, idle).map(|()| Woken::TimedOut),
         };
         buffers::give_back(buffer);
         woken
+    }
+
+    /// Whether parking pays: the connection has been used, and has time left after it.
+    fn may_park(&self, idle: Idle) -> bool {
+        matches!(idle, Idle::Kept { min_timeout_ms: 0..PARK_AFTER_MS, .. })
+            && idle.left_ms() > PARK_AFTER_MS
+            && self.worker.can_park()
+            && self.worker.keeps(&self.client)
     }
 
     /// Ready when the connection has waited long enough. Where the worker is about to stop, that is
@@ -127,7 +164,7 @@ impl Connection {
             Woken::Closed => info(format_args!("client closed connection")),
             Woken::Failed(error) => info(format_args!("recv() failed{}", Errno(&error))),
             Woken::TimedOut => info(format_args!("client timed out{}", Errno(&net::timed_out()))),
-            Woken::Bytes => {}
+            Woken::Bytes | Woken::Unused => {}
         }
     }
 }

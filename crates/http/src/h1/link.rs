@@ -74,6 +74,11 @@ impl Link {
         }
     }
 
+    /// The socket, which nobody else has.
+    pub(super) fn into_stream(self) -> Stream {
+        self.stream.into_inner()
+    }
+
     /// Ready once this wait has lasted for `timeout_ms` without [`progress`](Self::progress).
     pub(super) fn poll_deadline(
         &self,

@@ -31,7 +31,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use net::{Seat, Stream};
-use observe::Open;
+use observe::{Open, Waiting};
 
 use crate::client::Client;
 use crate::exchange::{Exchange, Flow, Wait};
@@ -39,7 +39,7 @@ use crate::features::lingering::Lingering;
 use crate::phases::{self, Ran};
 use crate::worker::Worker;
 
-use idle::Idle;
+use idle::{Idle, Next};
 use link::Link;
 
 /// A connection.
@@ -47,7 +47,15 @@ struct Connection {
     worker: Rc<Worker>,
     client: Rc<Client>,
     link: Rc<Link>,
-    _held: Held,
+    held: Held,
+}
+
+/// An idle connection that has no task: all that is left of it but its socket.
+pub(crate) struct Parked {
+    pub(crate) client: Client,
+    pub(crate) held: Held,
+    idle: Idle,
+    _waiting: Waiting,
 }
 
 /// What a connection has for as long as it is open, parked or not.
@@ -56,6 +64,8 @@ pub(crate) struct Held {
     pub(crate) _open: Open,
     /// Its place among the worker's connections.
     pub(crate) _seat: Seat,
+    /// The generation it was accepted under.
+    pub(crate) accepted_under: u64,
 }
 
 /// What becomes of a connection after an exchange.
@@ -72,20 +82,47 @@ enum After {
 
 /// Serves a connection until it is over.
 pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, held: Held) {
-    let link = Rc::new(Link::new(stream));
-    let connection = Connection { worker, client, link, _held: held };
-    let mut idle = connection.first_idle();
-    while connection.wait_for_request(idle).await {
-        match connection.exchange().await {
-            After::Keep(next) => idle = next,
-            After::Linger(rules) => return connection.linger(rules).await,
-            After::Close => return,
-            After::Reset => return connection.reset(),
-        }
-    }
+    let connection = Connection::new(worker, client, stream, held);
+    let idle = connection.first_idle();
+    connection.serve(idle).await;
+}
+
+/// Goes on with a connection that was parked.
+pub(crate) async fn resume(worker: Rc<Worker>, stream: Stream, parked: Parked) {
+    let Parked { client, held, idle, _waiting: waiting } = parked;
+    drop(waiting);
+    Connection::new(worker, Rc::new(client), stream, held).serve(idle).await;
 }
 
 impl Connection {
+    fn new(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, held: Held) -> Self {
+        Self { worker, client, link: Rc::new(Link::new(stream)), held }
+    }
+
+    async fn serve(self, mut idle: Idle) {
+        loop {
+            match self.wait_for_request(idle).await {
+                Next::Request => {}
+                Next::Over => return,
+                Next::Park { waiting, left_ms } => return self.park(idle, waiting, left_ms),
+            }
+            match self.exchange().await {
+                After::Keep(next) => idle = next,
+                After::Linger(rules) => return self.linger(rules).await,
+                After::Close => return,
+                After::Reset => return self.reset(),
+            }
+        }
+    }
+
+    /// Lets the task end, and keeps no more than what the next request needs.
+    fn park(self, idle: Idle, waiting: Waiting, left_ms: u64) {
+        let Self { worker, client, link, held } = self;
+        let link = Rc::into_inner(link).expect("no exchange is under way");
+        let client = Rc::unwrap_or_clone(client);
+        worker.park(link.into_stream(), Parked { client, held, idle, _waiting: waiting }, left_ms);
+    }
+
     /// One request and its reply.
     async fn exchange(&self) -> After {
         net::clock::pass();

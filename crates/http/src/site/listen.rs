@@ -78,8 +78,10 @@ impl Value for ListenLine {
 /// `deferred` is on, unlike in nginx: in HTTP the client speaks first, so there is nothing to do
 /// for a connection before its first bytes, and accepting it with them saves a wake-up and the
 /// whole registration of short connections. One that stays silent is accepted after a second.
+/// Called `nginx`, the program does as nginx: tools made for it count silent connections.
 pub fn unsaid() -> SocketOptions {
-    SocketOptions { deferred: true, ..SocketOptions::default() }
+    let deferred = crate::identity::identity().name != "nginx";
+    SocketOptions { deferred, ..SocketOptions::default() }
 }
 
 impl ListenLine {

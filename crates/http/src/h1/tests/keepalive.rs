@@ -36,6 +36,27 @@ fn one_request_after_the_other_or_all_at_once() {
 }
 
 #[test]
+fn an_idle_connection_is_parked_and_goes_on() {
+    let server = Server::start(ROOMS);
+    let (mut client, mut gone) = (server.connect(), server.connect());
+    for client in [&mut client, &mut gone] {
+        client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.expect(&kept("/1"));
+    }
+    while server.parked() < 2 {
+        thread::sleep(Duration::from_millis(20));
+    }
+    client.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.expect(&kept("/2"));
+    drop(gone);
+    while server.parked() > 0 {
+        thread::sleep(Duration::from_millis(20));
+    }
+    client.send("GET /few HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.expect(&text("200 OK", "close", "few"));
+}
+
+#[test]
 fn a_thousand_requests_at_once() {
     let server = Server::start(ROOMS);
     let mut client = server.connect();
@@ -131,7 +152,8 @@ fn the_future_of_a_connection_is_small() {
         let (usher, _handed) = net::tickets(1).remove(0).begin();
         let arrival = net::Arrival { fd: near.into(), peer: None, slot: 0 };
         let seat = usher.seat(arrival).ok().flatten().expect("room for one").seat;
-        let held = super::super::Held { _open: worker.counts.accept(), _seat: seat };
+        let held =
+            super::super::Held { _open: worker.counts.accept(), _seat: seat, accepted_under: 1 };
         size_of_val(&super::super::serve(worker, client, stream, held))
     });
     let size = size.unwrap();

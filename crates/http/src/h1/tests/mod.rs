@@ -38,6 +38,8 @@ struct Server {
 
 enum Order {
     Serve(OwnedFd),
+    /// Tells how many connections are parked.
+    CountParked(std::sync::mpsc::Sender<usize>),
     Drain,
 }
 
@@ -69,6 +71,9 @@ impl Server {
                             let arrival = Arrival { fd, peer: None, slot: 0 };
                             let seat = usher.seat(arrival).ok().flatten().expect("room for all");
                             worker.start(seat, false);
+                        }
+                        Order::CountParked(answer) => {
+                            let _ = answer.send(worker.parked());
                         }
                         Order::Drain => {
                             let worker = worker.clone();
@@ -110,6 +115,12 @@ impl Server {
         let mut client = self.connect();
         client.send(request);
         client.rest()
+    }
+
+    fn parked(&self) -> usize {
+        let (sender, answer) = channel();
+        self.orders.send(Order::CountParked(sender));
+        answer.recv_timeout(PATIENCE).unwrap()
     }
 
     /// The next exchange that is over.
