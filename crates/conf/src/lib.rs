@@ -42,5 +42,6 @@ pub use sources::{Source, Sources};
 pub use template::{Names, Part, Template, Values, VariableId};
 pub use tree::{Directive, FileId, Span, Tree, Word};
 pub use value::{
-    Bounded, Buffers, Milliseconds, Number, Offset, Present, Seconds, Size, SizeTemplate, Text,
+    Bounded, Buffers, Milliseconds, Number, Offset, Predicates, Present, Seconds, Size,
+    SizeTemplate, Text,
 };

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{Directive, Load, Result, Template, Value, units};
+use crate::{Directive, Load, Result, Template, Value, Values, units};
 
 impl Value for bool {
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
@@ -111,6 +111,37 @@ impl Value for SizeTemplate {
             }
             None => Ok(Self::Computed(template)),
         }
+    }
+}
+
+/// Strings of which one may hold: be neither empty nor `0`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Predicates(Vec<Template>);
+
+impl Value for Predicates {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut predicates = Self(Vec::new());
+        predicates.repeat(from, load)?;
+        Ok(predicates)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        for word in &from.args {
+            self.0.push(Template::compile(word, from, load)?);
+        }
+        Ok(())
+    }
+}
+
+impl Predicates {
+    /// Whether one holds; those after it are not asked.
+    pub fn any(&self, values: &mut impl Values) -> bool {
+        let mut text = Vec::new();
+        self.0.iter().any(|predicate| {
+            text.clear();
+            predicate.render(values, &mut text);
+            !matches!(&text[..], b"" | b"0")
+        })
     }
 }
 

@@ -4,6 +4,7 @@ pub mod aio;
 pub mod autoindex;
 pub mod charset;
 pub mod client_body;
+pub mod client_body_early_read;
 pub mod core;
 pub mod disable_symlinks;
 pub mod empty_gif;
@@ -61,6 +62,7 @@ conf::features! {
     redirect: redirect,
     open_file_cache: open_file_cache,
     disable_symlinks: disable_symlinks,
+    client_body_early_read: client_body_early_read,
     rewrite: rewrite,
     try_files: try_files,
     stub_status: stub_status,

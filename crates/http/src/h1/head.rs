@@ -110,7 +110,9 @@ impl Connection {
     /// Closes a connection whose request does not come.
     fn give_up(&self, x: &mut Exchange, failed: Failed) -> After {
         x.reply.status = 400;
-        note_length(x);
+        if x.action == READING_FIELDS {
+            note_length(x, x.request.head.parsed_to() as u32);
+        }
         match failed {
             Failed::Closed => {
                 x.action = READING_FIELDS;
@@ -201,21 +203,15 @@ pub(crate) fn begin(x: &mut Exchange) -> Ran {
 }
 
 fn refuse(x: &mut Exchange, refused: Refused) -> Ran {
-    if x.action != READING_FIELDS {
-        forget_line(x);
-    }
-    note_length(x);
     let status = match refused {
         Refused::Head(error) => {
-            if x.request.head.protocol.is_empty() && error != HeadError::InvalidMethod09 {
-                // nginx takes what it cannot read for HTTP/1.0.
-                x.request.head.version = Version::HTTP_10;
-            }
             log_refused(x, &error);
+            settle_refused(x, error);
             error.status()
         }
         Refused::Path => {
             x.log(Level::Info, format_args!("client sent invalid request"));
+            note_length(x, x.request.head.parsed_to() as u32);
             400
         }
     };
@@ -223,9 +219,21 @@ fn refuse(x: &mut Exchange, refused: Refused) -> Ran {
     phases::step(x, Flow::Status(status))
 }
 
-/// What is wrong is the request line: what it says of the method is not believed, but that there is
-/// to be no body. Of a line without an end no more is shown than nginx would have read.
-fn forget_line(x: &mut Exchange) {
+/// What is left of a head that is refused, for its page and its log lines.
+fn settle_refused(x: &mut Exchange, error: HeadError) {
+    if x.action != READING_FIELDS {
+        return settle_refused_line(x, error);
+    }
+    let parsed_to = match error {
+        HeadError::TooLongFieldLine(line) | HeadError::InvalidFieldLine(line) => line.start,
+        _ => x.request.head.parsed_to() as u32,
+    };
+    note_length(x, parsed_to);
+}
+
+/// Of a line without an end no more is shown than nginx would have read; of one that was not
+/// understood to its end nothing else is believed but that `HEAD` wants no body.
+fn settle_refused_line(x: &mut Exchange, error: HeadError) {
     let shown_max = x.server().reading.head.client_header_buffer_size;
     let request = &mut x.request;
     if request.head.line.is_empty() {
@@ -234,17 +242,20 @@ fn forget_line(x: &mut Exchange) {
         let length = request.line().len().min(shown_max) as u32;
         request.head.line = Slice { start, end: start + length };
     }
-    request.header_only = request.line().starts_with(b"HEAD ");
-    request.head.method = Method::Other;
-    request.head.method_text = Slice::default();
+    if request.head.protocol.is_empty() {
+        let line = request.head.line;
+        request.head.reset();
+        request.head.line = line;
+        if error != HeadError::InvalidMethod09 {
+            request.head.version = Version::HTTP_10;
+            request.header_only = request.line().starts_with(b"HEAD ");
+        }
+    }
 }
 
 /// `$request_length` of a head that is not complete: the lines that were read.
-fn note_length(x: &mut Exchange) {
-    let head = &x.request.head;
-    if x.action == READING_FIELDS {
-        x.request.length = (head.parsed_to() as u64).saturating_sub(head.line.start.into());
-    }
+fn note_length(x: &mut Exchange, parsed_to: u32) {
+    x.request.length = parsed_to.saturating_sub(x.request.head.line.start).into();
 }
 
 /// Chooses the virtual server by the host that the client named, if any.

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use net::{Stream, Timer, buffers};
 use wire::http1::framing::Body;
@@ -330,11 +330,15 @@ impl Downstream for Link {
     }
 
     fn discard_body(&self) -> Result<bool, RequestBodyError> {
-        if let Err(error) = self.discard_input() {
-            self.lose_body();
-            return Err(error);
+        // What has arrived is taken at once; whoever waits for the rest registers for it then.
+        match self.poll_discard(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Err(error)) => {
+                self.lose_body();
+                Err(error)
+            }
+            Poll::Ready(Ok(ended)) => Ok(ended),
+            Poll::Pending => Ok(false),
         }
-        Ok(self.body.borrow().is_ended())
     }
 
     fn request_length(&self) -> u64 {

@@ -133,6 +133,10 @@ impl Connection {
             Ok(ran) => self.answer(&mut x, ran).await,
             Err(after) => after,
         };
+        if let After::Keep(_) = after {
+            // So nginx's loggers see it: `$sent_http_connection` is "close" where it was not.
+            x.keepalive = false;
+        }
         phases::log(&mut x);
         self.worker.give_back(x);
         after

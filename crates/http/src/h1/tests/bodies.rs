@@ -16,6 +16,8 @@ const ROOMS: &str = "
         location /stream { client_max_body_size 64; }
         location /missing { return 404; }
         location /fallback { error_page 404 = /read; return 404; }
+        location /early { return 200 $request_body; }
+        client_body_early_read $arg_early;
     }";
 
 fn server() -> Server {
@@ -140,6 +142,18 @@ fn piece_by_piece() {
     client.expect_nothing();
     client.send("4567");
     client.expect(&got("01234567"));
+}
+
+#[test]
+fn before_anything_else() {
+    let server = server();
+    let mut client = server.connect();
+    client.send(post("/early?early=1", "Content-Length: 8\n", "0123"));
+    client.expect_nothing();
+    client.send("4567");
+    client.expect(&text("200 OK", "keep-alive", "01234567"));
+    client.send(post("/early", "Content-Length: 8\n", "0123"));
+    client.expect(&text("200 OK", "keep-alive", ""));
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! `client_body_early_read`: a request's body is read before anything else is done with it.
+
+use std::sync::Arc;
+
+use conf::{Predicates, Result};
+
+use crate::exchange::{Exchange, Flow};
+use crate::features::client_body;
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER;
+
+    /// Reads the body at once where one of these is neither empty nor 0.
+    client_body_early_read: Option<Predicates>,
+}
+
+/// Runs before the server's own rewrites.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if conf.client_body_early_read.is_some() {
+        let conf = conf.clone();
+        place.rewrite(move |x| read_early(&conf, x));
+    }
+    Ok(())
+}
+
+fn read_early(conf: &Conf, x: &mut Exchange) -> Flow {
+    let predicates = conf.client_body_early_read.as_ref().expect("installed with it");
+    // The locations inside have this handler, too; then it is not early any more.
+    if x.location != x.server().outer || !x.request.body.is_unread() || !predicates.any(x) {
+        return Flow::Next;
+    }
+    match client_body::admit(x) {
+        Flow::Next => Flow::Wait(Box::new(|x| {
+            Box::pin(async { x.read_body().await.err().unwrap_or(Flow::Next) })
+        })),
+        refused => refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::site;
+
+    #[test]
+    fn a_body_is_read_where_a_predicate_says_so() {
+        let site = site(
+            "server {
+                client_max_body_size 5;
+                client_body_early_read $arg_one $arg_two;
+                location / { client_max_body_size 50; return 200 x; }
+            }",
+        );
+        let post = |target: &str| {
+            let head = format!("POST {target} HTTP/1.1\nHost: a\nContent-Length: 6\n\n");
+            site.send(&head).status()
+        };
+        assert_eq!(post("/"), 200);
+        assert_eq!(post("/?one=0"), 200);
+        assert_eq!(post("/?one=0&two=1"), 413);
+    }
+}
