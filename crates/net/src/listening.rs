@@ -90,6 +90,11 @@ pub fn listen(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions
     SockRef::from(&socket).listen(backlog).map_err(failed(what))
 }
 
+/// Whether a socket accepts connections.
+pub fn is_listening(socket: BorrowedFd<'_>) -> bool {
+    SockRef::from(&socket).is_listener().unwrap_or(false)
+}
+
 /// Sets what can be set at any time; answers what failed.
 pub fn apply(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions) -> Vec<OpenError> {
     let socket = SockRef::from(&socket);

@@ -11,8 +11,8 @@ use crate::crew::{Crew, Next};
 use crate::event::Event;
 use crate::load::Loaded;
 use crate::log::{self, notice};
+use crate::ready;
 use crate::reception::Limits;
-use crate::start;
 
 /// A crew at work.
 pub struct Control {
@@ -47,7 +47,7 @@ impl Control {
         sockets: Vec<(u32, OwnedFd)>,
     ) {
         let Loaded { settings, site, main_log, log_files, .. } = loaded;
-        start::use_log(main_log);
+        ready::use_log(main_log);
         self.number = number;
         self.log_files = log_files;
         self.crew.serve(Next {

@@ -23,6 +23,7 @@ mod master;
 mod name;
 mod parcel;
 mod pid_file;
+mod ready;
 mod reception;
 mod reference;
 mod settings;

@@ -12,8 +12,8 @@ use crate::event::{Event, from_signals, later, log_signal};
 use crate::load::{self, Loaded, Origin};
 use crate::log::{emerg, notice};
 use crate::sockets::Sockets;
-use crate::start::{self, listens};
-use crate::{Told, pid_file};
+use crate::start::listens;
+use crate::{Told, pid_file, ready};
 
 /// How long workers may take to flush their logs when told to stop.
 const STOP_MAX: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ pub fn run(
     mut sockets: Sockets,
     signals: Signals,
 ) -> Result<(), Told> {
-    start::set_limits(&loaded.settings);
+    ready::set_limits(&loaded.settings);
     let pid = loaded.settings.pid.clone();
     let served = net::run(async move {
         let (events, mailbox) = net::mailbox();
@@ -80,7 +80,7 @@ impl Single {
             SIGUSR1 => {
                 log_signal(signal, "reopening logs");
                 notice!("reopening logs");
-                start::reopen(self.control.log_files(), None);
+                ready::reopen(self.control.log_files(), None);
                 self.control.crew().reopened();
             }
             SIGQUIT => {
@@ -98,7 +98,7 @@ impl Single {
 
     fn reload(&mut self) -> Result<(), Told> {
         let loaded = load::load(&self.origin, &mut *self.origin.files())?;
-        start::make_ready(&loaded)?;
+        ready::make_ready(&loaded)?;
         let wanted = listens(&loaded.site);
         self.sockets.prepare(&wanted, self.control.crew().len())?;
         if loaded.settings.pid != self.pid {

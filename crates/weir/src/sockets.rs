@@ -65,10 +65,10 @@ impl Sockets {
         let taken = net::process::inherited(number).and_then(|socket| {
             let address = Address::of(socket.as_fd()).ok()?;
             net::process::set_nonblocking(&socket).ok()?;
-            Some((socket, address))
+            listening::is_listening(socket.as_fd()).then_some((socket, address))
         });
         let Some((socket, address)) = taken else {
-            let text = format_args!("getsockname() of the inherited socket #{number} failed");
+            let text = format_args!("the inherited socket #{number} does not listen, ignored");
             return observe::log(Level::Crit, text);
         };
         match self.slots.iter_mut().find(|slot| slot.address == address) {

@@ -20,7 +20,7 @@ use crate::load::{self, Loaded};
 use crate::log::{alert, emerg, notice};
 use crate::name::name;
 use crate::parcel::{Kind, Parcel};
-use crate::start;
+use crate::ready;
 
 /// The master takes this for a mistake that starting again would repeat.
 const FATAL: u8 = 2;
@@ -46,12 +46,12 @@ pub fn run() -> ExitCode {
 }
 
 async fn serve(signals: Signals, fd: OwnedFd) -> Result<(), Told> {
-    let channel = Channel::new(fd).map_err(|error| {
-        emerg!("this is for a master process to call{}", Errno(&error));
+    let not_called = |error| {
+        eprintln!("{}: only a master process may start this{}", name().word, Errno(&error));
         Told
-    })?;
-    let channel = Rc::new(channel);
-    let Ok(Some(first)) = Parcel::receive(&channel).await else { return Ok(()) };
+    };
+    let channel = Rc::new(Channel::new(fd).map_err(not_called)?);
+    let Some(first) = Parcel::receive(&channel).await.map_err(not_called)? else { return Ok(()) };
     let number = first.number;
     let (events, mailbox) = net::mailbox();
     let control = begin(first, &events)?;
@@ -78,8 +78,8 @@ fn listen_to(channel: Rc<Channel>, events: &Sender<Event>) {
 fn begin(first: Parcel, events: &Sender<Event>) -> Result<Control, Told> {
     let unpacked = unpack(first)?;
     let Unpacked { bundle, loaded, sockets } = unpacked;
-    start::use_log(loaded.main_log.clone());
-    start::set_limits(&loaded.settings);
+    ready::use_log(loaded.main_log.clone());
+    ready::set_limits(&loaded.settings);
     if let Some(identity) = &bundle.identity {
         net::users::become_identity(identity).map_err(|failed| {
             emerg!("{}{}", failed.what, Errno(&failed.error));
@@ -121,6 +121,10 @@ fn unpack(parcel: Parcel) -> Result<Unpacked, Told> {
         Told
     })?;
     let loaded = load::load_quietly(&bundle.origin, &mut files)?;
+    if loaded.log_files.iter().count() != bundle.logs as usize {
+        emerg!("the master's bundle has {} log files", bundle.logs);
+        return Err(Told);
+    }
     for (file, open) in loaded.log_files.iter().zip(descriptors.by_ref().take(bundle.logs as usize))
     {
         file.put(File::from(open));
@@ -195,7 +199,7 @@ impl WorkerProcess {
         for (file, open) in self.control.log_files().iter().zip(parcel.descriptors) {
             file.put(File::from(open));
         }
-        start::use_log(observe::main_log());
+        ready::use_log(observe::main_log());
         self.control.crew().reopened();
     }
 
@@ -223,7 +227,7 @@ impl WorkerProcess {
             SIGUSR1 => {
                 log_signal(signal, "reopening logs");
                 notice!("reopening logs");
-                start::reopen(self.control.log_files(), None);
+                ready::reopen(self.control.log_files(), None);
                 self.control.crew().reopened();
             }
             _ => log_signal(signal, "ignoring"),

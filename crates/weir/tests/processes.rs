@@ -315,12 +315,15 @@ fn the_worker_process_is_what_the_settings_say() {
     };
     assert_eq!(limit("Max core file size"), "4096");
     assert_eq!(limit("Max open files"), "1024", "512 for each worker");
-    let workers = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
-    let bound = workers.filter(|task| {
-        let read = |name: &str| std::fs::read_to_string(task.path().join(name)).unwrap();
-        read("comm").starts_with("worker ") && read("status").contains("Cpus_allowed_list:\t0\n")
+    // Each thread binds itself when it begins.
+    eventually("two workers bound to a processor", || {
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+        let bound = tasks.filter(|task| {
+            let read = |name: &str| std::fs::read_to_string(task.path().join(name)).unwrap();
+            read("comm").starts_with("worker ") && read("status").contains("allowed_list:\t0\n")
+        });
+        (bound.count() == 2).then_some(())
     });
-    assert_eq!(bound.count(), 2);
 }
 
 #[test]

@@ -28,7 +28,7 @@ use crate::log::{alert, emerg, notice};
 use crate::parcel::{Kind, Parcel};
 use crate::sockets::Sockets;
 use crate::start::listens;
-use crate::{Told, pid_file, start};
+use crate::{Told, pid_file, ready};
 use child::{Child, Stage};
 use upgrade::Upgrade;
 
@@ -190,7 +190,7 @@ impl Master {
     fn reopen_logs(&mut self) {
         notice!("reopening logs");
         let Loaded { log_files, settings, .. } = &self.plan.loaded;
-        start::reopen(log_files, settings.user.as_ref());
+        ready::reopen(log_files, settings.user.as_ref());
         let copies = child::copies(log_files);
         for child in &self.children {
             let descriptors = copies.iter().filter_map(|copy| copy.try_clone().ok()).collect();

@@ -13,8 +13,8 @@ use crate::load;
 use crate::log::alert;
 use crate::parcel::{Kind, Parcel};
 use crate::settings::Settings;
-use crate::start::{self, listens};
-use crate::{Told, pid_file};
+use crate::start::listens;
+use crate::{Told, pid_file, ready};
 
 /// A configuration on its way into force.
 pub(super) struct Pending {
@@ -35,17 +35,16 @@ impl Master {
             pending.again = true;
             return;
         }
-        match self.read_again() {
-            Ok(plan) => self.hand_over(plan),
-            // What is wrong has been said; everything is as before.
-            Err(Told) => observe::set_main_log(self.plan.loaded.main_log.clone()),
+        // Else what is wrong has been said, and everything is as before.
+        if let Ok(plan) = self.read_again() {
+            self.hand_over(plan);
         }
     }
 
     fn read_again(&mut self) -> Result<Plan, Told> {
         let mut files = Recorder::new(self.plan.origin.files());
         let loaded = load::load(&self.plan.origin, &mut files)?;
-        start::make_ready(&loaded)?;
+        ready::make_ready(&loaded)?;
         let workers = loaded.settings.worker_processes;
         self.sockets.prepare(&listens(&loaded.site), workers)?;
         let (old, new) = (&self.plan.loaded.settings.pid, &loaded.settings.pid);
@@ -96,9 +95,10 @@ impl Master {
         };
         let Pending { plan, pid, fresh, again, .. } = pending;
         self.sockets.keep(&listens(&plan.loaded.site));
-        start::use_log(plan.loaded.main_log.clone());
+        ready::use_log(plan.loaded.main_log.clone());
         self.plan = plan;
         self.number = number;
+        self.not_accepting = false;
         for child in self.children.iter_mut().filter(|child| fresh && child.pid != pid) {
             if child.stage != Stage::Leaving {
                 child.stage = Stage::Leaving;
