@@ -17,6 +17,8 @@ const EXCHANGES_KEPT_MAX: usize = 256;
 /// One worker's HTTP.
 pub struct Worker {
     generation: RefCell<Rc<Generation>>,
+    /// Boxed, since they go back and forth and are large.
+    #[expect(clippy::vec_box)]
     idle: RefCell<Vec<Box<Exchange>>>,
     /// What this worker counts for `stub_status`.
     pub(crate) counts: &'static Counts,

@@ -3,6 +3,8 @@
 //! Server and client share a thread, so that what the server takes is counted; the client takes
 //! nothing. One test alone, since the counter is the process's.
 
+#![allow(clippy::unwrap_used)] // A test.
+
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::os::unix::net::UnixStream;
@@ -85,7 +87,8 @@ struct Client {
 impl Client {
     fn new(stream: Stream, path: &str) -> Self {
         let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: curl/7.88.1\r\nAccept: */*\r\n\r\n"
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\n\
+             User-Agent: curl/7.88.1\r\nAccept: */*\r\n\r\n"
         );
         Self { stream, request: request.into(), reply: Vec::with_capacity(64 * 1024), length: 0 }
     }

@@ -1,6 +1,6 @@
 //! Where features hook in while a location is compiled.
 
-use conf::{Load, Template};
+use conf::Load;
 
 use super::{Location, LocationId, Locations};
 use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger};
@@ -52,11 +52,13 @@ impl<'a, 'f> Place<'a, 'f> {
     }
 
     /// Runs before access is checked: limits.
+    #[expect(dead_code, reason = "the features that limit come next")]
     pub fn preaccess(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.preaccess.push(Box::new(handler));
     }
 
     /// Grants ([`Flow::Skip`]), refuses (a status) or leaves it to others ([`Flow::Next`]).
+    #[expect(dead_code, reason = "the features that check access come next")]
     pub fn access(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.access.push(Box::new(handler));
     }
@@ -91,11 +93,6 @@ impl<'a, 'f> Place<'a, 'f> {
         self.loggers.push(Box::new(logger));
     }
 
-    /// A template that is one variable; features read their own variables so.
-    pub fn variable(&mut self, name: &str) -> conf::VariableId {
-        self.load.names.number(name.as_bytes(), None)
-    }
-
     pub(crate) fn finish(
         self,
         inner: Locations,
@@ -117,9 +114,4 @@ impl<'a, 'f> Place<'a, 'f> {
             core: self.core,
         }
     }
-}
-
-/// A template's text where it is fixed, for settings that are cheaper that way.
-pub fn fixed(template: &Template) -> Option<Box<[u8]>> {
-    template.as_fixed().map(Into::into)
 }

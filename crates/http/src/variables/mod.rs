@@ -112,11 +112,6 @@ impl BuiltIn {
         Self { cached: true, ..self }
     }
 
-    /// The configuration may define or `set` it as well.
-    pub const fn changeable(self) -> Self {
-        Self { changeable: true, ..self }
-    }
-
     /// `set` does this.
     pub const fn set_by(self, set: Setter) -> Self {
         Self { set: Some(set), changeable: true, ..self }

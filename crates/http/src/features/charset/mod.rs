@@ -9,7 +9,7 @@ mod utf8;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, Result, Template, Value, Values, VariableId};
+use conf::{Directive, Error, Load, Result, Value, Values, VariableId};
 use observe::Level;
 
 use crate::exchange::{Exchange, FieldName, Filtered};

@@ -1,8 +1,9 @@
 //! `geo`: a variable whose value is looked up by address.
 //!
 //! Networks and ranges become stretches of the address space at load, so that a lookup is one
-//! search by halves and a later line has had its effect already. Deliberately absent: nginx's binary
-//! form of large bases, `FILE.bin`. It is neither read nor written, for the text says the same.
+//! search by halves and a later line has had its effect already. Deliberately absent: nginx's
+//! binary form of large bases, `FILE.bin`. It is neither read nor written, for the text says the
+//! same.
 
 mod block;
 mod networks;

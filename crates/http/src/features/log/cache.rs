@@ -28,8 +28,11 @@ impl Value for LogFileCache {
         let mut rules = Rules { max: 0, inactive_ms: 10_000, valid_ms: 60_000, min_uses: 1 };
         let mut off = false;
         for word in &from.args {
-            let read = if &*word.text == b"off" { Some(off = true) } else { rules.read(word) };
-            read.ok_or_else(|| {
+            if &*word.text == b"off" {
+                off = true;
+                continue;
+            }
+            rules.read(word).ok_or_else(|| {
                 let message = format!("invalid \"open_log_file_cache\" parameter \"{word}\"");
                 from.error_at(word, message)
             })?;
