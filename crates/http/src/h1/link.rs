@@ -29,14 +29,14 @@ pub(super) struct Link {
     pipelined: Cell<bool>,
     /// Whether somebody waits for more of the body.
     has_reader: Cell<bool>,
-    /// Reads since others had their turn.
-    reads: Cell<u32>,
+    /// Steps since others had their turn.
+    steps: Cell<u32>,
     /// Batches written; counted up to two.
     writes: Cell<u8>,
 }
 
-/// Reads of a body before other connections get their turn, however fast it comes.
-const READS_PER_TURN: u32 = 16;
+/// Reads of a body, or requests that have arrived already, before other connections get their turn.
+const STEPS_PER_TURN: u32 = 16;
 
 /// What the deadline is for. There is one: a connection does one thing at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Link {
             head_length: Cell::new(0),
             pipelined: Cell::new(false),
             has_reader: Cell::new(false),
-            reads: Cell::new(0),
+            steps: Cell::new(0),
             writes: Cell::new(0),
         }
     }
@@ -131,12 +131,12 @@ impl Link {
     }
 
     /// Ready; now and then only after others had their turn.
-    fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.reads.set(self.reads.get() + 1);
-        if self.reads.get() <= READS_PER_TURN {
+    pub(super) fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.steps.set(self.steps.get() + 1);
+        if self.steps.get() <= STEPS_PER_TURN {
             return Poll::Ready(());
         }
-        self.reads.set(0);
+        self.steps.set(0);
         cx.waker().wake_by_ref();
         Poll::Pending
     }
