@@ -99,7 +99,7 @@ impl Connection {
             Poll::Ready(Ok(0)) => Poll::Ready(Woken::Closed),
             Poll::Ready(Err(error)) => Poll::Ready(Woken::Failed(error)),
             Poll::Pending if self.may_park(idle) => {
-                let unused = self.link.poll_deadline(cx, WaitsFor::Request, PARK_AFTER_MS);
+                let unused = self.link.poll_deadline(cx, WaitsFor::Parking, PARK_AFTER_MS);
                 unused.map(|()| Woken::Unused)
             }
             Poll::Pending => self.poll_end(cx, idle).map(|()| Woken::TimedOut),
@@ -128,9 +128,7 @@ impl Connection {
                     left_ms => self.link.poll_deadline(cx, WaitsFor::Shutdown, left_ms),
                 }
             }
-            Idle::Kept { timeout_ms, .. } => {
-                self.link.poll_deadline(cx, WaitsFor::Request, timeout_ms)
-            }
+            Idle::Kept { .. } => self.link.poll_deadline(cx, WaitsFor::Request, idle.left_ms()),
         }
     }
 

@@ -44,6 +44,8 @@ pub(super) enum WaitsFor {
     Nothing,
     /// The first bytes of a request.
     Request,
+    /// The same, until it is worth parking.
+    Parking,
     /// The least time that the connection is kept although the worker is about to stop.
     Shutdown,
     /// The rest of a head.
