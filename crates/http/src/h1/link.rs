@@ -99,6 +99,14 @@ impl Link {
         self.waits_for.set(WaitsFor::Nothing);
     }
 
+    /// The same, if it was a wait for this. Others go on: a client that sends without reading does
+    /// not gain time for reading.
+    fn progress_of(&self, waits_for: WaitsFor) {
+        if self.waits_for.get() == waits_for {
+            self.progress();
+        }
+    }
+
     /// Whether bytes of the next request are there already.
     pub(super) fn begin_pipelined(&self) -> bool {
         self.pipelined.set(!self.input.borrow().is_empty());
@@ -171,9 +179,9 @@ impl Link {
         let mut body = self.body.borrow_mut();
         let mut input = self.input.borrow_mut();
         let read = body.read;
-        let taken = body.take(&input, usize::MAX, 0, |_| {})?;
+        let used = body.take(&input, usize::MAX, 0, |_| {})?;
         body.read = read;
-        consume(&mut input, taken.used);
+        consume(&mut input, used);
         Ok(())
     }
 
@@ -188,7 +196,7 @@ impl Link {
                 return Poll::Ready(Ok(true));
             }
             match ready!(self.poll_input(cx)) {
-                Ok(1..) => self.progress(),
+                Ok(1..) => self.progress_of(WaitsFor::Rest),
                 Ok(0) => return Poll::Ready(Ok(false)),
                 Err(error) => return Poll::Ready(Err(RequestBodyError::Connection(error))),
             }
@@ -200,7 +208,7 @@ impl Link {
         loop {
             consume(&mut self.input.borrow_mut(), usize::MAX);
             match ready!(self.poll_input(cx)) {
-                Ok(1..) => self.progress(),
+                Ok(1..) => self.progress_of(WaitsFor::Rest),
                 Ok(0) | Err(_) => return Poll::Ready(()),
             }
         }
@@ -260,11 +268,11 @@ impl Link {
         out: &mut Vec<u8>,
         room: usize,
         size_max: u64,
-    ) -> Result<usize, RequestBodyError> {
+    ) -> Result<(), RequestBodyError> {
         let mut input = self.input.borrow_mut();
-        let taken = body.take(&input, room, size_max, |data| out.extend_from_slice(data))?;
-        consume(&mut input, taken.used);
-        Ok(taken.gained)
+        let used = body.take(&input, room, size_max, |data| out.extend_from_slice(data))?;
+        consume(&mut input, used);
+        Ok(())
     }
 
     /// Reads more of a body: past `input` where no other bytes can be among them.
@@ -305,20 +313,17 @@ impl Downstream for Link {
         if std::mem::take(&mut body.expects_continue) {
             self.send_continue(cx)?;
         }
+        let before = out.len();
         loop {
-            let (room, before) = (out.capacity() - out.len(), out.len());
-            let gained = self.take_body(body, out, room, rules.size_max)?;
-            if gained > 0 || room == 0 || body.is_ended() {
-                self.progress();
+            let room = out.capacity() - out.len();
+            self.take_body(body, out, room, rules.size_max)?;
+            if out.len() > before || room == 0 || body.is_ended() {
+                self.progress_of(WaitsFor::Body);
                 return Poll::Ready(Ok(out.len() - before));
             }
             match self.poll_more(cx, body, out) {
+                Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(RequestBodyError::Closed)),
-                Poll::Ready(Ok(_)) if out.len() > before => {
-                    self.progress();
-                    return Poll::Ready(Ok(out.len() - before));
-                }
-                Poll::Ready(Ok(_)) => self.progress(),
                 Poll::Ready(Err(error)) => {
                     return Poll::Ready(Err(RequestBodyError::Connection(error)));
                 }
