@@ -75,6 +75,7 @@ impl Connection {
     /// Waits for the first bytes of a request.
     pub(super) async fn wait_for_request(&self, idle: Idle) -> Next {
         if self.link.begin_pipelined() {
+            poll_fn(|cx| self.link.poll_turn(cx)).await;
             return Next::Request;
         }
         let waiting = self.worker.counts.wait();
@@ -98,7 +99,7 @@ impl Connection {
             Poll::Ready(Ok(0)) => Poll::Ready(Woken::Closed),
             Poll::Ready(Err(error)) => Poll::Ready(Woken::Failed(error)),
             Poll::Pending if self.may_park(idle) => {
-                let unused = self.link.poll_deadline(cx, WaitsFor::Request, PARK_AFTER_MS);
+                let unused = self.link.poll_deadline(cx, WaitsFor::Parking, PARK_AFTER_MS);
                 unused.map(|()| Woken::Unused)
             }
             Poll::Pending => self.poll_end(cx, idle).map(|()| Woken::TimedOut),
@@ -119,18 +120,15 @@ impl Connection {
     /// at once for one that has been used, but for `keepalive_min_timeout`.
     fn poll_end(&self, cx: &mut Context<'_>, idle: Idle) -> Poll<()> {
         match idle {
-            Idle::First { timeout_ms } => {
-                self.link.poll_deadline(cx, WaitsFor::Request, timeout_ms)
-            }
+            // The time for the first head begins here.
+            Idle::First { timeout_ms } => self.link.poll_deadline(cx, WaitsFor::Head, timeout_ms),
             Idle::Kept { min_timeout_ms, since_ms, .. } if !self.worker.keeps(&self.client) => {
                 match (since_ms + min_timeout_ms).saturating_sub(clock::now_ms()) {
                     0 => Poll::Ready(()),
                     left_ms => self.link.poll_deadline(cx, WaitsFor::Shutdown, left_ms),
                 }
             }
-            Idle::Kept { timeout_ms, .. } => {
-                self.link.poll_deadline(cx, WaitsFor::Request, timeout_ms)
-            }
+            Idle::Kept { .. } => self.link.poll_deadline(cx, WaitsFor::Request, idle.left_ms()),
         }
     }
 

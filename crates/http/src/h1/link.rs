@@ -29,14 +29,14 @@ pub(super) struct Link {
     pipelined: Cell<bool>,
     /// Whether somebody waits for more of the body.
     has_reader: Cell<bool>,
-    /// Reads since others had their turn.
-    reads: Cell<u32>,
+    /// Steps since others had their turn.
+    steps: Cell<u32>,
     /// Batches written; counted up to two.
     writes: Cell<u8>,
 }
 
-/// Reads of a body before other connections get their turn, however fast it comes.
-const READS_PER_TURN: u32 = 16;
+/// Reads of a body, or requests that have arrived already, before other connections get their turn.
+const STEPS_PER_TURN: u32 = 16;
 
 /// What the deadline is for. There is one: a connection does one thing at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub(super) enum WaitsFor {
     Nothing,
     /// The first bytes of a request.
     Request,
+    /// The same, until it is worth parking.
+    Parking,
     /// The least time that the connection is kept although the worker is about to stop.
     Shutdown,
     /// The rest of a head.
@@ -69,7 +71,7 @@ impl Link {
             head_length: Cell::new(0),
             pipelined: Cell::new(false),
             has_reader: Cell::new(false),
-            reads: Cell::new(0),
+            steps: Cell::new(0),
             writes: Cell::new(0),
         }
     }
@@ -95,6 +97,14 @@ impl Link {
     /// The wait is over; the next one has a deadline of its own.
     pub(super) fn progress(&self) {
         self.waits_for.set(WaitsFor::Nothing);
+    }
+
+    /// The same, if it was a wait for this. Others go on: a client that sends without reading does
+    /// not gain time for reading.
+    fn progress_of(&self, waits_for: WaitsFor) {
+        if self.waits_for.get() == waits_for {
+            self.progress();
+        }
     }
 
     /// Whether bytes of the next request are there already.
@@ -131,12 +141,12 @@ impl Link {
     }
 
     /// Ready; now and then only after others had their turn.
-    fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.reads.set(self.reads.get() + 1);
-        if self.reads.get() <= READS_PER_TURN {
+    pub(super) fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.steps.set(self.steps.get() + 1);
+        if self.steps.get() <= STEPS_PER_TURN {
             return Poll::Ready(());
         }
-        self.reads.set(0);
+        self.steps.set(0);
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -169,9 +179,9 @@ impl Link {
         let mut body = self.body.borrow_mut();
         let mut input = self.input.borrow_mut();
         let read = body.read;
-        let taken = body.take(&input, usize::MAX, 0, |_| {})?;
+        let used = body.take(&input, usize::MAX, 0, |_| {})?;
         body.read = read;
-        consume(&mut input, taken.used);
+        consume(&mut input, used);
         Ok(())
     }
 
@@ -186,7 +196,7 @@ impl Link {
                 return Poll::Ready(Ok(true));
             }
             match ready!(self.poll_input(cx)) {
-                Ok(1..) => self.progress(),
+                Ok(1..) => self.progress_of(WaitsFor::Rest),
                 Ok(0) => return Poll::Ready(Ok(false)),
                 Err(error) => return Poll::Ready(Err(RequestBodyError::Connection(error))),
             }
@@ -198,7 +208,7 @@ impl Link {
         loop {
             consume(&mut self.input.borrow_mut(), usize::MAX);
             match ready!(self.poll_input(cx)) {
-                Ok(1..) => self.progress(),
+                Ok(1..) => self.progress_of(WaitsFor::Rest),
                 Ok(0) | Err(_) => return Poll::Ready(()),
             }
         }
@@ -258,11 +268,11 @@ impl Link {
         out: &mut Vec<u8>,
         room: usize,
         size_max: u64,
-    ) -> Result<usize, RequestBodyError> {
+    ) -> Result<(), RequestBodyError> {
         let mut input = self.input.borrow_mut();
-        let taken = body.take(&input, room, size_max, |data| out.extend_from_slice(data))?;
-        consume(&mut input, taken.used);
-        Ok(taken.gained)
+        let used = body.take(&input, room, size_max, |data| out.extend_from_slice(data))?;
+        consume(&mut input, used);
+        Ok(())
     }
 
     /// Reads more of a body: past `input` where no other bytes can be among them.
@@ -303,20 +313,17 @@ impl Downstream for Link {
         if std::mem::take(&mut body.expects_continue) {
             self.send_continue(cx)?;
         }
+        let before = out.len();
         loop {
-            let (room, before) = (out.capacity() - out.len(), out.len());
-            let gained = self.take_body(body, out, room, rules.size_max)?;
-            if gained > 0 || room == 0 || body.is_ended() {
-                self.progress();
+            let room = out.capacity() - out.len();
+            self.take_body(body, out, room, rules.size_max)?;
+            if out.len() > before || room == 0 || body.is_ended() {
+                self.progress_of(WaitsFor::Body);
                 return Poll::Ready(Ok(out.len() - before));
             }
             match self.poll_more(cx, body, out) {
+                Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(RequestBodyError::Closed)),
-                Poll::Ready(Ok(_)) if out.len() > before => {
-                    self.progress();
-                    return Poll::Ready(Ok(out.len() - before));
-                }
-                Poll::Ready(Ok(_)) => self.progress(),
                 Poll::Ready(Err(error)) => {
                     return Poll::Ready(Err(RequestBodyError::Connection(error)));
                 }

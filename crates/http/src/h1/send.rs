@@ -62,7 +62,8 @@ enum Failed {
     /// The client is gone.
     Gone,
     TimedOut,
-    Connection(&'static str, io::Error),
+    /// A system call.
+    Call(&'static str, io::Error),
     /// The body ended before its end; what there was of it is sent.
     Body(BodyError),
     /// The body is longer than its head says.
@@ -113,7 +114,10 @@ impl Connection {
                 }
                 return self.timed_out(x);
             }
-            Failed::Connection(call, error) => {
+            Failed::Call(call, error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                x.log(Level::Alert, format_args!("{call} reported that the file was truncated"));
+            }
+            Failed::Call(call, error) => {
                 x.log(Level::Info, format_args!("{call} failed{}", Errno(&error)));
             }
             Failed::Body(BodyError::Io(error)) => {
@@ -276,7 +280,7 @@ impl<'c> Sending<'c> {
         };
         buffer.resize(slice.len().min(self.output.buffer_size.max(1)) as usize, 0);
         match slice.file.read_at(&mut buffer, slice.start) {
-            Ok(0) => return Err(Failed::Body(BodyError::Truncated)),
+            Ok(0) => return Err(Failed::Call("pread()", io::ErrorKind::UnexpectedEof.into())),
             Ok(read) => buffer.truncate(read),
             Err(error) => return Err(Failed::Body(BodyError::Io(error))),
         }
@@ -337,7 +341,7 @@ impl<'c> Sending<'c> {
             match written {
                 Poll::Ready(Ok(count)) => self.note_written(x, count as u64),
                 Poll::Ready(Err((call, error))) => {
-                    return Poll::Ready(Err(Failed::Connection(call, error)));
+                    return Poll::Ready(Err(Failed::Call(call, error)));
                 }
                 Poll::Pending => return self.poll_stalled(cx).map(Err),
             }

@@ -114,6 +114,15 @@ fn a_client_that_does_not_read_is_given_up() {
 }
 
 #[test]
+fn writing_gains_no_time_for_reading() {
+    let server = server();
+    let mut client = server.connect();
+    client.send(format!("POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: {LARGE}\r\n\r\n"));
+    assert!(client.write_until_refused() < Duration::from_secs(2));
+    assert_eq!(server.logged().0, 200);
+}
+
+#[test]
 fn a_client_that_writes_first_and_reads_later_is_served() {
     let server = server();
     let mut client = server.connect();

@@ -236,11 +236,9 @@ fn files_sent_by_the_kernel_and_read() {
                     let file = std::rc::Rc::new(std::fs::File::open(path).unwrap());
                     x.reply.status = 200;
                     x.reply.content_length = Some(600_000);
-                    x.reply.body = Body::File(crate::exchange::FileSlice {
-                        file,
-                        start: 50_000,
-                        end: 650_000,
-                    });
+                    let start = if x.request.uri.ends_with(b"cut") { 600_000 } else { 50_000 };
+                    let end = start + 600_000;
+                    x.reply.body = Body::File(crate::exchange::FileSlice { file, start, end });
                     Flow::Done
                 });
             }
@@ -249,6 +247,12 @@ fn files_sent_by_the_kernel_and_read() {
             site.file("big", &content);
         },
     );
+    for path in ["/sendfile/cut", "/read/cut"] {
+        let mut client = server.connect();
+        client.head(&format!("GET {path} HTTP/1.1\nHost: a\n"));
+        let fields = "Content-Length: 600000\nConnection: keep-alive\n";
+        assert_eq!(client.rest(), reply("200 OK", fields, &wanted[600_000..]), "{path}");
+    }
     for path in ["/sendfile", "/read", "/limited"] {
         let mut client = server.connect();
         for _ in 0..2 {
