@@ -14,6 +14,9 @@ use crate::site::Generation;
 /// Exchanges kept for later.
 const EXCHANGES_KEPT_MAX: usize = 256;
 
+/// Idle connections that end at once when there is no room for new ones.
+const RECLAIMED_MAX: usize = 32;
+
 /// One worker's HTTP.
 pub struct Worker {
     generation: RefCell<Rc<Generation>>,
@@ -26,6 +29,8 @@ pub struct Worker {
     /// Where idle connections wait; `None` where there was no descriptor left for it.
     lot: Option<Rc<Lot<Parked>>>,
     leaving: Cell<bool>,
+    /// How many connections that wait for another request are to end.
+    wanted_back: Cell<usize>,
 }
 
 impl Worker {
@@ -39,6 +44,7 @@ impl Worker {
             roll: Rc::default(),
             lot: Lot::new().ok(),
             leaving: Cell::new(false),
+            wanted_back: Cell::new(0),
         });
         if let Some(lot) = &worker.lot {
             let weak = Rc::downgrade(&worker);
@@ -113,6 +119,29 @@ impl Worker {
     /// Whether idle connections can be parked.
     pub(crate) fn can_park(&self) -> bool {
         self.lot.is_some()
+    }
+
+    /// Ends a few connections that wait for another request: parked ones at once, others as soon
+    /// as their tasks have run.
+    pub fn make_room(&self) {
+        let parked = self.lot.as_ref().map_or(0, |lot| lot.len());
+        let mut wanted = ((parked + self.roll.len()) / 8).clamp(1, RECLAIMED_MAX);
+        self.close_parked(|_| {
+            let kept = wanted == 0;
+            wanted = wanted.saturating_sub(1);
+            kept
+        });
+        if wanted > 0 {
+            self.wanted_back.set(wanted);
+            self.roll.wake_all();
+        }
+    }
+
+    /// Asked by a connection that waits for another request: whether it is to end for others.
+    pub(crate) fn wants_back(&self) -> bool {
+        let wanted = self.wanted_back.get();
+        self.wanted_back.set(wanted.saturating_sub(1));
+        wanted > 0
     }
 
     /// Whether a connection may wait for a further request.

@@ -53,11 +53,12 @@ pub struct Usher {
 /// A connection's place among those of its worker.
 pub struct Seat(Rc<Usher>);
 
-/// Nobody has room for a connection, and it was closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Nobody has room for a connection.
 pub struct Full {
     /// How many each worker may have.
     pub limit: usize,
+    /// The connection.
+    pub arrival: Arrival,
 }
 
 /// What all workers see.
@@ -105,7 +106,7 @@ impl Usher {
         let least = self.least();
         let there = self.count(least).load(Relaxed);
         if there.min(own) >= self.limit.get() {
-            return Err(Full { limit: self.limit.get() });
+            return Err(Full { limit: self.limit.get(), arrival });
         }
         if is_clearly_more(own + 1, there) || own >= self.limit.get() {
             self.count(least).fetch_add(1, Relaxed);
@@ -158,7 +159,7 @@ mod tests {
     fn one_door_for_all_still_seats_four_and_four() {
         let mut workers = tickets(2).into_iter().map(Ticket::begin);
         let ((first, _kept), (second, _box)) = (workers.next().unwrap(), workers.next().unwrap());
-        let seats: Vec<_> = (0..8).map(|_| first.seat(arrival()).unwrap()).collect();
+        let seats: Vec<_> = (0..8).map(|_| first.seat(arrival()).ok().unwrap()).collect();
         assert_eq!(seats.iter().flatten().count(), 4);
         assert_eq!((first.taken(), second.taken()), (4, 4));
         drop(seats);
@@ -175,9 +176,10 @@ mod tests {
     fn a_full_house_closes_the_door() {
         let (usher, _handed) = tickets(1).remove(0).begin();
         usher.set_limit(1);
-        let seat = usher.seat(arrival()).unwrap();
-        assert_eq!(usher.seat(arrival()).err(), Some(Full { limit: 1 }));
+        let seat = usher.seat(arrival()).ok().unwrap();
+        let Err(full) = usher.seat(arrival()) else { panic!("there is no second seat") };
+        assert_eq!(full.limit, 1);
         drop(seat);
-        assert!(usher.seat(arrival()).is_ok());
+        assert!(usher.seat(full.arrival).is_ok());
     }
 }

@@ -32,6 +32,11 @@ pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
     Ok(done)
 }
 
+/// Lets every task that is ready run first.
+pub async fn yield_now() {
+    tokio::task::yield_now().await;
+}
+
 /// A task under way. It goes on when this is dropped.
 pub struct Task(tokio::task::JoinHandle<()>);
 

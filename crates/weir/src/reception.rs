@@ -1,6 +1,6 @@
 //! Where a worker's connections come in: from the kernel, and from other workers.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,12 +39,14 @@ pub struct Reception {
     usher: Rc<Usher>,
     http: Rc<http::Worker>,
     limits: RefCell<Limits>,
+    reuse_told_s: Cell<Option<u64>>,
 }
 
 impl Reception {
     /// Passes connections on to `http`.
     pub fn new(usher: Rc<Usher>, http: Rc<http::Worker>) -> Rc<Self> {
-        Rc::new(Self { usher, http, limits: RefCell::default() })
+        let limits = RefCell::default();
+        Rc::new(Self { usher, http, limits, reuse_told_s: Cell::new(None) })
     }
 
     /// Holds from now on.
@@ -57,11 +59,7 @@ impl Reception {
     pub async fn accept(self: Rc<Self>, listener: Listener, slot: u32) {
         loop {
             match listener.accept().await {
-                Ok((fd, peer)) => match self.usher.seat(Arrival { fd, peer, slot }) {
-                    Ok(Some(accepted)) => self.start(accepted),
-                    Ok(None) => {}
-                    Err(Full { limit }) => alert!("{limit} worker_connections are not enough"),
-                },
+                Ok((fd, peer)) => self.take(Arrival { fd, peer, slot }).await,
                 Err(error) => {
                     let text = format_args!("accept4() failed{}", Errno(&error));
                     observe::log(level(&error), text);
@@ -76,6 +74,31 @@ impl Reception {
     pub async fn welcome(self: Rc<Self>, mut handed: Mailbox<Arrival>) {
         while let Some(arrival) = handed.next().await {
             self.start(self.usher.welcome(arrival));
+        }
+    }
+
+    /// Finds a seat for a connection. Where there is none, connections that wait for another
+    /// request give theirs up.
+    async fn take(&self, arrival: Arrival) {
+        let Full { limit, arrival } = match self.usher.seat(arrival) {
+            Ok(accepted) => return accepted.into_iter().for_each(|accepted| self.start(accepted)),
+            Err(full) => full,
+        };
+        self.tell_reuse(limit);
+        self.http.make_room();
+        net::yield_now().await;
+        match self.usher.seat(arrival) {
+            Ok(accepted) => accepted.into_iter().for_each(|accepted| self.start(accepted)),
+            Err(Full { limit, .. }) => alert!("{limit} worker_connections are not enough"),
+        }
+    }
+
+    /// Once a second, as nginx does.
+    fn tell_reuse(&self, limit: usize) {
+        let second = net::clock::now_ms() / 1000;
+        if self.reuse_told_s.replace(Some(second)) != Some(second) {
+            let what = "worker_connections are not enough, reusing connections";
+            observe::log(Level::Warn, format_args!("{limit} {what}"));
         }
     }
 

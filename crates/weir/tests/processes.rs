@@ -258,16 +258,29 @@ fn an_address_that_goes_takes_its_connections_along() {
 #[test]
 fn a_full_worker_turns_connections_away_and_says_so() {
     let server = Server::start_any("events { worker_connections 2; }", &hello("hello"));
-    let mut kept: Vec<_> = (0..2).map(|_| server.connect()).collect();
-    kept.iter_mut().for_each(|stream| assert_eq!(ask(stream).unwrap(), "hello"));
+    let mut begun: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    begun.iter_mut().for_each(|stream| stream.write_all(b"GET / HTTP/1.1\r\n").unwrap());
     let mut turned_away = server.connect();
+    turned_away.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
     assert!(matches!(turned_away.read(&mut [0]), Ok(0) | Err(_)));
-    server.await_log("2 worker_connections are not enough", 1);
-    drop(kept.pop());
+    server.await_log("[alert]", 1);
+    assert!(server.log().contains("2 worker_connections are not enough\n"));
+    drop(begun.pop());
     eventually("room", || {
         let mut stream = server.connect();
         ask(&mut stream).is_ok_and(|word| word == "hello").then_some(())
     });
+}
+
+#[test]
+fn a_full_worker_gives_the_places_of_idle_connections_to_new_ones() {
+    let server = Server::start_any("events { worker_connections 2; }", &hello("hello"));
+    let mut idle: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    idle.iter_mut().for_each(|stream| assert_eq!(ask(stream).unwrap(), "hello"));
+    assert_eq!(server.get("/"), "hello");
+    let told = "2 worker_connections are not enough, reusing connections";
+    server.await_log(told, 1);
+    assert!(!server.log().contains("[alert]"));
 }
 
 #[test]

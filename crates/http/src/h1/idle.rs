@@ -98,6 +98,9 @@ impl Connection {
             }
             Poll::Ready(Ok(0)) => Poll::Ready(Woken::Closed),
             Poll::Ready(Err(error)) => Poll::Ready(Woken::Failed(error)),
+            Poll::Pending if matches!(idle, Idle::Kept { .. }) && self.worker.wants_back() => {
+                Poll::Ready(Woken::TimedOut)
+            }
             Poll::Pending if self.may_park(idle) => {
                 let unused = self.link.poll_deadline(cx, WaitsFor::Parking, PARK_AFTER_MS);
                 unused.map(|()| Woken::Unused)
