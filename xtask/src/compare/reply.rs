@@ -134,13 +134,16 @@ fn body(reply: &[u8], head: &Head<'_>) -> (Vec<u8>, Vec<String>) {
     }
 }
 
-/// The boundary of multipart/byteranges counts up from the start of the server.
-fn without_boundary(bytes: &[u8], content_type: &[u8]) -> Vec<u8> {
+/// `bytes` without the boundary of multipart/byteranges, if `told` tells one. It is a number that
+/// counts up from wherever the server began.
+pub(super) fn without_boundary(bytes: &[u8], told: &[u8]) -> Vec<u8> {
     const MARK: &[u8] = b"multipart/byteranges; boundary=";
-    match content_type.strip_prefix(MARK) {
-        Some(boundary) => text::replaced(bytes, boundary, b"BOUNDARY", |_, _| true),
-        None => bytes.to_vec(),
-    }
+    let Some(at) = told.windows(MARK.len()).position(|window| window == MARK) else {
+        return bytes.to_vec();
+    };
+    let rest = &told[at + MARK.len()..];
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    text::replaced(bytes, &rest[..digits], b"BOUNDARY", |_, _| true)
 }
 
 fn body_lines(body: &[u8]) -> Vec<String> {
@@ -224,6 +227,13 @@ mod tests {
         assert_eq!(extent(b"HTTP/1.0 200 OK\r\n\r\nhi", false), Extent::UntilClose);
         assert_eq!(extent(b"HT", false), Extent::Partial);
         assert_eq!(extent(b"hello", false), Extent::UntilClose);
+    }
+
+    #[test]
+    fn a_boundary_is_made_alike_wherever_it_is_told() {
+        let line = b"206 multipart/byteranges; boundary=0007|7";
+        assert_eq!(without_boundary(line, line), b"206 multipart/byteranges; boundary=BOUNDARY|7");
+        assert_eq!(without_boundary(b"0007", b"multipart/mixed; boundary=0007"), b"0007");
     }
 
     #[test]

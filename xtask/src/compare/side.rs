@@ -48,7 +48,10 @@ impl Side {
             None => (&line.text[..0], &line.text[..]),
         };
         let port = ports.iter().position(|port| port.to_string().as_bytes() == number);
-        let shown = |text| text::shown(&place.blanked(&times::blanked(text)));
+        let shown = |text| {
+            let text = reply::without_boundary(text, text);
+            text::shown(&place.blanked(&times::blanked(&text)))
+        };
         let file = &line.file;
         match port {
             Some(index) => self.transcripts[index].push(format!("{file}: {}", shown(text))),

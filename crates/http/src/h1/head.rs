@@ -243,9 +243,9 @@ fn settle_refused_line(x: &mut Exchange, error: HeadError) {
         request.head.line = Slice { start, end: start + length };
     }
     if request.head.protocol.is_empty() {
-        let line = request.head.line;
+        let (line, protocol) = (request.head.line, request.head.protocol);
         request.head.reset();
-        request.head.line = line;
+        (request.head.line, request.head.protocol) = (line, protocol);
         if error != HeadError::InvalidMethod09 {
             request.head.version = Version::HTTP_10;
             request.header_only = request.line().starts_with(b"HEAD ");

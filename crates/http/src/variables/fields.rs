@@ -21,12 +21,23 @@ pub(super) const TABLE: &[BuiltIn] = &[
 ];
 
 fn http(name: Box<[u8]>) -> Getter {
+    let may_be_nameless = is_nameless(&name);
     Box::new(move |x, out| {
         let request = &x.request;
+        let hides = may_be_nameless && !x.server().reading.head.underscores_in_headers;
         let fields = request.head.fields.iter();
-        let named = fields.filter(|field| is_named(request.text(field.name), &name));
+        let named = fields.filter(|field| {
+            let field = request.text(field.name);
+            is_named(field, &name) && !(hides && is_nameless(field))
+        });
         join(named.map(|field| request.text(field.value)), b", ", out)
     })
+}
+
+/// Of nothing but underscores. Unless `underscores_in_headers` is on, they are no part of a name
+/// for nginx, so that such a field has none that a variable could mean.
+fn is_nameless(name: &[u8]) -> bool {
+    name.iter().all(|&byte| byte == b'_')
 }
 
 fn known(x: &Exchange, known: Known, between: &[u8], out: &mut Vec<u8>) -> bool {

@@ -21,7 +21,11 @@ pub(super) const TABLE: &[BuiltIn] = &[
         }
     }),
     BuiltIn::fresh("request_uri", |x, out| known(out, x.request.text(x.request.head.target))),
-    BuiltIn::fresh("server_protocol", |x, out| known(out, x.request.text(x.request.head.protocol))),
+    BuiltIn::fresh("server_protocol", |x, out| {
+        let protocol = x.request.head.protocol;
+        // Empty, but there, where it began and was refused.
+        protocol.start > 0 && some(out, x.request.text(protocol))
+    }),
     BuiltIn::fresh("uri", uri),
     BuiltIn::fresh("document_uri", uri),
     BuiltIn::fresh("args", args).set_by(set_args),

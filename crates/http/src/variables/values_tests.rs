@@ -76,6 +76,22 @@ fn fields_of_the_request() {
 }
 
 #[test]
+fn a_field_of_underscores_has_a_name_only_where_they_are_let_in() {
+    for (underscores, fields, expected) in [
+        ("off", "_: u\n", ""),
+        ("off", "-: h\n", "h"),
+        ("off", "_: u\n-: h\n", "h"),
+        ("on", "_: u\n-: h\n", "u, h"),
+    ] {
+        let site = site(&format!(
+            "server {{ ignore_invalid_headers off; underscores_in_headers {underscores}; \
+             location / {{ return 200 $http__; }} }}"
+        ));
+        assert_eq!(site.get_with("/", fields).body(), expected, "{underscores} {fields:?}");
+    }
+}
+
+#[test]
 fn what_is_answered() {
     let site = site(
         "log_format f '$status $sent_http_content_type $sent_http_content_length \

@@ -143,6 +143,10 @@ impl Reader<'_> {
     fn version(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
         self.spaces();
         let start = self.at;
+        if self.peek() == Some(b'H') {
+            // Not a protocol yet, but nginx's $server_protocol is there from here on.
+            head.protocol = self.slice(start, start);
+        }
         head.version = match &self.line[start..] {
             b"HTTP/1.1" => Version::HTTP_11,
             b"HTTP/1.0" => Version::HTTP_10,

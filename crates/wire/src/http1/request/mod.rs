@@ -129,7 +129,8 @@ pub struct RequestHead {
     pub path: Slice,
     /// What follows "?" up to a fragment; `None` without "?".
     pub args: Option<Slice>,
-    /// `HTTP/1.1` as sent (nginx's `$server_protocol`), or empty.
+    /// `HTTP/1.1` as sent (nginx's `$server_protocol`), or empty: where a protocol began that was
+    /// refused, or at 0 without any.
     pub protocol: Slice,
     /// The version.
     pub version: Version,

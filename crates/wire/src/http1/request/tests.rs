@@ -64,6 +64,17 @@ fn request_lines() {
 }
 
 #[test]
+fn a_refused_protocol_is_known_by_its_place() {
+    let table =
+        [("GET / HTTP/3.0", 6), ("GET /  HTTP/1.x", 7), ("GET / FTP/1.1", 0), ("GET /\x01", 0)];
+    for (line, start) in table {
+        let (head, progress) = parse(format!("{line}\r\n\r\n").as_bytes());
+        assert!(progress.is_err(), "{line}");
+        assert_eq!((head.protocol.start, head.protocol.end), (start, start), "{line}");
+    }
+}
+
+#[test]
 fn request_lines_refused() {
     let table: &[(&str, u16, &str)] = &[
         ("get / HTTP/1.1", 400, "client sent invalid method"),
