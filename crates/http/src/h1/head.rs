@@ -158,7 +158,6 @@ fn parse(x: &mut Exchange) -> Result<bool, Refused> {
 
 /// The request line is there: its path in normal form, and the server where the line names it.
 fn settle_target(x: &mut Exchange) -> Result<(), Refused> {
-    x.action = READING_FIELDS;
     let merge_slashes = x.server().reading.merge_slashes;
     let request = &mut x.request;
     let path = request.head.path.of(&request.received);
@@ -173,6 +172,7 @@ fn settle_target(x: &mut Exchange) -> Result<(), Refused> {
     if !request.head.host.is_empty() {
         choose_server(x);
     }
+    x.action = READING_FIELDS;
     Ok(())
 }
 

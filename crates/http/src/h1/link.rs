@@ -322,7 +322,7 @@ impl Downstream for Link {
                 return Poll::Ready(Ok(out.len() - before));
             }
             match self.poll_more(cx, body, out) {
-                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(1..)) => self.progress_of(WaitsFor::Body),
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(RequestBodyError::Closed)),
                 Poll::Ready(Err(error)) => {
                     return Poll::Ready(Err(RequestBodyError::Connection(error)));

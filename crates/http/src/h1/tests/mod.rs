@@ -7,6 +7,7 @@ mod bodies;
 mod closing;
 mod heads;
 mod keepalive;
+mod logs;
 mod replies;
 mod waits;
 
@@ -15,7 +16,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -39,7 +40,9 @@ struct Server {
 enum Order {
     Serve(OwnedFd),
     /// Tells how many connections are parked.
-    CountParked(std::sync::mpsc::Sender<usize>),
+    CountParked(Sender<usize>),
+    /// Tells what is in the site's `e.log`.
+    ReadLog(Sender<String>),
     Drain,
 }
 
@@ -74,6 +77,9 @@ impl Server {
                         }
                         Order::CountParked(answer) => {
                             let _ = answer.send(worker.parked());
+                        }
+                        Order::ReadLog(answer) => {
+                            let _ = answer.send(site.log("e.log"));
                         }
                         Order::Drain => {
                             let worker = worker.clone();
@@ -123,13 +129,25 @@ impl Server {
         answer.recv_timeout(PATIENCE).unwrap()
     }
 
+    /// The lines of `e.log` after the connection's number.
+    fn log(&self) -> Vec<String> {
+        let (answer, log) = channel();
+        self.orders.send(Order::ReadLog(answer));
+        let log = log.recv_timeout(PATIENCE).unwrap();
+        let message = |line: &str| {
+            let (_, line) = line.split_once('*').expect("every line is a connection's");
+            line.split_once(' ').expect("and says something").1.to_owned()
+        };
+        log.lines().map(message).collect()
+    }
+
     /// The next exchange that is over.
     fn logged(&self) -> (u16, u64) {
         self.logged.recv_timeout(PATIENCE).unwrap()
     }
 }
 
-fn log_all(site: &mut Site, log: std::sync::mpsc::Sender<(u16, u64)>) {
+fn log_all(site: &mut Site, log: Sender<(u16, u64)>) {
     for location in &mut site.locations {
         let log = std::sync::Mutex::new(log.clone());
         let logger = move |x: &mut Exchange| {
