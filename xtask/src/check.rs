@@ -2,12 +2,13 @@
 //!
 //! A step is a line in [`STEPS`]. All of them run, so that one run tells everything that is wrong.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
-use crate::{docs, project, tidy};
+use crate::{compare, docs, project, tidy};
 
-pub(crate) const HELP: &str = "format, lints, tidy, docs and tests: what CI runs
+pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side: what CI runs
 
 usage: cargo xtask check [--quick] [--skip STEP]...
 
@@ -35,6 +36,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", slow: false, run: tidy },
     Step { name: "docs", slow: true, run: fresh_docs },
     Step { name: "tests", slow: true, run: tests },
+    Step { name: "compare", slow: true, run: side_by_side },
 ];
 
 fn format() -> Result<Outcome, String> {
@@ -59,6 +61,20 @@ fn fresh_docs() -> Result<Outcome, String> {
 fn tests() -> Result<Outcome, String> {
     cargo(&["test", "--workspace"])
 }
+
+/// The corpus against an installed nginx. Its cases have deadlines, so on a machine that was busy
+/// with something else for seconds it is asked once more.
+fn side_by_side() -> Result<Outcome, String> {
+    if !Path::new(REFERENCE).exists() {
+        return Ok(Outcome::Skipped(format!("{REFERENCE} is not there")));
+    }
+    let weir = project::release("weir")?;
+    let words = ["--weir".to_owned(), weir.display().to_string()];
+    compare::run(&words).or_else(|_| compare::run(&words)).map(|()| Outcome::Done)
+}
+
+/// The nginx that `compare` asks.
+const REFERENCE: &str = "/usr/sbin/nginx";
 
 fn cargo(args: &[&str]) -> Result<Outcome, String> {
     project::succeed(&mut project::cargo(args)).map(|()| Outcome::Done)
