@@ -24,6 +24,7 @@ const ROOMS: &str = "
             return 200 x;
         }
         location /large { client_max_body_size 0; send_timeout 100ms; }
+        location /patient { client_max_body_size 0; }
     }";
 
 fn server() -> Server {
@@ -32,7 +33,11 @@ fn server() -> Server {
         x.reply.set_bytes(Bytes::Owned(vec![b'x'; LARGE]));
         Flow::Done
     };
-    Server::with(ROOMS, move |site| handle(site, "/large", large), |_| {})
+    let change = move |site: &mut Site| {
+        handle(site, "/large", large);
+        handle(site, "/patient", large);
+    };
+    Server::with(ROOMS, change, |_| {})
 }
 
 impl Client {
@@ -127,7 +132,7 @@ fn a_client_that_writes_first_and_reads_later_is_served() {
     let server = server();
     let mut client = server.connect();
     let length = 2 * LARGE;
-    client.send(format!("POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
+    client.send(format!("POST /patient HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
     for _ in 0..length / 4096 {
         client.send([b'y'; 4096]);
     }

@@ -204,12 +204,13 @@ impl Client {
             match self.0.read(&mut got[read..]) {
                 Ok(count @ 1..) => read += count,
                 end => {
-                    let got = mask(&got[..read]);
-                    panic!("{end:?} after {got:?}\ninstead of {expected:?}");
+                    let (got, expected) = (shown(&mask(&got[..read])), shown(expected));
+                    panic!("{end:?} after {got}\ninstead of {expected}");
                 }
             }
         }
-        assert_eq!(mask(&got), expected);
+        let got = mask(&got);
+        assert!(got == expected, "{}\ninstead of {}", shown(&got), shown(expected));
     }
 
     /// All that comes until the server closes the connection; dates are masked.
@@ -230,6 +231,14 @@ impl Client {
         let error = self.0.read(&mut byte).expect_err("nothing was to come");
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
         self.0.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+}
+
+/// The ends of a text, and how long it is.
+fn shown(text: &str) -> String {
+    match (text.get(..600), text.get(text.len().saturating_sub(200)..)) {
+        (Some(start), Some(end)) => format!("{start:?} ... {end:?} ({} bytes)", text.len()),
+        _ => format!("{text:?}"),
     }
 }
 
