@@ -58,6 +58,7 @@ pub struct ClientBody {
 
 /// Hands the settings to the core.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    // Off or on, it holds: memory is one piece.
     let _ = conf.client_body_in_single_buffer;
     place.core.client_body = ClientBody {
         size_max: conf.client_max_body_size.0,
