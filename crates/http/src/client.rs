@@ -7,8 +7,17 @@ use std::net::SocketAddr;
 use net::Probe;
 use observe::{ErrorLog, Level, Source};
 
+/// What is kept of a client while its connection is parked; the rest can be found out again.
+pub(crate) struct Resting {
+    serial: u64,
+    peer: Option<SocketAddr>,
+    pub(crate) listen: u32,
+    requests: u64,
+    accepted_ms: u64,
+    debug: bool,
+}
+
 /// A connection as its exchanges see it.
-#[derive(Clone)]
 pub struct Client {
     /// The number that log lines carry after `*`.
     pub serial: u64,
@@ -44,6 +53,19 @@ impl Client {
             debug: false,
             address: AddressText::of(peer),
         }
+    }
+
+    /// Makes itself small.
+    pub(crate) fn rest(&self) -> Resting {
+        let Self { serial, peer, listen, accepted_ms, debug, .. } = *self;
+        Resting { serial, peer, listen, requests: self.requests.get(), accepted_ms, debug }
+    }
+
+    /// Is itself again.
+    pub(crate) fn wake(resting: Resting, socket: Probe) -> Self {
+        let Resting { serial, peer, listen, requests, accepted_ms, debug } = resting;
+        let requests = Cell::new(requests);
+        Self { requests, accepted_ms, debug, ..Self::new(serial, peer, socket, listen) }
     }
 
     /// The address it connected to; `None` on Unix sockets.
@@ -86,7 +108,6 @@ impl Client {
 const ADDRESS_MAX: usize = 45;
 
 /// An address as text without a place on the heap.
-#[derive(Clone)]
 struct AddressText {
     text: [u8; ADDRESS_MAX],
     len: usize,

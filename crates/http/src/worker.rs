@@ -92,7 +92,7 @@ impl Worker {
         self.generation.replace(generation);
         // They hold the old generation.
         self.idle.borrow_mut().clear();
-        self.close_parked(|parked| self.keeps(&parked.client));
+        self.close_parked(|parked| self.keeps_socket(parked.client.listen));
         self.roll.wake_all();
     }
 
@@ -146,7 +146,11 @@ impl Worker {
 
     /// Whether a connection may wait for a further request.
     pub(crate) fn keeps(&self, client: &Client) -> bool {
-        !self.leaving.get() && self.generation.borrow().listen(client.listen).is_some()
+        self.keeps_socket(client.listen)
+    }
+
+    fn keeps_socket(&self, listen: u32) -> bool {
+        !self.leaving.get() && self.generation.borrow().listen(listen).is_some()
     }
 
     /// The newest configuration.

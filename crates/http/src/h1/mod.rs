@@ -30,10 +30,10 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use net::{Seat, Stream};
+use net::{Probe, Seat, Stream};
 use observe::{Open, Waiting};
 
-use crate::client::Client;
+use crate::client::{Client, Resting};
 use crate::exchange::{Exchange, Flow, Wait};
 use crate::features::lingering::Lingering;
 use crate::phases::{self, Ran};
@@ -52,7 +52,7 @@ struct Connection {
 
 /// An idle connection that has no task: all that is left of it but its socket.
 pub(crate) struct Parked {
-    pub(crate) client: Client,
+    pub(crate) client: Resting,
     pub(crate) held: Held,
     idle: Idle,
     _waiting: Waiting,
@@ -91,7 +91,8 @@ pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream
 pub(crate) async fn resume(worker: Rc<Worker>, stream: Stream, parked: Parked) {
     let Parked { client, held, idle, _waiting: waiting } = parked;
     drop(waiting);
-    Connection::new(worker, Rc::new(client), stream, held).serve(idle).await;
+    let client = Rc::new(Client::wake(client, Probe::new(&stream)));
+    Connection::new(worker, client, stream, held).serve(idle).await;
 }
 
 impl Connection {
@@ -119,7 +120,7 @@ impl Connection {
     fn park(self, idle: Idle, waiting: Waiting, left_ms: u64) {
         let Self { worker, client, link, held } = self;
         let link = Rc::into_inner(link).expect("no exchange is under way");
-        let client = Rc::unwrap_or_clone(client);
+        let client = client.rest();
         worker.park(link.into_stream(), Parked { client, held, idle, _waiting: waiting }, left_ms);
     }
 
