@@ -131,6 +131,20 @@ impl Reply {
         self.location = location;
     }
 
+    /// Writes the line `Content-Type`, with the charset, where there is a type.
+    pub fn write_content_type(&self, out: &mut Vec<u8>) {
+        if self.content_type.is_empty() {
+            return;
+        }
+        out.extend_from_slice(b"Content-Type: ");
+        out.extend_from_slice(&self.content_type);
+        if !self.charset.is_empty() {
+            out.extend_from_slice(b"; charset=");
+            out.extend_from_slice(&self.charset);
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
     /// Sets the content type.
     pub fn set_content_type(&mut self, content_type: &[u8]) {
         self.content_type.clear();

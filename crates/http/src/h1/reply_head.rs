@@ -93,15 +93,7 @@ fn write_lines(x: &Exchange, here: &Here, completed: bool, out: &mut Vec<u8>) {
 }
 
 fn write_content(reply: &Reply, out: &mut Vec<u8>) {
-    if !reply.content_type.is_empty() {
-        out.extend_from_slice(b"Content-Type: ");
-        out.extend_from_slice(&reply.content_type);
-        if !reply.charset.is_empty() {
-            out.extend_from_slice(b"; charset=");
-            out.extend_from_slice(&reply.charset);
-        }
-        out.extend_from_slice(b"\r\n");
-    }
+    reply.write_content_type(out);
     if let Some(length) = reply.content_length {
         out.extend_from_slice(b"Content-Length: ");
         decimal::write(length, out);

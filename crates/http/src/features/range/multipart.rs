@@ -55,15 +55,7 @@ fn next_boundary() -> u64 {
 fn part_head(reply: &Reply, boundary: u64) -> Vec<u8> {
     let mut head = Vec::new();
     write(&mut head, format_args!("\r\n--{boundary:020}\r\n"));
-    if !reply.content_type.is_empty() {
-        head.extend_from_slice(b"Content-Type: ");
-        head.extend_from_slice(&reply.content_type);
-        if !reply.charset.is_empty() {
-            head.extend_from_slice(b"; charset=");
-            head.extend_from_slice(&reply.charset);
-        }
-        head.extend_from_slice(b"\r\n");
-    }
+    reply.write_content_type(&mut head);
     head.extend_from_slice(b"Content-Range: bytes ");
     head
 }
