@@ -16,3 +16,10 @@ impl Version {
     /// HTTP/3.
     pub const HTTP_3: Version = Version(3000);
 }
+
+/// Nothing has been said.
+impl Default for Version {
+    fn default() -> Self {
+        Self::HTTP_09
+    }
+}

@@ -73,7 +73,7 @@ fn body(head: &RequestHead, input: &[u8]) -> Result<Body, HeadError> {
 }
 
 /// Digits only, at least one: no sign, no list, no space.
-fn content_length(value: &[u8]) -> Option<u64> {
+pub(super) fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
     }

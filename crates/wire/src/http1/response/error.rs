@@ -1,0 +1,28 @@
+//! What can be wrong with the head of a reply.
+
+use super::ReplyField;
+use crate::Slice;
+
+/// Why a head is refused. nginx logs each at `error`, and asks the next server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyError {
+    /// What came is no status line.
+    NotHttp,
+    /// A byte that may not be there follows this part of a line.
+    InvalidField(Slice, u8),
+    /// A second line of what decides the body's length.
+    DuplicateField {
+        /// The line.
+        field: ReplyField,
+        /// The one before.
+        previous: ReplyField,
+    },
+    /// `Content-Length` is no number.
+    InvalidContentLength(ReplyField),
+    /// Both ways to say how long the body is.
+    LengthAndCoding,
+    /// A coding that is not `chunked`.
+    UnknownCoding(Slice),
+    /// More than [`FIELDS_MAX`](super::FIELDS_MAX) lines.
+    TooManyFields,
+}

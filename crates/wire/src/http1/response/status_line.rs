@@ -1,0 +1,55 @@
+//! `HTTP/1.1 200 OK`
+
+use super::{ReplyError, ReplyHead};
+use crate::{Slice, Version};
+
+/// Whether what has arrived may become a status line: a server that speaks something else is found
+/// out at its first bytes.
+pub(super) fn check_opening(input: &[u8]) -> Result<(), ReplyError> {
+    let length = input.len().min(OPENING.len());
+    if input[..length] == OPENING[..length] { Ok(()) } else { Err(ReplyError::NotHttp) }
+}
+
+const OPENING: &[u8] = b"HTTP/";
+
+pub(super) fn parse(head: &mut ReplyHead, input: &[u8], line: Slice) -> Result<(), ReplyError> {
+    let text = line.of(input);
+    let (version, at) = version(text).ok_or(ReplyError::NotHttp)?;
+    let spaces = text[at..].iter().take_while(|&&byte| byte == b' ').count();
+    let code = text.get(at + spaces..).and_then(|rest| rest.first_chunk::<3>());
+    let code = code.filter(|code| spaces > 0 && code.iter().all(u8::is_ascii_digit));
+    let code = code.ok_or(ReplyError::NotHttp)?;
+    let start = at + spaces;
+    // IIS may send 403.1, 403.2, etc.
+    if !matches!(text.get(start + 3), None | Some(b' ' | b'.')) {
+        return Err(ReplyError::NotHttp);
+    }
+    head.version = version;
+    head.status = code.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
+    head.status_line = Slice { start: line.start + start as u32, end: line.end };
+    Ok(())
+}
+
+/// The version, and the offset after it.
+fn version(text: &[u8]) -> Option<(Version, usize)> {
+    let rest = text.strip_prefix(OPENING)?;
+    let (major, major_end) = number(rest)?;
+    let minor_text = rest[major_end..].strip_prefix(b".")?;
+    let (minor, minor_end) = number(minor_text)?;
+    if major == 0 {
+        return None;
+    }
+    let version = if (major, minor) >= (1, 1) { Version::HTTP_11 } else { Version::HTTP_10 };
+    Some((version, OPENING.len() + major_end + 1 + minor_end))
+}
+
+/// A number of at most two digits, and how many.
+fn number(text: &[u8]) -> Option<(u16, usize)> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if !(1..=3).contains(&digits) {
+        return None;
+    }
+    let fold = |number, digit: &u8| number * 10 + u16::from(digit - b'0');
+    let number = text[..digits].iter().fold(0, fold);
+    (number <= 99).then_some((number, digits))
+}
