@@ -4,6 +4,7 @@
 //! in its cache, however many connections it has.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 /// Bytes in a lent buffer.
 pub const BUFFER_SIZE: usize = 16 * 1024;
@@ -17,6 +18,39 @@ thread_local! {
 /// An empty buffer with room for [`BUFFER_SIZE`] bytes.
 pub fn lend() -> Vec<u8> {
     FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Vec::with_capacity(BUFFER_SIZE))
+}
+
+/// A part of a lent buffer, which goes back when nobody needs the part any more.
+pub struct Lent {
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Lent {
+    /// That part of the buffer.
+    pub fn new(buffer: Vec<u8>, part: Range<usize>) -> Self {
+        assert!(part.start <= part.end && part.end <= buffer.len(), "a part of the buffer");
+        Self { buffer, start: part.start, end: part.end }
+    }
+
+    /// Some of it: offsets count from where it begins.
+    pub fn cut(&mut self, part: Range<usize>) {
+        assert!(part.start <= part.end && part.end <= self.end - self.start, "a part of the part");
+        (self.start, self.end) = (self.start + part.start, self.start + part.end);
+    }
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        give_back(std::mem::take(&mut self.buffer));
+    }
 }
 
 /// Takes a buffer back. One that grew is not worth keeping.

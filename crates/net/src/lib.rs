@@ -12,6 +12,7 @@ pub mod allocations;
 pub mod buffers;
 pub mod channel;
 pub mod clock;
+mod connect;
 pub mod file;
 mod listener;
 pub mod listening;
@@ -32,6 +33,7 @@ pub mod users;
 mod worker;
 
 pub use address::{Address, BACKLOG, KeepaliveProbes, SocketOptions};
+pub use connect::{Connect, Connecting};
 pub use listener::Listener;
 pub use lot::Lot;
 pub use mailbox::{Mailbox, Sender, mailbox};

@@ -104,6 +104,23 @@ impl Stream {
         }
     }
 
+    /// Ready once the socket may take bytes: a connection under way stands, or has failed.
+    pub(crate) fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.watch()?;
+        let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
+        fd.poll_write_ready(cx).map_ok(|mut ready| ready.retain_ready())
+    }
+
+    /// Whether the other end has closed its side, or sent what nobody asked for, as far as the
+    /// kernel has told so far. `cx` is woken when it does.
+    pub fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.unread || self.watch().is_err() {
+            return Poll::Ready(());
+        }
+        let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
+        fd.poll_read_ready(cx).map(|_| ())
+    }
+
     /// Writes as much as the socket takes.
     pub fn poll_write(
         &mut self,

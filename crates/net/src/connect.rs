@@ -1,0 +1,123 @@
+//! Connections that this side opens.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::task::{Context, Poll, ready};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::{Address, Stream};
+
+/// How a connection is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Connect {
+    /// The address it comes from; its port may be 0.
+    pub from: Option<SocketAddr>,
+    /// Whether that address need not be one of this machine's.
+    pub transparent: bool,
+    /// Receive buffer in bytes.
+    pub rcvbuf: Option<usize>,
+    /// Send buffer in bytes.
+    pub sndbuf: Option<usize>,
+    /// Whether the kernel probes it while it is silent.
+    pub keepalive: bool,
+}
+
+/// A connection on its way.
+pub struct Connecting {
+    stream: Option<Stream>,
+    under_way: bool,
+}
+
+impl Connect {
+    /// Begins to open a connection. An error comes with the name of the call.
+    pub fn begin(&self, to: &Address) -> Result<Connecting, (&'static str, io::Error)> {
+        let (domain, address) = match to {
+            Address::Ip(ip) => (Domain::for_address(*ip), SockAddr::from(*ip)),
+            Address::Unix(path) => {
+                (Domain::UNIX, SockAddr::unix(path).map_err(|error| ("connect()", error))?)
+            }
+        };
+        let kind = Type::STREAM.nonblocking().cloexec();
+        let socket = Socket::new(domain, kind, None).map_err(|error| ("socket()", error))?;
+        self.prepare(&socket, domain)?;
+        let under_way = match socket.connect(&address) {
+            Ok(()) => false,
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => true,
+            Err(error) => return Err(("connect()", error)),
+        };
+        if domain != Domain::UNIX {
+            // A request is written in one go: nothing is gained by waiting for more.
+            let _ = socket.set_tcp_nodelay(true);
+        }
+        Ok(Connecting { stream: Some(Stream::new(socket.into())), under_way })
+    }
+
+    fn prepare(&self, socket: &Socket, domain: Domain) -> Result<(), (&'static str, io::Error)> {
+        const SET: &str = "setsockopt()";
+        if let Some(bytes) = self.rcvbuf {
+            socket.set_recv_buffer_size(bytes).map_err(|error| (SET, error))?;
+        }
+        if let Some(bytes) = self.sndbuf {
+            socket.set_send_buffer_size(bytes).map_err(|error| (SET, error))?;
+        }
+        if self.keepalive {
+            socket.set_keepalive(true).map_err(|error| (SET, error))?;
+        }
+        let Some(from) = self.from.filter(|from| Domain::for_address(*from) == domain) else {
+            return Ok(());
+        };
+        if self.transparent {
+            set_transparent(socket, domain).map_err(|error| (SET, error))?;
+        }
+        if from.port() == 0 {
+            // The port is chosen when both ends are known: many more connections fit.
+            set_no_port(socket);
+        }
+        socket.bind(&from.into()).map_err(|error| ("bind()", error))
+    }
+}
+
+impl Connecting {
+    /// Ready once the connection stands, or does not.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Stream>> {
+        let stream = self.stream.as_mut().expect("polled until ready");
+        if self.under_way {
+            ready!(stream.poll_writable(cx))?;
+            if let Some(error) = socket2::SockRef::from(&stream.as_fd()).take_error()? {
+                return Poll::Ready(Err(error));
+            }
+        }
+        Poll::Ready(Ok(self.stream.take().expect("still there")))
+    }
+}
+
+fn set_transparent(socket: &Socket, domain: Domain) -> io::Result<()> {
+    let (level, name) = match domain {
+        Domain::IPV6 => (libc::SOL_IPV6, libc::IPV6_TRANSPARENT),
+        _ => (libc::SOL_IP, libc::IP_TRANSPARENT),
+    };
+    set_flag(socket, level, name)
+}
+
+fn set_no_port(socket: &Socket) {
+    // Old kernels lack it, and lose nothing else.
+    let _ = set_flag(socket, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT);
+}
+
+fn set_flag(socket: &Socket, level: libc::c_int, name: libc::c_int) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let on: libc::c_int = 1;
+    // SAFETY: the option's value is one `c_int`, which lives through the call.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

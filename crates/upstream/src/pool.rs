@@ -1,0 +1,154 @@
+//! Connections to servers that wait for another request: one pool per worker and group, no lock.
+//!
+//! `keepalive N` bounds those that have been idle for over [`YOUNG_MS`]. Younger ones above it
+//! stay: under load they are needed again at once, and opening them anew is what makes a pool that
+//! is too small so expensive.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::task::{Context, Poll, Waker, ready};
+
+use net::{Address, Stream, Timer, clock};
+
+/// Idle for longer than this, a connection counts against `keepalive N`.
+const YOUNG_MS: u64 = 1000;
+/// How often idle connections are looked at.
+const ROUND_MS: u64 = 500;
+/// Idle connections of one worker and group, whatever their age.
+const IDLE_MAX: usize = 16 * 1024;
+
+/// A connection to a server.
+pub struct Connection {
+    /// The socket.
+    pub stream: Stream,
+    /// Requests sent so far.
+    pub requests: u64,
+    opened_ms: u64,
+}
+
+/// What connections are kept apart by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The server.
+    pub to: Address,
+    /// The local address that was asked for.
+    pub from: Option<SocketAddr>,
+}
+
+/// How connections are kept: `keepalive` and its relatives.
+#[derive(Clone, Copy, Debug)]
+pub struct Keepalive {
+    /// Old idle connections of one worker; 0: none is kept.
+    pub connections: usize,
+    /// Requests sent over one.
+    pub requests: u64,
+    /// How old one may become.
+    pub time_ms: u64,
+    /// How long one may be idle.
+    pub timeout_ms: u64,
+}
+
+impl Connection {
+    /// A new one.
+    pub fn new(stream: Stream) -> Self {
+        Self { stream, requests: 0, opened_ms: clock::now_ms() }
+    }
+}
+
+/// Idle connections, the youngest last.
+#[derive(Default)]
+struct Pool {
+    idle: Vec<Idle>,
+    /// How many old ones may stay.
+    old_max: usize,
+}
+
+struct Idle {
+    key: Key,
+    connection: Connection,
+    since_ms: u64,
+    until_ms: u64,
+}
+
+thread_local! {
+    static POOLS: RefCell<HashMap<u32, Pool>> = RefCell::default();
+    static JANITOR: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The youngest idle connection of a group with that key.
+pub fn take(group: u32, key: &Key) -> Option<Connection> {
+    POOLS.with_borrow_mut(|pools| pools.get_mut(&group)?.take(key))
+}
+
+/// Keeps a connection for the next request, if the rules let it.
+pub fn give_back(group: u32, key: Key, connection: Connection, rules: Keepalive) {
+    let now_ms = clock::now_ms();
+    let is_worn = connection.requests >= rules.requests
+        || now_ms.saturating_sub(connection.opened_ms) > rules.time_ms;
+    if rules.connections == 0 || is_worn {
+        return;
+    }
+    POOLS.with_borrow_mut(|pools| {
+        let pool = pools.entry(group).or_default();
+        pool.old_max = rules.connections;
+        if pool.idle.len() < IDLE_MAX {
+            let until_ms = now_ms.saturating_add(rules.timeout_ms);
+            pool.idle.push(Idle { key, connection, since_ms: now_ms, until_ms });
+        }
+    });
+    if !JANITOR.replace(true) {
+        net::spawn(tidy());
+    }
+}
+
+/// Closes all idle connections of this worker.
+pub fn close_all() {
+    POOLS.with_borrow_mut(HashMap::clear);
+}
+
+impl Pool {
+    fn take(&mut self, key: &Key) -> Option<Connection> {
+        let mut cx = Context::from_waker(Waker::noop());
+        loop {
+            let at = self.idle.iter().rposition(|idle| idle.key == *key)?;
+            let mut connection = self.idle.remove(at).connection;
+            if connection.stream.poll_disturbed(&mut cx).is_pending() {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Closes those that are disturbed, out of time, or old and too many.
+    fn tidy(&mut self, cx: &mut Context<'_>, now_ms: u64) {
+        self.idle.retain_mut(|idle| {
+            idle.until_ms > now_ms && idle.connection.stream.poll_disturbed(cx).is_pending()
+        });
+        let young_since_ms = now_ms.saturating_sub(YOUNG_MS);
+        let old = self.idle.partition_point(|idle| idle.since_ms < young_since_ms);
+        // The oldest go first.
+        self.idle.drain(..old.saturating_sub(self.old_max));
+    }
+}
+
+/// Looks after idle connections as long as there are some.
+async fn tidy() {
+    let timer = Timer::new();
+    timer.set(ROUND_MS);
+    poll_fn(|cx| {
+        let empty = POOLS.with_borrow_mut(|pools| {
+            let now_ms = clock::now_ms();
+            pools.values_mut().for_each(|pool| pool.tidy(cx, now_ms));
+            pools.values().all(|pool| pool.idle.is_empty())
+        });
+        if empty {
+            return Poll::Ready(());
+        }
+        ready!(timer.poll(cx));
+        timer.set(ROUND_MS);
+        timer.poll(cx)
+    })
+    .await;
+    JANITOR.set(false);
+}
