@@ -4,10 +4,14 @@
 //! busy to sleep.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// How many calls of [`pass`] go by before a busy worker looks at the clock.
 const REQUESTS_PER_REFRESH: u32 = 16;
+
+/// The beginning of time, the same for all workers: what they share they may date.
+static BEGINNING: OnceLock<Instant> = OnceLock::new();
 
 thread_local! {
     static CLOCK: Clock = Clock::start();
@@ -20,7 +24,7 @@ struct Clock {
     passes: Cell<u32>,
 }
 
-/// Milliseconds of a clock that never goes back, from the worker's start.
+/// Milliseconds of a clock that never goes back, the same for all workers of the process.
 pub fn now_ms() -> u64 {
     CLOCK.with(|clock| clock.elapsed_ms.get())
 }
@@ -49,7 +53,7 @@ pub fn refresh() {
 impl Clock {
     fn start() -> Self {
         let clock = Self {
-            started: Instant::now(),
+            started: *BEGINNING.get_or_init(Instant::now),
             elapsed_ms: Cell::new(0),
             unix_ms: Cell::new(0),
             passes: Cell::new(0),
