@@ -1,6 +1,26 @@
 //! Groups of servers: who is asked next, how many at once, who waits, who is well; and connections
 //! kept for later. For `http` and `stream` alike.
 //!
-//! Deliberately absent: the protocols spoken with them.
+//! Choosing is a pure machine: the time is an argument, no socket is touched, and what is worth a
+//! line in the log is returned. Deliberately absent: the protocols spoken with servers.
 
+pub mod address;
+mod attempt;
+mod balance;
+mod group;
+mod lease;
+mod memory;
+mod peers;
 pub mod pool;
+mod server;
+pub mod settings;
+mod standing;
+#[cfg(test)]
+mod testing;
+
+pub use attempt::Attempt;
+pub use group::{Ask, Choice, Group};
+pub use lease::{Event, Lease};
+pub use memory::Memory;
+pub use server::{Server, State};
+pub use settings::{Groups, Keepalive};

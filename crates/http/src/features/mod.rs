@@ -36,6 +36,7 @@ pub mod stub_status;
 pub mod tables;
 pub mod try_files;
 pub mod types;
+pub mod upstream;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
 
@@ -48,6 +49,7 @@ conf::features! {
     map: map,
     geo: geo,
     split_clients: split_clients,
+    upstream: upstream,
     core: core,
     error_page: error_page,
     root: root,

@@ -17,7 +17,7 @@ use super::{
 };
 use net::Address;
 
-use crate::features::{Layers, Scope};
+use crate::features::{Layers, Scope, upstream};
 use crate::variables;
 
 /// `http {}` as it was read, not yet compiled.
@@ -94,6 +94,14 @@ pub const BLOCKS: &[Info] = &[
         args: (1, usize::MAX),
         block: true,
     },
+    Info {
+        name: "upstream",
+        levels: MAIN,
+        docs: &["A group of servers that requests are passed on to, by its name."],
+        default: "",
+        args: (1, 1),
+        block: true,
+    },
 ];
 
 /// Reads `http {}`.
@@ -102,10 +110,11 @@ pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
     let mut servers = Vec::new();
     for line in http.block.iter().flatten() {
         admit(line, MAIN)?;
-        if &*line.name.text == b"server" {
-            servers.push(block(Kind::Server, SERVER, line, load)?);
-        } else if !main.set(MAIN, line, load)? {
-            load.without_feature(line, context(MAIN))?;
+        match &*line.name.text {
+            b"server" => servers.push(block(Kind::Server, SERVER, line, load)?),
+            b"upstream" => upstream::read(line, load)?,
+            _ if main.set(MAIN, line, load)? => {}
+            _ => load.without_feature(line, context(MAIN))?,
         }
     }
     Ok(Plan { main, servers })
@@ -183,8 +192,7 @@ fn context(level: Levels) -> &'static str {
         LOCATION => "location",
         IF_IN_SERVER => "if-in-server",
         IF_IN_LOCATION => "if-in-location",
-        LIMIT_EXCEPT => "limit_except",
-        _ => "upstream",
+        _ => "limit_except",
     }
 }
 
@@ -206,6 +214,7 @@ fn methods(line: &Directive) -> Result<u32> {
 impl Plan {
     /// Compiles everything that was read.
     pub fn compile(self, load: &mut Load<'_>) -> Result<Site> {
+        upstream::build(&self.main, load)?;
         let outermost = Scope::outermost(load);
         let mut compiler = Compiler { locations: Vec::new(), load };
         let main = outermost.child(self.main, false);

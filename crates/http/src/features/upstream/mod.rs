@@ -1,0 +1,40 @@
+//! `upstream {}`: named groups of servers. What they are and how they choose is crate `upstream`'s;
+//! here the block is read, and the groups are made.
+//!
+//! Who passes requests on finds a group while a location is compiled, wherever its block stands:
+//! `place.load.registry.of::<::upstream::Groups>().find(name)`.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, UPSTREAM};
+use upstream::Groups;
+
+use super::Layers;
+use crate::site::Place;
+
+pub use ::upstream::settings::{Conf, Layer};
+
+/// Nothing hooks into a location: the groups are the whole feature.
+pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+    Ok(())
+}
+
+/// Reads a block.
+pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+    Groups::begin(from, load)?;
+    let mut layers = Layers::default();
+    for line in from.block.iter().flatten() {
+        if !layers.set(UPSTREAM, line, load)? {
+            load.without_feature(line, "upstream")?;
+        }
+    }
+    Groups::end(layers.upstream, from, load)
+}
+
+/// Makes the groups, once everything has been read. `main` is what `http {}` says.
+pub(crate) fn build(main: &Layers, load: &mut Load<'_>) -> Result<()> {
+    Groups::build(&main.upstream, load)
+}

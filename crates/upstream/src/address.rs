@@ -1,0 +1,176 @@
+//! Where a server is, as the configuration says it: `host`, `host:port`, `[v6]:port`, `unix:path`.
+//!
+//! Only the notation, in which nginx's messages are given; names are looked up by
+//! [`Place::addresses`], and nowhere else in this crate.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use net::Address;
+
+/// Longest path of a Unix socket.
+const UNIX_PATH_MAX: usize = 107;
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At an address.
+    At(Address),
+    /// Wherever a name says.
+    Named {
+        /// The name.
+        host: Box<[u8]>,
+        /// The port.
+        port: u16,
+    },
+}
+
+/// What stood in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// Where the server is.
+    pub place: Place,
+    /// Whether the port was said.
+    pub port_said: bool,
+}
+
+/// Why a text is no address, in nginx's words.
+pub type Refusal = &'static str;
+
+/// Reads an address without a path.
+pub fn parse(text: &[u8], default_port: u16) -> Result<Parsed, Refusal> {
+    if text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:")) {
+        return unix(&text[5..]);
+    }
+    match text.strip_prefix(b"[") {
+        Some(inside) => v6(inside, default_port),
+        None => named_or_v4(text, default_port),
+    }
+}
+
+fn unix(path: &[u8]) -> Result<Parsed, Refusal> {
+    match path.len() {
+        0 => Err("no path in the unix domain socket"),
+        length if length > UNIX_PATH_MAX => Err("too long path in the unix domain socket"),
+        _ => {
+            let path = PathBuf::from(conf::bytes_path(path));
+            Ok(Parsed { place: Place::At(Address::Unix(path)), port_said: false })
+        }
+    }
+}
+
+fn v6(inside: &[u8], default_port: u16) -> Result<Parsed, Refusal> {
+    let close = inside.iter().position(|&byte| byte == b']').ok_or("invalid host")?;
+    let (host, rest) = (&inside[..close], &inside[close + 1..]);
+    if rest.contains(&b'/') {
+        return Err("invalid host");
+    }
+    let port = match rest {
+        [] => None,
+        [b':', digits @ ..] => Some(port(digits)?),
+        _ => return Err("invalid host"),
+    };
+    if host.is_empty() {
+        return Err("no host");
+    }
+    let ip: Option<std::net::Ipv6Addr> =
+        std::str::from_utf8(host).ok().and_then(|text| text.parse().ok());
+    let ip = ip.ok_or("invalid IPv6 address")?;
+    let address = SocketAddr::new(ip.into(), port.unwrap_or(default_port));
+    Ok(Parsed { place: Place::At(Address::Ip(address)), port_said: port.is_some() })
+}
+
+fn named_or_v4(text: &[u8], default_port: u16) -> Result<Parsed, Refusal> {
+    if text.iter().any(|byte| matches!(byte, b'/' | b'?')) {
+        return Err("invalid host");
+    }
+    let (host, said) = match text.iter().position(|&byte| byte == b':') {
+        Some(colon) => (&text[..colon], Some(port(&text[colon + 1..])?)),
+        None => (text, None),
+    };
+    if host.is_empty() {
+        return Err("no host");
+    }
+    let port = said.unwrap_or(default_port);
+    let place = match conf::address_v4(host) {
+        Some(ip) => Place::At(Address::Ip(SocketAddr::new(ip.into(), port))),
+        None => Place::Named { host: host.into(), port },
+    };
+    Ok(Parsed { place, port_said: said.is_some() })
+}
+
+fn port(digits: &[u8]) -> Result<u16, Refusal> {
+    let number = conf::units::number(digits).and_then(|number| u16::try_from(number).ok());
+    number.filter(|port| *port > 0).ok_or("invalid port")
+}
+
+impl Place {
+    /// The addresses, each once; a name is looked up by the system, which may take its time. None:
+    /// it has none.
+    pub fn addresses(&self) -> Vec<Address> {
+        match self {
+            Self::At(address) => vec![address.clone()],
+            Self::Named { host, port } => look_up(host, *port),
+        }
+    }
+}
+
+fn look_up(host: &[u8], port: u16) -> Vec<Address> {
+    let Ok(host) = std::str::from_utf8(host) else { return Vec::new() };
+    let mut once: Vec<IpAddr> = Vec::new();
+    for found in (host, port).to_socket_addrs().into_iter().flatten() {
+        if !once.contains(&found.ip()) {
+            once.push(found.ip());
+        }
+    }
+    once.into_iter().map(|ip| Address::Ip(SocketAddr::new(ip, port))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        match parse(text.as_bytes(), 80) {
+            Err(refusal) => refusal.into(),
+            Ok(Parsed { place: Place::At(address), port_said }) => format!("{address} {port_said}"),
+            Ok(Parsed { place: Place::Named { host, port }, port_said }) => {
+                format!("name {}:{port} {port_said}", String::from_utf8_lossy(&host))
+            }
+        }
+    }
+
+    #[test]
+    fn every_form_and_every_refusal() {
+        let table = [
+            ("127.0.0.1", "127.0.0.1:80 false"),
+            ("127.0.0.1:8080", "127.0.0.1:8080 true"),
+            ("[::1]", "[::1]:80 false"),
+            ("[::1]:8080", "[::1]:8080 true"),
+            ("unix:/run/x.sock", "unix:/run/x.sock false"),
+            ("UNIX:x", "unix:x false"),
+            ("backend", "name backend:80 false"),
+            ("backend:81", "name backend:81 true"),
+            ("1.2.3:81", "name 1.2.3:81 true"),
+            ("", "no host"),
+            (":80", "no host"),
+            ("[]:80", "no host"),
+            ("[::1", "invalid host"),
+            ("[::1]x", "invalid host"),
+            ("[::1]:80/", "invalid host"),
+            ("[::x]", "invalid IPv6 address"),
+            ("a/b", "invalid host"),
+            ("a?b", "invalid host"),
+            ("a:", "invalid port"),
+            ("a:0", "invalid port"),
+            ("a:65536", "invalid port"),
+            ("a:8x", "invalid port"),
+            ("unix:", "no path in the unix domain socket"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+        let long = format!("unix:{}", "x".repeat(UNIX_PATH_MAX + 1));
+        assert_eq!(shown(&long), "too long path in the unix domain socket");
+    }
+}

@@ -1,0 +1,98 @@
+//! What one request has tried so far.
+
+use crate::peers::Peers;
+
+/// A request's way through a group: it is given no server twice.
+#[derive(Clone, Debug, Default)]
+pub struct Attempt {
+    begun: bool,
+    version: u32,
+    tries: u32,
+    /// By position, backups after the primaries.
+    tried: Tried,
+    /// How often a hash or chance has hit a server that could not be used.
+    pub(crate) misses: u32,
+    /// The hash after the last choice.
+    pub(crate) hash: u64,
+    /// How often it has been hashed.
+    pub(crate) rehash: u32,
+}
+
+impl Attempt {
+    /// How many servers are left to try; known after the first choice. Of a group with one server
+    /// none is, though [`choose`](crate::Group::choose) gives it again where the caller has reason
+    /// to try it again: a kept connection that turned out closed.
+    pub fn tries_left(&self) -> u32 {
+        self.tries
+    }
+
+    /// Allows one try more: the last one failed on a kept connection, which says little.
+    pub fn allow_another(&mut self) {
+        self.tries += 1;
+    }
+
+    /// Takes up where it left, or starts again where the group's servers are others now.
+    pub(crate) fn resume(&mut self, peers: &Peers) {
+        if self.begun && self.version == peers.version {
+            return;
+        }
+        let tries = if self.begun { self.tries.min(peers.tries()) } else { peers.tries() };
+        *self = Self { begun: true, version: peers.version, tries, ..Self::default() };
+    }
+
+    /// Notes that a server has been given.
+    pub(crate) fn given(&mut self, at: usize) {
+        self.tried.add(at);
+        self.tries = self.tries.saturating_sub(1);
+    }
+
+    /// Whether the server at this position has been given.
+    pub(crate) fn has_tried(&self, at: usize) -> bool {
+        self.tried.has(at)
+    }
+}
+
+/// A set of positions; small ones take no allocation.
+#[derive(Clone, Debug, Default)]
+struct Tried {
+    first: u64,
+    rest: Vec<u64>,
+}
+
+const WORD: usize = u64::BITS as usize;
+
+impl Tried {
+    fn add(&mut self, at: usize) {
+        let bit = 1 << (at % WORD);
+        let Some(word) = (at / WORD).checked_sub(1) else {
+            self.first |= bit;
+            return;
+        };
+        if self.rest.len() <= word {
+            self.rest.resize(word + 1, 0);
+        }
+        self.rest[word] |= bit;
+    }
+
+    fn has(&self, at: usize) -> bool {
+        let word = match (at / WORD).checked_sub(1) {
+            None => self.first,
+            Some(word) => self.rest.get(word).copied().unwrap_or(0),
+        };
+        word & 1 << (at % WORD) != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_beyond_a_word_are_remembered() {
+        let mut tried = Tried::default();
+        let added = [0, 1, 63, 64, 200];
+        added.into_iter().for_each(|at| tried.add(at));
+        let found: Vec<usize> = (0..300).filter(|at| tried.has(*at)).collect();
+        assert_eq!(found, added);
+    }
+}

@@ -1,0 +1,186 @@
+//! A group of servers.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use conf::Template;
+use net::Address;
+
+use crate::attempt::Attempt;
+use crate::balance::{Balance, Round, RoundRobin};
+use crate::lease::Lease;
+use crate::memory::Memory;
+use crate::peers::Peers;
+use crate::server::{Server, Terms};
+use crate::settings::Keepalive;
+
+/// A group of servers, shared by all workers.
+#[derive(Debug)]
+pub struct Group {
+    pub(crate) name: Box<[u8]>,
+    pub(crate) balance: Arc<dyn Balance>,
+    pub(crate) keepalive: Keepalive,
+    pub(crate) peers: Mutex<Peers>,
+}
+
+/// What a choice depends on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ask<'a> {
+    /// The client's address, 4 or 16 bytes; anything else counts as no address.
+    pub client: &'a [u8],
+    /// What [`Group::key`] comes to.
+    pub key: &'a [u8],
+    /// What the request is bound by.
+    pub sticky: Option<&'a [u8]>,
+    /// Now, by one clock for all workers.
+    pub now_ms: u64,
+}
+
+/// What came of a choice.
+#[derive(Debug)]
+pub enum Choice {
+    /// This server.
+    Server(Lease),
+    /// Every server that could be used has as many requests as it may have.
+    Busy,
+    /// None can be used: "no live upstreams".
+    None,
+}
+
+impl Group {
+    /// The group of a name that no `upstream` block has, as `proxy_pass http://name:port` means
+    /// it: every address is a server.
+    pub fn implicit(name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
+        let mut twins = Twins::new(name, Memory::process());
+        Self::of_addresses(name, addresses, |address| twins.standing(address))
+    }
+
+    /// The same for once: nothing of it is remembered. For names that are known only when a request
+    /// is there.
+    pub fn passing(name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
+        Self::of_addresses(name, addresses, |_| Arc::default())
+    }
+
+    fn of_addresses(
+        name: &[u8],
+        addresses: Vec<Address>,
+        mut standing: impl FnMut(&Address) -> Arc<crate::standing::Standing>,
+    ) -> Arc<Self> {
+        let terms = Terms::plain(name);
+        let server = |address| {
+            let standing = standing(&address);
+            Arc::new(Server::new(address, terms.clone(), standing))
+        };
+        let servers = addresses.into_iter().map(server).collect();
+        Arc::new(Self {
+            name: name.into(),
+            balance: Arc::new(RoundRobin),
+            keepalive: Keepalive::NONE,
+            peers: Mutex::new(Peers::new(servers, Vec::new())),
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// The text whose hash decides, where one does.
+    pub fn key(&self) -> Option<&Template> {
+        self.balance.key()
+    }
+
+    /// What is done with connections after a reply.
+    pub fn keepalive(&self) -> &Keepalive {
+        &self.keepalive
+    }
+
+    /// Its servers at the moment, primaries first.
+    pub fn servers(&self) -> Vec<Arc<Server>> {
+        self.lock().iter().cloned().collect()
+    }
+
+    /// Chooses the server to try next, and counts the request on it.
+    pub fn choose(&self, attempt: &mut Attempt, ask: &Ask<'_>) -> Choice {
+        let mut peers = self.lock();
+        attempt.resume(&peers);
+        if peers.is_single() {
+            return single(&peers.primary.peers[0].server, attempt, ask);
+        }
+        for backup in [false, true] {
+            if let Some(lease) = self.choose_of(&mut peers, backup, attempt, ask) {
+                return Choice::Server(lease);
+            }
+        }
+        without(&peers, attempt, ask.now_ms)
+    }
+
+    fn choose_of(
+        &self,
+        peers: &mut Peers,
+        backup: bool,
+        attempt: &mut Attempt,
+        ask: &Ask<'_>,
+    ) -> Option<Lease> {
+        let (tier, first) = match backup {
+            false => (&mut peers.primary, 0),
+            true => (&mut peers.backup, peers.primary.peers.len()),
+        };
+        let mut round = Round { tier, first, attempt, ask };
+        while let Some(at) = self.balance.pick(&mut round) {
+            let server = round.tier.peers[at].server.clone();
+            // Another generation may just have taken the last place: look again.
+            if let Some(lease) = Lease::take(&server, false) {
+                server.standing.chosen(server.terms.patience, ask.now_ms);
+                round.attempt.given(first + at);
+                return Some(lease);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Peers> {
+        // A panic between two steps leaves weights that are off by one choice, no more.
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The only server is used whatever it did.
+fn single(server: &Arc<Server>, attempt: &mut Attempt, ask: &Ask<'_>) -> Choice {
+    if !server.is_usable(ask.sticky.is_some()) {
+        return Choice::None;
+    }
+    match Lease::take(server, true) {
+        Some(lease) => {
+            attempt.given(0);
+            Choice::Server(lease)
+        }
+        None => Choice::Busy,
+    }
+}
+
+/// Why there was nothing to choose from.
+fn without(peers: &Peers, attempt: &Attempt, now_ms: u64) -> Choice {
+    let waits = |(at, server): (usize, &Arc<Server>)| {
+        !attempt.has_tried(at) && server.is_live(now_ms, false) && server.is_full()
+    };
+    if peers.iter().enumerate().any(waits) { Choice::Busy } else { Choice::None }
+}
+
+/// Finds the standings of a group's servers; of two with one address each has its own.
+pub(crate) struct Twins<'a> {
+    group: &'a [u8],
+    memory: &'a Memory,
+    seen: Vec<Address>,
+}
+
+impl<'a> Twins<'a> {
+    pub fn new(group: &'a [u8], memory: &'a Memory) -> Self {
+        Self { group, memory, seen: Vec::new() }
+    }
+
+    pub fn standing(&mut self, address: &Address) -> Arc<crate::standing::Standing> {
+        let twin = self.seen.iter().filter(|seen| *seen == address).count() as u32;
+        self.seen.push(address.clone());
+        self.memory.standing(self.group, address, twin)
+    }
+}

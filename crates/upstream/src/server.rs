@@ -1,0 +1,137 @@
+//! One server of a group: an address, and what the configuration says of it.
+
+use std::sync::Arc;
+
+use net::Address;
+
+use crate::standing::{Patience, Standing};
+
+/// Fixed-point scale of weights, so that a small one can grow in steps.
+pub(crate) const WEIGHT_SCALE: i64 = 1024;
+
+/// A server.
+#[derive(Debug)]
+pub struct Server {
+    pub(crate) address: Address,
+    pub(crate) name: Box<[u8]>,
+    pub(crate) terms: Terms,
+    pub(crate) standing: Arc<Standing>,
+}
+
+/// What the configuration says of a server, all its addresses alike.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    /// As it stands in the configuration, port included.
+    pub text: Arc<[u8]>,
+    pub weight: u32,
+    pub max_conns: u32,
+    pub patience: Patience,
+    pub slow_start_ms: u64,
+    pub state: State,
+}
+
+/// Whether a server is to be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// As any.
+    Up,
+    /// `down`: not at all.
+    Down,
+    /// `drain`: only for requests that are bound to it.
+    Drain,
+}
+
+impl Terms {
+    /// What a server has of which nothing is said.
+    pub fn plain(text: &[u8]) -> Self {
+        Self {
+            text: text.into(),
+            weight: 1,
+            max_conns: 0,
+            patience: Patience { max_fails: 1, fail_timeout_ms: 10_000 },
+            slow_start_ms: 0,
+            state: State::Up,
+        }
+    }
+}
+
+impl Server {
+    pub(crate) fn new(address: Address, terms: Terms, standing: Arc<Standing>) -> Self {
+        let name = address.to_string().into_bytes().into();
+        Self { address, name, terms, standing }
+    }
+
+    /// Where to connect to.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The address as `$upstream_addr` and the log have it.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// What the configuration calls it.
+    pub fn text(&self) -> &[u8] {
+        &self.terms.text
+    }
+
+    /// Whether it is to be used.
+    pub fn state(&self) -> State {
+        self.terms.state
+    }
+
+    /// Requests that it has in progress, of all workers and generations.
+    pub fn in_progress(&self) -> u32 {
+        self.standing.in_progress()
+    }
+
+    /// Its failures that count.
+    pub fn fails(&self) -> u32 {
+        self.standing.fails()
+    }
+
+    /// What an active check found. True: that is a change.
+    pub fn set_healthy(&self, healthy: bool, now_ms: u64) -> bool {
+        self.standing.set_healthy(healthy, now_ms)
+    }
+
+    /// Whether it may be used at all; `bound`: by a request that is bound to it.
+    pub(crate) fn is_usable(&self, bound: bool) -> bool {
+        let used = match self.terms.state {
+            State::Up => true,
+            State::Drain => bound,
+            State::Down => false,
+        };
+        used && self.standing.is_healthy()
+    }
+
+    /// Whether it may be given a request for all but its number of requests.
+    pub(crate) fn is_live(&self, now_ms: u64, bound: bool) -> bool {
+        self.is_usable(bound) && !self.standing.is_failed(self.terms.patience, now_ms)
+    }
+
+    /// Whether it has as many requests as it may have.
+    pub(crate) fn is_full(&self) -> bool {
+        self.terms.max_conns > 0 && self.in_progress() >= self.terms.max_conns
+    }
+
+    /// Its weight now, scaled: less after failures, and while it starts slowly.
+    pub(crate) fn effective_weight(&self, now_ms: u64) -> i64 {
+        let effective = i64::from(self.standing.effective(self.terms.weight)) * WEIGHT_SCALE;
+        effective.min(self.ramp(now_ms))
+    }
+
+    /// The most that slow start lets its weight be, scaled.
+    pub(crate) fn ramp(&self, now_ms: u64) -> i64 {
+        let whole = i64::from(self.terms.weight) * WEIGHT_SCALE;
+        let slow_start_ms = self.terms.slow_start_ms;
+        match self.standing.back_since_ms(now_ms) {
+            Some(since_ms) if since_ms < slow_start_ms => {
+                let part = i128::from(whole) * i128::from(since_ms) / i128::from(slow_start_ms);
+                (part as i64).max(1)
+            }
+            _ => whole,
+        }
+    }
+}

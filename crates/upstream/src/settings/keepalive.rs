@@ -1,0 +1,51 @@
+//! `keepalive`: idle connections to the servers of a group.
+
+use std::ops::RangeInclusive;
+
+use conf::{Directive, Load, Result, Value, units};
+
+/// What is done with connections after a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// How many idle ones a worker keeps; 0: none.
+    pub connections: u64,
+    /// Whether each location has connections of its own.
+    pub local: bool,
+    /// How many requests one carries.
+    pub requests: u64,
+    /// How long one carries requests.
+    pub time_ms: u64,
+    /// How long one may be idle.
+    pub timeout_ms: u64,
+}
+
+impl Keepalive {
+    /// Connections are closed: nginx's way with servers that no `upstream` block has.
+    pub const NONE: Self =
+        Self { connections: 0, local: false, requests: 0, time_ms: 0, timeout_ms: 0 };
+}
+
+/// The value of `keepalive`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    pub(super) connections: u64,
+    pub(super) local: bool,
+}
+
+impl Value for Idle {
+    const ARGS: RangeInclusive<usize> = 1..=2;
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let (number, name) = (from.arg(0), &from.name);
+        let connections = units::number(&number.text).ok_or_else(|| {
+            from.error_at(number, format!("invalid value \"{number}\" in \"{name}\" directive"))
+        })?;
+        let local = match from.args.get(1) {
+            None => false,
+            Some(word) if &*word.text == b"local" => true,
+            Some(word) => {
+                return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
+            }
+        };
+        Ok(Self { connections, local })
+    }
+}

@@ -1,0 +1,106 @@
+//! The `upstream` block: its lines, and the groups that they make.
+//!
+//! HTTP mounts it at its own `upstream {}`, streams will at theirs. Blocks are kept as they were
+//! read until the whole configuration is; then [`Groups::build`] makes the groups.
+
+mod groups;
+mod keepalive;
+mod method;
+mod server;
+#[cfg(test)]
+mod tests;
+mod zone;
+
+use std::sync::Arc;
+
+use conf::{Directive, Error, Load, MAIN, Milliseconds, Number, Result, UPSTREAM};
+
+use crate::balance::{Balance, RoundRobin};
+
+pub use groups::Groups;
+pub use keepalive::{Idle, Keepalive};
+pub use method::Method;
+pub use server::ServerLine;
+pub use zone::Zone;
+
+conf::directives! {
+    declare {
+        /// Refused: connections are not bound to clients.
+        ntlm(0..=0) in UPSTREAM => refuse_ntlm;
+        /// Refused: the servers of a group stand in the configuration.
+        state(1..=1) in UPSTREAM => refuse_state;
+    }
+    slots {
+        /// How servers are chosen.
+        method: Option<Method>,
+    }
+
+    in UPSTREAM;
+
+    /// Adds a server: its address, and `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`,
+    /// `slow_start=`, `route=`, `backup`, `down`, `drain`.
+    server: Vec<ServerLine>,
+    /// Read and checked; has no effect: all workers share the state of every group.
+    zone: Option<Zone>,
+    /// How many idle connections each worker keeps open to the servers of the group.
+    keepalive: Idle = "32 local",
+    /// Requests made through one kept connection.
+    keepalive_requests: Number = "1000",
+    /// How long requests are made through one kept connection.
+    keepalive_time: Milliseconds = "1h",
+    /// How long an idle connection is kept.
+    keepalive_timeout: Milliseconds = "60s",
+    /// What is made of a server whose name is not found at start: `down` until it is, with a
+    /// warning, or `refuse` to start, as nginx does.
+    upstream_host_not_found + MAIN: HostNotFound = "down",
+}
+
+conf::words! {
+    /// What is made of a server whose name is not found.
+    pub enum HostNotFound {
+        /// A warning.
+        Down = "down",
+        /// An error.
+        Refuse = "refuse",
+    }
+}
+
+impl Conf {
+    fn keepalive(&self) -> Keepalive {
+        Keepalive {
+            connections: self.keepalive.connections,
+            local: self.keepalive.local,
+            requests: self.keepalive_requests.0,
+            time_ms: self.keepalive_time.0,
+            timeout_ms: self.keepalive_timeout.0,
+        }
+    }
+
+    fn balance(&self) -> Arc<dyn Balance> {
+        match &self.method {
+            Some(method) => method.balance(),
+            None => Arc::new(RoundRobin),
+        }
+    }
+}
+
+impl Layer {
+    /// Refuses a block without servers, at its end as nginx does.
+    fn check(&self, from: &Directive) -> Result<()> {
+        match self.server {
+            Some(_) => Ok(()),
+            None => {
+                let end = from.close.unwrap_or(from.end);
+                Err(Error::at(end, "no servers are inside upstream"))
+            }
+        }
+    }
+}
+
+fn refuse_ntlm(from: &Directive, _: &mut Load<'_>) -> Result<()> {
+    Err(from.refuse("is not supported: connections to servers are not bound to clients"))
+}
+
+fn refuse_state(from: &Directive, _: &mut Load<'_>) -> Result<()> {
+    Err(from.refuse("is not supported: the servers of a group stand in the configuration"))
+}

@@ -1,0 +1,90 @@
+//! `server` in an `upstream` block.
+
+use std::ops::RangeInclusive;
+
+use conf::{Directive, Load, Result, Value, Word, units};
+
+use super::method::Reading;
+use crate::address::{self, Place};
+use crate::server::{State, Terms};
+
+const DEFAULT_PORT: u16 = 80;
+
+/// A `server` line.
+#[derive(Clone, Debug)]
+pub struct ServerLine {
+    pub(super) place: Place,
+    pub(super) terms: Terms,
+    pub(super) backup: bool,
+    pub(super) from: Directive,
+}
+
+impl Value for ServerLine {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let text = from.arg(0);
+        let mut line = Self {
+            place: Place::Named { host: Box::default(), port: DEFAULT_PORT },
+            terms: Terms::plain(&text.text),
+            backup: false,
+            from: from.clone(),
+        };
+        for word in &from.args[1..] {
+            line.parameter(word, from, load)?;
+        }
+        let parsed = address::parse(&text.text, DEFAULT_PORT);
+        let parsed = parsed
+            .map_err(|refusal| from.error_at(text, format!("{refusal} in upstream \"{text}\"")))?;
+        line.place = parsed.place;
+        Ok(line)
+    }
+}
+
+impl ServerLine {
+    fn parameter(&mut self, word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        let invalid = || from.error_at(word, format!("invalid parameter \"{word}\""));
+        let refused = |refused: bool| match refused {
+            false => Ok(()),
+            true => {
+                let why = "balancing method does not support parameter";
+                Err(from.error_at(word, format!("{why} \"{word}\"")))
+            }
+        };
+        let reading = load.registry.of::<Reading>();
+        let (name, value) = match word.text.iter().position(|&byte| byte == b'=') {
+            Some(at) => word.text.split_at(at + 1),
+            None => (&word.text[..], &b""[..]),
+        };
+        let number = || {
+            let number = units::number(value).and_then(|number| u32::try_from(number).ok());
+            number.ok_or_else(invalid)
+        };
+        let terms = &mut self.terms;
+        match name {
+            b"weight=" => {
+                terms.weight = number()?;
+                if terms.weight == 0 {
+                    return Err(invalid());
+                }
+            }
+            b"max_conns=" => terms.max_conns = number()?,
+            b"max_fails=" => terms.patience.max_fails = number()?,
+            b"fail_timeout=" => {
+                let seconds = units::seconds(value).ok_or_else(invalid)?;
+                terms.patience.fail_timeout_ms = seconds.saturating_mul(1000);
+            }
+            b"slow_start=" => {
+                refused(reading.no_slow_start)?;
+                terms.slow_start_ms = units::milliseconds(value).ok_or_else(invalid)?;
+            }
+            b"backup" => {
+                refused(reading.no_backup)?;
+                self.backup = true;
+            }
+            b"down" => terms.state = State::Down,
+            b"drain" => terms.state = State::Drain,
+            _ => return Err(invalid()),
+        }
+        Ok(())
+    }
+}
