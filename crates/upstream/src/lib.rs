@@ -3,4 +3,5 @@
 //!
 //! Deliberately absent: the protocols spoken with them.
 
+pub mod limit;
 pub mod pool;
