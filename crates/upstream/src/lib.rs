@@ -9,6 +9,7 @@ mod attempt;
 mod balance;
 mod group;
 mod lease;
+pub mod limit;
 mod memory;
 mod peers;
 pub mod pool;

@@ -106,7 +106,7 @@ impl Known {
     }
 
     /// This id in a set of ids.
-    pub(crate) const fn bit(self) -> u64 {
+    pub const fn bit(self) -> u64 {
         1 << self as u8
     }
 }

@@ -25,6 +25,7 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("wire", &["memchr"], &[]),
     ("observe", &["flate2"], &[]),
     ("net", &["libc", "rustix", "rustls", "socket2", "tokio"], &[]),
+    ("upstream", &[], &["loom"]),
     ("http", &["memchr", "pcre2"], &[]),
 ];
 

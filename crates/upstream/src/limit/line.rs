@@ -1,0 +1,361 @@
+//! The line of those that wait: one for each zone, or for each group that has no zone.
+//!
+//! Everything here happens under one mutex, which is taken only while somebody waits or wants to.
+//! Wakers are called, and what others own is dropped, after it is let go.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, Weak};
+use std::task::Waker;
+
+use super::slots::{Slot, Slots};
+use super::sync::{Mutex, MutexGuard};
+use super::tally::{Counters, End, Tally};
+use super::waiter::Waiter;
+use super::word::SLOTS_MAX;
+
+/// Servers, and the requests that wait for one of them, in the order of joining.
+pub struct Line<G> {
+    queue: Mutex<Queue<G>>,
+    servers: std::sync::Mutex<Servers<G>>,
+    counters: Counters,
+}
+
+/// What a request says when it joins.
+pub struct Wish<'a, G> {
+    /// The servers it may use, all of this line; the one it likes best comes first.
+    pub servers: &'a [Arc<Slots<G>>],
+    /// Servers it has tried before, so that [`Slots::admit`] passes it by.
+    pub tried: &'a [Arc<Slots<G>>],
+    /// The group it belongs to, as in [`Slots::withdraw`] and [`Slots::admit`].
+    pub group: u64,
+    /// How long the line may be for it.
+    pub backlog: Backlog,
+    /// The time, by the clock of the thread that will poll.
+    pub now_ms: u64,
+}
+
+/// How many may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backlog {
+    /// So many at each server (`limit_upstream_conn backlog=`). A request has its place at the
+    /// first of its servers where one is left. 0: nobody waits (`nodelay`).
+    OfServer(u32),
+    /// So many in the whole line (`queue`).
+    OfLine(u32),
+}
+
+/// There is no place left to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// Under the mutex.
+struct Queue<G> {
+    /// Tickets are numbered from here on, so the smaller one is the older.
+    next_ticket: u64,
+    waiters: BTreeMap<u64, Entry<G>>,
+    /// `(server, ticket)`: who waits for a server, the oldest first.
+    order: BTreeSet<(u64, u64)>,
+}
+
+/// What the line knows of a ticket until its waiter has been told.
+pub(super) enum Entry<G> {
+    Waiting(Waiting<G>),
+    Granted { slot: Slot<G>, gift: Option<G>, home: Arc<Slots<G>> },
+    Stranded,
+}
+
+pub(super) struct Waiting<G> {
+    /// Not empty, each once.
+    servers: Vec<Arc<Slots<G>>>,
+    tried: Vec<u64>,
+    group: u64,
+    /// The server in whose backlog it has its place.
+    pub(super) home: Arc<Slots<G>>,
+    waker: Option<Waker>,
+}
+
+/// The line's servers by name.
+struct Servers<G> {
+    next_id: u64,
+    by_name: HashMap<Box<[u8]>, Weak<Slots<G>>>,
+}
+
+impl<G> Line<G> {
+    /// A line without servers.
+    pub fn new() -> Arc<Self> {
+        let queue = Queue { next_ticket: 0, waiters: BTreeMap::new(), order: BTreeSet::new() };
+        let servers = Servers { next_id: 0, by_name: HashMap::new() };
+        Arc::new(Self {
+            queue: Mutex::new(queue),
+            servers: std::sync::Mutex::new(servers),
+            counters: Counters::default(),
+        })
+    }
+
+    /// The server of that name (its address): the one there is, left as it is, or a new one with
+    /// this maximum.
+    pub fn slots(self: &Arc<Self>, name: &[u8], max: u32) -> Arc<Slots<G>> {
+        let mut servers = self.lock_servers();
+        if let Some(known) = servers.by_name.get(name).and_then(Weak::upgrade) {
+            return known;
+        }
+        servers.next_id += 1;
+        let slots = Arc::new(Slots::new(self, servers.next_id, name, max));
+        servers.by_name.insert(name.into(), Arc::downgrade(&slots));
+        slots
+    }
+
+    /// The servers that somebody still uses.
+    pub fn servers(&self) -> Vec<Arc<Slots<G>>> {
+        self.lock_servers().by_name.values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The counters of the whole line.
+    pub fn tally(&self) -> Tally {
+        let in_progress = self.servers().iter().map(|slots| u64::from(slots.in_progress())).sum();
+        self.counters.read(in_progress)
+    }
+
+    /// Takes a place behind all who wait for one of these servers. A slot that is free after all is
+    /// granted at once, and the first poll tells.
+    pub fn join(self: &Arc<Self>, wish: Wish<'_, G>) -> Result<Waiter<G>, Full> {
+        debug_assert!(wish.servers.iter().all(|slots| Arc::ptr_eq(&slots.line, self)));
+        let servers = distinct(wish.servers);
+        let mut queue = self.lock();
+        // From here on none of them is taken or freed behind our back, so "all are full" is true of
+        // one moment.
+        servers.iter().for_each(|slots| slots.word.enter());
+        if let Some(free) = wish.servers.iter().find(|slots| slots.word.load().has_free()) {
+            free.word.grant();
+            leave_but(free, &servers);
+            return Ok(Waiter::served(self, Slot::new(Arc::clone(free)), wish.now_ms));
+        }
+        let Some(home) = self.place(&wish) else {
+            servers.iter().for_each(|slots| slots.word.leave());
+            self.reject(wish.servers.first());
+            return Err(Full);
+        };
+        let place = servers.iter().map(|slots| slots.word.load().waiting()).min().unwrap_or(0);
+        self.each_counter(&home, Counters::queue);
+        let tried = wish.tried.iter().map(|slots| slots.id).collect();
+        let waiting = Waiting { servers, tried, group: wish.group, home, waker: None };
+        let ticket = queue.push(waiting);
+        Ok(Waiter::queued(self, ticket, place, wish.now_ms))
+    }
+
+    /// The server in whose backlog the request gets a place.
+    fn place(&self, wish: &Wish<'_, G>) -> Option<Arc<Slots<G>>> {
+        let line = self.counters.waiting();
+        let room = |slots: &&Arc<Slots<G>>| match wish.backlog {
+            Backlog::OfServer(max) => slots.counters.waiting() < max.into(),
+            Backlog::OfLine(max) => line < max.into(),
+        };
+        if line >= SLOTS_MAX.into() {
+            return None;
+        }
+        wish.servers.iter().find(room).cloned()
+    }
+
+    fn reject(&self, preferred: Option<&Arc<Slots<G>>>) {
+        self.counters.reject();
+        if let Some(slots) = preferred {
+            slots.counters.reject();
+        }
+    }
+
+    /// Frees a slot while somebody (perhaps) waits for it.
+    pub(super) fn pass_on(&self, slots: &Arc<Slots<G>>, mut gift: Option<G>) -> Option<G> {
+        let mut queue = self.lock();
+        slots.word.free();
+        let wakers = self.settle(&mut queue, slots, &mut gift);
+        drop(queue);
+        wake(wakers);
+        gift
+    }
+
+    pub(super) fn set_max(&self, slots: &Arc<Slots<G>>, max: u32) {
+        let mut queue = self.lock();
+        slots.word.set_max(max);
+        let wakers = self.settle(&mut queue, slots, &mut None);
+        drop(queue);
+        wake(wakers);
+    }
+
+    /// Gives what is free of this server to those who wait for it, the oldest first.
+    fn settle(
+        &self,
+        queue: &mut Queue<G>,
+        slots: &Arc<Slots<G>>,
+        gift: &mut Option<G>,
+    ) -> Vec<Waker> {
+        let mut wakers = Vec::new();
+        while slots.word.load().has_free()
+            && let Some(ticket) = queue.oldest(slots)
+            && let Some(waiting) = queue.take_waiting(ticket)
+        {
+            slots.word.grant();
+            leave_but(slots, &waiting.servers);
+            self.each_counter(&waiting.home, Counters::leave);
+            wakers.extend(waiting.waker);
+            let slot = Slot::new(Arc::clone(slots));
+            let granted = Entry::Granted { slot, gift: gift.take(), home: waiting.home };
+            queue.waiters.insert(ticket, granted);
+        }
+        wakers
+    }
+
+    pub(super) fn withdraw(&self, slots: &Arc<Slots<G>>, group: u64) {
+        let mut wakers = Vec::new();
+        let mut queue = self.lock();
+        for ticket in queue.all(slots) {
+            let Queue { waiters, order, .. } = &mut *queue;
+            let Some(entry) = waiters.get_mut(&ticket) else { continue };
+            let Entry::Waiting(waiting) = entry else { continue };
+            if waiting.group != group {
+                continue;
+            }
+            order.remove(&(slots.id, ticket));
+            slots.word.leave();
+            waiting.servers.retain(|other| !Arc::ptr_eq(other, slots));
+            if waiting.servers.is_empty() {
+                self.each_counter(&waiting.home, Counters::leave);
+                self.end(&waiting.home, End::Stranded);
+                wakers.extend(waiting.waker.take());
+                *entry = Entry::Stranded;
+            } else if Arc::ptr_eq(&waiting.home, slots) {
+                waiting.move_home();
+            }
+        }
+        drop(queue);
+        wake(wakers);
+    }
+
+    pub(super) fn admit(&self, slots: &Arc<Slots<G>>, group: u64) {
+        let mut queue = self.lock();
+        let Queue { waiters, order, .. } = &mut *queue;
+        for (ticket, entry) in waiters {
+            let Entry::Waiting(waiting) = entry else { continue };
+            if waiting.group == group
+                && !waiting.tried.contains(&slots.id)
+                && order.insert((slots.id, *ticket))
+            {
+                slots.word.enter();
+                waiting.servers.push(Arc::clone(slots));
+            }
+        }
+        let wakers = self.settle(&mut queue, slots, &mut None);
+        drop(queue);
+        wake(wakers);
+    }
+
+    /// What there is to tell the holder of a ticket, which is void then; else who to wake.
+    pub(super) fn answer(&self, ticket: u64, waker: &Waker) -> Option<Entry<G>> {
+        let mut queue = self.lock();
+        if let Some(Entry::Waiting(waiting)) = queue.waiters.get_mut(&ticket) {
+            let kept = waiting.waker.as_ref().is_some_and(|known| known.will_wake(waker));
+            let old = if kept { None } else { waiting.waker.replace(waker.clone()) };
+            drop(queue);
+            drop(old);
+            return None;
+        }
+        queue.waiters.remove(&ticket)
+    }
+
+    /// Out of the line, whatever has become of the ticket.
+    pub(super) fn quit(&self, ticket: u64) -> Option<Entry<G>> {
+        let mut queue = self.lock();
+        let Some(waiting) = queue.take_waiting(ticket) else {
+            return queue.waiters.remove(&ticket);
+        };
+        waiting.servers.iter().for_each(|slots| slots.word.leave());
+        self.each_counter(&waiting.home, Counters::leave);
+        Some(Entry::Waiting(waiting))
+    }
+
+    pub(super) fn end(&self, home: &Slots<G>, how: End) {
+        self.each_counter(home, |counters| counters.end(how));
+    }
+
+    fn each_counter(&self, home: &Slots<G>, count: impl Fn(&Counters)) {
+        count(&self.counters);
+        count(&home.counters);
+    }
+
+    /// A server is gone; another may have taken its name meanwhile.
+    pub(super) fn forget(&self, name: &[u8]) {
+        let mut servers = self.lock_servers();
+        if servers.by_name.get(name).is_some_and(|slots| slots.strong_count() == 0) {
+            servers.by_name.remove(name);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue<G>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_servers(&self) -> std::sync::MutexGuard<'_, Servers<G>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<G> Queue<G> {
+    fn push(&mut self, waiting: Waiting<G>) -> u64 {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.order.extend(waiting.servers.iter().map(|slots| (slots.id, ticket)));
+        self.waiters.insert(ticket, Entry::Waiting(waiting));
+        ticket
+    }
+
+    fn oldest(&self, slots: &Slots<G>) -> Option<u64> {
+        let all = (slots.id, 0)..=(slots.id, u64::MAX);
+        self.order.range(all).next().map(|(_, ticket)| *ticket)
+    }
+
+    fn all(&self, slots: &Slots<G>) -> Vec<u64> {
+        let all = (slots.id, 0)..=(slots.id, u64::MAX);
+        self.order.range(all).map(|(_, ticket)| *ticket).collect()
+    }
+
+    /// Takes out one who waits still; the words are the caller's to change.
+    fn take_waiting(&mut self, ticket: u64) -> Option<Waiting<G>> {
+        if !matches!(self.waiters.get(&ticket), Some(Entry::Waiting(_))) {
+            return None;
+        }
+        let Some(Entry::Waiting(waiting)) = self.waiters.remove(&ticket) else { return None };
+        for slots in &waiting.servers {
+            self.order.remove(&(slots.id, ticket));
+        }
+        Some(waiting)
+    }
+}
+
+impl<G> Waiting<G> {
+    /// Its place in a backlog moves to another of its servers, even beyond that one's bound: nobody
+    /// is sent away who has been let in.
+    fn move_home(&mut self) {
+        if let Some(next) = self.servers.first() {
+            self.home.counters.leave();
+            next.counters.enter();
+            self.home = Arc::clone(next);
+        }
+    }
+}
+
+/// Each server once. A group may name an address twice.
+fn distinct<G>(servers: &[Arc<Slots<G>>]) -> Vec<Arc<Slots<G>>> {
+    let mut distinct = servers.to_vec();
+    distinct.sort_unstable_by_key(|slots| slots.id);
+    distinct.dedup_by_key(|slots| slots.id);
+    distinct
+}
+
+/// One fewer waits for each of these servers but this one.
+fn leave_but<G>(granted: &Arc<Slots<G>>, servers: &[Arc<Slots<G>>]) {
+    let others = servers.iter().filter(|other| !Arc::ptr_eq(other, granted));
+    others.for_each(|other| other.word.leave());
+}
+
+fn wake(wakers: Vec<Waker>) {
+    wakers.into_iter().for_each(Waker::wake);
+}

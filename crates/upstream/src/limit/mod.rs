@@ -1,0 +1,48 @@
+//! The exact limit on requests in progress towards a server, and the fair queue of those that wait.
+//!
+//! A pure machine: no clock, no timer, no socket. Callers on any thread tell it the time, own the
+//! timers, and say what a reusable connection is (`G`, the gift).
+//!
+//! ```text
+//!   Slots::try_take ── a slot is free, nobody waits ──────────────> Slot ── drop, release_with
+//!        │ none                                                      ^              │
+//!        v                                                           │              v
+//!   Line::join ── a place ──> Waiter ── poll: granted ───────────────┘      nobody waits: free
+//!        │                       │                                          else: to the oldest
+//!        v                       ├── poll: no server left                   waiter who may use
+//!       Full                     └── give_up, drop                          that server
+//! ```
+//!
+//! What holds at every moment, over all threads:
+//! - never more slots of a server are in use than its maximum (once that is lowered: none is given
+//!   until enough have come back);
+//! - who may use a server gets it in the order of joining, and nobody overtakes;
+//! - nobody waits for a server that has a free slot;
+//! - every slot comes back: a grant whose waiter is gone goes to the next one.
+//!
+//! The rule that carries this: each server has one atomic [`word`]. While nobody waits for the
+//! server, anyone changes it with one compare-and-swap. While somebody waits, only the holder of
+//! the line's mutex does.
+
+mod line;
+mod slots;
+mod tally;
+mod waiter;
+mod word;
+
+pub use line::{Backlog, Full, Line, Wish};
+pub use slots::{Slot, Slots};
+pub use tally::Tally;
+pub use waiter::{Answer, Grant, Waiter};
+pub use word::SLOTS_MAX;
+
+#[cfg(test)]
+mod tests;
+
+/// The primitives that loom replaces to try every order of their operations.
+mod sync {
+    #[cfg(all(loom, test))]
+    pub(super) use loom::sync::{Mutex, MutexGuard, atomic::AtomicU64};
+    #[cfg(not(all(loom, test)))]
+    pub(super) use std::sync::{Mutex, MutexGuard, atomic::AtomicU64};
+}

@@ -1,0 +1,134 @@
+//! One server's slots, and a slot in use.
+//!
+//! Taking and freeing are one compare-and-swap while nobody waits; all else goes to the line.
+
+use std::sync::Arc;
+
+use super::line::Line;
+use super::tally::{Counters, Tally};
+use super::word::Word;
+
+/// How many requests a server may have in progress, and how many it has.
+///
+/// One for each server address of a [`Line`], shared by all threads and by every group that names
+/// the line's zone. It outlives configurations.
+pub struct Slots<G> {
+    pub(super) word: Word,
+    pub(super) line: Arc<Line<G>>,
+    /// Unique in the line.
+    pub(super) id: u64,
+    name: Box<[u8]>,
+    pub(super) counters: Counters,
+}
+
+/// A slot in use; dropping it frees it, or gives it to the oldest waiter.
+pub struct Slot<G> {
+    slots: Arc<Slots<G>>,
+    released: bool,
+}
+
+impl<G> Slots<G> {
+    pub(super) fn new(line: &Arc<Line<G>>, id: u64, name: &[u8], max: u32) -> Self {
+        let (line, name) = (Arc::clone(line), name.into());
+        Self { word: Word::new(max), line, id, name, counters: Counters::default() }
+    }
+
+    /// Takes a slot, unless all are in use or somebody waits for one.
+    #[inline]
+    pub fn try_take(self: &Arc<Self>) -> Option<Slot<G>> {
+        self.word.take().then(|| Slot::new(Arc::clone(self)))
+    }
+
+    /// The line that requests join to wait for this server.
+    pub fn line(&self) -> &Arc<Line<G>> {
+        &self.line
+    }
+
+    /// The server's address, as it was given to [`Line::slots`].
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// The maximum.
+    pub fn max(&self) -> u32 {
+        self.word.load().max()
+    }
+
+    /// Requests in progress. Above the maximum only after that was lowered.
+    pub fn in_progress(&self) -> u32 {
+        self.word.load().used()
+    }
+
+    /// Whether [`Slots::try_take`] would fail now: no slot is free, or somebody waits for one.
+    pub fn is_full(&self) -> bool {
+        let now = self.word.load();
+        now.waiting() > 0 || !now.has_free()
+    }
+
+    /// Requests that wait and may use this server, those included that may use others as well.
+    pub fn waiting(&self) -> u32 {
+        self.word.load().waiting()
+    }
+
+    /// The counters.
+    pub fn tally(&self) -> Tally {
+        self.counters.read(self.in_progress().into())
+    }
+
+    /// Another maximum, at most [`super::SLOTS_MAX`]. Raised, it lets waiters in; lowered, nobody
+    /// is let in until enough slots have come back.
+    pub fn set_max(self: &Arc<Self>, max: u32) {
+        self.line.set_max(self, max);
+    }
+
+    /// The server cannot be used by this group for now: its waiters no longer wait for it. Those
+    /// that wait for no other are told.
+    pub fn withdraw(self: &Arc<Self>, group: u64) {
+        self.line.withdraw(self, group);
+    }
+
+    /// The server can be used by this group (again): its waiters that have not tried it may get it,
+    /// too, each in its place.
+    pub fn admit(self: &Arc<Self>, group: u64) {
+        self.line.admit(self, group);
+    }
+
+    fn release(self: &Arc<Self>, gift: Option<G>) -> Option<G> {
+        if self.word.free_unless_awaited() {
+            return gift;
+        }
+        self.line.pass_on(self, gift)
+    }
+}
+
+impl<G> Drop for Slots<G> {
+    fn drop(&mut self) {
+        self.line.forget(&self.name);
+    }
+}
+
+impl<G> Slot<G> {
+    pub(super) fn new(slots: Arc<Slots<G>>) -> Self {
+        Self { slots, released: false }
+    }
+
+    /// Whose slot this is.
+    pub fn slots(&self) -> &Arc<Slots<G>> {
+        &self.slots
+    }
+
+    /// Frees the slot, or gives it and the gift to the oldest waiter; a gift that nobody waits for
+    /// comes back.
+    pub fn release_with(mut self, gift: G) -> Option<G> {
+        self.released = true;
+        self.slots.release(Some(gift))
+    }
+}
+
+impl<G> Drop for Slot<G> {
+    fn drop(&mut self) {
+        if !self.released {
+            self.slots.release(None);
+        }
+    }
+}

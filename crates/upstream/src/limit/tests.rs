@@ -1,0 +1,264 @@
+//! One thing at a time, by hand. The gift is a number.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::*;
+
+const GROUP: u64 = 1;
+
+/// Counts how often it was called.
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+impl Bell {
+    fn rung(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+fn line(max: &[u32]) -> (Arc<Line<u32>>, Vec<Arc<Slots<u32>>>) {
+    let line = Line::new();
+    let name = |index: usize| format!("10.0.0.{index}:80");
+    let servers =
+        max.iter().enumerate().map(|(index, max)| line.slots(name(index).as_bytes(), *max));
+    (Arc::clone(&line), servers.collect())
+}
+
+fn wish(servers: &[Arc<Slots<u32>>]) -> Wish<'_, u32> {
+    Wish { servers, tried: &[], group: GROUP, backlog: Backlog::OfServer(1000), now_ms: 0 }
+}
+
+fn join(servers: &[Arc<Slots<u32>>]) -> Waiter<u32> {
+    servers[0].line().join(wish(servers)).expect("there is room")
+}
+
+fn poll(waiter: &mut Waiter<u32>) -> Poll<Answer<u32>> {
+    waiter.poll(&mut Context::from_waker(Waker::noop()), 0)
+}
+
+fn granted(waiter: &mut Waiter<u32>) -> Grant<u32> {
+    match poll(waiter) {
+        Poll::Ready(Answer::Granted(grant)) => grant,
+        Poll::Ready(Answer::NoServer) => panic!("no server"),
+        Poll::Pending => panic!("still waiting"),
+    }
+}
+
+fn waits(waiter: &mut Waiter<u32>) -> bool {
+    poll(waiter).is_pending()
+}
+
+#[test]
+fn no_more_than_the_maximum_and_back_again() {
+    let (_, servers) = line(&[2]);
+    let first = servers[0].try_take().expect("one of two");
+    let second = servers[0].try_take().expect("two of two");
+    assert!(servers[0].try_take().is_none() && servers[0].is_full());
+    drop(first);
+    assert_eq!(servers[0].in_progress(), 1);
+    assert!(servers[0].try_take().is_some());
+    assert_eq!(second.release_with(7), Some(7), "nobody waits for the gift");
+    assert_eq!(servers[0].in_progress(), 0);
+}
+
+#[test]
+fn a_slot_and_its_gift_go_to_the_oldest() {
+    let (line, servers) = line(&[1]);
+    let slot = servers[0].try_take().expect("free");
+    let (mut first, mut second) = (join(&servers), join(&servers));
+    assert_eq!((first.place(), second.place()), (1, 2));
+    assert!(waits(&mut first) && waits(&mut second));
+    assert_eq!(slot.release_with(7), None);
+    assert!(servers[0].try_take().is_none(), "nobody overtakes");
+    let grant = granted(&mut first);
+    assert_eq!(grant.gift, Some(7));
+    assert!(waits(&mut second));
+    drop(grant);
+    assert_eq!(granted(&mut second).gift, None);
+    assert_eq!(line.tally().in_progress, 0);
+}
+
+#[test]
+fn a_slot_that_became_free_before_joining_is_granted_at_once() {
+    let (line, servers) = line(&[1]);
+    let mut waiter = join(&servers);
+    assert_eq!(waiter.place(), 0);
+    drop(granted(&mut waiter));
+    assert_eq!((line.tally().queued, servers[0].in_progress()), (0, 0));
+    drop(join(&servers));
+    assert_eq!(servers[0].in_progress(), 0, "never asked for, and back");
+}
+
+#[test]
+fn whoever_may_use_several_takes_the_first_that_is_free() {
+    let (_, servers) = line(&[1, 1]);
+    let slots: Vec<_> = servers.iter().filter_map(Slots::try_take).collect();
+    let mut only_first = join(&servers[..1]);
+    let mut either = join(&servers);
+    let mut slots = slots.into_iter();
+    let (first, second) = (slots.next(), slots.next());
+    drop(second);
+    let grant = granted(&mut either);
+    assert!(Arc::ptr_eq(grant.slot.slots(), &servers[1]));
+    assert!(waits(&mut only_first));
+    assert_eq!(servers[0].waiting(), 1, "who has the one no longer waits for the other");
+    drop(first);
+    granted(&mut only_first);
+}
+
+#[test]
+fn a_grant_nobody_took_goes_on_with_its_gift() {
+    let (line, servers) = line(&[1]);
+    let slot = servers[0].try_take().expect("free");
+    let (first, mut second) = (join(&servers), join(&servers));
+    assert_eq!(slot.release_with(7), None);
+    drop(first);
+    let grant = granted(&mut second);
+    assert_eq!(grant.gift, Some(7));
+    drop((grant, second));
+    let tally = line.tally();
+    assert_eq!((tally.queued, tally.granted, tally.abandoned), (2, 1, 1));
+    assert_eq!((tally.in_progress, tally.waiting), (0, 0));
+}
+
+#[test]
+fn the_backlog_has_a_bound_at_each_server() {
+    let (line, servers) = line(&[0, 0]);
+    let wish = || Wish { backlog: Backlog::OfServer(1), ..wish(&servers) };
+    let kept: Vec<_> = (0..4).map(|_| line.join(wish()).ok()).collect();
+    assert_eq!(kept.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false, false]);
+    assert_eq!([servers[0].tally().waiting, servers[1].tally().waiting], [1, 1]);
+    assert_eq!((line.tally().rejected, servers[0].tally().rejected), (2, 2));
+    drop(kept);
+    assert_eq!((servers[0].waiting(), line.tally().waiting), (0, 0));
+}
+
+#[test]
+fn the_backlog_has_a_bound_for_the_line() {
+    let (line, servers) = line(&[0, 0]);
+    let wish = || Wish { backlog: Backlog::OfLine(1), ..wish(&servers) };
+    let _kept = line.join(wish());
+    assert!(line.join(wish()).is_err());
+}
+
+#[test]
+fn without_a_backlog_nobody_waits_and_what_is_free_is_given() {
+    let (line, servers) = line(&[1]);
+    let wish = || Wish { backlog: Backlog::OfServer(0), ..wish(&servers) };
+    let kept = line.join(wish());
+    assert!(kept.is_ok());
+    assert_eq!(line.join(wish()).err(), Some(Full));
+    drop(kept);
+    assert_eq!(servers[0].waiting(), 0);
+    assert!(servers[0].try_take().is_some());
+}
+
+#[test]
+fn a_raised_maximum_lets_in_and_a_lowered_one_does_not() {
+    let (_, servers) = line(&[1]);
+    let slot = servers[0].try_take().expect("free");
+    let mut waiters = [join(&servers), join(&servers), join(&servers)];
+    servers[0].set_max(3);
+    let [first, second, third] = &mut waiters;
+    let grants = (granted(first), granted(second));
+    assert!(waits(third));
+    servers[0].set_max(1);
+    assert_eq!(slot.release_with(7), Some(7), "above the maximum nothing is passed on");
+    drop(grants.0);
+    assert!(waits(third));
+    assert_eq!(servers[0].in_progress(), 1);
+    drop(grants.1);
+    granted(third);
+}
+
+#[test]
+fn whose_last_server_is_withdrawn_is_told() {
+    let (line, servers) = line(&[1, 1]);
+    let _slots: Vec<_> = servers.iter().filter_map(Slots::try_take).collect();
+    let bell = Arc::new(Bell::default());
+    let mut waiter = join(&servers);
+    let waker = Arc::clone(&bell).into();
+    let mut context = Context::from_waker(&waker);
+    assert!(waiter.poll(&mut context, 0).is_pending());
+    servers[0].withdraw(GROUP + 1);
+    servers[0].withdraw(GROUP);
+    assert_eq!((servers[0].waiting(), servers[1].waiting(), bell.rung()), (0, 1, 0));
+    assert_eq!((servers[0].tally().waiting, servers[1].tally().waiting), (0, 1));
+    servers[1].withdraw(GROUP);
+    assert_eq!(bell.rung(), 1);
+    assert!(matches!(waiter.poll(&mut context, 0), Poll::Ready(Answer::NoServer)));
+    assert_eq!((line.tally().stranded, line.tally().waiting), (1, 0));
+}
+
+#[test]
+fn an_admitted_server_serves_the_oldest_that_has_not_tried_it() {
+    let (line, servers) = line(&[0, 1]);
+    let tried = &servers[1..];
+    let mut first = line.join(Wish { tried, ..wish(&servers[..1]) }).expect("room");
+    let mut second = join(&servers[..1]);
+    let mut third = line.join(Wish { group: GROUP + 1, ..wish(&servers[..1]) }).expect("room");
+    servers[1].admit(GROUP);
+    assert!(waits(&mut first) && waits(&mut third));
+    assert!(Arc::ptr_eq(granted(&mut second).slot.slots(), &servers[1]));
+}
+
+#[test]
+fn waiting_is_measured_by_the_waiter() {
+    let (line, servers) = line(&[1]);
+    let slot = servers[0].try_take().expect("free");
+    let mut first = line.join(Wish { now_ms: 100, ..wish(&servers) }).expect("room");
+    let second = line.join(Wish { now_ms: 110, ..wish(&servers) }).expect("room");
+    drop(slot);
+    let answer = first.poll(&mut Context::from_waker(Waker::noop()), 130);
+    assert!(matches!(answer, Poll::Ready(Answer::Granted(Grant { waited_ms: 30, .. }))));
+    drop(answer);
+    let grant = second.give_up(170).expect("granted in the last moment");
+    assert_eq!(grant.waited_ms, 60);
+    let third = line.join(Wish { now_ms: 200, ..wish(&servers) }).expect("room");
+    assert!(third.give_up(205).is_none());
+    let tally = servers[0].tally();
+    assert_eq!((tally.granted, tally.timed_out), (2, 1));
+    assert_eq!((tally.waited_ms, tally.waited_ms_max, tally.waiting_max), (95, 60, 2));
+}
+
+#[test]
+fn an_address_named_twice_counts_once() {
+    let (line, servers) = line(&[1]);
+    let twice = [Arc::clone(&servers[0]), Arc::clone(&servers[0])];
+    let slot = servers[0].try_take().expect("free");
+    let mut waiter = join(&twice);
+    assert_eq!(servers[0].waiting(), 1);
+    drop(slot);
+    drop(granted(&mut waiter));
+    assert!(servers[0].try_take().is_some());
+    assert!(Arc::ptr_eq(&line.slots(servers[0].name(), 9), &servers[0]));
+}
+
+#[test]
+fn a_server_nobody_uses_is_forgotten() {
+    let (line, servers) = line(&[1, 2]);
+    assert_eq!(line.servers().len(), 2);
+    let slot = servers[1].try_take();
+    drop(servers);
+    assert_eq!((line.servers().len(), line.tally().in_progress), (1, 1));
+    drop(slot);
+    assert_eq!(line.servers().len(), 0);
+    assert_eq!(line.slots(b"10.0.0.1:80", 5).max(), 5);
+}
+
+#[test]
+fn a_maximum_too_large_to_count_is_the_largest() {
+    let (_, servers) = line(&[u32::MAX]);
+    assert_eq!(servers[0].max(), SLOTS_MAX);
+    servers[0].set_max(SLOTS_MAX + 1);
+    assert_eq!((servers[0].max(), servers[0].in_progress()), (SLOTS_MAX, 0));
+}

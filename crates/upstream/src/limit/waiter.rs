@@ -1,0 +1,123 @@
+//! A request that waits in the line.
+
+use std::mem;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::line::{Entry, Line};
+use super::slots::Slot;
+use super::tally::End;
+
+/// A place in the line. Dropping it frees the place; a slot granted meanwhile goes to the next one.
+///
+/// It is polled, given up and dropped on the thread whose clock [`super::Wish::now_ms`] came from.
+pub struct Waiter<G> {
+    line: Arc<Line<G>>,
+    hold: Hold<G>,
+    place: u32,
+    joined_ms: u64,
+}
+
+/// What a waiter was told.
+pub enum Answer<G> {
+    /// It is its turn.
+    Granted(Grant<G>),
+    /// The last server it waited for cannot be used any more.
+    NoServer,
+}
+
+/// A slot, got by waiting.
+pub struct Grant<G> {
+    /// The slot, and with it which server.
+    pub slot: Slot<G>,
+    /// What the previous holder left for this server.
+    pub gift: Option<G>,
+    /// How long it took.
+    pub waited_ms: u64,
+}
+
+enum Hold<G> {
+    /// A slot was free, so it never waited.
+    Slot(Slot<G>),
+    Ticket(u64),
+    Told,
+}
+
+impl<G> Waiter<G> {
+    pub(super) fn served(line: &Arc<Line<G>>, slot: Slot<G>, joined_ms: u64) -> Self {
+        Self { line: Arc::clone(line), hold: Hold::Slot(slot), place: 0, joined_ms }
+    }
+
+    pub(super) fn queued(line: &Arc<Line<G>>, ticket: u64, place: u32, joined_ms: u64) -> Self {
+        Self { line: Arc::clone(line), hold: Hold::Ticket(ticket), place, joined_ms }
+    }
+
+    /// Its place when it joined, at the server with the shortest line: 1 is the next to be served,
+    /// 0 did not have to wait.
+    pub fn place(&self) -> u32 {
+        self.place
+    }
+
+    /// How long it has waited.
+    pub fn waited_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.joined_ms)
+    }
+
+    /// The answer, once; until then the waker is called when there is one. Whoever asks again after
+    /// the answer hears [`Answer::NoServer`].
+    pub fn poll(&mut self, context: &mut Context<'_>, now_ms: u64) -> Poll<Answer<G>> {
+        if let Hold::Ticket(ticket) = self.hold {
+            let Some(entry) = self.line.answer(ticket, context.waker()) else {
+                return Poll::Pending;
+            };
+            self.hold = Hold::Told;
+            return Poll::Ready(
+                self.granted(entry, now_ms).map_or(Answer::NoServer, Answer::Granted),
+            );
+        }
+        Poll::Ready(match mem::replace(&mut self.hold, Hold::Told) {
+            Hold::Slot(slot) => Answer::Granted(Grant { slot, gift: None, waited_ms: 0 }),
+            _ => Answer::NoServer,
+        })
+    }
+
+    /// Leaves, since its time is over; a grant that came in the last moment is not lost.
+    pub fn give_up(mut self, now_ms: u64) -> Option<Grant<G>> {
+        match mem::replace(&mut self.hold, Hold::Told) {
+            Hold::Slot(slot) => Some(Grant { slot, gift: None, waited_ms: 0 }),
+            Hold::Told => None,
+            Hold::Ticket(ticket) => match self.line.quit(ticket)? {
+                Entry::Waiting(waiting) => {
+                    let waited_ms = self.waited_ms(now_ms);
+                    self.line.end(&waiting.home, End::TimedOut { waited_ms });
+                    None
+                }
+                entry => self.granted(entry, now_ms),
+            },
+        }
+    }
+
+    fn granted(&self, entry: Entry<G>, now_ms: u64) -> Option<Grant<G>> {
+        let Entry::Granted { slot, gift, home } = entry else { return None };
+        let waited_ms = self.waited_ms(now_ms);
+        self.line.end(&home, End::Granted { waited_ms });
+        Some(Grant { slot, gift, waited_ms })
+    }
+}
+
+impl<G> Drop for Waiter<G> {
+    fn drop(&mut self) {
+        let Hold::Ticket(ticket) = self.hold else { return };
+        match self.line.quit(ticket) {
+            Some(Entry::Waiting(waiting)) => self.line.end(&waiting.home, End::Abandoned),
+            Some(Entry::Granted { slot, gift, home }) => {
+                self.line.end(&home, End::Abandoned);
+                match gift {
+                    Some(gift) => drop(slot.release_with(gift)),
+                    None => drop(slot),
+                }
+            }
+            Some(Entry::Stranded) | None => {}
+        }
+    }
+}
