@@ -41,6 +41,16 @@ impl Lent {
     }
 }
 
+/// A copy of the part, in a buffer of its own.
+impl Clone for Lent {
+    fn clone(&self) -> Self {
+        let mut buffer = lend();
+        buffer.extend_from_slice(self.as_ref());
+        let end = buffer.len();
+        Self { buffer, start: 0, end }
+    }
+}
+
 impl AsRef<[u8]> for Lent {
     fn as_ref(&self) -> &[u8] {
         &self.buffer[self.start..self.end]

@@ -19,6 +19,8 @@ pub struct Group {
     pub(crate) name: Box<[u8]>,
     pub(crate) balance: Arc<dyn Balance>,
     pub(crate) keepalive: Keepalive,
+    /// By which its idle connections are found.
+    pub(crate) number: u32,
     pub(crate) peers: Mutex<Peers>,
 }
 
@@ -75,6 +77,7 @@ impl Group {
             name: name.into(),
             balance: Arc::new(RoundRobin),
             keepalive: Keepalive::NONE,
+            number: 0,
             peers: Mutex::new(Peers::new(servers, Vec::new())),
         })
     }

@@ -41,7 +41,7 @@ impl Lease {
     }
 
     /// The server.
-    pub fn server(&self) -> &Server {
+    pub fn server(&self) -> &Arc<Server> {
         &self.server
     }
 

@@ -5,12 +5,15 @@
 //! is too small so expensive.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use net::{Address, Stream, Timer, clock};
+
+use crate::{Group, Keepalive};
 
 /// Idle for longer than this, a connection counts against `keepalive N`.
 const YOUNG_MS: u64 = 1000;
@@ -37,19 +40,6 @@ pub struct Key {
     pub from: Option<SocketAddr>,
 }
 
-/// How connections are kept: `keepalive` and its relatives.
-#[derive(Clone, Copy, Debug)]
-pub struct Keepalive {
-    /// Old idle connections of one worker; 0: none is kept.
-    pub connections: usize,
-    /// Requests sent over one.
-    pub requests: u64,
-    /// How old one may become.
-    pub time_ms: u64,
-    /// How long one may be idle.
-    pub timeout_ms: u64,
-}
-
 impl Connection {
     /// A new one.
     pub fn new(stream: Stream) -> Self {
@@ -72,18 +62,32 @@ struct Idle {
     until_ms: u64,
 }
 
+/// Numbers by the names of groups: a reload finds the pools of the generation before.
+static NUMBERS: Mutex<BTreeMap<Box<[u8]>, u32>> = Mutex::new(BTreeMap::new());
+
+/// The number of the groups with that name.
+pub(crate) fn number(group: &[u8]) -> u32 {
+    let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let next = numbers.len() as u32 + 1;
+    *numbers.entry(group.into()).or_insert(next)
+}
+
 thread_local! {
     static POOLS: RefCell<HashMap<u32, Pool>> = RefCell::default();
     static JANITOR: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The youngest idle connection of a group with that key.
-pub fn take(group: u32, key: &Key) -> Option<Connection> {
-    POOLS.with_borrow_mut(|pools| pools.get_mut(&group)?.take(key))
+pub fn take(group: &Group, key: &Key) -> Option<Connection> {
+    if group.keepalive().connections == 0 {
+        return None;
+    }
+    POOLS.with_borrow_mut(|pools| pools.get_mut(&group.number)?.take(key))
 }
 
 /// Keeps a connection for the next request, if the rules let it.
-pub fn give_back(group: u32, key: Key, connection: Connection, rules: Keepalive) {
+pub fn give_back(group: &Group, key: Key, connection: Connection) {
+    let rules: &Keepalive = group.keepalive();
     let now_ms = clock::now_ms();
     let is_worn = connection.requests >= rules.requests
         || now_ms.saturating_sub(connection.opened_ms) > rules.time_ms;
@@ -91,8 +95,8 @@ pub fn give_back(group: u32, key: Key, connection: Connection, rules: Keepalive)
         return;
     }
     POOLS.with_borrow_mut(|pools| {
-        let pool = pools.entry(group).or_default();
-        pool.old_max = rules.connections;
+        let pool = pools.entry(group.number).or_default();
+        pool.old_max = usize::try_from(rules.connections).unwrap_or(usize::MAX);
         if pool.idle.len() < IDLE_MAX {
             let until_ms = now_ms.saturating_add(rules.timeout_ms);
             pool.idle.push(Idle { key, connection, since_ms: now_ms, until_ms });

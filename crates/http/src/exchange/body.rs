@@ -9,6 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use net::buffers::Lent;
+
 use super::Fields;
 
 /// A reply's body.
@@ -50,6 +52,12 @@ pub enum BodyError {
     Io(io::Error),
     /// The source ended early.
     Truncated,
+    /// A backend did, or sent what is no body: nginx's words for it.
+    Upstream(&'static str),
+    /// A backend was silent for too long.
+    UpstreamTimedOut,
+    /// The connection to a backend failed.
+    UpstreamRead(io::Error),
 }
 
 /// Bytes that somebody keeps until they are written.
@@ -63,6 +71,8 @@ pub enum Bytes {
     Kept(Rc<[u8]>, u32, u32),
     /// This exchange's.
     Owned(Vec<u8>),
+    /// As they were received, in a buffer of the worker's.
+    Lent(Lent),
 }
 
 /// A range of an open file.
@@ -96,6 +106,7 @@ impl Bytes {
             }
             Self::Shared(bytes) => Self::Owned(bytes[range].to_vec()),
             Self::Owned(bytes) => Self::Owned(bytes[range].to_vec()),
+            Self::Lent(bytes) => Self::Owned(bytes.as_ref()[range].to_vec()),
         }
     }
 }
@@ -107,6 +118,7 @@ impl AsRef<[u8]> for Bytes {
             Self::Shared(bytes) => bytes,
             Self::Kept(bytes, start, end) => &bytes[*start as usize..*end as usize],
             Self::Owned(bytes) => bytes,
+            Self::Lent(bytes) => bytes.as_ref(),
         }
     }
 }

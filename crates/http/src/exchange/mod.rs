@@ -24,6 +24,7 @@ pub use request::Request;
 pub use request_body::{Kept, RequestBody, RequestBodyError};
 pub use values::SetValues;
 
+use crate::backend::Backends;
 use crate::client::Client;
 use crate::site::{Generation, Location, LocationId, Server, ServerId};
 
@@ -109,6 +110,8 @@ pub struct Exchange {
     pub values: SetValues,
     /// The groups of the last regular expression that matched: the subject and its ranges.
     pub captures: Captures,
+    /// The servers that were asked.
+    pub backends: Backends,
     /// When the request's first byte was seen, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// The same by the worker's clock.
@@ -163,6 +166,7 @@ impl Exchange {
             reply: Reply::default(),
             values: SetValues::default(),
             captures: Captures::default(),
+            backends: Backends::default(),
             started_unix_ms: 0,
             started_ms: 0,
             action: "",
@@ -190,6 +194,7 @@ impl Exchange {
         self.reply.clear();
         self.values.clear();
         self.captures.groups.clear();
+        self.backends.clear();
         self.started_unix_ms = net::clock::unix_ms();
         self.started_ms = net::clock::now_ms();
         self.action = "";

@@ -16,6 +16,12 @@ const SPARE_MAX: usize = 64 * 1024;
 pub struct Reply {
     /// The status; 0 until somebody sets it.
     pub status: u16,
+    /// Status and reason as a backend has them; empty: ours.
+    pub reason: Vec<u8>,
+    /// Whether `fields` has a `Server`, a backend's.
+    pub has_server: bool,
+    /// Whether `fields` has a `Date`, a backend's.
+    pub has_date: bool,
     /// `Content-Type` without charset; empty: none.
     pub content_type: Vec<u8>,
     /// Appended to the content type as `; charset=...`; empty: none.
@@ -72,6 +78,9 @@ impl Reply {
     /// Forgets what earlier handlers said of the head.
     pub fn clear_head(&mut self) {
         self.status = 0;
+        self.reason.clear();
+        self.has_server = false;
+        self.has_date = false;
         self.content_type.clear();
         self.charset.clear();
         self.content_length = None;

@@ -22,6 +22,7 @@ pub mod not_modified;
 pub mod open_file_cache;
 pub mod output;
 pub mod pools;
+pub mod proxy;
 pub mod random_index;
 pub mod range;
 pub mod redirect;
@@ -37,6 +38,8 @@ pub mod tables;
 pub mod try_files;
 pub mod types;
 pub mod upstream;
+
+use crate::backend as proxy_family;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
 
@@ -69,6 +72,8 @@ conf::features! {
     try_files: try_files,
     stub_status: stub_status,
     empty_gif: empty_gif,
+    proxy_family: proxy_family "proxy_",
+    proxy: proxy "proxy_",
     random_index: random_index,
     index: index,
     autoindex: autoindex,

@@ -76,7 +76,7 @@ fn may_chunk(x: &Exchange) -> bool {
 
 fn write_lines(x: &Exchange, here: &Here, completed: bool, out: &mut Vec<u8>) {
     let reply = &x.reply;
-    write_opening(reply.status, here.server_token(), out);
+    write_opening(reply, here.server_token(), out);
     write_content(reply, out);
     if completed {
         line(out, b"Location: ", &reply.location);
@@ -128,19 +128,28 @@ fn line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 /// The status line, `Server` and `Date`.
-fn write_opening(status: u16, server: &str, out: &mut Vec<u8>) {
+fn write_opening(reply: &Reply, server: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"HTTP/1.1 ");
-    match status_text(status) {
+    match status_text(reply.status) {
+        _ if !reply.reason.is_empty() => out.extend_from_slice(&reply.reason),
         Some(text) => out.extend_from_slice(text.as_bytes()),
         None => {
             // nginx writes codes without a phrase with three digits at least, and a space.
-            decimal::write_three(status.into(), out);
+            decimal::write_three(reply.status.into(), out);
             out.push(b' ');
         }
     }
-    out.extend_from_slice(b"\r\nServer: ");
-    out.extend_from_slice(server.as_bytes());
-    out.extend_from_slice(b"\r\nDate: ");
+    out.extend_from_slice(b"\r\n");
+    if !reply.has_server {
+        line(out, b"Server: ", server.as_bytes());
+    }
+    if !reply.has_date {
+        write_date(out);
+    }
+}
+
+fn write_date(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Date: ");
     DATE.with_borrow_mut(|date| {
         let second = net::clock::unix_ms() / 1000;
         if date.second != second {
@@ -168,7 +177,7 @@ mod tests {
     #[test]
     fn a_status_without_a_phrase_has_its_space() {
         let mut out = Vec::new();
-        write_opening(299, "x", &mut out);
+        write_opening(&Reply { status: 299, ..Reply::default() }, "x", &mut out);
         assert!(out.starts_with(b"HTTP/1.1 299 \r\nServer: x\r\nDate: "));
     }
 }

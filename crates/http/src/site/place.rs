@@ -1,8 +1,11 @@
 //! Where features hook in while a location is compiled.
 
+use std::sync::Arc;
+
 use conf::Load;
 
 use super::{Location, LocationId, Locations};
+use crate::backend::Conf as Family;
 use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger};
 use crate::features::core::Here;
 
@@ -16,6 +19,8 @@ pub struct Place<'a, 'f> {
     pub(crate) ifs: Vec<LocationId>,
     /// What the core and the driver ask for.
     pub(crate) core: Here,
+    /// The settings of the family of backends whose feature comes next.
+    pub(crate) family: Option<Arc<Family>>,
     rewrite: Vec<Handler>,
     preaccess: Vec<Handler>,
     access: Vec<Handler>,
@@ -34,6 +39,7 @@ impl<'a, 'f> Place<'a, 'f> {
             name,
             ifs,
             core: Here::default(),
+            family: None,
             rewrite: Vec::new(),
             preaccess: Vec::new(),
             access: Vec::new(),

@@ -11,6 +11,7 @@ use super::{Conf, HostNotFound, Layer, ServerLine};
 use crate::group::{Group, Twins};
 use crate::memory::Memory;
 use crate::peers::Peers;
+use crate::pool;
 use crate::server::Server;
 
 /// The groups, kept in the registry. Names are compared without regard to case.
@@ -60,6 +61,14 @@ impl Groups {
         load.registry.of::<Zones>().check()
     }
 
+    /// Every group by its name in lower case, once they are built.
+    pub fn all(&self) -> HashMap<Box<[u8]>, Arc<Group>> {
+        let built = |(name, group): (&Box<[u8]>, &Option<Arc<Group>>)| {
+            group.as_ref().map(|group| (name.clone(), group.clone()))
+        };
+        self.by_name.iter().filter_map(built).collect()
+    }
+
     /// The group of that name, once they are built.
     pub fn find(&self, name: &[u8]) -> Option<&Arc<Group>> {
         match name.iter().any(u8::is_ascii_uppercase) {
@@ -88,6 +97,7 @@ fn group(conf: &Conf, from: &Directive, load: &mut Load<'_>) -> Result<Group> {
         name: name.clone(),
         balance: conf.balance(),
         keepalive: conf.keepalive(),
+        number: pool::number(name),
         peers: Mutex::new(Peers::new(primary, backup)),
     })
 }

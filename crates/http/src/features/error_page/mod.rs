@@ -67,6 +67,12 @@ pub(crate) fn answer(x: &mut Exchange, status: u16) -> Flow {
     built_in(x, status)
 }
 
+/// Whether `error_page` has an answer for a status here.
+pub(crate) fn has_page(x: &Exchange, status: u16) -> bool {
+    let conf = &x.location().core.error_pages.0;
+    conf.as_ref().is_some_and(|conf| conf.error_page.iter().any(|page| page.is_for(status)))
+}
+
 /// nginx's own statuses about a request that it could not read are 400 to the client.
 fn seen_outside(status: u16) -> u16 {
     if matches!(status, 494..=497) { 400 } else { status }

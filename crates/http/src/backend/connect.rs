@@ -1,0 +1,107 @@
+//! A connection to the server that was chosen: one that is idle, or a new one.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::{Poll, ready};
+
+use ::upstream::pool::{self, Connection, Key};
+use ::upstream::{Group, Lease};
+use net::{Connect, Timer};
+use observe::{Errno, Level};
+
+use super::Conf;
+use super::ask::Trouble;
+use super::local_address;
+use super::values::Bind;
+use crate::exchange::Exchange;
+
+/// A connection, and whether it has been used before.
+pub(super) struct Connected {
+    pub(super) connection: Connection,
+    pub(super) key: Key,
+    pub(super) reused: bool,
+}
+
+/// How connections of this exchange are opened; `Err`: its local address is none.
+pub(super) fn manner(conf: &Conf, x: &mut Exchange) -> Result<Connect, ()> {
+    let size = |bytes: u64| usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
+    let mut connect = Connect {
+        from: None,
+        transparent: false,
+        rcvbuf: size(conf.socket_rcvbuf.0),
+        sndbuf: size(conf.socket_sndbuf.0),
+        keepalive: conf.socket_keepalive,
+    };
+    if let Some(Bind::To { address, transparent }) = &conf.bind {
+        let text = x.render(address);
+        connect.transparent = *transparent;
+        if !text.is_empty() {
+            connect.from = local_address(&text);
+            if connect.from.is_none() {
+                let text = observe::Text(&text);
+                x.log(Level::Error, format_args!("invalid local address \"{text}\""));
+                return Err(());
+            }
+        }
+    }
+    Ok(connect)
+}
+
+/// An idle connection to the server, else a new one.
+pub(super) async fn connect(
+    x: &mut Exchange,
+    group: &Group,
+    lease: &Lease,
+    manner: &Connect,
+    timeout_ms: u64,
+    timer: &Timer,
+) -> Result<Connected, Trouble> {
+    let key = Key { to: lease.address().clone(), from: manner.from };
+    if let Some(connection) = pool::take(group, &key) {
+        return Ok(Connected { connection, key, reused: true });
+    }
+    x.action = "connecting to upstream";
+    let mut connecting = match manner.begin(&key.to) {
+        Ok(connecting) => connecting,
+        Err((call, error)) => return Err(failed(x, lease, call, &error)),
+    };
+    timer.set(timeout_ms);
+    let connected = poll_fn(|cx| match connecting.poll(cx) {
+        Poll::Ready(connected) => Poll::Ready(Some(connected)),
+        Poll::Pending => {
+            ready!(timer.poll(cx));
+            Poll::Ready(None)
+        }
+    });
+    match connected.await {
+        None => Err(timed_out(x)),
+        Some(Err(error)) => Err(failed(x, lease, "connect()", &error)),
+        Some(Ok(stream)) => {
+            Ok(Connected { connection: Connection::new(stream), key, reused: false })
+        }
+    }
+}
+
+/// nginx names the address in some of these lines; here it stands behind `upstream:` in all.
+fn failed(x: &Exchange, lease: &Lease, call: &str, error: &io::Error) -> Trouble {
+    let level = Level::Error;
+    if call == "bind()" {
+        let name = observe::Text(lease.name());
+        x.log(Level::Crit, format_args!("bind() for {name} failed{}", Errno(error)));
+        return Trouble::Internal;
+    }
+    if call == "connect()" && matches!(lease.address(), net::Address::Unix(_)) {
+        let name = observe::Text(lease.name());
+        x.log(Level::Crit, format_args!("connect() to {name} failed{}", Errno(error)));
+        return Trouble::Error;
+    }
+    x.log(level, format_args!("{call} failed{}", Errno(error)));
+    Trouble::Error
+}
+
+/// It took too long, and that is logged.
+pub(super) fn timed_out(x: &Exchange) -> Trouble {
+    let error = net::timed_out();
+    x.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));
+    Trouble::Timeout
+}

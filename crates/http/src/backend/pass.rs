@@ -1,0 +1,338 @@
+//! One server after another, until one answers or none is left.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ::upstream::{Ask, Attempt, Choice, Group, Lease};
+use net::buffers::{self, Lent};
+use net::{Connect, Timer, clock};
+use observe::Level;
+use wire::http1::response::{ReplyBody, ReplyName};
+
+use super::Conf;
+use super::ask::{Answered, Asking, Body, ClientTrouble, Trouble};
+use super::body::{Coding, Held, Incoming};
+use super::connect::{self, Connected};
+use super::head::{self, Passed, Rewrite};
+use super::tally::{Named, Try};
+use super::values::NextUpstream;
+use crate::exchange::{self, Bytes, Exchange, Flow, Kept};
+use crate::features::error_page;
+
+/// What a request to a backend consists of.
+pub(crate) struct Plan<'a> {
+    pub(crate) conf: &'a Conf,
+    pub(crate) passed: &'a Passed,
+    pub(crate) rewrite: &'a dyn Rewrite,
+    pub(crate) group: &'a Arc<Group>,
+    pub(crate) head: Vec<u8>,
+    /// What is sent instead of the request's body.
+    pub(crate) set_body: Option<Vec<u8>>,
+    pub(crate) to_head: bool,
+    /// Whether the body is sent as it comes; `Some(true)`: in chunks.
+    pub(crate) streams: Option<bool>,
+}
+
+/// Passes the exchange on.
+pub(crate) async fn pass(x: &mut Exchange, plan: Plan<'_>) -> Flow {
+    let Ok(manner) = connect::manner(plan.conf, x) else { return Flow::Status(500) };
+    x.outlives_client |= plan.conf.ignore_client_abort;
+    let mut passing = Passing {
+        plan,
+        manner,
+        attempt: Attempt::default(),
+        tries: 0,
+        begun_ms: clock::now_ms(),
+        is_first: true,
+        request_sent: false,
+    };
+    let flow = passing.run(x).await;
+    x.backends.active = false;
+    buffers::give_back(std::mem::take(&mut passing.plan.head));
+    flow
+}
+
+struct Passing<'a> {
+    plan: Plan<'a>,
+    manner: Connect,
+    attempt: Attempt,
+    /// How many servers have been asked.
+    tries: u64,
+    begun_ms: u64,
+    is_first: bool,
+    /// Whether a server has been sent any of the request.
+    request_sent: bool,
+}
+
+impl Passing<'_> {
+    async fn run(&mut self, x: &mut Exchange) -> Flow {
+        loop {
+            let mut lease = match self.choose(x) {
+                Ok(lease) => lease,
+                Err(flow) => return flow,
+            };
+            let anew = std::mem::take(&mut self.is_first);
+            let asked = x.backends.begin(Named::Server(lease.server().clone()), anew);
+            let trouble = match self.ask(x, &mut lease, &asked).await {
+                Ok((connected, answered)) => {
+                    match self.answer(x, lease, &asked, connected, answered) {
+                        Ok(flow) => return flow,
+                        Err(status) => {
+                            asked.end();
+                            x.debug(format_args!("http next upstream, {status}"));
+                            continue;
+                        }
+                    }
+                }
+                Err(trouble) => trouble,
+            };
+            asked.end();
+            if let Err(flow) = self.after(x, &mut lease, &asked, trouble) {
+                return flow;
+            }
+        }
+    }
+
+    fn choose(&mut self, x: &mut Exchange) -> Result<Lease, Flow> {
+        let ip;
+        let client = match x.client.peer.map(|peer| peer.ip()) {
+            Some(std::net::IpAddr::V4(v4)) => {
+                ip = v4.octets();
+                &ip[..]
+            }
+            Some(std::net::IpAddr::V6(_)) | None => &[],
+        };
+        let key = self.plan.group.key().map(|template| x.render(template)).unwrap_or_default();
+        let ask = Ask { client, key: &key, sticky: None, now_ms: clock::now_ms() };
+        match self.plan.group.choose(&mut self.attempt, &ask) {
+            Choice::Server(lease) => {
+                self.tries += 1;
+                Ok(lease)
+            }
+            Choice::Busy | Choice::None => {
+                let anew = std::mem::take(&mut self.is_first);
+                let asked = x.backends.begin(Named::Group(self.plan.group.name().into()), anew);
+                asked.status.set(502);
+                asked.end();
+                x.action = "connecting to upstream";
+                x.log(Level::Error, format_args!("no live upstreams"));
+                Err(Flow::Status(502))
+            }
+        }
+    }
+
+    /// Asks one server.
+    async fn ask(
+        &mut self,
+        x: &mut Exchange,
+        lease: &mut Lease,
+        asked: &Rc<Try>,
+    ) -> Result<(Connected, Answered), Trouble> {
+        let timer = Timer::new();
+        let conf = self.plan.conf;
+        let mut connected = connect::connect(
+            x,
+            self.plan.group,
+            lease,
+            &self.manner,
+            conf.connect_timeout.0,
+            &timer,
+        )
+        .await?;
+        asked.connect_ms.set(Some(asked.age_ms()));
+        connected.connection.requests += 1;
+        x.backends.head.reset();
+        let mut body = self.body(x);
+        let Plan { head, to_head, .. } = &self.plan;
+        let mut asking =
+            Asking::new(conf, &mut connected.connection, &timer, head, &mut body, *to_head);
+        let answered = poll_fn(|cx| asking.poll(cx, x)).await;
+        asked.bytes_sent.set(asking.written);
+        self.request_sent |= asking.written > 0;
+        drop(asking);
+        if connected.reused && matches!(answered, Err(Trouble::Error)) {
+            // That a kept connection was closed meanwhile says little of its server.
+            self.attempt.allow_another();
+            self.tries -= 1;
+        }
+        Ok((connected, answered?))
+    }
+
+    fn body(&self, x: &Exchange) -> Body {
+        match (&self.plan.set_body, self.plan.streams) {
+            (Some(bytes), _) => Body::Made(bytes.clone()),
+            (None, _) if !self.plan.conf.pass_request_body => Body::None,
+            (None, Some(chunked)) => Body::Streamed { chunked },
+            (None, None) => match x.request.body.kept() {
+                Some(Kept::Memory(_)) => Body::Kept,
+                Some(Kept::File(file)) => Body::File(file.slice()),
+                None => Body::None,
+            },
+        }
+    }
+
+    /// Makes the server's answer the exchange's; `Err`: another server is asked.
+    fn answer(
+        &mut self,
+        x: &mut Exchange,
+        mut lease: Lease,
+        asked: &Rc<Try>,
+        connected: Connected,
+        answered: Answered,
+    ) -> Result<Flow, u16> {
+        let conf = self.plan.conf;
+        let status = x.backends.head.status;
+        asked.status.set(status);
+        asked.header_ms.set(Some(asked.age_ms()));
+        let reasons = NextUpstream::of_status(status);
+        if reasons != 0 && self.may_go_on(x, reasons) && self.attempt.tries_left() > 0 {
+            match status {
+                403 | 404 => lease.succeeded(clock::now_ms()),
+                _ => self.failed(x, &mut lease),
+            }
+            return Err(status);
+        }
+        let held = Held {
+            keepalive: answered.sent && !x.backends.head.closes(&x.backends.head_text),
+            connection: connected.connection,
+            lease,
+            group: self.plan.group.clone(),
+            key: connected.key,
+            asked: asked.clone(),
+        };
+        if conf.intercept_errors && status >= 300 && error_page::has_page(x, status) {
+            held.end_unread(&answered);
+            return Ok(intercept(x, status));
+        }
+        let mut buffering = conf.buffering;
+        if let Some(flow) = head::obey(x, conf, &mut buffering) {
+            held.end_unread(&answered);
+            return Ok(flow);
+        }
+        head::copy(x, conf, self.plan.passed, self.plan.rewrite);
+        x.reply.content_length = match answered.body {
+            ReplyBody::Length(length) => Some(length),
+            ReplyBody::None => head_length(x),
+            ReplyBody::Chunked | ReplyBody::Close => None,
+        };
+        x.reply.allow_ranges = conf.force_ranges;
+        x.action = "";
+        x.reply.body = give(x, held, answered, conf, buffering);
+        Ok(Flow::Done)
+    }
+
+    /// What follows when a server did not answer; `Ok`: another is asked.
+    fn after(
+        &mut self,
+        x: &mut Exchange,
+        lease: &mut Lease,
+        asked: &Rc<Try>,
+        trouble: Trouble,
+    ) -> Result<(), Flow> {
+        let (reason, status) = match trouble {
+            Trouble::Error => (NextUpstream::ERROR, 502),
+            Trouble::Timeout => (NextUpstream::TIMEOUT, 504),
+            Trouble::InvalidHeader => (NextUpstream::INVALID_HEADER, 502),
+            Trouble::Internal => return Err(Flow::Status(500)),
+            Trouble::Client(ClientTrouble(flow)) => return Err(flow),
+        };
+        asked.status.set(status);
+        self.failed(x, lease);
+        if self.may_go_on(x, reason) && self.attempt.tries_left() > 0 {
+            return Ok(());
+        }
+        Err(Flow::Status(status))
+    }
+
+    fn failed(&self, x: &Exchange, lease: &mut Lease) {
+        if let Some(event) = lease.failed(clock::now_ms()) {
+            x.log(Level::Warn, format_args!("{event}"));
+        }
+    }
+
+    /// Whether this is a reason to ask another server, and it is not too late for it.
+    fn may_go_on(&self, x: &Exchange, mut reasons: u16) -> bool {
+        use wire::Method;
+        let conf = self.plan.conf;
+        let unsafe_method =
+            matches!(x.request.head.method, Method::Post | Method::Lock | Method::Patch);
+        if self.request_sent && unsafe_method {
+            reasons |= NextUpstream::NON_IDEMPOTENT;
+        }
+        let timeout_ms = conf.next_upstream_timeout.0;
+        let too_late = timeout_ms > 0 && clock::now_ms() - self.begun_ms >= timeout_ms;
+        let tries_max = conf.next_upstream_tries.0;
+        let too_often = tries_max > 0 && self.tries >= tries_max;
+        let streamed = self.request_sent && self.plan.streams.is_some();
+        conf.next_upstream.allows(reasons) && !too_late && !too_often && !streamed
+    }
+}
+
+/// Leaves the reply to `error_page`.
+fn intercept(x: &mut Exchange, status: u16) -> Flow {
+    if status == 401 {
+        let text = std::mem::take(&mut x.backends.head_text);
+        for field in &x.backends.head.fields {
+            if field.id == ReplyName::WwwAuthenticate {
+                x.reply.fields.append(field.name.of(&text), field.value.of(&text));
+            }
+        }
+        x.backends.head_text = text;
+    }
+    Flow::Status(status)
+}
+
+/// The length that a reply without a body announces: what a GET would have got.
+fn head_length(x: &Exchange) -> Option<u64> {
+    let field = x.backends.head.field(ReplyName::ContentLength)?;
+    conf::units::number(field.value.of(&x.backends.head_text))
+}
+
+/// The body of the reply: what has come of it, and the rest as it comes.
+fn give(
+    x: &mut Exchange,
+    held: Held,
+    answered: Answered,
+    conf: &Conf,
+    buffering: bool,
+) -> exchange::Body {
+    let Answered { body, head_bytes, mut input, .. } = answered;
+    let asked = &held.asked;
+    asked.bytes_received.set(input.len() as u64);
+    let mut coding = Coding::of(body);
+    let (end, surplus) = match coding.take(&mut input, head_bytes) {
+        Ok(found) => found,
+        Err(_) => {
+            // What is wrong with the coding is said when the body is asked for.
+            (head_bytes, super::body::Surplus(true))
+        }
+    };
+    asked.response_length.set((end - head_bytes) as u64);
+    let is_ended = coding.is_ended();
+    let first = match end > head_bytes {
+        true => Some(Lent::new(input, head_bytes..end)),
+        false => {
+            buffers::give_back(input);
+            None
+        }
+    };
+    if is_ended {
+        let mut held = held;
+        if surplus.0 {
+            held.keepalive = false;
+            if body != ReplyBody::None || !x.request.header_only {
+                let message = "upstream sent more data than specified in \"Content-Length\" header";
+                x.log(Level::Warn, format_args!("{message}"));
+            }
+        }
+        held.end();
+        return match first {
+            Some(first) => exchange::Body::Bytes(Bytes::Lent(first)),
+            None => exchange::Body::Empty,
+        };
+    }
+    let timeout_ms = conf.read_timeout.0;
+    let body = Incoming::new(held, coding, first, Timer::new(), timeout_ms, !buffering);
+    exchange::Body::Stream(Box::new(body))
+}

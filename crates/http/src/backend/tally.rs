@@ -1,0 +1,149 @@
+//! What is known of the servers that an exchange has asked: for variables, and for log lines.
+//!
+//! The body of a reply outlives the handler that asked for it and knows no exchange, so the record
+//! is shared with it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ::upstream::Server;
+use wire::http1::response::ReplyHead;
+
+use crate::exchange::Fields;
+
+/// What an exchange knows of its backends.
+#[derive(Default)]
+pub struct Backends {
+    /// The servers asked, in order.
+    pub(crate) asked: Rc<Asked>,
+    /// The head of the last reply, and its bytes.
+    pub(crate) head: ReplyHead,
+    /// The bytes that `head` points into.
+    pub(crate) head_text: Vec<u8>,
+    /// The fields after its body.
+    pub(crate) trailers: Rc<RefCell<Fields>>,
+    /// The protocol's name as it stands in log lines: `http://`.
+    pub(crate) schema: &'static str,
+    /// The request's URI as the server was asked for it.
+    pub(crate) uri: Vec<u8>,
+    /// Whether a server is being asked now.
+    pub(crate) active: bool,
+}
+
+/// The servers asked, in order.
+#[derive(Default)]
+pub(crate) struct Asked(RefCell<Vec<Rc<Try>>>);
+
+/// One server, asked once.
+pub(crate) struct Try {
+    pub(crate) server: Named,
+    /// Whether it was asked for another resource than the one before it.
+    pub(crate) anew: bool,
+    pub(crate) begun_ms: u64,
+    /// The status of its reply, or the one that stands for its failure; 0: none yet.
+    pub(crate) status: Cell<u16>,
+    pub(crate) connect_ms: Cell<Option<u64>>,
+    pub(crate) header_ms: Cell<Option<u64>>,
+    pub(crate) response_ms: Cell<Option<u64>>,
+    pub(crate) queue_ms: Cell<Option<u64>>,
+    pub(crate) bytes_sent: Cell<u64>,
+    pub(crate) bytes_received: Cell<u64>,
+    pub(crate) response_length: Cell<u64>,
+}
+
+/// Who was asked, as variables and log lines name it.
+pub(crate) enum Named {
+    /// A server: by its address.
+    Server(Arc<Server>),
+    /// None, since there was none to ask: the group's name.
+    Group(Box<[u8]>),
+}
+
+impl Named {
+    pub(crate) fn text(&self) -> &[u8] {
+        match self {
+            Self::Server(server) => server.name(),
+            Self::Group(name) => name,
+        }
+    }
+}
+
+impl Try {
+    fn new(server: Named, anew: bool) -> Self {
+        Self {
+            server,
+            anew,
+            begun_ms: net::clock::now_ms(),
+            status: Cell::new(0),
+            connect_ms: Cell::new(None),
+            header_ms: Cell::new(None),
+            response_ms: Cell::new(None),
+            queue_ms: Cell::new(None),
+            bytes_sent: Cell::new(0),
+            bytes_received: Cell::new(0),
+            response_length: Cell::new(0),
+        }
+    }
+
+    /// How long ago it was begun.
+    pub(crate) fn age_ms(&self) -> u64 {
+        net::clock::now_ms() - self.begun_ms
+    }
+
+    /// Notes that it is over, whatever came of it.
+    pub(crate) fn end(&self) {
+        if self.response_ms.get().is_none() {
+            self.response_ms.set(Some(self.age_ms()));
+        }
+    }
+}
+
+impl Backends {
+    /// Forgets everything, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        if self.schema.is_empty() {
+            return;
+        }
+        match Rc::get_mut(&mut self.asked) {
+            Some(asked) => asked.0.get_mut().clear(),
+            None => self.asked = Rc::default(),
+        }
+        self.head.reset();
+        self.head_text.clear();
+        self.trailers.borrow_mut().clear();
+        self.uri.clear();
+        self.schema = "";
+        self.active = false;
+    }
+
+    /// A server is asked.
+    pub(crate) fn begin(&mut self, server: Named, anew: bool) -> Rc<Try> {
+        let mut asked = self.asked.0.borrow_mut();
+        let begun = Rc::new(Try::new(server, anew && !asked.is_empty()));
+        asked.push(begun.clone());
+        self.active = true;
+        begun
+    }
+
+    /// The server asked last.
+    pub(crate) fn last(&self) -> Option<Rc<Try>> {
+        self.asked.0.borrow().last().cloned()
+    }
+
+    /// Calls `write` for each server asked; `between` writes what stands between two of them.
+    pub(crate) fn each(
+        &self,
+        out: &mut Vec<u8>,
+        mut write: impl FnMut(&Try, &mut Vec<u8>),
+    ) -> bool {
+        let asked = self.asked.0.borrow();
+        for (at, one) in asked.iter().enumerate() {
+            if at > 0 {
+                out.extend_from_slice(if one.anew { b" : " } else { b", " });
+            }
+            write(one, out);
+        }
+        !asked.is_empty()
+    }
+}

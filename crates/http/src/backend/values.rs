@@ -1,0 +1,213 @@
+//! The values of a family's directives that nobody else has.
+
+use std::ops::RangeInclusive;
+
+use conf::{Directive, Load, Result, Template, Value};
+
+/// When another server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextUpstream(u16);
+
+/// What may be wrong with a server, as `next_upstream` names it.
+const REASONS: [(&[u8], u16); 13] = [
+    (b"error", NextUpstream::ERROR),
+    (b"timeout", NextUpstream::TIMEOUT),
+    (b"invalid_header", NextUpstream::INVALID_HEADER),
+    (b"non_idempotent", NextUpstream::NON_IDEMPOTENT),
+    (b"http_500", 1 << 4),
+    (b"http_502", 1 << 5),
+    (b"http_503", 1 << 6),
+    (b"http_504", 1 << 7),
+    (b"http_403", 1 << 8),
+    (b"http_404", 1 << 9),
+    (b"http_429", 1 << 10),
+    (b"updating", 1 << 11),
+    (b"off", NextUpstream::OFF),
+];
+
+impl NextUpstream {
+    /// No connection, or none any more.
+    pub const ERROR: u16 = 1;
+    /// It took too long.
+    pub const TIMEOUT: u16 = 2;
+    /// What it sent is no reply.
+    pub const INVALID_HEADER: u16 = 4;
+    /// Whatever the request may have done already.
+    pub const NON_IDEMPOTENT: u16 = 8;
+    const OFF: u16 = 1 << 15;
+
+    /// The reason that a status is; 0: none.
+    pub fn of_status(status: u16) -> u16 {
+        match status {
+            500 => 1 << 4,
+            502 => 1 << 5,
+            503 => 1 << 6,
+            504 => 1 << 7,
+            403 => 1 << 8,
+            404 => 1 << 9,
+            429 => 1 << 10,
+            _ => 0,
+        }
+    }
+
+    /// Whether all of these reasons are reasons to go on.
+    pub fn allows(self, reasons: u16) -> bool {
+        self.0 & Self::OFF == 0 && self.0 & reasons == reasons
+    }
+}
+
+impl Value for NextUpstream {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        Ok(Self(mask(from, &REASONS, load)?))
+    }
+}
+
+/// Header fields of replies that have no effect here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ignored(u16);
+
+const IGNORED: [(&[u8], u16); 9] = [
+    (b"X-Accel-Redirect", Ignored::REDIRECT),
+    (b"X-Accel-Expires", 2),
+    (b"X-Accel-Limit-Rate", Ignored::LIMIT_RATE),
+    (b"X-Accel-Buffering", Ignored::BUFFERING),
+    (b"X-Accel-Charset", Ignored::CHARSET),
+    (b"Expires", 32),
+    (b"Cache-Control", 64),
+    (b"Set-Cookie", 128),
+    (b"Vary", 256),
+];
+
+impl Ignored {
+    /// `X-Accel-Redirect`
+    pub const REDIRECT: u16 = 1;
+    /// `X-Accel-Limit-Rate`
+    pub const LIMIT_RATE: u16 = 4;
+    /// `X-Accel-Buffering`
+    pub const BUFFERING: u16 = 8;
+    /// `X-Accel-Charset`
+    pub const CHARSET: u16 = 16;
+
+    /// Whether that field has no effect.
+    pub fn has(self, field: u16) -> bool {
+        self.0 & field != 0
+    }
+}
+
+impl Value for Ignored {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        if let [word] = &from.args[..]
+            && word.text.is_empty()
+        {
+            return Ok(Self(0));
+        }
+        Ok(Self(mask(from, &IGNORED, load)?))
+    }
+}
+
+/// The union of the words' bits. A word said twice is a warning, as in nginx.
+fn mask(from: &Directive, words: &[(&[u8], u16)], load: &mut Load<'_>) -> Result<u16> {
+    let mut mask = 0;
+    for word in &from.args {
+        let known = words.iter().find(|(text, _)| text.eq_ignore_ascii_case(&word.text));
+        let Some((_, bit)) = known else {
+            return Err(from.error_at(word, format!("invalid value \"{word}\"")));
+        };
+        if mask & bit != 0 {
+            load.warn(from.error_at(word, format!("duplicate value \"{word}\"")));
+        }
+        mask |= bit;
+    }
+    Ok(mask)
+}
+
+/// The local address of connections.
+#[derive(Clone, Debug)]
+pub enum Bind {
+    /// The system's choice.
+    Off,
+    /// What this renders to, if anything.
+    To {
+        /// An address, perhaps with a port.
+        address: Template,
+        /// Whether it may be another machine's.
+        transparent: bool,
+    },
+}
+
+impl Value for Bind {
+    const ARGS: RangeInclusive<usize> = 1..=2;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let address = from.arg(0);
+        if from.args.len() == 1 && &*address.text == b"off" {
+            return Ok(Self::Off);
+        }
+        let transparent = match from.args.get(1) {
+            None => false,
+            Some(word) if &*word.text == b"transparent" => true,
+            Some(word) => {
+                return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
+            }
+        };
+        let template = Template::compile(address, from, load)?;
+        if template.as_fixed().is_some_and(|text| crate::backend::local_address(text).is_none()) {
+            return Err(from.error_at(address, format!("invalid address \"{address}\"")));
+        }
+        Ok(Self::To { address: template, transparent })
+    }
+}
+
+/// Where replies are kept as files.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// Nowhere.
+    Off,
+    /// Where the request's path leads.
+    On,
+    /// There.
+    At(Template),
+}
+
+impl Value for Store {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        match &*from.arg(0).text {
+            b"off" => Ok(Self::Off),
+            b"on" => Ok(Self::On),
+            _ => Ok(Self::At(Template::compile(from.arg(0), from, load)?)),
+        }
+    }
+}
+
+/// Permissions of a file: `user:rw group:r all:r`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreAccess(pub u32);
+
+impl Value for StoreAccess {
+    const ARGS: RangeInclusive<usize> = 1..=3;
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let mut mode = 0o600;
+        for word in &from.args {
+            let invalid = || from.error_at(word, format!("invalid value \"{word}\""));
+            let (who, rights) = split(&word.text).ok_or_else(invalid)?;
+            let shift = match who {
+                b"user" => 6,
+                b"group" => 3,
+                b"all" => 0,
+                _ => return Err(invalid()),
+            };
+            mode |= match rights {
+                b"r" => 4 << shift,
+                b"rw" => 6 << shift,
+                _ => return Err(invalid()),
+            };
+        }
+        Ok(Self(mode))
+    }
+}
+
+fn split(word: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = word.iter().position(|&byte| byte == b':')?;
+    Some((&word[..colon], &word[colon + 1..]))
+}

@@ -1,0 +1,165 @@
+//! The header fields of a request to a backend: what is set, and what is passed on.
+
+use std::ops::RangeInclusive;
+
+use conf::{Directive, Load, Result, Template, Value};
+use wire::Known;
+use wire::http1::request::Field;
+
+use super::HttpVersion;
+use crate::exchange::Exchange;
+
+/// `proxy_set_header NAME VALUE`.
+#[derive(Clone, Debug)]
+pub struct SetHeader {
+    name: Box<[u8]>,
+    value: Template,
+}
+
+impl Value for SetHeader {
+    const ARGS: RangeInclusive<usize> = 2..=2;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let value = Template::compile(from.arg(1), from, load)?;
+        Ok(Self { name: from.arg(0).text.clone(), value })
+    }
+}
+
+/// The fields of a location, in the order they are sent.
+pub(super) struct Compiled {
+    /// What `Host` is set to; `None`: the backend's name.
+    host: Option<Template>,
+    set: Vec<SetHeader>,
+    /// Whether what is known of the body is said, unless that is set otherwise.
+    says_length: bool,
+    says_coding: bool,
+    /// Names that are not passed on.
+    dropped: u64,
+    dropped_others: Vec<Box<[u8]>>,
+}
+
+/// What a request never passes on by itself: it is between two hops, or said anew.
+const HOP_BY_HOP: [&[u8]; 9] = [
+    b"Host",
+    b"Connection",
+    b"Proxy-Connection",
+    b"Content-Length",
+    b"Transfer-Encoding",
+    b"TE",
+    b"Keep-Alive",
+    b"Expect",
+    b"Upgrade",
+];
+
+/// What a backend is told of the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// There is none.
+    None,
+    /// So many bytes.
+    Known(u64),
+    /// Chunks.
+    Chunked,
+}
+
+impl Compiled {
+    pub(super) fn new(set: &[SetHeader]) -> Self {
+        let is_set = |name: &[u8]| set.iter().any(|one| one.name.eq_ignore_ascii_case(name));
+        let mut compiled = Self {
+            host: None,
+            set: Vec::new(),
+            says_length: !is_set(b"Content-Length"),
+            says_coding: !is_set(b"Transfer-Encoding"),
+            dropped: 0,
+            dropped_others: Vec::new(),
+        };
+        HOP_BY_HOP.iter().for_each(|name| compiled.drop_name(name));
+        for one in set {
+            compiled.drop_name(&one.name);
+            if one.name.eq_ignore_ascii_case(b"Host") {
+                compiled.host.get_or_insert_with(|| one.value.clone());
+            } else if one.value.as_fixed() != Some(b"") {
+                compiled.set.push(one.clone());
+            }
+        }
+        compiled
+    }
+
+    fn drop_name(&mut self, name: &[u8]) {
+        match Known::of(name) {
+            Known::Other => self.dropped_others.push(name.into()),
+            known => self.dropped |= known.bit(),
+        }
+    }
+
+    /// Writes `Host`: what it is set to, else the backend's name.
+    pub(super) fn write_host(
+        &self,
+        x: &mut Exchange,
+        backend: &[u8],
+        version: HttpVersion,
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        out.extend_from_slice(b"Host: ");
+        let before = out.len();
+        match &self.host {
+            None => out.extend_from_slice(backend),
+            Some(template) => template.render(x, out),
+        }
+        if out.len() == before && version == HttpVersion::Http11 {
+            // The version requires one.
+            out.extend_from_slice(backend);
+        }
+        match out.len() == before {
+            true => out.truncate(start),
+            false => out.extend_from_slice(b"\r\n"),
+        }
+    }
+
+    /// Writes the fields that are set, and what is known of the body.
+    pub(super) fn write_set(&self, x: &mut Exchange, length: Length, out: &mut Vec<u8>) {
+        for one in &self.set {
+            let start = out.len();
+            out.extend_from_slice(&one.name);
+            out.extend_from_slice(b": ");
+            let before = out.len();
+            one.value.render(x, out);
+            match out.len() == before {
+                true => out.truncate(start),
+                false => out.extend_from_slice(b"\r\n"),
+            }
+        }
+        match length {
+            Length::Known(bytes) if self.says_length => {
+                out.extend_from_slice(b"Content-Length: ");
+                crate::decimal::write(bytes, out);
+                out.extend_from_slice(b"\r\n");
+            }
+            Length::Chunked if self.says_coding => {
+                out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes the request's own fields that are passed on.
+    pub(super) fn write_passed(&self, x: &Exchange, out: &mut Vec<u8>) {
+        for field in &x.request.head.fields {
+            if self.passes(field, x) {
+                // The line as it was sent may have spaces that the next parser reads otherwise.
+                out.extend_from_slice(x.request.text(field.name));
+                out.extend_from_slice(b": ");
+                out.extend_from_slice(x.request.text(field.value));
+                out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    fn passes(&self, field: &Field, x: &Exchange) -> bool {
+        if field.id != Known::Other {
+            return self.dropped & field.id.bit() == 0;
+        }
+        let name = x.request.text(field.name);
+        !self.dropped_others.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
+    }
+}

@@ -1,0 +1,181 @@
+//! `proxy_pass`: an HTTP server answers.
+//!
+//! What all families of backends share stands in `crate::backend`; here is what is HTTP's: the
+//! request's line and fields, and the fields of a reply that name the backend's own addresses.
+
+mod fields;
+mod pass;
+mod request;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ::upstream::Group;
+use conf::{Bounded, Error, Result, Template};
+use observe::Level;
+
+use crate::backend::Conf as Family;
+use crate::backend::{self, Passed, Plan, Rewrite};
+use crate::exchange::{Exchange, Flow};
+use crate::files::TempPath;
+use crate::site::Place;
+use fields::{Compiled, SetHeader};
+use pass::{Backend, Found, Pass, Target};
+
+conf::directives! {
+    also {
+        /// Passes requests on to an HTTP server, or to a group of them.
+        pass(1..=1) in LOCATION | IF_IN_LOCATION | LIMIT_EXCEPT => target;
+    }
+    slots {
+        /// The backend.
+        target: Option<Pass>,
+    }
+
+    in MAIN | SERVER | LOCATION;
+
+    /// Sends a request header field of this value; an empty value: no such field.
+    set_header: Vec<SetHeader>,
+    /// Sends this instead of the request's body.
+    set_body: Option<Template>,
+    /// Asks with this method.
+    method: Option<Template>,
+    /// The protocol's version.
+    http_version: HttpVersion = "1.1",
+    /// Where the files of replies are that do not fit into memory.
+    temp_path: TempPath = "proxy_temp 1 2",
+    /// Accepted, and without effect: no table is built.
+    headers_hash_max_size: Bounded<1, { u32::MAX as u64 }> = "512",
+    /// Accepted, and without effect: no table is built.
+    headers_hash_bucket_size: Bounded<1, { u32::MAX as u64 }> = "64",
+}
+
+conf::words! {
+    /// The version of the protocol that a backend is spoken to in.
+    pub enum HttpVersion {
+        /// HTTP/1.0.
+        Http10 = "1.0",
+        /// HTTP/1.1.
+        Http11 = "1.1",
+    }
+}
+
+/// A location's way to its backend.
+struct Proxy {
+    family: Arc<Family>,
+    conf: Arc<Conf>,
+    fields: Compiled,
+    passed: Passed,
+    backend: Backend,
+    location: Box<[u8]>,
+}
+
+/// Answers everything in a location that has a backend.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let family = place.family.take().expect("the family's row stands before this one");
+    family.check("proxy_").map_err(Error::bare)?;
+    let Some(pass) = &conf.target else { return Ok(()) };
+    let proxy = Arc::new(Proxy {
+        fields: Compiled::new(&conf.set_header),
+        passed: Passed::new(&family),
+        backend: Backend::compile(pass, place.load)?,
+        location: place.name.clone(),
+        conf: conf.clone(),
+        family,
+    });
+    place.exclusive(move |x| proxy.handle(x));
+    Ok(())
+}
+
+impl Proxy {
+    fn handle(self: &Arc<Self>, x: &mut Exchange) -> Flow {
+        let proxy = self.clone();
+        x.backends.schema = "http://";
+        Flow::Wait(Box::new(move |x| Box::pin(async move { proxy.pass(x).await })))
+    }
+
+    async fn pass(&self, x: &mut Exchange) -> Flow {
+        let streams = match self.take_body(x).await {
+            Ok(streams) => streams,
+            Err(flow) => return flow,
+        };
+        let computed;
+        let target = match &self.backend {
+            Backend::Fixed(target) => target,
+            Backend::Computed(template, groups) => match self.compute(x, template, groups).await {
+                Ok(target) => {
+                    computed = target;
+                    &computed
+                }
+                Err(flow) => return flow,
+            },
+        };
+        let set_body = self.conf.set_body.as_ref().map(|template| x.render(template));
+        let mut head = net::buffers::lend();
+        let length = set_body.as_ref().map(|body| body.len() as u64);
+        let chunked = streams == Some(true);
+        let Some(written) = self.write_head(x, target, length, chunked, &mut head) else {
+            return Flow::Status(500);
+        };
+        let plan = Plan {
+            conf: &self.family,
+            passed: &self.passed,
+            rewrite: self,
+            group: &target.group,
+            head,
+            set_body,
+            to_head: written.to_head,
+            streams,
+        };
+        backend::pass(x, plan).await
+    }
+
+    /// Reads the body first, unless it is passed on as it comes: then, whether in chunks.
+    async fn take_body(&self, x: &mut Exchange) -> std::result::Result<Option<bool>, Flow> {
+        if !x.request.body.is_announced() || !x.request.body.is_unread() {
+            return Ok(None);
+        }
+        let passes = self.family.passes_body() && self.conf.set_body.is_none();
+        let length = x.request.body.length();
+        let can_stream = length.is_some() || self.conf.http_version == HttpVersion::Http11;
+        if passes && !self.family.reads_body_first() && can_stream {
+            return Ok(Some(length.is_none()));
+        }
+        match x.read_body().await {
+            Ok(()) => Ok(None),
+            Err(flow) => Err(flow),
+        }
+    }
+
+    async fn compute(
+        &self,
+        x: &mut Exchange,
+        template: &Template,
+        groups: &HashMap<Box<[u8]>, Arc<Group>>,
+    ) -> std::result::Result<Target, Flow> {
+        let url = x.render(template);
+        match pass::evaluate(&url, groups, x) {
+            None => Err(Flow::Status(500)),
+            Some(Found::Target(target)) => Ok(target),
+            Some(Found::Unresolved(target, _)) => {
+                let host = observe::Text(&target.host);
+                x.log(Level::Error, format_args!("no resolver defined to resolve {host}"));
+                Err(Flow::Status(502))
+            }
+        }
+    }
+}
+
+impl Rewrite for Proxy {
+    fn location(&self, _: &mut Exchange, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn refresh(&self, _: &mut Exchange, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn cookie(&self, _: &mut Exchange, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}

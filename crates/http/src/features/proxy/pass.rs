@@ -1,0 +1,232 @@
+//! What `proxy_pass` says: the group of servers, and what their URIs look like.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use ::upstream::address::{self, Place as Whereabouts};
+use ::upstream::{Group, Groups};
+use conf::{Directive, Error, Inherited, Load, Result, Span, Template, Value, Word};
+use observe::{Level, Text};
+
+use crate::exchange::Exchange;
+use crate::site::Within;
+
+/// The groups that variables may name.
+pub(super) type ByName = HashMap<Box<[u8]>, Arc<Group>>;
+
+/// A backend as the line says it.
+#[derive(Clone, Debug)]
+pub enum Pass {
+    /// The same for all requests.
+    Fixed(Url),
+    /// What this renders to.
+    Computed(Template),
+}
+
+/// `http://host:port/uri`, taken apart.
+#[derive(Clone, Debug)]
+pub struct Url {
+    place: Whereabouts,
+    /// Host and port as they were written.
+    host: Box<[u8]>,
+    port_said: bool,
+    /// The part after them, if there is any.
+    uri: Option<Box<[u8]>>,
+    /// Where it stands; a computed one nowhere.
+    at: Option<Span>,
+}
+
+/// The backend of one request.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) group: Arc<Group>,
+    /// `$proxy_host`, and the field `Host` unless it is set.
+    pub(crate) host: Arc<[u8]>,
+    /// `$proxy_port`
+    pub(crate) port: Arc<[u8]>,
+    /// What stands for the location's name in the path; `None`: the path is passed on as it is.
+    pub(crate) uri: Option<Arc<[u8]>>,
+    /// Whether that is the whole URI: it came out of variables.
+    pub(crate) uri_is_whole: bool,
+}
+
+const SCHEMA: &[u8] = b"http://";
+const PORT: u16 = 80;
+
+impl Value for Pass {
+    const ARGS: RangeInclusive<usize> = 1..=1;
+    const INHERITED: Inherited = Inherited::Nameless;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        let template = Template::compile(word, from, load)?;
+        if template.as_fixed().is_none() {
+            return Ok(Self::Computed(template));
+        }
+        let url = Url::parse(&word.text, Some(from.end)).map_err(|refusal| match refusal {
+            Refusal::Prefix => from.error_at(word, "invalid URL prefix"),
+            Refusal::Tls => refuse_tls(from, word),
+            Refusal::Address(why) => {
+                let rest = String::from_utf8_lossy(&word.text[SCHEMA.len()..]).into_owned();
+                from.error_at(word, format!("{why} in upstream \"{rest}\""))
+            }
+        })?;
+        let has_path = matches!(load.registry.of::<Within>(), Within::Prefix(_));
+        if url.uri.is_some() && !has_path {
+            return Err(from.error_at(word, URI_PART));
+        }
+        Ok(Self::Fixed(url))
+    }
+}
+
+const URI_PART: &str = "\"proxy_pass\" cannot have URI part in location given by regular \
+    expression, or inside named location, or inside \"if\" statement, or inside \"limit_except\" \
+    block";
+
+fn refuse_tls(from: &Directive, word: &Word) -> Error {
+    from.error_at(word, "\"https://\" in \"proxy_pass\" is not supported by this version")
+}
+
+enum Refusal {
+    Prefix,
+    Tls,
+    Address(&'static str),
+}
+
+impl Url {
+    fn parse(text: &[u8], at: Option<Span>) -> std::result::Result<Self, Refusal> {
+        let begins = |schema: &[u8]| {
+            text.get(..schema.len()).is_some_and(|start| start.eq_ignore_ascii_case(schema))
+        };
+        if begins(b"https://") {
+            return Err(Refusal::Tls);
+        }
+        if !begins(SCHEMA) {
+            return Err(Refusal::Prefix);
+        }
+        let (host, uri) = split(&text[SCHEMA.len()..]);
+        let parsed = address::parse(host, PORT).map_err(Refusal::Address)?;
+        Ok(Self {
+            place: parsed.place,
+            host: host.into(),
+            port_said: parsed.port_said,
+            uri: (!uri.is_empty()).then(|| uri.into()),
+            at,
+        })
+    }
+
+    /// What `$proxy_host` is: a port that goes without saying is not said.
+    fn host_field(&self) -> (Arc<[u8]>, Arc<[u8]>) {
+        if self.host.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:")) {
+            return (b"localhost"[..].into(), b""[..].into());
+        }
+        if !self.port_said {
+            return (self.host.clone().into(), b"80"[..].into());
+        }
+        let colon = self.host.iter().rposition(|&byte| byte == b':').unwrap_or(self.host.len());
+        let port = &self.host[(colon + 1).min(self.host.len())..];
+        match port {
+            b"80" => (self.host[..colon].into(), port.into()),
+            _ => (self.host.clone().into(), port.into()),
+        }
+    }
+
+    fn target(&self, group: Arc<Group>) -> Target {
+        let (host, port) = self.host_field();
+        let uri = self.uri.as_deref().map(Arc::from);
+        Target { group, host, port, uri, uri_is_whole: false }
+    }
+
+    /// The group that the host names, or one of its own addresses.
+    pub(super) fn compile(&self, load: &mut Load<'_>) -> Result<Target> {
+        let group = match load.registry.of::<Groups>().find(&self.host) {
+            Some(group) => group.clone(),
+            None => self.implicit(load)?,
+        };
+        Ok(self.target(group))
+    }
+
+    fn implicit(&self, load: &mut Load<'_>) -> Result<Arc<Group>> {
+        let addresses = self.place.addresses();
+        if addresses.is_empty() {
+            let host = String::from_utf8_lossy(&self.host).into_owned();
+            let message = format!("host not found in upstream \"{host}\"");
+            load.warn(
+                self.at.map_or_else(|| Error::bare(&*message), |at| Error::at(at, &*message)),
+            );
+        }
+        Ok(Group::implicit(&self.host, addresses))
+    }
+}
+
+/// Host and URI: a Unix socket's path ends at a colon.
+fn split(text: &[u8]) -> (&[u8], &[u8]) {
+    if text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:")) {
+        return match text[5..].iter().position(|&byte| byte == b':') {
+            Some(colon) => (&text[..5 + colon], &text[5 + colon + 1..]),
+            None => (text, &[]),
+        };
+    }
+    let end = text.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// The backends of a location, found when it is compiled.
+pub(crate) enum Backend {
+    /// This one.
+    Fixed(Target),
+    /// Depends on the request; the groups it may name.
+    Computed(Template, ByName),
+}
+
+impl Backend {
+    pub(super) fn compile(pass: &Pass, load: &mut Load<'_>) -> Result<Self> {
+        Ok(match pass {
+            Pass::Fixed(url) => Self::Fixed(url.compile(load)?),
+            Pass::Computed(template) => {
+                Self::Computed(template.clone(), load.registry.of::<Groups>().all())
+            }
+        })
+    }
+}
+
+/// What a computed backend came to.
+pub(crate) enum Found {
+    Target(Target),
+    /// A name to be resolved first.
+    Unresolved(Target, Whereabouts),
+}
+
+/// Reads the URL that variables gave; `None` has been logged.
+pub(crate) fn evaluate(text: &[u8], groups: &ByName, x: &Exchange) -> Option<Found> {
+    let url = match Url::parse(text, None) {
+        Ok(url) => url,
+        Err(Refusal::Prefix) => {
+            x.log(Level::Error, format_args!("invalid URL prefix in \"{}\"", Text(text)));
+            return None;
+        }
+        Err(Refusal::Tls) => {
+            x.log(Level::Error, format_args!("https protocol requires SSL support"));
+            return None;
+        }
+        Err(Refusal::Address(why)) => {
+            let rest = Text(&text[SCHEMA.len()..]);
+            x.log(Level::Error, format_args!("{why} in upstream \"{rest}\""));
+            return None;
+        }
+    };
+    let uri_is_whole = url.uri.is_some();
+    if let Some(group) = groups.get(&url.host.to_ascii_lowercase()[..]) {
+        return Some(Found::Target(Target { uri_is_whole, ..url.target(group.clone()) }));
+    }
+    let (addresses, named) = match &url.place {
+        Whereabouts::At(address) => (vec![address.clone()], None),
+        named => (Vec::new(), Some(named.clone())),
+    };
+    let group = Group::passing(&url.host, addresses);
+    let target = Target { uri_is_whole, ..url.target(group) };
+    Some(match named {
+        None => Found::Target(target),
+        Some(place) => Found::Unresolved(target, place),
+    })
+}

@@ -1,0 +1,85 @@
+//! The head of the request to a backend.
+
+use observe::Level;
+use wire::uri::{Escape, escape};
+
+use super::fields::Length;
+use super::{HttpVersion, Proxy, Target};
+use crate::exchange::Exchange;
+
+/// What is to be known of a request that has been written.
+pub(crate) struct Written {
+    /// Whether it is a HEAD request: the reply has no body.
+    pub(crate) to_head: bool,
+}
+
+impl Proxy {
+    /// Writes the head; `None`, with a line in the log: there is nothing to ask for. `chunked`: the
+    /// body is sent as it comes, and nobody knows how long it is.
+    pub(crate) fn write_head(
+        &self,
+        x: &mut Exchange,
+        target: &Target,
+        set_body: Option<u64>,
+        chunked: bool,
+        out: &mut Vec<u8>,
+    ) -> Option<Written> {
+        let start = out.len();
+        match &self.conf.method {
+            Some(method) => method.render(x, out),
+            None => out.extend_from_slice(x.request.text(x.request.head.method_text)),
+        }
+        let to_head = out[start..].eq_ignore_ascii_case(b"HEAD");
+        out.push(b' ');
+        let uri = out.len();
+        self.write_uri(x, target, out);
+        if out.len() == uri {
+            x.log(Level::Error, format_args!("zero length URI to proxy"));
+            return None;
+        }
+        x.backends.uri.clear();
+        x.backends.uri.extend_from_slice(&out[uri..]);
+        out.extend_from_slice(match self.conf.http_version {
+            HttpVersion::Http10 => b" HTTP/1.0\r\n",
+            HttpVersion::Http11 => b" HTTP/1.1\r\n",
+        });
+        self.fields.write_host(x, &target.host, self.conf.http_version, out);
+        let length = match (set_body, chunked) {
+            (Some(bytes), _) => Length::Known(bytes),
+            (None, true) => Length::Chunked,
+            (None, false) => x.request.body.length().map_or(Length::None, Length::Known),
+        };
+        self.fields.write_set(x, length, out);
+        if self.family.passes_fields() {
+            self.fields.write_passed(x, out);
+        }
+        out.extend_from_slice(b"\r\n");
+        Some(Written { to_head })
+    }
+
+    fn write_uri(&self, x: &Exchange, target: &Target, out: &mut Vec<u8>) {
+        let request = &x.request;
+        if let Some(uri) = target.uri.as_deref().filter(|_| target.uri_is_whole) {
+            return out.extend_from_slice(uri);
+        }
+        if target.uri.is_none() && request.uri_unchanged {
+            return out.extend_from_slice(request.text(request.head.target));
+        }
+        let replaced = match &target.uri {
+            Some(uri) if request.valid_location => {
+                out.extend_from_slice(uri);
+                self.location.len().min(request.uri.len())
+            }
+            _ => 0,
+        };
+        let rest = &request.uri[replaced..];
+        match request.head.quoted || x.internal {
+            true => escape(Escape::Uri, rest, out),
+            false => out.extend_from_slice(rest),
+        }
+        if !request.args.is_empty() {
+            out.push(b'?');
+            out.extend_from_slice(&request.args);
+        }
+    }
+}
