@@ -153,7 +153,7 @@ fn copy_content_type(x: &mut Exchange, value: &[u8]) {
 /// What a reply asks of us, not of the client. `Some`: another resource is to answer.
 pub(super) fn obey(x: &mut Exchange, conf: &Conf, buffering: &mut bool) -> Option<Flow> {
     let value = |x: &Exchange, name: ReplyName, ignored: u16| -> Option<Slice> {
-        let field = x.backends.head.field(name).filter(|_| !conf.ignore_headers.has(ignored))?;
+        let field = x.backends.head.field(name).filter(|_| !ignores(conf, ignored))?;
         Some(field.value)
     };
     if let Some(value) = value(x, ReplyName::XAccelLimitRate, Ignored::LIMIT_RATE)
@@ -171,6 +171,10 @@ pub(super) fn obey(x: &mut Exchange, conf: &Conf, buffering: &mut bool) -> Optio
     let target = value(x, ReplyName::XAccelRedirect, Ignored::REDIRECT)?;
     let target = target.of(&x.backends.head_text).to_vec();
     Some(redirect(x, target))
+}
+
+fn ignores(conf: &Conf, field: u16) -> bool {
+    conf.ignore_headers.is_some_and(|ignored| ignored.has(field))
 }
 
 /// `X-Accel-Redirect`: some of the backend's fields stay, the rest is another resource's.

@@ -93,7 +93,7 @@ conf::directives! {
     /// A header field of replies that is not passed on.
     hide_header: Vec<Text>,
     /// Header fields of replies that have no effect here.
-    ignore_headers: Ignored = "",
+    ignore_headers: Option<Ignored>,
 }
 
 /// Leaves the settings to the feature that has this family.

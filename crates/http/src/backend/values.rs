@@ -98,11 +98,6 @@ impl Ignored {
 impl Value for Ignored {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        if let [word] = &from.args[..]
-            && word.text.is_empty()
-        {
-            return Ok(Self(0));
-        }
         Ok(Self(mask(from, &IGNORED, load)?))
     }
 }
