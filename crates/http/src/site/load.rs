@@ -215,6 +215,7 @@ impl Plan {
     /// Compiles everything that was read.
     pub fn compile(self, load: &mut Load<'_>) -> Result<Site> {
         upstream::build(&self.main, load)?;
+        load.zones.check()?;
         let outermost = Scope::outermost(load);
         let mut compiler = Compiler { locations: Vec::new(), load };
         let main = outermost.child(self.main, false);
