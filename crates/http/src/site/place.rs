@@ -16,6 +16,7 @@ pub struct Place<'a, 'f> {
     pub(crate) ifs: Vec<LocationId>,
     /// What the core and the driver ask for.
     pub(crate) core: Here,
+    postread: Vec<Handler>,
     rewrite: Vec<Handler>,
     preaccess: Vec<Handler>,
     access: Vec<Handler>,
@@ -34,6 +35,7 @@ impl<'a, 'f> Place<'a, 'f> {
             name,
             ifs,
             core: Here::default(),
+            postread: Vec::new(),
             rewrite: Vec::new(),
             preaccess: Vec::new(),
             access: Vec::new(),
@@ -46,13 +48,17 @@ impl<'a, 'f> Place<'a, 'f> {
         }
     }
 
+    /// Runs before anything else, in the server that the client named.
+    pub fn postread(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
+        self.postread.push(Box::new(handler));
+    }
+
     /// Runs after the location is chosen; may change the path.
     pub fn rewrite(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.rewrite.push(Box::new(handler));
     }
 
     /// Runs before access is checked: limits.
-    #[expect(dead_code, reason = "the features that limit come next")]
     pub fn preaccess(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.preaccess.push(Box::new(handler));
     }
@@ -101,6 +107,7 @@ impl<'a, 'f> Place<'a, 'f> {
         Location {
             name: self.name,
             inner,
+            postread: self.postread.into(),
             rewrite: self.rewrite.into(),
             preaccess: self.preaccess.into(),
             access: self.access.into(),

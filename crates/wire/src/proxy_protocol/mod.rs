@@ -1,8 +1,8 @@
 //! The PROXY protocol, versions 1 and 2: what a proxy says before the first byte of a connection of
 //! who is behind it. `haproxy.org/download/3.2/doc/proxy-protocol.txt` is the specification.
 //!
-//! Read as nginx reads it, but for one thing: a header may come in any number of pieces. Deliberately
-//! absent: who may be believed, and version 2 on the way out.
+//! Read as nginx reads it, but for one thing: a header may come in any number of pieces.
+//! Deliberately absent: who may be believed, and version 2 on the way out.
 
 mod tlv;
 mod v1;
@@ -35,7 +35,7 @@ pub struct Header {
 /// One end of the connection to the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The address as text. Version 1's is as it came: nothing but hexadecimal digits, dots, colons.
+    /// The address as text. Version 1's is as it came: hexadecimal digits, dots, colons.
     pub address: Box<[u8]>,
     /// The port.
     pub port: u16,
