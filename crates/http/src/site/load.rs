@@ -216,8 +216,8 @@ fn methods(line: &Directive) -> Result<u32> {
 impl Plan {
     /// Compiles everything that was read.
     pub fn compile(self, load: &mut Load<'_>) -> Result<Site> {
-        upstream::build(&self.main, load)?;
         load.zones.check()?;
+        upstream::build(&self.main, load)?;
         let outermost = Scope::outermost(load);
         let mut compiler = Compiler { locations: Vec::new(), load };
         let main = outermost.child(self.main, false);
