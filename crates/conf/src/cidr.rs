@@ -37,6 +37,14 @@ impl Cidr {
         })
     }
 
+    /// The network of one address.
+    pub fn of(ip: IpAddr) -> Self {
+        match ip {
+            IpAddr::V4(ip) => Self::V4(ip.to_bits(), 32),
+            IpAddr::V6(ip) => Self::V6(ip.to_bits(), 128),
+        }
+    }
+
     /// Whether the address is in it. An IPv4 address in IPv6's form counts as IPv4.
     pub fn contains(self, ip: IpAddr) -> bool {
         match (self, ip.to_canonical()) {

@@ -24,6 +24,7 @@ mod template;
 mod tree;
 pub mod units;
 mod value;
+mod zones;
 
 pub use cidr::{Cidr, address, address_port, address_v4};
 pub use diagnostic::Diagnostic;
@@ -45,3 +46,4 @@ pub use value::{
     Bounded, Buffers, Milliseconds, Number, Offset, Predicates, Present, Seconds, Size,
     SizeTemplate, Text,
 };
+pub use zones::Zones;

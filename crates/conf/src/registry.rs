@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::known::{self, Standing};
-use crate::{Directive, Error, Files, Level, Names, Result, suggest};
+use crate::{Directive, Error, Files, Level, Names, Result, Zones, suggest};
 
 /// Everything a directive may use while it is being read.
 pub struct Load<'a> {
@@ -16,6 +16,8 @@ pub struct Load<'a> {
     pub files: &'a mut dyn Files,
     /// Things named by declarations, by type.
     pub registry: Registry,
+    /// Named state that outlives the configuration.
+    pub zones: Zones,
     /// The variables that any template mentions.
     pub names: Names,
     /// Messages that do not stop the start, in nginx's words.
@@ -37,6 +39,7 @@ impl<'a> Load<'a> {
         Self {
             files,
             registry: Registry::default(),
+            zones: Zones::default(),
             names: Names::default(),
             warnings: Vec::new(),
             prefix: prefix.to_owned(),

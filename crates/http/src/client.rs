@@ -3,9 +3,11 @@
 use std::cell::{Cell, OnceCell};
 use std::fmt::{self, Write};
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use net::Probe;
 use observe::{ErrorLog, Level, Source};
+use wire::proxy_protocol::Header;
 
 /// What is kept of a client while its connection is parked; the rest can be found out again.
 pub(crate) struct Resting {
@@ -15,6 +17,7 @@ pub(crate) struct Resting {
     requests: u64,
     accepted_ms: u64,
     debug: bool,
+    proxy_protocol: Option<Rc<Header>>,
 }
 
 /// A connection as its exchanges see it.
@@ -35,6 +38,10 @@ pub struct Client {
     pub accepted_ms: u64,
     /// Whether `debug_connection` names it: its messages of every level are logged.
     pub debug: bool,
+    /// What the PROXY protocol's header said, once it has been read.
+    pub proxy_protocol: OnceCell<Rc<Header>>,
+    /// The client of the connection, where this one is only who that one speaks for.
+    pub behind: Option<Rc<Client>>,
     /// `peer` without its port, as text.
     address: AddressText,
 }
@@ -51,6 +58,8 @@ impl Client {
             requests: Cell::new(0),
             accepted_ms: net::clock::now_ms(),
             debug: false,
+            proxy_protocol: OnceCell::new(),
+            behind: None,
             address: AddressText::of(peer),
         }
     }
@@ -58,14 +67,41 @@ impl Client {
     /// Makes itself small.
     pub(crate) fn rest(&self) -> Resting {
         let Self { serial, peer, listen, accepted_ms, debug, .. } = *self;
-        Resting { serial, peer, listen, requests: self.requests.get(), accepted_ms, debug }
+        let (requests, proxy_protocol) = (self.requests.get(), self.proxy_protocol.get().cloned());
+        Resting { serial, peer, listen, requests, accepted_ms, debug, proxy_protocol }
     }
 
     /// Is itself again.
     pub(crate) fn wake(resting: Resting, socket: Probe) -> Self {
-        let Resting { serial, peer, listen, requests, accepted_ms, debug } = resting;
+        let Resting { serial, peer, listen, requests, accepted_ms, debug, proxy_protocol } =
+            resting;
         let requests = Cell::new(requests);
-        Self { requests, accepted_ms, debug, ..Self::new(serial, peer, socket, listen) }
+        let proxy_protocol = proxy_protocol.map_or_else(OnceCell::new, OnceCell::from);
+        let new = Self::new(serial, peer, socket, listen);
+        Self { requests, accepted_ms, debug, proxy_protocol, ..new }
+    }
+
+    /// The client at `peer`, for which this one, a trusted proxy, speaks in one request.
+    pub(crate) fn speaking_for(self: &Rc<Self>, peer: SocketAddr) -> Self {
+        let Self { serial, socket, listen, accepted_ms, debug, .. } = **self;
+        Self {
+            serial,
+            peer: Some(peer),
+            socket,
+            local: self.local.clone(),
+            listen,
+            requests: self.requests.clone(),
+            accepted_ms,
+            debug,
+            proxy_protocol: self.proxy_protocol.clone(),
+            behind: Some(self.clone()),
+            address: AddressText::of(Some(peer)),
+        }
+    }
+
+    /// The client of the connection itself, whoever it speaks for.
+    pub fn nearest(&self) -> &Client {
+        self.behind.as_deref().unwrap_or(self)
     }
 
     /// The address it connected to; `None` on Unix sockets.

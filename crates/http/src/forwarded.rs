@@ -7,20 +7,38 @@ use std::net::IpAddr;
 
 use conf::Cidr;
 
+/// Proxies that are believed.
+#[derive(Clone, Default)]
+pub struct Proxies {
+    /// Their addresses.
+    pub networks: Vec<Cidr>,
+    /// Whether whoever comes by a Unix socket is among them.
+    pub unix: bool,
+}
+
+impl Proxies {
+    /// Whether the address, `None` on Unix sockets, is one of theirs.
+    fn has(&self, from: Option<IpAddr>) -> bool {
+        match from {
+            Some(ip) => self.networks.iter().any(|network| network.contains(ip)),
+            None => self.unix,
+        }
+    }
+}
+
 /// The address that a trusted proxy was asked from, with its port where it is given (else 0); with
 /// `recursive`, the one that the first of all trusted proxies was. `None`: `from` is not trusted,
 /// or tells nothing. `lines` are the values of the field, in order.
 pub fn forwarded<'l>(
-    from: IpAddr,
+    from: Option<IpAddr>,
     lines: impl DoubleEndedIterator<Item = &'l [u8]>,
-    proxies: &[Cidr],
+    proxies: &Proxies,
     recursive: bool,
 ) -> Option<(IpAddr, u16)> {
-    let is_trusted = |ip| proxies.iter().any(|proxy| proxy.contains(ip));
     let mut found = None;
     for entry in lines.rev().flat_map(entries_from_the_end) {
-        let (ip, _) = found.unwrap_or((from, 0));
-        if !is_trusted(ip) || found.is_some() && !recursive {
+        let asked_by = found.map_or(from, |(ip, _)| Some(ip));
+        if !proxies.has(asked_by) || found.is_some() && !recursive {
             break;
         }
         match conf::address_port(entry) {
@@ -31,8 +49,12 @@ pub fn forwarded<'l>(
     found
 }
 
+/// What stands between spaces and commas. A line without any of it is one empty entry.
 fn entries_from_the_end(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.rsplit(|byte| matches!(byte, b' ' | b',')).filter(|entry| !entry.is_empty())
+    let entries = line.rsplit(|byte| matches!(byte, b' ' | b','));
+    let mut entries = entries.filter(|entry| !entry.is_empty());
+    let last = entries.next().unwrap_or_default();
+    std::iter::once(last).chain(entries)
 }
 
 #[cfg(test)]
@@ -41,8 +63,9 @@ mod tests {
 
     fn ask(lines: &[&str], recursive: bool) -> Option<String> {
         let proxies = [b"127.0.0.1".as_slice(), b"10.0.0.0/8", b"::1"];
-        let proxies = proxies.map(|network| Cidr::parse(network).expect("valid").0);
-        let from = "127.0.0.1".parse().expect("valid");
+        let networks = proxies.map(|network| Cidr::parse(network).expect("valid").0).to_vec();
+        let proxies = Proxies { networks, unix: false };
+        let from = "127.0.0.1".parse().ok();
         let lines = lines.iter().map(|line| line.as_bytes());
         let (ip, port) = forwarded(from, lines, &proxies, recursive)?;
         Some(format!("{ip} {port}"))
@@ -66,6 +89,7 @@ mod tests {
             (&["192.0.2.1", "[::1]:8080"], Some("192.0.2.1 0")),
             (&["10.0.0.2, 10.0.0.1"], Some("10.0.0.2 0")),
             (&["192.0.2.1, junk, 10.0.0.1"], Some("10.0.0.1 0")),
+            (&["192.0.2.1", "", "10.0.0.1"], Some("10.0.0.1 0")),
             (&["junk"], None),
         ];
         for (lines, expected) in cases {
@@ -75,8 +99,13 @@ mod tests {
 
     #[test]
     fn a_stranger_is_not_believed() {
-        let from = "192.0.2.9".parse().expect("valid");
-        let line = [&b"192.0.2.1"[..]];
-        assert_eq!(forwarded(from, line.into_iter(), &[Cidr::V4(10 << 24, 8)], true), None);
+        let from = "192.0.2.9".parse().ok();
+        let networks = vec![Cidr::V4(10 << 24, 8)];
+        let line = || [&b"192.0.2.1"[..]].into_iter();
+        let mut proxies = Proxies { networks, unix: false };
+        assert_eq!(forwarded(from, line(), &proxies, true), None);
+        assert_eq!(forwarded(None, line(), &proxies, true), None);
+        proxies.unix = true;
+        assert!(forwarded(None, line(), &proxies, true).is_some());
     }
 }

@@ -1,8 +1,8 @@
 //! The way of an exchange through its location's handlers, in nginx's order.
 //!
 //! ```text
-//! server rewrite -> find location -> rewrite -> (changed? find again) -> preaccess -> access
-//!   -> precontent -> content -> filters
+//! postread -> server rewrite -> find location -> rewrite -> (changed? find again) -> preaccess
+//!   -> access -> precontent -> content -> filters
 //! ```
 //!
 //! One loop runs phases and jumps. It stops where a handler waits, and goes on from there.
@@ -20,6 +20,7 @@ use crate::{features, site};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     #[default]
+    Postread,
     ServerRewrite,
     FindLocation,
     Rewrite,
@@ -92,6 +93,7 @@ fn next(site: &Site, x: &mut Exchange) -> Flow {
     x.stage.next += 1;
     let here = site.location(x.location);
     let handlers = match x.stage.phase {
+        Phase::Postread => &site.location(site.server(x.server).outer).postread,
         Phase::ServerRewrite => &site.location(site.server(x.server).outer).rewrite,
         Phase::FindLocation => return find_location(site, x),
         // The server's own lines have been run.
@@ -135,6 +137,7 @@ fn enter(x: &mut Exchange, phase: Phase) {
 
 fn after(phase: Phase) -> Phase {
     match phase {
+        Phase::Postread => Phase::ServerRewrite,
         Phase::ServerRewrite => Phase::FindLocation,
         Phase::FindLocation => Phase::Rewrite,
         Phase::Rewrite => Phase::Preaccess,

@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use conf::Zones;
 use net::Sender;
 use observe::LogFiles;
 
@@ -19,6 +20,7 @@ pub struct Control {
     crew: Crew,
     number: u64,
     log_files: LogFiles,
+    zones: Zones,
     workers_left: usize,
 }
 
@@ -33,7 +35,8 @@ impl Control {
     ) -> Self {
         log::panics_are_alerts();
         let crew = Crew::start(&loaded.settings, events);
-        let mut control = Self { crew, number, log_files: LogFiles::default(), workers_left: 0 };
+        let (log_files, zones) = (LogFiles::default(), Zones::default());
+        let mut control = Self { crew, number, log_files, zones, workers_left: 0 };
         control.serve(number, loaded, slots, sockets);
         control
     }
@@ -46,10 +49,11 @@ impl Control {
         slots: &[SlotEntry],
         sockets: Vec<(u32, OwnedFd)>,
     ) {
-        let Loaded { settings, site, main_log, log_files, .. } = loaded;
+        let Loaded { settings, site, main_log, log_files, zones, .. } = loaded;
         ready::use_log(main_log);
         self.number = number;
         self.log_files = log_files;
+        self.zones = zones;
         self.crew.serve(Next {
             number,
             places: places(slots, &site),
@@ -73,6 +77,11 @@ impl Control {
     /// The newest generation's logs.
     pub fn log_files(&self) -> &LogFiles {
         &self.log_files
+    }
+
+    /// The newest generation's zones.
+    pub fn zones(&self) -> &Zones {
+        &self.zones
     }
 
     /// A worker has ended; answers whether it was the last.

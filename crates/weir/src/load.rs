@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Directive, Disk, EVENTS, Error, Files, Load, MAIN, Parsed, Result, Sources};
+use conf::{Directive, Disk, EVENTS, Error, Files, Load, MAIN, Parsed, Result, Sources, Zones};
 use observe::{ErrorLog, Level, LogFiles, MainLog};
 
 use crate::Told;
@@ -82,25 +82,42 @@ pub struct Loaded {
     pub log_files: LogFiles,
     /// The directories that it writes to.
     pub folders: Vec<PathBuf>,
+    /// The state that the next configuration may take over.
+    pub zones: Zones,
     pub sources: Sources,
 }
 
-/// Reads a configuration, and says what is wrong with it.
+/// Reads a configuration that takes over from none, and says what is wrong with it.
 pub fn load(origin: &Origin, files: &mut dyn Files) -> Result<Loaded, Told> {
-    load_and(origin, files, true)
+    load_after(&Zones::default(), origin, files)
+}
+
+/// Reads a configuration that takes over the zones of another, and says what is wrong with it.
+pub fn load_after(before: &Zones, origin: &Origin, files: &mut dyn Files) -> Result<Loaded, Told> {
+    load_and(before, origin, files, true)
 }
 
 /// Reads a configuration whose warnings the master has said already.
-pub fn load_quietly(origin: &Origin, files: &mut dyn Files) -> Result<Loaded, Told> {
-    load_and(origin, files, false)
+pub fn load_quietly(
+    before: &Zones,
+    origin: &Origin,
+    files: &mut dyn Files,
+) -> Result<Loaded, Told> {
+    load_and(before, origin, files, false)
 }
 
-fn load_and(origin: &Origin, files: &mut dyn Files, warn: bool) -> Result<Loaded, Told> {
+fn load_and(
+    before: &Zones,
+    origin: &Origin,
+    files: &mut dyn Files,
+    warn: bool,
+) -> Result<Loaded, Told> {
     let directives = origin.directives.as_deref();
     let parsed = conf::parse(&origin.conf, &origin.conf_prefix, directives, files);
     let Parsed { sources, tree, error } = parsed;
     let path = conf::bytes_path;
     let mut load = Load::new(files, path(&origin.prefix), path(&origin.conf_prefix));
+    load.zones = Zones::after(before);
     load.lenient = origin.lenient;
     load.privileged = origin.privileged;
     let loaded = read(&tree.root, error, origin, &mut load);
@@ -197,6 +214,8 @@ fn compile(
         None => http::Site::default(),
     };
     settings.check(site.listens().len(), load)?;
+    load.zones.settle();
+    let zones = std::mem::take(&mut load.zones);
     let log_files = load.registry.of::<LogFiles>().clone();
     // The built-in configuration needs none, and leaves nothing behind.
     let folders = match origin.embedded {
@@ -204,7 +223,7 @@ fn compile(
         false => std::mem::take(&mut load.registry.of::<http::TempPaths>().0),
     };
     let (site, sources) = (Arc::new(site), Sources::default());
-    Ok(Loaded { settings, site, main_log, log_files, folders, sources })
+    Ok(Loaded { settings, site, main_log, log_files, folders, zones, sources })
 }
 
 /// The logs that are named, and the default file where none of them is a file.

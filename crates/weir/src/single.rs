@@ -97,7 +97,8 @@ impl Single {
     }
 
     fn reload(&mut self) -> Result<(), Told> {
-        let loaded = load::load(&self.origin, &mut *self.origin.files())?;
+        let loaded =
+            load::load_after(self.control.zones(), &self.origin, &mut *self.origin.files())?;
         ready::make_ready(&loaded)?;
         let wanted = listens(&loaded.site);
         self.sockets.prepare(&wanted, self.control.crew().len())?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use conf::Replay;
+use conf::{Replay, Zones};
 use net::channel::{self, Channel};
 use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signal, Signals};
 use net::{Mailbox, Sender};
@@ -76,7 +76,7 @@ fn listen_to(channel: Rc<Channel>, events: &Sender<Event>) {
 
 /// Becomes who it is to be, and starts to serve.
 fn begin(first: Parcel, events: &Sender<Event>) -> Result<Control, Told> {
-    let unpacked = unpack(first)?;
+    let unpacked = unpack(first, &Zones::default())?;
     let Unpacked { bundle, loaded, sockets } = unpacked;
     ready::use_log(loaded.main_log.clone());
     ready::set_limits(&loaded.settings);
@@ -105,7 +105,7 @@ struct Unpacked {
     sockets: Vec<(u32, OwnedFd)>,
 }
 
-fn unpack(parcel: Parcel) -> Result<Unpacked, Told> {
+fn unpack(parcel: Parcel, before: &Zones) -> Result<Unpacked, Told> {
     let mut descriptors = parcel.descriptors.into_iter();
     let bundle = descriptors
         .next()
@@ -120,7 +120,7 @@ fn unpack(parcel: Parcel) -> Result<Unpacked, Told> {
         emerg!("{}", error.message);
         Told
     })?;
-    let loaded = load::load_quietly(&bundle.origin, &mut files)?;
+    let loaded = load::load_quietly(before, &bundle.origin, &mut files)?;
     if loaded.log_files.iter().count() != bundle.logs as usize {
         emerg!("the master's bundle has {} log files", bundle.logs);
         return Err(Told);
@@ -176,7 +176,7 @@ impl WorkerProcess {
     }
 
     fn replace(&mut self, parcel: Parcel) -> Result<(), Told> {
-        let Unpacked { bundle, loaded, sockets } = unpack(parcel)?;
+        let Unpacked { bundle, loaded, sockets } = unpack(parcel, self.control.zones())?;
         self.control.serve(bundle.number, loaded, &bundle.slots, sockets);
         Ok(())
     }

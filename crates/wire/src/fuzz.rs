@@ -12,6 +12,7 @@ use crate::http1::chunked::{ChunkedDecoder, Decoded, InvalidChunked};
 use crate::http1::framing::{Body, Framing};
 use crate::http1::range::{self, Ranges};
 use crate::http1::request::{HeadError, HeadLimits, Progress, RequestHead};
+use crate::proxy_protocol::{self, HeaderError, Read, TlvName};
 use crate::uri::{self, Escape, Target, Unescape};
 use crate::{Known, Version};
 
@@ -19,11 +20,12 @@ use crate::{Known, Version};
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 4] = [
+pub const CHECKS: [(&str, Check); 5] = [
     ("http1_request", http1_request),
     ("http1_chunked", http1_chunked),
     ("uri", uri),
     ("range", range),
+    ("proxy_protocol", proxy_protocol),
 ];
 
 /// Splits that depend on the input alone, so that a finding can be repeated.
@@ -202,6 +204,41 @@ pub fn range(input: &[u8]) {
             }
         }
     }
+}
+
+/// A PROXY protocol header means the same in pieces and in one, and its values lie within it.
+pub fn proxy_protocol(input: &[u8]) {
+    let whole = proxy_protocol::read(input);
+    for ends in splits(input) {
+        assert_eq!(proxy_header_in_pieces(input, &ends), whole, "in pieces {ends:?}");
+    }
+    match whole {
+        Ok(Read::Partial) => assert!(input.len() < proxy_protocol::V2_MAX),
+        Ok(Read::Complete { len, header }) => {
+            assert!(len <= input.len().min(proxy_protocol::V2_MAX));
+            let mut value = Vec::new();
+            for name in [&b"alpn"[..], b"0x02", b"0x100", b"ssl_verify", b"ssl_cn", input] {
+                let Some(header) = &header else { continue };
+                let found = header.tlv(TlvName::parse(name), &mut value);
+                assert!(found == Ok(true) || value.is_empty());
+                assert!(value.len() < len);
+                value.clear();
+            }
+        }
+        Err(error) => error.write_message(input, &mut Vec::new()),
+    }
+}
+
+fn proxy_header_in_pieces(input: &[u8], ends: &[usize]) -> Result<Read, HeaderError> {
+    let reads = ends.iter().map(|&end| proxy_protocol::read(&input[..end]));
+    let mut last = Ok(Read::Partial);
+    for read in reads {
+        last = read;
+        if last != Ok(Read::Partial) {
+            break;
+        }
+    }
+    last
 }
 
 /// Ways to cut `input`: byte by byte where it is short, and some at random.

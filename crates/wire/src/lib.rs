@@ -11,6 +11,7 @@ pub mod host;
 pub mod http1;
 mod known;
 mod method;
+pub mod proxy_protocol;
 mod slice;
 pub mod uri;
 mod version;

@@ -13,6 +13,7 @@ mod request_body;
 mod values;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -135,6 +136,8 @@ pub struct Exchange {
     /// Where the phases stand.
     pub(crate) stage: crate::phases::Stage,
     scratch: Vec<u8>,
+    /// Where the next client that a proxy speaks for finds room.
+    spare_client: Option<Rc<Client>>,
 }
 
 /// What a regular expression captured: one copy of the subject and byte ranges into it.
@@ -179,13 +182,15 @@ impl Exchange {
             outlives_client: false,
             stage: Default::default(),
             scratch: Vec::new(),
+            spare_client: None,
         }
     }
 
     /// Makes it ready for another request, keeping what memory it has.
     pub(crate) fn renew(&mut self, client: &Rc<Client>, generation: &Rc<Generation>) {
         if !Rc::ptr_eq(&self.client, client) {
-            self.client = client.clone();
+            let last = std::mem::replace(&mut self.client, client.clone());
+            self.spare_client = Some(last).filter(|last| last.behind.is_some());
         }
         if !Rc::ptr_eq(&self.generation, generation) {
             self.generation = generation.clone();
@@ -208,6 +213,19 @@ impl Exchange {
         self.keepalive = false;
         self.outlives_client = false;
         self.stage = Default::default();
+    }
+
+    /// From now on the client is the one at `peer`, for which the connection's client speaks.
+    pub fn speak_for(&mut self, peer: SocketAddr) {
+        let client = self.client.speaking_for(peer);
+        let mut spare = self.spare_client.take();
+        self.client = match spare.as_mut().and_then(Rc::get_mut) {
+            Some(room) => {
+                *room = client;
+                spare.expect("there is room in it")
+            }
+            None => Rc::new(client),
+        };
     }
 
     /// The status that the client is given, as far as it is known: what logs call `$status`.

@@ -25,6 +25,7 @@ pub mod pools;
 pub mod proxy;
 pub mod random_index;
 pub mod range;
+pub mod realip;
 pub mod redirect;
 pub mod resolver;
 pub mod rewrite;
@@ -69,6 +70,7 @@ conf::features! {
     disable_symlinks: disable_symlinks,
     client_body_early_read: client_body_early_read,
     rewrite: rewrite,
+    realip: realip,
     try_files: try_files,
     stub_status: stub_status,
     empty_gif: empty_gif,

@@ -74,7 +74,7 @@ impl Connection {
 
     /// Waits for the first bytes of a request.
     pub(super) async fn wait_for_request(&self, idle: Idle) -> Next {
-        if self.link.begin_pipelined() {
+        if self.link.begin(matches!(idle, Idle::Kept { .. })) {
             poll_fn(|cx| self.link.poll_turn(cx)).await;
             return Next::Request;
         }

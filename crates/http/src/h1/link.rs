@@ -107,10 +107,12 @@ impl Link {
         }
     }
 
-    /// Whether bytes of the next request are there already.
-    pub(super) fn begin_pipelined(&self) -> bool {
-        self.pipelined.set(!self.input.borrow().is_empty());
-        self.pipelined.get()
+    /// Whether bytes of the next request are there already. `kept`: it is not the first; those of
+    /// the first came with a PROXY protocol header, not before a reply.
+    pub(super) fn begin(&self, kept: bool) -> bool {
+        let has_begun = !self.input.borrow().is_empty();
+        self.pipelined.set(has_begun && kept);
+        has_begun
     }
 
     pub(super) fn is_pipelined(&self) -> bool {
@@ -152,7 +154,7 @@ impl Link {
     }
 
     /// Reads what is there behind what has arrived. 0 is the end.
-    fn poll_input(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_input(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         ready!(self.poll_turn(cx));
         let mut input = self.input.borrow_mut();
         if input.capacity() == 0 {
@@ -166,6 +168,11 @@ impl Link {
             buffers::give_back(std::mem::take(&mut input));
         }
         read
+    }
+
+    /// What has arrived was used so far.
+    pub(super) fn consume_input(&self, used: usize) {
+        consume(&mut self.input.borrow_mut(), used);
     }
 
     /// A body begins; what has arrived of it is in `input`.

@@ -16,6 +16,7 @@ mod head;
 mod idle;
 mod incoming;
 mod link;
+mod proxy_header;
 mod rate;
 mod reply_head;
 mod send;
@@ -83,6 +84,9 @@ enum After {
 /// Serves a connection until it is over.
 pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, held: Held) {
     let connection = Connection::new(worker, client, stream, held);
+    if connection.expects_proxy_header() && !connection.read_proxy_header().await {
+        return;
+    }
     let idle = connection.first_idle();
     connection.serve(idle).await;
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use conf::{Directive, Error, Inherited, Load, Result, Value, Word, units};
 use net::{Address, KeepaliveProbes, SocketOptions};
 
-use super::ServerNames;
+use super::{Protocols, ServerNames};
 use crate::wildcards::Refused;
 
 /// Longest path of a Unix socket.
@@ -19,6 +19,8 @@ pub struct Listen {
     pub address: Address,
     /// How it is opened.
     pub options: SocketOptions,
+    /// What is spoken there besides HTTP/1.
+    pub protocols: Protocols,
     /// Its servers.
     pub names: ServerNames,
 }
@@ -52,6 +54,8 @@ pub struct ListenLine {
     pub default_server: bool,
     /// How the socket is opened, where the line says anything about it.
     pub options: Option<SocketOptions>,
+    /// What it names to be spoken there.
+    pub protocols: Protocols,
     /// The line, for messages about sockets.
     pub from: Directive,
 }
@@ -64,6 +68,7 @@ impl Value for ListenLine {
             addresses: addresses(from.arg(0), from)?,
             default_server: false,
             options: None,
+            protocols: Protocols::default(),
             from: from.clone(),
         };
         for word in &from.args[1..] {
@@ -90,7 +95,8 @@ impl ListenLine {
         let port = if privileged { 80 } else { 8000 };
         let address = Address::Ip(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port));
         let addresses = vec![address];
-        Self { addresses, default_server: false, options: None, from: from.clone() }
+        let protocols = Protocols::default();
+        Self { addresses, default_server: false, options: None, protocols, from: from.clone() }
     }
 
     fn parameter(&mut self, word: &Word, from: &Directive) -> Result<()> {
@@ -101,6 +107,10 @@ impl ListenLine {
         match (name, value) {
             (b"default_server" | b"default", None) => {
                 self.default_server = true;
+                return Ok(());
+            }
+            (b"proxy_protocol", None) => {
+                self.protocols = self.protocols | Protocols::PROXY_PROTOCOL;
                 return Ok(());
             }
             (b"ssl", None) => return Err(requires(from, "ssl", "ngx_http_ssl_module")),

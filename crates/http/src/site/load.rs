@@ -12,8 +12,10 @@ use conf::{
 
 use super::listen::unsaid;
 use super::matcher::Matcher;
+use super::protocols::Lines;
 use super::{
-    Listen, ListenLine, Location, LocationId, Locations, Place, Server, ServerId, ServerNames, Site,
+    Listen, ListenLine, Location, LocationId, Locations, Place, Protocols, Server, ServerId,
+    ServerNames, Site,
 };
 use net::Address;
 
@@ -214,6 +216,7 @@ fn methods(line: &Directive) -> Result<u32> {
 impl Plan {
     /// Compiles everything that was read.
     pub fn compile(self, load: &mut Load<'_>) -> Result<Site> {
+        load.zones.check()?;
         upstream::build(&self.main, load)?;
         let outermost = Scope::outermost(load);
         let mut compiler = Compiler { locations: Vec::new(), load };
@@ -223,7 +226,7 @@ impl Plan {
         for block in self.servers {
             let id = ServerId(site.servers.len() as u32);
             let scope = main.child(block.layers, false);
-            sockets.add(&scope, id, &block.from, compiler.load.privileged)?;
+            sockets.add(&scope, id, &block.from, compiler.load)?;
             site.servers.push(compiler.server(scope, block.inner)?);
         }
         site.locations = compiler.locations;
@@ -247,16 +250,16 @@ impl Sockets {
         scope: &Scope,
         server: ServerId,
         from: &Directive,
-        privileged: bool,
+        load: &mut Load<'_>,
     ) -> Result<()> {
-        let implicit = [ListenLine::implicit(from, privileged)];
+        let implicit = [ListenLine::implicit(from, load.privileged)];
         let lines = match scope.server.listens() {
             [] => &implicit[..],
             lines => lines,
         };
         for line in lines {
             for address in &line.addresses {
-                let listen = self.socket(address, line, server)?;
+                let listen = self.socket(address, line, server, load)?;
                 for name in &scope.server.names() {
                     listen.names.add(name, server);
                 }
@@ -271,6 +274,7 @@ impl Sockets {
         address: &Address,
         line: &ListenLine,
         server: ServerId,
+        load: &mut Load<'_>,
     ) -> Result<&mut Listen> {
         let at = match self.by_address.get(address) {
             Some(socket) => {
@@ -288,12 +292,14 @@ impl Sockets {
             }
             None => {
                 let (names, options) = (ServerNames::new(server), unsaid());
-                self.list.push(Listen { address: address.clone(), options, names });
+                let protocols = line.protocols;
+                self.list.push(Listen { address: address.clone(), options, protocols, names });
                 self.list.len() - 1
             }
         };
         let listen = &mut self.list[at];
         let said = self.by_address.entry(address.clone()).or_default();
+        listen.protocols = said.name_protocols(line, address, load);
         (said.at, said.last_server) = (at, server);
         if let Some(options) = &line.options {
             said.options_said = true;
@@ -314,6 +320,30 @@ struct Said {
     last_server: ServerId,
     options_said: bool,
     default_said: bool,
+    protocols: Option<Lines>,
+}
+
+impl Said {
+    /// The protocols of all lines so far, this one included.
+    fn name_protocols(
+        &mut self,
+        line: &ListenLine,
+        address: &Address,
+        load: &mut Load<'_>,
+    ) -> Protocols {
+        let options = line.options.is_some();
+        match &mut self.protocols {
+            None => self.protocols = Some(Lines::new(line.protocols, options)),
+            Some(lines) => {
+                if lines.add(line.protocols, options) {
+                    let message = format!("protocol options redefined for {address}");
+                    load.warn(line.from.error(message));
+                }
+                return lines.all;
+            }
+        }
+        line.protocols
+    }
 }
 
 /// Numbers locations as it compiles them.

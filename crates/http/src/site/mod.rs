@@ -9,6 +9,7 @@ mod locate;
 mod matcher;
 mod names;
 mod place;
+mod protocols;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ pub use locate::Locations;
 pub(crate) use locate::choose as choose_location;
 pub use names::{Name, ServerNames};
 pub use place::Place;
+pub use protocols::Protocols;
 
 use crate::exchange::{Filter, Handler, Logger};
 use crate::files::Caches;
@@ -84,6 +86,7 @@ pub struct Location {
     /// Locations inside it.
     pub inner: Locations,
     /// Handlers by phase.
+    pub(crate) postread: Box<[Handler]>,
     pub(crate) rewrite: Box<[Handler]>,
     pub(crate) preaccess: Box<[Handler]>,
     pub(crate) access: Box<[Handler]>,

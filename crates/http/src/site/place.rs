@@ -21,6 +21,7 @@ pub struct Place<'a, 'f> {
     pub(crate) core: Here,
     /// The settings of the family of backends whose feature comes next.
     pub(crate) family: Option<Arc<Family>>,
+    postread: Vec<Handler>,
     rewrite: Vec<Handler>,
     preaccess: Vec<Handler>,
     access: Vec<Handler>,
@@ -40,6 +41,7 @@ impl<'a, 'f> Place<'a, 'f> {
             ifs,
             core: Here::default(),
             family: None,
+            postread: Vec::new(),
             rewrite: Vec::new(),
             preaccess: Vec::new(),
             access: Vec::new(),
@@ -52,13 +54,17 @@ impl<'a, 'f> Place<'a, 'f> {
         }
     }
 
+    /// Runs before anything else, in the server that the client named.
+    pub fn postread(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
+        self.postread.push(Box::new(handler));
+    }
+
     /// Runs after the location is chosen; may change the path.
     pub fn rewrite(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.rewrite.push(Box::new(handler));
     }
 
     /// Runs before access is checked: limits.
-    #[expect(dead_code, reason = "the features that limit come next")]
     pub fn preaccess(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.preaccess.push(Box::new(handler));
     }
@@ -107,6 +113,7 @@ impl<'a, 'f> Place<'a, 'f> {
         Location {
             name: self.name,
             inner,
+            postread: self.postread.into(),
             rewrite: self.rewrite.into(),
             preaccess: self.preaccess.into(),
             access: self.access.into(),

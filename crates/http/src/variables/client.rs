@@ -1,15 +1,13 @@
 //! Who asks: `$remote_...`.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::{BuiltIn, credentials, number, some};
 use crate::exchange::Exchange;
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("remote_addr", |x, out| some(out, x.client.address())),
-    BuiltIn::fresh("remote_port", |x, out| {
-        x.client.peer.is_none_or(|peer| number(out, peer.port().into()))
-    }),
+    BuiltIn::fresh("remote_port", |x, out| port(x.client.peer, out)),
     BuiltIn::fresh("binary_remote_addr", binary_remote_addr),
     BuiltIn::fresh("remote_user", |x, out| {
         let start = out.len();
@@ -18,6 +16,11 @@ pub(super) const TABLE: &[BuiltIn] = &[
         user.is_some()
     }),
 ];
+
+/// The client's port; nothing where it has none, or nobody has said it.
+pub(crate) fn port(peer: Option<SocketAddr>, out: &mut Vec<u8>) -> bool {
+    peer.is_none_or(|peer| peer.port() == 0 || number(out, peer.port().into()))
+}
 
 /// The bytes as they are sent: 4 or 16 of them.
 fn binary_remote_addr(x: &mut Exchange, out: &mut Vec<u8>) -> bool {

@@ -11,6 +11,7 @@ mod credentials;
 mod fields;
 mod files;
 mod program;
+mod proxy_protocol;
 mod reply;
 mod request;
 mod time;
@@ -18,6 +19,7 @@ mod time;
 #[cfg(test)]
 mod values_tests;
 
+pub(crate) use client::port;
 pub(crate) use time::now;
 
 use std::collections::HashMap;
@@ -26,7 +28,7 @@ use conf::{Directive, Error, Load, Result, Span, VariableId, Word};
 
 use crate::decimal;
 use crate::exchange::Exchange;
-use crate::features::{rewrite, stub_status};
+use crate::features::{realip, rewrite, stub_status};
 
 /// How many variables may be computed within each other; one more is taken for a cycle.
 pub const DEPTH_MAX: u8 = 100;
@@ -66,6 +68,7 @@ impl Variable {
 /// The variables that the program has by itself. A feature that has some adds its table here.
 const TABLES: &[&[BuiltIn]] = &[
     client::TABLE,
+    proxy_protocol::TABLE,
     connection::TABLE,
     request::TABLE,
     fields::TABLE,
@@ -74,6 +77,7 @@ const TABLES: &[&[BuiltIn]] = &[
     time::TABLE,
     program::TABLE,
     stub_status::VARIABLES,
+    realip::VARIABLES,
 ];
 
 /// A row of such a table.
@@ -221,7 +225,7 @@ fn variable(name: &[u8], at: Option<Span>, defined: &mut Defined) -> Result<Vari
 }
 
 /// A value that is there.
-fn some(out: &mut Vec<u8>, value: &[u8]) -> bool {
+pub(crate) fn some(out: &mut Vec<u8>, value: &[u8]) -> bool {
     out.extend_from_slice(value);
     true
 }

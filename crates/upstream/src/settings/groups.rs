@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use conf::{Directive, Layered, Load, Result};
 
 use super::method::Reading;
-use super::zone::Zones;
 use super::{Conf, HostNotFound, Layer, ServerLine};
 use crate::group::{Group, Twins};
 use crate::memory::Memory;
@@ -58,7 +57,7 @@ impl Groups {
             let name = block.from.arg(0).text.to_ascii_lowercase();
             load.registry.of::<Self>().by_name.insert(name.into(), Some(group));
         }
-        load.registry.of::<Zones>().check()
+        Ok(())
     }
 
     /// Every group by its name in lower case, once they are built.

@@ -43,7 +43,8 @@ impl Master {
 
     fn read_again(&mut self) -> Result<Plan, Told> {
         let mut files = Recorder::new(self.plan.origin.files());
-        let loaded = load::load(&self.plan.origin, &mut files)?;
+        let Plan { origin, loaded, .. } = &self.plan;
+        let loaded = load::load_after(&loaded.zones, origin, &mut files)?;
         ready::make_ready(&loaded)?;
         let workers = loaded.settings.worker_processes;
         self.sockets.prepare(&listens(&loaded.site), workers)?;

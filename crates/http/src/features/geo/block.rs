@@ -8,11 +8,12 @@ use super::Geo;
 use super::networks::Networks;
 use super::ranges::Ranges;
 use super::stretches::Stretches;
+use crate::forwarded::Proxies;
 
 /// A block as far as it was read.
 pub(super) struct Block {
     pub(super) volatile: bool,
-    proxies: Vec<Cidr>,
+    proxies: Proxies,
     proxy_recursive: bool,
     /// `None`: networks.
     ranges: Option<Ranges>,
@@ -34,7 +35,7 @@ impl Default for Block {
     fn default() -> Self {
         Self {
             volatile: false,
-            proxies: Vec::new(),
+            proxies: Proxies::default(),
             proxy_recursive: false,
             ranges: None,
             v4: Networks::new(32),
@@ -60,7 +61,7 @@ impl Block {
             (b"ranges", []) => self.ranges = Some(self.ranges.take().unwrap_or_default()),
             (b"proxy_recursive", []) => self.proxy_recursive = true,
             (b"volatile", []) => self.volatile = true,
-            (b"proxy", [network]) => self.proxies.push(cidr(network, line, load)?),
+            (b"proxy", [network]) => self.proxies.networks.push(cidr(network, line, load)?),
             (_, [argument]) if self.ranges.is_some() => self.range(argument, line, load)?,
             (_, [argument]) => self.network(argument, line, load)?,
             _ => return Err(line.error("invalid number of the geo parameters")),

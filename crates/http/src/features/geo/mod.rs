@@ -15,11 +15,11 @@ mod tests;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use conf::{Cidr, Directive, Load, Result, Values, VariableId};
+use conf::{Directive, Load, Result, Values, VariableId};
 use wire::Known;
 
 use crate::exchange::Exchange;
-use crate::forwarded::forwarded;
+use crate::forwarded::{Proxies, forwarded};
 use crate::site::Place;
 use crate::variables::{self, Variable};
 use block::Block;
@@ -38,7 +38,7 @@ conf::directives! {
 struct Geo {
     /// The variable that holds the address; `None`: the client's address.
     source: Option<VariableId>,
-    proxies: Vec<Cidr>,
+    proxies: Proxies,
     proxy_recursive: bool,
     v4: Stretches<u32>,
     v6: Stretches<u128>,
@@ -96,13 +96,12 @@ impl Geo {
                 ip?
             }
         };
-        if self.proxies.is_empty() {
+        if self.proxies.networks.is_empty() {
             return Some(ip);
         }
-        let fields = x.request.head.fields.iter();
-        let lines = fields.filter(|field| field.id == Known::XForwardedFor);
-        let lines = lines.map(|field| x.request.text(field.value));
-        let forwarded = forwarded(ip, lines, &self.proxies, self.proxy_recursive);
+        let fields = x.request.head.fields_of(Known::XForwardedFor);
+        let lines = fields.map(|field| x.request.text(field.value));
+        let forwarded = forwarded(Some(ip), lines, &self.proxies, self.proxy_recursive);
         Some(forwarded.map_or(ip, |(ip, _)| ip))
     }
 }

@@ -8,6 +8,7 @@ mod closing;
 mod heads;
 mod keepalive;
 mod logs;
+mod proxy_header;
 mod replies;
 mod waits;
 

@@ -232,7 +232,7 @@ impl RequestHead {
     }
 
     /// Every line of that name, in order.
-    pub fn fields_of(&self, id: Known) -> impl Iterator<Item = &Field> {
+    pub fn fields_of(&self, id: Known) -> impl DoubleEndedIterator<Item = &Field> {
         let fields = if self.seen & id.bit() == 0 { &[][..] } else { &self.fields[..] };
         fields.iter().filter(move |field| field.id == id)
     }

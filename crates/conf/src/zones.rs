@@ -1,0 +1,192 @@
+//! Zones: named state that outlives the configuration it is named in.
+//!
+//! A reload finds what it names again, as it stands, when name, kind and size are the same; what it
+//! does not name goes with the last configuration that did. The kind is the type of the state: this
+//! module does not know what any zone is for. Deliberately absent: memory shared by processes. All
+//! workers are threads of one process, so an `Arc` is enough, and the state guards itself.
+//!
+//! The invariant: a configuration that fails leaves the zones of the one before as they were.
+
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::{Directive, Error, Result};
+
+/// The zones of one configuration.
+#[derive(Clone, Default)]
+pub struct Zones {
+    /// nginx's shared memory zones, which have one space of names for all kinds.
+    named: BTreeMap<Box<[u8]>, Named>,
+    kept: HashMap<Key, State>,
+    /// What the configuration before has, while this one is read.
+    before: Option<Box<Zones>>,
+}
+
+type Key = (TypeId, Box<[u8]>);
+type State = Arc<dyn Any + Send + Sync>;
+
+/// What is said of a zone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Named {
+    kind: TypeId,
+    /// 0 until the line that says it.
+    size: u64,
+}
+
+impl Zones {
+    /// The zones of a configuration that takes over from another.
+    pub fn after(before: &Zones) -> Self {
+        let Self { named, kept, .. } = before.clone();
+        let before = Some(Box::new(Self { named, kept, before: None }));
+        Self { before, ..Self::default() }
+    }
+
+    /// Notes that a line names a zone of nginx's: one that uses it says no `size`. State of that
+    /// type is what it is for, and nothing else.
+    pub fn mention<T: Any>(
+        &mut self,
+        name: &[u8],
+        size: Option<u64>,
+        from: &Directive,
+    ) -> Result<()> {
+        let kind = TypeId::of::<T>();
+        let said = size.unwrap_or(0);
+        let zone = self.named.entry(name.into()).or_insert(Named { kind, size: said });
+        let shown = String::from_utf8_lossy(name);
+        if zone.kind != kind {
+            let message = "is already declared for a different use";
+            return Err(from.error(format!("the shared memory zone \"{shown}\" {message}")));
+        }
+        if zone.size == 0 {
+            zone.size = said;
+        }
+        if said != 0 && said != zone.size {
+            let message = "conflicts with already declared size";
+            let Named { size, .. } = zone;
+            return Err(from.error(format!(
+                "the size {said} of shared memory zone \"{shown}\" {message} {size}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The state of a zone of nginx's, which has been mentioned: `open` is given what the
+    /// configuration before has under the name, if it is of the same size.
+    pub fn open<T: Any + Send + Sync>(
+        &mut self,
+        name: &[u8],
+        open: impl FnOnce(Option<Arc<T>>) -> Result<Arc<T>>,
+    ) -> Result<Arc<T>> {
+        let now = self.named.get(name);
+        let before = self.before.as_ref().and_then(|before| before.named.get(name));
+        let same = now.is_some() && now == before;
+        let old = if same { self.before::<T>(name) } else { None };
+        let state = open(old)?;
+        self.kept.insert((TypeId::of::<T>(), name.into()), state.clone());
+        Ok(state)
+    }
+
+    /// State that no line declares a size for, by type and name: its names are its kind's own.
+    /// `make` is given what the configuration before has.
+    pub fn keep<T: Any + Send + Sync>(
+        &mut self,
+        name: &[u8],
+        make: impl FnOnce(Option<Arc<T>>) -> Arc<T>,
+    ) -> Arc<T> {
+        let state = make(self.before::<T>(name));
+        self.kept.insert((TypeId::of::<T>(), name.into()), state.clone());
+        state
+    }
+
+    fn before<T: Any + Send + Sync>(&self, name: &[u8]) -> Option<Arc<T>> {
+        let kept = &self.before.as_ref()?.kept;
+        kept.get(&(TypeId::of::<T>(), name.into()))?.clone().downcast().ok()
+    }
+
+    /// Refuses zones that are used, but declared nowhere. All of the configuration has been read.
+    pub fn check(&self) -> Result<()> {
+        match self.named.iter().find(|(_, zone)| zone.size == 0) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let name = String::from_utf8_lossy(name);
+                Err(Error::bare(format!("zero size shared memory zone \"{name}\"")))
+            }
+        }
+    }
+
+    /// Lets go of what the configuration before has: this one is complete.
+    pub fn settle(&mut self) {
+        self.before = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    struct Counts(AtomicU32);
+    struct Other;
+
+    fn line() -> Directive {
+        Directive::sample("zone", "a")
+    }
+
+    fn counts(zones: &mut Zones, size: u64) -> Arc<Counts> {
+        zones.mention::<Counts>(b"a", Some(size), &line()).unwrap();
+        let open = |old: Option<_>| Ok(old.unwrap_or_else(|| Arc::new(Counts(0.into()))));
+        zones.open(b"a", open).unwrap()
+    }
+
+    #[test]
+    fn state_outlives_configurations_that_name_it_alike() {
+        let mut first = Zones::default();
+        counts(&mut first, 1).0.store(7, Ordering::Relaxed);
+        first.settle();
+        let mut second = Zones::after(&first);
+        assert_eq!(counts(&mut second, 1).0.load(Ordering::Relaxed), 7);
+        let mut larger = Zones::after(&first);
+        assert_eq!(counts(&mut larger, 2).0.load(Ordering::Relaxed), 0);
+        // What failed has changed nothing.
+        assert_eq!(counts(&mut Zones::after(&first), 1).0.load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn what_is_named_no_longer_is_forgotten() {
+        let mut first = Zones::default();
+        let state = Arc::downgrade(&counts(&mut first, 1));
+        first.settle();
+        let mut second = Zones::after(&first);
+        drop(first);
+        assert!(state.upgrade().is_some());
+        second.settle();
+        assert!(state.upgrade().is_none());
+    }
+
+    #[test]
+    fn a_kind_has_names_of_its_own_where_nginx_has_no_zone() {
+        let mut first = Zones::default();
+        counts(&mut first, 1);
+        let own = first.keep(b"a", |old| old.unwrap_or_else(|| Arc::new(Other)));
+        let mut second = Zones::after(&first);
+        assert!(Arc::ptr_eq(&second.keep(b"a", |old| old.unwrap()), &own));
+    }
+
+    #[test]
+    fn nginx_refuses_in_these_words() {
+        let mut zones = Zones::default();
+        zones.mention::<Counts>(b"a", None, &line()).unwrap();
+        assert_eq!(zones.check().unwrap_err().message, "zero size shared memory zone \"a\"");
+        zones.mention::<Counts>(b"a", Some(8), &line()).unwrap();
+        zones.mention::<Counts>(b"a", None, &line()).unwrap();
+        assert!(zones.check().is_ok());
+        let refused = zones.mention::<Counts>(b"a", Some(9), &line()).unwrap_err().message;
+        let size = "the size 9 of shared memory zone \"a\" conflicts with already declared size 8";
+        assert_eq!(refused, size);
+        let refused = zones.mention::<Other>(b"a", None, &line()).unwrap_err().message;
+        let other = "the shared memory zone \"a\" is already declared for a different use";
+        assert_eq!(refused, other);
+    }
+}

@@ -1,0 +1,111 @@
+//! `set_real_ip_from` and its like: the client is whom a trusted proxy speaks for.
+//!
+//! It is one exchange's matter. The connection keeps its own client, and what the exchange, its
+//! variables and its log lines call the client is another one from the first finding on.
+
+#[cfg(test)]
+mod tests;
+mod trusted;
+
+use std::iter::once;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Value};
+use wire::Known;
+
+use crate::exchange::{Exchange, Flow};
+use crate::forwarded::{Proxies, forwarded};
+use crate::site::Place;
+use crate::variables::{BuiltIn, port, some};
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// Names proxies that are believed when they say whom they speak for.
+    set_real_ip_from: Option<Proxies>,
+    /// Where they say it: a header field, or the PROXY protocol.
+    real_ip_header: Source = "X-Real-IP",
+    /// Whether the last address that is no trusted proxy's is taken instead of the last one.
+    real_ip_recursive: bool = "off",
+}
+
+/// Where a proxy says whom it speaks for.
+#[derive(Clone)]
+pub enum Source {
+    /// `X-Real-IP`
+    XRealIp,
+    /// `X-Forwarded-For`, all of its lines.
+    XForwardedFor,
+    /// The PROXY protocol's header.
+    ProxyProtocol,
+    /// The first line of another field.
+    Field(Box<[u8]>),
+}
+
+impl Value for Source {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let name = &from.arg(0).text;
+        Ok(match &**name {
+            b"X-Real-IP" => Self::XRealIp,
+            b"X-Forwarded-For" => Self::XForwardedFor,
+            b"proxy_protocol" => Self::ProxyProtocol,
+            _ => Self::Field(name.clone()),
+        })
+    }
+}
+
+/// `$realip_...`: the client of the connection, whoever it speaks for.
+pub(crate) const VARIABLES: &[BuiltIn] = &[
+    BuiltIn::fresh("realip_remote_addr", |x, out| some(out, x.client.nearest().address())),
+    BuiltIn::fresh("realip_remote_port", |x, out| port(x.client.nearest().peer, out)),
+];
+
+/// Asks before anything else in the server, and once more in the location.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if conf.set_real_ip_from.is_some() {
+        let (early, late) = (conf.clone(), conf.clone());
+        place.postread(move |x| early.find_client(x));
+        place.preaccess(move |x| late.find_client(x));
+    }
+    Ok(())
+}
+
+impl Conf {
+    fn find_client(&self, x: &mut Exchange) -> Flow {
+        if x.client.behind.is_none()
+            && let Some(peer) = self.peer(x)
+        {
+            x.speak_for(peer);
+        }
+        Flow::Next
+    }
+
+    /// Whom the client speaks for.
+    fn peer(&self, x: &Exchange) -> Option<SocketAddr> {
+        let proxies = self.set_real_ip_from.as_ref()?;
+        let from = x.client.peer.map(|peer| peer.ip());
+        let (request, recursive) = (&x.request, self.real_ip_recursive);
+        let one = |value: &[u8]| forwarded(from, once(value), proxies, recursive);
+        let (ip, port) = match &self.real_ip_header {
+            Source::XRealIp => one(request.field(Known::XRealIp)?)?,
+            Source::XForwardedFor => {
+                let fields = request.head.fields_of(Known::XForwardedFor);
+                let lines = fields.map(|field| request.text(field.value));
+                forwarded(from, lines, proxies, recursive)?
+            }
+            Source::ProxyProtocol => {
+                let source = &x.client.proxy_protocol.get()?.source;
+                let (ip, _) = one(&source.address)?;
+                (ip, source.port)
+            }
+            Source::Field(name) => {
+                let named = |field: &[u8]| field.eq_ignore_ascii_case(name);
+                let mut fields = request.head.fields.iter();
+                let field = fields.find(|field| named(request.text(field.name)))?;
+                one(request.text(field.value))?
+            }
+        };
+        Some(SocketAddr::new(ip, port))
+    }
+}

@@ -1,0 +1,169 @@
+//! Both versions, whole and in pieces, and what is refused.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::*;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What a header comes to: where it ends and what it says, or the message.
+fn shown(input: &[u8]) -> String {
+    match read(input) {
+        Ok(Read::Partial) => "partial".into(),
+        Ok(Read::Complete { len, header: None }) => format!("{len}"),
+        Ok(Read::Complete { len, header: Some(Header { source, destination, .. }) }) => {
+            let end = |Endpoint { address, port }| format!("{} {port}", text(&address));
+            format!("{len} {} - {}", end(source), end(destination))
+        }
+        Err(error) => {
+            let mut message = Vec::new();
+            error.write_message(input, &mut message);
+            text(&message)
+        }
+    }
+}
+
+fn v2(version_command: u8, family_transport: u8, rest: &[u8]) -> Vec<u8> {
+    let mut header = v2::SIGNATURE.to_vec();
+    header.extend([version_command, family_transport]);
+    header.extend((rest.len() as u16).to_be_bytes());
+    header.extend_from_slice(rest);
+    header
+}
+
+const INET: [u8; 12] = [192, 0, 2, 1, 192, 0, 2, 2, 0, 123, 22, 46];
+
+#[test]
+fn version_1() {
+    let table = [
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 123 5678\r\nGET", "41 192.0.2.1 123 - 192.0.2.2 5678"),
+        ("PROXY TCP6 2001:Db8::1 :: 0 65535\r\n", "35 2001:Db8::1 0 - :: 65535"),
+        ("PROXY UNKNOWN\r\n", "15"),
+        ("PROXY UNKNOWN 1 2 3\r\nGET", "21"),
+        ("PROXY UNKNOWN 1\n2\r\n", "19"),
+        ("", "partial"),
+        ("PRO", "partial"),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 123 5678\r", "partial"),
+        ("GET / HTTP/1.0\r\n\r\n", "broken header: \"GET / HTTP/1.0\""),
+        ("PROXY TCP5 1 2 3 4\r\n", "broken header: \"PROXY TCP5 1 2 3 4\""),
+        ("PROXY TCP4 1 g 3 4\r\n", "broken header: \"PROXY TCP4 1 g 3 4\""),
+        ("PROXY TCP4 1 2 3 65536\r\n", "broken header: \"PROXY TCP4 1 2 3 65536\""),
+        ("PROXY TCP4 1 2 3\r\n", "broken header: \"PROXY TCP4 1 2 3\""),
+        ("PROXY TCP4 1 2 3 \r\n", "broken header: \"PROXY TCP4 1 2 3 \""),
+        ("PROXY TCP4 1 2 3 4 5\r\n", "broken header: \"PROXY TCP4 1 2 3 4 5\""),
+        ("PROXY TCP4 1 2 3 4\nGET / HTTP/1.0\r\n", "broken header: \"PROXY TCP4 1 2 3 4\""),
+    ];
+    for (input, expected) in table {
+        assert_eq!(shown(input.as_bytes()), expected, "{input:?}");
+    }
+}
+
+#[test]
+fn version_1_is_at_most_107_bytes() {
+    let line = |length: usize| format!("PROXY UNKNOWN{}\r\n", " ".repeat(length - 15));
+    assert_eq!(shown(line(V1_MAX).as_bytes()), "107");
+    assert!(shown(line(V1_MAX + 1).as_bytes()).starts_with("broken header: "));
+    assert_eq!(shown(&line(V1_MAX).as_bytes()[..V1_MAX - 1]), "partial");
+}
+
+#[test]
+fn version_2() {
+    let mut inet6 = [0; 36];
+    (inet6[15], inet6[31], inet6[33]) = (1, 2, 80);
+    let table = [
+        (v2(0x21, 0x11, &INET), "28 192.0.2.1 123 - 192.0.2.2 5678"),
+        (v2(0x21, 0x21, &inet6), "52 ::1 80 - ::2 0"),
+        (v2(0x20, 0x00, &[]), "16"),
+        (v2(0x20, 0x11, &INET), "28"),
+        (v2(0x22, 0x11, &INET), "28"),
+        (v2(0x21, 0x12, &INET), "28"),
+        (v2(0x21, 0x31, &[0; 216]), "232"),
+        (v2(0x21, 0x11, &INET[..11]), "header is too small"),
+        (v2(0x21, 0x21, &inet6[..35]), "header is too small"),
+        (v2(0x11, 0x11, &INET), "unknown PROXY protocol version: 1"),
+        (v2(0x20, 0x00, &[0; V2_MAX - 16]), "4096"),
+        (v2(0x20, 0x00, &[0; V2_MAX - 15]), "header is too large"),
+        (v2(0x21, 0x11, &INET)[..27].to_vec(), "partial"),
+        (v2(0x21, 0x11, &INET)[..15].to_vec(), "partial"),
+        (b"\r\n\r\n\0\r\nQUIt".to_vec(), "broken header: \"\""),
+    ];
+    for (input, expected) in table {
+        assert_eq!(shown(&input), expected, "{input:x?}");
+    }
+}
+
+/// The value of a name in a header with these TLVs.
+fn tlv(tlvs: &[u8], name: &str) -> Result<Option<String>, TlvError> {
+    let input = v2(0x21, 0x11, &[&INET, tlvs].concat());
+    let Ok(Read::Complete { header: Some(header), .. }) = read(&input) else { panic!("{input:?}") };
+    let mut value = Vec::new();
+    let found = header.tlv(TlvName::parse(name.as_bytes()), &mut value)?;
+    assert!(found || value.is_empty());
+    Ok(found.then(|| text(&value)))
+}
+
+#[test]
+fn values_by_name_and_number() {
+    let tlvs = b"\x01\0\x02h2\x20\0\x0f\x01\0\0\0\xff\x22\0\x03abc\x21\0\x01v\xae\0\x00";
+    let table = [
+        ("alpn", Some("h2")),
+        ("0x1", Some("h2")),
+        ("0x0001", Some("h2")),
+        ("ssl_verify", Some("255")),
+        ("ssl_cn", Some("abc")),
+        ("ssl_0x22", Some("abc")),
+        ("ssl_version", Some("v")),
+        ("ssl_cipher", None),
+        ("0xAE", Some("")),
+        ("0x22", None),
+        ("0x101", None),
+        ("netns", None),
+    ];
+    for (name, expected) in table {
+        assert_eq!(tlv(tlvs, name).unwrap().as_deref(), expected, "{name}");
+    }
+}
+
+#[test]
+fn values_that_cannot_be_had() {
+    let table = [
+        ("cn", Err(TlvError::UnknownName)),
+        ("", Err(TlvError::UnknownName)),
+        ("0x", Err(TlvError::InvalidName)),
+        ("0xg", Err(TlvError::InvalidName)),
+        ("0xfffffffffffffffff", Err(TlvError::InvalidName)),
+        // Without anything about TLS nobody asks what the name means.
+        ("ssl_foo", Ok(None)),
+    ];
+    for (name, expected) in table {
+        assert_eq!(tlv(b"", name), expected, "{name}");
+    }
+    assert_eq!(tlv(b"\x20\0\x05\0\0\0\0\0", "ssl_alpn"), Err(TlvError::UnknownName));
+    assert_eq!(tlv(b"\x20\0\x04\0\0\0\0", "ssl_verify"), Ok(None));
+    for broken in [&b"\x02"[..], b"\x02\0", b"\x02\0\x01", b"\x02\0\x00\x02\0\x01"] {
+        assert_eq!(tlv(broken, "alpn"), Err(TlvError::Broken), "{broken:?}");
+        assert_eq!(tlv(broken, "0x100"), Err(TlvError::Broken), "{broken:?}");
+    }
+    assert_eq!(tlv(b"\x01\0\x01a\x02", "alpn"), Ok(Some("a".into())));
+}
+
+#[test]
+fn what_is_written_can_be_read() {
+    let table = [
+        (Some("192.0.2.1:1"), Some("[::1]:2"), "PROXY TCP4 192.0.2.1 ::1 1 2\r\n"),
+        (Some("[::1]:65535"), Some("[::2]:80"), "PROXY TCP6 ::1 ::2 65535 80\r\n"),
+        (None, Some("[::2]:80"), "PROXY UNKNOWN\r\n"),
+        (Some("[::2]:80"), None, "PROXY UNKNOWN\r\n"),
+    ];
+    for (source, destination, expected) in table {
+        let address = |text: Option<&str>| text.map(|text| text.parse().unwrap());
+        let mut line = Vec::new();
+        write_v1(address(source), address(destination), &mut line);
+        assert_eq!(text(&line), expected);
+        assert!(matches!(read(&line), Ok(Read::Complete { len, .. }) if len == line.len()));
+    }
+}
