@@ -12,6 +12,7 @@
 #![allow(dead_code, reason = "what one feature's tests do not ask for, another's will")]
 
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -164,8 +165,16 @@ impl TestSite {
 
     /// Sends to the socket with that number.
     pub(crate) fn send_to(&self, listen: u32, head: &str) -> Answer {
-        let peer = "127.0.0.1:12345".parse().unwrap();
-        let client = Rc::new(Client::new(1, Some(peer), net::Probe::NONE, listen));
+        self.ask(Some("127.0.0.1:12345".parse().unwrap()), listen, head)
+    }
+
+    /// Sends to the first socket as a client with that address, or by a Unix socket.
+    pub(crate) fn send_from(&self, peer: Option<SocketAddr>, head: &str) -> Answer {
+        self.ask(peer, 0, head)
+    }
+
+    fn ask(&self, peer: Option<SocketAddr>, listen: u32, head: &str) -> Answer {
+        let client = Rc::new(Client::new(1, peer, net::Probe::NONE, listen));
         let mut x = Box::new(Exchange::new(client.clone(), self.generation.clone()));
         x.renew(&client, &self.generation);
         x.request.received = head.replace('\n', "\r\n").into_bytes();

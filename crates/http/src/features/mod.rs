@@ -1,5 +1,6 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
+pub mod access;
 pub mod aio;
 pub mod autoindex;
 pub mod charset;
@@ -66,6 +67,7 @@ conf::features! {
     disable_symlinks: disable_symlinks,
     client_body_early_read: client_body_early_read,
     rewrite: rewrite,
+    access: access,
     try_files: try_files,
     stub_status: stub_status,
     empty_gif: empty_gif,

@@ -58,7 +58,6 @@ impl<'a, 'f> Place<'a, 'f> {
     }
 
     /// Grants ([`Flow::Skip`]), refuses (a status) or leaves it to others ([`Flow::Next`]).
-    #[expect(dead_code, reason = "the features that check access come next")]
     pub fn access(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.access.push(Box::new(handler));
     }

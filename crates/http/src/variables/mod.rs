@@ -7,7 +7,6 @@
 
 mod client;
 mod connection;
-mod credentials;
 mod fields;
 mod files;
 mod program;
@@ -110,6 +109,11 @@ impl BuiltIn {
     /// Each of a prefix's variables is computed once in an exchange.
     pub const fn cached_each(self) -> Self {
         Self { cached: true, ..self }
+    }
+
+    /// `set` and `map` may give it another value.
+    pub const fn changeable(self) -> Self {
+        Self { changeable: true, ..self }
     }
 
     /// `set` does this.
