@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod aio;
+pub mod auth_basic;
 pub mod autoindex;
 pub mod charset;
 pub mod client_body;
@@ -26,10 +27,12 @@ pub mod pools;
 pub mod random_index;
 pub mod range;
 pub mod redirect;
+pub mod referer;
 pub mod resolver;
 pub mod rewrite;
 pub mod root;
 pub mod satisfy;
+pub mod secure_link;
 pub mod server;
 pub mod split_clients;
 pub mod static_file;
@@ -38,6 +41,7 @@ pub mod tables;
 pub mod try_files;
 pub mod types;
 pub mod upstream;
+pub mod userid;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
 
@@ -57,6 +61,8 @@ conf::features! {
     types: types,
     internal: internal,
     satisfy: satisfy,
+    referer: referer,
+    secure_link: secure_link,
     client_body: client_body,
     keepalive: keepalive,
     limit_rate: limit_rate,
@@ -68,6 +74,7 @@ conf::features! {
     client_body_early_read: client_body_early_read,
     rewrite: rewrite,
     access: access,
+    auth_basic: auth_basic,
     try_files: try_files,
     stub_status: stub_status,
     empty_gif: empty_gif,
@@ -78,6 +85,7 @@ conf::features! {
     aio: aio,
     not_modified: not_modified,
     headers: headers,
+    userid: userid,
     charset: charset,
     range: range,
     log: log,

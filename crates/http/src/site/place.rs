@@ -1,8 +1,10 @@
 //! Where features hook in while a location is compiled.
 
+use std::sync::Arc;
+
 use conf::Load;
 
-use super::{Location, LocationId, Locations};
+use super::{Location, LocationId, Locations, Name};
 use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger};
 use crate::features::core::Here;
 
@@ -12,6 +14,8 @@ pub struct Place<'a, 'f> {
     pub load: &'a mut Load<'f>,
     /// The location's name.
     pub name: Box<[u8]>,
+    /// The names of the server that it belongs to.
+    pub server_names: Arc<[Name]>,
     /// The `if` blocks inside, in order.
     pub(crate) ifs: Vec<LocationId>,
     /// What the core and the driver ask for.
@@ -28,10 +32,16 @@ pub struct Place<'a, 'f> {
 }
 
 impl<'a, 'f> Place<'a, 'f> {
-    pub(crate) fn new(load: &'a mut Load<'f>, name: Box<[u8]>, ifs: Vec<LocationId>) -> Self {
+    pub(crate) fn new(
+        load: &'a mut Load<'f>,
+        name: Box<[u8]>,
+        server_names: Arc<[Name]>,
+        ifs: Vec<LocationId>,
+    ) -> Self {
         Self {
             load,
             name,
+            server_names,
             ifs,
             core: Here::default(),
             rewrite: Vec::new(),

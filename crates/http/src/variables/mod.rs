@@ -17,6 +17,7 @@ mod time;
 #[cfg(test)]
 mod values_tests;
 
+pub(crate) use fields::cookie_in;
 pub(crate) use time::now;
 
 use std::collections::HashMap;
@@ -25,7 +26,7 @@ use conf::{Directive, Error, Load, Result, Span, VariableId, Word};
 
 use crate::decimal;
 use crate::exchange::Exchange;
-use crate::features::{rewrite, stub_status};
+use crate::features::{referer, rewrite, secure_link, stub_status, userid};
 
 /// How many variables may be computed within each other; one more is taken for a cycle.
 pub const DEPTH_MAX: u8 = 100;
@@ -73,6 +74,9 @@ const TABLES: &[&[BuiltIn]] = &[
     time::TABLE,
     program::TABLE,
     stub_status::VARIABLES,
+    referer::VARIABLES,
+    secure_link::VARIABLES,
+    userid::VARIABLES,
 ];
 
 /// A row of such a table.
