@@ -124,12 +124,12 @@ mod tests {
             "$5$rounds=1400$anotherlongsalts$nL2e/LMm.cw8pbRg5j1l7pOleo6gGxWrus.1oRSVFZ7",
         ],
         [
-            "$6$rounds=1000$abc$vw5PRczzmm7dyJhZWNpaLcy/M.HywGlo.UsELxKYV/ZI4356.iT3zYgbwHVzPSnvkT2lVl\
-             MoWMoJdUSLcmUNg.",
-            "$6$rounds=1000$abc$noBronbzNMcAtG61/dMHzc1H.fuLjHArF9.wCx8LbkVDMMEuChQCPee28tiPcXHL/CMNp\
-             Cqo6OPTyoEpoCMsY/",
-            "$6$rounds=1000$abc$wUwdq3h96tM2OESK9gBDImmw6vmR95WyAzi.Cp4V6T0B6MPI3mkiGen166jYb87U12fbf\
-             lEX1RBwOpE779GxP.",
+            "$6$rounds=1000$abc$vw5PRczzmm7dyJhZWNpaLcy/M.HywGlo.UsELxKYV/ZI4356.iT3zYgbwHVzPS\
+             nvkT2lVlMoWMoJdUSLcmUNg.",
+            "$6$rounds=1000$abc$noBronbzNMcAtG61/dMHzc1H.fuLjHArF9.wCx8LbkVDMMEuChQCPee28tiPcX\
+             HL/CMNpCqo6OPTyoEpoCMsY/",
+            "$6$rounds=1000$abc$wUwdq3h96tM2OESK9gBDImmw6vmR95WyAzi.Cp4V6T0B6MPI3mkiGen166jYb8\
+             7U12fbflEX1RBwOpE779GxP.",
         ],
         [
             "$2a$04$abcdefghijklmnopqrstuughE8Ev8uGFaUgY2cNEySvxngrb/Jzdm",

@@ -53,33 +53,46 @@ fn check(realm: &Template, users: &UserFile, x: &mut Exchange) -> Flow {
         x.log(Level::Info, format_args!("{nothing}"));
         return challenge(x, &realm);
     };
-    let user = Text(credentials.name());
-    let found = match users.find(x, credentials.name()) {
-        Ok(found) => found,
+    let Kept { scheme, text } = match look_up(users, credentials.name(), x) {
+        Ok(Some(kept)) => kept,
+        Ok(None) => return challenge(x, &realm),
         Err(status) => return Flow::Status(status),
     };
-    let Some(kept) = found.kept else {
-        let path = Text(&found.path);
-        x.log(Level::Error, format_args!("user \"{user}\" was not found in \"{path}\""));
-        return challenge(x, &realm);
-    };
-    let Some(scheme) = Scheme::of(&kept) else {
-        let (path, kind) = (Text(&found.path), Text(hash::scheme_name(&kept)));
-        let unsupported = format_args!("passwords of the kind \"{kind}\" are not supported");
-        x.log(Level::Crit, format_args!("user \"{user}\" in \"{path}\": {unsupported}"));
-        return Flow::Status(500);
-    };
     if !scheme.is_slow {
-        let accepted = scheme.accepts(credentials.password(), &kept);
+        let accepted = scheme.accepts(credentials.password(), &text);
         return settle(x, accepted, &credentials, &realm);
     }
     Flow::Wait(Box::new(move |x| {
         Box::pin(async move {
             let password = credentials.password().to_owned();
-            let accepted = checks::run(move || scheme.accepts(&password, &kept)).await;
+            let accepted = checks::run(move || scheme.accepts(&password, &text)).await;
             settle(x, accepted, &credentials, &realm)
         })
     }))
+}
+
+/// What is kept of a password, and how.
+struct Kept {
+    scheme: Scheme,
+    text: Box<[u8]>,
+}
+
+/// What is kept of the user's password; `None`: the file does not know the user. Else the status
+/// to answer with. All but success is logged.
+fn look_up(users: &UserFile, user: &[u8], x: &mut Exchange) -> Result<Option<Kept>, u16> {
+    let found = users.find(x, user)?;
+    let (user, path) = (Text(user), Text(&found.path));
+    let Some(text) = found.kept else {
+        x.log(Level::Error, format_args!("user \"{user}\" was not found in \"{path}\""));
+        return Ok(None);
+    };
+    let Some(scheme) = Scheme::of(&text) else {
+        let kind = Text(hash::scheme_name(&text));
+        let unsupported = format_args!("passwords of the kind \"{kind}\" are not supported");
+        x.log(Level::Crit, format_args!("user \"{user}\" in \"{path}\": {unsupported}"));
+        return Err(500);
+    };
+    Ok(Some(Kept { scheme, text }))
 }
 
 fn settle(x: &mut Exchange, accepted: bool, credentials: &Credentials, realm: &[u8]) -> Flow {

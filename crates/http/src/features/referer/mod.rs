@@ -22,7 +22,8 @@ use lines::{Lines, Valid};
 conf::directives! {
     in SERVER | LOCATION;
 
-    /// Where links may be: names, wildcards, regular expressions, `server_names`, `none`, `blocked`.
+    /// Where links may be: names, wildcards, regular expressions, `server_names`, `none`,
+    /// `blocked`.
     valid_referers: Option<Lines>,
     /// Read and checked; has no effect: the table is sized by what it holds.
     referer_hash_max_size: Number = "2048",

@@ -3,7 +3,10 @@ use crate::testing::{TestSite, refused, site};
 /// A server `localhost`, which is also called by a regular expression, with this in its location.
 fn server(lines: &str) -> TestSite {
     site(&format!(
-        "server {{ server_name localhost ~^s[0-9]$; location / {{ {lines} return 200 <$invalid_referer>; }} }}"
+        "server {{
+             server_name localhost ~^s[0-9]$;
+             location / {{ {lines} return 200 <$invalid_referer>; }}
+         }}"
     ))
 }
 
@@ -23,7 +26,7 @@ fn where_links_may_be() {
         (
             "valid_referers www.example.org;",
             "http://www.example.org https://WWW.example.org/a HTTP://www.example.org:80/b",
-            "- x www.example.org http://example.org http://www.example.org.a ftp://www.example.org/",
+            "- x www.example.org http://example.org http://www.example.org.a ftp://www.example.org",
         ),
         ("valid_referers none www.example.org;", "-", "x http://www.example.com"),
         ("valid_referers blocked www.example.org;", "x http://a.b XXX://example.com/", "-"),
