@@ -133,6 +133,14 @@ impl<T: Value> Value for Option<T> {
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         self.as_mut().expect("a repeated value has been parsed once").repeat(from, load)
     }
+    fn complete(&mut self, outer: &Self) {
+        if let (Some(own), Some(outer)) = (self, outer) {
+            own.complete(outer);
+        }
+    }
+    fn handed_down(&self) -> Self {
+        self.as_ref().map(T::handed_down)
+    }
 }
 
 /// A repeatable directive; one own value hides the parent's list.

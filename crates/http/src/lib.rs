@@ -3,7 +3,9 @@
 //! Deliberately absent: the runtime (only `net` knows it), and one feature's settings in another.
 
 mod backend;
+mod base64;
 mod client;
+mod credentials;
 mod decimal;
 mod exchange;
 mod features;

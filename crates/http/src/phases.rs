@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use observe::Level;
 
-use crate::exchange::{Exchange, Filtered, Flow, Jump, Wait};
+use crate::credentials;
+use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Wait};
 use crate::features::error_page;
 use crate::site::{LocationId, Site};
 use crate::{features, site};
@@ -167,18 +168,27 @@ fn find_location(site: &Site, x: &mut Exchange) -> Flow {
 /// One check is passed: enough where any is, else the others are asked, too.
 fn granted(x: &mut Exchange) -> Flow {
     if x.location().core.satisfy_any {
-        x.reply.fields.remove(b"WWW-Authenticate");
+        x.reply.fields.remove_known(challenge(x));
         enter(x, after(Phase::Access));
     }
     Flow::Next
 }
 
+/// The field by which the client is asked for a password.
+fn challenge(x: &Exchange) -> FieldName {
+    if credentials::are_for_proxy(x) {
+        FieldName::ProxyAuthenticate
+    } else {
+        FieldName::WwwAuthenticate
+    }
+}
+
 /// A refusal of access: final, unless `satisfy any` lets others speak. 401 outlasts 403.
 fn refused(x: &mut Exchange, status: u16) -> Flow {
-    if !x.location().core.satisfy_any || !matches!(status, 401 | 403) {
+    if !x.location().core.satisfy_any || !matches!(status, 401 | 403 | 407) {
         return refuse(x, status);
     }
-    if x.stage.refusal != 401 {
+    if !matches!(x.stage.refusal, 401 | 407) {
         x.stage.refusal = status;
     }
     Flow::Next
@@ -187,7 +197,7 @@ fn refused(x: &mut Exchange, status: u16) -> Flow {
 /// Answers with a refusal, an unauthorized one after `auth_delay`.
 fn refuse(x: &mut Exchange, status: u16) -> Flow {
     let delay = Duration::from_millis(x.location().core.auth_delay_ms);
-    if status != 401 || delay.is_zero() {
+    if !matches!(status, 401 | 407) || delay.is_zero() {
         return error_page::answer(x, status);
     }
     x.log(Level::Info, format_args!("delaying unauthorized request"));
@@ -217,11 +227,13 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
             x.request.uri_unchanged = false;
             x.internal = true;
             x.location = outer(x);
+            x.notes.clear();
             enter(x, Phase::ServerRewrite);
         }
         Jump::Named(location) => {
             x.internal = true;
             x.location = location;
+            x.notes.clear();
             enter(x, Phase::Rewrite);
         }
     }

@@ -48,22 +48,34 @@ impl Pattern {
         from: &Directive,
         load: &mut Load<'_>,
     ) -> conf::Result<Self> {
-        let compiled = build(text, caseless, true)
-            .map_err(|error| from.error_at(word, describe(&error, text)))?;
+        let mut pattern = Self::compile_alone(text, caseless, word, from)?;
         let mut names = Vec::new();
-        for (group, name) in compiled.capture_names().iter().enumerate() {
+        for (group, name) in pattern.compiled.capture_names().iter().enumerate() {
             if let Some(name) = name {
                 variables::define_captured(name.as_bytes(), from, load)?;
                 names.push((group, load.names.number(name.as_bytes(), Some(word.span))));
             }
         }
+        pattern.names = names.into();
+        Ok(pattern)
+    }
+
+    /// The same where groups mean nothing: for [`Pattern::is_match`].
+    pub fn compile_alone(
+        text: &[u8],
+        caseless: bool,
+        word: &Word,
+        from: &Directive,
+    ) -> conf::Result<Self> {
+        let compiled = build(text, caseless, true)
+            .map_err(|error| from.error_at(word, describe(&error, text)))?;
         Ok(Self {
             text: text.into(),
             caseless,
             groups: compiled.captures_len(),
             compiled,
             interpreted: OnceLock::new(),
-            names: names.into(),
+            names: Box::default(),
         })
     }
 
@@ -82,17 +94,28 @@ impl Pattern {
     pub fn matches(&self, subject: &[u8], x: &mut Exchange) -> Result<bool, MatchError> {
         PLACES.with_borrow_mut(|places| {
             let places = self.room(places);
-            let found = self.find(places, subject).map_err(|error| {
-                let (code, subject, pattern) = (error.code(), Text(subject), Text(&self.text));
-                let on = format_args!("{code} on \"{subject}\" using \"{pattern}\"");
-                x.log(Level::Alert, format_args!("pcre2_match() failed: {on}"));
-                MatchError
-            })?;
+            let found =
+                self.find(places, subject).map_err(|error| self.give_up(&error, subject, x))?;
             if found {
                 self.keep(places, subject, x);
             }
             Ok(found)
         })
+    }
+
+    /// Whether the subject matches. The groups of an earlier match stay.
+    pub fn is_match(&self, subject: &[u8], x: &Exchange) -> Result<bool, MatchError> {
+        PLACES.with_borrow_mut(|places| {
+            let places = self.room(places);
+            self.find(places, subject).map_err(|error| self.give_up(&error, subject, x))
+        })
+    }
+
+    fn give_up(&self, error: &pcre2::Error, subject: &[u8], x: &Exchange) -> MatchError {
+        let (code, subject, pattern) = (error.code(), Text(subject), Text(&self.text));
+        let on = format_args!("{code} on \"{subject}\" using \"{pattern}\"");
+        x.log(Level::Alert, format_args!("pcre2_match() failed: {on}"));
+        MatchError
     }
 
     /// The thread's places, with room for this pattern's groups.

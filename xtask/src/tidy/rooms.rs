@@ -26,7 +26,11 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("observe", &["flate2"], &[]),
     ("net", &["libc", "rustix", "rustls", "socket2", "tokio"], &[]),
     ("upstream", &[], &["loom"]),
-    ("http", &["memchr", "pcre2"], &[]),
+    (
+        "http",
+        &["bcrypt", "md-5", "memchr", "pcre2", "sha-crypt", "sha1", "subtle", "yescrypt"],
+        &[],
+    ),
 ];
 
 /// The runtime, the system and TLS: named in [`RUNTIME_ROOM`] and nowhere else.

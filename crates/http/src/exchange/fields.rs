@@ -19,13 +19,15 @@ pub enum FieldName {
     LastModified,
     /// `Link`
     Link,
+    /// `Proxy-Authenticate`
+    ProxyAuthenticate,
     /// `WWW-Authenticate`
     WwwAuthenticate,
     /// Any other, its name in the text.
     Other,
 }
 
-const KNOWN: [(&[u8], FieldName); 9] = [
+const KNOWN: [(&[u8], FieldName); 10] = [
     (b"Accept-Ranges", FieldName::AcceptRanges),
     (b"Cache-Control", FieldName::CacheControl),
     (b"Content-Encoding", FieldName::ContentEncoding),
@@ -34,6 +36,7 @@ const KNOWN: [(&[u8], FieldName); 9] = [
     (b"Expires", FieldName::Expires),
     (b"Last-Modified", FieldName::LastModified),
     (b"Link", FieldName::Link),
+    (b"Proxy-Authenticate", FieldName::ProxyAuthenticate),
     (b"WWW-Authenticate", FieldName::WwwAuthenticate),
 ];
 

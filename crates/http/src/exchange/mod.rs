@@ -7,6 +7,7 @@ mod body;
 mod downstream;
 mod fields;
 mod log;
+mod notes;
 mod reply;
 mod request;
 mod request_body;
@@ -20,6 +21,7 @@ use std::rc::Rc;
 pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice};
 pub use downstream::{BodyRules, Downstream};
 pub use fields::{FieldName, Fields};
+pub use notes::Notes;
 pub use reply::Reply;
 pub use request::Request;
 pub use request_body::{Kept, RequestBody, RequestBodyError};
@@ -109,6 +111,8 @@ pub struct Exchange {
     pub reply: Reply,
     /// Variables that have a value of their own.
     pub values: SetValues,
+    /// What features remember of it.
+    pub notes: Notes,
     /// The groups of the last regular expression that matched: the subject and its ranges.
     pub captures: Captures,
     /// The servers that were asked.
@@ -168,6 +172,7 @@ impl Exchange {
             request: Request::default(),
             reply: Reply::default(),
             values: SetValues::default(),
+            notes: Notes::default(),
             captures: Captures::default(),
             backends: Backends::default(),
             started_unix_ms: 0,
@@ -198,6 +203,7 @@ impl Exchange {
         self.request.clear();
         self.reply.clear();
         self.values.clear();
+        self.notes.clear();
         self.captures.groups.clear();
         self.backends.clear();
         self.started_unix_ms = net::clock::unix_ms();

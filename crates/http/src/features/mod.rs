@@ -1,6 +1,8 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
+pub mod access;
 pub mod aio;
+pub mod auth_basic;
 pub mod autoindex;
 pub mod charset;
 pub mod client_body;
@@ -27,10 +29,12 @@ pub mod random_index;
 pub mod range;
 pub mod realip;
 pub mod redirect;
+pub mod referer;
 pub mod resolver;
 pub mod rewrite;
 pub mod root;
 pub mod satisfy;
+pub mod secure_link;
 pub mod server;
 pub mod split_clients;
 pub mod static_file;
@@ -39,6 +43,7 @@ pub mod tables;
 pub mod try_files;
 pub mod types;
 pub mod upstream;
+pub mod userid;
 
 use crate::backend as proxy_family;
 
@@ -60,6 +65,8 @@ conf::features! {
     types: types,
     internal: internal,
     satisfy: satisfy,
+    referer: referer,
+    secure_link: secure_link,
     client_body: client_body,
     keepalive: keepalive,
     limit_rate: limit_rate,
@@ -71,6 +78,8 @@ conf::features! {
     client_body_early_read: client_body_early_read,
     rewrite: rewrite,
     realip: realip,
+    access: access,
+    auth_basic: auth_basic,
     try_files: try_files,
     stub_status: stub_status,
     empty_gif: empty_gif,
@@ -83,6 +92,7 @@ conf::features! {
     aio: aio,
     not_modified: not_modified,
     headers: headers,
+    userid: userid,
     charset: charset,
     range: range,
     log: log,

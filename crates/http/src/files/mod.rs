@@ -15,6 +15,7 @@ mod tests;
 mod threads;
 
 use std::fs::File;
+use std::io::Read as _;
 use std::rc::Rc;
 
 use net::clock;
@@ -39,6 +40,10 @@ pub const CONTENTS_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const ENTRIES_MAX: usize = 4096;
 /// Uses that make a file hot: one that is asked for once does not push others out of memory.
 pub const HOT_USES_MIN: u32 = 2;
+
+/// Linux's numbers for the reasons we give ourselves.
+const EISDIR: i32 = 21;
+const EFBIG: i32 = 27;
 
 /// How a location looks at files.
 #[derive(Clone, Debug)]
@@ -112,6 +117,36 @@ impl Found {
 /// Finds a file to be sent: its content in memory, or the file open.
 pub fn open(x: &mut Exchange, path: &[u8]) -> Result<Found, Failed> {
     look(x, path, Want::Content)
+}
+
+/// The content of a file that belongs to the configuration, whatever the location says of files
+/// that it serves. One larger than `size_max` is refused.
+pub fn read(x: &Exchange, path: &[u8], size_max: u64) -> Result<Rc<[u8]>, Failed> {
+    let look = Look {
+        path,
+        want: Want::Content,
+        links: Links::Follow,
+        trusted: 0,
+        rules: None,
+        content_size_max: CONTENT_SIZE_MAX.min(size_max),
+        now_ms: clock::now_ms(),
+        unix_ms: clock::unix_ms(),
+    };
+    let found = look.find(&x.generation.files)?;
+    const CALL: &str = "pread()";
+    if found.stat.size > size_max {
+        return Err(Failed::again(CALL, EFBIG));
+    }
+    match found.source {
+        Source::Memory(content) => Ok(content),
+        Source::File(file) => {
+            let mut content = Vec::with_capacity(found.stat.size as usize);
+            let read = (&*file).take(size_max).read_to_end(&mut content);
+            read.map_err(|error| Failed { call: CALL, error })?;
+            Ok(content.into())
+        }
+        Source::Closed => Err(Failed::again(CALL, EISDIR)),
+    }
 }
 
 /// Finds out what a path leads to. Like nginx it opens the file if the result is to be cached.

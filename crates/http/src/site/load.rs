@@ -4,6 +4,7 @@
 //! map may be used above the line that declares it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use conf::{
     Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, Info, LIMIT_EXCEPT, LOCATION, Levels, Load,
@@ -14,7 +15,7 @@ use super::listen::unsaid;
 use super::matcher::Matcher;
 use super::protocols::Lines;
 use super::{
-    Listen, ListenLine, Location, LocationId, Locations, Place, Protocols, Server, ServerId,
+    Listen, ListenLine, Location, LocationId, Locations, Name, Place, Protocols, Server, ServerId,
     ServerNames, Site,
 };
 use net::Address;
@@ -219,7 +220,7 @@ impl Plan {
         load.zones.check()?;
         upstream::build(&self.main, load)?;
         let outermost = Scope::outermost(load);
-        let mut compiler = Compiler { locations: Vec::new(), load };
+        let mut compiler = Compiler { locations: Vec::new(), server_names: Arc::default(), load };
         let main = outermost.child(self.main, false);
         let mut site = Site::default();
         let mut sockets = Sockets::default();
@@ -349,14 +350,17 @@ impl Said {
 /// Numbers locations as it compiles them.
 struct Compiler<'a, 'f> {
     locations: Vec<Location>,
+    /// Of the server that is being compiled.
+    server_names: Arc<[Name]>,
     load: &'a mut Load<'f>,
 }
 
 impl Compiler<'_, '_> {
     fn server(&mut self, scope: Scope, inner: Vec<Block>) -> Result<Server> {
         let reading = scope.server.reading();
-        let name = scope.server.names().swap_remove(0).text;
-        let name = name.strip_prefix(b".").unwrap_or(&name).into();
+        self.server_names = scope.server.names().into();
+        let name = &self.server_names[0].text;
+        let name = name.strip_prefix(b".").unwrap_or(name).into();
         let (outer, locations) = self.place(scope, Box::default(), inner)?;
         Ok(Server { name, outer, locations, reading })
     }
@@ -385,7 +389,7 @@ impl Compiler<'_, '_> {
                 Kind::Server => unreachable!("servers are not nested"),
             }
         }
-        let mut place = Place::new(self.load, name, ifs);
+        let mut place = Place::new(self.load, name, self.server_names.clone(), ifs);
         scope.install(&mut place)?;
         let location = place.finish(Locations::default(), limit_except);
         self.locations.push(location);

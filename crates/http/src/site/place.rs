@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::Load;
 
-use super::{Location, LocationId, Locations};
+use super::{Location, LocationId, Locations, Name};
 use crate::backend::Conf as Family;
 use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger};
 use crate::features::core::Here;
@@ -15,6 +15,8 @@ pub struct Place<'a, 'f> {
     pub load: &'a mut Load<'f>,
     /// The location's name.
     pub name: Box<[u8]>,
+    /// The names of the server that it belongs to.
+    pub server_names: Arc<[Name]>,
     /// The `if` blocks inside, in order.
     pub(crate) ifs: Vec<LocationId>,
     /// What the core and the driver ask for.
@@ -34,10 +36,16 @@ pub struct Place<'a, 'f> {
 }
 
 impl<'a, 'f> Place<'a, 'f> {
-    pub(crate) fn new(load: &'a mut Load<'f>, name: Box<[u8]>, ifs: Vec<LocationId>) -> Self {
+    pub(crate) fn new(
+        load: &'a mut Load<'f>,
+        name: Box<[u8]>,
+        server_names: Arc<[Name]>,
+        ifs: Vec<LocationId>,
+    ) -> Self {
         Self {
             load,
             name,
+            server_names,
             ifs,
             core: Here::default(),
             family: None,
@@ -70,7 +78,6 @@ impl<'a, 'f> Place<'a, 'f> {
     }
 
     /// Grants ([`Flow::Skip`]), refuses (a status) or leaves it to others ([`Flow::Next`]).
-    #[expect(dead_code, reason = "the features that check access come next")]
     pub fn access(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.access.push(Box::new(handler));
     }

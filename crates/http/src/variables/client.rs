@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{BuiltIn, credentials, number, some};
+use super::{BuiltIn, number, some};
+use crate::credentials;
 use crate::exchange::Exchange;
 
 pub(super) const TABLE: &[BuiltIn] = &[

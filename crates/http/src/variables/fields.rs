@@ -98,7 +98,7 @@ fn cookie(name: Box<[u8]>) -> Getter {
 }
 
 /// The value of the first cookie with that name. Spaces may stand around its `=`.
-fn cookie_in<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+pub(crate) fn cookie_in<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     line.split(|&byte| byte == b';').find_map(|cookie| {
         let (start, rest) = skip_spaces(cookie).split_at_checked(name.len())?;
         let rest = start.eq_ignore_ascii_case(name).then_some(skip_spaces(rest))?;

@@ -7,7 +7,6 @@
 
 mod client;
 mod connection;
-mod credentials;
 mod fields;
 mod files;
 mod program;
@@ -20,6 +19,7 @@ mod time;
 mod values_tests;
 
 pub(crate) use client::port;
+pub(crate) use fields::cookie_in;
 pub(crate) use time::now;
 
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ use conf::{Directive, Error, Load, Result, Span, VariableId, Word};
 
 use crate::decimal;
 use crate::exchange::Exchange;
-use crate::features::{realip, rewrite, stub_status};
+use crate::features::{realip, referer, rewrite, secure_link, stub_status, userid};
 
 /// How many variables may be computed within each other; one more is taken for a cycle.
 pub const DEPTH_MAX: u8 = 100;
@@ -78,6 +78,9 @@ const TABLES: &[&[BuiltIn]] = &[
     program::TABLE,
     stub_status::VARIABLES,
     realip::VARIABLES,
+    referer::VARIABLES,
+    secure_link::VARIABLES,
+    userid::VARIABLES,
 ];
 
 /// A row of such a table.
@@ -114,6 +117,11 @@ impl BuiltIn {
     /// Each of a prefix's variables is computed once in an exchange.
     pub const fn cached_each(self) -> Self {
         Self { cached: true, ..self }
+    }
+
+    /// `set` and `map` may give it another value.
+    pub const fn changeable(self) -> Self {
+        Self { changeable: true, ..self }
     }
 
     /// `set` does this.

@@ -9,7 +9,10 @@ use crate::exchange::{Exchange, Flow};
 use crate::features::error_page::ErrorPages;
 use crate::features::root::Root;
 use crate::features::types::Types;
-use crate::features::{charset, client_body, keepalive, limit_rate, lingering, output, redirect};
+use crate::features::{
+    charset, client_body, keepalive, limit_rate, lingering, output, redirect, referer, secure_link,
+    userid,
+};
 use crate::site::Place;
 
 conf::directives! {
@@ -64,6 +67,12 @@ pub struct Here {
     pub satisfy_any: bool,
     /// `auth_delay`
     pub auth_delay_ms: u64,
+    /// `valid_referers`
+    pub referers: referer::Referers,
+    /// `secure_link` and its companions.
+    pub secure_link: secure_link::SecureLink,
+    /// `userid`
+    pub userid: userid::UserId,
     /// `internal`.
     pub internal: bool,
     /// `uninitialized_variable_warn`.

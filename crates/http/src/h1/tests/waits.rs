@@ -71,3 +71,25 @@ fn what_comes_meanwhile_is_the_next_request() {
     client.expect(&reply("204 No Content", "Connection: keep-alive\n", ""));
     client.expect(&text("200 OK", "keep-alive", "x"));
 }
+
+#[test]
+fn delayed_refusals_wait_side_by_side_and_hold_nobody_up() {
+    let server = Server::start(
+        "server { location / { return 200 x; } location /a { auth_delay 100ms; auth_basic a;
+             auth_basic_user_file u; } }",
+    );
+    let start = std::time::Instant::now();
+    let mut refused: Vec<_> = (0..8).map(|_| server.connect()).collect();
+    for client in &mut refused {
+        client.head("GET /a HTTP/1.1\nHost: a\nConnection: close\n");
+    }
+    let mut other = server.connect();
+    other.head("GET / HTTP/1.1\nHost: a\n");
+    other.expect(&text("200 OK", "keep-alive", "x"));
+    for client in &mut refused {
+        let answer = client.rest();
+        assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("WWW-Authenticate: "));
+    }
+    let elapsed = start.elapsed();
+    assert!(elapsed >= Duration::from_millis(100) && elapsed < Duration::from_millis(700));
+}

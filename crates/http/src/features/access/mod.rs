@@ -1,0 +1,55 @@
+//! `allow` and `deny`: who may come, by address.
+//!
+//! The first rule that is about a client decides; one that no rule is about is neither let in nor
+//! turned away. A client of a Unix socket has no address but `unix:`.
+
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use conf::Result;
+use observe::Level;
+
+use crate::exchange::{Exchange, Flow};
+use crate::site::Place;
+use rules::{Rules, Verdict};
+
+conf::directives! {
+    also {
+        /// Lets clients in by address: `all`, `unix:`, an address or a network.
+        allow(1..=1) in MAIN | SERVER | LOCATION | LIMIT_EXCEPT => rules;
+        /// Turns clients away by address.
+        deny(1..=1) in MAIN | SERVER | LOCATION | LIMIT_EXCEPT => rules;
+    }
+    slots {
+        /// The rules, in order.
+        rules: Option<Rules>,
+    }
+
+    in MAIN;
+}
+
+/// Checks access where there are rules.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if conf.rules.is_some() {
+        let conf = conf.clone();
+        place.access(move |x| conf.rules.as_ref().map_or(Flow::Next, |rules| check(rules, x)));
+    }
+    Ok(())
+}
+
+fn check(rules: &Rules, x: &mut Exchange) -> Flow {
+    match rules.verdict(x.client.peer.map(|peer| peer.ip())) {
+        None => Flow::Next,
+        Some(Verdict::Allow) => Flow::Skip,
+        Some(Verdict::Deny) => {
+            // Where another check may still let the client in, that is said at the end.
+            if !x.location().core.satisfy_any {
+                x.log(Level::Error, format_args!("access forbidden by rule"));
+            }
+            Flow::Status(403)
+        }
+    }
+}

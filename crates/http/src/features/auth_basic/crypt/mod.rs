@@ -1,0 +1,71 @@
+//! Passwords as crypt(3) keeps them: each kind computes, from a password and the text that was
+//! kept, the text that would be kept for that password. `None`: what was kept is not of its form.
+//!
+//! Absent: what libxcrypt knows besides and hardly anybody has in a file of passwords, which is
+//! `$7$`, `$gy$`, `$2x$`, `$sha1$`, `$md5$`, `$3$` and `_`.
+
+pub(super) mod blowfish;
+pub(super) mod des;
+pub(super) mod md5;
+pub(super) mod sha;
+pub(super) mod yescrypt;
+
+/// The longest password, as in libxcrypt: some kinds take time that grows with its square.
+pub(super) const PASSWORD_LENGTH_MAX: usize = 512;
+
+/// What stands for six bits.
+const DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// Appends `count` digits, the lowest six bits first.
+fn write_low_first(mut bits: u32, count: usize, out: &mut Vec<u8>) {
+    for _ in 0..count {
+        out.push(DIGITS[(bits & 63) as usize]);
+        bits >>= 6;
+    }
+}
+
+/// Appends bytes, the first of three being the lowest.
+fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    for group in bytes.chunks(3) {
+        let bits = group.iter().rev().fold(0, |bits, byte| bits << 8 | u32::from(*byte));
+        write_low_first(bits, group.len() + 1, out);
+    }
+}
+
+/// The bytes that were written so.
+fn read_bytes(text: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for group in text.chunks(4) {
+        let mut bits = 0;
+        for digit in group.iter().rev() {
+            bits = bits << 6 | u32::from(value(*digit)?);
+        }
+        bytes.extend_from_slice(&bits.to_le_bytes()[..group.len() - 1]);
+    }
+    (text.len() % 4 != 1).then_some(bytes)
+}
+
+/// The bits that a digit stands for.
+fn value(digit: u8) -> Option<u8> {
+    memchr::memchr(digit, DIGITS).map(|at| at as u8)
+}
+
+/// The bytes before the first `$`.
+fn before_dollar(text: &[u8]) -> &[u8] {
+    &text[..memchr::memchr(b'$', text).unwrap_or(text.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_in_digits() {
+        for bytes in [&b""[..], b"a", b"ab", b"abc", b"abcdefgh\xff\0"] {
+            let mut text = Vec::new();
+            write_bytes(bytes, &mut text);
+            assert_eq!(read_bytes(&text).as_deref(), Some(bytes));
+        }
+        assert_eq!((read_bytes(b"a"), read_bytes(b"ab!")), (None, None));
+    }
+}

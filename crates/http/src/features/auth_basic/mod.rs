@@ -1,0 +1,116 @@
+//! `auth_basic`: who may come, by name and password (RFC 7617).
+//!
+//! Passwords are checked as nginx with libxcrypt checks them. What is made to take long takes it on
+//! a thread beside the worker, a few at a time, so that other clients do not wait.
+
+mod checks;
+mod crypt;
+mod hash;
+#[cfg(test)]
+mod tests;
+mod user_file;
+
+use std::sync::Arc;
+
+use conf::{Result, Template};
+use observe::{Level, Text};
+
+use crate::credentials::{Credentials, are_for_proxy};
+use crate::exchange::{Exchange, Flow};
+use crate::site::Place;
+use hash::Scheme;
+use user_file::UserFile;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION | LIMIT_EXCEPT;
+
+    /// Asks for a name and a password, for what this text names. `off` asks for none.
+    auth_basic: Option<Template>,
+    /// The file that has names and what is kept of their passwords.
+    auth_basic_user_file: Option<UserFile>,
+}
+
+const OFF: &[u8] = b"off";
+
+/// Checks access where there is something to ask for and somebody to know the answer.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if let (Some(realm), Some(users)) = (&conf.auth_basic, &conf.auth_basic_user_file)
+        && realm.as_fixed() != Some(OFF)
+    {
+        let (realm, users) = (realm.clone(), users.clone());
+        place.access(move |x| check(&realm, &users, x));
+    }
+    Ok(())
+}
+
+fn check(realm: &Template, users: &UserFile, x: &mut Exchange) -> Flow {
+    let realm = x.render(realm);
+    if realm == OFF {
+        return Flow::Next;
+    }
+    let Some(credentials) = Credentials::of(x) else {
+        let nothing = "no user/password was provided for basic authentication";
+        x.log(Level::Info, format_args!("{nothing}"));
+        return challenge(x, &realm);
+    };
+    let Kept { scheme, text } = match look_up(users, credentials.name(), x) {
+        Ok(Some(kept)) => kept,
+        Ok(None) => return challenge(x, &realm),
+        Err(status) => return Flow::Status(status),
+    };
+    if !scheme.is_slow {
+        let accepted = scheme.accepts(credentials.password(), &text);
+        return settle(x, accepted, &credentials, &realm);
+    }
+    Flow::Wait(Box::new(move |x| {
+        Box::pin(async move {
+            let password = credentials.password().to_owned();
+            let accepted = checks::run(move || scheme.accepts(&password, &text)).await;
+            settle(x, accepted, &credentials, &realm)
+        })
+    }))
+}
+
+/// What is kept of a password, and how.
+struct Kept {
+    scheme: Scheme,
+    text: Box<[u8]>,
+}
+
+/// What is kept of the user's password; `None`: the file does not know the user. Else the status
+/// to answer with. All but success is logged.
+fn look_up(users: &UserFile, user: &[u8], x: &mut Exchange) -> Result<Option<Kept>, u16> {
+    let found = users.find(x, user)?;
+    let (user, path) = (Text(user), Text(&found.path));
+    let Some(text) = found.kept else {
+        x.log(Level::Error, format_args!("user \"{user}\" was not found in \"{path}\""));
+        return Ok(None);
+    };
+    let Some(scheme) = Scheme::of(&text) else {
+        let kind = Text(hash::scheme_name(&text));
+        let unsupported = format_args!("passwords of the kind \"{kind}\" are not supported");
+        x.log(Level::Crit, format_args!("user \"{user}\" in \"{path}\": {unsupported}"));
+        return Err(500);
+    };
+    Ok(Some(Kept { scheme, text }))
+}
+
+fn settle(x: &mut Exchange, accepted: bool, credentials: &Credentials, realm: &[u8]) -> Flow {
+    if accepted {
+        return Flow::Skip;
+    }
+    let user = Text(credentials.name());
+    x.log(Level::Error, format_args!("user \"{user}\": password mismatch"));
+    challenge(x, realm)
+}
+
+/// Asks for a name and a password.
+fn challenge(x: &mut Exchange, realm: &[u8]) -> Flow {
+    let (field, status) = if are_for_proxy(x) {
+        (&b"Proxy-Authenticate"[..], 407)
+    } else {
+        (&b"WWW-Authenticate"[..], 401)
+    };
+    x.reply.fields.append(field, &[b"Basic realm=\"", realm, b"\""].concat());
+    Flow::Status(status)
+}

@@ -1,0 +1,231 @@
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use wire::Method;
+
+use crate::base64;
+use crate::exchange::{Exchange, Flow};
+use crate::testing::{Answer, TestSite, refused, site, site_with};
+
+const USERS: &str = "plain:{PLAIN}secret\nslow:$apr1$saltsalt$yAAkm4libquA.ZWLHbSBq/\n\
+                     other:$7$C6..../....SodiumChloride$x\n";
+
+/// A site whose file of users is there.
+fn site_of_users(http: &str) -> TestSite {
+    let site = site(&format!("error_log log info; {http}"));
+    site.file("users", USERS);
+    site.file("a", "here");
+    site
+}
+
+/// A server that knows users.
+fn asking(inside: &str) -> TestSite {
+    let users = users_file();
+    site_of_users(&format!("auth_basic_user_file {}; server {{ {inside} }}", users.display()))
+}
+
+/// A file that all tests share.
+fn users_file() -> PathBuf {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    let write = || {
+        let folder = std::env::temp_dir().join(format!("weir-users-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("users");
+        std::fs::write(&file, USERS).unwrap();
+        file
+    };
+    FILE.get_or_init(write).clone()
+}
+
+fn ask(site: &TestSite, path: &str, credentials: &str) -> Answer {
+    site.get_with(path, &authorization(credentials))
+}
+
+fn authorization(credentials: &str) -> String {
+    let mut text = b"Authorization: Basic ".to_vec();
+    base64::encode(credentials.as_bytes(), &mut text);
+    text.push(b'\n');
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn a_name_and_its_password_are_asked_for() {
+    let site = asking("auth_basic \"the $arg_realm site\";");
+    let answer = site.get("/a?realm=closed");
+    assert_eq!(answer.status(), 401);
+    assert_eq!(answer.field("WWW-Authenticate").unwrap(), "Basic realm=\"the closed site\"");
+    for (credentials, status) in [
+        ("plain:secret", 200),
+        ("plain:Secret", 401),
+        ("plain:", 401),
+        ("plain", 401),
+        (":secret", 401),
+        ("nobody:secret", 401),
+        ("slow:password", 200),
+        ("slow:passwort", 401),
+        ("other:pleaseletmein", 500),
+    ] {
+        let answer = ask(&site, "/a", credentials);
+        assert_eq!(answer.status(), status, "{credentials}");
+        assert_eq!(answer.field("WWW-Authenticate").is_some(), status == 401, "{credentials}");
+    }
+}
+
+#[test]
+fn the_log_says_why() {
+    let site = asking("auth_basic a;");
+    let said = |credentials: &str| {
+        ask(&site, "/a", credentials);
+        let message = site.messages("log").pop().unwrap();
+        message.replace(&std::env::temp_dir().display().to_string(), "")
+    };
+    assert_eq!(said("plain:x"), "[error] user \"plain\": password mismatch");
+    assert_eq!(said("slow:x"), "[error] user \"slow\": password mismatch");
+    let path = format!("/weir-users-{}/users", std::process::id());
+    assert_eq!(said("me:x"), format!("[error] user \"me\" was not found in \"{path}\""));
+    assert_eq!(said("x"), "[info] no user/password was provided for basic authentication");
+    let kind = "passwords of the kind \"$7$\" are not supported";
+    assert_eq!(said("other:x"), format!("[crit] user \"other\" in \"{path}\": {kind}"));
+}
+
+#[test]
+fn a_file_that_cannot_be_read() {
+    let site = site_of_users(
+        "auth_basic a; server {
+             location /none { auth_basic_user_file /nonexistent/users; }
+             location /folder { auth_basic_user_file /; }
+             location / { auth_basic_user_file $arg_file; }
+         }",
+    );
+    assert_eq!(ask(&site, "/none", "a:b").status(), 403);
+    assert_eq!(ask(&site, "/folder", "a:b").status(), 500);
+    let users = site.file("users", USERS);
+    let named = format!("/a?file={}", users.display());
+    assert_eq!(ask(&site, &named, "plain:secret").status(), 200);
+    assert_eq!(
+        site.messages("log"),
+        [
+            "[error] open() \"/nonexistent/users\" failed (2: No such file or directory)",
+            "[crit] pread() \"/\" failed (21: Is a directory)",
+        ]
+    );
+}
+
+#[test]
+fn a_change_of_the_file_holds_at_once() {
+    let site = site_of_users("server { auth_basic a; auth_basic_user_file $arg_file; }");
+    for password in ["one", "two", "six"] {
+        let users = site.file("users", format!("me:{{PLAIN}}{password}"));
+        let path = format!("/a?file={}", users.display());
+        for _ in 0..3 {
+            assert_eq!(ask(&site, &path, &format!("me:{password}")).status(), 200);
+            assert_eq!(ask(&site, &path, "me:other").status(), 401);
+        }
+    }
+}
+
+#[test]
+fn off_and_inside() {
+    let site = asking(
+        "auth_basic a;
+         location /off { auth_basic off; return 200; }
+         location /off/on { auth_basic b; root /nonexistent; }
+         location /var { auth_basic $arg_r; alias /nonexistent; }
+         location /limit { root /nonexistent; limit_except GET { auth_basic off; } }",
+    );
+    for (path, status) in [
+        ("/a", 401),
+        ("/off", 200),
+        ("/off/on", 401),
+        ("/var?r=off", 404),
+        ("/var?r=of", 401),
+        ("/limit", 401),
+    ] {
+        assert_eq!(site.get(path).status(), status, "{path}");
+    }
+    assert_eq!(site.send("POST /limit HTTP/1.1\nHost: h\n\n").status(), 404);
+}
+
+#[test]
+fn satisfy_all_asks_everybody() {
+    let site = asking("auth_basic a; allow 127.0.0.1; deny all;");
+    let from = |ip: &str, fields: &str| {
+        let peer = std::net::SocketAddr::new(ip.parse().unwrap(), 1);
+        site.send_from(Some(peer), &format!("GET /a HTTP/1.1\nHost: h\n{fields}\n"))
+    };
+    let known = authorization("plain:secret");
+    assert_eq!(from("127.0.0.1", &known).status(), 200);
+    assert_eq!(from("127.0.0.1", "").status(), 401);
+    assert_eq!(from("10.0.0.1", &known).status(), 403);
+}
+
+#[test]
+fn satisfy_any_is_content_with_one() {
+    let site = asking(
+        "satisfy any; auth_basic a; allow 127.0.0.1; deny all;
+         location /address { auth_basic off; root /nonexistent; }
+         location /neutral { allow 127.0.0.1; auth_basic a; root /nonexistent; }",
+    );
+    let from = |ip: &str, path: &str, fields: &str| {
+        let peer = std::net::SocketAddr::new(ip.parse().unwrap(), 1);
+        site.send_from(Some(peer), &format!("GET {path} HTTP/1.1\nHost: h\n{fields}\n"))
+    };
+    let known = authorization("slow:password");
+    let (answer, asked) = (from("127.0.0.1", "/a", ""), from("10.0.0.1", "/a", ""));
+    assert_eq!((answer.status(), answer.field("WWW-Authenticate")), (200, None));
+    assert_eq!(asked.status(), 401);
+    assert_eq!(asked.field("WWW-Authenticate").unwrap(), "Basic realm=\"a\"");
+    assert_eq!(from("10.0.0.1", "/a", &known).status(), 200);
+    assert_eq!(from("10.0.0.1", "/neutral", "").status(), 401);
+    assert_eq!(from("10.0.0.1", "/neutral", &known).status(), 404);
+    assert!(!site.log("log").contains("forbidden by rule"));
+    assert_eq!(from("10.0.0.1", "/address", &known).status(), 403);
+    assert!(site.log("log").contains("access forbidden by rule"));
+}
+
+#[test]
+fn a_proxys_client_is_asked_by_other_names() {
+    let users = users_file();
+    let http = format!(
+        "auth_basic_user_file {}; server {{ satisfy any; auth_basic a; deny all; }}",
+        users.display()
+    );
+    // Nothing takes CONNECT yet: a handler makes it of what has come.
+    let connect = |x: &mut Exchange| {
+        x.request.head.method = Method::Connect;
+        Flow::Next
+    };
+    let site = site_with(&http, |site| {
+        for location in &mut site.locations {
+            location.preaccess = Box::new([Box::new(connect)]);
+        }
+    });
+    let known = authorization("plain:secret");
+    let answer = site.get_with("/", &known);
+    assert_eq!(answer.status(), 407);
+    assert_eq!(answer.field("Proxy-Authenticate").unwrap(), "Basic realm=\"a\"");
+    assert_ne!(site.get_with("/", &format!("Proxy-{known}")).status(), 407);
+}
+
+#[test]
+fn auth_delay_holds_back_401_alone() {
+    let site = asking("auth_basic a; auth_delay 50ms; location /no { deny all; }");
+    let times = |path: &str, credentials: &str| {
+        let start = Instant::now();
+        (ask(&site, path, credentials).status(), start.elapsed() >= Duration::from_millis(50))
+    };
+    assert_eq!(times("/a", "plain:secret"), (200, false));
+    assert_eq!(times("/a", "plain:x"), (401, true));
+    assert_eq!(times("/a", "slow:x"), (401, true));
+    assert_eq!(times("/no", "plain:secret"), (403, false));
+    assert!(
+        site.log("log").contains("[info]") && site.log("log").contains("delaying unauthorized")
+    );
+}
+
+#[test]
+fn refusals() {
+    refused("auth_basic a; auth_basic b;", "\"auth_basic\" directive is duplicate:1");
+    refused("server { auth_basic_user_file $; }", "invalid variable name:1");
+}

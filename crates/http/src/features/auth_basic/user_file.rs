@@ -1,0 +1,98 @@
+//! `auth_basic_user_file`: lines of `name:password[:comment]`.
+//!
+//! Read at every request as in nginx, so that a change holds at once; through the cache of contents
+//! (`files`), which believes nothing that a stat does not confirm.
+
+use std::io;
+
+use conf::{Directive, Load, Result, Template, Value};
+use observe::Level;
+
+use crate::exchange::Exchange;
+use crate::files::{self, Failed};
+
+/// The path, which may depend on variables.
+#[derive(Clone)]
+pub struct UserFile {
+    path: Template,
+    /// What a path is completed with that is not absolute.
+    prefix: Box<[u8]>,
+}
+
+impl Value for UserFile {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let path = Template::parse(from, load)?;
+        // An empty name is completed, too: a slash at the end.
+        let prefix = load.conf_path(b"").into_os_string().into_encoded_bytes().into();
+        Ok(Self { path, prefix })
+    }
+}
+
+/// What the file says of a user.
+pub(super) struct Found {
+    /// What is kept of the password; `None`: no line is about the user.
+    pub(super) kept: Option<Box<[u8]>>,
+    pub(super) path: Vec<u8>,
+}
+
+impl UserFile {
+    /// Looks a user up; else the status to answer with, its reason having been logged.
+    pub(super) fn find(&self, x: &mut Exchange, user: &[u8]) -> Result<Found, u16> {
+        let path = conf::full_name(&self.prefix, &x.render(&self.path));
+        match files::read(x, &path, SIZE_MAX) {
+            Ok(content) => Ok(Found { kept: line_of(user, &content).map(Box::from), path }),
+            Err(failed) => Err(refuse(x, &path, &failed)),
+        }
+    }
+}
+
+/// The largest file.
+const SIZE_MAX: u64 = 64 * 1024 * 1024;
+
+fn refuse(x: &Exchange, path: &[u8], failed: &Failed) -> u16 {
+    let not_found = failed.error.kind() == io::ErrorKind::NotFound;
+    let (level, status) = if not_found { (Level::Error, 403) } else { (Level::Crit, 500) };
+    files::log_failed(x, level, path, failed);
+    status
+}
+
+/// What stands after the user's name, in the first line that begins with it.
+fn line_of<'c>(user: &[u8], content: &'c [u8]) -> Option<&'c [u8]> {
+    if matches!(user, [b'#' | b'\r' | b'\n', ..]) {
+        return None;
+    }
+    content.split(|byte| *byte == b'\n').find_map(|line| {
+        let kept = line.strip_prefix(user)?.strip_prefix(b":")?;
+        let end = kept.iter().position(|byte| matches!(byte, b'\r' | b':'));
+        Some(&kept[..end.unwrap_or(kept.len())])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_of;
+
+    #[test]
+    fn lines() {
+        let content =
+            b"# a comment:x\na:1\n\nab:2:comment\r\nb:3\r\na:4\n#c:5\n e:6\nf\ng:\nlast:7";
+        let of = |user: &str| line_of(user.as_bytes(), content).map(String::from_utf8_lossy);
+        for (user, kept) in [
+            ("a", Some("1")),
+            ("ab", Some("2")),
+            ("b", Some("3")),
+            ("#c", None),
+            ("# a comment", None),
+            ("c", None),
+            ("e", None),
+            (" e", Some("6")),
+            ("f", None),
+            ("g", Some("")),
+            ("last", Some("7")),
+            ("las", None),
+            ("\n", None),
+        ] {
+            assert_eq!(of(user).as_deref(), kept, "{user:?}");
+        }
+    }
+}

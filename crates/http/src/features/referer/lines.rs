@@ -1,0 +1,144 @@
+//! The words of `valid_referers`, and the table that they come to.
+
+use std::ops::RangeInclusive;
+use std::sync::{Arc, OnceLock};
+
+use conf::{Directive, Error, Load, Result, Value, Word};
+
+use crate::regex::Pattern;
+use crate::site::Name;
+use crate::wildcards::{Refused, Wildcards};
+
+/// By host, the beginning that the path must have.
+type Names = Wildcards<Arc<[u8]>>;
+
+/// What a block says, before it is known what its server is called.
+#[derive(Clone)]
+pub struct Lines {
+    none: bool,
+    blocked: bool,
+    server_names: bool,
+    /// Whether the server's regular expressions hold because they do in an outer block.
+    server_patterns: bool,
+    names: Names,
+    /// Whether any word was a name.
+    named: bool,
+    patterns: Vec<Arc<Pattern>>,
+    from: Directive,
+    /// The table, made where it is first asked for and shared by all blocks that say nothing else.
+    /// They are of one server.
+    table: Arc<OnceLock<Option<Arc<Valid>>>>,
+}
+
+/// Where links may be.
+pub struct Valid {
+    /// Whether no `Referer` is good, too.
+    pub(super) none: bool,
+    /// Whether one that is no link is, for somebody has removed it on the way.
+    pub(super) blocked: bool,
+    pub(super) names: Names,
+    pub(super) server_patterns: Vec<Arc<Pattern>>,
+    pub(super) patterns: Vec<Arc<Pattern>>,
+}
+
+impl Value for Lines {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut lines = Self {
+            none: false,
+            blocked: false,
+            server_names: false,
+            server_patterns: false,
+            names: Names::default(),
+            named: false,
+            patterns: Vec::new(),
+            from: from.clone(),
+            table: Arc::default(),
+        };
+        lines.repeat(from, load)?;
+        Ok(lines)
+    }
+    fn repeat(&mut self, from: &Directive, _: &mut Load<'_>) -> Result<()> {
+        from.args.iter().try_for_each(|word| self.word(word, from))
+    }
+    /// As in nginx, names hide those around them, and regular expressions hide theirs.
+    fn complete(&mut self, outer: &Self) {
+        if self.patterns.is_empty() {
+            self.patterns.clone_from(&outer.patterns);
+        }
+        self.server_patterns = !self.server_names && (outer.server_names || outer.server_patterns);
+    }
+}
+
+impl Lines {
+    fn word(&mut self, word: &Word, from: &Directive) -> Result<()> {
+        match &*word.text {
+            b"" => return Err(from.error_at(word, "invalid referer \"\"")),
+            b"none" => self.none = true,
+            b"blocked" => self.blocked = true,
+            b"server_names" => self.server_names = true,
+            b"~" => return Err(from.error_at(word, "empty regex in \"~\"")),
+            [b'~', pattern @ ..] => {
+                let pattern = Pattern::compile_alone(pattern, true, word, from)?;
+                self.patterns.push(Arc::new(pattern));
+            }
+            text => {
+                let (host, path) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
+                add(&mut self.names, host, path, from).map_err(|e| e.marked(word.span))?;
+                self.named = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// The table for a server of these names; `None`: it asks for nothing.
+    pub(super) fn with_server_names(&self, names: &[Name]) -> Result<Option<Arc<Valid>>> {
+        if let Some(table) = self.table.get() {
+            return Ok(table.clone());
+        }
+        let table = self.build(names)?;
+        Ok(self.table.get_or_init(|| table).clone())
+    }
+
+    fn build(&self, server: &[Name]) -> Result<Option<Arc<Valid>>> {
+        let mut valid = Valid {
+            none: self.none,
+            blocked: self.blocked,
+            names: self.names.clone(),
+            server_patterns: Vec::new(),
+            patterns: self.patterns.clone(),
+        };
+        let mut named = self.named;
+        for name in server {
+            match &name.pattern {
+                Some(pattern) if self.server_names || self.server_patterns => {
+                    valid.server_patterns.push(pattern.clone());
+                }
+                None if self.server_names => {
+                    add(&mut valid.names, &name.text, b"", &self.from)?;
+                    named = true;
+                }
+                _ => {}
+            }
+        }
+        if (self.none || self.blocked) && !named {
+            let words = "the \"none\" or \"blocked\" referers are specified in the \
+                         \"valid_referers\" directive without any valid referer";
+            return Err(Error::bare(words).marked(self.from.name.span));
+        }
+        let asks = named || !valid.patterns.is_empty() || !valid.server_patterns.is_empty();
+        Ok(asks.then(|| Arc::new(valid)))
+    }
+}
+
+fn add(names: &mut Names, host: &[u8], path: &[u8], from: &Directive) -> Result<()> {
+    names.add(host, path.into()).map_err(|refused| {
+        let host = String::from_utf8_lossy(host);
+        from.error(match refused {
+            Refused::Invalid => format!("invalid hostname or wildcard \"{host}\""),
+            Refused::Conflicting => {
+                format!("conflicting parameter \"{}\"", host.to_ascii_lowercase())
+            }
+        })
+    })
+}

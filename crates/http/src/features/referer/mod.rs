@@ -1,0 +1,100 @@
+//! `valid_referers` and `$invalid_referer`: whether a link that led here is from where links may
+//! be.
+//!
+//! What is compared is the host of `Referer`, without port; after it the beginning of the path,
+//! where a line names one. Regular expressions see all that follows `http://`.
+
+mod lines;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use conf::{Number, Result};
+use wire::Known;
+
+use crate::exchange::Exchange;
+use crate::regex::MatchError;
+use crate::site::Place;
+use crate::variables::BuiltIn;
+use lines::{Lines, Valid};
+
+conf::directives! {
+    in SERVER | LOCATION;
+
+    /// Where links may be: names, wildcards, regular expressions, `server_names`, `none`,
+    /// `blocked`.
+    valid_referers: Option<Lines>,
+    /// Read and checked; has no effect: the table is sized by what it holds.
+    referer_hash_max_size: Number = "2048",
+    /// Read and checked; has no effect: the table is sized by what it holds.
+    referer_hash_bucket_size: Number = "64",
+}
+
+/// What a location knows of referers; `None`: it does not ask.
+pub type Referers = Option<Arc<Valid>>;
+
+/// `$invalid_referer`
+pub(crate) const VARIABLES: &[BuiltIn] =
+    &[BuiltIn::cached("invalid_referer", invalid_referer).changeable()];
+
+/// Hands the table to the core, where the variable finds it.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if let Some(lines) = &conf.valid_referers {
+        place.core.referers = lines.with_server_names(&place.server_names)?;
+    }
+    Ok(())
+}
+
+/// `1`, or there and empty.
+fn invalid_referer(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
+    let Some(valid) = x.location().core.referers.clone() else { return true };
+    match is_valid(&valid, x) {
+        Ok(true) => true,
+        Ok(false) => {
+            out.push(b'1');
+            true
+        }
+        Err(MatchError) => false,
+    }
+}
+
+/// The longest host that is looked up.
+const HOST_LENGTH_MAX: usize = 256;
+/// What is shorter is no link, to nginx.
+const LENGTH_MIN: usize = b"http://i.ru".len();
+
+fn is_valid(valid: &Valid, x: &Exchange) -> Result<bool, MatchError> {
+    let Some(referer) = x.request.field(Known::Referer) else { return Ok(valid.none) };
+    let Some(rest) = after_scheme(referer) else { return Ok(valid.blocked) };
+    let host_length = memchr::memchr2(b'/', b':', rest).unwrap_or(rest.len());
+    if host_length > HOST_LENGTH_MAX {
+        return Ok(false);
+    }
+    let host = rest[..host_length].to_ascii_lowercase();
+    if let Some(path) = valid.names.find(&host) {
+        let start = memchr::memchr(b'/', rest).unwrap_or(rest.len());
+        return Ok(rest[start..].starts_with(path));
+    }
+    for pattern in &valid.server_patterns {
+        if pattern.is_match(&host, x)? {
+            return Ok(true);
+        }
+    }
+    for pattern in valid.patterns.iter() {
+        if pattern.is_match(rest, x)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn after_scheme(referer: &[u8]) -> Option<&[u8]> {
+    if referer.len() < LENGTH_MIN {
+        return None;
+    }
+    [&b"http://"[..], b"https://"].into_iter().find_map(|scheme| {
+        let (start, rest) = referer.split_at_checked(scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then_some(rest)
+    })
+}

@@ -1,0 +1,152 @@
+//! `secure_link`: links that nobody can make up, and that may end.
+//!
+//! Either a request carries an MD5 of words that the configuration chooses, and perhaps the time
+//! when the link ends, or, as long ago, the second part of its path is an MD5 of the rest and a
+//! secret. What is made of the answer is up to the configuration: it is a variable.
+
+mod said;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use conf::{Error, Result, Template};
+use md5::{Digest, Md5};
+use subtle::ConstantTimeEq;
+
+use crate::base64;
+use crate::exchange::Exchange;
+use crate::site::Place;
+use crate::variables::BuiltIn;
+use said::Said;
+
+conf::directives! {
+    also {
+        /// The text that holds the MD5 of a link in base64 for URLs and, after a comma, its end.
+        secure_link(1..=1) in MAIN | SERVER | LOCATION => said;
+        /// The words that the MD5 is to be of.
+        secure_link_md5(1..=1) in MAIN | SERVER | LOCATION => said;
+        /// The secret of links of the form `/any/MD5/rest`.
+        secure_link_secret(1..=1) in MAIN | SERVER | LOCATION => said;
+    }
+    slots {
+        /// All three, since either kind of link excludes the other.
+        said: Said,
+    }
+
+    in MAIN;
+}
+
+/// How a location tells good links from others.
+#[derive(Default)]
+pub enum SecureLink {
+    /// It does not.
+    #[default]
+    Off,
+    /// By `secure_link` and `secure_link_md5`.
+    Words {
+        /// The MD5 and the end.
+        link: Template,
+        /// What the MD5 is of.
+        words: Template,
+    },
+    /// By `secure_link_secret`.
+    Secret(Box<[u8]>),
+}
+
+/// `$secure_link...`
+pub(crate) const VARIABLES: &[BuiltIn] = &[
+    BuiltIn::cached("secure_link", secure_link),
+    BuiltIn::cached("secure_link_expires", |x, out| {
+        let ends = x.notes.find::<Ends>();
+        out.extend_from_slice(ends.map_or(b"", |ends| &ends.0));
+        ends.is_some()
+    }),
+];
+
+/// When the link ends, as it says: known once `$secure_link` is.
+struct Ends(Box<[u8]>);
+
+/// Hands the rule to the core, where the variables find it.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    place.core.secure_link = match conf.said.clone() {
+        Said { secret: Some(_), link, words } if link.is_some() || words.is_some() => {
+            let mixed = "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \
+                         \"secure_link_md5\"";
+            return Err(Error::bare(mixed));
+        }
+        Said { secret: Some(secret), .. } => SecureLink::Secret(secret),
+        Said { link: Some(link), words: Some(words), .. } => SecureLink::Words { link, words },
+        _ => SecureLink::Off,
+    };
+    Ok(())
+}
+
+/// Absent for what is no good link; `0` for one that has ended, else `1`, or the rest of the path
+/// where there is a secret.
+fn secure_link(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
+    let generation = x.generation.clone();
+    match &generation.location(x.location).core.secure_link {
+        SecureLink::Off => false,
+        SecureLink::Words { link, words } => match by_words(link, words, x) {
+            None => false,
+            Some(is_over) => {
+                out.push(if is_over { b'0' } else { b'1' });
+                true
+            }
+        },
+        SecureLink::Secret(secret) => {
+            let target = x.request.text(x.request.head.target);
+            let rest = by_secret(target, secret);
+            out.extend_from_slice(rest.unwrap_or_default());
+            rest.is_some()
+        }
+    }
+}
+
+/// Whether a good link has ended.
+fn by_words(link: &Template, words: &Template, x: &mut Exchange) -> Option<bool> {
+    let link = x.render(link);
+    let (digest, ends) = match memchr::memchr(b',', &link) {
+        Some(comma) => (&link[..comma], Some(&link[comma + 1..])),
+        None => (&link[..], None),
+    };
+    let mut ends_s = None;
+    if let Some(text) = ends {
+        ends_s = Some(conf::units::number(text).filter(|time| *time > 0)?);
+        x.notes.set(Ends(text.into()));
+    }
+    /// 16 bytes in base64, its padding included.
+    const DIGEST_LENGTH_MAX: usize = 24;
+    if digest.len() > DIGEST_LENGTH_MAX {
+        return None;
+    }
+    let mut given = Vec::new();
+    base64::decode_url(digest, &mut given)?;
+    let expected = Md5::digest(x.render(words));
+    let is_good: bool = expected.ct_eq(&given).into();
+    is_good.then(|| ends_s.is_some_and(|ends_s| ends_s < net::clock::unix_ms() / 1000))
+}
+
+/// The rest of `/any/MD5/rest`, arguments included, where the MD5 is of it and the secret.
+fn by_secret<'t>(target: &'t [u8], secret: &[u8]) -> Option<&'t [u8]> {
+    let mut parts = target.get(1..)?.splitn(3, |byte| *byte == b'/').skip(1);
+    let (given, rest) = (parts.next()?, parts.next().filter(|rest| !rest.is_empty())?);
+    let given = from_hexadecimal(given)?;
+    let expected = Md5::new().chain_update(rest).chain_update(secret).finalize();
+    let is_good: bool = expected.ct_eq(&given).into();
+    is_good.then_some(rest)
+}
+
+fn from_hexadecimal(text: &[u8]) -> Option<[u8; 16]> {
+    let (pairs, []) = text.as_chunks::<2>() else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let mut bytes = [0; 16];
+    if pairs.len() != bytes.len() {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(bytes)
+}

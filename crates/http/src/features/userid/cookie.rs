@@ -1,0 +1,79 @@
+//! The cookie: what a browser sends, and what it is told to send.
+
+use observe::{Level, Text};
+use wire::Known;
+
+use super::Conf;
+use super::number::Uid;
+use super::settings::Mark;
+use crate::base64;
+use crate::exchange::Exchange;
+use crate::variables::cookie_in;
+
+/// Digits of a number without padding. More is not looked at: the padding may be marked, and there
+/// are cookies around that end in anything.
+const DIGITS: usize = 22;
+
+/// What a browser sent; nothing where it sent none.
+#[derive(Clone, Default)]
+pub(super) struct Sent {
+    pub(super) text: Option<Box<[u8]>>,
+}
+
+impl Sent {
+    pub(super) fn find(name: &[u8], x: &Exchange) -> Self {
+        let mut lines = x.request.head.fields_of(Known::Cookie);
+        let text = lines.find_map(|line| cookie_in(x.request.text(line.value), name));
+        Self { text: text.map(Box::from) }
+    }
+
+    /// The number in it.
+    pub(super) fn uid(&self, x: &Exchange) -> Option<Uid> {
+        let text = self.text.as_ref()?;
+        let complain = |what: &str| {
+            let line = x.request.field(Known::Cookie).unwrap_or_default();
+            let line = Text(line);
+            x.log(Level::Error, format_args!("client sent {what} userid cookie \"{line}\""));
+        };
+        let Some(digits) = text.get(..DIGITS) else {
+            complain("too short");
+            return None;
+        };
+        let mut bytes = Vec::new();
+        if base64::decode(digits, &mut bytes).is_none() {
+            complain("invalid");
+            return None;
+        }
+        Uid::of(&bytes)
+    }
+
+    /// Whether it has the mark, if one is wanted.
+    pub(super) fn is_marked(&self, mark: Mark) -> bool {
+        let Some(mark) = mark.0 else { return true };
+        let end = self.text.as_ref().and_then(|text| text.get(DIGITS..));
+        matches!(end, Some([first, b'=', ..]) if *first == mark)
+    }
+}
+
+/// The value of `Set-Cookie`. A number that the browser has already is sent as it stood there.
+pub(super) fn value(conf: &Conf, uid: Uid, known_text: Option<&[u8]>) -> Vec<u8> {
+    let mut out = conf.userid_name.0.to_vec();
+    out.push(b'=');
+    match known_text.and_then(|text| text.get(..DIGITS)) {
+        Some(digits) => out.extend_from_slice(digits),
+        None => {
+            base64::encode(&uid.bytes(), &mut out);
+            out.truncate(out.len() - b"==".len());
+        }
+    }
+    out.extend_from_slice(&[conf.userid_mark.0.unwrap_or(b'='), b'=']);
+    conf.userid_expires.write((net::clock::unix_ms() / 1000).cast_signed(), &mut out);
+    if let Some(domain) = &conf.userid_domain.0 {
+        out.extend_from_slice(b"; domain=");
+        out.extend_from_slice(domain);
+    }
+    out.extend_from_slice(b"; path=");
+    out.extend_from_slice(&conf.userid_path.0);
+    conf.userid_flags.write(&mut out);
+    out
+}

@@ -1,0 +1,149 @@
+//! `userid`: a cookie by which a browser is known again, of nginx's and mod_uid's form.
+//!
+//! The number in it is 128 bits: where it was given, when, by which worker, and a count. Browsers
+//! that come without one are given one with the reply (`on`, `v1`), or are only told apart in
+//! the log (`log`).
+
+mod cookie;
+mod number;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use conf::{Number, Result, Text, Values, VariableId};
+use observe::{Level, Text as Shown};
+
+use crate::exchange::{Exchange, Filtered};
+use crate::site::Place;
+use crate::variables::BuiltIn;
+use cookie::Sent;
+use number::Uid;
+use settings::{Expires, Flags, Mark, Unless, Userid};
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// Whether browsers are given a cookie (`on`, `v1`) or their cookies are only logged (`log`).
+    userid: Userid = "off",
+    /// The number of this server within the cookie; else its address is, or 0 in `v1`.
+    userid_service: Option<Number>,
+    /// The name of the cookie.
+    userid_name: Text = "uid",
+    /// The domain that the cookie is for; `none` names none.
+    userid_domain: Unless = "none",
+    /// The path that the cookie is for.
+    userid_path: Text = "/",
+    /// How long browsers keep the cookie: a time, `max`, or `off` for the session.
+    userid_expires: Expires = "off",
+    /// Further attributes of the cookie.
+    userid_flags: Flags = "off",
+    /// The field `P3P` that goes with the cookie; `none` sends none.
+    userid_p3p: Unless = "none",
+    /// A digit in place of the cookie's padding: a cookie without it is sent once more.
+    userid_mark: Mark = "off",
+}
+
+/// How a location knows browsers again; `None`: it does not.
+pub type UserId = Option<Rules>;
+
+/// The settings, and where `$uid_reset` is.
+#[derive(Clone)]
+pub struct Rules {
+    conf: Arc<Conf>,
+    uid_reset: VariableId,
+}
+
+/// `$uid_...`
+pub(crate) const VARIABLES: &[BuiltIn] = &[
+    BuiltIn::cached("uid_got", |x, out| {
+        let Some(rules) = x.location().core.userid.clone() else { return false };
+        let uid = note(&rules.conf, x).got;
+        uid.is_some_and(|uid| uid.write_named(&rules.conf.userid_name.0, out))
+    }),
+    BuiltIn::cached("uid_set", |x, out| {
+        let Some(rules) = x.location().core.userid.clone() else { return false };
+        let uid = if rules.conf.userid.gives() { given(&rules, x).set } else { None };
+        uid.is_some_and(|uid| uid.write_named(&rules.conf.userid_name.0, out))
+    }),
+    BuiltIn::cached("uid_reset", |_, _| true).changeable(),
+];
+
+/// What is known of a browser in one exchange.
+#[derive(Clone, Default)]
+struct Note {
+    /// The number that it came with.
+    got: Option<Uid>,
+    /// The number that it is given, once that is settled.
+    set: Option<Uid>,
+    /// The cookie as it was sent.
+    sent: Sent,
+    /// Whether the number is a new one although it had one.
+    is_reset: bool,
+}
+
+/// Gives cookies where that is on, and hands the settings to the core for the variables.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if conf.userid == Userid::Off {
+        return Ok(());
+    }
+    let uid_reset = place.load.names.number(b"uid_reset", None);
+    let rules = Rules { conf: conf.clone(), uid_reset };
+    place.core.userid = Some(rules.clone());
+    if conf.userid.gives() {
+        place.filter(move |x| {
+            give(&rules, x);
+            Filtered::Pass
+        });
+    }
+    Ok(())
+}
+
+/// What is known of the browser, found out at the first question.
+fn note(conf: &Conf, x: &mut Exchange) -> Note {
+    if let Some(note) = x.notes.find::<Note>() {
+        return note.clone();
+    }
+    let sent = Sent::find(&conf.userid_name.0, x);
+    let note = Note { got: sent.uid(x), sent, ..Note::default() };
+    x.notes.set(note.clone());
+    note
+}
+
+/// The same, and the number that it is given, if any.
+fn given(rules: &Rules, x: &mut Exchange) -> Note {
+    let mut note = note(&rules.conf, x);
+    if note.set.is_some() {
+        return note;
+    }
+    if let Some(got) = note.got {
+        let mut reset = Vec::new();
+        x.variable(rules.uid_reset, &mut reset);
+        note.is_reset = !matches!(&reset[..], b"" | b"0");
+        if !note.is_reset && note.sent.is_marked(rules.conf.userid_mark) {
+            return note;
+        }
+        if &reset[..] == b"log" {
+            let name = Shown(&rules.conf.userid_name.0);
+            x.log(Level::Notice, format_args!("userid cookie \"{name}={got}\" was reset"));
+        }
+    }
+    note.set = match note.got {
+        Some(got) if !note.is_reset => Some(got),
+        _ => Some(Uid::next(&rules.conf, x)),
+    };
+    x.notes.set(note.clone());
+    note
+}
+
+fn give(rules: &Rules, x: &mut Exchange) {
+    let note = given(rules, x);
+    let Some(uid) = note.set else { return };
+    let known_text = note.sent.text.as_ref().filter(|_| note.got.is_some() && !note.is_reset);
+    let value = cookie::value(&rules.conf, uid, known_text.map(|text| &text[..]));
+    x.reply.fields.append(b"Set-Cookie", &value);
+    if let Some(p3p) = &rules.conf.userid_p3p.0 {
+        x.reply.fields.append(b"P3P", p3p);
+    }
+}

@@ -1,0 +1,110 @@
+//! The number in the cookie.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::Conf;
+use super::settings::Userid;
+use crate::exchange::Exchange;
+
+/// Four words, as they stand in memory: by whom, when, by which worker, which one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Uid([u32; 4]);
+
+/// Counts go on by so many, as in nginx.
+const STEP: u32 = 0x100;
+const FIRST_V1: u32 = 1;
+const FIRST_V2: u32 = 0x0303_0302;
+
+thread_local! {
+    static WORKER: u32 = worker();
+    static NEXT_V1: Cell<u32> = const { Cell::new(FIRST_V1) };
+    static NEXT_V2: Cell<u32> = const { Cell::new(FIRST_V2) };
+}
+
+/// What is another for each worker: of the time all that fits into 16 bits, and of the process and
+/// the worker in it, which nginx need not tell apart.
+fn worker() -> u32 {
+    static WORKERS: AtomicU32 = AtomicU32::new(0);
+    let micros = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.subsec_micros());
+    let number = std::process::id().wrapping_add(WORKERS.fetch_add(1, Ordering::Relaxed));
+    (micros / 20) << 16 | number & 0xffff
+}
+
+impl Uid {
+    /// A number that nobody has.
+    pub(super) fn next(conf: &Conf, x: &Exchange) -> Self {
+        let service = conf.userid_service.map(|number| number.0 as u32);
+        let now = (net::clock::unix_ms() / 1000) as u32;
+        let worker = WORKER.with(|worker| *worker);
+        if conf.userid == Userid::V1 {
+            let count = NEXT_V1.get();
+            NEXT_V1.set(count.wrapping_add(STEP));
+            return Self([service.unwrap_or(0), now, worker, count]);
+        }
+        let count = NEXT_V2.get();
+        NEXT_V2.set(count.checked_add(STEP).unwrap_or(FIRST_V2));
+        let service = service.unwrap_or_else(|| address(x));
+        Self([service, now, worker, count].map(u32::to_be))
+    }
+
+    /// The number of these bytes; those that are missing are zero. `None` where it cannot be one.
+    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks(4)) {
+            let mut whole = [0; 4];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u32::from_ne_bytes(whole);
+        }
+        (words[3] != 0).then_some(Self(words))
+    }
+
+    /// The bytes.
+    pub(super) fn bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        for (place, word) in bytes.chunks_mut(4).zip(self.0) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// Appends `name=` and the number, and is there.
+    pub(super) fn write_named(self, name: &[u8], out: &mut Vec<u8>) -> bool {
+        out.extend_from_slice(name);
+        write!(out, "={self}").is_ok()
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|word| write!(f, "{word:08X}"))
+    }
+}
+
+/// The address that the browser has connected to: all of an IPv4 address, the end of another.
+fn address(x: &Exchange) -> u32 {
+    match x.client.local().map(|local| local.ip()) {
+        Some(IpAddr::V4(ip)) => ip.to_bits(),
+        Some(IpAddr::V6(ip)) => ip.to_bits() as u32,
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_back() {
+        let bytes: Vec<u8> = (1..=16).collect();
+        assert_eq!(Uid::of(&bytes).unwrap().bytes(), bytes[..]);
+        let short = Uid::of(&bytes[..13]).unwrap();
+        assert_eq!(short.bytes()[..], [&bytes[..13], &[0; 3]].concat());
+        assert_eq!(Uid::of(&bytes[..12]), None);
+        let shown = Uid([0x1234, 0xabcd_ef01, 2, 3]).to_string();
+        assert_eq!(shown, "00001234ABCDEF010000000200000003");
+    }
+}
