@@ -70,6 +70,13 @@ pub struct Service {
     pub target: Name,
 }
 
+impl Answer {
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.alias.is_none()
+    }
+}
+
 /// The id of a message.
 pub fn id_of(message: &[u8]) -> Option<u16> {
     u16_at(message, 0)
