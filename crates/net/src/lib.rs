@@ -13,6 +13,7 @@ pub mod buffers;
 pub mod channel;
 pub mod clock;
 mod connect;
+mod datagram;
 pub mod file;
 mod listener;
 pub mod listening;
@@ -34,6 +35,7 @@ mod worker;
 
 pub use address::{Address, BACKLOG, KeepaliveProbes, SocketOptions};
 pub use connect::{Connect, Connecting};
+pub use datagram::Datagram;
 pub use listener::Listener;
 pub use lot::Lot;
 pub use mailbox::{Mailbox, Sender, mailbox};

@@ -7,6 +7,14 @@ pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().to_lowercase()
 }
 
+/// Bits that nobody can foretell.
+pub fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    assert_eq!(filled, Ok(bytes.len()), "Linux has had this since 3.17, and it fills 8 bytes");
+    u64::from_ne_bytes(bytes)
+}
+
 /// The number of the present thread.
 pub fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32

@@ -13,6 +13,7 @@ pub mod limit;
 mod memory;
 mod peers;
 pub mod pool;
+pub mod resolver;
 mod server;
 pub mod settings;
 mod standing;

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::Slice;
+use crate::dns::{self, Kind, NAME_BYTES_MAX, Name, Question, Record, Response};
 use crate::host::Host;
 use crate::http1::chunked::{ChunkedDecoder, Decoded, InvalidChunked};
 use crate::http1::framing::{Body, Framing};
@@ -20,12 +21,13 @@ use crate::{Known, Version};
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 5] = [
+pub const CHECKS: [(&str, Check); 6] = [
     ("http1_request", http1_request),
     ("http1_chunked", http1_chunked),
     ("uri", uri),
     ("range", range),
     ("proxy_protocol", proxy_protocol),
+    ("dns", dns),
 ];
 
 /// Splits that depend on the input alone, so that a finding can be repeated.
@@ -239,6 +241,48 @@ fn proxy_header_in_pieces(input: &[u8], ends: &[usize]) -> Result<Read, HeaderEr
         }
     }
     last
+}
+
+/// Only what was asked for comes out of a message, and what was written is read back.
+pub fn dns(input: &[u8]) {
+    const NAMES: [&[u8]; 3] = [b"example.net", b"_http._tcp.example.net", b"a"];
+    for (text, known) in NAMES.iter().map(|text| (*text, true)).chain([(input, false)]) {
+        let name = Name::from_text(text);
+        assert!(name.is_ok() || !known);
+        let Ok(name) = name else { continue };
+        for kind in [Kind::A, Kind::Aaaa, Kind::Srv, Kind::Ptr] {
+            let question = Question { name: name.clone(), kind };
+            check_response(input, &question, dns::id_of(input).unwrap_or_default());
+            check_echo(&question);
+        }
+    }
+}
+
+fn check_response(message: &[u8], question: &Question, id: u16) {
+    let Ok(response) = dns::parse(message, question, id) else { return };
+    assert_ne!(dns::parse(message, question, !id).ok(), Some(response.clone()));
+    let Response::Answer(answer) = response else { return };
+    assert!(answer.alias.is_none() || answer.records.is_empty());
+    assert!(answer.ttl_s <= i32::MAX as u32);
+    for record in &answer.records {
+        let same = match record {
+            Record::Address(ip) => question.kind == if ip.is_ipv4() { Kind::A } else { Kind::Aaaa },
+            Record::Service(_) => question.kind == Kind::Srv,
+            Record::Pointer(_) => question.kind == Kind::Ptr,
+        };
+        assert!(same);
+    }
+}
+
+/// The query with the mark of a response is an answer without records.
+fn check_echo(question: &Question) {
+    const ID: u16 = 0xabcd;
+    let mut message = Vec::new();
+    question.write(ID, &mut message);
+    assert!(message.len() <= dns::QUERY_BYTES_MAX && message.len() - 16 <= NAME_BYTES_MAX);
+    message[2] |= 0x80;
+    let response = dns::parse(&message, question, ID);
+    assert!(matches!(response, Ok(Response::Answer(answer)) if answer.records.is_empty()));
 }
 
 /// Ways to cut `input`: byte by byte where it is short, and some at random.

@@ -5,6 +5,7 @@
 extern crate alloc;
 
 pub mod date;
+pub mod dns;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod host;

@@ -1,0 +1,98 @@
+//! A datagram socket with one peer.
+//!
+//! It is connected: the kernel drops what anyone else sends to it, and tells when the peer's port
+//! is closed. Its own port is the kernel's choice, another for every socket.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use socket2::{Domain, Socket, Type};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// A closed port at the peer makes a socket not readable, but in error.
+const ARRIVES: Interest = Interest::READABLE.add(Interest::ERROR);
+
+/// A connected UDP socket.
+pub struct Datagram {
+    fd: AsyncFd<OwnedFd>,
+}
+
+impl Datagram {
+    /// Opens one. An error comes with the name of the call.
+    pub fn connect(peer: SocketAddr) -> Result<Self, (&'static str, io::Error)> {
+        let kind = Type::DGRAM.nonblocking().cloexec();
+        let socket = Socket::new(Domain::for_address(peer), kind, None);
+        let socket = socket.map_err(|error| ("socket()", error))?;
+        socket.connect(&peer.into()).map_err(|error| ("connect()", error))?;
+        let fd = OwnedFd::from(socket);
+        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
+        let fd = unsafe { AsyncFd::register_with_interest(fd, ARRIVES) };
+        Ok(Self { fd: fd.map_err(|error| ("epoll_ctl()", error.into()))? })
+    }
+
+    /// Sends one at once. A full socket is an error: datagrams may get lost anyway.
+    pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        rustix::net::send(self.fd.as_fd(), datagram, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// Waits for the next one, and how long it is. What the buffer has no room for is cut off.
+    pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut ready = self.fd.ready(ARRIVES).await?;
+            match rustix::net::recv(self.fd.as_fd(), &mut *buffer, RecvFlags::empty()) {
+                Ok((length, _)) => return Ok(length),
+                Err(Errno::AGAIN) => ready.clear_ready(),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    fn within_a_worker(test: impl Future<Output = ()>) {
+        const MAX: std::time::Duration = std::time::Duration::from_secs(10);
+        let in_time = async { tokio::time::timeout(MAX, test).await };
+        crate::run(in_time).unwrap().expect("in time");
+    }
+
+    #[test]
+    fn only_the_peer_is_heard() {
+        let (peer, other) =
+            (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        within_a_worker(async {
+            let datagram = Datagram::connect(peer.local_addr().unwrap()).unwrap();
+            datagram.send(b"hello").unwrap();
+            let mut buffer = [0; 8];
+            let (length, from) = peer.recv_from(&mut buffer).unwrap();
+            assert_eq!(&buffer[..length], b"hello");
+            other.send_to(b"spoof", from).unwrap();
+            peer.send_to(b"answered at length", from).unwrap();
+            let length = datagram.receive(&mut buffer).await.unwrap();
+            assert_eq!(&buffer[..length], b"answered");
+        });
+    }
+
+    #[test]
+    fn a_closed_port_is_told() {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = peer.local_addr().unwrap();
+        drop(peer);
+        within_a_worker(async {
+            let datagram = Datagram::connect(address).unwrap();
+            datagram.send(b"hello").unwrap();
+            let error = datagram.receive(&mut [0; 8]).await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        });
+    }
+}

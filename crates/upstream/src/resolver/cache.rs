@@ -1,0 +1,140 @@
+//! Answers kept for as long as they hold and are used.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::rc::Rc;
+
+use wire::dns::{Name, Service};
+
+/// An answer that nobody has used for so long is dropped; nginx's time.
+const UNUSED_MS: u64 = 30_000;
+/// Answers one worker keeps for one `resolver` line.
+const ANSWERS_MAX: usize = 16 * 1024;
+
+/// What is asked about a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Topic {
+    /// Its addresses.
+    Addresses,
+    /// Where a service is.
+    Services,
+    /// The name of the address that it stands for.
+    Pointer,
+}
+
+/// What was found out.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Addresses(Vec<Ipv4Addr>, Vec<Ipv6Addr>),
+    Services(Vec<Service>),
+    Pointer(Name),
+    /// All of it is to be asked about that name.
+    Alias(Name),
+}
+
+/// What was found out, and until when it holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fact {
+    pub(super) found: Found,
+    pub(super) valid_until_ms: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Cache {
+    /// By topic.
+    answers: [HashMap<Name, Kept>; 3],
+    next_sweep_ms: u64,
+}
+
+struct Kept {
+    fact: Rc<Fact>,
+    used_ms: u64,
+}
+
+impl Cache {
+    /// The answer, if it holds.
+    pub(super) fn find(&mut self, topic: Topic, name: &Name, now_ms: u64) -> Option<Rc<Fact>> {
+        let kept = self.answers[topic as usize].get_mut(name)?;
+        if now_ms >= kept.fact.valid_until_ms {
+            return None;
+        }
+        kept.used_ms = now_ms;
+        Some(kept.fact.clone())
+    }
+
+    /// Keeps an answer. One that there is no room for is asked for again.
+    pub(super) fn insert(&mut self, topic: Topic, name: Name, fact: Rc<Fact>, now_ms: u64) {
+        if now_ms >= fact.valid_until_ms {
+            return;
+        }
+        if now_ms >= self.next_sweep_ms {
+            self.next_sweep_ms = now_ms + UNUSED_MS;
+            self.sweep(now_ms);
+        }
+        let full = self.answers.iter().map(HashMap::len).sum::<usize>() >= ANSWERS_MAX;
+        let answers = &mut self.answers[topic as usize];
+        if !full || answers.contains_key(&name) {
+            answers.insert(name, Kept { fact, used_ms: now_ms });
+        }
+    }
+
+    fn sweep(&mut self, now_ms: u64) {
+        for answers in &mut self.answers {
+            answers.retain(|_, kept| {
+                now_ms < kept.fact.valid_until_ms && now_ms <= kept.used_ms + UNUSED_MS
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::from_text(text.as_bytes()).unwrap()
+    }
+
+    fn fact(valid_until_ms: u64) -> Rc<Fact> {
+        Rc::new(Fact { found: Found::Alias(name("x")), valid_until_ms })
+    }
+
+    fn kept(cache: &Cache) -> usize {
+        cache.answers.iter().map(HashMap::len).sum()
+    }
+
+    #[test]
+    fn an_answer_holds_until_its_time_is_over() {
+        let mut cache = Cache::default();
+        cache.insert(Topic::Addresses, name("a"), fact(1000), 0);
+        assert!(cache.find(Topic::Addresses, &name("a"), 999).is_some());
+        assert!(cache.find(Topic::Services, &name("a"), 999).is_none());
+        assert!(cache.find(Topic::Addresses, &name("a"), 1000).is_none());
+        cache.insert(Topic::Addresses, name("b"), fact(1000), 1000);
+        assert_eq!(kept(&cache), 1, "one without a time is not kept");
+    }
+
+    #[test]
+    fn what_is_not_used_goes() {
+        let mut cache = Cache::default();
+        for unused in ["a", "b"] {
+            cache.insert(Topic::Addresses, name(unused), fact(u64::MAX), 0);
+        }
+        cache.find(Topic::Addresses, &name("b"), UNUSED_MS);
+        cache.insert(Topic::Pointer, name("c"), fact(u64::MAX), UNUSED_MS + 1);
+        assert!(cache.find(Topic::Addresses, &name("a"), 0).is_none());
+        assert!(cache.find(Topic::Addresses, &name("b"), 0).is_some());
+    }
+
+    #[test]
+    fn there_is_an_end_to_what_is_kept() {
+        let mut cache = Cache::default();
+        for index in 0..ANSWERS_MAX + 10 {
+            cache.insert(Topic::Addresses, name(&format!("n{index}")), fact(u64::MAX), 0);
+        }
+        assert_eq!(kept(&cache), ANSWERS_MAX);
+        cache.insert(Topic::Addresses, name("n0"), fact(77), 0);
+        let found = cache.find(Topic::Addresses, &name("n0"), 0).unwrap();
+        assert_eq!(found.valid_until_ms, 77, "a newer answer takes the place of an older one");
+    }
+}

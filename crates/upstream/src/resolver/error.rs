@@ -1,0 +1,59 @@
+//! Why a name has no addresses, in nginx's words.
+
+use std::fmt;
+
+use wire::dns::Rcode;
+
+/// The system's number for what took too long, which nginx shows.
+const ETIMEDOUT: u16 = 110;
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A name server said so; [`Rcode::NXDOMAIN`] also where a name has nothing that was asked for.
+    Said(Rcode),
+    /// None said anything in time.
+    TimedOut,
+}
+
+impl From<Rcode> for Failure {
+    fn from(rcode: Rcode) -> Self {
+        Self::Said(rcode)
+    }
+}
+
+/// `3: Host not found`, `110: Operation timed out`.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Said(rcode) => write!(f, "{}: {rcode}", rcode.0),
+            Self::TimedOut => write!(f, "{ETIMEDOUT}: Operation timed out"),
+        }
+    }
+}
+
+/// Something could not be resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolveError {
+    /// The name, or `service http of example.net`.
+    pub subject: String,
+    /// Why.
+    pub failure: Failure,
+    /// Until when there is no use in asking again, on the worker's clock.
+    pub valid_until_ms: u64,
+}
+
+impl ResolveError {
+    /// Whether there is nothing by that name, as opposed to nobody knowing.
+    pub fn is_not_found(&self) -> bool {
+        self.failure == Failure::Said(Rcode::NXDOMAIN)
+    }
+}
+
+impl fmt::Display for ResolveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} could not be resolved ({})", self.subject, self.failure)
+    }
+}
+
+impl std::error::Error for ResolveError {}

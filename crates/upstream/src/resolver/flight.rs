@@ -1,0 +1,81 @@
+//! One lookup under way, and all who wait for it.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use wire::dns::Rcode;
+
+use super::cache::Fact;
+
+/// How a lookup ends.
+pub(super) type Outcome = Result<Rc<Fact>, Rcode>;
+
+#[derive(Default)]
+pub(super) struct Flight {
+    outcome: OnceCell<Outcome>,
+    wakers: RefCell<Vec<Option<Waker>>>,
+    /// Places among the wakers that nobody has any more.
+    free: RefCell<Vec<usize>>,
+    waiting: Cell<usize>,
+}
+
+impl Flight {
+    /// Whether anybody still waits.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.waiting.get() > 0
+    }
+
+    /// Tells everybody; the first outcome holds.
+    pub(super) fn land(&self, outcome: Outcome) {
+        if self.outcome.set(outcome).is_ok() {
+            self.wakers.take().into_iter().flatten().for_each(Waker::wake);
+        }
+    }
+
+    fn place(&self) -> usize {
+        self.free.borrow_mut().pop().unwrap_or_else(|| {
+            let mut wakers = self.wakers.borrow_mut();
+            wakers.push(None);
+            wakers.len() - 1
+        })
+    }
+
+    pub(super) fn wait(self: Rc<Self>) -> Waiting {
+        self.waiting.set(self.waiting.get() + 1);
+        Waiting { flight: self, place: None }
+    }
+}
+
+/// One who waits.
+pub(super) struct Waiting {
+    flight: Rc<Flight>,
+    /// Among the wakers.
+    place: Option<usize>,
+}
+
+impl Future for Waiting {
+    type Output = Outcome;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        if let Some(outcome) = self.flight.outcome.get() {
+            return Poll::Ready(outcome.clone());
+        }
+        let place = self.place.unwrap_or_else(|| self.flight.place());
+        self.place = Some(place);
+        self.flight.wakers.borrow_mut()[place] = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.flight.waiting.set(self.flight.waiting.get() - 1);
+        if let Some(place) = self.place
+            && let Some(waker) = self.flight.wakers.borrow_mut().get_mut(place)
+        {
+            *waker = None;
+            self.flight.free.borrow_mut().push(place);
+        }
+    }
+}

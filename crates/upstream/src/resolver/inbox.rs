@@ -1,0 +1,52 @@
+//! What comes in for one lookup, from the sockets that it is asked over.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+
+use wire::dns::Response;
+
+/// Something that came in.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A response to a question.
+    Response {
+        /// Which of the lookup's questions.
+        question: usize,
+        /// The name server, by its place in the list.
+        server: usize,
+        response: Response,
+    },
+    /// A name server that cannot be reached.
+    Lost {
+        /// The same.
+        server: usize,
+    },
+}
+
+#[derive(Default)]
+pub(super) struct Inbox {
+    events: RefCell<VecDeque<Event>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Inbox {
+    pub(super) fn put(&self, event: Event) {
+        self.events.borrow_mut().push_back(event);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    pub(super) async fn next(&self) -> Event {
+        poll_fn(|cx| match self.events.borrow_mut().pop_front() {
+            Some(event) => Poll::Ready(event),
+            None => {
+                self.waker.replace(Some(cx.waker().clone()));
+                Poll::Pending
+            }
+        })
+        .await
+    }
+}

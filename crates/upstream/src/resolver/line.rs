@@ -1,0 +1,194 @@
+//! Datagram sockets to name servers.
+//!
+//! Who wants to pass a forged response off must guess the port of a socket and the id of a query:
+//! both are random, and a socket carries no more than [`QUERIES_MAX`] queries and is closed as soon
+//! as none of them waits. It hears its name server only.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+
+use net::{Datagram, Task};
+use observe::{Errno, Level};
+use wire::dns::{self, Question};
+
+use super::inbox::{Event, Inbox};
+
+/// Queries sent over one socket.
+const QUERIES_MAX: u32 = 16;
+/// Longest datagram taken in; without EDNS none is over 512.
+const RESPONSE_BYTES_MAX: usize = 4096;
+
+/// A name server, and the socket to it that has room for more queries.
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    newest: RefCell<Weak<Line>>,
+}
+
+/// A socket for as long as a query on it waits.
+struct Line {
+    socket: Rc<Socket>,
+    sent: Cell<u32>,
+    reader: Task,
+}
+
+struct Socket {
+    datagram: Datagram,
+    server: SocketAddr,
+    pending: RefCell<HashMap<u16, Pending>>,
+    /// Nothing comes in any more.
+    lost: Cell<bool>,
+}
+
+/// Whose query it is.
+#[derive(Clone)]
+pub(super) struct Pending {
+    pub(super) question: Rc<Question>,
+    /// The place of the question in its lookup.
+    pub(super) index: usize,
+    /// The place of the name server in its list.
+    pub(super) server: usize,
+    pub(super) inbox: Rc<Inbox>,
+}
+
+/// A query on its socket: while this lives, a response is waited for.
+pub(super) struct Query {
+    line: Rc<Line>,
+    id: u16,
+}
+
+impl Server {
+    pub(super) fn new(address: SocketAddr) -> Self {
+        Self { address, newest: RefCell::default() }
+    }
+
+    /// Takes a place on a socket; nothing is sent yet. Failures are logged here and below.
+    pub(super) fn query(&self, pending: Pending) -> Option<Query> {
+        let open = self.newest.borrow().upgrade().filter(|line| line.has_room());
+        let line = match open {
+            Some(line) => line,
+            None => {
+                let line = Line::open(self.address)?;
+                self.newest.replace(Rc::downgrade(&line));
+                line
+            }
+        };
+        let id = line.socket.register(pending);
+        line.sent.set(line.sent.get() + 1);
+        Some(Query { line, id })
+    }
+}
+
+impl Line {
+    fn open(server: SocketAddr) -> Option<Rc<Self>> {
+        let opened = Datagram::connect(server).map_err(|(call, error)| {
+            failed(Level::Crit, call, &error, server);
+        });
+        let pending = RefCell::default();
+        let socket =
+            Rc::new(Socket { datagram: opened.ok()?, server, pending, lost: Cell::new(false) });
+        let reader = net::spawn(socket.clone().read());
+        Some(Rc::new(Self { socket, sent: Cell::new(0), reader }))
+    }
+
+    fn has_room(&self) -> bool {
+        self.sent.get() < QUERIES_MAX && !self.socket.lost.get()
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.reader.stop();
+    }
+}
+
+impl Socket {
+    fn register(&self, query: Pending) -> u16 {
+        let mut pending = self.pending.borrow_mut();
+        loop {
+            let id = net::system::random() as u16;
+            if !pending.contains_key(&id) {
+                pending.insert(id, query);
+                return id;
+            }
+        }
+    }
+
+    async fn read(self: Rc<Self>) {
+        let mut buffer = [0; RESPONSE_BYTES_MAX];
+        loop {
+            match self.datagram.receive(&mut buffer).await {
+                Ok(length) => self.take(&buffer[..length]),
+                Err(error) => {
+                    failed(Level::Error, "recv()", &error, self.server);
+                    return self.lose();
+                }
+            }
+        }
+    }
+
+    /// What is no response to a query that waits changes nothing.
+    fn take(&self, message: &[u8]) {
+        let server = self.server;
+        let Some(id) = dns::id_of(message) else {
+            return observe::log(
+                Level::Error,
+                format_args!("short DNS response, resolver: {server}"),
+            );
+        };
+        let Some(pending) = self.pending.borrow().get(&id).cloned() else {
+            let message =
+                format_args!("unexpected DNS response, query id:{id}, resolver: {server}");
+            return observe::log(Level::Error, message);
+        };
+        let Pending { question, index, server, inbox } = pending;
+        match dns::parse(message, &question, id) {
+            Ok(response) => inbox.put(Event::Response { question: index, server, response }),
+            Err(error) => observe::log(
+                Level::Error,
+                format_args!("{error}, query id:{id}, name:\"{}\"", question.name),
+            ),
+        }
+    }
+
+    fn lose(&self) {
+        self.lost.set(true);
+        for (_, Pending { server, inbox, .. }) in self.pending.take() {
+            inbox.put(Event::Lost { server });
+        }
+    }
+}
+
+impl Query {
+    /// Whether no response can come any more.
+    pub(super) fn is_lost(&self) -> bool {
+        self.line.socket.lost.get()
+    }
+
+    /// Sends it, or sends it again; whether it went out.
+    pub(super) fn send(&self, question: &Question) -> bool {
+        let mut message = Vec::with_capacity(dns::QUERY_BYTES_MAX);
+        question.write(self.id, &mut message);
+        let socket = &self.line.socket;
+        let sent = socket.datagram.send(&message);
+        if let Err(error) = &sent {
+            failed(Level::Error, "send()", error, socket.server);
+        }
+        sent.is_ok()
+    }
+}
+
+impl Drop for Query {
+    fn drop(&mut self) {
+        self.line.socket.pending.borrow_mut().remove(&self.id);
+    }
+}
+
+/// nginx's words for what a socket to a name server did not do.
+pub(super) fn failed(level: Level, call: &str, error: &io::Error, server: SocketAddr) {
+    let reason = Errno(error);
+    let message = format_args!("{call} failed{reason} while resolving, resolver: {server}");
+    observe::log(level, message);
+}

@@ -1,0 +1,242 @@
+//! One lookup: its questions are asked until each has its answer.
+//!
+//! All that is unanswered goes to one name server, and after [`RESEND_MS`] to the next, round
+//! and round. Responses to what was sent before still count. A name server that cannot be reached
+//! is passed over at once, though each only once before the next resending.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use net::{Task, Timer, clock};
+use wire::dns::{Answer, Kind, Name, Question, Rcode, Record, Response};
+
+use super::cache::{Fact, Found, Topic};
+use super::flight::{Flight, Outcome};
+use super::inbox::{Event, Inbox};
+use super::line::{Pending, Query};
+use super::state::State;
+use super::tcp;
+use super::within::unless;
+
+/// After how long a question is asked again; nginx's time.
+pub(super) const RESEND_MS: u64 = 5000;
+
+pub(super) struct Lookup<'s> {
+    state: &'s State,
+    asked: Vec<Asked>,
+    inbox: Rc<Inbox>,
+    /// The name server that is asked now, by its place in the list.
+    server: usize,
+    /// The question that was answered last.
+    last: usize,
+}
+
+struct Asked {
+    question: Rc<Question>,
+    /// By name server.
+    queries: Vec<Option<Query>>,
+    /// Set by a truncated response: from now on this one is asked over TCP.
+    over_tcp: bool,
+    exchange: Option<Exchange>,
+    response: Option<Response>,
+}
+
+/// A question on its way over TCP, until this is dropped.
+struct Exchange(Task);
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl<'s> Lookup<'s> {
+    pub(super) fn new(state: &'s State, topic: Topic, name: &Name) -> Self {
+        let settings = &state.settings;
+        let kinds: &[Kind] = match topic {
+            Topic::Addresses if !settings.ipv6 => &[Kind::A],
+            Topic::Addresses if !settings.ipv4 => &[Kind::Aaaa],
+            Topic::Addresses => &[Kind::A, Kind::Aaaa],
+            Topic::Services => &[Kind::Srv],
+            Topic::Pointer => &[Kind::Ptr],
+        };
+        let asked = kinds.iter().map(|kind| Asked {
+            question: Rc::new(Question { name: name.clone(), kind: *kind }),
+            queries: state.servers.iter().map(|_| None).collect(),
+            over_tcp: false,
+            exchange: None,
+            response: None,
+        });
+        let (asked, server) = (asked.collect(), state.next_server());
+        Self { state, asked, inbox: Rc::default(), server, last: 0 }
+    }
+
+    /// The outcome; `None` once nobody waits for it.
+    pub(super) async fn run(mut self, flight: &Flight) -> Option<Outcome> {
+        let resend = Timer::new();
+        loop {
+            self.send();
+            resend.set(self.state.resend_ms);
+            if self.take_in(&resend).await {
+                return Some(self.outcome());
+            }
+            if !flight.is_awaited() {
+                return None;
+            }
+            self.move_on();
+        }
+    }
+
+    /// Takes in what comes before it is time to ask again; whether all is answered.
+    async fn take_in(&mut self, resend: &Timer) -> bool {
+        let mut passes_left = self.state.servers.len() - 1;
+        let inbox = self.inbox.clone();
+        while let Some(event) = unless(resend, inbox.next()).await {
+            match event {
+                Event::Response { question, server, response } => {
+                    self.take(question, server, response);
+                }
+                Event::Lost { server } => {
+                    self.forget_lost(server);
+                    if server == self.server && passes_left > 0 {
+                        passes_left -= 1;
+                        self.move_on();
+                        self.send();
+                    }
+                }
+            }
+            if self.asked.iter().all(|asked| asked.response.is_some()) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn take(&mut self, index: usize, server: usize, response: Response) {
+        let asked = &mut self.asked[index];
+        if asked.response.is_some() {
+            return;
+        }
+        if response == Response::Truncated {
+            if !asked.over_tcp {
+                asked.over_tcp = true;
+                self.exchange(index, server);
+            }
+            return;
+        }
+        asked.response = Some(response);
+        asked.queries.iter_mut().for_each(|query| *query = None);
+        asked.exchange = None;
+        self.last = index;
+    }
+
+    fn move_on(&mut self) {
+        self.server = (self.server + 1) % self.state.servers.len();
+    }
+
+    fn forget_lost(&mut self, server: usize) {
+        for query in self.asked.iter_mut().map(|asked| &mut asked.queries[server]) {
+            query.take_if(|query| query.is_lost());
+        }
+    }
+
+    /// Sends what is unanswered; where that fails at once, to the next name server.
+    fn send(&mut self) {
+        if !self.send_to(self.server) {
+            self.move_on();
+            self.send_to(self.server);
+        }
+    }
+
+    fn send_to(&mut self, server: usize) -> bool {
+        let unanswered = |index: &usize| self.asked[*index].response.is_none();
+        let indices: Vec<_> = (0..self.asked.len()).filter(unanswered).collect();
+        indices.into_iter().all(|index| match self.asked[index].over_tcp {
+            true => {
+                self.exchange(index, server);
+                true
+            }
+            false => self.datagram(index, server),
+        })
+    }
+
+    fn datagram(&mut self, index: usize, server: usize) -> bool {
+        let asked = &mut self.asked[index];
+        let query = &mut asked.queries[server];
+        if query.is_none() {
+            let (question, inbox) = (asked.question.clone(), self.inbox.clone());
+            *query = self.state.servers[server].query(Pending { question, index, server, inbox });
+        }
+        let sent = query.as_ref().is_some_and(|query| query.send(&asked.question));
+        if !sent {
+            *query = None;
+        }
+        sent
+    }
+
+    fn exchange(&mut self, index: usize, server: usize) {
+        let asked = &mut self.asked[index];
+        let (question, inbox) = (asked.question.clone(), self.inbox.clone());
+        let address = self.state.servers[server].address;
+        asked.exchange = Some(Exchange(net::spawn(async move {
+            inbox.put(match tcp::ask(address, &question).await {
+                Some(response) => Event::Response { question: index, server, response },
+                None => Event::Lost { server },
+            });
+        })));
+    }
+
+    /// As in nginx: a failure of any question is one of all; then records count, whichever question
+    /// they answer; an alias only if the last response had it.
+    fn outcome(&self) -> Outcome {
+        let failed = |response: &Response| match response {
+            Response::Failed(rcode) => Some(*rcode),
+            _ => None,
+        };
+        let last = self.asked[self.last].response.as_ref();
+        let mut responses = last.into_iter().chain(self.responses());
+        if let Some(rcode) = responses.find_map(failed) {
+            return Err(rcode);
+        }
+        let ttl_s = self.answers().filter(|answer| !answer.is_empty()).map(|answer| answer.ttl_s);
+        let ttl_ms = u64::from(ttl_s.min().unwrap_or(0)) * 1000;
+        let valid_ms = self.state.settings.valid_ms.unwrap_or(ttl_ms);
+        let valid_until_ms = clock::now_ms().saturating_add(valid_ms);
+        let found = found(self.answers().flat_map(|answer| &answer.records));
+        let alias = || match last {
+            Some(Response::Answer(answer)) => answer.alias.clone().map(Found::Alias),
+            _ => None,
+        };
+        let found = found.or_else(alias).ok_or(Rcode::NXDOMAIN)?;
+        Ok(Rc::new(Fact { found, valid_until_ms }))
+    }
+
+    fn responses(&self) -> impl Iterator<Item = &Response> {
+        self.asked.iter().filter_map(|asked| asked.response.as_ref())
+    }
+
+    fn answers(&self) -> impl Iterator<Item = &Answer> {
+        self.responses().filter_map(|response| match response {
+            Response::Answer(answer) => Some(answer),
+            _ => None,
+        })
+    }
+}
+
+/// What the records say, which are all of one topic; `None` where there are none.
+fn found<'r>(records: impl Iterator<Item = &'r Record>) -> Option<Found> {
+    let (mut v4, mut v6, mut services) = (Vec::new(), Vec::new(), Vec::new());
+    for record in records {
+        match record {
+            Record::Address(IpAddr::V4(ip)) => v4.push(*ip),
+            Record::Address(IpAddr::V6(ip)) => v6.push(*ip),
+            Record::Service(service) => services.push(service.clone()),
+            Record::Pointer(name) => return Some(Found::Pointer(name.clone())),
+        }
+    }
+    match services.is_empty() {
+        false => Some(Found::Services(services)),
+        true if v4.is_empty() && v6.is_empty() => None,
+        true => Some(Found::Addresses(v4, v6)),
+    }
+}

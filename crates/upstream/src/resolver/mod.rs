@@ -1,0 +1,161 @@
+//! Names to addresses at run time, with the semantics of nginx's resolver.
+//!
+//! A question goes to one name server, and every few seconds to the next until one answers or
+//! nobody waits any more; `resolver_timeout` bounds each wait. However many wait for a name, it is
+//! asked about once. Answers are kept for their TTL or for what `valid=` says; failures are not
+//! kept, and a name server that fails is not made up for by another: the next question goes to the
+//! next. What stands where no name server is needed (an address) is never asked about.
+//!
+//! Every worker has its own caches, and a reload begins with empty ones, as in nginx. Deliberately
+//! absent: /etc/hosts and search lists, since nothing but the name servers is asked; IDNA.
+//!
+//! ```text
+//! Resolver::addresses -> follow (aliases) -> Cache
+//!                                         -> Flight <- Lookup -> Line (UDP), tcp -> name servers
+//! ```
+
+mod cache;
+mod error;
+mod flight;
+mod inbox;
+mod line;
+mod lookup;
+mod name_servers;
+mod services;
+mod state;
+mod tcp;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod within;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::rc::Rc;
+
+use net::clock;
+use wire::dns::{Name, Rcode};
+
+use crate::peers::Random;
+use cache::{Fact, Found, Topic};
+use state::{Followed, State};
+
+pub use error::{Failure, ResolveError};
+pub use name_servers::{NameServers, Settings};
+pub use services::{Services, Target};
+pub use watch::{Peer, Watched, watch};
+
+/// Aliases followed from one name.
+pub const ALIASES_FOLLOWED_MAX: usize = 50;
+/// How long a failure is not worth asking again, where `valid=` does not say.
+pub const FAILURE_VALID_MS: u64 = 10_000;
+
+/// One worker's resolver for one `resolver` line.
+#[derive(Clone)]
+pub struct Resolver {
+    state: Rc<State>,
+    timeout_ms: u64,
+}
+
+/// The addresses of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// At least one. From the cache they come in another order every time.
+    pub addresses: Vec<IpAddr>,
+    /// Until when they hold, on the worker's clock.
+    pub valid_until_ms: u64,
+}
+
+impl Resolver {
+    /// The addresses of a name; one that is an address is its own.
+    pub async fn addresses(&self, name: &[u8]) -> Result<Resolved, ResolveError> {
+        if let Some(literal) = literal(name) {
+            return Ok(literal);
+        }
+        match Name::from_text(name) {
+            Ok(asked) => self.addresses_of(&asked).await,
+            Err(_) => Err(self.error(shown(name), Rcode::NXDOMAIN.into())),
+        }
+    }
+
+    /// The same, if no name server need be asked now.
+    pub fn known(&self, name: &[u8]) -> Option<Resolved> {
+        literal(name).or_else(|| {
+            let name = Name::from_text(name).ok()?;
+            let followed = self.state.follow_known(Topic::Addresses, &name)?;
+            self.resolved(&followed)
+        })
+    }
+
+    /// The name of an address.
+    pub async fn name_of(&self, address: IpAddr) -> Result<Name, ResolveError> {
+        let found = self.follow(Topic::Pointer, &Name::reverse(address)).await;
+        let name = found.and_then(|followed| match &followed.fact.found {
+            Found::Pointer(name) => Ok(name.clone()),
+            _ => Err(Rcode::NXDOMAIN.into()),
+        });
+        name.map_err(|failure| self.error(address.to_string(), failure))
+    }
+
+    async fn addresses_of(&self, name: &Name) -> Result<Resolved, ResolveError> {
+        let found = self.follow(Topic::Addresses, name).await;
+        let resolved = found
+            .and_then(|followed| self.resolved(&followed).ok_or_else(|| Rcode::NXDOMAIN.into()));
+        resolved.map_err(|failure| self.error(name.to_string(), failure))
+    }
+
+    async fn follow(&self, topic: Topic, name: &Name) -> Result<Followed, Failure> {
+        match within::within(self.timeout_ms, self.state.follow(topic, name)).await {
+            Some(outcome) => outcome.map_err(Failure::from),
+            None => Err(Failure::TimedOut),
+        }
+    }
+
+    fn resolved(&self, followed: &Followed) -> Option<Resolved> {
+        let Fact { found: Found::Addresses(v4, v6), .. } = &*followed.fact else { return None };
+        let addresses = match followed.cached {
+            true => rotated(v4, v6, &mut self.state.random.borrow_mut()),
+            false => {
+                v4.iter().copied().map(IpAddr::V4).chain(v6.iter().map(|ip| (*ip).into())).collect()
+            }
+        };
+        Some(Resolved { addresses, valid_until_ms: followed.valid_until_ms })
+    }
+
+    /// An error that holds for as long as failures do.
+    fn error(&self, subject: String, failure: Failure) -> ResolveError {
+        let valid_ms = self.state.settings.valid_ms.unwrap_or(FAILURE_VALID_MS);
+        let valid_until_ms = clock::now_ms().saturating_add(valid_ms);
+        ResolveError { subject, failure, valid_until_ms }
+    }
+}
+
+fn literal(name: &[u8]) -> Option<Resolved> {
+    let address = conf::address(name)?;
+    Some(Resolved { addresses: vec![address], valid_until_ms: u64::MAX })
+}
+
+/// A name as it was given, fit for a log line.
+fn shown(name: &[u8]) -> String {
+    name.strip_suffix(b".").unwrap_or(name).to_ascii_lowercase().escape_ascii().to_string()
+}
+
+/// nginx's order: each family from a random place on, one after the other, all from a random place
+/// on.
+fn rotated(v4: &[Ipv4Addr], v6: &[Ipv6Addr], random: &mut Random) -> Vec<IpAddr> {
+    let mut addresses: Vec<IpAddr> = Vec::with_capacity(v4.len() + v6.len());
+    addresses.extend(v4.iter().copied().map(IpAddr::V4));
+    addresses.extend(v6.iter().copied().map(IpAddr::V6));
+    let (first, second) = addresses.split_at_mut(v4.len());
+    rotate(first, random);
+    rotate(second, random);
+    rotate(&mut addresses, random);
+    addresses
+}
+
+fn rotate(addresses: &mut [IpAddr], random: &mut Random) {
+    if addresses.len() > 1 {
+        addresses.rotate_left((random.next() % addresses.len() as u64) as usize);
+    }
+}

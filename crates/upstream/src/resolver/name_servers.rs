@@ -1,0 +1,120 @@
+//! `resolver`: who is asked, and how the answers are used.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+
+use conf::{Directive, Load, Result, Value, Word, units};
+use net::Address;
+
+use super::Resolver;
+use super::state::State;
+use crate::address;
+
+const DNS_PORT: u16 = 53;
+
+/// The value of `resolver`. Who inherits it shares its caches.
+#[derive(Clone, Debug)]
+pub struct NameServers(Arc<Settings>);
+
+/// What a `resolver` line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The name servers, asked in turn; at least one.
+    pub servers: Vec<SocketAddr>,
+    /// How long an answer is used whatever its TTL says.
+    pub valid_ms: Option<u64>,
+    /// Whether IPv4 addresses are asked for.
+    pub ipv4: bool,
+    /// Whether IPv6 addresses are asked for.
+    pub ipv6: bool,
+}
+
+thread_local! {
+    /// This worker's resolvers by the line that each is for; lines of configurations that are gone
+    /// are weak.
+    static STATES: RefCell<HashMap<usize, (Weak<Settings>, Rc<State>)>> = RefCell::default();
+}
+
+impl NameServers {
+    /// What the line says.
+    pub fn settings(&self) -> &Settings {
+        &self.0
+    }
+
+    /// This worker's resolver for the line; waits end after `timeout_ms`, or never where it is 0.
+    pub fn resolver(&self, timeout_ms: u64) -> Resolver {
+        // A weak reference keeps the address from being used again.
+        let key = Arc::as_ptr(&self.0).addr();
+        let state = STATES.with_borrow_mut(|states| {
+            if let Some((_, state)) = states.get(&key) {
+                return state.clone();
+            }
+            states.retain(|_, (settings, _)| settings.strong_count() > 0);
+            let state = Rc::new(State::new((*self.0).clone()));
+            states.insert(key, (Arc::downgrade(&self.0), state.clone()));
+            state
+        });
+        Resolver { state, timeout_ms }
+    }
+}
+
+impl Value for NameServers {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut settings = Settings { servers: Vec::new(), valid_ms: None, ipv4: true, ipv6: true };
+        for word in &from.args {
+            settings.parameter(word, from, load)?;
+        }
+        if !settings.ipv4 && !settings.ipv6 {
+            return Err(from.error("\"ipv4\" and \"ipv6\" cannot both be \"off\""));
+        }
+        if settings.servers.is_empty() {
+            return Err(from.error("no name servers defined"));
+        }
+        Ok(Self(Arc::new(settings)))
+    }
+}
+
+impl Settings {
+    fn parameter(&mut self, word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        let invalid = || from.error_at(word, format!("invalid parameter: {word}"));
+        let flag = |text: &[u8]| match text {
+            b"on" => Ok(true),
+            b"off" => Ok(false),
+            _ => Err(invalid()),
+        };
+        let text = &word.text;
+        if let Some(time) = text.strip_prefix(b"valid=") {
+            self.valid_ms = Some(units::seconds(time).ok_or_else(invalid)?.saturating_mul(1000));
+        } else if let Some(text) = text.strip_prefix(b"ipv4=") {
+            self.ipv4 = flag(text)?;
+        } else if let Some(text) = text.strip_prefix(b"ipv6=") {
+            self.ipv6 = flag(text)?;
+        } else if text.starts_with(b"status_zone=") {
+            let missing = "parameter \"status_zone\" is not supported by this version of weir";
+            match load.lenient {
+                true => load.warn(from.error_at(word, missing)),
+                false => return Err(from.error_at(word, missing)),
+            }
+        } else {
+            self.servers.extend(servers(word, from)?);
+        }
+        Ok(())
+    }
+}
+
+/// `address`, `address:port`, `[v6]`, `[v6]:port`, or a name that the system knows.
+fn servers(word: &Word, from: &Directive) -> Result<Vec<SocketAddr>> {
+    let refuse = |why: &str| from.error_at(word, format!("{why} in resolver \"{word}\""));
+    let parsed = address::parse(&word.text, DNS_PORT).map_err(refuse)?;
+    let ip = |address| match address {
+        Address::Ip(ip) => Ok(ip),
+        Address::Unix(_) => Err(refuse("unix domain socket")),
+    };
+    let found: Vec<_> = parsed.place.addresses().into_iter().map(ip).collect::<Result<_>>()?;
+    if found.is_empty() { Err(refuse("host not found")) } else { Ok(found) }
+}

@@ -1,0 +1,182 @@
+//! What a worker keeps for one `resolver` line: answers, lookups under way, the turn of the servers.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use net::clock;
+use observe::Level;
+use wire::dns::{Name, Rcode};
+
+use super::cache::{Cache, Fact, Found, Topic};
+use super::flight::{Flight, Outcome, Waiting};
+use super::line::Server;
+use super::lookup::{Lookup, RESEND_MS};
+use super::{ALIASES_FOLLOWED_MAX, Settings};
+use crate::peers::Random;
+
+/// Lookups under way at a time for one `resolver` line.
+const LOOKUPS_MAX: usize = 16 * 1024;
+
+pub(super) struct State {
+    pub(super) settings: Settings,
+    pub(super) servers: Vec<Server>,
+    pub(super) resend_ms: u64,
+    pub(super) random: RefCell<Random>,
+    cache: RefCell<Cache>,
+    flights: RefCell<HashMap<(Topic, Name), Rc<Flight>>>,
+    /// Whose turn it is.
+    turn: Cell<usize>,
+}
+
+/// The end of a chain of aliases.
+pub(super) struct Followed {
+    pub(super) fact: Rc<Fact>,
+    /// Until when all of the chain holds.
+    pub(super) valid_until_ms: u64,
+    /// Whether the end of the chain was known.
+    pub(super) cached: bool,
+}
+
+impl State {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self {
+            servers: settings.servers.iter().copied().map(Server::new).collect(),
+            settings,
+            resend_ms: RESEND_MS,
+            random: RefCell::default(),
+            cache: RefCell::default(),
+            flights: RefCell::default(),
+            turn: Cell::new(0),
+        }
+    }
+
+    /// What is to be found under a name or what it is an alias of.
+    pub(super) async fn follow(
+        self: &Rc<Self>,
+        topic: Topic,
+        name: &Name,
+    ) -> Result<Followed, Rcode> {
+        let mut chain = Chain::new(name);
+        while !chain.is_too_long() {
+            let known = self.find(topic, &chain.name);
+            let cached = known.is_some();
+            let fact = match known {
+                Some(fact) => fact,
+                None => self.look_up(topic, &chain.name).await?,
+            };
+            if let Some(followed) = chain.step(fact, cached) {
+                return Ok(followed);
+            }
+        }
+        Err(Rcode::NXDOMAIN)
+    }
+
+    /// The same, from what is known.
+    pub(super) fn follow_known(&self, topic: Topic, name: &Name) -> Option<Followed> {
+        let mut chain = Chain::new(name);
+        while !chain.is_too_long() {
+            let fact = self.find(topic, &chain.name)?;
+            if let Some(followed) = chain.step(fact, true) {
+                return Some(followed);
+            }
+        }
+        None
+    }
+
+    fn find(&self, topic: Topic, name: &Name) -> Option<Rc<Fact>> {
+        self.cache.borrow_mut().find(topic, name, clock::now_ms())
+    }
+
+    /// Joins the lookup that is under way, or begins one.
+    fn look_up(self: &Rc<Self>, topic: Topic, name: &Name) -> Waiting {
+        let key = (topic, name.clone());
+        if let Some(flight) = self.flights.borrow().get(&key) {
+            return flight.clone().wait();
+        }
+        let flight: Rc<Flight> = Rc::default();
+        if self.flights.borrow().len() >= LOOKUPS_MAX {
+            let message = format_args!("{LOOKUPS_MAX} names are being resolved, {name} is not");
+            observe::log(Level::Error, message);
+            flight.land(Err(Rcode::SERVFAIL));
+            return flight.wait();
+        }
+        self.flights.borrow_mut().insert(key.clone(), flight.clone());
+        let waiting = flight.clone().wait();
+        let under_way = UnderWay { state: self.clone(), key, flight };
+        net::spawn(async move {
+            let (topic, name) = (under_way.key.0, &under_way.key.1);
+            let lookup = Lookup::new(&under_way.state, topic, name);
+            if let Some(outcome) = lookup.run(&under_way.flight).await {
+                under_way.land(outcome);
+            }
+        });
+        waiting
+    }
+
+    /// Whose turn it is; the next call answers the next.
+    pub(super) fn next_server(&self) -> usize {
+        let turn = self.turn.get();
+        self.turn.set((turn + 1) % self.servers.len());
+        turn
+    }
+
+    /// How many lookups are under way.
+    #[cfg(test)]
+    pub(super) fn under_way(&self) -> usize {
+        self.flights.borrow().len()
+    }
+}
+
+/// A chain of aliases as it is followed.
+struct Chain {
+    name: Name,
+    followed: usize,
+    valid_until_ms: u64,
+}
+
+impl Chain {
+    fn new(name: &Name) -> Self {
+        Self { name: name.clone(), followed: 0, valid_until_ms: u64::MAX }
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.followed > ALIASES_FOLLOWED_MAX
+    }
+
+    fn step(&mut self, fact: Rc<Fact>, cached: bool) -> Option<Followed> {
+        let valid_until_ms = self.valid_until_ms.min(fact.valid_until_ms);
+        let Found::Alias(alias) = &fact.found else {
+            return Some(Followed { fact, valid_until_ms, cached });
+        };
+        self.followed += 1;
+        self.valid_until_ms = valid_until_ms;
+        self.name = alias.clone();
+        None
+    }
+}
+
+/// A lookup under way. However it ends, it is over for all who wait.
+struct UnderWay {
+    state: Rc<State>,
+    key: (Topic, Name),
+    flight: Rc<Flight>,
+}
+
+impl UnderWay {
+    fn land(&self, outcome: Outcome) {
+        if let Ok(fact) = &outcome {
+            let (topic, name) = self.key.clone();
+            let now_ms = clock::now_ms();
+            self.state.cache.borrow_mut().insert(topic, name, fact.clone(), now_ms);
+        }
+        self.flight.land(outcome);
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.state.flights.borrow_mut().remove(&self.key);
+        self.flight.land(Err(Rcode::SERVFAIL));
+    }
+}

@@ -1,0 +1,248 @@
+//! A name server for tests: on loopback, over UDP and TCP, answering as a closure says.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+pub(crate) const A: u16 = 1;
+pub(crate) const CNAME: u16 = 5;
+pub(crate) const PTR: u16 = 12;
+pub(crate) const AAAA: u16 = 28;
+pub(crate) const SRV: u16 = 33;
+
+/// How soon a thread sees that the test is over.
+const TICK: Duration = Duration::from_millis(20);
+
+/// A query as it came in.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) name: String,
+    pub(crate) kind: u16,
+    pub(crate) over_tcp: bool,
+    /// How often this has been asked, this time included.
+    pub(crate) times: usize,
+    message: Vec<u8>,
+    from: SocketAddr,
+}
+
+/// A response under construction.
+pub(crate) struct Reply(Vec<u8>);
+
+type Answer = dyn FnMut(&Asked) -> Option<Reply> + Send;
+
+pub(crate) struct NameServer {
+    pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Desk {
+    answer: Mutex<(Box<Answer>, HashMap<(String, u16, bool), usize>)>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    over: Arc<AtomicBool>,
+}
+
+impl NameServer {
+    /// Starts one; `None` says nothing.
+    pub(crate) fn start(answer: impl FnMut(&Asked) -> Option<Reply> + Send + 'static) -> Self {
+        let (udp, tcp) = sockets();
+        let address = udp.local_addr().unwrap();
+        let (asked, over) = (Arc::default(), Arc::default());
+        let answer = Mutex::new((Box::new(answer) as Box<Answer>, HashMap::new()));
+        let desk = Arc::new(Desk { answer, asked: Arc::clone(&asked), over: Arc::clone(&over) });
+        let other = desk.clone();
+        let threads = vec![
+            thread::spawn(move || desk.serve_udp(&udp)),
+            thread::spawn(move || other.serve_tcp(&tcp)),
+        ];
+        Self { address, asked, over, threads }
+    }
+
+    /// What has been asked so far: `A example.net`, with `tcp ` before it where it was over TCP.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let kind = |kind| match kind {
+            A => "A",
+            AAAA => "AAAA",
+            SRV => "SRV",
+            PTR => "PTR",
+            _ => "?",
+        };
+        let line = |asked: &Asked| {
+            let tcp = if asked.over_tcp { "tcp " } else { "" };
+            format!("{tcp}{} {}", kind(asked.kind), asked.name)
+        };
+        self.asked.lock().unwrap().iter().map(line).collect()
+    }
+
+    /// The ports that questions came from, each once.
+    pub(crate) fn ports(&self) -> Vec<u16> {
+        let asked = self.asked.lock().unwrap();
+        let mut ports: Vec<_> = asked.iter().map(|asked| asked.from.port()).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let ended = thread.join();
+            assert!(ended.is_ok() || thread::panicking(), "the name server panicked");
+        }
+    }
+}
+
+/// A port that is free for both.
+fn sockets() -> (UdpSocket, TcpListener) {
+    loop {
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        if let Ok(tcp) = TcpListener::bind(udp.local_addr().unwrap()) {
+            udp.set_read_timeout(Some(TICK)).unwrap();
+            tcp.set_nonblocking(true).unwrap();
+            return (udp, tcp);
+        }
+    }
+}
+
+impl Desk {
+    fn is_open(&self) -> bool {
+        !self.over.load(Ordering::Relaxed)
+    }
+
+    fn serve_udp(&self, socket: &UdpSocket) {
+        let mut buffer = [0; 512];
+        while self.is_open() {
+            let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
+            if let Some(reply) = self.reply(&buffer[..length], from, false) {
+                socket.send_to(&reply, from).unwrap();
+            }
+        }
+    }
+
+    fn serve_tcp(&self, listener: &TcpListener) {
+        while self.is_open() {
+            match listener.accept() {
+                Ok((stream, from)) => self.converse(stream, from),
+                Err(_) => thread::sleep(TICK),
+            }
+        }
+    }
+
+    fn converse(&self, mut stream: TcpStream, from: SocketAddr) {
+        stream.set_nonblocking(false).unwrap();
+        let mut length = [0; 2];
+        if stream.read_exact(&mut length).is_err() {
+            return;
+        }
+        let mut message = vec![0; u16::from_be_bytes(length).into()];
+        stream.read_exact(&mut message).unwrap();
+        if let Some(reply) = self.reply(&message, from, true) {
+            // In two pieces, as a stream may deliver it.
+            let framed = [&(reply.len() as u16).to_be_bytes()[..], &reply].concat();
+            stream.write_all(&framed[..1]).unwrap();
+            thread::sleep(Duration::from_millis(1));
+            stream.write_all(&framed[1..]).unwrap();
+        }
+    }
+
+    fn reply(&self, message: &[u8], from: SocketAddr, over_tcp: bool) -> Option<Vec<u8>> {
+        let (name, end) = read_name(message);
+        let kind = u16::from_be_bytes([message[end], message[end + 1]]);
+        let mut desk = self.answer.lock().unwrap();
+        let (answer, times) = &mut *desk;
+        let times = times.entry((name.clone(), kind, over_tcp)).or_default();
+        *times += 1;
+        let message = message.to_vec();
+        let asked = Asked { name, kind, over_tcp, times: *times, message, from };
+        self.asked.lock().unwrap().push(asked.clone());
+        Some(answer(&asked)?.0)
+    }
+}
+
+fn read_name(message: &[u8]) -> (String, usize) {
+    let mut at = 12;
+    let mut labels = Vec::new();
+    while message[at] != 0 {
+        let end = at + 1 + message[at] as usize;
+        labels.push(String::from_utf8_lossy(&message[at + 1..end]).into_owned());
+        at = end;
+    }
+    (labels.join("."), at + 1)
+}
+
+fn wire(name: &str) -> Vec<u8> {
+    let label = |label: &str| [&[label.len() as u8], label.as_bytes()].concat();
+    let mut wire: Vec<u8> = name.split('.').flat_map(label).collect();
+    wire.push(0);
+    wire
+}
+
+impl Asked {
+    /// No records yet.
+    pub(crate) fn reply(&self) -> Reply {
+        let mut message = self.message.clone();
+        message[2] = 0x81;
+        message[3] = 0x80;
+        Reply(message)
+    }
+
+    /// The addresses among these that are of the kind asked for.
+    pub(crate) fn addresses(&self, ttl_s: u32, addresses: &[&str]) -> Reply {
+        let addresses = addresses.iter().map(|address| address.parse().unwrap());
+        addresses.fold(self.reply(), |reply, ip| match (ip, self.kind) {
+            (IpAddr::V4(ip), A) => reply.record(&self.name, A, ttl_s, &ip.octets()),
+            (IpAddr::V6(ip), AAAA) => reply.record(&self.name, AAAA, ttl_s, &ip.octets()),
+            _ => reply,
+        })
+    }
+}
+
+impl Reply {
+    pub(crate) fn record(mut self, owner: &str, kind: u16, ttl_s: u32, data: &[u8]) -> Self {
+        self.0[7] += 1;
+        self.0.extend(wire(owner));
+        self.0.extend([kind.to_be_bytes(), [0, 1]].concat());
+        self.0.extend(ttl_s.to_be_bytes());
+        self.0.extend((data.len() as u16).to_be_bytes());
+        self.0.extend(data);
+        self
+    }
+
+    pub(crate) fn alias(self, owner: &str, ttl_s: u32, target: &str) -> Self {
+        self.record(owner, CNAME, ttl_s, &wire(target))
+    }
+
+    pub(crate) fn pointer(self, owner: &str, ttl_s: u32, target: &str) -> Self {
+        self.record(owner, PTR, ttl_s, &wire(target))
+    }
+
+    /// `numbers`: priority, weight, port.
+    pub(crate) fn service(self, owner: &str, numbers: [u16; 3], target: &str) -> Self {
+        let mut data: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+        data.extend(wire(target));
+        self.record(owner, SRV, 60, &data)
+    }
+
+    pub(crate) fn code(mut self, rcode: u8) -> Self {
+        self.0[3] |= rcode;
+        self
+    }
+
+    pub(crate) fn truncated(mut self) -> Self {
+        self.0[2] |= 0x02;
+        self
+    }
+
+    /// With another id than the query's.
+    pub(crate) fn forged(mut self) -> Self {
+        self.0[0] ^= 0x55;
+        self
+    }
+}

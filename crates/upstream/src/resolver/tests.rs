@@ -1,0 +1,621 @@
+use std::cell::RefCell;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::rc::Rc;
+use std::time::Instant;
+
+use super::testing::{A, AAAA, Asked, NameServer, Reply, SRV};
+use super::*;
+
+/// Long enough for a machine that is busy, short enough to wait for on purpose.
+const RESEND_MS: u64 = 300;
+const TIMEOUT_MS: u64 = 10_000;
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    const MAX_MS: u64 = 60_000;
+    net::run(within::within(MAX_MS, test)).unwrap().expect("in time")
+}
+
+fn settings(servers: &[&NameServer]) -> Settings {
+    let servers = servers.iter().map(|server| server.address).collect();
+    Settings { servers, valid_ms: None, ipv4: true, ipv6: true }
+}
+
+fn resolver_of(settings: Settings, timeout_ms: u64) -> Resolver {
+    let mut state = State::new(settings);
+    state.resend_ms = RESEND_MS;
+    Resolver { state: Rc::new(state), timeout_ms }
+}
+
+fn resolver(servers: &[&NameServer]) -> Resolver {
+    resolver_of(settings(servers), TIMEOUT_MS)
+}
+
+/// A name server that knows one address of every name.
+fn simple() -> NameServer {
+    NameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1"])))
+}
+
+/// Ports that nobody serves.
+fn closed() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+async fn shown(resolver: &Resolver, name: &str) -> String {
+    match resolver.addresses(name.as_bytes()).await {
+        Ok(resolved) => list(&resolved.addresses),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn list(addresses: &[IpAddr]) -> String {
+    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+async fn pause(ms: u64) {
+    net::sleep(std::time::Duration::from_millis(ms)).await;
+}
+
+#[test]
+fn both_families_are_asked_for_and_kept() {
+    let server =
+        NameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1", "::1", "::2"])));
+    let resolver = resolver(&[&server]);
+    run(async {
+        assert_eq!(resolver.known(b"example.net"), None);
+        assert_eq!(shown(&resolver, "example.net").await, "127.0.0.1 ::1 ::2");
+        for same in ["EXAMPLE.net", "example.net."] {
+            assert_eq!(resolver.addresses(same.as_bytes()).await.unwrap().addresses.len(), 3);
+        }
+        let known = resolver.known(b"example.net").unwrap();
+        let left_ms = known.valid_until_ms - clock::now_ms();
+        assert!((290_000..=300_000).contains(&left_ms), "{left_ms}");
+    });
+    assert_eq!(server.log(), ["A example.net", "AAAA example.net"]);
+}
+
+#[test]
+fn addresses_are_not_asked_about() {
+    let server = simple();
+    let resolver = resolver(&[&server]);
+    run(async {
+        assert_eq!(shown(&resolver, "192.0.2.1").await, "192.0.2.1");
+        assert_eq!(shown(&resolver, "2001:db8::1").await, "2001:db8::1");
+        for nonsense in ["", "..", "a..b"] {
+            let found = shown(&resolver, nonsense).await;
+            assert!(found.ends_with(" could not be resolved (3: Host not found)"), "{found}");
+        }
+    });
+    assert_eq!(server.log(), [""; 0]);
+}
+
+#[test]
+fn one_family_may_be_enough() {
+    let server = NameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1", "::1"])));
+    let v4 = resolver_of(Settings { ipv6: false, ..settings(&[&server]) }, TIMEOUT_MS);
+    let v6 = resolver_of(Settings { ipv4: false, ..settings(&[&server]) }, TIMEOUT_MS);
+    run(async {
+        assert_eq!(shown(&v4, "v4.net").await, "127.0.0.1");
+        assert_eq!(shown(&v6, "v6.net").await, "::1");
+    });
+    assert_eq!(server.log(), ["A v4.net", "AAAA v6.net"]);
+}
+
+#[test]
+fn failures_are_told_in_nginx_s_words_and_not_kept() {
+    let server = NameServer::start(|asked| {
+        let code = asked.name.bytes().next()? - b'0';
+        Some(asked.reply().code(code))
+    });
+    let resolver = resolver(&[&server]);
+    run(async {
+        let expected = |code: &str| format!("{}.net could not be resolved ({code})", &code[..1]);
+        for code in ["2: Server failure", "3: Host not found", "4: Unimplemented"] {
+            assert_eq!(shown(&resolver, &format!("{}.NET", &code[..1])).await, expected(code));
+        }
+        assert_eq!(shown(&resolver, "5.net.").await, expected("5: Operation refused"));
+        let error = resolver.addresses(b"0.net").await.unwrap_err();
+        assert!(error.is_not_found(), "a name without addresses: {error}");
+        let left_ms = error.valid_until_ms - clock::now_ms();
+        assert!((9_000..=FAILURE_VALID_MS).contains(&left_ms), "{left_ms}");
+        shown(&resolver, "0.net").await;
+    });
+    assert_eq!(server.log().iter().filter(|line| *line == "A 0.net").count(), 2);
+}
+
+#[test]
+fn a_name_server_that_fails_has_its_say_and_the_next_question_goes_to_the_next() {
+    let bad = NameServer::start(|asked| Some(asked.reply().code(2)));
+    let good = simple();
+    let resolver = resolver(&[&bad, &good]);
+    run(async {
+        let failed = "a.net could not be resolved (2: Server failure)";
+        assert_eq!(shown(&resolver, "a.net").await, failed);
+        assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1");
+        assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1");
+    });
+    assert_eq!((bad.log().len(), good.log().len()), (2, 2));
+}
+
+#[test]
+fn a_silent_name_server_is_asked_again_and_then_the_next() {
+    let silent = NameServer::start(|_| None);
+    let second =
+        NameServer::start(|asked| (asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1"])));
+    let resolver = resolver(&[&silent, &second]);
+    run(async {
+        let begun = Instant::now();
+        assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1");
+        assert!(begun.elapsed().as_millis() >= 3 * u128::from(RESEND_MS));
+    });
+    assert_eq!((silent.log().len(), second.log().len()), (4, 4));
+}
+
+#[test]
+fn only_what_is_unanswered_is_asked_again() {
+    let server = NameServer::start(|asked| {
+        (asked.kind == A || asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1", "::1"]))
+    });
+    let resolver = resolver(&[&server]);
+    run(async { assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1 ::1") });
+    assert_eq!(server.log(), ["A a.net", "AAAA a.net", "AAAA a.net"]);
+}
+
+#[test]
+fn a_wait_ends_in_time_and_so_does_the_lookup() {
+    let silent = NameServer::start(|_| None);
+    let resolver = resolver_of(settings(&[&silent]), RESEND_MS / 3);
+    run(async {
+        let expected = "a.net could not be resolved (110: Operation timed out)";
+        assert_eq!(shown(&resolver, "a.net").await, expected);
+        assert_eq!(resolver.state.under_way(), 1, "until the next resending");
+        pause(2 * RESEND_MS).await;
+        assert_eq!(resolver.state.under_way(), 0);
+    });
+    assert_eq!(silent.log().len(), 2);
+}
+
+#[test]
+fn a_name_server_that_is_not_there_is_passed_over() {
+    let server = simple();
+    let mut both = settings(&[&server]);
+    both.servers.insert(0, closed());
+    let resolver = resolver_of(both, TIMEOUT_MS);
+    run(async {
+        let begun = Instant::now();
+        assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1");
+        assert!(begun.elapsed().as_millis() < u128::from(RESEND_MS));
+    });
+}
+
+#[test]
+fn nobody_there_is_no_busy_loop() {
+    let mut none = settings(&[]);
+    none.servers = vec![closed(), closed()];
+    let resolver = resolver_of(none, RESEND_MS / 2);
+    run(async { assert!(shown(&resolver, "a.net").await.ends_with("(110: Operation timed out)")) });
+}
+
+#[test]
+fn what_is_truncated_comes_over_tcp() {
+    let server = NameServer::start(|asked| match asked.over_tcp {
+        true => Some(asked.addresses(300, &["127.0.0.1", "::1"])),
+        false => Some(asked.addresses(300, &["127.0.0.201"]).truncated()),
+    });
+    let resolver = resolver(&[&server]);
+    run(async { assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1 ::1") });
+    let mut log = server.log();
+    log.sort_unstable();
+    assert_eq!(log, ["A a.net", "AAAA a.net", "tcp A a.net", "tcp AAAA a.net"]);
+}
+
+#[test]
+fn what_is_truncated_once_more_is_asked_elsewhere_and_over_tcp() {
+    let first = NameServer::start(|asked| Some(asked.reply().truncated()));
+    let second = simple();
+    let resolver = resolver(&[&first, &second]);
+    run(async { assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1") });
+    assert!(second.log().iter().all(|line| line.starts_with("tcp ")), "{:?}", second.log());
+}
+
+#[test]
+fn what_is_no_answer_is_waited_past() {
+    let server = NameServer::start(|asked| {
+        let reply = asked.addresses(300, &["127.0.0.1"]);
+        Some(match asked.times {
+            1 => reply.forged(),
+            2 => asked.reply().code(1),
+            3 => reply.record(&asked.name, asked.kind, 300, &[1, 2, 3]),
+            _ => reply,
+        })
+    });
+    let resolver = resolver(&[&server]);
+    run(async { assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1") });
+    assert_eq!(server.log().len(), 8);
+}
+
+fn aliases(asked: &Asked) -> Option<Reply> {
+    let alias = |name: &str| asked.reply().alias(&asked.name, 300, name);
+    Some(match &asked.name[..] {
+        "whole.net" => asked.addresses(300, &[]).alias("whole.net", 1, "a.net").record(
+            "a.net",
+            asked.kind,
+            300,
+            if asked.kind == A { &[127, 0, 0, 1] } else { &[0; 16] },
+        ),
+        "short.net" => asked.reply().alias("short.net", 1, "a.net"),
+        "circle.net" => alias("circle.net"),
+        "dangling.net" => alias("nowhere.net"),
+        "nowhere.net" => asked.reply().code(3),
+        name if name.starts_with("chain") => {
+            let number: usize = name[5..name.len() - 4].parse().ok()?;
+            match number {
+                0 => alias("a.net"),
+                _ => alias(&format!("chain{}.net", number - 1)),
+            }
+        }
+        _ => asked.addresses(300, &["127.0.0.1"]),
+    })
+}
+
+#[test]
+fn aliases_are_followed() {
+    let server = NameServer::start(aliases);
+    let resolver = resolver(&[&server]);
+    run(async {
+        assert_eq!(shown(&resolver, "whole.net").await, "127.0.0.1 ::");
+        assert_eq!(server.log().len(), 2, "all in one answer");
+        let short = resolver.addresses(b"short.net").await.unwrap();
+        let left_ms = short.valid_until_ms - clock::now_ms();
+        assert_eq!((list(&short.addresses), left_ms <= 1000), ("127.0.0.1".into(), true));
+        assert_eq!(shown(&resolver, "short.net").await, "127.0.0.1");
+        assert_eq!(server.log().len(), 6, "kept by both names");
+        let dangling = "dangling.net could not be resolved (3: Host not found)";
+        assert_eq!(shown(&resolver, "dangling.net").await, dangling);
+    });
+}
+
+#[test]
+fn chains_of_aliases_have_an_end() {
+    let server = NameServer::start(aliases);
+    let resolver = resolver(&[&server]);
+    run(async {
+        let longest = format!("chain{}.net", ALIASES_FOLLOWED_MAX - 1);
+        assert_eq!(shown(&resolver, &longest).await, "127.0.0.1");
+        assert!(resolver.known(longest.as_bytes()).is_some());
+        let longer = format!("chain{ALIASES_FOLLOWED_MAX}.net");
+        assert!(shown(&resolver, &longer).await.ends_with("(3: Host not found)"));
+        assert!(shown(&resolver, "circle.net").await.ends_with("(3: Host not found)"));
+        assert_eq!(resolver.known(b"circle.net"), None);
+    });
+}
+
+/// What A and AAAA say, and what comes of it: nginx's http_resolver_aaaa.t.
+#[test]
+fn two_answers_make_one() {
+    let server = NameServer::start(|asked| {
+        if asked.name == "target.net" {
+            return Some(asked.addresses(300, &["127.0.0.9", "::9"]));
+        }
+        let said = asked.name.as_bytes()[if asked.kind == A { 0 } else { 1 }];
+        Some(match said {
+            b'n' => asked.addresses(300, &["127.0.0.1", "::1"]),
+            b'c' => asked.reply().alias(&asked.name, 300, "target.net"),
+            b'e' => asked.reply().code(2),
+            _ => asked.reply(),
+        })
+    });
+    let resolver = resolver(&[&server]);
+    let table = [
+        ("nn", "127.0.0.1 ::1"),
+        ("nz", "127.0.0.1"),
+        ("zn", "::1"),
+        ("nc", "127.0.0.1"),
+        ("cn", "::1"),
+        ("cc", "127.0.0.9 ::9"),
+        ("ne", "2: Server failure"),
+        ("en", "2: Server failure"),
+        ("ee", "2: Server failure"),
+        ("ec", "2: Server failure"),
+        ("ze", "2: Server failure"),
+        ("zz", "3: Host not found"),
+    ];
+    run(async {
+        for (name, expected) in table {
+            let found = shown(&resolver, &format!("{name}.net")).await;
+            let failed = format!("{name}.net could not be resolved ({expected})");
+            // The alias's answer may be known, and then come in any order.
+            let same = found == expected || found == failed;
+            assert!(same, "{name}: {found}");
+        }
+    });
+}
+
+#[test]
+fn an_answer_holds_as_long_as_its_ttl() {
+    let server = NameServer::start(|asked| {
+        let ttl_s = if asked.name == "never.net" { 0 } else { 1 };
+        Some(asked.addresses(ttl_s, &["127.0.0.1"]))
+    });
+    let by_ttl = resolver(&[&server]);
+    let valid = Settings { valid_ms: Some(60_000), ..settings(&[&server]) };
+    let by_valid = resolver_of(valid, TIMEOUT_MS);
+    run(async {
+        for resolver in [&by_ttl, &by_valid] {
+            shown(resolver, "a.net").await;
+            shown(resolver, "never.net").await;
+        }
+        assert!(by_ttl.known(b"a.net").is_some());
+        assert!(by_ttl.known(b"never.net").is_none());
+        assert!(by_valid.known(b"never.net").is_some());
+        pause(1100).await;
+        assert!(by_ttl.known(b"a.net").is_none());
+        assert!(by_valid.known(b"a.net").is_some());
+        assert_eq!(server.log().len(), 8);
+        assert_eq!(shown(&by_ttl, "a.net").await, "127.0.0.1");
+        assert_eq!(server.log().len(), 10);
+    });
+}
+
+#[test]
+fn all_who_wait_for_a_name_share_one_lookup() {
+    const WAITERS: usize = 500;
+    let server = NameServer::start(|asked| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        Some(asked.addresses(300, &["127.0.0.1"]))
+    });
+    let resolver = resolver(&[&server]);
+    run(async {
+        let waits = (0..WAITERS).map(|_| shown(&resolver, "a.net"));
+        let found = within::all(waits).await;
+        assert!(found.iter().all(|found| found == "127.0.0.1"));
+        assert_eq!(resolver.state.under_way(), 0);
+    });
+    assert_eq!(server.log(), ["A a.net", "AAAA a.net"]);
+}
+
+#[test]
+fn who_gives_up_takes_nothing_from_others() {
+    let server =
+        NameServer::start(|asked| (asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1"])));
+    let patient = resolver(&[&server]);
+    let hasty = Resolver { timeout_ms: RESEND_MS / 3, ..patient.clone() };
+    run(async {
+        let waits = [&hasty, &patient, &hasty].into_iter().map(|resolver| shown(resolver, "a.net"));
+        let found = within::all(waits).await;
+        assert!(found[0].ends_with("(110: Operation timed out)"), "{found:?}");
+        assert_eq!(found[1], "127.0.0.1");
+        assert_eq!(found[0], found[2]);
+    });
+}
+
+#[test]
+fn a_thousand_names_at_once() {
+    const NAMES: usize = 1000;
+    let server = NameServer::start(|asked| {
+        let number: usize = asked.name[1..asked.name.len() - 4].parse().ok()?;
+        let address = format!("10.0.{}.{}", number / 250, number % 250);
+        Some(asked.addresses(300, &[&address]))
+    });
+    let resolver = resolver_of(settings(&[&server]), 0);
+    run(async {
+        let names: Vec<_> = (0..NAMES).map(|number| format!("n{number}.net")).collect();
+        let found = within::all(names.iter().map(|name| shown(&resolver, name))).await;
+        for (number, found) in found.iter().enumerate() {
+            assert_eq!(*found, format!("10.0.{}.{}", number / 250, number % 250));
+        }
+        assert!(names.iter().all(|name| resolver.known(name.as_bytes()).is_some()));
+    });
+    let ports = server.ports().len();
+    assert!((NAMES * 2 / 16..NAMES * 2).contains(&ports), "{ports} sockets");
+}
+
+#[test]
+fn every_lookup_has_a_port_of_its_own() {
+    let server = simple();
+    let resolver = resolver(&[&server]);
+    run(async {
+        for number in 0..8 {
+            shown(&resolver, &format!("n{number}.net")).await;
+            // The tasks that held the socket end.
+            net::yield_now().await;
+        }
+    });
+    assert!(server.ports().len() >= 7, "{:?}", server.ports());
+}
+
+#[test]
+fn kept_addresses_take_turns() {
+    let server =
+        NameServer::start(|asked| Some(asked.addresses(300, &["10.0.0.1", "10.0.0.2", "::1"])));
+    let resolver = resolver(&[&server]);
+    run(async {
+        assert_eq!(shown(&resolver, "a.net").await, "10.0.0.1 10.0.0.2 ::1");
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..500 {
+            let mut addresses = resolver.known(b"a.net").unwrap().addresses;
+            seen.insert(addresses[0]);
+            addresses.sort_unstable();
+            assert_eq!(list(&addresses), "10.0.0.1 10.0.0.2 ::1");
+        }
+        assert_eq!(seen.len(), 3);
+    });
+}
+
+#[test]
+fn the_name_of_an_address() {
+    let server = NameServer::start(|asked| match &asked.name[..] {
+        "1.0.0.127.in-addr.arpa" => Some(asked.reply().pointer(&asked.name, 300, "one.net")),
+        name if name.ends_with(".ip6.arpa") => Some(asked.reply().alias(name, 300, "other.arpa")),
+        "other.arpa" => Some(asked.reply().pointer("other.arpa", 300, "six.net")),
+        _ => Some(asked.reply().code(3)),
+    });
+    let resolver = resolver(&[&server]);
+    run(async {
+        let name = |ip: &str| resolver.name_of(ip.parse().unwrap());
+        assert_eq!(name("127.0.0.1").await.unwrap().to_string(), "one.net");
+        assert_eq!(name("127.0.0.1").await.unwrap().to_string(), "one.net");
+        assert_eq!(name("::1").await.unwrap().to_string(), "six.net");
+        let error = name("127.0.0.2").await.unwrap_err();
+        assert_eq!(error.to_string(), "127.0.0.2 could not be resolved (3: Host not found)");
+    });
+    assert_eq!(server.log().len(), 4);
+}
+
+fn services(asked: &Asked) -> Option<Reply> {
+    if asked.kind != SRV {
+        return Some(match &asked.name[..] {
+            "gone.net" => asked.reply().code(3),
+            "failing.net" => asked.reply().code(2),
+            _ => asked.addresses(300, &["127.0.0.1", "::1"]),
+        });
+    }
+    let reply = asked.reply();
+    Some(match &asked.name[..] {
+        "_http._tcp.a.net" => reply
+            .service(&asked.name, [2, 0, 8082], "two.net")
+            .service(&asked.name, [1, 5, 8081], "one.net")
+            .service(&asked.name, [0, 9, 8080], "gone.net"),
+        "_http._tcp.b.net" => reply.service(&asked.name, [1, 1, 1], "failing.net").service(
+            &asked.name,
+            [2, 1, 1],
+            "gone.net",
+        ),
+        "_http._tcp.c.net" => reply.service(&asked.name, [1, 1, 1], "failing.net"),
+        "_sip._udp.a.net" => reply.service(&asked.name, [1, 1, 5060], "one.net"),
+        "_http._tcp.alias.net" => reply.alias(&asked.name, 300, "_sip._udp.a.net"),
+        _ => reply.code(3),
+    })
+}
+
+#[test]
+fn services_and_their_addresses() {
+    let server = NameServer::start(services);
+    let resolver = resolver(&[&server]);
+    run(async {
+        let found = resolver.services(b"A.net", b"http").await.unwrap();
+        let shown: Vec<_> = found
+            .targets
+            .iter()
+            .map(|target| {
+                let Target { name, priority, weight, .. } = target;
+                let mut sockets: Vec<_> =
+                    target.sockets().map(|socket| socket.to_string()).collect();
+                sockets.sort_unstable();
+                format!("{priority} {weight} {name} {}", sockets.join(" "))
+            })
+            .collect();
+        let expected = [
+            "0 9 gone.net ",
+            "1 5 one.net 127.0.0.1:8081 [::1]:8081",
+            "2 1 two.net 127.0.0.1:8082 [::1]:8082",
+        ];
+        assert_eq!(shown, expected);
+        assert!(found.valid_until_ms <= clock::now_ms() + 60_000, "of the service, not of hosts");
+        for service in ["_sip._udp.a.net", "_http._tcp.alias.net"] {
+            let (service, name) = service.split_at(service.find("a").unwrap() - 1);
+            let found = resolver.services(name[1..].as_bytes(), service.as_bytes()).await.unwrap();
+            assert_eq!(found.targets[0].port, 5060);
+        }
+    });
+}
+
+#[test]
+fn services_that_are_not_found() {
+    let server = NameServer::start(services);
+    let resolver = resolver(&[&server]);
+    run(async {
+        let error = async |name: &str| {
+            resolver.services(name.as_bytes(), b"http").await.unwrap_err().to_string()
+        };
+        let expected = "service http of b.net could not be resolved (3: Host not found)";
+        assert_eq!(error("b.net").await, expected, "a target that is gone says more");
+        let expected = "service http of c.net could not be resolved (2: Server failure)";
+        assert_eq!(error("c.net").await, expected);
+        let expected = "service http of x.net could not be resolved (3: Host not found)";
+        assert_eq!(error("x.net").await, expected);
+        let expected = "service http of a..b could not be resolved (3: Host not found)";
+        assert_eq!(error("a..b").await, expected);
+    });
+}
+
+#[test]
+fn a_watched_name_is_told_of_when_it_changes() {
+    let server = NameServer::start(|asked| {
+        Some(match asked.times {
+            1 | 2 => asked.addresses(0, &["127.0.0.2", "127.0.0.1"]),
+            3 => asked.reply().code(2),
+            4 => asked.addresses(0, &["127.0.0.1", "127.0.0.2"]),
+            5 => asked.addresses(0, &["127.0.0.3"]),
+            _ => asked.reply().code(3),
+        })
+    });
+    let seen = reports(&server, None, 4);
+    let expected = [
+        "127.0.0.1:80 127.0.0.2:80",
+        "a.net could not be resolved (2: Server failure)",
+        "127.0.0.3:80",
+        "",
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn a_watched_service_has_backups() {
+    let server = NameServer::start(services);
+    let seen = reports(&server, Some("http"), 1);
+    let expected = "127.0.0.1:8081 one.net 5 [::1]:8081 one.net 5 \
+                    127.0.0.1:8082 two.net 1 backup [::1]:8082 two.net 1 backup";
+    assert_eq!(seen, [expected]);
+}
+
+/// The first so many reports about `a.net`.
+fn reports(server: &NameServer, service: Option<&str>, count: usize) -> Vec<String> {
+    let settings = Settings { valid_ms: Some(100), ..settings(&[server]) };
+    let resolver = resolver_of(settings, RESEND_MS);
+    let service = service.map(|service| service.as_bytes().into());
+    let watched = Watched { name: (*b"a.net").into(), service, port: 80 };
+    let seen: Rc<RefCell<Vec<String>>> = Rc::default();
+    let into = seen.clone();
+    run(async move {
+        let task = net::spawn(watch(resolver, watched, 0, move |report| {
+            let line = match report {
+                Ok(peers) => peers.iter().map(show_peer).collect::<Vec<_>>().join(" "),
+                Err(error) => error.to_string(),
+            };
+            into.borrow_mut().push(line);
+        }));
+        while seen.borrow().len() < count {
+            pause(20).await;
+        }
+        task.stop();
+        seen.take()
+    })
+}
+
+fn show_peer(peer: &Peer) -> String {
+    match &peer.name {
+        None => peer.address.to_string(),
+        Some(name) => {
+            let backup = if peer.backup { " backup" } else { "" };
+            format!("{} {name} {}{backup}", peer.address, peer.weight)
+        }
+    }
+}
+
+#[test]
+fn questions_of_types_are_told_apart() {
+    let server = NameServer::start(|asked| {
+        assert!([A, AAAA].contains(&asked.kind));
+        Some(asked.addresses(300, &["127.0.0.1"]))
+    });
+    let resolver = resolver(&[&server]);
+    run(async {
+        assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1");
+        assert!(
+            resolver
+                .state
+                .follow_known(Topic::Services, &Name::from_text(b"a.net").unwrap())
+                .is_none()
+        );
+    });
+}

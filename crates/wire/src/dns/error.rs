@@ -1,0 +1,95 @@
+//! What name servers say went wrong, and why a response is not believed.
+
+use core::fmt;
+
+use super::{ALIASES_MAX, Kind, NameError};
+
+/// How a name server says that it has no answer: its number on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rcode(pub u8);
+
+impl Rcode {
+    /// The query cannot be understood.
+    pub const FORMERR: Self = Self(1);
+    /// The name server could not find out.
+    pub const SERVFAIL: Self = Self(2);
+    /// There is no such name.
+    pub const NXDOMAIN: Self = Self(3);
+    /// The name server does not do this.
+    pub const NOTIMP: Self = Self(4);
+    /// The name server does not want to.
+    pub const REFUSED: Self = Self(5);
+}
+
+/// nginx's words.
+impl fmt::Display for Rcode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            Self::FORMERR => "Format error",
+            Self::SERVFAIL => "Server failure",
+            Self::NXDOMAIN => "Host not found",
+            Self::NOTIMP => "Unimplemented",
+            Self::REFUSED => "Operation refused",
+            _ => "Unknown error",
+        })
+    }
+}
+
+/// Why a message is not taken for the answer; nginx's words where it has them. Who gets one goes
+/// on waiting: anybody can send nonsense, and the answer may still come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseError {
+    /// It ends too early.
+    Short,
+    /// Not the response to a standard query.
+    Flags(u16),
+    /// The answer to another query.
+    Id {
+        /// Of the message.
+        found: u16,
+        /// Of the query.
+        expected: u16,
+    },
+    /// The name server did not understand, or says something unknown: there may be no question.
+    Server(Rcode),
+    /// Not one question.
+    Questions(u16),
+    /// Not the question that was asked.
+    Question,
+    /// Something is wrong with a name.
+    Name(NameError),
+    /// A record of another class than IN.
+    Class(u16),
+    /// A record whose data do not have the form of its type.
+    Data(Kind),
+    /// The same of an alias.
+    Alias,
+    /// More than [`ALIASES_MAX`] aliases.
+    Aliases,
+}
+
+impl From<NameError> for ResponseError {
+    fn from(error: NameError) -> Self {
+        Self::Name(error)
+    }
+}
+
+impl fmt::Display for ResponseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short => f.write_str("short DNS response"),
+            Self::Flags(flags) => write!(f, "invalid DNS response fl:{flags:04X}"),
+            Self::Id { found, expected } => {
+                write!(f, "wrong ident {found} in DNS response, expect {expected}")
+            }
+            Self::Server(rcode) => write!(f, "DNS error ({}: {rcode})", rcode.0),
+            Self::Questions(_) => f.write_str("invalid number of questions in DNS response"),
+            Self::Question => f.write_str("unexpected question in DNS response"),
+            Self::Name(error) => error.fmt(f),
+            Self::Class(class) => write!(f, "unexpected RR class {class} in DNS response"),
+            Self::Data(kind) => write!(f, "invalid {} record in DNS response", kind.name()),
+            Self::Alias => f.write_str("invalid CNAME record in DNS response"),
+            Self::Aliases => write!(f, "more than {ALIASES_MAX} CNAME records in DNS response"),
+        }
+    }
+}

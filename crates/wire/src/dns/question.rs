@@ -1,0 +1,57 @@
+//! What is asked, and the query that asks it.
+
+use alloc::vec::Vec;
+
+use super::{CLASS_IN, HEADER_BYTES, NAME_BYTES_MAX, Name};
+
+/// Bytes of the longest query.
+pub const QUERY_BYTES_MAX: usize = HEADER_BYTES + NAME_BYTES_MAX + 4;
+
+/// "Recursion desired": the name server is to find out.
+const RECURSION_DESIRED: u16 = 0x0100;
+
+/// The types of record that are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// IPv4 addresses.
+    A = 1,
+    /// The name of an address.
+    Ptr = 12,
+    /// IPv6 addresses (RFC 3596).
+    Aaaa = 28,
+    /// Where a service is (RFC 2782).
+    Srv = 33,
+}
+
+impl Kind {
+    /// The type's own name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::Ptr => "PTR",
+            Self::Aaaa => "AAAA",
+            Self::Srv => "SRV",
+        }
+    }
+}
+
+/// One question, of class IN.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Question {
+    /// The name asked about.
+    pub name: Name,
+    /// What is asked about it.
+    pub kind: Kind,
+}
+
+impl Question {
+    /// Appends the query that asks it.
+    pub fn write(&self, id: u16, out: &mut Vec<u8>) {
+        for word in [id, RECURSION_DESIRED, 1, 0, 0, 0] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+        self.name.write(out);
+        out.extend_from_slice(&(self.kind as u16).to_be_bytes());
+        out.extend_from_slice(&CLASS_IN.to_be_bytes());
+    }
+}

@@ -1,0 +1,256 @@
+//! A response, checked against its question.
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::ops::Range;
+
+use super::name::walk;
+use super::{CLASS_IN, HEADER_BYTES, Kind, Name, Question, Rcode, ResponseError, u16_at};
+
+/// Aliases in one response.
+pub const ALIASES_MAX: usize = 50;
+
+/// "This is a response", and the kind of query it answers, which is 0.
+const QR_AND_OPCODE: u16 = 0xf800;
+const QR: u16 = 0x8000;
+const TRUNCATED: u16 = 0x0200;
+const RCODE: u16 = 0x000f;
+/// The type of an alias.
+const CNAME: u16 = 5;
+/// Priority, weight and port, before the target.
+const SERVICE_NUMBERS_BYTES: usize = 6;
+/// A TTL above this counts as none (RFC 2181 section 8).
+const TTL_S_MAX: u32 = i32::MAX as u32;
+
+type Result<T> = core::result::Result<T, ResponseError>;
+
+/// What a name server says to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// The answer is too long for a datagram, and is to be asked for over TCP.
+    Truncated,
+    /// There is no answer.
+    Failed(Rcode),
+    /// There is one, though it may have no records.
+    Answer(Answer),
+}
+
+/// The records that answer a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The records, in their order.
+    pub records: Vec<Record>,
+    /// Where there are none: the name that the asked one is an alias of, to be asked about next.
+    pub alias: Option<Name>,
+    /// How long all of it holds; 0 where nothing was found.
+    pub ttl_s: u32,
+}
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A and AAAA: an address.
+    Address(IpAddr),
+    /// SRV: where a service is.
+    Service(Service),
+    /// PTR: the name of an address.
+    Pointer(Name),
+}
+
+/// Where a service is (RFC 2782).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Lower ones are used first.
+    pub priority: u16,
+    /// Its part of the load among those of its priority.
+    pub weight: u16,
+    /// The port.
+    pub port: u16,
+    /// The host.
+    pub target: Name,
+}
+
+impl Answer {
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.alias.is_none()
+    }
+}
+
+/// The id of a message.
+pub fn id_of(message: &[u8]) -> Option<u16> {
+    u16_at(message, 0)
+}
+
+/// Reads the response to a query.
+pub fn parse(message: &[u8], question: &Question, id: u16) -> Result<Response> {
+    let flags = check_header(message, id)?;
+    let rcode = Rcode((flags & RCODE) as u8);
+    // A name server that did not understand has no question to repeat.
+    if rcode == Rcode::FORMERR || rcode.0 > Rcode::REFUSED.0 {
+        return Err(ResponseError::Server(rcode));
+    }
+    let at = check_question(message, question)?;
+    if flags & TRUNCATED != 0 {
+        return Ok(Response::Truncated);
+    }
+    if rcode.0 != 0 {
+        return Ok(Response::Failed(rcode));
+    }
+    let left = u16_at(message, 6).ok_or(ResponseError::Short)?;
+    Found::read(Records { message, at, left }, question)?.answer(message, question)
+}
+
+fn check_header(message: &[u8], id: u16) -> Result<u16> {
+    if message.len() < HEADER_BYTES {
+        return Err(ResponseError::Short);
+    }
+    let found = id_of(message).ok_or(ResponseError::Short)?;
+    let flags = u16_at(message, 2).ok_or(ResponseError::Short)?;
+    if flags & QR_AND_OPCODE != QR {
+        return Err(ResponseError::Flags(flags));
+    }
+    match found == id {
+        true => Ok(flags),
+        false => Err(ResponseError::Id { found, expected: id }),
+    }
+}
+
+/// The question must be the one that was asked; answers where it ends.
+fn check_question(message: &[u8], question: &Question) -> Result<usize> {
+    match u16_at(message, 4).ok_or(ResponseError::Short)? {
+        1 => {}
+        count => return Err(ResponseError::Questions(count)),
+    }
+    let end = walk(message, HEADER_BYTES, |_| ())?;
+    let kind = u16_at(message, end).ok_or(ResponseError::Short)?;
+    let class = u16_at(message, end + 2).ok_or(ResponseError::Short)?;
+    let same = question.name.is_at(message, HEADER_BYTES)
+        && (kind, class) == (question.kind as u16, CLASS_IN);
+    if same { Ok(end + 4) } else { Err(ResponseError::Question) }
+}
+
+/// The records of the answer section, each within the message.
+struct Records<'a> {
+    message: &'a [u8],
+    at: usize,
+    left: u16,
+}
+
+struct Raw {
+    owner: usize,
+    kind: u16,
+    ttl_s: u32,
+    data: Range<usize>,
+}
+
+impl Records<'_> {
+    fn next(&mut self) -> Result<Option<Raw>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        let owner = self.at;
+        let at = walk(self.message, owner, |_| ())?;
+        let word = |offset| u16_at(self.message, at + offset).ok_or(ResponseError::Short);
+        let (kind, class) = (word(0)?, word(2)?);
+        let ttl_s = u32::from(word(4)?) << 16 | u32::from(word(6)?);
+        let data = at + 10..at + 10 + usize::from(word(8)?);
+        if data.end > self.message.len() {
+            return Err(ResponseError::Short);
+        }
+        if class != CLASS_IN {
+            return Err(ResponseError::Class(class));
+        }
+        self.at = data.end;
+        let ttl_s = if ttl_s > TTL_S_MAX { 0 } else { ttl_s };
+        Ok(Some(Raw { owner, kind, ttl_s, data }))
+    }
+}
+
+/// The records that may matter. Others (DNAME, signatures) are passed over.
+#[derive(Default)]
+struct Found {
+    aliases: Vec<Raw>,
+    records: Vec<Raw>,
+}
+
+impl Found {
+    fn read(mut records: Records<'_>, question: &Question) -> Result<Self> {
+        let mut found = Self::default();
+        while let Some(raw) = records.next()? {
+            if raw.kind == CNAME {
+                if found.aliases.len() == ALIASES_MAX {
+                    return Err(ResponseError::Aliases);
+                }
+                found.aliases.push(raw);
+            } else if raw.kind == question.kind as u16 && !is_unavailable(&raw, records.message) {
+                found.records.push(raw);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Follows the aliases from the asked name, in whatever order they come, and takes the records
+    /// of the name that they lead to.
+    fn answer(self, message: &[u8], question: &Question) -> Result<Response> {
+        let mut alias: Option<Name> = None;
+        let mut ttl_s = u32::MAX;
+        // An alias of itself is followed as often as there are aliases.
+        for _ in 0..self.aliases.len() {
+            let name = alias.as_ref().unwrap_or(&question.name);
+            let Some(raw) = self.aliases.iter().find(|raw| name.is_at(message, raw.owner)) else {
+                break;
+            };
+            ttl_s = ttl_s.min(raw.ttl_s);
+            alias = Some(name_of(message, &raw.data)?.ok_or(ResponseError::Alias)?);
+        }
+        let mut records = Vec::new();
+        let name = alias.as_ref().unwrap_or(&question.name);
+        for raw in self.records.iter().filter(|raw| name.is_at(message, raw.owner)) {
+            let record = read_data(message, &raw.data, question.kind)?;
+            records.push(record.ok_or(ResponseError::Data(question.kind))?);
+            ttl_s = ttl_s.min(raw.ttl_s);
+        }
+        if !records.is_empty() {
+            alias = None;
+        }
+        if records.is_empty() && alias.is_none() {
+            ttl_s = 0;
+        }
+        Ok(Response::Answer(Answer { records, alias, ttl_s }))
+    }
+}
+
+/// A service at the root is decidedly not available (RFC 2782).
+fn is_unavailable(raw: &Raw, message: &[u8]) -> bool {
+    let target = raw.data.start + SERVICE_NUMBERS_BYTES;
+    raw.kind == Kind::Srv as u16 && target + 1 == raw.data.end && message[target] == 0
+}
+
+/// `None` where the data do not have the form of their type.
+fn read_data(message: &[u8], data: &Range<usize>, kind: Kind) -> Result<Option<Record>> {
+    let bytes = &message[data.clone()];
+    Ok(match kind {
+        Kind::A => <[u8; 4]>::try_from(bytes).ok().map(|ip| Record::Address(ip.into())),
+        Kind::Aaaa => <[u8; 16]>::try_from(bytes).ok().map(|ip| Record::Address(ip.into())),
+        Kind::Ptr => name_of(message, data)?.map(Record::Pointer),
+        Kind::Srv => service(message, data)?.map(Record::Service),
+    })
+}
+
+fn service(message: &[u8], data: &Range<usize>) -> Result<Option<Service>> {
+    if data.len() < SERVICE_NUMBERS_BYTES {
+        return Ok(None);
+    }
+    let word = |offset| u16_at(message, data.start + offset).ok_or(ResponseError::Short);
+    let (priority, weight, port) = (word(0)?, word(2)?, word(4)?);
+    let target = name_of(message, &(data.start + SERVICE_NUMBERS_BYTES..data.end))?;
+    Ok(target.map(|target| Service { priority, weight, port, target }))
+}
+
+/// The name that fills the data; `None` where it does not end with them.
+fn name_of(message: &[u8], data: &Range<usize>) -> Result<Option<Name>> {
+    let (name, end) = Name::read(message, data.start)?;
+    Ok((end == data.end).then_some(name))
+}
