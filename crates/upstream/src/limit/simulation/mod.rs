@@ -25,22 +25,36 @@ const REQUESTS_MAX: usize = 40;
 
 #[test]
 fn the_limit_does_what_the_model_does() {
-    (0..SEEDS).for_each(run);
+    simulate(SEEDS);
 }
 
 #[test]
 #[ignore = "takes some seconds with --release; cargo xtask check runs it"]
 fn the_limit_does_what_the_model_does_for_many_seeds() {
-    (0..SEEDS_MANY).for_each(run);
+    simulate(SEEDS_MANY);
 }
 
-fn run(seed: u64) {
+fn simulate(seeds: u64) {
+    let mut all = Seen::default();
+    for seed in 0..seeds {
+        let seen = run(seed);
+        all.iter_mut().zip(seen).for_each(|(all, seen)| *all += seen);
+    }
+    eprintln!("{all:?}");
+    assert!(all.iter().all(|times| *times > seeds), "hardly ever: {all:?}");
+}
+
+/// How often each way through the limit was taken: granted, timed out, abandoned, stranded,
+/// rejected, and gifts got.
+type Seen = [u64; 6];
+
+fn run(seed: u64) -> Seen {
     let mut world = World::new(seed);
     for _ in 0..STEPS {
         world.step();
         world.check();
     }
-    world.end();
+    world.end()
 }
 
 /// splitmix64.
@@ -115,6 +129,7 @@ struct World {
     requests: Vec<Request>,
     next_id: u64,
     gifts: Rc<Cell<u32>>,
+    gifts_got: u64,
     model: Model,
 }
 
@@ -137,10 +152,12 @@ impl World {
         };
         let clocks = (0..=random.below(4)).map(|worker| worker * 1000).collect();
         let usable = std::array::from_fn(|_| servers.iter().map(|_| !random.once_in(4)).collect());
-        let (gifts, now_ms, next_id, requests) = (Rc::default(), 0, 0, Vec::new());
+        let (gifts, gifts_got) = (Rc::default(), 0);
+        let (now_ms, next_id, requests) = (0, 0, Vec::new());
         #[rustfmt::skip]
         let world = Self {
-            random, line, servers, usable, backlog, clocks, now_ms, requests, next_id, gifts, model,
+            random, line, servers, usable, backlog, clocks, now_ms, requests, next_id, gifts, gifts_got,
+            model,
         };
         world
     }
@@ -325,6 +342,7 @@ impl World {
             panic!("granted out of turn");
         };
         assert!(Arc::ptr_eq(grant.slot.slots(), &self.servers[server]), "another server");
+        self.gifts_got += u64::from(grant.gift.is_some());
         assert!(grant.gift.is_none_or(|gift| gift.server == server), "another server's gift");
         if let Stage::Waits { joined_ms, .. } = request.stage {
             // 0: it never waited, whenever it was asked.
@@ -404,7 +422,7 @@ impl World {
     }
 
     /// All maxima are raised, everybody is served, and then nothing is left.
-    fn end(mut self) {
+    fn end(mut self) -> Seen {
         for (server, slots) in self.servers.iter().enumerate() {
             slots.set_max(1);
             self.model.set_max(server, 1);
@@ -426,5 +444,7 @@ impl World {
         assert_eq!(tally.queued, ended);
         self.servers.clear();
         assert!(self.line.servers().is_empty());
+        let Tally { granted, timed_out, abandoned, stranded, rejected, .. } = tally;
+        [granted, timed_out, abandoned, stranded, rejected, self.gifts_got]
     }
 }
