@@ -2,7 +2,7 @@
 //! while maxima change and servers go and come: all of it random, all of it repeatable by its seed.
 //!
 //! Every step is done to the limit and to [`Model`], and both must say the same. The many seeds:
-//! `cargo test -p upstream --release --lib limit::simulation -- --ignored`.
+//! `cargo test -p upstream --lib limit::simulation -- --ignored`.
 
 mod model;
 
@@ -29,7 +29,7 @@ fn the_limit_does_what_the_model_does() {
 }
 
 #[test]
-#[ignore = "takes some seconds with --release; cargo xtask check runs it"]
+#[ignore = "takes ten seconds; cargo xtask check runs it"]
 fn the_limit_does_what_the_model_does_for_many_seeds() {
     simulate(SEEDS_MANY);
 }
@@ -152,14 +152,20 @@ impl World {
         };
         let clocks = (0..=random.below(4)).map(|worker| worker * 1000).collect();
         let usable = std::array::from_fn(|_| servers.iter().map(|_| !random.once_in(4)).collect());
-        let (gifts, gifts_got) = (Rc::default(), 0);
-        let (now_ms, next_id, requests) = (0, 0, Vec::new());
-        #[rustfmt::skip]
-        let world = Self {
-            random, line, servers, usable, backlog, clocks, now_ms, requests, next_id, gifts, gifts_got,
+        Self {
+            random,
+            line,
+            servers,
+            usable,
+            backlog,
+            clocks,
+            now_ms: 0,
+            requests: Vec::new(),
+            next_id: 0,
+            gifts: Rc::default(),
+            gifts_got: 0,
             model,
-        };
-        world
+        }
     }
 
     fn step(&mut self) {
@@ -354,9 +360,8 @@ impl World {
     fn pass_time(&mut self) {
         self.now_ms += self.random.below(20);
         for index in (0..self.requests.len()).rev() {
-            let late = |until_ms: u64| until_ms <= self.now_ms;
-            if matches!(self.requests[index].stage, Stage::Waits { until_ms, .. } if late(until_ms))
-            {
+            let Stage::Waits { until_ms, .. } = self.requests[index].stage else { continue };
+            if until_ms <= self.now_ms {
                 self.give_up(index);
             }
         }
