@@ -36,6 +36,8 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", slow: false, run: tidy },
     Step { name: "docs", slow: true, run: fresh_docs },
     Step { name: "tests", slow: true, run: tests },
+    Step { name: "seeds", slow: true, run: seeds },
+    Step { name: "models", slow: true, run: models },
     Step { name: "compare", slow: true, run: side_by_side },
 ];
 
@@ -60,6 +62,20 @@ fn fresh_docs() -> Result<Outcome, String> {
 
 fn tests() -> Result<Outcome, String> {
     cargo(&["test", "--workspace"])
+}
+
+/// The simulation of the limit and its queue, with as many seeds as it was promised.
+fn seeds() -> Result<Outcome, String> {
+    cargo(&["test", "--package", "upstream", "--lib", "limit::simulation", "--", "--ignored"])
+}
+
+/// The limit's models in every order of their threads. Their build has a folder of its own, since
+/// other flags would have everything built anew.
+fn models() -> Result<Outcome, String> {
+    let args =
+        ["test", "--package", "upstream", "--lib", "limit::loom", "--target-dir", "target/loom"];
+    let mut command = project::cargo(&args);
+    project::succeed(command.env("RUSTFLAGS", "--cfg weir_loom")).map(|()| Outcome::Done)
 }
 
 /// The corpus against an installed nginx. Its cases have deadlines, so on a machine that was busy

@@ -4,6 +4,7 @@
 //! Wakers are called, and what others own is dropped, after it is let go.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, PoisonError, Weak};
 use std::task::Waker;
 
@@ -339,6 +340,12 @@ impl<G> Waiting<G> {
             next.counters.enter();
             self.home = Arc::clone(next);
         }
+    }
+}
+
+impl<G> Debug for Line<G> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        self.tally().fmt(out)
     }
 }
 

@@ -36,13 +36,19 @@ pub use tally::Tally;
 pub use waiter::{Answer, Grant, Waiter};
 pub use word::SLOTS_MAX;
 
-#[cfg(test)]
+#[cfg(all(weir_loom, test))]
+mod loom;
+#[cfg(all(not(weir_loom), test))]
+mod simulation;
+#[cfg(all(not(weir_loom), test))]
 mod tests;
+#[cfg(all(not(weir_loom), test))]
+mod threads;
 
 /// The primitives that loom replaces to try every order of their operations.
 mod sync {
-    #[cfg(all(loom, test))]
-    pub(super) use loom::sync::{Mutex, MutexGuard, atomic::AtomicU64};
-    #[cfg(not(all(loom, test)))]
+    #[cfg(all(weir_loom, test))]
+    pub(super) use ::loom::sync::{Mutex, MutexGuard, atomic::AtomicU64};
+    #[cfg(not(all(weir_loom, test)))]
     pub(super) use std::sync::{Mutex, MutexGuard, atomic::AtomicU64};
 }

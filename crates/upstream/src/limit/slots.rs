@@ -2,6 +2,7 @@
 //!
 //! Taking and freeing are one compare-and-swap while nobody waits; all else goes to the line.
 
+use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use super::line::Line;
@@ -130,5 +131,18 @@ impl<G> Drop for Slot<G> {
         if !self.released {
             self.slots.release(None);
         }
+    }
+}
+
+impl<G> Debug for Slots<G> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let (name, now) = (self.name.escape_ascii(), self.word.load());
+        write!(out, "{name}: {} of {} in use, {} wait", now.used(), now.max(), now.waiting())
+    }
+}
+
+impl<G> Debug for Slot<G> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "a slot of {:?}", self.slots)
     }
 }

@@ -262,3 +262,26 @@ fn a_maximum_too_large_to_count_is_the_largest() {
     servers[0].set_max(SLOTS_MAX + 1);
     assert_eq!((servers[0].max(), servers[0].in_progress()), (SLOTS_MAX, 0));
 }
+
+#[test]
+fn the_waker_of_the_last_poll_is_called() {
+    let (_, servers) = line(&[1]);
+    let slot = servers[0].try_take().expect("free");
+    let mut waiter = join(&servers);
+    let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
+    for bell in &bells {
+        let waker = Arc::clone(bell).into();
+        assert!(waiter.poll(&mut Context::from_waker(&waker), 0).is_pending());
+    }
+    drop(slot);
+    assert_eq!((bells[0].rung(), bells[1].rung()), (0, 1));
+    granted(&mut waiter);
+}
+
+#[test]
+fn a_server_says_how_it_stands() {
+    let (_, servers) = line(&[1]);
+    let slot = servers[0].try_take().expect("free");
+    let _waiter = join(&servers);
+    assert_eq!(format!("{slot:?}"), "a slot of 10.0.0.0:80: 1 of 1 in use, 1 wait");
+}

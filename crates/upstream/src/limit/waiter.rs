@@ -1,5 +1,6 @@
 //! A request that waits in the line.
 
+use std::fmt::{self, Debug, Formatter};
 use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -19,6 +20,7 @@ pub struct Waiter<G> {
 }
 
 /// What a waiter was told.
+#[derive(Debug)]
 pub enum Answer<G> {
     /// It is its turn.
     Granted(Grant<G>),
@@ -27,6 +29,7 @@ pub enum Answer<G> {
 }
 
 /// A slot, got by waiting.
+#[derive(Debug)]
 pub struct Grant<G> {
     /// The slot, and with it which server.
     pub slot: Slot<G>,
@@ -119,5 +122,11 @@ impl<G> Drop for Waiter<G> {
             }
             Some(Entry::Stranded) | None => {}
         }
+    }
+}
+
+impl<G> Debug for Waiter<G> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "joined at {} ms as number {}", self.joined_ms, self.place)
     }
 }

@@ -1,0 +1,239 @@
+//! Models of the limit that loom runs in every order its threads can take.
+//!
+//! `RUSTFLAGS="--cfg weir_loom" cargo test -p upstream --lib limit::loom --target-dir target/loom`;
+//! `cargo xtask check` runs it, too. Not under plain `--cfg loom`: that makes another tokio, which
+//! `net` is not written for. A wake-up that is lost shows as a deadlock.
+//!
+//! Models of two threads are exhaustive. Those of three are bounded to [`PREEMPTIONS`] forced
+//! switches, so that they end within seconds, or to as many as `LOOM_MAX_PREEMPTIONS` says.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::SeqCst;
+
+use ::loom::future::block_on;
+use ::loom::thread;
+
+use super::*;
+
+const GROUP: u64 = 1;
+const PREEMPTIONS: usize = 2;
+
+type Server = Arc<Slots<u32>>;
+
+/// A server and what is really in use of it, by another count than its own.
+#[derive(Clone)]
+struct Watched {
+    server: Server,
+    in_use: Arc<AtomicU32>,
+    most: u32,
+}
+
+impl Watched {
+    fn new(max: u32) -> Self {
+        Self { server: Line::new().slots(b"a", max), in_use: Arc::default(), most: max }
+    }
+
+    /// One request from beginning to end; the slot goes back with a gift.
+    fn request(&self) {
+        let slot = self.server.try_take().or_else(|| wait(join(&[&self.server])));
+        let slot = slot.expect("the server stays");
+        self.use_slot();
+        let _ = slot.release_with(1);
+    }
+
+    fn use_slot(&self) {
+        assert!(self.in_use.fetch_add(1, SeqCst) < self.most, "one too many");
+        thread::yield_now();
+        self.in_use.fetch_sub(1, SeqCst);
+    }
+}
+
+fn join(servers: &[&Server]) -> Waiter<u32> {
+    let servers: Vec<Server> = servers.iter().map(|server| Arc::clone(server)).collect();
+    let backlog = Backlog::OfServer(9);
+    let wish = Wish { servers: &servers, tried: &[], group: GROUP, backlog, now_ms: 0 };
+    servers[0].line().join(wish).expect("there is room")
+}
+
+fn wait(mut waiter: Waiter<u32>) -> Option<Slot<u32>> {
+    match block_on(poll_fn(|context| waiter.poll(context, 0))) {
+        Answer::Granted(grant) => Some(grant.slot),
+        Answer::NoServer => None,
+    }
+}
+
+fn is_at_rest(server: &Server) {
+    assert_eq!((server.in_progress(), server.waiting()), (0, 0));
+    let tally = server.line().tally();
+    assert_eq!(tally.waiting, 0);
+    assert_eq!(tally.queued, tally.granted + tally.timed_out + tally.abandoned + tally.stranded);
+}
+
+/// Runs threads to their end, this one being the last of them.
+fn together(mut threads: Vec<Box<dyn FnOnce() + Send>>) {
+    let own = threads.pop();
+    let others: Vec<_> = threads.into_iter().map(thread::spawn).collect();
+    if let Some(own) = own {
+        own();
+    }
+    others.into_iter().for_each(|other| other.join().expect("no thread panics"));
+}
+
+fn bounded(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = ::loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(PREEMPTIONS));
+    builder.check(model);
+}
+
+#[test]
+fn three_that_only_try_never_exceed_two() {
+    bounded(|| {
+        let watched = Watched::new(2);
+        let attempt = |watched: Watched| {
+            move || {
+                if let Some(slot) = watched.server.try_take() {
+                    watched.use_slot();
+                    drop(slot);
+                }
+            }
+        };
+        let each = || Box::new(attempt(watched.clone())) as Box<dyn FnOnce() + Send>;
+        together(vec![each(), each(), each()]);
+        is_at_rest(&watched.server);
+    });
+}
+
+#[test]
+fn a_release_and_a_joining_never_miss_each_other() {
+    ::loom::model(|| {
+        let watched = Watched::new(1);
+        let (one, two) = (watched.clone(), watched.clone());
+        together(vec![Box::new(move || one.request()), Box::new(move || two.request())]);
+        is_at_rest(&watched.server);
+    });
+}
+
+#[test]
+fn three_requests_share_one_slot() {
+    bounded(|| {
+        let watched = Watched::new(1);
+        let each = || {
+            let watched = watched.clone();
+            Box::new(move || watched.request()) as Box<dyn FnOnce() + Send>
+        };
+        together(vec![each(), each(), each()]);
+        is_at_rest(&watched.server);
+    });
+}
+
+#[test]
+fn a_grant_to_one_who_leaves_reaches_the_next() {
+    bounded(|| {
+        let watched = Watched::new(1);
+        let slot = watched.server.try_take().expect("nobody has it");
+        let (leaving, waiting) = (join(&[&watched.server]), join(&[&watched.server]));
+        together(vec![
+            Box::new(move || {
+                let _ = slot.release_with(1);
+            }),
+            Box::new(move || drop(leaving)),
+            Box::new(move || assert!(wait(waiting).is_some())),
+        ]);
+        is_at_rest(&watched.server);
+    });
+}
+
+#[test]
+fn giving_up_keeps_or_frees_a_grant_of_the_same_moment() {
+    ::loom::model(|| {
+        let watched = Watched::new(1);
+        let slot = watched.server.try_take().expect("nobody has it");
+        let waiter = join(&[&watched.server]);
+        together(vec![Box::new(move || drop(slot)), Box::new(move || drop(waiter.give_up(0)))]);
+        is_at_rest(&watched.server);
+    });
+}
+
+#[test]
+fn one_who_may_use_either_gets_one_of_two_released_at_once() {
+    bounded(|| {
+        let line = Line::new();
+        let (a, b) = (line.slots(b"a", 1), line.slots(b"b", 1));
+        let (of_a, of_b) = (a.try_take(), b.try_take());
+        let either = join(&[&a, &b]);
+        together(vec![
+            Box::new(move || drop(of_a)),
+            Box::new(move || drop(of_b)),
+            Box::new(move || assert!(wait(either).is_some())),
+        ]);
+        is_at_rest(&a);
+        is_at_rest(&b);
+    });
+}
+
+#[test]
+fn a_raised_maximum_finds_who_waits() {
+    ::loom::model(|| {
+        let watched = Watched::new(0);
+        let server = Arc::clone(&watched.server);
+        let waiting = Arc::clone(&watched.server);
+        together(vec![
+            Box::new(move || server.set_max(1)),
+            Box::new(move || drop(wait(join(&[&waiting])))),
+        ]);
+        is_at_rest(&watched.server);
+    });
+}
+
+#[test]
+fn a_lowered_maximum_holds_from_then_on() {
+    ::loom::model(|| {
+        let watched = Watched::new(1);
+        let (lowered, taken) = (Arc::clone(&watched.server), Arc::clone(&watched.server));
+        together(vec![
+            Box::new(move || {
+                lowered.set_max(0);
+                if lowered.in_progress() == 0 {
+                    assert!(lowered.try_take().is_none());
+                }
+            }),
+            Box::new(move || drop(taken.try_take())),
+        ]);
+        is_at_rest(&watched.server);
+        assert!(watched.server.try_take().is_none());
+    });
+}
+
+#[test]
+fn a_server_withdrawn_while_released_serves_or_tells() {
+    ::loom::model(|| {
+        let watched = Watched::new(1);
+        let slot = watched.server.try_take().expect("nobody has it");
+        let waiter = join(&[&watched.server]);
+        let server = Arc::clone(&watched.server);
+        together(vec![
+            Box::new(move || drop(slot)),
+            Box::new(move || server.withdraw(GROUP)),
+            Box::new(move || drop(wait(waiter))),
+        ]);
+        is_at_rest(&watched.server);
+    });
+}
+
+#[test]
+fn an_admitted_server_that_is_released_serves_who_waits() {
+    bounded(|| {
+        let line = Line::new();
+        let (a, b) = (line.slots(b"a", 0), line.slots(b"b", 1));
+        let (slot, admitted) = (b.try_take(), Arc::clone(&b));
+        let waiter = join(&[&a]);
+        together(vec![
+            Box::new(move || drop(slot)),
+            Box::new(move || admitted.admit(GROUP)),
+            Box::new(move || assert!(wait(waiter).is_some())),
+        ]);
+        is_at_rest(&b);
+    });
+}

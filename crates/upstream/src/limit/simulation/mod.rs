@@ -1,0 +1,455 @@
+//! Requests that come, wait, are served, fail, try again, time out and leave, on several workers,
+//! while maxima change and servers go and come: all of it random, all of it repeatable by its seed.
+//!
+//! Every step is done to the limit and to [`Model`], and both must say the same. The many seeds:
+//! `cargo test -p upstream --lib limit::simulation -- --ignored`.
+
+mod model;
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::*;
+use model::{Fate, Model};
+
+const SEEDS: u64 = 300;
+const SEEDS_MANY: u64 = 10_000;
+const STEPS: usize = 400;
+const GROUPS: usize = 2;
+const REQUESTS_MAX: usize = 40;
+
+#[test]
+fn the_limit_does_what_the_model_does() {
+    simulate(SEEDS);
+}
+
+#[test]
+#[ignore = "takes ten seconds; cargo xtask check runs it"]
+fn the_limit_does_what_the_model_does_for_many_seeds() {
+    simulate(SEEDS_MANY);
+}
+
+fn simulate(seeds: u64) {
+    let mut all = Seen::default();
+    for seed in 0..seeds {
+        let seen = run(seed);
+        all.iter_mut().zip(seen).for_each(|(all, seen)| *all += seen);
+    }
+    eprintln!("{all:?}");
+    assert!(all.iter().all(|times| *times > seeds), "hardly ever: {all:?}");
+}
+
+/// How often each way through the limit was taken: granted, timed out, abandoned, stranded,
+/// rejected, and gifts got.
+type Seen = [u64; 6];
+
+fn run(seed: u64) -> Seen {
+    let mut world = World::new(seed);
+    for _ in 0..STEPS {
+        world.step();
+        world.check();
+    }
+    world.end()
+}
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % bound
+    }
+
+    fn index(&mut self, length: usize) -> usize {
+        self.below(length as u64) as usize
+    }
+
+    fn within(&mut self, range: Range<u32>) -> u32 {
+        range.start + self.below(u64::from(range.end - range.start)) as u32
+    }
+
+    /// True once in so many times.
+    fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+}
+
+/// A connection to that server. None may be lost, and none reach another server's request.
+struct Gift {
+    server: usize,
+    alive: Rc<Cell<u32>>,
+}
+
+impl Drop for Gift {
+    fn drop(&mut self) {
+        self.alive.set(self.alive.get() - 1);
+    }
+}
+
+#[derive(Default)]
+struct Bell(AtomicBool);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        assert!(!self.0.swap(true, SeqCst), "woken twice");
+    }
+}
+
+struct Request {
+    id: u64,
+    worker: usize,
+    group: u64,
+    tried: Vec<usize>,
+    stage: Stage,
+}
+
+enum Stage {
+    Waits { waiter: Waiter<Gift>, bell: Arc<Bell>, polled: bool, joined_ms: u64, until_ms: u64 },
+    Has { slot: Slot<Gift>, server: usize },
+}
+
+struct World {
+    random: Random,
+    line: Arc<Line<Gift>>,
+    servers: Vec<Arc<Slots<Gift>>>,
+    /// Which servers each group can use now.
+    usable: [Vec<bool>; GROUPS],
+    backlog: Backlog,
+    /// What each worker's clock is ahead of `now_ms`.
+    clocks: Vec<u64>,
+    now_ms: u64,
+    requests: Vec<Request>,
+    next_id: u64,
+    gifts: Rc<Cell<u32>>,
+    gifts_got: u64,
+    model: Model,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let line = Line::new();
+        let mut model = Model::default();
+        let count = random.within(1..6);
+        let servers: Vec<_> = (0..count)
+            .map(|index| {
+                let max = random.within(0..4);
+                model.add_server(max);
+                line.slots(&[index as u8], max)
+            })
+            .collect();
+        let backlog = match random.below(2) {
+            0 => Backlog::OfServer(random.within(0..6)),
+            _ => Backlog::OfLine(random.within(0..12)),
+        };
+        let clocks = (0..=random.below(4)).map(|worker| worker * 1000).collect();
+        let usable = std::array::from_fn(|_| servers.iter().map(|_| !random.once_in(4)).collect());
+        Self {
+            random,
+            line,
+            servers,
+            usable,
+            backlog,
+            clocks,
+            now_ms: 0,
+            requests: Vec::new(),
+            next_id: 0,
+            gifts: Rc::default(),
+            gifts_got: 0,
+            model,
+        }
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..35 => self.arrive(),
+            35..55 => self.finish(),
+            55..60 => self.fail_and_retry(),
+            60..66 => self.leave(),
+            66..84 => self.turn_of_a_worker(),
+            84..92 => self.pass_time(),
+            92..95 => self.change_a_maximum(),
+            _ => self.change_a_group(),
+        }
+    }
+
+    fn arrive(&mut self) {
+        if self.requests.len() < REQUESTS_MAX {
+            let group = self.random.below(GROUPS as u64);
+            let worker = self.random.index(self.clocks.len());
+            self.begin(group, worker, Vec::new());
+        }
+    }
+
+    fn begin(&mut self, group: u64, worker: usize, tried: Vec<usize>) {
+        let servers = self.choose(group, &tried);
+        if servers.is_empty() {
+            return;
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        // Now and then nobody tries first, as when a slot becomes free just before joining.
+        let tries = !self.random.once_in(4);
+        let stage = match self.try_each(&servers[..if tries { servers.len() } else { 0 }]) {
+            Some(stage) => Some(stage),
+            None => self.join(id, worker, group, &servers, &tried),
+        };
+        if let Some(stage) = stage {
+            self.requests.push(Request { id, worker, group, tried, stage });
+        }
+    }
+
+    /// What a balancer would accept: some order, some left out.
+    fn choose(&mut self, group: u64, tried: &[usize]) -> Vec<usize> {
+        let usable = &self.usable[group as usize];
+        let mut servers: Vec<usize> =
+            (0..usable.len()).filter(|server| usable[*server] && !tried.contains(server)).collect();
+        if !servers.is_empty() {
+            let turn = self.random.index(servers.len());
+            servers.rotate_left(turn);
+            let left = 1 + self.random.index(servers.len());
+            servers.truncate(left);
+        }
+        servers
+    }
+
+    fn try_each(&mut self, servers: &[usize]) -> Option<Stage> {
+        for &server in servers {
+            let slot = self.servers[server].try_take();
+            assert_eq!(slot.is_some(), self.model.take(server), "taking a free slot");
+            if let Some(slot) = slot {
+                return Some(Stage::Has { slot, server });
+            }
+        }
+        None
+    }
+
+    fn join(
+        &mut self,
+        id: u64,
+        worker: usize,
+        group: u64,
+        servers: &[usize],
+        tried: &[usize],
+    ) -> Option<Stage> {
+        let handles = |indices: &[usize]| -> Vec<_> {
+            indices.iter().map(|index| Arc::clone(&self.servers[*index])).collect()
+        };
+        let (chosen, refused) = (handles(servers), handles(tried));
+        let (backlog, now_ms) = (self.backlog, self.clock(worker));
+        let expected = self.has_room(servers);
+        let wish = Wish { servers: &chosen, tried: &refused, group, backlog, now_ms };
+        let joined = self.line.join(wish);
+        assert_eq!(joined.is_ok(), expected, "room in the backlog");
+        let waiter = joined.ok()?;
+        self.model.join(id, servers, tried, group);
+        let until_ms = self.now_ms + self.random.below(60);
+        let bell = Arc::default();
+        Some(Stage::Waits { waiter, bell, polled: false, joined_ms: now_ms, until_ms })
+    }
+
+    fn has_room(&self, servers: &[usize]) -> bool {
+        let room = |server: &usize| match self.backlog {
+            Backlog::OfServer(max) => self.servers[*server].tally().waiting < u64::from(max),
+            Backlog::OfLine(max) => self.model.waiting() < max as usize,
+        };
+        servers.iter().any(|server| self.model.has_free(*server)) || servers.iter().any(room)
+    }
+
+    fn finish(&mut self) {
+        let Some(index) = self.pick_served() else { return };
+        let Stage::Has { slot, server } = self.requests.swap_remove(index).stage else { return };
+        let goes_on = self.model.free(server);
+        if self.random.once_in(2) {
+            self.gifts.set(self.gifts.get() + 1);
+            let gift = Gift { server, alive: Rc::clone(&self.gifts) };
+            assert_eq!(slot.release_with(gift).is_none(), goes_on, "the gift goes with the slot");
+        } else {
+            drop(slot);
+        }
+    }
+
+    fn fail_and_retry(&mut self) {
+        let Some(index) = self.pick_served() else { return };
+        let Request { worker, group, mut tried, stage, .. } = self.requests.swap_remove(index);
+        let Stage::Has { slot, server } = stage else { return };
+        self.model.free(server);
+        drop(slot);
+        tried.push(server);
+        self.begin(group, worker, tried);
+    }
+
+    fn pick_served(&mut self) -> Option<usize> {
+        self.pick(|request| matches!(request.stage, Stage::Has { .. }))
+    }
+
+    fn pick(&mut self, wanted: impl Fn(&Request) -> bool) -> Option<usize> {
+        let found: Vec<usize> =
+            (0..self.requests.len()).filter(|index| wanted(&self.requests[*index])).collect();
+        (!found.is_empty()).then(|| found[self.random.index(found.len())])
+    }
+
+    /// A client goes, waiting or granted or served.
+    fn leave(&mut self) {
+        let Some(index) = self.pick(|_| true) else { return };
+        let request = self.requests.swap_remove(index);
+        match &request.stage {
+            Stage::Has { server, .. } => drop(self.model.free(*server)),
+            Stage::Waits { .. } => {
+                if let Fate::Granted(server) = self.model.remove(request.id) {
+                    self.model.free(server);
+                }
+            }
+        }
+    }
+
+    /// One worker polls those of its requests that were woken, those that were never polled, and
+    /// now and then one more.
+    fn turn_of_a_worker(&mut self) {
+        let worker = self.random.index(self.clocks.len());
+        for index in (0..self.requests.len()).rev() {
+            let request = &self.requests[index];
+            let Stage::Waits { bell, polled, .. } = &request.stage else { continue };
+            let due = bell.0.load(SeqCst) || !polled;
+            if request.worker == worker && (due || self.random.once_in(8)) {
+                self.poll(index);
+            }
+        }
+    }
+
+    fn poll(&mut self, index: usize) {
+        let now_ms = self.clock(self.requests[index].worker);
+        let Request { id, stage, .. } = &mut self.requests[index];
+        let Stage::Waits { waiter, bell, polled, .. } = stage else { return };
+        let waker = Waker::from(Arc::clone(bell));
+        *polled = true;
+        match waiter.poll(&mut Context::from_waker(&waker), now_ms) {
+            Poll::Pending => assert!(self.model.waits(*id), "an answer is kept back"),
+            Poll::Ready(Answer::Granted(grant)) => self.granted(index, grant),
+            Poll::Ready(Answer::NoServer) => {
+                assert_eq!(self.model.remove(*id), Fate::Stranded);
+                self.requests.swap_remove(index);
+            }
+        }
+    }
+
+    fn granted(&mut self, index: usize, grant: Grant<Gift>) {
+        let now_ms = self.clock(self.requests[index].worker);
+        let request = &mut self.requests[index];
+        let Fate::Granted(server) = self.model.remove(request.id) else {
+            panic!("granted out of turn");
+        };
+        assert!(Arc::ptr_eq(grant.slot.slots(), &self.servers[server]), "another server");
+        self.gifts_got += u64::from(grant.gift.is_some());
+        assert!(grant.gift.is_none_or(|gift| gift.server == server), "another server's gift");
+        if let Stage::Waits { joined_ms, .. } = request.stage {
+            // 0: it never waited, whenever it was asked.
+            assert!([0, now_ms - joined_ms].contains(&grant.waited_ms));
+        }
+        request.stage = Stage::Has { slot: grant.slot, server };
+    }
+
+    fn pass_time(&mut self) {
+        self.now_ms += self.random.below(20);
+        for index in (0..self.requests.len()).rev() {
+            let Stage::Waits { until_ms, .. } = self.requests[index].stage else { continue };
+            if until_ms <= self.now_ms {
+                self.give_up(index);
+            }
+        }
+    }
+
+    fn give_up(&mut self, index: usize) {
+        let Request { id, worker, group, tried, stage } = self.requests.swap_remove(index);
+        let Stage::Waits { waiter, .. } = stage else { return };
+        let grant = waiter.give_up(self.clock(worker));
+        match (grant, self.model.remove(id)) {
+            (Some(Grant { slot, .. }), Fate::Granted(server)) => {
+                assert!(Arc::ptr_eq(slot.slots(), &self.servers[server]), "another server");
+                let stage = Stage::Has { slot, server };
+                self.requests.push(Request { id, worker, group, tried, stage });
+            }
+            (None, Fate::Waits { .. } | Fate::Stranded) => {}
+            (grant, fate) => panic!("{} where the model has {fate:?}", grant.is_some()),
+        }
+    }
+
+    fn clock(&self, worker: usize) -> u64 {
+        self.now_ms + self.clocks[worker]
+    }
+
+    fn change_a_maximum(&mut self) {
+        let (server, max) = (self.random.index(self.servers.len()), self.random.within(0..5));
+        self.servers[server].set_max(max);
+        self.model.set_max(server, max);
+    }
+
+    fn change_a_group(&mut self) {
+        let (group, server) = (self.random.index(GROUPS), self.random.index(self.servers.len()));
+        let usable = &mut self.usable[group][server];
+        *usable = !*usable;
+        if *usable {
+            self.servers[server].admit(group as u64);
+            self.model.admit(server, group as u64);
+        } else {
+            self.servers[server].withdraw(group as u64);
+            self.model.withdraw(server, group as u64);
+        }
+    }
+
+    /// What must hold after every step.
+    fn check(&self) {
+        let mut waiting = 0;
+        for (server, slots) in self.servers.iter().enumerate() {
+            let model = &self.model.servers[server];
+            assert_eq!((slots.in_progress(), slots.max()), (model.used, model.max));
+            assert!(slots.in_progress() <= model.ceiling, "above what was ever allowed");
+            assert_eq!(slots.waiting() as usize, self.model.waiting_for(server));
+            assert!(slots.waiting() == 0 || slots.in_progress() >= slots.max(), "asleep");
+            assert!(slots.tally().waiting <= slots.waiting().into());
+            waiting += slots.tally().waiting;
+        }
+        assert_eq!(waiting as usize, self.model.waiting());
+        assert_eq!(self.line.tally().waiting, waiting);
+        for request in &self.requests {
+            let Stage::Waits { bell, polled: true, .. } = &request.stage else { continue };
+            let rung = bell.0.load(SeqCst);
+            assert_ne!(rung, self.model.waits(request.id), "woken: {rung}");
+        }
+    }
+
+    /// All maxima are raised, everybody is served, and then nothing is left.
+    fn end(mut self) -> Seen {
+        for (server, slots) in self.servers.iter().enumerate() {
+            slots.set_max(1);
+            self.model.set_max(server, 1);
+        }
+        while !self.requests.is_empty() {
+            let before = self.requests.len();
+            for _ in 0..before {
+                self.finish();
+            }
+            (0..self.requests.len()).rev().for_each(|index| self.poll(index));
+            self.check();
+            let served = self.requests.iter().any(|r| matches!(r.stage, Stage::Has { .. }));
+            assert!(served || self.requests.len() < before, "all asleep");
+        }
+        let tally = self.line.tally();
+        assert_eq!((tally.in_progress, tally.waiting, self.gifts.get()), (0, 0, 0));
+        assert!(self.servers.iter().all(|slots| slots.waiting() == 0 && slots.in_progress() == 0));
+        let ended = tally.granted + tally.timed_out + tally.abandoned + tally.stranded;
+        assert_eq!(tally.queued, ended);
+        self.servers.clear();
+        assert!(self.line.servers().is_empty());
+        let Tally { granted, timed_out, abandoned, stranded, rejected, .. } = tally;
+        [granted, timed_out, abandoned, stranded, rejected, self.gifts_got]
+    }
+}

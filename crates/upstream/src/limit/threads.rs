@@ -1,0 +1,168 @@
+//! Real threads, many requests, few slots: what the processor does with it all, counted exactly.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use super::*;
+
+const WORKERS: u64 = 8;
+const REQUESTS: u64 = 4000;
+/// The slots of each server; all together fewer than there are workers.
+const MAXIMA: [u32; 3] = [1, 1, 3];
+/// A wake-up that is lost ends the test.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// What the requests of one worker came to.
+#[derive(Debug, Default)]
+struct Sums {
+    at_once: u64,
+    waited: u64,
+    gave_up: u64,
+    left: u64,
+    rejected: u64,
+}
+
+struct Worker<'a> {
+    servers: &'a [Arc<Slots<usize>>],
+    in_use: &'a [AtomicU32],
+    random: u64,
+    sums: Sums,
+}
+
+#[test]
+fn many_threads_share_few_slots_exactly() {
+    let line = Line::new();
+    let servers: Vec<_> =
+        MAXIMA.iter().zip(0u8..).map(|(max, name)| line.slots(&[name], *max)).collect();
+    let in_use: [AtomicU32; MAXIMA.len()] = Default::default();
+    let sums: Vec<Sums> = thread::scope(|scope| {
+        let begin = |number: u64| {
+            let (servers, in_use) = (&servers, &in_use);
+            scope.spawn(move || {
+                let random = number * 7919 + 1;
+                Worker { servers, in_use, random, sums: Sums::default() }.run()
+            })
+        };
+        let workers: Vec<_> = (0..WORKERS).map(begin).collect();
+        workers.into_iter().map(|worker| worker.join().expect("no worker panics")).collect()
+    });
+    check(&line, &servers, &sums);
+}
+
+fn check(line: &Arc<Line<usize>>, servers: &[Arc<Slots<usize>>], sums: &[Sums]) {
+    let sum = |of: fn(&Sums) -> u64| sums.iter().map(of).sum::<u64>();
+    let tally = line.tally();
+    assert_eq!((tally.in_progress, tally.waiting), (0, 0));
+    assert!(servers.iter().all(|slots| slots.waiting() == 0 && slots.in_progress() == 0));
+    assert_eq!((tally.granted, tally.timed_out), (sum(|s| s.waited), sum(|s| s.gave_up)));
+    assert_eq!((tally.abandoned, tally.rejected), (sum(|s| s.left), sum(|s| s.rejected)));
+    assert_eq!(tally.queued, tally.granted + tally.timed_out + tally.abandoned);
+    let all = sum(|s| s.at_once) + tally.queued + tally.rejected;
+    assert_eq!(all, WORKERS * REQUESTS);
+    assert!(tally.granted > 0 && sum(|s| s.at_once) > 0, "{tally:?}");
+    let of_servers: u64 = servers.iter().map(|slots| slots.tally().queued).sum();
+    assert_eq!(of_servers, tally.queued);
+}
+
+impl Worker<'_> {
+    fn run(mut self) -> Sums {
+        for _ in 0..REQUESTS {
+            self.request();
+        }
+        self.sums
+    }
+
+    fn request(&mut self) {
+        let first = self.below(3) as usize;
+        let last = first + 1 + self.below((MAXIMA.len() - first) as u64) as usize;
+        let servers = &self.servers[first..last];
+        if let Some(slot) = servers.iter().find_map(Slots::try_take) {
+            self.sums.at_once += 1;
+            return self.serve(slot);
+        }
+        let backlog = Backlog::OfServer(3);
+        let wish = Wish { servers, tried: &[], group: 0, backlog, now_ms: 0 };
+        match servers[0].line().join(wish) {
+            Ok(waiter) => self.wait(waiter),
+            Err(Full) => self.sums.rejected += 1,
+        }
+    }
+
+    fn wait(&mut self, mut waiter: Waiter<usize>) {
+        let queued = waiter.place() > 0;
+        match self.below(10) {
+            0 if queued => {
+                self.sums.left += 1;
+                drop(waiter);
+            }
+            1 if queued => match waiter.give_up(0) {
+                Some(grant) => self.granted(grant, queued),
+                None => self.sums.gave_up += 1,
+            },
+            _ => {
+                let grant = block_on(&mut waiter);
+                self.granted(grant, queued);
+            }
+        }
+    }
+
+    fn granted(&mut self, grant: Grant<usize>, queued: bool) {
+        match queued {
+            true => self.sums.waited += 1,
+            false => self.sums.at_once += 1,
+        }
+        if let Some(gift) = grant.gift {
+            assert!(Arc::ptr_eq(&self.servers[gift], grant.slot.slots()), "another server's gift");
+        }
+        self.serve(grant.slot);
+    }
+
+    fn serve(&mut self, slot: Slot<usize>) {
+        let same = |other: &Arc<Slots<usize>>| Arc::ptr_eq(other, slot.slots());
+        let server = self.servers.iter().position(same).expect("it is one of them");
+        assert!(self.in_use[server].fetch_add(1, SeqCst) < MAXIMA[server], "one too many");
+        if self.below(4) == 0 {
+            thread::yield_now();
+        }
+        self.in_use[server].fetch_sub(1, SeqCst);
+        match self.below(2) {
+            0 => drop(slot),
+            _ => {
+                let _ = slot.release_with(server);
+            }
+        }
+    }
+
+    /// xorshift64.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % bound
+    }
+}
+
+fn block_on(waiter: &mut Waiter<usize>) -> Grant<usize> {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let begin = Instant::now();
+    loop {
+        match waiter.poll(&mut Context::from_waker(&waker), 0) {
+            Poll::Ready(Answer::Granted(grant)) => return grant,
+            Poll::Ready(Answer::NoServer) => panic!("the servers stay"),
+            Poll::Pending => thread::park_timeout(PATIENCE),
+        }
+        assert!(begin.elapsed() < PATIENCE, "nobody woke it");
+    }
+}
