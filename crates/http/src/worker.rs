@@ -12,7 +12,7 @@ use crate::h1::{self, Held, Parked};
 use crate::site::Generation;
 
 /// Exchanges kept for later.
-const EXCHANGES_KEPT_MAX: usize = 256;
+const EXCHANGES_KEPT_MAX: usize = 1024;
 
 /// Idle connections that end at once when there is no room for new ones.
 const RECLAIMED_MAX: usize = 32;

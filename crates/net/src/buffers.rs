@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Bytes in a lent buffer.
 pub const BUFFER_SIZE: usize = 16 * 1024;
 /// Buffers a worker keeps for later; more go back to the allocator.
-const KEPT_MAX: usize = 256;
+const KEPT_MAX: usize = 1024;
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };

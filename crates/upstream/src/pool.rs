@@ -5,7 +5,7 @@
 //! is too small so expensive.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -73,7 +73,8 @@ pub(crate) fn number(group: &[u8]) -> u32 {
 }
 
 thread_local! {
-    static POOLS: RefCell<HashMap<u32, Pool>> = RefCell::default();
+    /// By the numbers of groups.
+    static POOLS: RefCell<Vec<Pool>> = const { RefCell::new(Vec::new()) };
     static JANITOR: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -82,7 +83,7 @@ pub fn take(group: &Group, key: &Key) -> Option<Connection> {
     if group.keepalive().connections == 0 {
         return None;
     }
-    POOLS.with_borrow_mut(|pools| pools.get_mut(&group.number)?.take(key))
+    POOLS.with_borrow_mut(|pools| pools.get_mut(group.number as usize)?.take(key))
 }
 
 /// Keeps a connection for the next request, if the rules let it.
@@ -95,7 +96,11 @@ pub fn give_back(group: &Group, key: Key, connection: Connection) {
         return;
     }
     POOLS.with_borrow_mut(|pools| {
-        let pool = pools.entry(group.number).or_default();
+        let at = group.number as usize;
+        if pools.len() <= at {
+            pools.resize_with(at + 1, Pool::default);
+        }
+        let pool = &mut pools[at];
         pool.old_max = usize::try_from(rules.connections).unwrap_or(usize::MAX);
         if pool.idle.len() < IDLE_MAX {
             let until_ms = now_ms.saturating_add(rules.timeout_ms);
@@ -109,7 +114,7 @@ pub fn give_back(group: &Group, key: Key, connection: Connection) {
 
 /// Closes all idle connections of this worker.
 pub fn close_all() {
-    POOLS.with_borrow_mut(HashMap::clear);
+    POOLS.with_borrow_mut(Vec::clear);
 }
 
 impl Pool {
@@ -143,8 +148,8 @@ async fn tidy() {
     poll_fn(|cx| {
         let empty = POOLS.with_borrow_mut(|pools| {
             let now_ms = clock::now_ms();
-            pools.values_mut().for_each(|pool| pool.tidy(cx, now_ms));
-            pools.values().all(|pool| pool.idle.is_empty())
+            pools.iter_mut().for_each(|pool| pool.tidy(cx, now_ms));
+            pools.iter().all(|pool| pool.idle.is_empty())
         });
         if empty {
             return Poll::Ready(());

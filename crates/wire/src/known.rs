@@ -129,13 +129,22 @@ fn pick<const N: usize, const COUNT: usize>(
     name: &[u8],
     candidates: [(&[u8; N], Known); COUNT],
 ) -> Known {
-    let Some(name) = name.first_chunk::<N>() else { return Known::Other };
+    find(name, candidates).unwrap_or(Known::Other)
+}
+
+/// The candidate that is `name`, whatever its case.
+#[inline(always)]
+pub(crate) fn find<const N: usize, const COUNT: usize, T: Copy>(
+    name: &[u8],
+    candidates: [(&[u8; N], T); COUNT],
+) -> Option<T> {
+    let name = name.first_chunk::<N>()?;
     for (lower, id) in candidates {
         if matches_lower(name, lower) {
-            return id;
+            return Some(id);
         }
     }
-    Known::Other
+    None
 }
 
 /// Exact for any bytes: only where `lower` has a letter may the case differ. With `lower` constant

@@ -63,8 +63,9 @@ pub(super) struct Asking<'a> {
     pub(super) head: &'a [u8],
     pub(super) body: &'a mut Body,
     pub(super) to_head: bool,
-    /// How much of head and body has been written.
+    /// How much of head and body has been written, and in how many calls.
     pub(super) written: u64,
+    writes: u64,
     /// A piece of a streamed body, framed.
     piece: Vec<u8>,
     piece_written: usize,
@@ -118,6 +119,7 @@ impl<'a> Asking<'a> {
             body,
             to_head,
             written: 0,
+            writes: 0,
             piece: Vec::new(),
             piece_written: 0,
             is_last: false,
@@ -270,6 +272,11 @@ impl<'a> Asking<'a> {
     ) -> Result<usize, Trouble> {
         match written {
             Ok(count) => {
+                if self.writes == 1 {
+                    // What the server has not acknowledged yet must not hold back what follows.
+                    self.connection.stream.set_nodelay();
+                }
+                self.writes += 1;
                 self.written += count as u64;
                 self.waits = Waits::Nothing;
                 Ok(count)

@@ -49,7 +49,7 @@ pub(crate) async fn pass(x: &mut Exchange, plan: Plan<'_>) -> Flow {
     };
     let flow = passing.run(x).await;
     x.backends.active = false;
-    buffers::give_back(std::mem::take(&mut passing.plan.head));
+    x.backends.request = std::mem::take(&mut passing.plan.head);
     flow
 }
 

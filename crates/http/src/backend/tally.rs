@@ -25,6 +25,8 @@ pub struct Backends {
     pub(crate) trailers: Rc<RefCell<Fields>>,
     /// The protocol's name as it stands in log lines: `http://`.
     pub(crate) schema: &'static str,
+    /// Memory for the head of a request.
+    pub(crate) request: Vec<u8>,
     /// The request's URI as the server was asked for it.
     pub(crate) uri: Vec<u8>,
     /// Whether a server is being asked now.

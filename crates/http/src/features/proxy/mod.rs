@@ -111,7 +111,8 @@ impl Proxy {
             },
         };
         let set_body = self.conf.set_body.as_ref().map(|template| x.render(template));
-        let mut head = net::buffers::lend();
+        let mut head = std::mem::take(&mut x.backends.request);
+        head.clear();
         let length = set_body.as_ref().map(|body| body.len() as u64);
         let chunked = streams == Some(true);
         let Some(written) = self.write_head(x, target, length, chunked, &mut head) else {

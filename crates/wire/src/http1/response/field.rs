@@ -1,11 +1,18 @@
 //! One header line of a reply.
 
-use super::{FIELDS_MAX, ReplyError, ReplyField, ReplyHead, ReplyName};
+use memchr::memchr;
+
+use super::{FIELDS_MAX, Odd, ReplyError, ReplyField, ReplyHead, ReplyName};
 use crate::Slice;
 
 /// Parses `line`, which has no LF, and adds it to the head.
-pub(super) fn parse(head: &mut ReplyHead, input: &[u8], line: Slice) -> Result<(), ReplyError> {
-    let field = cut(input, line)?;
+pub(super) fn parse(
+    head: &mut ReplyHead,
+    input: &[u8],
+    line: Slice,
+    odd: Odd,
+) -> Result<(), ReplyError> {
+    let field = cut(input, line, odd)?;
     if head.fields.len() >= FIELDS_MAX {
         return Err(ReplyError::TooManyFields);
     }
@@ -14,18 +21,22 @@ pub(super) fn parse(head: &mut ReplyHead, input: &[u8], line: Slice) -> Result<(
 }
 
 /// A line without a colon is a name without a value, as nginx has it.
-fn cut(input: &[u8], line: Slice) -> Result<ReplyField, ReplyError> {
+fn cut(input: &[u8], line: Slice, odd: Odd) -> Result<ReplyField, ReplyError> {
     let text = line.of(input);
-    let stop = text.iter().position(|&byte| byte == b':' || byte <= 0x20 || byte == 0x7f);
+    let stop = text.iter().position(|&byte| STOPS[usize::from(byte)]);
     let end = match stop {
         None => text.len(),
         Some(at) if text[at] == b':' && at > 0 => at,
         Some(at) => return Err(invalid(line, at, text[at])),
     };
     let (mut start, mut last) = ((end + 1).min(text.len()), text.len());
-    let value = &text[start..];
-    if let Some(at) = memchr::memchr2(0, b'\r', value) {
-        return Err(invalid(line, start + at, value[at]));
+    if let Some(at) = memchr(0, &text[start..]) {
+        return Err(invalid(line, start + at, 0));
+    }
+    if odd.0
+        && let Some(at) = memchr(b'\r', &text[start..])
+    {
+        return Err(invalid(line, start + at, b'\r'));
     }
     while start < last && text[start] == b' ' {
         start += 1;
@@ -39,6 +50,19 @@ fn cut(input: &[u8], line: Slice) -> Result<ReplyField, ReplyError> {
     };
     Ok(ReplyField { name: part(0, end), value: part(start, last), id: ReplyName::of(&text[..end]) })
 }
+
+/// What ends a name, or may not stand in it: the colon, controls and spaces.
+const STOPS: [bool; 256] = {
+    let mut stops = [false; 256];
+    let mut byte = 0;
+    while byte <= 0x20 {
+        stops[byte] = true;
+        byte += 1;
+    }
+    stops[b':' as usize] = true;
+    stops[0x7f] = true;
+    stops
+};
 
 fn invalid(line: Slice, at: usize, byte: u8) -> ReplyError {
     ReplyError::InvalidField(Slice { start: line.start, end: line.start + at as u32 }, byte)

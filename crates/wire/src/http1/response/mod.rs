@@ -19,7 +19,7 @@ mod tests;
 
 use alloc::vec::Vec;
 
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 
 use crate::{Slice, Version};
 pub use error::ReplyError;
@@ -94,14 +94,15 @@ impl ReplyHead {
             status_line::check_opening(&input[self.start..])?;
         }
         while self.expect != Expect::Done {
-            let Some(line) = self.next_line(input) else { return Ok(None) };
+            let Some((line, odd)) = self.next_line(input) else { return Ok(None) };
             match self.expect {
+                Expect::Line if odd.0 => return Err(ReplyError::NotHttp),
                 Expect::Line => {
                     status_line::parse(self, input, line)?;
                     self.expect = Expect::Field;
                 }
                 Expect::Field if line.is_empty() => self.expect = Expect::Done,
-                Expect::Field => field::parse(self, input, line)?,
+                Expect::Field => field::parse(self, input, line, odd)?,
                 Expect::Done => unreachable!("the loop has ended"),
             }
         }
@@ -128,24 +129,46 @@ impl ReplyHead {
                 .any(|field| contains_close(field.value.of(input)))
     }
 
-    fn next_line(&mut self, input: &[u8]) -> Option<Slice> {
+    /// The next line without its end, and whether a byte stands in it that may not.
+    fn next_line(&mut self, input: &[u8]) -> Option<(Slice, Odd)> {
         let input = &input[..input.len().min(Slice::BUFFER_MAX)];
-        let Some(offset) = memchr(b'\n', &input[self.searched..]) else {
+        let Some(offset) = memchr2(b'\n', b'\r', &input[self.searched..]) else {
             self.searched = input.len();
             return None;
         };
-        let lf = self.searched + offset;
+        let at = self.searched + offset;
+        if input[at] == b'\n' {
+            return Some(self.line(at, at, Odd(false)));
+        }
+        match input.get(at + 1) {
+            Some(b'\n') => Some(self.line(at, at + 1, Odd(false))),
+            _ => self.next_odd_line(input, at),
+        }
+    }
+
+    /// The same where CR is not followed by LF, so far.
+    fn next_odd_line(&mut self, input: &[u8], cr: usize) -> Option<(Slice, Odd)> {
+        self.searched = cr;
+        let lf = cr + memchr(b'\n', &input[cr..])?;
         let mut end = lf;
         // nginx takes any number of CR before LF.
-        while end > self.start && input[end - 1] == b'\r' {
+        while end > cr && input[end - 1] == b'\r' {
             end -= 1;
         }
+        Some(self.line(end, lf, Odd(end > cr)))
+    }
+
+    fn line(&mut self, end: usize, lf: usize, odd: Odd) -> (Slice, Odd) {
         let line = Slice::new(self.start, end);
         self.start = lf + 1;
         self.searched = self.start;
-        Some(line)
+        (line, odd)
     }
 }
+
+/// Whether CR stands within a line.
+#[derive(Clone, Copy)]
+struct Odd(bool);
 
 /// nginx looks for the word anywhere in the value.
 fn contains_close(value: &[u8]) -> bool {
