@@ -10,7 +10,10 @@ use server::Server;
 fn limited(zone: &str) -> String {
     format!(
         "limit_req_zone {zone} rate=1r/m;
-         server {{ listen ADDRESS; location / {{ limit_req zone=a burst=1 nodelay; stub_status; }} }}"
+         server {{
+             listen ADDRESS;
+             location / {{ limit_req zone=a burst=1 nodelay; stub_status; }}
+         }}"
     )
 }
 
