@@ -37,18 +37,22 @@ impl Value for Present {
 pub struct Bounded<const MIN: u64, const MAX: u64>(pub u64);
 
 /// A whole number.
-pub type Number = Bounded<0, { i64::MAX as u64 }>;
+pub type Number = Bounded<0, NUMBER_MAX>;
+
+/// The largest number there is; as a bound, it is none.
+pub const NUMBER_MAX: u64 = i64::MAX as u64;
 
 impl<const MIN: u64, const MAX: u64> Value for Bounded<MIN, MAX> {
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let number = units::number(&from.arg(0).text).ok_or_else(|| invalid(from, "number"))?;
-        if number < MIN {
-            return Err(from.refuse(format!("value must be equal to or greater than {MIN}")));
+        if (MIN..=MAX).contains(&number) {
+            return Ok(Self(number));
         }
-        if number > MAX {
-            return Err(from.refuse(format!("value must be equal to or less than {MAX}")));
-        }
-        Ok(Self(number))
+        let must = match MAX {
+            NUMBER_MAX => format!("value must be equal to or greater than {MIN}"),
+            _ => format!("value must be between {MIN} and {MAX}"),
+        };
+        Err(from.error_at(from.arg(0), must))
     }
 }
 

@@ -168,3 +168,45 @@ impl Write for AddressText {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use net::Probe;
+    use wire::proxy_protocol::{Read, read};
+
+    use super::Client;
+
+    fn behind_a_proxy() -> Rc<Client> {
+        let client = Client::new(7, None, Probe::NONE, 2);
+        client.requests.set(3);
+        let line = b"PROXY TCP4 192.0.2.1 192.0.2.2 123 5678\r\n";
+        let Ok(Read::Complete { header: Some(header), .. }) = read(line) else {
+            panic!("no header")
+        };
+        assert!(client.proxy_protocol.set(Rc::new(header)).is_ok());
+        Rc::new(client)
+    }
+
+    #[test]
+    fn rest_forgets_nothing() {
+        let before = behind_a_proxy();
+        let after = Client::wake(before.rest(), Probe::NONE);
+        assert_eq!((after.serial, after.listen, after.requests.get()), (7, 2, 3));
+        assert_eq!(after.proxy_protocol.get(), before.proxy_protocol.get());
+        assert!(after.proxy_protocol.get().is_some());
+    }
+
+    #[test]
+    fn speaking_for_another_changes_who_asks_and_nothing_else() {
+        let proxy = behind_a_proxy();
+        let client = proxy.speaking_for("192.0.2.9:80".parse().unwrap());
+        assert_eq!(
+            (client.address(), client.nearest().address()),
+            (&b"192.0.2.9"[..], &b"unix:"[..])
+        );
+        assert_eq!((client.serial, client.requests.get()), (7, 3));
+        assert_eq!(client.proxy_protocol.get(), proxy.proxy_protocol.get());
+    }
+}

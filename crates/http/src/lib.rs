@@ -13,6 +13,7 @@ mod files;
 mod forwarded;
 mod h1;
 pub mod identity;
+mod keyed;
 mod mime_types;
 mod phases;
 mod regex;

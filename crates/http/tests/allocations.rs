@@ -23,8 +23,15 @@ const WARM_UP: usize = 300;
 const COUNTED: usize = 1000;
 
 /// Files are this crate's own: what has just been written is not kept in memory yet.
-const PATHS: [&str; 6] =
-    ["/return", "/Cargo.toml", "/src/h1/send.rs", "/cached/Cargo.toml", "/vars?a=b", "/logged"];
+const PATHS: [&str; 7] = [
+    "/return",
+    "/Cargo.toml",
+    "/src/h1/send.rs",
+    "/cached/Cargo.toml",
+    "/vars?a=b",
+    "/logged",
+    "/limited/Cargo.toml",
+];
 
 #[test]
 fn a_warm_connection_allocates_nothing() {
@@ -59,11 +66,17 @@ fn site(prefix: &Path) -> http::Site {
         "http {{
         access_log off;
         keepalive_requests 100000;
+        limit_req_zone $binary_remote_addr zone=a:1m rate=100000r/s;
         server {{
             root {here};
             location /return {{ return 200 hello; }}
             location /vars {{ return 200 $uri$arg_a$host$request_method; }}
             location /cached/ {{ open_file_cache max=100; alias {here}/; }}
+            location /limited/ {{
+                set_real_ip_from unix:;
+                limit_req zone=a burst=100000 nodelay;
+                alias {here}/;
+            }}
             location /logged {{ access_log logged.log combined; return 200 hello; }}
         }}
     }}"
@@ -86,7 +99,8 @@ struct Client {
 
 impl Client {
     fn new(stream: Stream, path: &str) -> Self {
-        let fields = "Host: localhost\r\nUser-Agent: curl/7.88.1\r\nAccept: */*\r\n";
+        let fields = "Host: localhost\r\nUser-Agent: curl/7.88.1\r\nAccept: */*\r\n\
+                      X-Real-IP: 192.0.2.1\r\n";
         let request = format!("GET {path} HTTP/1.1\r\n{fields}\r\n");
         Self { stream, request: request.into(), reply: Vec::with_capacity(64 * 1024), length: 0 }
     }

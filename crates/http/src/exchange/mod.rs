@@ -29,6 +29,7 @@ pub use values::SetValues;
 
 use crate::backend::Backends;
 use crate::client::Client;
+use crate::features::{limit_conn, limit_req};
 use crate::site::{Generation, Location, LocationId, Server, ServerId};
 
 /// Rewrites, internal redirects and named jumps allowed in one exchange.
@@ -139,6 +140,10 @@ pub struct Exchange {
     pub outlives_client: bool,
     /// Where the phases stand.
     pub(crate) stage: crate::phases::Stage,
+    /// What `limit_conn` counts it for.
+    pub(crate) limit_conn: limit_conn::Limited,
+    /// What `limit_req` said of it.
+    pub(crate) limit_req: limit_req::Limited,
     scratch: Vec<u8>,
     /// Where the next client that a proxy speaks for finds room.
     spare_client: Option<Rc<Client>>,
@@ -186,6 +191,8 @@ impl Exchange {
             keepalive: false,
             outlives_client: false,
             stage: Default::default(),
+            limit_conn: Default::default(),
+            limit_req: Default::default(),
             scratch: Vec::new(),
             spare_client: None,
         }
@@ -251,6 +258,8 @@ impl Exchange {
     /// It is over: lets go of what must not wait for the next exchange.
     pub(crate) fn retire(&mut self) {
         self.downstream = None;
+        self.limit_conn.clear();
+        self.limit_req.clear();
         self.request.body.clear();
         self.reply.retire();
         net::buffers::give_back(std::mem::take(&mut self.request.received));

@@ -16,7 +16,9 @@ pub mod headers;
 pub mod index;
 pub mod internal;
 pub mod keepalive;
+pub mod limit_conn;
 pub mod limit_rate;
+pub mod limit_req;
 pub mod lingering;
 pub mod log;
 pub mod map;
@@ -78,6 +80,8 @@ conf::features! {
     client_body_early_read: client_body_early_read,
     rewrite: rewrite,
     realip: realip,
+    limit_req: limit_req,
+    limit_conn: limit_conn,
     access: access,
     auth_basic: auth_basic,
     try_files: try_files,

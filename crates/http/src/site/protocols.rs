@@ -63,7 +63,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// Which of the lines nginx warns of: `p` names the protocol, `P` with options, `-` and `o` not.
+    /// Which lines nginx warns of: `p` names the protocol, `P` with options, `-` and `o` do not.
     fn warned(lines: &str) -> String {
         let read = |line| {
             let named = matches!(line, 'p' | 'P');

@@ -28,7 +28,9 @@ use conf::{Directive, Error, Load, Result, Span, VariableId, Word};
 
 use crate::decimal;
 use crate::exchange::Exchange;
-use crate::features::{realip, referer, rewrite, secure_link, stub_status, userid};
+use crate::features::{
+    limit_conn, limit_req, realip, referer, rewrite, secure_link, stub_status, userid,
+};
 
 /// How many variables may be computed within each other; one more is taken for a cycle.
 pub const DEPTH_MAX: u8 = 100;
@@ -78,6 +80,8 @@ const TABLES: &[&[BuiltIn]] = &[
     program::TABLE,
     stub_status::VARIABLES,
     realip::VARIABLES,
+    limit_conn::VARIABLES,
+    limit_req::VARIABLES,
     referer::VARIABLES,
     secure_link::VARIABLES,
     userid::VARIABLES,

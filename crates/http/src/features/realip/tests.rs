@@ -88,7 +88,8 @@ fn nginx_words() {
         ("real_ip_header a; real_ip_header b;", "\"real_ip_header\" directive is duplicate:1"),
         (
             "real_ip_recursive 1;",
-            "invalid value \"1\" in \"real_ip_recursive\" directive, it must be \"on\" or \"off\":1",
+            "invalid value \"1\" in \"real_ip_recursive\" directive, \
+             it must be \"on\" or \"off\":1",
         ),
     ];
     for (line, expected) in table {

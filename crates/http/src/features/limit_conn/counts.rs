@@ -1,0 +1,65 @@
+//! How many exchanges are under way by key, and an exchange's part in it.
+
+use std::sync::Arc;
+
+use crate::keyed::{Counted, Entry, State, Table};
+
+/// What nginx's entry takes besides its key.
+const ENTRY_BYTES: u64 = 36;
+
+/// The counts of a zone.
+pub struct Counts {
+    table: Table<u32>,
+}
+
+impl Counted for Counts {
+    const KIND: &'static str = "limit_conn_zone";
+    fn new(zone_bytes: u64) -> Self {
+        Self { table: Table::new(zone_bytes, ENTRY_BYTES) }
+    }
+}
+
+/// Why an exchange is not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There are as many as there may be.
+    Limit,
+    /// There is no room for another key.
+    Room,
+}
+
+/// One exchange in a zone's count, until it is dropped.
+pub struct Held {
+    state: Arc<State<Counts>>,
+    entry: Entry,
+}
+
+impl Held {
+    /// Counts an exchange, unless there are `most` with that key already.
+    pub fn take(state: &Arc<State<Counts>>, key: &[u8], most: u32) -> Result<Self, Refused> {
+        let table = &mut state.lock().table;
+        let entry = match table.find(key) {
+            Some(entry) => {
+                let count = table.value(entry);
+                if *count >= most {
+                    return Err(Refused::Limit);
+                }
+                *count += 1;
+                entry
+            }
+            None => table.insert(key, 1).ok_or(Refused::Room)?,
+        };
+        Ok(Self { state: state.clone(), entry })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let table = &mut self.state.lock().table;
+        let count = table.value(self.entry);
+        *count -= 1;
+        if *count == 0 {
+            table.remove(self.entry);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Counting exchanges, exactly, from all workers; and nginx's words.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use super::counts::{Counts, Held, Refused};
+use crate::keyed::State;
+use crate::testing::{TestSite, refused, site};
+
+fn limited(lines: &str) -> TestSite {
+    site(&format!(
+        "limit_conn_zone $arg_a zone=a:1m; limit_conn_zone $arg_b zone=b:1m;
+         log_format said $limit_conn_status;
+         server {{ error_log e.log info; access_log a.log said; {lines} }}"
+    ))
+}
+
+#[test]
+fn a_request_counts_until_its_exchange_is_gone() {
+    let site = limited("limit_conn a 2; location / { } location /other { limit_conn a 3; }");
+    let (first, second) = (site.get("/?a=1"), site.get("/?a=1"));
+    assert_eq!((first.status(), second.status()), (403, 403));
+    assert_eq!(site.get("/?a=1").status(), 503);
+    assert_eq!(site.get("/?a=2").status(), 403);
+    assert_eq!(site.get("/").status(), 403);
+    let third = site.get("/other?a=1");
+    assert_eq!((third.status(), site.get("/other?a=1").status()), (404, 503));
+    drop((first, second, third));
+    assert_eq!(site.get("/?a=1").status(), 403);
+    let said = "PASSED\nPASSED\nREJECTED\nPASSED\n-\nPASSED\nREJECTED\nPASSED\n";
+    assert_eq!(site.log("a.log"), said);
+}
+
+#[test]
+fn what_is_refused_in_one_zone_counts_in_none() {
+    let site = limited("limit_conn a 1; limit_conn b 1;");
+    let held = site.get("/?b=1");
+    let both = site.get("/?a=1&b=1");
+    assert_eq!((held.status(), both.status()), (403, 503));
+    assert_eq!(site.get("/?a=1").status(), 403);
+}
+
+#[test]
+fn status_level_and_dry_run() {
+    let lines = "limit_conn a 1; limit_conn_status 429; limit_conn_log_level notice;";
+    let site = limited(lines);
+    let held = site.get("/?a=1");
+    assert_eq!(site.get("/?a=1").status(), 429);
+    assert!(site.log("e.log").contains("[notice]"), "{}", site.log("e.log"));
+    assert!(site.log("e.log").contains("limiting connections by zone \"a\", client: "));
+    drop(held);
+    let site = limited(&format!("{lines} limit_conn_dry_run on;"));
+    let held = site.get("/?a=1");
+    assert_eq!((held.status(), site.get("/?a=1").status()), (403, 403));
+    assert!(site.log("e.log").contains("limiting connections, dry run, by zone \"a\""));
+    assert_eq!(site.log("a.log"), "PASSED\nREJECTED_DRY_RUN\n");
+}
+
+#[test]
+fn a_key_too_long_is_not_counted() {
+    let site = limited("limit_conn a 1;");
+    let target = format!("/?a={}", "x".repeat(256));
+    let _held = site.get(&target);
+    assert_eq!(site.get(&target).status(), 403);
+    assert!(site.log("e.log").contains("the value of the \"$arg_a\" key is more than 255 bytes: "));
+}
+
+#[test]
+fn no_room_is_a_refusal() {
+    let state = State::<Counts>::of(8 * 4096);
+    let take = |number: u32| Held::take(&state, &number.to_be_bytes(), 1);
+    let held: Vec<Held> = (0..).map_while(|number| take(number).ok()).collect();
+    assert_eq!(held.len(), 7 * 64);
+    assert_eq!(take(u32::MAX).err(), Some(Refused::Room));
+    assert_eq!(take(0).err(), Some(Refused::Limit));
+    drop(held);
+    assert!(take(u32::MAX).is_ok());
+}
+
+#[test]
+fn exact_over_threads() {
+    const THREADS: u32 = 8;
+    const ROUNDS: u32 = 20_000;
+    const MOST: u32 = 3;
+    let state = State::<Counts>::of(1 << 20);
+    let under_way = Arc::new(AtomicU32::new(0));
+    let (taken, refused) = (AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    match Held::take(&state, b"key", MOST) {
+                        Ok(held) => {
+                            assert!(under_way.fetch_add(1, Ordering::SeqCst) < MOST);
+                            taken.fetch_add(1, Ordering::Relaxed);
+                            thread::yield_now();
+                            under_way.fetch_sub(1, Ordering::SeqCst);
+                            drop(held);
+                        }
+                        Err(_) => {
+                            refused.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (taken, refused) = (taken.into_inner(), refused.into_inner());
+    assert_eq!(taken + refused, THREADS * ROUNDS);
+    assert!(taken >= MOST && refused > 0, "{taken} {refused}");
+    // Nothing is counted any more.
+    let held: Vec<_> = (0..=MOST).map(|_| Held::take(&state, b"key", MOST).is_ok()).collect();
+    assert_eq!(held, [true; MOST as usize + 1]);
+}
+
+#[test]
+fn nginx_refuses_in_these_words() {
+    let zone = "limit_conn_zone $arg_a zone=a:1m;";
+    let server = |line: &str| format!("{zone} server {{ {line} }}");
+    let table = [
+        ("limit_conn_zone $arg_a a;".into(), "invalid parameter \"a\":1"),
+        ("limit_conn_zone $arg_a zone=a:31k;".into(), "zone \"zone=a:31k\" is too small:1"),
+        ("limit_conn_zone $arg_a zone=a:;".into(), "invalid zone size \"zone=a:\":1"),
+        (
+            format!("{zone} limit_conn_zone $arg_a zone=a:1m;"),
+            "limit_conn_zone \"a\" is already bound to key \"$arg_a\":1",
+        ),
+        (server("limit_conn b 1;"), "zero size shared memory zone \"b\""),
+        (server("limit_conn a 0;"), "invalid number of connections \"0\":1"),
+        (server("limit_conn a x;"), "invalid number of connections \"x\":1"),
+        (server("limit_conn a 65536;"), "connection limit must be less 65536:1"),
+        (server("limit_conn a 1; limit_conn a 2;"), "\"limit_conn\" directive is duplicate:1"),
+        (server("limit_conn_status 200;"), "value must be between 400 and 599:1"),
+        (server("limit_conn_log_level debug;"), "invalid value \"debug\":1"),
+    ];
+    for (text, expected) in table {
+        refused(&text, expected);
+    }
+}

@@ -1,0 +1,158 @@
+//! `limit_req`: how fast requests with the same key may come.
+//!
+//! What is faster waits, and what would wait for too long is refused. The reckoning is [`rates`]';
+//! here are its lines, and what is done about what it says.
+
+mod limiter;
+mod rates;
+#[cfg(test)]
+mod tests;
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Bounded, Directive, Load, Result, Value, Word, units};
+
+use crate::keyed::{Entry, KeyedZone, LogLevel, missing_zone};
+use crate::site::Place;
+use crate::variables::BuiltIn;
+use limiter::{Limit, Limiter};
+use rates::{REQUEST, Rates};
+
+conf::directives! {
+    declare {
+        /// Opens a zone in which requests are counted by a key, and sets how fast they may come.
+        limit_req_zone(3..=3) in MAIN => declare;
+    }
+
+    in MAIN | SERVER | LOCATION;
+
+    /// A zone whose rate holds, and how many requests may exceed it.
+    limit_req: Option<Limits>,
+    /// The level at which refusals are logged; delays are logged at the next one.
+    limit_req_log_level: LogLevel = "error",
+    /// The status of refusals.
+    limit_req_status: Bounded<400, 599> = "503",
+    /// Whether requests are counted, but neither delayed nor refused.
+    limit_req_dry_run: bool = "off",
+}
+
+/// A zone with its rate: thousandths of requests in a second.
+type Zone = KeyedZone<Rates, u64>;
+
+/// `limit_req` lines.
+#[derive(Clone, Default)]
+pub struct Limits(Vec<Line>);
+
+/// One line.
+#[derive(Clone)]
+struct Line {
+    zone: Box<[u8]>,
+    /// How much may come too early, and how much of it does not wait: thousandths of requests.
+    burst: u64,
+    delay: u64,
+}
+
+impl Value for Limits {
+    const ARGS: RangeInclusive<usize> = 1..=3;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut limits = Self::default();
+        limits.repeat(from, load)?;
+        Ok(limits)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        let line = Line::parse(from, load)?;
+        if self.0.iter().any(|known| known.zone == line.zone) {
+            return Err(from.refuse("is duplicate"));
+        }
+        self.0.push(line);
+        Ok(())
+    }
+}
+
+impl Line {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let (mut zone, mut burst, mut delay) = (None, 0, 0);
+        for word in &from.args {
+            let text = &*word.text;
+            if let Some(name) = text.strip_prefix(b"zone=") {
+                Zone::mention(name, from, load)?;
+                zone = Some(name);
+            } else if let Some(number) = text.strip_prefix(b"burst=") {
+                burst = requests(number, "burst value", word, from)?;
+            } else if let Some(number) = text.strip_prefix(b"delay=") {
+                delay = requests(number, "delay value", word, from)?;
+            } else if text == b"nodelay" {
+                delay = u64::MAX;
+            } else {
+                return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
+            }
+        }
+        let zone = zone.ok_or_else(|| missing_zone(from))?.into();
+        Ok(Self { zone, burst, delay })
+    }
+}
+
+/// A number of requests, as it is counted.
+fn requests(number: &[u8], what: &str, word: &Word, from: &Directive) -> Result<u64> {
+    match units::number(number) {
+        None | Some(0) => Err(from.error_at(word, format!("invalid {what} \"{word}\""))),
+        Some(number) => Ok(number.saturating_mul(REQUEST)),
+    }
+}
+
+/// A zone's rate where its line says none: one request in a second.
+const RATE: u64 = REQUEST;
+
+fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+    Zone::declare(from, load, RATE, |own, word| {
+        let Some(text) = word.text.strip_prefix(b"rate=") else { return Ok(false) };
+        let (number, seconds) = match text {
+            [number @ .., b'r', b'/', b's'] => (number, 1),
+            [number @ .., b'r', b'/', b'm'] => (number, 60),
+            number => (number, 1),
+        };
+        *own = requests(number, "rate", word, from)? / seconds;
+        Ok(true)
+    })
+}
+
+/// What limits have to do with an exchange.
+#[derive(Default)]
+pub(crate) struct Limited {
+    said: Option<&'static str>,
+    /// Empty but while all limits are being asked: which of them have agreed.
+    reserved: Vec<(usize, Entry)>,
+}
+
+impl Limited {
+    /// The exchange is over.
+    pub(crate) fn clear(&mut self) {
+        self.said = None;
+    }
+}
+
+/// `$limit_req_status`
+pub(crate) const VARIABLES: &[BuiltIn] = &[BuiltIn::fresh("limit_req_status", |x, out| {
+    let said = x.limit_req.said;
+    out.extend_from_slice(said.unwrap_or_default().as_bytes());
+    said.is_some()
+})];
+
+/// Counts before access is checked.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let Some(Limits(lines)) = &conf.limit_req else { return Ok(()) };
+    let limit = |line: &Line| {
+        let Line { zone, burst, delay } = line;
+        Limit { zone: Zone::find(zone, place.load), burst: *burst, delay: *delay }
+    };
+    let limiter = Limiter {
+        limits: lines.iter().map(limit).collect(),
+        level: conf.limit_req_log_level.level(),
+        delay_level: conf.limit_req_log_level.of_delays(),
+        status: conf.limit_req_status.0 as u16,
+        dry_run: conf.limit_req_dry_run,
+    };
+    place.preaccess(move |x| limiter.admit(x));
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! How fast requests come by key: nginx's leaky bucket, as a machine that is told the time.
+//!
+//! A bucket leaks at the zone's rate; a request adds one to it, if it then holds no more than the
+//! burst. One of several limits first only asks ([`Rates::reserve`]) and adds when all have agreed
+//! ([`Rates::settle`]); meanwhile the entry stays.
+
+use crate::keyed::{Counted, Entry, Table};
+
+/// What nginx's entry takes besides its key.
+const ENTRY_BYTES: u64 = 80;
+
+/// One request, in the unit that is counted in: thousandths.
+pub const REQUEST: u64 = 1000;
+
+/// An entry that was not used for so long may go, if it is empty.
+const IDLE_MIN_MS: u64 = 60_000;
+
+/// How many of those go when another comes.
+const EXPIRED_PER_INSERT: usize = 2;
+
+/// The rates of a zone.
+pub struct Rates {
+    table: Table<Bucket>,
+}
+
+#[derive(Default)]
+struct Bucket {
+    /// `None`: nothing has been added yet.
+    last_ms: Option<u64>,
+    excess: u64,
+    /// How many have asked, and neither added nor given up.
+    reserved: u32,
+}
+
+/// Why a request is not let through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The bucket would hold so much.
+    Excess(u64),
+    /// There is no room for another key.
+    Room,
+}
+
+impl Counted for Rates {
+    const KIND: &'static str = "limit_req";
+    fn new(zone_bytes: u64) -> Self {
+        Self { table: Table::new(zone_bytes, ENTRY_BYTES) }
+    }
+}
+
+impl Bucket {
+    fn idle_ms(&self, now_ms: u64) -> u64 {
+        self.last_ms.map_or(u64::MAX, |last_ms| now_ms.saturating_sub(last_ms))
+    }
+
+    /// What it holds with one more request, or as it stands.
+    fn excess_with(&self, request: u64, rate: u64, now_ms: u64) -> u64 {
+        let leaked = rate.saturating_mul(self.idle_ms(now_ms)) / 1000;
+        (self.excess + request).saturating_sub(leaked)
+    }
+
+    fn add(&mut self, rate: u64, now_ms: u64) -> u64 {
+        self.excess = self.excess_with(REQUEST, rate, now_ms);
+        self.last_ms = self.last_ms.max(Some(now_ms));
+        self.excess
+    }
+}
+
+impl Rates {
+    /// Adds a request, unless the bucket then held more than `burst`; what it holds then.
+    pub fn add(&mut self, key: &[u8], rate: u64, burst: u64, now_ms: u64) -> Result<u64, Refused> {
+        if let Some(entry) = self.table.find(key) {
+            self.check(entry, rate, burst, now_ms)?;
+            return Ok(self.table.value(entry).add(rate, now_ms));
+        }
+        let bucket = Bucket { last_ms: Some(now_ms), ..Bucket::default() };
+        self.insert(key, bucket, rate, now_ms).map(|_| 0)
+    }
+
+    /// The same without adding yet.
+    pub fn reserve(
+        &mut self,
+        key: &[u8],
+        rate: u64,
+        burst: u64,
+        now_ms: u64,
+    ) -> Result<Entry, Refused> {
+        let entry = match self.table.find(key) {
+            Some(entry) => {
+                self.check(entry, rate, burst, now_ms)?;
+                entry
+            }
+            None => self.insert(key, Bucket::default(), rate, now_ms)?,
+        };
+        self.table.value(entry).reserved += 1;
+        Ok(entry)
+    }
+
+    /// Adds what was reserved; what the bucket holds then.
+    pub fn settle(&mut self, entry: Entry, rate: u64, now_ms: u64) -> u64 {
+        let bucket = self.table.value(entry);
+        bucket.reserved -= 1;
+        bucket.add(rate, now_ms)
+    }
+
+    /// Gives up what was reserved.
+    pub fn release(&mut self, entry: Entry) {
+        self.table.value(entry).reserved -= 1;
+    }
+
+    fn check(&mut self, entry: Entry, rate: u64, burst: u64, now_ms: u64) -> Result<(), Refused> {
+        self.table.touch(entry);
+        match self.table.value(entry).excess_with(REQUEST, rate, now_ms) {
+            excess if excess > burst => Err(Refused::Excess(excess)),
+            _ => Ok(()),
+        }
+    }
+
+    fn insert(
+        &mut self,
+        key: &[u8],
+        bucket: Bucket,
+        rate: u64,
+        now_ms: u64,
+    ) -> Result<Entry, Refused> {
+        self.expire(EXPIRED_PER_INSERT, rate, now_ms);
+        if !self.table.has_room(key) {
+            self.remove_oldest();
+            self.expire(EXPIRED_PER_INSERT, rate, now_ms);
+        }
+        self.table.insert(key, bucket).ok_or(Refused::Room)
+    }
+
+    /// Removes the oldest entries as far as they are empty and idle.
+    fn expire(&mut self, most: usize, rate: u64, now_ms: u64) {
+        for _ in 0..most {
+            let Some(oldest) = self.table.oldest() else { return };
+            let bucket = self.table.value(oldest);
+            let idle = bucket.reserved == 0 && bucket.idle_ms(now_ms) >= IDLE_MIN_MS;
+            if !idle || bucket.excess_with(0, rate, now_ms) > 0 {
+                return;
+            }
+            self.table.remove(oldest);
+        }
+    }
+
+    /// Removes the oldest entry, whatever it holds, unless somebody is about to add to it.
+    fn remove_oldest(&mut self) {
+        if let Some(oldest) = self.table.oldest()
+            && self.table.value(oldest).reserved == 0
+        {
+            self.table.remove(oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One request in a second.
+    const RATE: u64 = 1000;
+    const ZONE: u64 = 32 * 1024;
+
+    #[test]
+    fn a_bucket_fills_and_leaks() {
+        let mut rates = Rates::new(ZONE);
+        let mut add = |burst, now_ms| rates.add(b"k", RATE, burst, now_ms);
+        assert_eq!(add(2000, 0), Ok(0));
+        assert_eq!(add(2000, 0), Ok(1000));
+        assert_eq!(add(2000, 250), Ok(1750));
+        assert_eq!(add(2000, 500), Err(Refused::Excess(2500)));
+        // A refused request adds nothing.
+        assert_eq!(add(2000, 1000), Ok(2000));
+        assert_eq!(add(2000, 1000), Err(Refused::Excess(3000)));
+        assert_eq!(add(0, 3999), Err(Refused::Excess(1)));
+        assert_eq!(add(0, 4000), Ok(0));
+        assert_eq!(add(2000, 1_000_000_000), Ok(0));
+    }
+
+    #[test]
+    fn the_time_of_another_worker_may_be_older() {
+        let mut rates = Rates::new(ZONE);
+        assert_eq!(rates.add(b"k", RATE, 5000, 1000), Ok(0));
+        assert_eq!(rates.add(b"k", RATE, 5000, 900), Ok(1000));
+        assert_eq!(rates.add(b"k", RATE, 5000, 1100), Ok(1900));
+    }
+
+    #[test]
+    fn slow_rates_lose_nothing_to_rounding() {
+        let mut rates = Rates::new(ZONE);
+        // One in a minute is 16 thousandths in a second.
+        let rate = REQUEST / 60;
+        assert_eq!(rates.add(b"k", rate, 0, 0), Ok(0));
+        assert_eq!(rates.add(b"k", rate, 0, 62_499), Err(Refused::Excess(1)));
+        assert_eq!(rates.add(b"k", rate, 0, 62_500), Ok(0));
+    }
+
+    #[test]
+    fn what_is_reserved_is_added_or_given_up() {
+        let mut rates = Rates::new(ZONE);
+        let first = rates.reserve(b"k", RATE, 1000, 5).unwrap();
+        let second = rates.reserve(b"k", RATE, 1000, 5).unwrap();
+        assert_eq!(first, second);
+        assert_eq!(rates.settle(first, RATE, 5), 0);
+        rates.release(second);
+        assert_eq!(rates.add(b"k", RATE, 1000, 5), Ok(1000));
+        assert_eq!(rates.reserve(b"k", RATE, 1000, 5), Err(Refused::Excess(2000)));
+    }
+
+    fn keys() -> impl Iterator<Item = [u8; 4]> {
+        (0_u32..).map(u32::to_be_bytes)
+    }
+
+    #[test]
+    fn a_full_zone_forgets_the_oldest() {
+        let mut rates = Rates::new(ZONE);
+        let count = keys().take_while(|key| rates.table.has_room(key) && add(&mut rates, key));
+        let count = count.count();
+        assert_eq!(count, 7 * 32);
+        assert!(add(&mut rates, b"another"));
+        assert!(rates.table.find(&[0; 4]).is_none());
+        assert!(rates.table.find(&[0, 0, 0, 1]).is_some());
+    }
+
+    fn add(rates: &mut Rates, key: &[u8]) -> bool {
+        rates.add(key, RATE, 0, 0).is_ok()
+    }
+
+    #[test]
+    fn a_zone_whose_oldest_is_reserved_has_no_room() {
+        let mut rates = Rates::new(ZONE);
+        let entry = rates.reserve(b"reserved", RATE, 0, 0).unwrap();
+        keys().take_while(|key| rates.table.has_room(key) && add(&mut rates, key)).count();
+        assert_eq!(rates.add(b"another", RATE, 0, 0), Err(Refused::Room));
+        rates.release(entry);
+        assert!(add(&mut rates, b"another"));
+    }
+
+    #[test]
+    fn empty_and_idle_entries_go_two_at_a_time() {
+        let mut rates = Rates::new(ZONE);
+        for key in keys().take(5) {
+            add(&mut rates, &key);
+        }
+        let mut left = |key: &[u8], now_ms| {
+            rates.add(key, RATE, 0, now_ms).unwrap();
+            keys().take(5).filter(|key| rates.table.find(key).is_some()).count()
+        };
+        assert_eq!(left(b"a", IDLE_MIN_MS - 1), 5);
+        assert_eq!(left(b"b", IDLE_MIN_MS), 3);
+        assert_eq!(left(b"c", IDLE_MIN_MS), 1);
+        assert_eq!(left(b"d", IDLE_MIN_MS), 0);
+    }
+}
