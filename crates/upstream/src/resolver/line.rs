@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
@@ -109,8 +110,8 @@ impl Socket {
         let mut pending = self.pending.borrow_mut();
         loop {
             let id = net::system::random() as u16;
-            if !pending.contains_key(&id) {
-                pending.insert(id, query);
+            if let Entry::Vacant(free) = pending.entry(id) {
+                free.insert(query);
                 return id;
             }
         }

@@ -36,7 +36,12 @@ pub struct Settings {
 thread_local! {
     /// This worker's resolvers by the line that each is for; lines of configurations that are gone
     /// are weak.
-    static STATES: RefCell<HashMap<usize, (Weak<Settings>, Rc<State>)>> = RefCell::default();
+    static STATES: RefCell<HashMap<usize, OfWorker>> = RefCell::default();
+}
+
+struct OfWorker {
+    settings: Weak<Settings>,
+    state: Rc<State>,
 }
 
 impl NameServers {
@@ -50,12 +55,13 @@ impl NameServers {
         // A weak reference keeps the address from being used again.
         let key = Arc::as_ptr(&self.0).addr();
         let state = STATES.with_borrow_mut(|states| {
-            if let Some((_, state)) = states.get(&key) {
-                return state.clone();
+            if let Some(known) = states.get(&key) {
+                return known.state.clone();
             }
-            states.retain(|_, (settings, _)| settings.strong_count() > 0);
+            states.retain(|_, known| known.settings.strong_count() > 0);
             let state = Rc::new(State::new((*self.0).clone()));
-            states.insert(key, (Arc::downgrade(&self.0), state.clone()));
+            let settings = Arc::downgrade(&self.0);
+            states.insert(key, OfWorker { settings, state: state.clone() });
             state
         });
         Resolver { state, timeout_ms }

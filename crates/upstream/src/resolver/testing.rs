@@ -42,9 +42,14 @@ pub(crate) struct NameServer {
 }
 
 struct Desk {
-    answer: Mutex<(Box<Answer>, HashMap<(String, u16, bool), usize>)>,
+    clerk: Mutex<Clerk>,
     asked: Arc<Mutex<Vec<Asked>>>,
     over: Arc<AtomicBool>,
+}
+
+struct Clerk {
+    answer: Box<Answer>,
+    times: HashMap<(String, u16, bool), usize>,
 }
 
 impl NameServer {
@@ -53,8 +58,8 @@ impl NameServer {
         let (udp, tcp) = sockets();
         let address = udp.local_addr().unwrap();
         let (asked, over) = (Arc::default(), Arc::default());
-        let answer = Mutex::new((Box::new(answer) as Box<Answer>, HashMap::new()));
-        let desk = Arc::new(Desk { answer, asked: Arc::clone(&asked), over: Arc::clone(&over) });
+        let clerk = Mutex::new(Clerk { answer: Box::new(answer), times: HashMap::new() });
+        let desk = Arc::new(Desk { clerk, asked: Arc::clone(&asked), over: Arc::clone(&over) });
         let other = desk.clone();
         let threads = vec![
             thread::spawn(move || desk.serve_udp(&udp)),
@@ -136,33 +141,34 @@ impl Desk {
     }
 
     fn converse(&self, mut stream: TcpStream, from: SocketAddr) {
-        stream.set_nonblocking(false).unwrap();
+        // Who asked may have gone, having found what it wanted elsewhere.
+        let _ = self.exchange(&mut stream, from);
+    }
+
+    fn exchange(&self, stream: &mut TcpStream, from: SocketAddr) -> std::io::Result<()> {
+        stream.set_nonblocking(false)?;
         let mut length = [0; 2];
-        if stream.read_exact(&mut length).is_err() {
-            return;
-        }
+        stream.read_exact(&mut length)?;
         let mut message = vec![0; u16::from_be_bytes(length).into()];
-        stream.read_exact(&mut message).unwrap();
-        if let Some(reply) = self.reply(&message, from, true) {
-            // In two pieces, as a stream may deliver it.
-            let framed = [&(reply.len() as u16).to_be_bytes()[..], &reply].concat();
-            stream.write_all(&framed[..1]).unwrap();
-            thread::sleep(Duration::from_millis(1));
-            stream.write_all(&framed[1..]).unwrap();
-        }
+        stream.read_exact(&mut message)?;
+        let Some(reply) = self.reply(&message, from, true) else { return Ok(()) };
+        // In two pieces, as a stream may deliver it.
+        let framed = [&(reply.len() as u16).to_be_bytes()[..], &reply].concat();
+        stream.write_all(&framed[..1])?;
+        thread::sleep(Duration::from_millis(1));
+        stream.write_all(&framed[1..])
     }
 
     fn reply(&self, message: &[u8], from: SocketAddr, over_tcp: bool) -> Option<Vec<u8>> {
         let (name, end) = read_name(message);
         let kind = u16::from_be_bytes([message[end], message[end + 1]]);
-        let mut desk = self.answer.lock().unwrap();
-        let (answer, times) = &mut *desk;
-        let times = times.entry((name.clone(), kind, over_tcp)).or_default();
+        let mut clerk = self.clerk.lock().unwrap();
+        let times = clerk.times.entry((name.clone(), kind, over_tcp)).or_default();
         *times += 1;
         let message = message.to_vec();
         let asked = Asked { name, kind, over_tcp, times: *times, message, from };
         self.asked.lock().unwrap().push(asked.clone());
-        Some(answer(&asked)?.0)
+        Some((clerk.answer)(&asked)?.0)
     }
 }
 

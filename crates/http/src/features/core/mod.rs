@@ -10,8 +10,8 @@ use crate::features::error_page::ErrorPages;
 use crate::features::root::Root;
 use crate::features::types::Types;
 use crate::features::{
-    charset, client_body, keepalive, limit_rate, lingering, output, redirect, referer, secure_link,
-    userid,
+    charset, client_body, keepalive, limit_rate, lingering, output, redirect, referer, resolver,
+    secure_link, userid,
 };
 use crate::site::Place;
 
@@ -87,6 +87,8 @@ pub struct Here {
     pub charset: charset::Announced,
     /// How files are looked at.
     pub files: crate::files::Access,
+    /// `resolver`
+    pub names: resolver::Names,
 }
 
 impl Here {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use ::upstream::Group;
 use conf::{Bounded, Error, Result, Template};
-use observe::Level;
 
 use crate::backend::Conf as Family;
 use crate::backend::{self, Passed, Plan, Rewrite};
@@ -158,11 +157,7 @@ impl Proxy {
         match pass::evaluate(&url, groups, x) {
             None => Err(Flow::Status(500)),
             Some(Found::Target(target)) => Ok(target),
-            Some(Found::Unresolved(target, _)) => {
-                let host = observe::Text(&target.host);
-                x.log(Level::Error, format_args!("no resolver defined to resolve {host}"));
-                Err(Flow::Status(502))
-            }
+            Some(Found::Unresolved(unresolved)) => unresolved.resolve(x).await,
         }
     }
 }

@@ -1,15 +1,17 @@
 //! What `proxy_pass` says: the group of servers, and what their URIs look like.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ::upstream::address::{self, Place as Whereabouts};
 use ::upstream::{Group, Groups};
 use conf::{Directive, Error, Inherited, Load, Result, Span, Template, Value, Word};
+use net::Address;
 use observe::{Level, Text};
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Flow};
 use crate::site::Within;
 
 /// The groups that variables may name.
@@ -137,6 +139,16 @@ impl Url {
         Target { group, host, port, uri, uri_is_whole: false }
     }
 
+    /// The same where the URI came out of variables.
+    fn whole_target(&self, group: Arc<Group>) -> Target {
+        Target { uri_is_whole: self.uri.is_some(), ..self.target(group) }
+    }
+
+    /// One request's own group.
+    fn passing(&self, addresses: Vec<Address>) -> Target {
+        self.whole_target(Group::passing(&self.host, addresses))
+    }
+
     /// The group that the host names, or one of its own addresses.
     pub(super) fn compile(&self, load: &mut Load<'_>) -> Result<Target> {
         let group = match load.registry.of::<Groups>().find(&self.host) {
@@ -194,7 +206,32 @@ impl Backend {
 pub(crate) enum Found {
     Target(Target),
     /// A name to be resolved first.
-    Unresolved(Target, Whereabouts),
+    Unresolved(Unresolved),
+}
+
+/// A backend whose addresses are not known yet.
+pub(crate) struct Unresolved {
+    url: Url,
+    host: Box<[u8]>,
+    port: u16,
+}
+
+impl Unresolved {
+    /// Finds its addresses; a failure has been logged.
+    pub(super) async fn resolve(self, x: &mut Exchange) -> std::result::Result<Target, Flow> {
+        let Some(resolver) = x.location().core.names.resolver() else {
+            let host = Text(&self.host);
+            x.log(Level::Error, format_args!("no resolver defined to resolve {host}"));
+            return Err(Flow::Status(502));
+        };
+        let resolved = resolver.addresses(&self.host).await.map_err(|error| {
+            x.log(Level::Error, format_args!("{error}"));
+            Flow::Status(502)
+        })?;
+        let socket = |ip| Address::Ip(SocketAddr::new(ip, self.port));
+        let addresses = resolved.addresses.into_iter().map(socket).collect();
+        Ok(self.url.passing(addresses))
+    }
 }
 
 /// Reads the URL that variables gave; `None` has been logged.
@@ -215,18 +252,14 @@ pub(crate) fn evaluate(text: &[u8], groups: &ByName, x: &Exchange) -> Option<Fou
             return None;
         }
     };
-    let uri_is_whole = url.uri.is_some();
     if let Some(group) = groups.get(&url.host.to_ascii_lowercase()[..]) {
-        return Some(Found::Target(Target { uri_is_whole, ..url.target(group.clone()) }));
+        return Some(Found::Target(url.whole_target(group.clone())));
     }
-    let (addresses, named) = match &url.place {
-        Whereabouts::At(address) => (vec![address.clone()], None),
-        named => (Vec::new(), Some(named.clone())),
-    };
-    let group = Group::passing(&url.host, addresses);
-    let target = Target { uri_is_whole, ..url.target(group) };
-    Some(match named {
-        None => Found::Target(target),
-        Some(place) => Found::Unresolved(target, place),
+    Some(match &url.place {
+        Whereabouts::At(address) => Found::Target(url.passing(vec![address.clone()])),
+        Whereabouts::Named { host, port } => {
+            let (host, port) = (host.clone(), *port);
+            Found::Unresolved(Unresolved { url, host, port })
+        }
     })
 }
