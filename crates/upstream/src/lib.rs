@@ -19,6 +19,7 @@ pub mod settings;
 mod standing;
 #[cfg(test)]
 mod testing;
+mod times;
 
 pub use attempt::Attempt;
 pub use group::{Ask, Choice, Group};

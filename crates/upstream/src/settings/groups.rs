@@ -1,15 +1,14 @@
 //! Every group of a configuration, by name.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use conf::{Directive, Layered, Load, Result};
 
 use super::method::Reading;
 use super::{Conf, HostNotFound, Layer, ServerLine};
-use crate::group::{Group, Twins};
+use crate::group::{Group, Parts, Twins};
 use crate::memory::Memory;
-use crate::peers::Peers;
 use crate::pool;
 use crate::server::Server;
 
@@ -92,13 +91,14 @@ fn group(conf: &Conf, from: &Directive, load: &mut Load<'_>) -> Result<Group> {
         let name = from.arg(0);
         return Err(from.error_at(name, format!("no servers in upstream \"{name}\"")));
     }
-    Ok(Group {
+    Ok(Group::new(Parts {
         name: name.clone(),
         balance: conf.balance(),
         keepalive: conf.keepalive(),
         number: pool::number(name),
-        peers: Mutex::new(Peers::new(primary, backup)),
-    })
+        primary,
+        backup,
+    }))
 }
 
 impl ServerLine {

@@ -13,7 +13,7 @@ mod zone;
 
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, MAIN, Milliseconds, Number, Result, UPSTREAM};
+use conf::{Directive, Error, Load, Milliseconds, Number, Result};
 
 use crate::balance::{Balance, RoundRobin};
 
@@ -29,6 +29,21 @@ conf::directives! {
         ntlm(0..=0) in UPSTREAM => refuse_ntlm;
         /// Refused: the servers of a group stand in the configuration.
         state(1..=1) in UPSTREAM => refuse_state;
+    }
+    also {
+        /// Prefers the server with the fewest requests in progress.
+        least_conn(0..=0) in UPSTREAM => method;
+        /// Chooses by the client's address.
+        ip_hash(0..=0) in UPSTREAM => method;
+        /// Chooses by a text: by its checksum, or with `consistent` on a ring, so that few texts
+        /// move when servers come or go.
+        hash(1..=2) in UPSTREAM => method;
+        /// Chooses by chance; with `two`, the better of two: by `least_conn`, `least_time=header`
+        /// or `least_time=last_byte`.
+        random(0..=2) in UPSTREAM => method;
+        /// Prefers the server that replies fastest, by the time until the `header` or the
+        /// `last_byte`; with `inflight`, unfinished requests count, too.
+        least_time(1..=2) in UPSTREAM => method;
     }
     slots {
         /// How servers are chosen.
@@ -78,7 +93,7 @@ impl Conf {
 
     fn balance(&self) -> Arc<dyn Balance> {
         match &self.method {
-            Some(method) => method.balance(),
+            Some(method) => method.balance.clone(),
             None => Arc::new(RoundRobin),
         }
     }

@@ -74,11 +74,11 @@ impl ServerLine {
                 terms.patience.fail_timeout_ms = seconds.saturating_mul(1000);
             }
             b"slow_start=" => {
-                refused(reading.no_slow_start)?;
+                refused(reading.0.slow_start)?;
                 terms.slow_start_ms = units::milliseconds(value).ok_or_else(invalid)?;
             }
             b"backup" => {
-                refused(reading.no_backup)?;
+                refused(reading.0.backup)?;
                 self.backup = true;
             }
             b"down" => terms.state = State::Down,

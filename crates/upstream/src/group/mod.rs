@@ -1,5 +1,8 @@
 //! A group of servers.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conf::Template;
@@ -16,12 +19,22 @@ use crate::settings::Keepalive;
 /// A group of servers, shared by all workers.
 #[derive(Debug)]
 pub struct Group {
-    pub(crate) name: Box<[u8]>,
-    pub(crate) balance: Arc<dyn Balance>,
-    pub(crate) keepalive: Keepalive,
+    name: Box<[u8]>,
+    balance: Arc<dyn Balance>,
+    keepalive: Keepalive,
     /// By which its idle connections are found.
     pub(crate) number: u32,
-    pub(crate) peers: Mutex<Peers>,
+    peers: Mutex<Peers>,
+}
+
+/// What a group is made of.
+pub(crate) struct Parts {
+    pub name: Box<[u8]>,
+    pub balance: Arc<dyn Balance>,
+    pub keepalive: Keepalive,
+    pub number: u32,
+    pub primary: Vec<Arc<Server>>,
+    pub backup: Vec<Arc<Server>>,
 }
 
 /// What a choice depends on.
@@ -72,14 +85,26 @@ impl Group {
             let standing = standing(&address);
             Arc::new(Server::new(address, terms.clone(), standing))
         };
-        let servers = addresses.into_iter().map(server).collect();
-        Arc::new(Self {
+        Arc::new(Self::new(Parts {
             name: name.into(),
             balance: Arc::new(RoundRobin),
             keepalive: Keepalive::NONE,
             number: 0,
-            peers: Mutex::new(Peers::new(servers, Vec::new())),
-        })
+            primary: addresses.into_iter().map(server).collect(),
+            backup: Vec::new(),
+        }))
+    }
+
+    pub(crate) fn new(parts: Parts) -> Self {
+        let mut peers = Peers::default();
+        peers.replace(&parts.primary, &parts.backup, &*parts.balance);
+        Self {
+            name: parts.name,
+            balance: parts.balance,
+            keepalive: parts.keepalive,
+            number: parts.number,
+            peers: Mutex::new(peers),
+        }
     }
 
     /// Its name.
@@ -107,7 +132,7 @@ impl Group {
         let mut peers = self.lock();
         attempt.resume(&peers);
         if peers.is_single() {
-            return single(&peers.primary.peers[0].server, attempt, ask);
+            return self.single(&peers.primary.peers[0].server, attempt, ask);
         }
         for backup in [false, true] {
             if let Some(lease) = self.choose_of(&mut peers, backup, attempt, ask) {
@@ -132,7 +157,7 @@ impl Group {
         while let Some(at) = self.balance.pick(&mut round) {
             let server = round.tier.peers[at].server.clone();
             // Another generation may just have taken the last place: look again.
-            if let Some(lease) = Lease::take(&server, false) {
+            if let Some(lease) = Lease::take(&server, false, &*self.balance, ask.now_ms) {
                 server.standing.chosen(server.terms.patience, ask.now_ms);
                 round.attempt.given(first + at);
                 return Some(lease);
@@ -141,23 +166,23 @@ impl Group {
         None
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Peers> {
+    /// The only server is used whatever it did.
+    fn single(&self, server: &Arc<Server>, attempt: &mut Attempt, ask: &Ask<'_>) -> Choice {
+        if !server.is_usable(false) {
+            return Choice::None;
+        }
+        match Lease::take(server, true, &*self.balance, ask.now_ms) {
+            Some(lease) => {
+                attempt.given(0);
+                Choice::Server(lease)
+            }
+            None => Choice::Busy,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Peers> {
         // A panic between two steps leaves weights that are off by one choice, no more.
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The only server is used whatever it did.
-fn single(server: &Arc<Server>, attempt: &mut Attempt, ask: &Ask<'_>) -> Choice {
-    if !server.is_usable(ask.sticky.is_some()) {
-        return Choice::None;
-    }
-    match Lease::take(server, true) {
-        Some(lease) => {
-            attempt.given(0);
-            Choice::Server(lease)
-        }
-        None => Choice::Busy,
     }
 }
 
