@@ -17,6 +17,7 @@ pub mod resolver;
 mod server;
 pub mod settings;
 mod standing;
+pub mod sticky;
 #[cfg(test)]
 mod testing;
 mod times;

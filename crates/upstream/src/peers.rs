@@ -23,7 +23,7 @@ pub(crate) struct Tier {
     pub total_weight: u64,
     /// The ring of a consistent hash, sorted; no other balancer has points.
     pub points: Vec<Point>,
-    pub chance: Chance,
+    pub random: Random,
 }
 
 /// A server with its place in the rotation.
@@ -103,16 +103,16 @@ impl Tier {
 
     /// Any server, the likelier the more weight it has.
     pub fn by_chance(&mut self) -> usize {
-        let point = self.chance.next() % self.total_weight.max(1);
+        let point = self.random.next() % self.total_weight.max(1);
         self.at_weight(point)
     }
 }
 
 /// Marsaglia's xorshift64*: fast, and good enough to share out requests.
 #[derive(Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Random(u64);
 
-impl Default for Chance {
+impl Default for Random {
     /// Seeded as the standard library seeds its hash tables.
     fn default() -> Self {
         use std::hash::{BuildHasher, Hasher, RandomState};
@@ -120,7 +120,7 @@ impl Default for Chance {
     }
 }
 
-impl Chance {
+impl Random {
     pub fn seeded(seed: u64) -> Self {
         Self(seed | 1)
     }

@@ -21,7 +21,7 @@ use conf::Template;
 
 use crate::attempt::Attempt;
 use crate::group::Ask;
-use crate::peers::{Chance, Peer, Tier};
+use crate::peers::{self, Peer, Tier};
 use crate::server::Server;
 
 pub(crate) use consistent_hash::{ConsistentHash, Point};
@@ -95,6 +95,12 @@ impl Round<'_> {
             && !server.is_full()
     }
 
+    /// The server of that name, if it may be used: the first one only, as in nginx.
+    pub fn bound(&self, name: &[u8]) -> Option<usize> {
+        let at = self.tier.peers.iter().position(|peer| peer.server.sid() == name)?;
+        self.admits_bound(at, true).then_some(at)
+    }
+
     /// Takes the next in smooth rotation of those that are admitted and fit: every one gains its
     /// weight, and the one that is furthest ahead pays what all have gained.
     pub fn rotate(&mut self, fits: impl Fn(&Peer) -> bool) -> Option<usize> {
@@ -128,11 +134,11 @@ impl Round<'_> {
     /// too many misses, the next in turn.
     pub fn probe(
         &mut self,
-        mut hash: impl FnMut(&mut Attempt, &mut Chance) -> u64,
+        mut hash: impl FnMut(&mut Attempt, &mut peers::Random) -> u64,
     ) -> Option<usize> {
         if self.tier.peers.len() > 1 {
             while self.attempt.misses <= MISSES_MAX {
-                let hash = hash(self.attempt, &mut self.tier.chance);
+                let hash = hash(self.attempt, &mut self.tier.random);
                 let at = self.tier.at_weight(hash % self.tier.total_weight);
                 if self.admits(at) {
                     return Some(at);

@@ -22,7 +22,7 @@ pub(crate) enum Better {
 impl Balance for Random {
     fn pick(&self, round: &mut Round<'_>) -> Option<usize> {
         let Some(better) = self.two else {
-            return round.probe(|_, chance| chance.next());
+            return round.probe(|_, random| random.next());
         };
         if round.tier.peers.len() < 2 {
             return round.rotate(|_| true);

@@ -15,12 +15,14 @@ use crate::memory::Memory;
 use crate::peers::Peers;
 use crate::server::{Server, Terms};
 use crate::settings::Keepalive;
+use crate::sticky::{Bound, Sticky};
 
 /// A group of servers, shared by all workers.
 #[derive(Debug)]
 pub struct Group {
     name: Box<[u8]>,
     balance: Arc<dyn Balance>,
+    sticky: Option<Sticky>,
     keepalive: Keepalive,
     /// By which its idle connections are found.
     pub(crate) number: u32,
@@ -31,6 +33,7 @@ pub struct Group {
 pub(crate) struct Parts {
     pub name: Box<[u8]>,
     pub balance: Arc<dyn Balance>,
+    pub sticky: Option<Sticky>,
     pub keepalive: Keepalive,
     pub number: u32,
     pub primary: Vec<Arc<Server>>,
@@ -44,7 +47,7 @@ pub struct Ask<'a> {
     pub client: &'a [u8],
     /// What [`Group::key`] comes to.
     pub key: &'a [u8],
-    /// What the request is bound by.
+    /// What the request is bound by: [`Sticky::id`].
     pub sticky: Option<&'a [u8]>,
     /// Now, by one clock for all workers.
     pub now_ms: u64,
@@ -88,6 +91,7 @@ impl Group {
         Arc::new(Self::new(Parts {
             name: name.into(),
             balance: Arc::new(RoundRobin),
+            sticky: None,
             keepalive: Keepalive::NONE,
             number: 0,
             primary: addresses.into_iter().map(server).collect(),
@@ -101,6 +105,7 @@ impl Group {
         Self {
             name: parts.name,
             balance: parts.balance,
+            sticky: parts.sticky,
             keepalive: parts.keepalive,
             number: parts.number,
             peers: Mutex::new(peers),
@@ -117,6 +122,11 @@ impl Group {
         self.balance.key()
     }
 
+    /// How requests are bound to servers, where they are.
+    pub fn sticky(&self) -> Option<&Sticky> {
+        self.sticky.as_ref()
+    }
+
     /// What is done with connections after a reply.
     pub fn keepalive(&self) -> &Keepalive {
         &self.keepalive
@@ -129,13 +139,16 @@ impl Group {
 
     /// Chooses the server to try next, and counts the request on it.
     pub fn choose(&self, attempt: &mut Attempt, ask: &Ask<'_>) -> Choice {
+        let sticky = self.sticky.as_ref().zip(ask.sticky);
+        let bound = sticky.and_then(|(sticky, id)| sticky.server(id, ask.now_ms));
+        let bound = bound.as_ref().map(Bound::text);
         let mut peers = self.lock();
         attempt.resume(&peers);
         if peers.is_single() {
-            return self.single(&peers.primary.peers[0].server, attempt, ask);
+            return self.single(&peers.primary.peers[0].server, bound, attempt, ask);
         }
         for backup in [false, true] {
-            if let Some(lease) = self.choose_of(&mut peers, backup, attempt, ask) {
+            if let Some(lease) = self.choose_of(&mut peers, backup, bound, attempt, ask) {
                 return Choice::Server(lease);
             }
         }
@@ -146,6 +159,7 @@ impl Group {
         &self,
         peers: &mut Peers,
         backup: bool,
+        bound: Option<&[u8]>,
         attempt: &mut Attempt,
         ask: &Ask<'_>,
     ) -> Option<Lease> {
@@ -154,7 +168,7 @@ impl Group {
             true => (&mut peers.backup, peers.primary.peers.len()),
         };
         let mut round = Round { tier, first, attempt, ask };
-        while let Some(at) = self.balance.pick(&mut round) {
+        while let Some(at) = self.pick(bound, &mut round) {
             let server = round.tier.peers[at].server.clone();
             // Another generation may just have taken the last place: look again.
             if let Some(lease) = Lease::take(&server, false, &*self.balance, ask.now_ms) {
@@ -166,9 +180,25 @@ impl Group {
         None
     }
 
+    fn pick(&self, bound: Option<&[u8]>, round: &mut Round<'_>) -> Option<usize> {
+        match bound.and_then(|bound| round.bound(bound)) {
+            None => self.balance.pick(round),
+            Some(at) => {
+                self.balance.bind(round, at);
+                Some(at)
+            }
+        }
+    }
+
     /// The only server is used whatever it did.
-    fn single(&self, server: &Arc<Server>, attempt: &mut Attempt, ask: &Ask<'_>) -> Choice {
-        if !server.is_usable(false) {
+    fn single(
+        &self,
+        server: &Arc<Server>,
+        bound: Option<&[u8]>,
+        attempt: &mut Attempt,
+        ask: &Ask<'_>,
+    ) -> Choice {
+        if !server.is_usable(bound == Some(server.sid())) {
             return Choice::None;
         }
         match Lease::take(server, true, &*self.balance, ask.now_ms) {

@@ -29,8 +29,9 @@ struct Block {
 impl Groups {
     /// Begins a block: what its lines are read by must not know of another's.
     pub fn begin(from: &Directive, load: &mut Load<'_>) -> Result<()> {
-        *load.registry.of() = Reading::default();
         let name = from.arg(0);
+        let group = name.text.clone();
+        *load.registry.of() = Reading { group, ..Reading::default() };
         let by_name = &mut load.registry.of::<Self>().by_name;
         match by_name.insert(name.text.to_ascii_lowercase().into(), None) {
             None => Ok(()),
@@ -94,6 +95,7 @@ fn group(conf: &Conf, from: &Directive, load: &mut Load<'_>) -> Result<Group> {
     Ok(Group::new(Parts {
         name: name.clone(),
         balance: conf.balance(),
+        sticky: conf.sticky.clone(),
         keepalive: conf.keepalive(),
         number: pool::number(name),
         primary,

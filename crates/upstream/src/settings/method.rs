@@ -16,10 +16,13 @@ pub struct Method {
     name: Box<[u8]>,
 }
 
-/// What the method of the block that is being read does without, for the `server` lines below it:
+/// The block that is being read, and what its method does without, for the `server` lines below it:
 /// nginx looks at them in this order, too.
 #[derive(Default)]
-pub(super) struct Reading(pub Refused);
+pub(super) struct Reading {
+    pub group: Box<[u8]>,
+    pub refused: Refused,
+}
 
 impl Value for Method {
     const ARGS: RangeInclusive<usize> = 0..=2;
@@ -31,7 +34,7 @@ impl Value for Method {
             b"random" => Arc::new(Random { two: random(from)? }),
             _ => Arc::new(least_time(from)?),
         };
-        load.registry.of::<Reading>().0 = balance.refused();
+        load.registry.of::<Reading>().refused = balance.refused();
         Ok(Self { balance, name: from.name.text.clone() })
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {

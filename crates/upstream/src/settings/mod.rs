@@ -7,6 +7,7 @@ mod groups;
 mod keepalive;
 mod method;
 mod server;
+mod sticky;
 #[cfg(test)]
 mod tests;
 mod zone;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use conf::{Directive, Error, Load, Milliseconds, Number, Result};
 
 use crate::balance::{Balance, RoundRobin};
+use crate::sticky::Sticky;
 
 pub use groups::Groups;
 pub use keepalive::{Idle, Keepalive};
@@ -55,6 +57,8 @@ conf::directives! {
     /// Adds a server: its address, and `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`,
     /// `slow_start=`, `route=`, `backup`, `down`, `drain`.
     server: Vec<ServerLine>,
+    /// Binds requests to their server: by a `cookie`, a `route`, or sessions that it `learn`s.
+    sticky: Option<Sticky>,
     /// Read and checked; has no effect: all workers share the state of every group.
     zone: Option<Zone>,
     /// How many idle connections each worker keeps open to the servers of the group.
