@@ -8,14 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use net::Address;
 
 use crate::standing::Standing;
-use crate::sticky::Sessions;
 
 /// Where standings are found again.
 #[derive(Debug, Default)]
 pub struct Memory {
     known: Mutex<HashMap<Key, Weak<Standing>>>,
-    /// By zone.
-    sessions: Mutex<HashMap<Box<[u8]>, Weak<Sessions>>>,
 }
 
 /// The group's name, the address, and how many of the group's servers before it have the same.
@@ -46,17 +43,5 @@ impl Memory {
         let standing = Arc::default();
         known.insert(key, Arc::downgrade(&standing));
         standing
-    }
-
-    /// The sessions of a zone, new where nobody uses it.
-    pub(crate) fn sessions(&self, zone: &[u8], new: impl FnOnce() -> Sessions) -> Arc<Sessions> {
-        let mut known = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sessions) = known.get(zone).and_then(Weak::upgrade) {
-            return sessions;
-        }
-        known.retain(|_, sessions| sessions.strong_count() > 0);
-        let sessions = Arc::new(new());
-        known.insert(zone.into(), Arc::downgrade(&sessions));
-        sessions
     }
 }

@@ -63,10 +63,9 @@ impl Times {
     /// Moves the mean of what is in progress towards what it is now.
     pub fn look_at_inflight(&self, now_ms: u64) {
         let mut inflight = self.inflight();
-        if inflight.requests > 0 {
+        if let Some(taken_ms) = inflight.taken_ms.checked_div(inflight.requests) {
             let since_ms = now_ms.saturating_sub(inflight.changed_ms);
-            let each_ms = inflight.taken_ms / inflight.requests + since_ms;
-            inflight.mean_ms = moved(inflight.mean_ms, each_ms);
+            inflight.mean_ms = moved(inflight.mean_ms, taken_ms + since_ms);
         }
     }
 

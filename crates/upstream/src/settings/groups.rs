@@ -62,10 +62,11 @@ impl Groups {
 
     /// Every group by its name in lower case, once they are built.
     pub fn all(&self) -> HashMap<Box<[u8]>, Arc<Group>> {
-        let built = |(name, group): (&Box<[u8]>, &Option<Arc<Group>>)| {
-            group.as_ref().map(|group| (name.clone(), group.clone()))
-        };
-        self.by_name.iter().filter_map(built).collect()
+        let built = self.by_name.iter().filter_map(|(name, group)| {
+            let group = group.as_ref()?;
+            Some((name.clone(), group.clone()))
+        });
+        built.collect()
     }
 
     /// The group of that name, once they are built.

@@ -1,10 +1,12 @@
 //! `sticky` and its three kinds.
 
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use conf::{Directive, Error, Load, Result, Template, Value, VariableId, Word, units};
 
-use crate::memory::Memory;
+use super::method::Reading;
 use crate::sticky::{Cookie, Expires, Learn, Sessions, Sticky, is_samesite};
 
 const TIMEOUT_MS: u64 = 600_000;
@@ -134,13 +136,12 @@ fn learn(from: &Directive, load: &mut Load<'_>) -> Result<Learn> {
         return Err(missing("create"));
     }
     let (zone, size) = said.zone.ok_or_else(|| missing("zone"))?;
-    claim(&zone, from, load)?;
-    let timeout_ms = said.timeout_ms.unwrap_or(TIMEOUT_MS);
     Ok(Learn {
         create: said.create,
         lookup: said.lookup,
         from_header: said.from_header,
-        sessions: Memory::process().sessions(&zone, || Sessions::new(size, timeout_ms)),
+        timeout_ms: said.timeout_ms.unwrap_or(TIMEOUT_MS),
+        sessions: sessions(&zone, size, from, load)?,
     })
 }
 
@@ -187,25 +188,37 @@ fn zone(text: &[u8]) -> Result<(Box<[u8]>, u64), &'static str> {
     }
 }
 
-/// The zones of sessions of this configuration, with the group that has each.
+/// The zones of sessions of this configuration, each with its group.
 #[derive(Default)]
-struct Claimed(Vec<(Box<[u8]>, Box<[u8]>)>);
+struct Claimed(HashMap<Box<[u8]>, Box<[u8]>>);
 
-/// A zone of sessions is for one group.
-fn claim(zone: &[u8], from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    let group = load.registry.of::<super::method::Reading>().group.clone();
-    let claimed = load.registry.of::<Claimed>();
-    match claimed.0.iter().find(|(name, _)| **name == *zone) {
-        Some((_, group)) => {
-            let (zone, group) = (String::from_utf8_lossy(zone), String::from_utf8_lossy(group));
-            let message = format!("sticky zone \"{zone}\" is already used in upstream \"{group}\"");
-            Err(from.error(message))
-        }
-        None => {
-            claimed.0.push((zone.into(), group));
-            Ok(())
-        }
+/// The sessions of a zone, which is for one group only.
+fn sessions(
+    zone: &[u8],
+    size: u64,
+    from: &Directive,
+    load: &mut Load<'_>,
+) -> Result<Arc<Sessions>> {
+    let shown = String::from_utf8_lossy(zone);
+    let group = load.registry.of::<Reading>().group.clone();
+    load.zones.mention::<Sessions>(zone, Some(size), from)?;
+    if let Some(group) = load.registry.of::<Claimed>().0.insert(zone.into(), group.clone()) {
+        let group = String::from_utf8_lossy(&group);
+        let message = format!("sticky zone \"{shown}\" is already used in upstream \"{group}\"");
+        return Err(from.error(message));
     }
+    load.zones.open(zone, |before: Option<Arc<Sessions>>| match before {
+        None => Ok(Arc::new(Sessions::new(&group, size))),
+        Some(sessions) if sessions.group() == &*group => Ok(sessions),
+        Some(sessions) => {
+            let (now, then) =
+                (String::from_utf8_lossy(&group), String::from_utf8_lossy(sessions.group()));
+            Err(Error::bare(format!(
+                "sticky zone \"{shown}\" is used in upstream \"{now}\" while previously it was used \
+                 in upstream \"{then}\""
+            )))
+        }
+    })
 }
 
 fn split(text: &[u8]) -> (&[u8], &[u8]) {

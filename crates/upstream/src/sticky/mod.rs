@@ -16,7 +16,7 @@ use md5::{Digest, Md5};
 
 pub use cookie::Cookie;
 pub(crate) use cookie::{Expires, is_samesite};
-pub(crate) use sessions::Sessions;
+pub(crate) use sessions::{Sessions, Time};
 
 /// How requests are bound.
 #[derive(Clone, Debug)]
@@ -36,6 +36,7 @@ pub struct Learn {
     pub(crate) lookup: Vec<VariableId>,
     /// Whether a session is known from the head of the reply on, not only from its end.
     pub(crate) from_header: bool,
+    pub(crate) timeout_ms: u64,
     pub(crate) sessions: Arc<Sessions>,
 }
 
@@ -69,7 +70,7 @@ impl Sticky {
     /// Which server a request is bound to by its id.
     pub(crate) fn server(&self, id: &[u8], now_ms: u64) -> Option<Bound> {
         match self {
-            Self::Learn(learn) => learn.sessions.find(id, now_ms),
+            Self::Learn(learn) => learn.sessions.find(id, learn.time(now_ms)),
             _ => Some(Bound::from(id)),
         }
     }
@@ -97,8 +98,12 @@ impl Learn {
         now_ms: u64,
     ) {
         if let Some(id) = created.or(brought) {
-            self.sessions.note(id, server.sid(), created.is_some(), now_ms);
+            self.sessions.note(id, server.sid(), created.is_some(), self.time(now_ms));
         }
+    }
+
+    fn time(&self, now_ms: u64) -> Time {
+        Time { now_ms, timeout_ms: self.timeout_ms }
     }
 }
 

@@ -14,8 +14,9 @@ const SESSION_SIZE: u64 = 128;
 /// A zone of sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
+    /// The group whose sessions they are.
+    group: Box<[u8]>,
     max: usize,
-    timeout_ms: u64,
     known: Mutex<Known>,
 }
 
@@ -25,6 +26,13 @@ struct Known {
     /// By when they were used last: the time, and a number that tells those of one time apart.
     by_use: BTreeMap<(u64, u64), Id>,
     uses: u64,
+}
+
+/// Now, and how long a session lasts that is not used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Time {
+    pub now_ms: u64,
+    pub timeout_ms: u64,
 }
 
 /// The hash of a session's id: ids have any length, and their values need not be kept.
@@ -37,23 +45,28 @@ struct Session {
 }
 
 impl Sessions {
-    pub fn new(zone_size: u64, timeout_ms: u64) -> Self {
+    pub fn new(group: &[u8], zone_size: u64) -> Self {
         let max = usize::try_from(zone_size / SESSION_SIZE).unwrap_or(usize::MAX).max(1);
-        Self { max, timeout_ms, known: Mutex::default() }
+        Self { group: group.into(), max, known: Mutex::default() }
+    }
+
+    /// The group whose sessions they are.
+    pub fn group(&self) -> &[u8] {
+        &self.group
     }
 
     /// The server of a session.
-    pub fn find(&self, id: &[u8], now_ms: u64) -> Option<Bound> {
+    pub fn find(&self, id: &[u8], time: Time) -> Option<Bound> {
         let mut known = self.lock();
-        known.expire(self.timeout_ms, now_ms);
+        known.expire(time);
         Some(known.by_id.get(&digest(id))?.server)
     }
 
     /// Notes that a session was used on a server; `create`: even if it is not known.
-    pub fn note(&self, id: &[u8], server: &[u8], create: bool, now_ms: u64) {
+    pub fn note(&self, id: &[u8], server: &[u8], create: bool, time: Time) {
         let id = digest(id);
         let mut known = self.lock();
-        known.expire(self.timeout_ms, now_ms);
+        known.expire(time);
         match known.by_id.get(&id).map(|session| session.used) {
             Some(used) => {
                 known.by_use.remove(&used);
@@ -66,7 +79,7 @@ impl Sessions {
             }
         }
         known.uses += 1;
-        let used = (now_ms, known.uses);
+        let used = (time.now_ms, known.uses);
         known.by_use.insert(used, id);
         known.by_id.insert(id, Session { server: Bound::from(server), used });
     }
@@ -77,9 +90,9 @@ impl Sessions {
 }
 
 impl Known {
-    fn expire(&mut self, timeout_ms: u64, now_ms: u64) {
+    fn expire(&mut self, time: Time) {
         while let Some(((used_ms, _), _)) = self.by_use.first_key_value() {
-            if used_ms.saturating_add(timeout_ms) > now_ms {
+            if used_ms.saturating_add(time.timeout_ms) > time.now_ms {
                 break;
             }
             self.forget_oldest();
@@ -101,19 +114,23 @@ fn digest(id: &[u8]) -> Id {
 mod tests {
     use super::*;
 
+    fn at(now_ms: u64) -> Time {
+        Time { now_ms, timeout_ms: 1000 }
+    }
+
     fn server(sessions: &Sessions, id: &str, now_ms: u64) -> Option<String> {
-        let bound = sessions.find(id.as_bytes(), now_ms)?;
+        let bound = sessions.find(id.as_bytes(), at(now_ms))?;
         Some(String::from_utf8_lossy(bound.text()).into_owned())
     }
 
     #[test]
     fn sessions_move_and_expire() {
-        let sessions = Sessions::new(1 << 20, 1000);
-        sessions.note(b"a", b"one", false, 0);
+        let sessions = Sessions::new(b"u", 1 << 20);
+        sessions.note(b"a", b"one", false, at(0));
         assert_eq!(server(&sessions, "a", 0), None, "only a reply begins one");
-        sessions.note(b"a", b"one", true, 0);
-        sessions.note(b"b", b"one", true, 100);
-        sessions.note(b"a", b"two", false, 500);
+        sessions.note(b"a", b"one", true, at(0));
+        sessions.note(b"b", b"one", true, at(100));
+        sessions.note(b"a", b"two", false, at(500));
         assert_eq!(server(&sessions, "a", 999).as_deref(), Some("two"));
         assert_eq!(server(&sessions, "b", 1099).as_deref(), Some("one"));
         assert_eq!(server(&sessions, "b", 1100), None);
@@ -124,9 +141,9 @@ mod tests {
 
     #[test]
     fn a_full_zone_forgets_the_longest_unused() {
-        let sessions = Sessions::new(3 * SESSION_SIZE, 1000);
+        let sessions = Sessions::new(b"u", 3 * SESSION_SIZE);
         for (id, now_ms) in [("a", 0), ("b", 1), ("c", 2), ("a", 3), ("d", 4)] {
-            sessions.note(id.as_bytes(), b"one", true, now_ms);
+            sessions.note(id.as_bytes(), b"one", true, at(now_ms));
         }
         let known = ["a", "b", "c", "d"].map(|id| server(&sessions, id, 5).is_some());
         assert_eq!(known, [true, false, true, true]);
