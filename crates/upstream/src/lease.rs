@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use net::Address;
 
+use crate::balance::{Balance, Until};
 use crate::server::Server;
 
 /// One request in progress; dropping it ends the request.
@@ -15,6 +16,12 @@ pub struct Lease {
     server: Arc<Server>,
     /// Whether its server is the only one: failures are not held against it.
     single: bool,
+    /// The times that the balancer asks for.
+    until: Option<Until>,
+    /// When it began, as long as the balancer counts it among those whose time is not known yet.
+    inflight: Option<u64>,
+    header_ms: Option<u64>,
+    is_header_counted: bool,
 }
 
 /// What is worth a line in the log.
@@ -35,9 +42,27 @@ impl fmt::Display for Event {
 
 impl Lease {
     /// Takes a place on the server; `None`: it has none.
-    pub(crate) fn take(server: &Arc<Server>, single: bool) -> Option<Self> {
-        let taken = server.standing.take(server.terms.max_conns);
-        taken.then(|| Self { server: server.clone(), single })
+    pub(crate) fn take(
+        server: &Arc<Server>,
+        single: bool,
+        balance: &dyn Balance,
+        now_ms: u64,
+    ) -> Option<Self> {
+        if !server.standing.take(server.terms.max_conns) {
+            return None;
+        }
+        let inflight = (!single && balance.counts_inflight()).then_some(now_ms);
+        if inflight.is_some() {
+            server.standing.times.begin(now_ms);
+        }
+        Some(Self {
+            server: server.clone(),
+            single,
+            until: balance.until(),
+            inflight,
+            header_ms: None,
+            is_header_counted: false,
+        })
     }
 
     /// The server.
@@ -75,10 +100,39 @@ impl Lease {
             false => standing.succeeded(terms.patience, now_ms),
         }
     }
+
+    /// The head of the reply was there so long after the beginning.
+    pub fn header_time(&mut self, time_ms: u64) {
+        self.header_ms = Some(time_ms);
+        // Who looks at requests in progress wants to know at once.
+        if self.inflight.is_some() && self.until == Some(Until::Header) {
+            self.server.standing.times.add(Until::Header, time_ms);
+            self.is_header_counted = true;
+            self.end_inflight();
+        }
+    }
+
+    /// The whole reply was there, and the client was given it: only such replies are counted, lest
+    /// servers that fail fast are preferred.
+    pub fn last_byte_time(&mut self, time_ms: u64) {
+        let (Some(_), Some(header_ms)) = (self.until, self.header_ms) else { return };
+        let times = &self.server.standing.times;
+        times.add(Until::LastByte, time_ms);
+        if !self.is_header_counted {
+            times.add(Until::Header, header_ms);
+        }
+    }
+
+    fn end_inflight(&mut self) {
+        if let Some(began_ms) = self.inflight.take() {
+            self.server.standing.times.end(began_ms);
+        }
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        self.end_inflight();
         self.server.standing.free();
     }
 }

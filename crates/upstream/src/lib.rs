@@ -17,8 +17,10 @@ pub mod resolver;
 mod server;
 pub mod settings;
 mod standing;
+pub mod sticky;
 #[cfg(test)]
 mod testing;
+mod times;
 
 pub use attempt::Attempt;
 pub use group::{Ask, Choice, Group};

@@ -1,7 +1,9 @@
 //! The servers of a group as its balancer sees them: primaries, then backups.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::balance::{Balance, Point};
 use crate::server::{Server, State};
 
 /// All servers. Changed only where names are resolved at run time.
@@ -19,7 +21,8 @@ pub(crate) struct Tier {
     pub peers: Vec<Peer>,
     /// The sum of configured weights.
     pub total_weight: u64,
-    /// The state of the group's random numbers.
+    /// The ring of a consistent hash, sorted; no other balancer has points.
+    pub points: Vec<Point>,
     pub random: Random,
 }
 
@@ -28,37 +31,23 @@ pub(crate) struct Tier {
 pub(crate) struct Peer {
     pub server: Arc<Server>,
     pub current_weight: i64,
-}
-
-impl Tier {
-    pub fn new(servers: Vec<Arc<Server>>) -> Self {
-        let total_weight = servers.iter().map(|server| u64::from(server.terms.weight)).sum();
-        let peer = |server| Peer { server, current_weight: 0 };
-        let peers = servers.into_iter().map(peer).collect();
-        Self { peers, total_weight, random: Random::default() }
-    }
-
-    /// How many of them a request may be tried at.
-    fn tries(&self) -> u32 {
-        self.peers.iter().filter(|peer| peer.server.state() != State::Down).count() as u32
-    }
-
-    /// The server whose part of the weights `point` falls into.
-    pub fn at_weight(&self, mut point: u64) -> usize {
-        for (at, peer) in self.peers.iter().enumerate() {
-            let weight = u64::from(peer.server.terms.weight);
-            if point < weight {
-                return at;
-            }
-            point -= weight;
-        }
-        0
-    }
+    /// The first server with the same text in the configuration: another address of its name.
+    pub kin: u32,
 }
 
 impl Peers {
-    pub fn new(primary: Vec<Arc<Server>>, backup: Vec<Arc<Server>>) -> Self {
-        Self { version: 0, primary: Tier::new(primary), backup: Tier::new(backup) }
+    /// Replaces the servers; those that stay keep their place in the rotation.
+    pub fn replace(
+        &mut self,
+        primary: &[Arc<Server>],
+        backup: &[Arc<Server>],
+        balance: &dyn Balance,
+    ) {
+        self.version = self.version.wrapping_add(1);
+        for (tier, servers) in [(&mut self.primary, primary), (&mut self.backup, backup)] {
+            tier.replace(servers);
+            balance.arrange(tier);
+        }
     }
 
     /// Whether there is no choice, so that failures are not held against the one server.
@@ -80,12 +69,51 @@ impl Peers {
     }
 }
 
+impl Tier {
+    fn replace(&mut self, servers: &[Arc<Server>]) {
+        let mut weights: HashMap<*const Server, i64> = HashMap::new();
+        for peer in &self.peers {
+            weights.insert(Arc::as_ptr(&peer.server), peer.current_weight);
+        }
+        let mut first: HashMap<&[u8], u32> = HashMap::new();
+        self.peers.clear();
+        for (at, server) in servers.iter().enumerate() {
+            let current_weight = weights.get(&Arc::as_ptr(server)).copied().unwrap_or(0);
+            let kin = *first.entry(server.text()).or_insert(at as u32);
+            self.peers.push(Peer { server: server.clone(), current_weight, kin });
+        }
+        self.total_weight = servers.iter().map(|server| u64::from(server.terms.weight)).sum();
+    }
+
+    fn tries(&self) -> u32 {
+        self.peers.iter().filter(|peer| peer.server.state() != State::Down).count() as u32
+    }
+
+    /// The server whose part of the weights `point` falls into.
+    pub fn at_weight(&self, mut point: u64) -> usize {
+        for (at, peer) in self.peers.iter().enumerate() {
+            let weight = u64::from(peer.server.terms.weight);
+            if point < weight {
+                return at;
+            }
+            point -= weight;
+        }
+        0
+    }
+
+    /// Any server, the likelier the more weight it has.
+    pub fn by_chance(&mut self) -> usize {
+        let point = self.random.next() % self.total_weight.max(1);
+        self.at_weight(point)
+    }
+}
+
 /// Marsaglia's xorshift64*: fast, and good enough to share out requests.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 
 impl Default for Random {
-    /// Seeded by the system, as the standard library seeds its hash tables.
+    /// Seeded as the standard library seeds its hash tables.
     fn default() -> Self {
         use std::hash::{BuildHasher, Hasher, RandomState};
         Self::seeded(RandomState::new().build_hasher().finish())

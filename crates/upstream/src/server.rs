@@ -1,10 +1,11 @@
 //! One server of a group: an address, and what the configuration says of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use net::Address;
 
 use crate::standing::{Patience, Standing};
+use crate::sticky;
 
 /// Fixed-point scale of weights, so that a small one can grow in steps.
 pub(crate) const WEIGHT_SCALE: i64 = 1024;
@@ -16,6 +17,7 @@ pub struct Server {
     pub(crate) name: Box<[u8]>,
     pub(crate) terms: Terms,
     pub(crate) standing: Arc<Standing>,
+    sid: OnceLock<Box<[u8]>>,
 }
 
 /// What the configuration says of a server, all its addresses alike.
@@ -28,6 +30,8 @@ pub(crate) struct Terms {
     pub patience: Patience,
     pub slow_start_ms: u64,
     pub state: State,
+    /// `route=`
+    pub route: Option<Arc<[u8]>>,
 }
 
 /// Whether a server is to be used.
@@ -51,6 +55,7 @@ impl Terms {
             patience: Patience { max_fails: 1, fail_timeout_ms: 10_000 },
             slow_start_ms: 0,
             state: State::Up,
+            route: None,
         }
     }
 }
@@ -58,7 +63,7 @@ impl Terms {
 impl Server {
     pub(crate) fn new(address: Address, terms: Terms, standing: Arc<Standing>) -> Self {
         let name = address.to_string().into_bytes().into();
-        Self { address, name, terms, standing }
+        Self { address, name, terms, standing, sid: OnceLock::new() }
     }
 
     /// Where to connect to.
@@ -74,6 +79,14 @@ impl Server {
     /// What the configuration calls it.
     pub fn text(&self) -> &[u8] {
         &self.terms.text
+    }
+
+    /// What requests that are bound to it call it.
+    pub(crate) fn sid(&self) -> &[u8] {
+        match &self.terms.route {
+            Some(route) => route,
+            None => self.sid.get_or_init(|| sticky::sid(&self.name)),
+        }
     }
 
     /// Whether it is to be used.

@@ -8,6 +8,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
+use crate::times::Times;
+
 /// A server's standing.
 #[derive(Debug)]
 pub(crate) struct Standing {
@@ -23,6 +25,8 @@ pub(crate) struct Standing {
     healthy: AtomicBool,
     /// When it came back into service; 0: it never was out.
     back_ms: AtomicU64,
+    /// How fast it is.
+    pub times: Times,
 }
 
 impl Default for Standing {
@@ -35,6 +39,7 @@ impl Default for Standing {
             deficit: AtomicU32::new(0),
             healthy: AtomicBool::new(true),
             back_ms: AtomicU64::new(0),
+            times: Times::default(),
         }
     }
 }

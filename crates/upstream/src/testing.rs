@@ -1,1 +1,73 @@
+//! What the tests stand on: groups from the lines of an `upstream` block, and requests to them.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use conf::{Layered, Load, Memory as Files, UPSTREAM};
+
+use crate::settings::{Groups, Layer};
+use crate::{Ask, Attempt, Choice, Group, Lease};
+
+/// What was made of an `upstream` block, and the warnings.
+pub(crate) fn load(lines: &str) -> Result<(Arc<Group>, Vec<String>), String> {
+    // Every test has a group of its own: the process remembers servers by group.
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let name = format!("u{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    load_named(&name, lines)
+}
+
+pub(crate) fn load_named(name: &str, lines: &str) -> Result<(Arc<Group>, Vec<String>), String> {
+    let text = format!("upstream {name} {{ {lines} }}");
+    let mut files = Files::default().with("/nginx.conf", text);
+    let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
+    let tree = tree.map_err(|error| error.message)?;
+    let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
+    let built = read(&tree.root[0], &mut load).map_err(|error| error.message);
+    let warnings = load.warnings.iter().map(|warning| warning.message.clone()).collect();
+    let group = load.registry.of::<Groups>().find(name.as_bytes()).cloned();
+    built.map(|()| (group.unwrap(), warnings))
+}
+
+fn read(block: &conf::Directive, load: &mut Load<'_>) -> conf::Result<()> {
+    Groups::begin(block, load)?;
+    let mut layer = Layer::default();
+    for line in block.block.iter().flatten() {
+        let row = conf::row::<Layer>("", line).unwrap();
+        Layer::TABLE[row].admit(line, UPSTREAM)?;
+        layer.set(row, line, load)?;
+    }
+    Groups::end(layer, block, load)?;
+    Groups::build(&Layer::default(), load)
+}
+
+/// A group of these lines.
+pub(crate) fn group(lines: &str) -> Arc<Group> {
+    load(lines).unwrap_or_else(|error| panic!("{lines}: {error}")).0
+}
+
+/// The name of the server that is chosen, as far as it tells them apart: what follows `10.0.0.`
+pub(crate) fn short(lease: &Lease) -> String {
+    let name = String::from_utf8_lossy(lease.name());
+    let name = name.strip_prefix("10.0.0.").unwrap_or(&name);
+    name.strip_suffix(":80").unwrap_or(name).into()
+}
+
+/// What a first try gives.
+pub(crate) fn ask(group: &Arc<Group>, ask: Ask<'_>) -> Choice {
+    group.choose(&mut Attempt::default(), &ask)
+}
+
+/// The lease of a choice.
+pub(crate) fn lease(choice: Choice) -> Lease {
+    match choice {
+        Choice::Server(lease) => lease,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The servers of requests that are over at once, one after another.
+pub(crate) fn sequence(group: &Arc<Group>, count: usize, now_ms: u64) -> String {
+    let one = |_| short(&lease(ask(group, Ask { now_ms, ..Ask::default() })));
+    (0..count).map(one).collect::<Vec<_>>().join(" ")
+}

@@ -25,7 +25,7 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("wire", &["memchr"], &[]),
     ("observe", &["flate2"], &[]),
     ("net", &["libc", "rustix", "rustls", "socket2", "tokio"], &[]),
-    ("upstream", &[], &["loom"]),
+    ("upstream", &["md-5"], &["loom"]),
     (
         "http",
         &["bcrypt", "md-5", "memchr", "pcre2", "sha-crypt", "sha1", "subtle", "yescrypt"],

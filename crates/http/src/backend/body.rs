@@ -15,6 +15,7 @@ use wire::http1::chunked::{ChunkedDecoder, Decoded};
 use wire::http1::response::ReplyBody;
 
 use super::ask::Answered;
+use super::bound::Session;
 use super::tally::Try;
 use crate::exchange::{BodyError, BodyStream, Bytes, Chunk};
 
@@ -25,6 +26,8 @@ pub(super) struct Held {
     pub(super) group: Arc<Group>,
     pub(super) key: Key,
     pub(super) asked: Rc<Try>,
+    /// What is to be learned once it has ended.
+    pub(super) session: Option<Session>,
     /// Whether the connection may serve another request.
     pub(super) keepalive: bool,
 }
@@ -41,6 +44,10 @@ impl Held {
     pub(super) fn end(mut self) {
         self.asked.end();
         self.lease.succeeded(clock::now_ms());
+        self.lease.last_byte_time(self.asked.age_ms());
+        if let Some(session) = &self.session {
+            session.learn(self.lease.server());
+        }
         if self.keepalive {
             pool::give_back(&self.group, self.key, self.connection);
         }

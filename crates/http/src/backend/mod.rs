@@ -16,6 +16,7 @@
 
 mod ask;
 mod body;
+mod bound;
 mod connect;
 mod head;
 mod pass;

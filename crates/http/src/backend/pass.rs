@@ -13,6 +13,7 @@ use wire::http1::response::{ReplyBody, ReplyName};
 use super::Conf;
 use super::ask::{Answered, Asking, Body, ClientTrouble, Trouble};
 use super::body::{Coding, Held, Incoming};
+use super::bound::{self, Bound};
 use super::connect::{self, Connected};
 use super::head::{self, Passed, Rewrite};
 use super::tally::{Named, Try};
@@ -38,8 +39,10 @@ pub(crate) struct Plan<'a> {
 pub(crate) async fn pass(x: &mut Exchange, plan: Plan<'_>) -> Flow {
     let Ok(manner) = connect::manner(plan.conf, x) else { return Flow::Status(500) };
     x.outlives_client |= plan.conf.ignore_client_abort;
+    let bound = Bound::of(x, plan.group);
     let mut passing = Passing {
         plan,
+        bound,
         manner,
         attempt: Attempt::default(),
         tries: 0,
@@ -55,6 +58,7 @@ pub(crate) async fn pass(x: &mut Exchange, plan: Plan<'_>) -> Flow {
 
 struct Passing<'a> {
     plan: Plan<'a>,
+    bound: Bound,
     manner: Connect,
     attempt: Attempt,
     /// How many servers have been asked.
@@ -95,19 +99,18 @@ impl Passing<'_> {
     }
 
     fn choose(&mut self, x: &mut Exchange) -> Result<Lease, Flow> {
-        let ip;
-        let client = match x.client.peer.map(|peer| peer.ip()) {
-            Some(std::net::IpAddr::V4(v4)) => {
-                ip = v4.octets();
-                &ip[..]
-            }
-            Some(std::net::IpAddr::V6(_)) | None => &[],
-        };
+        let client = bound::client_address(x);
         let key = self.plan.group.key().map(|template| x.render(template)).unwrap_or_default();
-        let ask = Ask { client, key: &key, sticky: None, now_ms: clock::now_ms() };
+        let ask = Ask {
+            client: client.bytes(),
+            key: &key,
+            sticky: self.bound.id(),
+            now_ms: clock::now_ms(),
+        };
         match self.plan.group.choose(&mut self.attempt, &ask) {
             Choice::Server(lease) => {
                 self.tries += 1;
+                self.bound.choose(x, self.plan.group, lease.server());
                 Ok(lease)
             }
             Choice::Busy | Choice::None => {
@@ -185,6 +188,7 @@ impl Passing<'_> {
         let status = x.backends.head.status;
         asked.status.set(status);
         asked.header_ms.set(Some(asked.age_ms()));
+        lease.header_time(asked.age_ms());
         let reasons = NextUpstream::of_status(status);
         if reasons != 0 && self.may_go_on(x, reasons) && self.attempt.tries_left() > 0 {
             match status {
@@ -193,7 +197,9 @@ impl Passing<'_> {
             }
             return Err(status);
         }
+        let session = self.bound.learn(x, self.plan.group, lease.server());
         let held = Held {
+            session,
             keepalive: answered.sent && !x.backends.head.closes(&x.backends.head_text),
             connection: connected.connection,
             lease,
@@ -210,6 +216,7 @@ impl Passing<'_> {
             held.end_unread(&answered);
             return Ok(flow);
         }
+        self.bound.tell(x);
         head::copy(x, conf, self.plan.passed, self.plan.rewrite);
         x.reply.content_length = match answered.body {
             ReplyBody::Length(length) => Some(length),

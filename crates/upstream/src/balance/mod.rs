@@ -1,29 +1,75 @@
 //! Balancers: which of the servers that could be used is.
 //!
-//! One file each, which also holds how the configuration names it. Whatever they remember between
-//! choices stands in the tier and in the attempt, so a balancer itself never changes.
+//! One file each. Whatever they remember between choices stands in the tier and in the attempt, so
+//! a balancer itself never changes. Adding one: its file, and its line in `settings/method.rs`.
 
+mod consistent_hash;
+mod crc32;
+mod hash;
+mod ip_hash;
+mod least_conn;
+mod least_time;
+mod random;
 mod round_robin;
+#[cfg(test)]
+mod tests;
 
+use std::cmp::Ordering;
 use std::fmt::Debug;
 
 use conf::Template;
 
 use crate::attempt::Attempt;
 use crate::group::Ask;
-use crate::peers::{Peer, Tier};
+use crate::peers::{self, Peer, Tier};
+use crate::server::Server;
 
+pub(crate) use consistent_hash::{ConsistentHash, Point};
+pub(crate) use hash::Hash;
+pub(crate) use ip_hash::IpHash;
+pub(crate) use least_conn::LeastConn;
+pub(crate) use least_time::{LeastTime, Until};
+pub(crate) use random::{Better, Random};
 pub(crate) use round_robin::RoundRobin;
+
+/// How often a hash or chance may hit a server that cannot be used; then they are taken in turn.
+const MISSES_MAX: u32 = 20;
 
 /// A way of choosing.
 pub(crate) trait Balance: Debug + Send + Sync {
     /// The position of the server to use, which the round [admits](Round::admits).
     fn pick(&self, round: &mut Round<'_>) -> Option<usize>;
 
+    /// Takes note of a server that is used because the request is bound to it.
+    fn bind(&self, _round: &mut Round<'_>, _at: usize) {}
+
+    /// Prepares a tier whose servers have changed.
+    fn arrange(&self, _tier: &mut Tier) {}
+
     /// The text whose hash decides.
     fn key(&self) -> Option<&Template> {
         None
     }
+
+    /// Which times of replies it wants to know.
+    fn until(&self) -> Option<Until> {
+        None
+    }
+
+    /// Whether it wants to know how long requests have been in progress.
+    fn counts_inflight(&self) -> bool {
+        false
+    }
+
+    /// Which parameters of `server` it does without.
+    fn refused(&self) -> Refused;
+}
+
+/// Parameters of `server` that are refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub backup: bool,
+    pub slow_start: bool,
 }
 
 /// One choice among the servers of one tier.
@@ -38,15 +84,34 @@ pub(crate) struct Round<'a> {
 impl Round<'_> {
     /// Whether the server may be used for this request.
     pub fn admits(&self, at: usize) -> bool {
+        self.admits_bound(at, false)
+    }
+
+    /// The same for a request that may be bound to it.
+    pub fn admits_bound(&self, at: usize, bound: bool) -> bool {
         let server = &self.tier.peers[at].server;
         !self.attempt.has_tried(self.first + at)
-            && server.is_live(self.ask.now_ms, false)
+            && server.is_live(self.ask.now_ms, bound)
             && !server.is_full()
     }
 
-    /// Takes the next in smooth rotation of those that are admitted and meet a condition: every one
-    /// gains its weight, and the one that is furthest ahead pays what all have gained.
+    /// The server of that name, if it may be used: the first one only, as in nginx.
+    pub fn bound(&self, name: &[u8]) -> Option<usize> {
+        let at = self.tier.peers.iter().position(|peer| peer.server.sid() == name)?;
+        self.admits_bound(at, true).then_some(at)
+    }
+
+    /// Takes the next in smooth rotation of those that are admitted and fit: every one gains its
+    /// weight, and the one that is furthest ahead pays what all have gained.
     pub fn rotate(&mut self, fits: impl Fn(&Peer) -> bool) -> Option<usize> {
+        let (best, total) = self.advance(fits);
+        self.tier.peers[best?].current_weight -= total;
+        best
+    }
+
+    /// Lets those that are admitted and fit gain their weight: which is furthest ahead, and how
+    /// much all have gained.
+    fn advance(&mut self, fits: impl Fn(&Peer) -> bool) -> (Option<usize>, i64) {
         let (mut best, mut total) = (None, 0);
         for at in 0..self.tier.peers.len() {
             if !self.admits(at) || !fits(&self.tier.peers[at]) {
@@ -62,8 +127,57 @@ impl Round<'_> {
                 best = Some(at);
             }
         }
-        let best = best?;
-        self.tier.peers[best].current_weight -= total;
-        Some(best)
+        (best, total)
     }
+
+    /// Takes the server that a hash hits, hashing again as long as that one is not admitted; after
+    /// too many misses, the next in turn.
+    pub fn probe(
+        &mut self,
+        mut hash: impl FnMut(&mut Attempt, &mut peers::Random) -> u64,
+    ) -> Option<usize> {
+        if self.tier.peers.len() > 1 {
+            while self.attempt.misses <= MISSES_MAX {
+                let hash = hash(self.attempt, &mut self.tier.random);
+                let at = self.tier.at_weight(hash % self.tier.total_weight);
+                if self.admits(at) {
+                    return Some(at);
+                }
+                self.attempt.misses += 1;
+            }
+        }
+        self.rotate(|_| true)
+    }
+
+    /// Takes the server with the least load by weight; among equals, the next in turn.
+    pub fn least(&mut self, load: impl Fn(&Server) -> u64) -> Option<usize> {
+        let (mut best, mut many) = (None, false);
+        for at in (0..self.tier.peers.len()).filter(|at| self.admits(*at)) {
+            let order = best.map_or(Ordering::Less, |best| self.compare(at, best, &load));
+            match order {
+                Ordering::Less => (best, many) = (Some(at), false),
+                Ordering::Equal => many = true,
+                Ordering::Greater => {}
+            }
+        }
+        let best = best?;
+        if !many {
+            return Some(best);
+        }
+        let now_ms = self.ask.now_ms;
+        let least = self.tier.peers[best].server.clone();
+        // Requests end without the group's lock, so they may not be equal any more.
+        self.rotate(|peer| compare(&peer.server, &least, now_ms, &load).is_eq()).or(Some(best))
+    }
+
+    /// Which of two servers has more load by weight.
+    pub fn compare(&self, one: usize, other: usize, load: impl Fn(&Server) -> u64) -> Ordering {
+        let server = |at: usize| &*self.tier.peers[at].server;
+        compare(server(one), server(other), self.ask.now_ms, load)
+    }
+}
+
+fn compare(one: &Server, other: &Server, now_ms: u64, load: impl Fn(&Server) -> u64) -> Ordering {
+    let weighed = |server, by: &Server| u128::from(load(server)) * by.ramp(now_ms) as u128;
+    weighed(one, other).cmp(&weighed(other, one))
 }

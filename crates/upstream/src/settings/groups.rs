@@ -1,15 +1,14 @@
 //! Every group of a configuration, by name.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use conf::{Directive, Layered, Load, Result};
 
 use super::method::Reading;
 use super::{Conf, HostNotFound, Layer, ServerLine};
-use crate::group::{Group, Twins};
+use crate::group::{Group, Parts, Twins};
 use crate::memory::Memory;
-use crate::peers::Peers;
 use crate::pool;
 use crate::server::Server;
 
@@ -30,8 +29,9 @@ struct Block {
 impl Groups {
     /// Begins a block: what its lines are read by must not know of another's.
     pub fn begin(from: &Directive, load: &mut Load<'_>) -> Result<()> {
-        *load.registry.of() = Reading::default();
         let name = from.arg(0);
+        let group = name.text.clone();
+        *load.registry.of() = Reading { group, ..Reading::default() };
         let by_name = &mut load.registry.of::<Self>().by_name;
         match by_name.insert(name.text.to_ascii_lowercase().into(), None) {
             None => Ok(()),
@@ -62,10 +62,11 @@ impl Groups {
 
     /// Every group by its name in lower case, once they are built.
     pub fn all(&self) -> HashMap<Box<[u8]>, Arc<Group>> {
-        let built = |(name, group): (&Box<[u8]>, &Option<Arc<Group>>)| {
-            group.as_ref().map(|group| (name.clone(), group.clone()))
-        };
-        self.by_name.iter().filter_map(built).collect()
+        let built = self.by_name.iter().filter_map(|(name, group)| {
+            let group = group.as_ref()?;
+            Some((name.clone(), group.clone()))
+        });
+        built.collect()
     }
 
     /// The group of that name, once they are built.
@@ -92,13 +93,15 @@ fn group(conf: &Conf, from: &Directive, load: &mut Load<'_>) -> Result<Group> {
         let name = from.arg(0);
         return Err(from.error_at(name, format!("no servers in upstream \"{name}\"")));
     }
-    Ok(Group {
+    Ok(Group::new(Parts {
         name: name.clone(),
         balance: conf.balance(),
+        sticky: conf.sticky.clone(),
         keepalive: conf.keepalive(),
         number: pool::number(name),
-        peers: Mutex::new(Peers::new(primary, backup)),
-    })
+        primary,
+        backup,
+    }))
 }
 
 impl ServerLine {

@@ -3,38 +3,88 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Directive, Load, Result, Value};
+use conf::{Directive, Load, Result, Template, Value, Word};
 
-use crate::balance::Balance;
+use crate::balance::{
+    Balance, Better, ConsistentHash, Hash, IpHash, LeastConn, LeastTime, Random, Refused, Until,
+};
 
 /// A balancing method.
 #[derive(Clone, Debug)]
-pub struct Method(Arc<dyn Balance>);
+pub struct Method {
+    pub(super) balance: Arc<dyn Balance>,
+    name: Box<[u8]>,
+}
+
+/// The block that is being read, and what its method does without, for the `server` lines below it:
+/// nginx looks at them in this order, too.
+#[derive(Default)]
+pub(super) struct Reading {
+    pub group: Box<[u8]>,
+    pub refused: Refused,
+}
 
 impl Value for Method {
     const ARGS: RangeInclusive<usize> = 0..=2;
-    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        Err(from.error(format!("unknown balancing method \"{}\"", from.name)))
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let balance: Arc<dyn Balance> = match &*from.name.text {
+            b"least_conn" => Arc::new(LeastConn),
+            b"ip_hash" => Arc::new(IpHash),
+            b"hash" => hash(from, load)?,
+            b"random" => Arc::new(Random { two: random(from)? }),
+            _ => Arc::new(least_time(from)?),
+        };
+        load.registry.of::<Reading>().refused = balance.refused();
+        Ok(Self { balance, name: from.name.text.clone() })
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         load.warn(from.error("load balancing method redefined"));
+        if &*from.name.text == b"least_time" && *self.name == *b"least_time" {
+            return Err(from.refuse("is duplicate"));
+        }
         *self = Self::parse(from, load)?;
         Ok(())
     }
 }
 
-impl Method {
-    pub(super) fn balance(&self) -> Arc<dyn Balance> {
-        self.0.clone()
+fn hash(from: &Directive, load: &mut Load<'_>) -> Result<Arc<dyn Balance>> {
+    let key = Template::compile(from.arg(0), from, load)?;
+    match from.args.get(1) {
+        None => Ok(Arc::new(Hash { key })),
+        Some(word) if &*word.text == b"consistent" => Ok(Arc::new(ConsistentHash { key })),
+        Some(word) => Err(invalid(word, from)),
     }
 }
 
-/// What the method of the block that is being read does without, for the `server` lines below it:
-/// nginx looks at them in this order, too.
-#[derive(Default)]
-pub(super) struct Reading {
-    /// `backup` is refused.
-    pub no_backup: bool,
-    /// `slow_start=` is refused.
-    pub no_slow_start: bool,
+fn random(from: &Directive) -> Result<Option<Better>> {
+    match &from.args[..] {
+        [] => Ok(None),
+        [two, ..] if &*two.text != b"two" => Err(invalid(two, from)),
+        [_] => Ok(Some(Better::LeastConn)),
+        [_, by, ..] => match &*by.text {
+            b"least_conn" => Ok(Some(Better::LeastConn)),
+            b"least_time=header" => Ok(Some(Better::LeastTime(Until::Header))),
+            b"least_time=last_byte" => Ok(Some(Better::LeastTime(Until::LastByte))),
+            _ => Err(invalid(by, from)),
+        },
+    }
+}
+
+fn least_time(from: &Directive) -> Result<LeastTime> {
+    let inflight = match from.args.get(1) {
+        None => false,
+        Some(word) if &*word.text == b"inflight" => true,
+        Some(word) => return Err(invalid(word, from)),
+    };
+    let until = from.arg(0);
+    let until = match &*until.text.to_ascii_lowercase() {
+        b"header" => Until::Header,
+        b"last_byte" => Until::LastByte,
+        _ => return Err(from.error_at(until, format!("invalid value \"{until}\""))),
+    };
+    Ok(LeastTime { until, inflight })
+}
+
+fn invalid(word: &Word, from: &Directive) -> conf::Error {
+    from.error_at(word, format!("invalid parameter \"{word}\""))
 }

@@ -7,15 +7,17 @@ mod groups;
 mod keepalive;
 mod method;
 mod server;
+mod sticky;
 #[cfg(test)]
 mod tests;
 mod zone;
 
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, MAIN, Milliseconds, Number, Result, UPSTREAM};
+use conf::{Directive, Error, Load, Milliseconds, Number, Result};
 
 use crate::balance::{Balance, RoundRobin};
+use crate::sticky::Sticky;
 
 pub use groups::Groups;
 pub use keepalive::{Idle, Keepalive};
@@ -30,6 +32,21 @@ conf::directives! {
         /// Refused: the servers of a group stand in the configuration.
         state(1..=1) in UPSTREAM => refuse_state;
     }
+    also {
+        /// Prefers the server with the fewest requests in progress.
+        least_conn(0..=0) in UPSTREAM => method;
+        /// Chooses by the client's address.
+        ip_hash(0..=0) in UPSTREAM => method;
+        /// Chooses by a text: by its checksum, or with `consistent` on a ring, so that few texts
+        /// move when servers come or go.
+        hash(1..=2) in UPSTREAM => method;
+        /// Chooses by chance; with `two`, the better of two: by `least_conn`, `least_time=header`
+        /// or `least_time=last_byte`.
+        random(0..=2) in UPSTREAM => method;
+        /// Prefers the server that replies fastest, by the time until the `header` or the
+        /// `last_byte`; with `inflight`, unfinished requests count, too.
+        least_time(1..=2) in UPSTREAM => method;
+    }
     slots {
         /// How servers are chosen.
         method: Option<Method>,
@@ -40,6 +57,8 @@ conf::directives! {
     /// Adds a server: its address, and `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`,
     /// `slow_start=`, `route=`, `backup`, `down`, `drain`.
     server: Vec<ServerLine>,
+    /// Binds requests to their server: by a `cookie`, a `route`, or sessions that it `learn`s.
+    sticky: Option<Sticky>,
     /// Read and checked; has no effect: all workers share the state of every group.
     zone: Option<Zone>,
     /// How many idle connections each worker keeps open to the servers of the group.
@@ -78,7 +97,7 @@ impl Conf {
 
     fn balance(&self) -> Arc<dyn Balance> {
         match &self.method {
-            Some(method) => method.balance(),
+            Some(method) => method.balance.clone(),
             None => Arc::new(RoundRobin),
         }
     }

@@ -1,12 +1,14 @@
 //! `server` in an `upstream` block.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Value, Word, units};
 
 use super::method::Reading;
 use crate::address::{self, Place};
 use crate::server::{State, Terms};
+use crate::sticky::SID_LENGTH_MAX;
 
 const DEFAULT_PORT: u16 = 80;
 
@@ -74,11 +76,12 @@ impl ServerLine {
                 terms.patience.fail_timeout_ms = seconds.saturating_mul(1000);
             }
             b"slow_start=" => {
-                refused(reading.no_slow_start)?;
+                refused(reading.refused.slow_start)?;
                 terms.slow_start_ms = units::milliseconds(value).ok_or_else(invalid)?;
             }
+            b"route=" => terms.route = Some(route(value, word, from)?),
             b"backup" => {
-                refused(reading.no_backup)?;
+                refused(reading.refused.backup)?;
                 self.backup = true;
             }
             b"down" => terms.state = State::Down,
@@ -86,5 +89,13 @@ impl ServerLine {
             _ => return Err(invalid()),
         }
         Ok(())
+    }
+}
+
+fn route(text: &[u8], word: &Word, from: &Directive) -> Result<Arc<[u8]>> {
+    match text.len() {
+        0 => Err(from.error_at(word, "route is empty")),
+        1..=SID_LENGTH_MAX => Ok(text.into()),
+        _ => Err(from.error_at(word, format!("route is longer than {SID_LENGTH_MAX}"))),
     }
 }

@@ -1,5 +1,8 @@
 //! A group of servers.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conf::Template;
@@ -12,16 +15,29 @@ use crate::memory::Memory;
 use crate::peers::Peers;
 use crate::server::{Server, Terms};
 use crate::settings::Keepalive;
+use crate::sticky::{Bound, Sticky};
 
 /// A group of servers, shared by all workers.
 #[derive(Debug)]
 pub struct Group {
-    pub(crate) name: Box<[u8]>,
-    pub(crate) balance: Arc<dyn Balance>,
-    pub(crate) keepalive: Keepalive,
+    name: Box<[u8]>,
+    balance: Arc<dyn Balance>,
+    sticky: Option<Sticky>,
+    keepalive: Keepalive,
     /// By which its idle connections are found.
     pub(crate) number: u32,
-    pub(crate) peers: Mutex<Peers>,
+    peers: Mutex<Peers>,
+}
+
+/// What a group is made of.
+pub(crate) struct Parts {
+    pub name: Box<[u8]>,
+    pub balance: Arc<dyn Balance>,
+    pub sticky: Option<Sticky>,
+    pub keepalive: Keepalive,
+    pub number: u32,
+    pub primary: Vec<Arc<Server>>,
+    pub backup: Vec<Arc<Server>>,
 }
 
 /// What a choice depends on.
@@ -31,7 +47,7 @@ pub struct Ask<'a> {
     pub client: &'a [u8],
     /// What [`Group::key`] comes to.
     pub key: &'a [u8],
-    /// What the request is bound by.
+    /// What the request is bound by: [`Sticky::id`].
     pub sticky: Option<&'a [u8]>,
     /// Now, by one clock for all workers.
     pub now_ms: u64,
@@ -72,14 +88,28 @@ impl Group {
             let standing = standing(&address);
             Arc::new(Server::new(address, terms.clone(), standing))
         };
-        let servers = addresses.into_iter().map(server).collect();
-        Arc::new(Self {
+        Arc::new(Self::new(Parts {
             name: name.into(),
             balance: Arc::new(RoundRobin),
+            sticky: None,
             keepalive: Keepalive::NONE,
             number: 0,
-            peers: Mutex::new(Peers::new(servers, Vec::new())),
-        })
+            primary: addresses.into_iter().map(server).collect(),
+            backup: Vec::new(),
+        }))
+    }
+
+    pub(crate) fn new(parts: Parts) -> Self {
+        let mut peers = Peers::default();
+        peers.replace(&parts.primary, &parts.backup, &*parts.balance);
+        Self {
+            name: parts.name,
+            balance: parts.balance,
+            sticky: parts.sticky,
+            keepalive: parts.keepalive,
+            number: parts.number,
+            peers: Mutex::new(peers),
+        }
     }
 
     /// Its name.
@@ -90,6 +120,11 @@ impl Group {
     /// The text whose hash decides, where one does.
     pub fn key(&self) -> Option<&Template> {
         self.balance.key()
+    }
+
+    /// How requests are bound to servers, where they are.
+    pub fn sticky(&self) -> Option<&Sticky> {
+        self.sticky.as_ref()
     }
 
     /// What is done with connections after a reply.
@@ -104,13 +139,16 @@ impl Group {
 
     /// Chooses the server to try next, and counts the request on it.
     pub fn choose(&self, attempt: &mut Attempt, ask: &Ask<'_>) -> Choice {
+        let sticky = self.sticky.as_ref().zip(ask.sticky);
+        let bound = sticky.and_then(|(sticky, id)| sticky.server(id, ask.now_ms));
+        let bound = bound.as_ref().map(Bound::text);
         let mut peers = self.lock();
         attempt.resume(&peers);
         if peers.is_single() {
-            return single(&peers.primary.peers[0].server, attempt, ask);
+            return self.single(&peers.primary.peers[0].server, bound, attempt, ask);
         }
         for backup in [false, true] {
-            if let Some(lease) = self.choose_of(&mut peers, backup, attempt, ask) {
+            if let Some(lease) = self.choose_of(&mut peers, backup, bound, attempt, ask) {
                 return Choice::Server(lease);
             }
         }
@@ -121,6 +159,7 @@ impl Group {
         &self,
         peers: &mut Peers,
         backup: bool,
+        bound: Option<&[u8]>,
         attempt: &mut Attempt,
         ask: &Ask<'_>,
     ) -> Option<Lease> {
@@ -129,10 +168,10 @@ impl Group {
             true => (&mut peers.backup, peers.primary.peers.len()),
         };
         let mut round = Round { tier, first, attempt, ask };
-        while let Some(at) = self.balance.pick(&mut round) {
+        while let Some(at) = self.pick(bound, &mut round) {
             let server = round.tier.peers[at].server.clone();
             // Another generation may just have taken the last place: look again.
-            if let Some(lease) = Lease::take(&server, false) {
+            if let Some(lease) = Lease::take(&server, false, &*self.balance, ask.now_ms) {
                 server.standing.chosen(server.terms.patience, ask.now_ms);
                 round.attempt.given(first + at);
                 return Some(lease);
@@ -141,23 +180,39 @@ impl Group {
         None
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Peers> {
+    fn pick(&self, bound: Option<&[u8]>, round: &mut Round<'_>) -> Option<usize> {
+        match bound.and_then(|bound| round.bound(bound)) {
+            None => self.balance.pick(round),
+            Some(at) => {
+                self.balance.bind(round, at);
+                Some(at)
+            }
+        }
+    }
+
+    /// The only server is used whatever it did.
+    fn single(
+        &self,
+        server: &Arc<Server>,
+        bound: Option<&[u8]>,
+        attempt: &mut Attempt,
+        ask: &Ask<'_>,
+    ) -> Choice {
+        if !server.is_usable(bound == Some(server.sid())) {
+            return Choice::None;
+        }
+        match Lease::take(server, true, &*self.balance, ask.now_ms) {
+            Some(lease) => {
+                attempt.given(0);
+                Choice::Server(lease)
+            }
+            None => Choice::Busy,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Peers> {
         // A panic between two steps leaves weights that are off by one choice, no more.
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The only server is used whatever it did.
-fn single(server: &Arc<Server>, attempt: &mut Attempt, ask: &Ask<'_>) -> Choice {
-    if !server.is_usable(ask.sticky.is_some()) {
-        return Choice::None;
-    }
-    match Lease::take(server, true) {
-        Some(lease) => {
-            attempt.given(0);
-            Choice::Server(lease)
-        }
-        None => Choice::Busy,
     }
 }
 

@@ -1,0 +1,237 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::testing::{ask, group, lease, load_named, sequence, short};
+use crate::{Ask, Attempt, Choice, Event, Group};
+
+const NOW: u64 = 1_000_000;
+
+fn at(now_ms: u64) -> Ask<'static> {
+    Ask { now_ms, ..Ask::default() }
+}
+
+/// A request to whichever server is next, which answers only if it is not in `dead`.
+fn request(group: &Arc<Group>, now_ms: u64, dead: &[&str]) -> (String, Option<Event>) {
+    let mut lease = lease(ask(group, at(now_ms)));
+    let name = short(&lease);
+    let event = match dead.contains(&&*name) {
+        true => lease.failed(now_ms),
+        false => {
+            lease.succeeded(now_ms);
+            None
+        }
+    };
+    (name, event)
+}
+
+#[test]
+fn a_server_that_fails_is_left_alone_for_fail_timeout() {
+    let group = group("server 10.0.0.1 max_fails=2 fail_timeout=5s; server 10.0.0.2;");
+    let names = |now_ms: u64, count: usize, dead: &[&str]| {
+        let names = (0..count).map(|_| request(&group, now_ms, dead).0);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(request(&group, NOW, &["1"]), ("1".into(), None));
+    assert_eq!(request(&group, NOW, &["1"]).0, "2");
+    assert_eq!(request(&group, NOW, &["1"]), ("1".into(), Some(Event::Disabled)));
+    assert_eq!(Event::Disabled.to_string(), "upstream server temporarily disabled");
+    assert_eq!(names(NOW + 5000, 4, &[]), "2 2 2 2");
+    // Then one request tries it, and its failure closes the door again.
+    assert!(names(NOW + 5001, 3, &["1"]).contains('1'));
+    assert_eq!(names(NOW + 10_001, 4, &[]), "2 2 2 2");
+    // A success forgives everything.
+    assert!(names(NOW + 10_002, 3, &[]).contains('1'));
+    assert_eq!(group.servers()[0].fails(), 0);
+    assert_eq!(names(NOW + 10_002, 4, &[]).matches('1').count(), 2);
+}
+
+#[test]
+fn a_success_forgives_only_after_a_trial() {
+    let group = group("server 10.0.0.1 max_fails=3 fail_timeout=5s; server 10.0.0.2;");
+    let fails = || group.servers()[0].fails();
+    assert_eq!(request(&group, NOW, &["1"]).0, "1");
+    for _ in 0..4 {
+        request(&group, NOW + 1000, &[]);
+    }
+    assert_eq!(fails(), 1, "within fail_timeout it counts");
+    for _ in 0..4 {
+        request(&group, NOW + 5001, &[]);
+    }
+    assert_eq!(fails(), 0);
+}
+
+#[test]
+fn failures_take_weight_that_comes_back() {
+    let group = group("server 10.0.0.1 weight=4 max_fails=2; server 10.0.0.2 weight=4;");
+    assert_eq!(sequence(&group, 4, NOW), "1 2 1 2");
+    assert_eq!(request(&group, NOW, &["1"]).0, "1");
+    // It gains 2, 3, 4, 4 while the other gains 4 each time.
+    assert_eq!(sequence(&group, 6, NOW), "2 2 1 2 1 2");
+}
+
+#[test]
+fn max_fails_0_never_disables() {
+    let group = group("server 10.0.0.1 max_fails=0; server 10.0.0.2 max_fails=0;");
+    for _ in 0..20 {
+        assert_eq!(request(&group, NOW, &["1", "2"]).1, None);
+    }
+}
+
+#[test]
+fn a_server_that_is_alone_is_used_whatever_it_did() {
+    let group = group("server 10.0.0.1;");
+    for _ in 0..3 {
+        assert_eq!(request(&group, NOW, &["1"]), ("1".into(), None));
+    }
+    let mut attempt = Attempt::default();
+    drop(lease(group.choose(&mut attempt, &at(NOW))));
+    assert_eq!(attempt.tries_left(), 0);
+    attempt.allow_another();
+    assert_eq!(attempt.tries_left(), 1);
+    assert_eq!(short(&lease(group.choose(&mut attempt, &at(NOW)))), "1");
+}
+
+#[test]
+fn backups_are_used_when_no_primary_can_be() {
+    let group = group("server 10.0.0.1; server 10.0.0.2; server 10.0.0.9 backup;");
+    let dead = ["1", "2"];
+    let names: Vec<String> = (0..4).map(|_| request(&group, NOW, &dead).0).collect();
+    assert_eq!(names.join(" "), "1 2 9 9");
+    assert_ne!(request(&group, NOW + 10_001, &[]).0, "9");
+    let one = crate::testing::group("server 10.0.0.1; server 10.0.0.9 backup;");
+    request(&one, NOW, &["1"]);
+    assert_eq!(request(&one, NOW, &[]).0, "9", "with a backup, no server is alone");
+}
+
+#[test]
+fn what_is_down_is_not_used() {
+    let group = group("server 10.0.0.1 down; server 10.0.0.2;");
+    assert_eq!(sequence(&group, 3, NOW), "2 2 2");
+    let mut attempt = Attempt::default();
+    drop(group.choose(&mut attempt, &at(NOW)));
+    assert_eq!(attempt.tries_left(), 0);
+    let none = crate::testing::group("server 10.0.0.1 down;");
+    assert!(matches!(ask(&none, at(NOW)), Choice::None));
+    let draining = crate::testing::group("server 10.0.0.1 drain; server 10.0.0.2;");
+    assert_eq!(sequence(&draining, 3, NOW), "2 2 2");
+}
+
+#[test]
+fn full_servers_make_a_group_busy_and_failed_ones_do_not() {
+    let group = group("server 10.0.0.1 max_conns=1; server 10.0.0.2 max_conns=2;");
+    let mut leases: Vec<_> = (0..3).map(|_| lease(ask(&group, at(NOW)))).collect();
+    let mut attempt = Attempt::default();
+    assert!(matches!(group.choose(&mut attempt, &at(NOW)), Choice::Busy));
+    let name = short(&leases.remove(1));
+    assert_eq!(short(&lease(group.choose(&mut attempt, &at(NOW)))), name, "the place that is free");
+    let alone = crate::testing::group("server 10.0.0.1 max_conns=1;");
+    let _lease = lease(ask(&alone, at(NOW)));
+    assert!(matches!(ask(&alone, at(NOW)), Choice::Busy));
+    let failed = crate::testing::group("server 10.0.0.1; server 10.0.0.2;");
+    request(&failed, NOW, &["1"]);
+    request(&failed, NOW, &["2"]);
+    assert!(matches!(ask(&failed, at(NOW)), Choice::None));
+}
+
+#[test]
+fn a_server_that_is_back_starts_slowly() {
+    let group = group(
+        "server 10.0.0.1 weight=10 slow_start=100s fail_timeout=1s; server 10.0.0.2 weight=10;",
+    );
+    request(&group, NOW, &["1"]);
+    let back = NOW + 1001;
+    while request(&group, back, &[]).0 != "1" {}
+    let share = |after_s: u64| {
+        let names = (0..200).map(|_| request(&group, back + after_s * 1000, &[]).0);
+        names.filter(|name| name == "1").count()
+    };
+    let shares = [1, 25, 50, 100].map(share);
+    assert!(shares[0] <= 4, "{shares:?}");
+    assert!((35..=45).contains(&shares[1]), "{shares:?}");
+    assert!((62..=71).contains(&shares[2]), "{shares:?}");
+    assert_eq!(shares[3], 100, "{shares:?}");
+}
+
+#[test]
+fn a_reload_forgets_nothing() {
+    let lines = "server 10.0.0.1; server 10.0.0.2 max_conns=1;";
+    let (old, _) = load_named("reloaded", lines).unwrap();
+    request(&old, NOW, &["1"]);
+    let held = lease(ask(&old, at(NOW)));
+    assert_eq!(short(&held), "2");
+    let (new, _) = load_named("reloaded", lines).unwrap();
+    assert_eq!(new.servers()[0].fails(), 1);
+    assert_eq!(new.servers()[1].in_progress(), 1);
+    assert!(matches!(ask(&new, at(NOW)), Choice::Busy));
+    drop(old);
+    drop(held);
+    assert_eq!(short(&lease(ask(&new, at(NOW)))), "2");
+    drop(new);
+    let (fresh, _) = load_named("reloaded", lines).unwrap();
+    assert_eq!(fresh.servers()[0].fails(), 0, "what nobody uses is forgotten");
+}
+
+#[test]
+fn two_servers_with_one_address_are_two() {
+    let group = group("server 10.0.0.1; server 10.0.0.1;");
+    request(&group, NOW, &["1"]);
+    let fails: Vec<u32> = group.servers().iter().map(|server| server.fails()).collect();
+    assert_eq!(fails, [1, 0]);
+}
+
+#[test]
+fn health_takes_a_server_out_and_brings_it_back() {
+    let group = group("server 10.0.0.1; server 10.0.0.2;");
+    assert!(group.servers()[0].set_healthy(false, NOW));
+    assert!(!group.servers()[0].set_healthy(false, NOW), "no change");
+    assert_eq!(sequence(&group, 2, NOW), "2 2");
+    assert!(group.servers()[0].set_healthy(true, NOW));
+    assert!(sequence(&group, 2, NOW).contains('1'));
+}
+
+#[test]
+fn implicit_groups_share_what_is_known_and_passing_ones_do_not() {
+    let addresses = || {
+        ["10.0.0.1:80", "10.0.0.2:80"].map(|text| net::Address::Ip(text.parse().unwrap())).to_vec()
+    };
+    let (one, other) =
+        (Group::implicit(b"implicit", addresses()), Group::implicit(b"implicit", addresses()));
+    request(&one, NOW, &["1"]);
+    assert_eq!(other.servers()[0].fails(), 1);
+    assert_eq!(Group::passing(b"implicit", addresses()).servers()[0].fails(), 0);
+    assert_eq!(one.keepalive().connections, 0);
+}
+
+/// Threads that choose and let go at once: never more than allowed, and nothing is left over.
+#[test]
+fn counts_are_exact_over_threads_and_generations() {
+    const THREADS: usize = 8;
+    const ROUNDS: usize = 2000;
+    let lines = "least_conn; server 10.0.0.1 max_conns=3; server 10.0.0.2 max_conns=2;";
+    let generations = [(); 2].map(|()| load_named("threads", lines).unwrap().0);
+    let served = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (group, served) = (&generations[thread % 2], &served);
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    match ask(group, at(NOW)) {
+                        Choice::Server(lease) => {
+                            let most = if short(&lease) == "1" { 3 } else { 2 };
+                            assert!(lease.server().in_progress() <= most);
+                            served.fetch_add(1, Ordering::Relaxed);
+                            if round % 4 == 0 {
+                                std::thread::yield_now();
+                            }
+                        }
+                        Choice::Busy => std::thread::yield_now(),
+                        Choice::None => panic!("both servers live"),
+                    }
+                }
+            });
+        }
+    });
+    assert!(served.into_inner() > 0);
+    let counts = generations[0].servers().iter().map(|server| server.in_progress()).sum::<u32>();
+    assert_eq!(counts, 0);
+}

@@ -1,0 +1,153 @@
+//! Requests that stay with their server: by a cookie that we set, by a route that the server tells
+//! the client, or by a session that is learned from its replies.
+//!
+//! A server goes by its route, or by the MD5 of its address where it has none. Whatever a request
+//! brings is only a wish: a server that cannot be used is not.
+
+mod cookie;
+mod sessions;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use conf::{Values, VariableId};
+use md5::{Digest, Md5};
+
+pub use cookie::Cookie;
+pub(crate) use cookie::{Expires, is_samesite};
+pub(crate) use sessions::{Sessions, Time};
+
+/// How requests are bound.
+#[derive(Clone, Debug)]
+pub enum Sticky {
+    /// By a cookie of ours, whose value is the server's.
+    Cookie(Cookie),
+    /// By what a variable says, which is the server's route.
+    Route(Vec<VariableId>),
+    /// By sessions.
+    Learn(Learn),
+}
+
+/// `sticky learn`
+#[derive(Clone, Debug)]
+pub struct Learn {
+    pub(crate) create: Vec<VariableId>,
+    pub(crate) lookup: Vec<VariableId>,
+    /// Whether a session is known from the head of the reply on, not only from its end.
+    pub(crate) from_header: bool,
+    pub(crate) timeout_ms: u64,
+    pub(crate) sessions: Arc<Sessions>,
+}
+
+impl Sticky {
+    /// Appends what a request is bound by, for [`Ask::sticky`](crate::Ask::sticky): the first of
+    /// the variables that has a value. False: none has.
+    pub fn id(&self, values: &mut impl Values, out: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Cookie(cookie) => first(std::slice::from_ref(&cookie.variable), values, out),
+            Self::Route(variables) => first(variables, values, out),
+            Self::Learn(learn) => first(&learn.lookup, values, out),
+        }
+    }
+
+    /// The cookie to set, where it is that kind.
+    pub fn cookie(&self) -> Option<&Cookie> {
+        match self {
+            Self::Cookie(cookie) => Some(cookie),
+            _ => None,
+        }
+    }
+
+    /// What learns sessions, where it is that kind.
+    pub fn learn(&self) -> Option<&Learn> {
+        match self {
+            Self::Learn(learn) => Some(learn),
+            _ => None,
+        }
+    }
+
+    /// Which server a request is bound to by its id.
+    pub(crate) fn server(&self, id: &[u8], now_ms: u64) -> Option<Bound> {
+        match self {
+            Self::Learn(learn) => learn.sessions.find(id, learn.time(now_ms)),
+            _ => Some(Bound::from(id)),
+        }
+    }
+}
+
+impl Learn {
+    /// Whether [`Learn::learn`] is to be called as soon as the head of the reply is there; else
+    /// once the reply is over, if the server has not failed.
+    pub fn is_from_header(&self) -> bool {
+        self.from_header
+    }
+
+    /// Appends the session that a reply begins.
+    pub fn created(&self, values: &mut impl Values, out: &mut Vec<u8>) -> bool {
+        first(&self.create, values, out)
+    }
+
+    /// Notes that a session is on a server. `created`: what the reply says; else the session that
+    /// the request has brought is carried on, and moves with it, but none begins.
+    pub fn learn(
+        &self,
+        server: &crate::Server,
+        created: Option<&[u8]>,
+        brought: Option<&[u8]>,
+        now_ms: u64,
+    ) {
+        if let Some(id) = created.or(brought) {
+            self.sessions.note(id, server.sid(), created.is_some(), self.time(now_ms));
+        }
+    }
+
+    fn time(&self, now_ms: u64) -> Time {
+        Time { now_ms, timeout_ms: self.timeout_ms }
+    }
+}
+
+fn first(variables: &[VariableId], values: &mut impl Values, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    variables.iter().any(|variable| {
+        let found = values.variable(*variable, out) && out.len() > start;
+        if !found {
+            out.truncate(start);
+        }
+        found
+    })
+}
+
+/// Longest route, and the length of an MD5 in hexadecimal digits.
+pub(crate) const SID_LENGTH_MAX: usize = 32;
+
+/// The name that a request has for the server it is bound to; one that is too long for any server
+/// is nobody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    text: [u8; SID_LENGTH_MAX],
+    length: usize,
+}
+
+impl Bound {
+    pub fn text(&self) -> &[u8] {
+        &self.text[..self.length]
+    }
+}
+
+impl From<&[u8]> for Bound {
+    fn from(id: &[u8]) -> Self {
+        let mut text = [0; SID_LENGTH_MAX];
+        let length = if id.len() > SID_LENGTH_MAX { 0 } else { id.len() };
+        text[..length].copy_from_slice(&id[..length]);
+        Self { text, length }
+    }
+}
+
+/// The name that requests have for a server without a route.
+pub(crate) fn sid(name: &[u8]) -> Box<[u8]> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digest = Md5::digest(name);
+    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    digest.iter().flat_map(digits).collect()
+}

@@ -1,0 +1,124 @@
+//! How fast a server replies: means over its replies, and what is still in progress.
+//!
+//! Only balancers that ask for times have them measured.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::balance::Until;
+
+/// A server's times.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    header_ms: AtomicU64,
+    last_byte_ms: AtomicU64,
+    inflight: Mutex<Inflight>,
+}
+
+/// Requests whose time is not known yet.
+#[derive(Debug, Default)]
+struct Inflight {
+    requests: u64,
+    /// How long they have taken together, as of `changed_ms`.
+    taken_ms: u64,
+    changed_ms: u64,
+    mean_ms: u64,
+}
+
+impl Times {
+    /// The mean until then; 0: nothing is known.
+    pub fn mean_ms(&self, until: Until) -> u64 {
+        self.slot(until).load(Relaxed)
+    }
+
+    /// A reply took so long.
+    pub fn add(&self, until: Until, time_ms: u64) {
+        let moved = |mean| Some(moved(mean, time_ms));
+        let _ = self.slot(until).fetch_update(Relaxed, Relaxed, moved);
+    }
+
+    fn slot(&self, until: Until) -> &AtomicU64 {
+        match until {
+            Until::Header => &self.header_ms,
+            Until::LastByte => &self.last_byte_ms,
+        }
+    }
+
+    /// A request begins.
+    pub fn begin(&self, now_ms: u64) {
+        let mut inflight = self.inflight();
+        inflight.bring_up(now_ms);
+        inflight.requests += 1;
+    }
+
+    /// The request that began then is over: its share is taken out.
+    pub fn end(&self, began_ms: u64) {
+        let mut inflight = self.inflight();
+        let share_ms = inflight.changed_ms.saturating_sub(began_ms);
+        inflight.taken_ms = inflight.taken_ms.saturating_sub(share_ms);
+        inflight.requests = inflight.requests.saturating_sub(1);
+    }
+
+    /// Moves the mean of what is in progress towards what it is now.
+    pub fn look_at_inflight(&self, now_ms: u64) {
+        let mut inflight = self.inflight();
+        if let Some(taken_ms) = inflight.taken_ms.checked_div(inflight.requests) {
+            let since_ms = now_ms.saturating_sub(inflight.changed_ms);
+            inflight.mean_ms = moved(inflight.mean_ms, taken_ms + since_ms);
+        }
+    }
+
+    /// The mean of what is in progress; 0: nothing is.
+    pub fn inflight_ms(&self) -> u64 {
+        let inflight = self.inflight();
+        if inflight.requests > 0 { inflight.mean_ms } else { 0 }
+    }
+
+    fn inflight(&self) -> MutexGuard<'_, Inflight> {
+        self.inflight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inflight {
+    fn bring_up(&mut self, now_ms: u64) {
+        self.taken_ms += now_ms.saturating_sub(self.changed_ms) * self.requests;
+        self.changed_ms = now_ms.max(self.changed_ms);
+    }
+}
+
+/// A mean that forgets: the new value counts for a twentieth.
+fn moved(mean_ms: u64, value_ms: u64) -> u64 {
+    match mean_ms {
+        0 => value_ms,
+        _ => value_ms.saturating_add(mean_ms.saturating_mul(19)).saturating_add(10) / 20,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_moves_by_a_twentieth() {
+        let times = Times::default();
+        times.add(Until::Header, 100);
+        assert_eq!(times.mean_ms(Until::Header), 100);
+        times.add(Until::Header, 200);
+        assert_eq!(times.mean_ms(Until::Header), 105);
+        assert_eq!(times.mean_ms(Until::LastByte), 0);
+    }
+
+    #[test]
+    fn what_is_over_leaves_the_share_of_the_others() {
+        let times = Times::default();
+        times.begin(1000);
+        times.begin(1300);
+        times.end(1000);
+        // The one that is left began at 1300.
+        times.look_at_inflight(1400);
+        assert_eq!(times.inflight_ms(), 100);
+        times.end(1300);
+        assert_eq!(times.inflight_ms(), 0);
+    }
+}
