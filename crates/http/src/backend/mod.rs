@@ -21,6 +21,8 @@ mod connect;
 mod head;
 mod pass;
 mod tally;
+#[cfg(test)]
+pub(crate) mod testing;
 mod values;
 
 use std::net::{IpAddr, SocketAddr};

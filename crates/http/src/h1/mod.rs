@@ -22,7 +22,7 @@ mod reply_head;
 mod send;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 #[cfg(test)]
 pub(crate) use head::begin;

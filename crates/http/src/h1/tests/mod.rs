@@ -29,10 +29,10 @@ use crate::testing::{TestSite, site_with};
 use crate::worker::Worker;
 
 /// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A worker that serves a site.
-struct Server {
+pub(crate) struct Server {
     orders: net::Sender<Order>,
     /// Status and bytes sent of every exchange that is over.
     logged: Receiver<(u16, u64)>,
@@ -48,21 +48,22 @@ enum Order {
 }
 
 impl Server {
-    fn start(http: &'static str) -> Self {
+    pub(crate) fn start(http: impl Into<String>) -> Self {
         Self::with(http, |_| {}, |_| {})
     }
 
     /// A server whose site is changed after it was compiled, and whose files are put in place.
-    fn with(
-        http: &'static str,
+    pub(crate) fn with(
+        http: impl Into<String>,
         change: impl FnOnce(&mut Site) + Send + 'static,
         files: impl FnOnce(&TestSite) + Send + 'static,
     ) -> Self {
         let (orders, mut mailbox) = net::mailbox();
         let (log, logged) = channel();
+        let http = http.into();
         thread::spawn(move || {
             net::run(async {
-                let site = site_with(http, |site| {
+                let site = site_with(&http, |site| {
                     change(site);
                     log_all(site, log);
                 });
@@ -94,7 +95,7 @@ impl Server {
         Self { orders, logged }
     }
 
-    fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> Client {
         let (near, far) = UnixStream::pair().unwrap();
         far.set_nonblocking(true).unwrap();
         near.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -104,7 +105,7 @@ impl Server {
     }
 
     /// A connection over TCP, where resets are seen.
-    fn connect_tcp(&self) -> Client {
+    pub(crate) fn connect_tcp(&self) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (far, _) = listener.accept().unwrap();
@@ -118,7 +119,7 @@ impl Server {
     }
 
     /// One request on a connection of its own, and all that comes back until it is closed.
-    fn ask(&self, request: &str) -> String {
+    pub(crate) fn ask(&self, request: &str) -> String {
         let mut client = self.connect();
         client.send(request);
         client.rest()
@@ -131,7 +132,7 @@ impl Server {
     }
 
     /// The lines of `e.log` after the connection's number.
-    fn log(&self) -> Vec<String> {
+    pub(crate) fn log(&self) -> Vec<String> {
         let (answer, log) = channel();
         self.orders.send(Order::ReadLog(answer));
         let log = log.recv_timeout(PATIENCE).unwrap();
@@ -143,7 +144,7 @@ impl Server {
     }
 
     /// The next exchange that is over.
-    fn logged(&self) -> (u16, u64) {
+    pub(crate) fn logged(&self) -> (u16, u64) {
         self.logged.recv_timeout(PATIENCE).unwrap()
     }
 }
@@ -179,25 +180,25 @@ fn wait(future: impl for<'x> FnOnce(&'x mut Exchange) -> Pending<'x> + 'static) 
 }
 
 /// The client's end.
-struct Client(UnixStream);
+pub(crate) struct Client(UnixStream);
 
 impl Client {
-    fn send(&mut self, text: impl AsRef<[u8]>) {
+    pub(crate) fn send(&mut self, text: impl AsRef<[u8]>) {
         self.0.write_all(text.as_ref()).unwrap();
     }
 
     /// Sends the head of a request with its lines ended by line feeds.
-    fn head(&mut self, lines: &str) {
+    pub(crate) fn head(&mut self, lines: &str) {
         self.send(format!("{}\r\n", lines.replace('\n', "\r\n")));
     }
 
     /// Says that nothing more will be sent.
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.0.shutdown(std::net::Shutdown::Write).unwrap();
     }
 
     /// Fails unless exactly this comes next; dates are masked.
-    fn expect(&mut self, expected: &str) {
+    pub(crate) fn expect(&mut self, expected: &str) {
         let length = expected.len() + expected.matches(DATE).count() * (29 - DATE.len());
         let mut got = vec![0; length];
         let mut read = 0;
@@ -215,18 +216,18 @@ impl Client {
     }
 
     /// All that comes until the server closes the connection; dates are masked.
-    fn rest(&mut self) -> String {
+    pub(crate) fn rest(&mut self) -> String {
         let mut got = Vec::new();
         self.0.read_to_end(&mut got).unwrap_or_else(|error| panic!("{error} after {}", mask(&got)));
         mask(&got)
     }
 
-    fn expect_end(&mut self) {
+    pub(crate) fn expect_end(&mut self) {
         assert_eq!(self.rest(), "");
     }
 
     /// Fails if anything comes within a moment.
-    fn expect_nothing(&mut self) {
+    pub(crate) fn expect_nothing(&mut self) {
         self.0.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let mut byte = [0];
         let error = self.0.read(&mut byte).expect_err("nothing was to come");

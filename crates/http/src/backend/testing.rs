@@ -1,0 +1,195 @@
+//! What tests of backends stand on: a server whose replies are written down, on a port of its own.
+//!
+//! ```text
+//! let backend = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
+//! let server = proxy(&backend, "");
+//! assert!(server.ask("GET / HTTP/1.0\r\n\r\n").ends_with("hi"));
+//! assert_eq!(backend.asked(), "GET / HTTP/1.1\nHost: ...\n\n");
+//! ```
+//!
+//! Line feeds in what is written down become CR LF in heads, and are what tests compare with. Every
+//! connection has a thread; what comes is told to the test in its order.
+
+#![allow(dead_code, reason = "what one feature's tests do not ask for, another's will")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::h1::tests::{PATIENCE, Server};
+
+/// A server that does what a test says.
+pub(crate) struct Backend {
+    /// Where it listens on 127.0.0.1.
+    pub(crate) port: u16,
+    asked: Receiver<String>,
+}
+
+/// One connection, as the script of a backend sees it.
+pub(crate) struct Peer {
+    stream: TcpStream,
+    input: Vec<u8>,
+    asked: Sender<String>,
+}
+
+impl Backend {
+    /// Plays a script with every connection; the connection is closed when the script ends.
+    pub(crate) fn playing(script: impl Fn(Peer) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (sender, asked) = channel();
+        let script = Arc::new(script);
+        // Both kinds of thread go with the test's process.
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (script, asked) = (script.clone(), sender.clone());
+                thread::spawn(move || script(Peer { stream, input: Vec::new(), asked }));
+            }
+        });
+        Self { port, asked }
+    }
+
+    /// Answers each request with what the function says; the connection is kept if the length of
+    /// that is known.
+    pub(crate) fn answering(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        Self::playing(move |mut peer| {
+            while let Some(request) = peer.request() {
+                let reply = answer(&request);
+                peer.send(&reply);
+                if !has_length(&reply) {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Answers every request alike.
+    pub(crate) fn replying(reply: &str) -> Self {
+        let reply = reply.to_owned();
+        Self::answering(move |_| reply.clone())
+    }
+
+    /// `127.0.0.1:PORT`
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The next request that came, body included; its lines end with line feeds.
+    pub(crate) fn asked(&self) -> String {
+        self.asked.recv_timeout(PATIENCE).expect("a request")
+    }
+
+    /// Fails if another request has come, or comes within a moment.
+    pub(crate) fn expect_unasked(&self) {
+        let asked = self.asked.recv_timeout(Duration::from_millis(50));
+        assert_eq!(asked, Err(RecvTimeoutError::Timeout));
+    }
+}
+
+/// Where nobody listens.
+pub(crate) fn closed_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A server that passes everything on, with more lines in its location. It logs to `e.log`.
+pub(crate) fn proxy(backend: &Backend, lines: &str) -> Server {
+    let address = backend.address();
+    Server::start(format!(
+        "error_log e.log info; server {{ location / {{ proxy_pass http://{address}; {lines} }} }}"
+    ))
+}
+
+impl Peer {
+    /// The next request, its body as it was framed; `None` once the other side has closed.
+    pub(crate) fn request(&mut self) -> Option<String> {
+        let head = loop {
+            if let Some(at) = find(&self.input, b"\r\n\r\n") {
+                break at + 4;
+            }
+            self.read()?;
+        };
+        let text = String::from_utf8_lossy(&self.input[..head]).to_ascii_lowercase();
+        let end = match text.split_once("content-length: ") {
+            Some((_, rest)) => head + rest.split("\r\n").next()?.parse::<usize>().ok()?,
+            None if text.contains("transfer-encoding: chunked") => loop {
+                if let Some(at) = find(&self.input[head - 2..], b"\r\n0\r\n\r\n") {
+                    break head - 2 + at + 7;
+                }
+                self.read()?;
+            },
+            None => head,
+        };
+        while self.input.len() < end {
+            self.read()?;
+        }
+        let rest = self.input.split_off(end);
+        let request = std::mem::replace(&mut self.input, rest);
+        let request = String::from_utf8_lossy(&request).replace("\r\n", "\n");
+        let _ = self.asked.send(request.clone());
+        Some(request)
+    }
+
+    /// Reads what comes next; `None` at the end.
+    pub(crate) fn read(&mut self) -> Option<()> {
+        let mut buffer = [0; 16 * 1024];
+        match self.stream.read(&mut buffer) {
+            Ok(count @ 1..) => {
+                self.input.extend_from_slice(&buffer[..count]);
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// Sends a reply: line feeds up to the first empty line become CR LF.
+    pub(crate) fn send(&mut self, reply: &str) {
+        let (head, body) = reply.split_once("\n\n").unwrap_or((reply, ""));
+        let head = head.replace('\n', "\r\n");
+        let end = if reply.contains("\n\n") { "\r\n\r\n" } else { "" };
+        self.send_raw(format!("{head}{end}{body}"));
+    }
+
+    /// Sends bytes as they are. That the other side is gone is for its own log.
+    pub(crate) fn send_raw(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref());
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn end(&self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Waits until the other side closes.
+    pub(crate) fn wait_for_end(&mut self) {
+        while self.read().is_some() {}
+    }
+}
+
+fn has_length(reply: &str) -> bool {
+    let head = reply.split("\n\n").next().unwrap_or_default().to_ascii_lowercase();
+    head.contains("\ncontent-length:") || head.contains("\ntransfer-encoding:")
+}
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    memchr::memmem::find(text, what)
+}
+
+#[test]
+fn a_request_through_and_back() {
+    let backend = Backend::replying("HTTP/1.1 201 Made\nX: y\nContent-Length: 2\n\nhi");
+    let server = proxy(&backend, "");
+    let host = backend.address();
+    for _ in 0..2 {
+        let request =
+            "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc";
+        let reply = server.ask(request);
+        assert!(reply.starts_with("HTTP/1.1 201 Made\r\n"), "{reply}");
+        assert!(reply.ends_with("\r\nX: y\r\n\r\nhi"), "{reply}");
+        let asked = format!("POST /a HTTP/1.1\nHost: {host}\nContent-Length: 3\n\nabc");
+        assert_eq!(backend.asked(), asked);
+    }
+    backend.expect_unasked();
+}
