@@ -262,7 +262,7 @@ impl Exchange {
         self.limit_req.clear();
         self.request.body.clear();
         self.reply.retire();
-        net::buffers::give_back(std::mem::take(&mut self.request.received));
+        self.request.retire();
     }
 
     /// The location whose settings hold now.

@@ -167,6 +167,7 @@ impl Connection {
     /// Waits with an exchange, and watches the client meanwhile: `None` once it is gone.
     async fn attend(&self, x: &mut Exchange, wait: Wait) -> Option<Flow> {
         let watches = !x.outlives_client;
+        x.request.make_compact();
         let mut future = wait(x);
         poll_fn(|cx| {
             self.link.forget_reader();
