@@ -202,7 +202,9 @@ impl Exchange {
     pub(crate) fn renew(&mut self, client: &Rc<Client>, generation: &Rc<Generation>) {
         if !Rc::ptr_eq(&self.client, client) {
             let last = std::mem::replace(&mut self.client, client.clone());
-            self.spare_client = Some(last).filter(|last| last.behind.is_some());
+            if last.behind.is_some() {
+                self.spare_client = Some(last);
+            }
         }
         if !Rc::ptr_eq(&self.generation, generation) {
             self.generation = generation.clone();
