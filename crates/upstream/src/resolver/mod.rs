@@ -106,6 +106,9 @@ impl Resolver {
     }
 
     async fn follow(&self, topic: Topic, name: &Name) -> Result<Followed, Failure> {
+        if let Some(known) = self.state.follow_known(topic, name) {
+            return Ok(known);
+        }
         match within::within(self.timeout_ms, self.state.follow(topic, name)).await {
             Some(outcome) => outcome.map_err(Failure::from),
             None => Err(Failure::TimedOut),

@@ -124,3 +124,26 @@ fn servers(word: &Word, from: &Directive) -> Result<Vec<SocketAddr>> {
     let found: Vec<_> = parsed.place.addresses().into_iter().map(ip).collect::<Result<_>>()?;
     if found.is_empty() { Err(refuse("host not found")) } else { Ok(found) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> NameServers {
+        let servers = vec!["127.0.0.1:53".parse().unwrap()];
+        NameServers(Arc::new(Settings { servers, valid_ms: None, ipv4: true, ipv6: true }))
+    }
+
+    #[test]
+    fn every_line_has_caches_of_its_own_while_it_is_there() {
+        let (one, other) = (line(), line());
+        let state = |servers: &NameServers| servers.resolver(0).state;
+        assert!(Rc::ptr_eq(&state(&one), &state(&one.clone())), "who inherits shares");
+        assert!(!Rc::ptr_eq(&state(&one), &state(&other)));
+        let gone = Rc::downgrade(&state(&one));
+        drop(one);
+        state(&line());
+        assert!(gone.upgrade().is_none());
+        assert_eq!(STATES.with_borrow(HashMap::len), 2);
+    }
+}

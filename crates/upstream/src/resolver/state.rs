@@ -1,4 +1,4 @@
-//! What a worker keeps for one `resolver` line: answers, lookups under way, the turn of the servers.
+//! What a worker keeps for one `resolver` line: answers, lookups under way, whose turn it is.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! DNS (RFC 1035) as one who asks needs it: a query is written, its response is believed or refused.
+//! DNS (RFC 1035) as one who asks needs it: a query is written, its response believed or refused.
 //!
 //! Nothing in a response counts that was not asked for: id and question must be those of the query,
 //! and only records at the end of the chain of aliases that starts at the asked name are taken.

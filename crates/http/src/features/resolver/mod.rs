@@ -15,9 +15,9 @@ use crate::site::Place;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
-    /// Sets the name servers that names are looked up at: addresses with or without a port, asked in
-    /// turn. `valid=` is how long an answer is used whatever its TTL says; `ipv4=off` and `ipv6=off`
-    /// leave one kind of address out.
+    /// Sets the name servers that names are looked up at: addresses with or without a port, asked
+    /// in turn. `valid=` is how long an answer is used whatever its TTL says; `ipv4=off` and
+    /// `ipv6=off` leave one kind of address out.
     resolver: Option<NameServers>,
     /// Sets the time for looking up a name.
     resolver_timeout: Milliseconds = "30s",
