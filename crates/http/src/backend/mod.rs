@@ -20,6 +20,7 @@ mod connect;
 mod head;
 mod pass;
 mod tally;
+mod tunnel;
 mod values;
 
 use std::net::{IpAddr, SocketAddr};

@@ -8,6 +8,7 @@ use ::upstream::{Ask, Attempt, Choice, Group, Lease};
 use net::buffers::{self, Lent};
 use net::{Connect, Timer, clock};
 use observe::Level;
+use wire::Known;
 use wire::http1::response::{ReplyBody, ReplyName};
 
 use super::Conf;
@@ -16,6 +17,7 @@ use super::body::{Coding, Held, Incoming};
 use super::connect::{self, Connected};
 use super::head::{self, Passed, Rewrite};
 use super::tally::{Named, Try};
+use super::tunnel::Switched;
 use super::values::NextUpstream;
 use crate::exchange::{self, Bytes, Exchange, Flow, Kept};
 use crate::features::error_page;
@@ -194,7 +196,9 @@ impl Passing<'_> {
             return Err(status);
         }
         let held = Held {
-            keepalive: answered.sent && !x.backends.head.closes(&x.backends.head_text),
+            keepalive: answered.sent
+                && status != 101
+                && !x.backends.head.closes(&x.backends.head_text),
             connection: connected.connection,
             lease,
             group: self.plan.group.clone(),
@@ -217,6 +221,11 @@ impl Passing<'_> {
             ReplyBody::Chunked | ReplyBody::Close => None,
         };
         x.reply.allow_ranges = conf.force_ranges;
+        if status == 101 && answered.sent && x.request.field(Known::Upgrade).is_some() {
+            x.action = "proxying upgraded connection";
+            x.reply.tunnel = Some(Box::new(Switched::new(held, answered, conf)));
+            return Ok(Flow::Done);
+        }
         x.action = "";
         x.reply.body = give(x, held, answered, conf, buffering);
         Ok(Flow::Done)
