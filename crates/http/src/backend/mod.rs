@@ -23,6 +23,7 @@ mod pass;
 mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
+mod tunnel;
 mod values;
 
 use std::net::{IpAddr, SocketAddr};

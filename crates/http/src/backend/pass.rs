@@ -8,6 +8,7 @@ use ::upstream::{Ask, Attempt, Choice, Group, Lease};
 use net::buffers::{self, Lent};
 use net::{Connect, Timer, clock};
 use observe::Level;
+use wire::Known;
 use wire::http1::response::{ReplyBody, ReplyName};
 
 use super::Conf;
@@ -17,6 +18,7 @@ use super::bound::{self, Bound};
 use super::connect::{self, Connected};
 use super::head::{self, Passed, Rewrite};
 use super::tally::{Named, Try};
+use super::tunnel::Switched;
 use super::values::NextUpstream;
 use crate::exchange::{self, Bytes, Exchange, Flow, Kept};
 use crate::features::error_page;
@@ -200,7 +202,9 @@ impl Passing<'_> {
         let session = self.bound.learn(x, self.plan.group, lease.server());
         let held = Held {
             session,
-            keepalive: answered.sent && !x.backends.head.closes(&x.backends.head_text),
+            keepalive: answered.sent
+                && status != 101
+                && !x.backends.head.closes(&x.backends.head_text),
             connection: connected.connection,
             lease,
             group: self.plan.group.clone(),
@@ -224,6 +228,11 @@ impl Passing<'_> {
             ReplyBody::Chunked | ReplyBody::Close => None,
         };
         x.reply.allow_ranges = conf.force_ranges;
+        if status == 101 && answered.sent && x.request.field(Known::Upgrade).is_some() {
+            x.action = "proxying upgraded connection";
+            x.reply.tunnel = Some(Box::new(Switched::new(held, answered, conf)));
+            return Ok(Flow::Done);
+        }
         x.action = "";
         x.reply.body = give(x, held, answered, conf, buffering);
         Ok(Flow::Done)

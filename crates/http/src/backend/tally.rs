@@ -119,6 +119,13 @@ impl Backends {
         self.active = false;
     }
 
+    /// Gives back the memory that it does not use.
+    pub(crate) fn shrink(&mut self) {
+        self.head.fields.shrink_to_fit();
+        self.head_text.shrink_to_fit();
+        self.uri.shrink_to_fit();
+    }
+
     /// A server is asked.
     pub(crate) fn begin(&mut self, server: Named, anew: bool) -> Rc<Try> {
         let mut asked = self.asked.0.borrow_mut();

@@ -64,6 +64,12 @@ impl Fields {
         self.list.clear();
     }
 
+    /// Gives back the memory that it does not use.
+    pub(crate) fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+        self.list.shrink_to_fit();
+    }
+
     /// Adds a field after the others.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         let field = self.write_text(name, value);

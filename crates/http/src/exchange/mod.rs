@@ -11,6 +11,7 @@ mod notes;
 mod reply;
 mod request;
 mod request_body;
+mod tunnel;
 mod values;
 
 use std::future::Future;
@@ -25,6 +26,7 @@ pub use notes::Notes;
 pub use reply::Reply;
 pub use request::Request;
 pub use request_body::{Kept, RequestBody, RequestBodyError};
+pub use tunnel::{Tunnel, TunnelEnd, TunnelError};
 pub use values::SetValues;
 
 use crate::backend::Backends;
@@ -255,6 +257,17 @@ impl Exchange {
     /// How long ago it began.
     pub fn age_ms(&self) -> u64 {
         net::clock::now_ms() - self.started_ms
+    }
+
+    /// It will last, and is kept for its log line: gives back the memory that it does not use.
+    pub(crate) fn shrink(&mut self) {
+        self.request.shrink();
+        self.reply.shrink();
+        self.values.shrink();
+        self.backends.shrink();
+        self.captures.subject.shrink_to_fit();
+        self.scratch = Vec::new();
+        self.spare_client = None;
     }
 
     /// It is over: lets go of what must not wait for the next exchange.

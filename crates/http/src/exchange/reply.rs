@@ -1,6 +1,6 @@
 //! What is answered.
 
-use super::{Body, Fields};
+use super::{Body, Fields, Tunnel};
 
 /// What a filter does to the body once all filters agree on the head.
 type Wrap = Box<dyn FnOnce(Body) -> Body>;
@@ -39,6 +39,8 @@ pub struct Reply {
     pub trailers: Fields,
     /// The body.
     pub body: Body,
+    /// What the connection becomes once the head is sent. There is no body then.
+    pub tunnel: Option<Box<dyn Tunnel>>,
     wraps: Vec<Wrap>,
     spare: Vec<u8>,
     /// Whether ranges of the body may be asked for.
@@ -117,12 +119,23 @@ impl Reply {
         std::mem::take(&mut self.spare)
     }
 
+    /// Gives back the memory that it does not use.
+    pub(crate) fn shrink(&mut self) {
+        self.spare = Vec::new();
+        self.fields.shrink();
+        self.trailers.shrink();
+        for text in [&mut self.reason, &mut self.content_type, &mut self.location] {
+            text.shrink_to_fit();
+        }
+    }
+
     /// Lets go of files and sources.
     pub(crate) fn retire(&mut self) {
         self.recycle();
     }
 
     fn recycle(&mut self) {
+        self.tunnel = None;
         if let Body::Bytes(super::Bytes::Owned(mut text)) = self.body.take()
             && text.capacity() <= SPARE_MAX
         {

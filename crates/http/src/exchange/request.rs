@@ -81,6 +81,16 @@ impl Request {
         }
     }
 
+    /// Gives back the memory that it does not use, and the buffer that its head came in.
+    pub(crate) fn shrink(&mut self) {
+        let head = self.received[..self.head_bytes.min(self.received.len())].to_vec();
+        net::buffers::give_back(std::mem::replace(&mut self.received, head));
+        self.head.fields.shrink_to_fit();
+        for text in [&mut self.uri, &mut self.args, &mut self.host] {
+            text.shrink_to_fit();
+        }
+    }
+
     /// The bytes of a slice of the head.
     pub fn text(&self, slice: Slice) -> &[u8] {
         slice.of(&self.received)

@@ -31,6 +31,12 @@ impl SetValues {
         self.depth = 0;
     }
 
+    /// Gives back the memory that it does not use.
+    pub(crate) fn shrink(&mut self) {
+        self.slots.shrink_to_fit();
+        self.arena.shrink_to_fit();
+    }
+
     /// Forgets one, so that it is computed anew.
     pub fn forget(&mut self, id: VariableId) {
         if let Some(slot) = self.slots.get_mut(id.0 as usize) {

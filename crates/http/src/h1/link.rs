@@ -170,6 +170,17 @@ impl Link {
         read
     }
 
+    /// Moves what has arrived into the buffer's spare room. How much that is.
+    pub(super) fn take_input(&self, buffer: &mut Vec<u8>) -> usize {
+        let mut input = self.input.borrow_mut();
+        let count = input.len().min(buffer.capacity() - buffer.len());
+        if count > 0 {
+            buffer.extend_from_slice(&input[..count]);
+            consume(&mut input, count);
+        }
+        count
+    }
+
     /// What has arrived was used so far.
     pub(super) fn consume_input(&self, used: usize) {
         consume(&mut self.input.borrow_mut(), used);

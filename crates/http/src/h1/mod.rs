@@ -20,6 +20,7 @@ mod proxy_header;
 mod rate;
 mod reply_head;
 mod send;
+mod tunnel;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -99,6 +100,27 @@ pub(crate) async fn resume(worker: Rc<Worker>, stream: Stream, parked: Parked) {
     Connection::new(worker, client, stream, held).serve(idle).await;
 }
 
+/// An exchange that is logged when it is over, be it that the connection is cut.
+struct Logged<'w> {
+    worker: &'w Worker,
+    /// There until the end.
+    x: Option<Box<Exchange>>,
+}
+
+impl Logged<'_> {
+    fn exchange(&mut self) -> &mut Exchange {
+        self.x.as_mut().expect("it is not over")
+    }
+}
+
+impl Drop for Logged<'_> {
+    fn drop(&mut self) {
+        let Some(mut x) = self.x.take().filter(|_| !std::thread::panicking()) else { return };
+        phases::log(&mut x);
+        self.worker.give_back(x);
+    }
+}
+
 impl Connection {
     fn new(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, held: Held) -> Self {
         Self { worker, client, link: Rc::new(Link::new(stream)), held }
@@ -132,18 +154,20 @@ impl Connection {
     async fn exchange(&self) -> After {
         net::clock::pass();
         let mut counted = self.worker.counts.request();
-        let Some(mut x) = self.worker.lend(&self.client) else { return After::Close };
+        let x = self.worker.lend(&self.client);
+        let Some(mut logged) = x.map(|x| Logged { worker: &self.worker, x: Some(x) }) else {
+            return After::Close;
+        };
+        let x = logged.exchange();
         x.request.pipelined = self.link.is_pipelined();
-        let after = match self.read_head(&mut x, &mut counted).await {
-            Ok(ran) => self.answer(&mut x, ran).await,
+        let after = match self.read_head(x, &mut counted).await {
+            Ok(ran) => self.answer(x, ran).await,
             Err(after) => after,
         };
         if let After::Keep(_) = after {
             // So nginx's loggers see it: `$sent_http_connection` is "close" where it was not.
             x.keepalive = false;
         }
-        phases::log(&mut x);
-        self.worker.give_back(x);
         after
     }
 
@@ -158,9 +182,11 @@ impl Connection {
                 Ran::Replied => break,
             };
         }
-        match self.send(x).await {
-            Ok(()) => self.keep_or_close(x).await,
-            Err(after) => after,
+        let tunnel = x.reply.tunnel.take();
+        match (self.send(x).await, tunnel) {
+            (Err(after), _) => after,
+            (Ok(()), None) => self.keep_or_close(x).await,
+            (Ok(()), Some(tunnel)) => self.tunnel(x, tunnel).await,
         }
     }
 
