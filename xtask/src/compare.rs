@@ -5,12 +5,14 @@
 //! differs must be noted in the case, line by line, with its reason. This is no benchmark, and it
 //! knows nothing about HTTP that a case could say itself.
 
+mod backend;
 mod case;
 mod client;
 mod diff;
 mod place;
 mod reply;
 mod report;
+mod script;
 mod server;
 mod side;
 mod text;

@@ -4,8 +4,10 @@
 //! the reference answers is the expectation, and `differs:` notes where Weir must not follow it.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::script::{self, Script};
 use super::text;
 
 /// The name that requests without a Host field of their own are sent to.
@@ -50,6 +52,8 @@ pub(super) struct Request {
     pub(super) port: usize,
     /// What happens, in order.
     pub(super) steps: Vec<Step>,
+    /// What the backends answer meanwhile.
+    pub(super) script: Arc<Script>,
     /// Set where Weir is meant to answer otherwise than the reference.
     pub(super) differs: Option<Differs>,
 }
@@ -154,6 +158,8 @@ fn two_words<'a>(line: &'a str, keyword: &str) -> Option<(&'a str, &'a str)> {
 struct Block {
     port: usize,
     open: Option<Request>,
+    script: Arc<Script>,
+    script_open: Option<script::Lines>,
 }
 
 impl Block {
@@ -162,6 +168,9 @@ impl Block {
             return Ok(());
         }
         self.finish(case);
+        if self.in_script(line)? {
+            return Ok(());
+        }
         if line.is_empty() || line.starts_with('#') {
             return Ok(());
         }
@@ -175,23 +184,38 @@ impl Block {
             let port: usize = port.parse().map_err(|_| "port wants a number")?;
             self.port = port.checked_sub(1).ok_or("ports count from 1")?;
         } else {
-            case.requests.push(short(number, line, self.port)?);
+            case.requests.push(self.short(number, line)?);
         }
         Ok(())
+    }
+
+    /// Whether the line says what the backends answer from here on.
+    fn in_script(&mut self, line: &str) -> Result<bool, String> {
+        if let Some(line) = line.strip_prefix('=') {
+            self.script_open.get_or_insert_default().line(line)?;
+            return Ok(true);
+        }
+        if let Some(lines) = self.script_open.take() {
+            self.script = Arc::new(lines.finish());
+        }
+        Ok(false)
     }
 
     /// Whether the line belongs to a raw request, which a line beginning with `>` opens.
     fn in_block(&mut self, number: usize, line: &str) -> Result<bool, String> {
         if let Some(text) = line.strip_prefix('>') {
+            self.in_script("")?;
             let (port, text) = (self.port, text.strip_prefix(' ').unwrap_or(text));
+            let script = &self.script;
             let open = self.open.get_or_insert_with(|| Request {
                 line: number,
                 title: line.into(),
                 port,
                 steps: vec![],
+                script: script.clone(),
                 differs: None,
             });
-            write(&mut open.steps, raw_line(text)?);
+            write(&mut open.steps, text::line(text)?);
             return Ok(true);
         }
         let Some(open) = &mut self.open else { return Ok(false) };
@@ -222,6 +246,33 @@ impl Block {
         }
         case.requests.push(request);
     }
+
+    /// `METHOD TARGET [VERSION] [| FIELD]... [|| BODY]`
+    fn short(&self, number: usize, line: &str) -> Result<Request, String> {
+        let (head, body) = line.split_once(" || ").unwrap_or((line, ""));
+        let mut parts = head.split(" | ");
+        let first = parts.next().unwrap_or_default();
+        let words: Vec<&str> = first.split(' ').collect();
+        let version = match words[..] {
+            [_, _] => " HTTP/1.1",
+            [_, _, _] => "",
+            _ => return Err(format!("\"{first}\" is no METHOD TARGET [VERSION]")),
+        };
+        let fields: Vec<&str> = parts.collect();
+        let mut bytes = text::bytes(&format!("{first}{version}"))?;
+        if !fields.iter().any(|f| f.to_ascii_lowercase().starts_with("host:")) {
+            bytes.extend(format!("\r\nHost: {HOST}").bytes());
+        }
+        for field in fields {
+            bytes.extend_from_slice(b"\r\n");
+            bytes.extend(text::bytes(field)?);
+        }
+        bytes.extend_from_slice(b"\r\n\r\n");
+        bytes.extend(text::bytes(body)?);
+        let steps = vec![Step::Write(bytes), Step::Read { head: words[0] == "HEAD" }];
+        let (port, script) = (self.port, self.script.clone());
+        Ok(Request { line: number, title: line.into(), port, steps, script, differs: None })
+    }
 }
 
 /// Lines that follow each other go out in one write.
@@ -230,41 +281,6 @@ fn write(steps: &mut Vec<Step>, bytes: Vec<u8>) {
         Some(Step::Write(before)) => before.extend(bytes),
         _ => steps.push(Step::Write(bytes)),
     }
-}
-
-/// A line ends with CRLF unless a lone backslash ends it.
-fn raw_line(line: &str) -> Result<Vec<u8>, String> {
-    let slashes = line.bytes().rev().take_while(|&b| b == b'\\').count();
-    match line.strip_suffix('\\') {
-        Some(line) if slashes % 2 == 1 => text::bytes(line),
-        _ => Ok([text::bytes(line)?, b"\r\n".to_vec()].concat()),
-    }
-}
-
-/// `METHOD TARGET [VERSION] [| FIELD]... [|| BODY]`
-fn short(number: usize, line: &str, port: usize) -> Result<Request, String> {
-    let (head, body) = line.split_once(" || ").unwrap_or((line, ""));
-    let mut parts = head.split(" | ");
-    let first = parts.next().unwrap_or_default();
-    let words: Vec<&str> = first.split(' ').collect();
-    let version = match words[..] {
-        [_, _] => " HTTP/1.1",
-        [_, _, _] => "",
-        _ => return Err(format!("\"{first}\" is no METHOD TARGET [VERSION]")),
-    };
-    let fields: Vec<&str> = parts.collect();
-    let mut bytes = text::bytes(&format!("{first}{version}"))?;
-    if !fields.iter().any(|f| f.to_ascii_lowercase().starts_with("host:")) {
-        bytes.extend(format!("\r\nHost: {HOST}").bytes());
-    }
-    for field in fields {
-        bytes.extend_from_slice(b"\r\n");
-        bytes.extend(text::bytes(field)?);
-    }
-    bytes.extend_from_slice(b"\r\n\r\n");
-    bytes.extend(text::bytes(body)?);
-    let steps = vec![Step::Write(bytes), Step::Read { head: words[0] == "HEAD" }];
-    Ok(Request { line: number, title: line.into(), port, steps, differs: None })
 }
 
 #[cfg(test)]

@@ -10,13 +10,15 @@ pub(super) struct Place {
     pub(super) dir: String,
     /// Its ports; the first is `%%PORT%%`, then `%%PORT2%%` and so on.
     pub(super) ports: Vec<u16>,
+    /// Those of its backends: `%%BACKEND%%`, then `%%BACKEND2%%`.
+    pub(super) backends: Vec<u16>,
     version: String,
 }
 
 impl Place {
     /// A place with these names.
     pub(super) fn new(dir: String, ports: Vec<u16>, version: String) -> Place {
-        Place { dir, ports, version }
+        Place { dir, ports, backends: vec![], version }
     }
 
     /// `template` with the macros replaced.
@@ -37,10 +39,16 @@ impl Place {
     }
 
     fn pairs(&self) -> Vec<(String, String)> {
-        let ports = self.ports.iter().enumerate().map(|(index, port)| match index {
-            0 => ("%%PORT%%".into(), port.to_string()),
-            _ => (format!("%%PORT{}%%", index + 1), port.to_string()),
-        });
+        let numbered = |name: &'static str, ports: &[u16]| -> Vec<(String, String)> {
+            let name = |index| match index {
+                0 => format!("%%{name}%%"),
+                _ => format!("%%{name}{}%%", index + 1),
+            };
+            let named = |(index, port): (usize, &u16)| (name(index), port.to_string());
+            ports.iter().enumerate().map(named).collect()
+        };
+        let ports = numbered("PORT", &self.ports).into_iter();
+        let ports = ports.chain(numbered("BACKEND", &self.backends));
         let names = [("%%DIR%%", &self.dir), ("%%VERSION%%", &self.version)];
         ports.chain(names.map(|(name, value)| (name.into(), value.clone()))).collect()
     }
@@ -58,5 +66,14 @@ mod tests {
         assert_eq!(filled, b"root /tmp/x/a; listen 40001; listen 40002; nginx/1.2");
         assert_eq!(place.blanked(&filled), template);
         assert_eq!(place.blanked(b"140001"), b"140001");
+    }
+
+    #[test]
+    fn backends_have_names_of_their_own() {
+        let place = Place::new("/tmp/x".into(), vec![40001], "1.2".into());
+        let place = Place { backends: vec![40003, 40004], ..place };
+        let filled = place.filled(b"%%BACKEND%% %%BACKEND2%% %%PORT%%");
+        assert_eq!(filled, b"40003 40004 40001");
+        assert_eq!(place.blanked(&filled), b"%%BACKEND%% %%BACKEND2%% %%PORT%%");
     }
 }

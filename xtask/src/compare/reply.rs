@@ -146,7 +146,8 @@ pub(super) fn without_boundary(bytes: &[u8], told: &[u8]) -> Vec<u8> {
     text::replaced(bytes, &rest[..digits], b"BOUNDARY", |_, _| true)
 }
 
-fn body_lines(body: &[u8]) -> Vec<String> {
+/// A body in lines as they are compared.
+pub(super) fn body_lines(body: &[u8]) -> Vec<String> {
     let lines = body.split_inclusive(|&b| b == b'\n');
     // The last line end is shown only where it is missing.
     lines
@@ -157,15 +158,18 @@ fn body_lines(body: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// A chunked body, its trailers, and the length of its encoded form.
-struct Chunks<'a> {
-    length: usize,
-    body: Vec<u8>,
-    trailers: Vec<&'a [u8]>,
+/// A chunked body.
+pub(super) struct Chunks<'a> {
+    /// The length of its encoded form.
+    pub(super) length: usize,
+    /// What the chunks carry.
+    pub(super) body: Vec<u8>,
+    /// The lines after them.
+    pub(super) trailers: Vec<&'a [u8]>,
 }
 
 /// None while it is not complete, and for good where it is malformed.
-fn dechunked(bytes: &[u8]) -> Option<Chunks<'_>> {
+pub(super) fn dechunked(bytes: &[u8]) -> Option<Chunks<'_>> {
     let mut chunks = Chunks { length: 0, body: Vec::new(), trailers: Vec::new() };
     loop {
         let digits = std::str::from_utf8(chunks.line(bytes)?).ok()?;

@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
+use super::backend::{self, Backends};
 use super::case::{Case, Entry};
 use super::client;
 use super::place::Place;
@@ -70,6 +71,8 @@ pub(super) struct Server {
     dir: PathBuf,
     /// Where it runs.
     pub(super) place: Place,
+    /// Its backends.
+    pub(super) backends: Backends,
 }
 
 impl Server {
@@ -89,7 +92,13 @@ impl Server {
     fn try_start(program: &Program, case: &Case, dir: &Path) -> Result<Server, String> {
         let fail = |e: std::io::Error| format!("{}: {e}", program.path.display());
         let text = dir.to_string_lossy().into_owned();
-        let place = Place::new(text, free_ports().map_err(fail)?, program.version.clone());
+        let sockets = sockets(PORTS + backend::PORTS).map_err(fail)?;
+        let mut ports: Vec<u16> = sockets.iter().map(|(_, port)| *port).collect();
+        let backends = ports.split_off(PORTS);
+        let listeners = sockets.into_iter().skip(PORTS).map(|(listener, _)| listener);
+        let mut place = Place::new(text, ports, program.version.clone());
+        place.backends = backends;
+        let backends = Backends::start(listeners.collect(), dir).map_err(fail)?;
         let conf = dir.join("nginx.conf");
         fs::write(&conf, place.filled(configuration(program, case).as_bytes())).map_err(fail)?;
         let stderr = File::create(dir.join("stderr")).map_err(fail)?;
@@ -101,7 +110,7 @@ impl Server {
             .stderr(stderr)
             .spawn()
             .map_err(fail)?;
-        let mut server = Server { child, dir: dir.into(), place };
+        let mut server = Server { child, dir: dir.into(), place, backends };
         server.wait_until_up()?;
         Ok(server)
     }
@@ -189,23 +198,25 @@ http {{
     )
 }
 
-/// Ports that were free a moment ago and that no other server of this run was given; all of five
-/// digits so that lengths agree, and none that a case could mean as a number of its own.
-fn free_ports() -> std::io::Result<Vec<u16>> {
+/// Sockets on ports that no other server of this run was given; all of five digits so that lengths
+/// agree, and none that a case could mean as a number of its own. Whoever is to listen on one drops
+/// its socket first.
+fn sockets(count: usize) -> std::io::Result<Vec<(TcpListener, u16)>> {
     static GIVEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
     let mut given = GIVEN.lock().expect("no thread panics with it");
-    let mut listeners = Vec::new();
-    let mut ports = Vec::new();
-    while ports.len() < PORTS {
+    let mut unfit = Vec::new();
+    let mut sockets = Vec::new();
+    while sockets.len() < count {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
-        listeners.push(listener);
         if port >= 10_000 && port % 100 != 0 && !given.contains(&port) {
-            ports.push(port);
+            sockets.push((listener, port));
             given.push(port);
+        } else {
+            unfit.push(listener);
         }
     }
-    Ok(ports)
+    Ok(sockets)
 }
 
 fn fill(dir: &Path, case: &Case) -> std::io::Result<()> {

@@ -29,9 +29,12 @@ impl Side {
         let mut ports = Vec::new();
         let mut transcripts = Vec::new();
         for request in &case.requests {
+            server.backends.begin(&request.script, &place);
             let answer = client::play(request, &place, &ports);
             ports.push(answer.as_ref().map_or(0, |answer| answer.port));
-            transcripts.push(answer_lines(answer, &place, any_order));
+            let mut lines = answer_lines(answer, &place, any_order);
+            lines.extend(server.backends.received(&place, any_order));
+            transcripts.push(lines);
         }
         let (logged, whole) = server.stop();
         let mut side = Side { transcripts, whole };

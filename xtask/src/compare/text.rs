@@ -26,6 +26,15 @@ pub(super) fn bytes(text: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
+/// The bytes that a line of `text` stands for: it ends with CRLF unless a lone backslash ends it.
+pub(super) fn line(text: &str) -> Result<Vec<u8>, String> {
+    let slashes = text.bytes().rev().take_while(|&b| b == b'\\').count();
+    match text.strip_suffix('\\') {
+        Some(text) if slashes % 2 == 1 => bytes(text),
+        _ => Ok([bytes(text)?, b"\r\n".to_vec()].concat()),
+    }
+}
+
 fn escape<'a>(tail: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], String> {
     let (&name, tail) = tail.split_first().ok_or("a backslash ends the text")?;
     match name {

@@ -1,0 +1,145 @@
+//! What the backend of a case answers, and when: the lines of a case that begin with `=`.
+//!
+//! Nothing is checked here: a script may say what no server should.
+
+use std::time::Duration;
+
+use super::text;
+
+/// The answers to the requests that one client's request brings about, in order; the last one
+/// serves for all that follow.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Script(Vec<Answer>);
+
+/// What happens to one request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Answer(pub(super) Vec<Act>);
+
+/// One thing that the backend does.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Act {
+    /// Reads the head of a request.
+    ReadHead,
+    /// Reads what is left of it.
+    Read,
+    /// Writes these bytes, macros unexpanded.
+    Write(Vec<u8>),
+    /// Writes these bytes one at a time.
+    Drip(Vec<u8>),
+    /// Does nothing for a while.
+    Wait(Duration),
+    /// Closes the connection.
+    Close,
+}
+
+const PLAIN: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
+
+impl Default for Script {
+    fn default() -> Self {
+        Script(vec![Answer(vec![Act::ReadHead, Act::Read, Act::Write(PLAIN.to_vec())])])
+    }
+}
+
+impl Script {
+    /// The answer to request number `turn`, from 0.
+    pub(super) fn answer(&self, turn: usize) -> &Answer {
+        &self.0[turn.min(self.0.len() - 1)]
+    }
+}
+
+/// Gathers the lines of a script; a line of another kind ends it.
+#[derive(Default)]
+pub(super) struct Lines {
+    answers: Vec<Answer>,
+    drips: bool,
+    unread: bool,
+}
+
+impl Lines {
+    /// The line without its `=`.
+    pub(super) fn line(&mut self, line: &str) -> Result<(), String> {
+        if self.answers.is_empty() && line != "ok" {
+            self.answers.push(Answer::default());
+        }
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("", text) => self.write(text::line(text)?),
+            ("ok", "") => self.answers.extend(Script::default().0),
+            ("next", "") => {
+                (self.drips, self.unread) = (false, false);
+                self.answers.push(Answer::default());
+            }
+            ("unread", "") => self.unread = true,
+            ("head", "") => self.act(Act::ReadHead),
+            ("read", "") => self.act(Act::Read),
+            ("drip", "") => self.drips = true,
+            ("close", "") => self.act(Act::Close),
+            ("wait", ms) => {
+                let ms = ms.parse().map_err(|_| "=wait wants milliseconds")?;
+                self.act(Act::Wait(Duration::from_millis(ms)));
+            }
+            _ => return Err(format!("\"={line}\" is nothing that a backend does")),
+        }
+        Ok(())
+    }
+
+    /// The script.
+    pub(super) fn finish(self) -> Script {
+        Script(self.answers)
+    }
+
+    /// The request is read before anything else, unless the script says when.
+    fn act(&mut self, act: Act) {
+        let unread = self.unread;
+        let answer = self.answers.last_mut().expect("line() makes the first one");
+        if answer.0.is_empty() && !unread && act != Act::ReadHead {
+            answer.0.extend([Act::ReadHead, Act::Read]);
+        }
+        match (answer.0.last_mut(), act) {
+            (Some(Act::Write(before)), Act::Write(bytes)) => before.extend(bytes),
+            (Some(Act::Drip(before)), Act::Drip(bytes)) => before.extend(bytes),
+            (_, act) => answer.0.push(act),
+        }
+    }
+
+    fn write(&mut self, bytes: Vec<u8>) {
+        match self.drips {
+            true => self.act(Act::Drip(bytes)),
+            false => self.act(Act::Write(bytes)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(text: &str) -> Script {
+        let mut lines = Lines::default();
+        text.lines().for_each(|line| lines.line(line).unwrap());
+        lines.finish()
+    }
+
+    #[test]
+    fn a_request_is_read_before_it_is_answered() {
+        let wire = Act::Write(b"HTTP/1.0 200 OK\r\n\r\nhi".to_vec());
+        let expected = Answer(vec![Act::ReadHead, Act::Read, wire, Act::Close]);
+        assert_eq!(*script(" HTTP/1.0 200 OK\n\n hi\\\nclose").answer(0), expected);
+    }
+
+    #[test]
+    fn unless_the_script_says_otherwise() {
+        let early = script("unread\nclose");
+        assert_eq!(*early.answer(0), Answer(vec![Act::Close]));
+        let middle = script("head\n x\\\nread\ndrip\n y\\");
+        let (x, y) = (Act::Write(b"x".to_vec()), Act::Drip(b"y".to_vec()));
+        assert_eq!(*middle.answer(0), Answer(vec![Act::ReadHead, x, Act::Read, y]));
+    }
+
+    #[test]
+    fn the_last_answer_serves_for_all_that_follow() {
+        let two = script("close\nnext\n x");
+        assert_ne!(two.answer(0), two.answer(1));
+        assert_eq!(two.answer(1), two.answer(9));
+        assert!(Lines::default().line("clsoe").is_err());
+    }
+}
