@@ -139,6 +139,7 @@ fn decode_pieces(input: &[u8], ends: &[usize]) -> (Vec<u8>, Result<Option<usize>
                     at += end;
                 }
                 Ok(Decoded::More) => break at = end,
+                Ok(Decoded::Trailers(_)) => unreachable!("they are skipped"),
                 Ok(Decoded::End(end)) => return (body, Ok(Some(at + end))),
                 Err(error) => return (body, Err(error)),
             }

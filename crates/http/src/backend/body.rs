@@ -108,7 +108,7 @@ impl Coding {
                             buffer.copy_within(from, end);
                             end += length;
                         }
-                        Decoded::End(used) => {
+                        Decoded::Trailers(used) | Decoded::End(used) => {
                             *self = Self::Ended;
                             return Ok((end, Surplus(at + used < buffer.len())));
                         }

@@ -228,6 +228,7 @@ impl Passing<'_> {
             ReplyBody::Chunked | ReplyBody::Close => None,
         };
         x.reply.allow_ranges = conf.force_ranges;
+        x.keepalive &= status != 101;
         if status == 101 && answered.sent && x.request.field(Known::Upgrade).is_some() {
             x.action = "proxying upgraded connection";
             x.reply.tunnel = Some(Box::new(Switched::new(held, answered, conf)));

@@ -124,6 +124,7 @@ impl Backends {
         self.head.fields.shrink_to_fit();
         self.head_text.shrink_to_fit();
         self.uri.shrink_to_fit();
+        self.request = Vec::new();
     }
 
     /// A server is asked.

@@ -132,6 +132,14 @@ impl Peer {
         Some(request)
     }
 
+    /// What has come and was not asked for yet, at least one byte; `None` at the end.
+    pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
+        if self.input.is_empty() {
+            self.read()?;
+        }
+        Some(std::mem::take(&mut self.input))
+    }
+
     /// Reads what comes next; `None` at the end.
     pub(crate) fn read(&mut self) -> Option<()> {
         let mut buffer = [0; 16 * 1024];

@@ -3,6 +3,9 @@
 //! It is over when one side has ended and all that it sent is delivered, as in nginx: the other
 //! side is not waited for. While nothing flows, nothing is held but the two sockets.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
 

@@ -119,7 +119,7 @@ impl Incoming {
                 let (used, data) = match decoded {
                     Decoded::Data(data) => (data.end, data),
                     Decoded::More => (rest.len(), 0..0),
-                    Decoded::End(end) => (end, 0..0),
+                    Decoded::Trailers(end) | Decoded::End(end) => (end, 0..0),
                 };
                 let chunk = decoder.chunk_left().saturating_add(data.len() as u64);
                 if decoder.is_done() {

@@ -1,7 +1,7 @@
 //! The chunked transfer coding (RFC 9112, section 7.1): an incremental decoder, and chunk heads.
 //!
-//! The decoder hands out ranges of its input and keeps no bytes. Extensions and trailer fields are
-//! skipped, up to a limit. Strict, because a backend may read the same bytes: lines end with CRLF,
+//! The decoder hands out ranges of its input and keeps no bytes. Extensions are skipped, up to a
+//! limit, and trailer fields, unless somebody else is to read them. Strict, because a backend may read the same bytes: lines end with CRLF,
 //! and a chunk size is followed by nothing, or by spaces and ";".
 //!
 //! ```text
@@ -42,18 +42,23 @@ pub enum Decoded {
     Data(Range<usize>),
     /// All of the input is consumed; the body goes on.
     More,
+    /// The last chunk's line ends at the given offset: fields follow, and an empty line. Only of
+    /// [`ChunkedDecoder::before_trailers`].
+    Trailers(usize),
     /// The body is complete. Input after the given offset belongs to the next request.
     End(usize),
 }
 
 /// Finds the body in chunked bytes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ChunkedDecoder {
     expect: Expect,
     /// The size as read so far, then what is left of the chunk.
     size: u64,
     /// Bytes of the current chunk line, or of the trailers.
     line: u32,
+    /// Whether trailers are somebody else's.
+    stops_before_trailers: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +80,11 @@ enum Expect {
 }
 
 impl ChunkedDecoder {
+    /// A decoder that is done before the fields after the last chunk.
+    pub fn before_trailers() -> Self {
+        Self { stops_before_trailers: true, ..Self::default() }
+    }
+
     /// Bytes of the current chunk that are still to come, as far as its size has been read.
     pub fn chunk_left(&self) -> u64 {
         self.size
@@ -95,6 +105,10 @@ impl ChunkedDecoder {
             let Some(&byte) = input.get(at) else { return Ok(Decoded::More) };
             self.expect = self.after(byte)?;
             at += 1;
+            if self.stops_before_trailers && self.expect == Expect::TrailerStart {
+                self.expect = Expect::Done;
+                return Ok(Decoded::Trailers(at));
+            }
         }
         Ok(Decoded::End(at))
     }
@@ -212,6 +226,7 @@ mod tests {
                         at += range.end;
                     }
                     Decoded::More => break,
+                    Decoded::Trailers(_) => unreachable!("they are skipped"),
                     Decoded::End(end) => return Ok(Some((body, consumed + at + end))),
                 }
             }
@@ -318,6 +333,18 @@ mod tests {
         let mut decoder = ChunkedDecoder::default();
         assert_eq!(decoder.decode(LAST_CHUNK), Ok(Decoded::End(5)));
         assert_eq!(decoder.decode(b"x"), Ok(Decoded::End(0)));
+    }
+
+    #[test]
+    fn trailers_may_be_left_to_others() {
+        let input = b"3\r\nabc\r\n0;x\r\nA: b\r\n\r\n";
+        let mut decoder = ChunkedDecoder::before_trailers();
+        assert_eq!(decoder.decode(input), Ok(Decoded::Data(3..6)));
+        assert_eq!(decoder.decode(&input[6..]), Ok(Decoded::Trailers(7)));
+        assert!(decoder.is_done());
+        let mut decoder = ChunkedDecoder::before_trailers();
+        assert_eq!(decoder.decode(b"0\r"), Ok(Decoded::More));
+        assert_eq!(decoder.decode(b"\n\r\n"), Ok(Decoded::Trailers(1)));
     }
 
     #[test]

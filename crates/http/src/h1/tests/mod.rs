@@ -192,6 +192,11 @@ impl Client {
         self.send(format!("{}\r\n", lines.replace('\n', "\r\n")));
     }
 
+    /// The same client once more: one may send while the other reads.
+    pub(crate) fn twin(&self) -> Self {
+        Self(self.0.try_clone().unwrap())
+    }
+
     /// Says that nothing more will be sent.
     pub(crate) fn end(&self) {
         self.0.shutdown(std::net::Shutdown::Write).unwrap();
@@ -261,7 +266,7 @@ fn mask(text: &[u8]) -> String {
 }
 
 /// A reply as it is sent: the fields after `Date`, each ended by a line feed, and the body.
-fn reply(status: &str, fields: &str, body: &str) -> String {
+pub(crate) fn reply(status: &str, fields: &str, body: &str) -> String {
     let server = crate::identity::token();
     let fields = fields.replace('\n', "\r\n");
     format!("HTTP/1.1 {status}\r\nServer: {server}\r\nDate: {DATE}\r\n{fields}\r\n{body}")

@@ -1,0 +1,143 @@
+//! Tunnels through the real driver, to backends that are written down.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
+
+use crate::backend::testing::{Backend, Peer, proxy};
+use crate::exchange::Exchange;
+use crate::h1::tests::{Client, PATIENCE, Server};
+use crate::site::Site;
+
+/// What a location needs to pass the client's wish on.
+const PASSED: &str = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;";
+const ASKED: &str = "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: foo\r\nConnection: upgrade\r\n\r\n";
+const SWITCHED: &str = "HTTP/1.1 101 Switching\nUpgrade: foo\nConnection: upgrade\n\n";
+
+/// A backend that switches, and says something at once; then a script.
+fn switching(script: impl Fn(&mut Peer) + Send + Sync + 'static) -> Backend {
+    Backend::playing(move |mut peer| {
+        peer.request().unwrap();
+        peer.send(&format!("{SWITCHED}hello"));
+        script(&mut peer);
+    })
+}
+
+fn echo(peer: &mut Peer) {
+    while let Some(bytes) = peer.take() {
+        peer.send_raw(bytes);
+    }
+}
+
+fn switch(server: &Server, more: &str) -> Client {
+    let mut client = server.connect_tcp();
+    client.send(format!("{ASKED}{more}"));
+    client.expect(&crate::h1::tests::reply(
+        "101 Switching",
+        "Connection: upgrade\nUpgrade: foo\n",
+        "hello",
+    ));
+    client
+}
+
+#[test]
+fn bytes_go_both_ways_and_those_that_came_early_first() {
+    let backend = switching(echo);
+    let server = proxy(&backend, PASSED);
+    let mut client = switch(&server, "early");
+    client.expect("early");
+    let large = "x".repeat(1 << 20);
+    std::thread::scope(|scope| {
+        let mut sender = client.twin();
+        scope.spawn(move || sender.send(large));
+        client.expect(&"x".repeat(1 << 20));
+    });
+    client.end();
+    client.expect_end();
+    let (status, sent) = server.logged();
+    assert_eq!(status, 101);
+    assert!(sent > (1 << 20) + 10, "{sent}");
+    assert!(backend.asked().contains("\nUpgrade: foo\nConnection: upgrade\n"));
+}
+
+#[test]
+fn a_server_that_ends_ends_the_tunnel_once_all_is_delivered() {
+    let backend = switching(|peer| peer.send_raw("x".repeat(1 << 20)));
+    let server = proxy(&backend, PASSED);
+    let mut client = switch(&server, "");
+    assert_eq!(client.rest(), "x".repeat(1 << 20));
+    assert_eq!(server.logged().0, 101);
+}
+
+#[test]
+fn what_passed_is_counted() {
+    let backend = switching(echo);
+    let (sender, counted) = channel();
+    let http =
+        format!("server {{ location / {{ proxy_pass http://{}; {PASSED} }} }}", backend.address());
+    let server = Server::with(http, |site| count(site, sender), |_| {});
+    let mut client = switch(&server, "");
+    client.send("12345678");
+    client.expect("12345678");
+    client.end();
+    client.expect_end();
+    let request = backend.asked().replace('\n', "\r\n").len() as u64;
+    let reply = format!("{SWITCHED}hello").replace('\n', "\r\n").len() as u64;
+    let counted = counted.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(counted, [13, reply + 8, request + 8, 0]);
+}
+
+/// Tells, when an exchange is over, what bytes were counted: of the body to the client, from the
+/// server, to it, and of the body that it sent.
+fn count(site: &mut Site, counts: Sender<[u64; 4]>) {
+    for location in &mut site.locations {
+        let counts = Mutex::new(counts.clone());
+        let logger = move |x: &mut Exchange| {
+            let asked = x.backends.last().unwrap();
+            let _ = counts.lock().unwrap().send([
+                x.reply.body_bytes_sent(),
+                asked.bytes_received.get(),
+                asked.bytes_sent.get(),
+                asked.response_length.get(),
+            ]);
+        };
+        let mut loggers: Vec<_> = std::mem::take(&mut location.loggers).into();
+        loggers.push(Box::new(logger));
+        location.loggers = loggers.into();
+    }
+}
+
+#[test]
+fn a_silent_server_has_its_time() {
+    let backend = switching(|peer| peer.wait_for_end());
+    let server = proxy(&backend, &format!("{PASSED} proxy_read_timeout 100ms;"));
+    let mut client = switch(&server, "");
+    client.expect_end();
+    server.logged();
+    let log = server.log();
+    let expected = "upstream timed out (110: Connection timed out) while proxying upgraded \
+                    connection, client: ";
+    assert!(log.len() == 1 && log[0].starts_with(expected), "{log:?}");
+}
+
+#[test]
+fn a_client_that_takes_nothing_has_its_time() {
+    let backend = switching(|peer| {
+        peer.send_raw("x".repeat(32 << 20));
+        peer.wait_for_end();
+    });
+    let server = proxy(&backend, &format!("{PASSED} send_timeout 100ms; proxy_read_timeout 50ms;"));
+    let _client = switch(&server, "");
+    server.logged();
+    let log = server.log();
+    let expected = "client timed out (110: Connection timed out) while proxying upgraded";
+    assert!(log.len() == 1 && log[0].starts_with(expected), "{log:?}");
+}
+
+#[test]
+fn what_nobody_asked_for_is_no_tunnel() {
+    let backend = switching(|_| {});
+    let server = proxy(&backend, "proxy_set_header Upgrade foo;");
+    let reply = server.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!(reply.starts_with("HTTP/1.1 101 Switching\r\n"), "{reply}");
+    assert!(reply.ends_with("\r\n\r\n"), "{reply}");
+}
