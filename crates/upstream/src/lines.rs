@@ -72,7 +72,7 @@ impl Lines {
             let server = self.server(address, terms, memory);
             self.lines[at].servers.push(Found { server, backup });
         }
-        let known = self.lines[at].known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.lines[at].known();
         if !known.is_empty() {
             self.found(at, &known, memory);
         }
@@ -114,6 +114,15 @@ impl Line {
     /// A line that is not looked up at run time.
     pub fn new(terms: Terms, backup: bool) -> Self {
         Self { terms, backup, lookup: Lookup::None, servers: Vec::new(), known: Known::default() }
+    }
+
+    /// What was found last, at the port that is meant now.
+    fn known(&self) -> Vec<Peer> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Lookup::Watch(Watched { service: None, port, .. }, _) = &self.lookup {
+            known.iter_mut().for_each(|peer| peer.address.set_port(*port));
+        }
+        known
     }
 
     /// What holds for a server that was found, and whether it is a backup. `None`: it is of no use,

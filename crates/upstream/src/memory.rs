@@ -51,10 +51,10 @@ impl Memory {
         standing
     }
 
-    /// What was found last for a name of a group.
+    /// What was found last for a name of a group, whatever port was asked for.
     pub(crate) fn found(&self, group: &[u8], watched: &Watched) -> Known {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (Box::from(group), watched.clone());
+        let key = (Box::from(group), Watched { port: 0, ..watched.clone() });
         if let Some(known) = found.get(&key).and_then(Weak::upgrade) {
             return known;
         }

@@ -25,6 +25,7 @@ mod tally;
 pub(crate) mod testing;
 mod tunnel;
 mod values;
+pub(crate) mod variables;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

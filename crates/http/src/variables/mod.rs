@@ -7,7 +7,7 @@
 
 mod client;
 mod connection;
-mod fields;
+pub(crate) mod fields;
 mod files;
 mod program;
 mod proxy_protocol;
@@ -26,6 +26,7 @@ use std::collections::HashMap;
 
 use conf::{Directive, Error, Load, Result, Span, VariableId, Word};
 
+use crate::backend;
 use crate::decimal;
 use crate::exchange::Exchange;
 use crate::features::{
@@ -79,6 +80,7 @@ const TABLES: &[&[BuiltIn]] = &[
     time::TABLE,
     program::TABLE,
     stub_status::VARIABLES,
+    backend::variables::TABLE,
     realip::VARIABLES,
     limit_conn::VARIABLES,
     limit_req::VARIABLES,
