@@ -333,13 +333,17 @@ impl<'a> Asking<'a> {
                 Ok(parsed) => parsed,
                 Err(error) => return Err(refused(error, &self.input, x)),
             };
-            let Some(head_bytes) = parsed else {
-                if self.input.len() as u64 >= self.conf.buffer_size.0 {
-                    x.log(Level::Error, format_args!("upstream sent too big header"));
-                    return Err(Trouble::InvalidHeader);
-                }
-                return Ok(None);
+            // More than the limit may have been read at once.
+            let size = self.conf.buffer_size.0;
+            let too_big = match parsed {
+                None => self.input.len() as u64 >= size,
+                Some(head_bytes) => head_bytes as u64 > size,
             };
+            if too_big {
+                x.log(Level::Error, format_args!("upstream sent too big header"));
+                return Err(Trouble::InvalidHeader);
+            }
+            let Some(head_bytes) = parsed else { return Ok(None) };
             if matches!(x.backends.head.status, 100 | 102..=199) {
                 x.backends.head.reset_to_next();
                 continue;

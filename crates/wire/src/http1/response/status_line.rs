@@ -17,7 +17,9 @@ pub(super) fn parse(head: &mut ReplyHead, input: &[u8], line: Slice) -> Result<(
     let (version, at) = version(text).ok_or(ReplyError::NotHttp)?;
     let spaces = text[at..].iter().take_while(|&&byte| byte == b' ').count();
     let code = text.get(at + spaces..).and_then(|rest| rest.first_chunk::<3>());
-    let code = code.filter(|code| spaces > 0 && code.iter().all(u8::is_ascii_digit));
+    // Below 100 there is no status (RFC 9110 15), and our own heads would not be written.
+    let is_status = |code: &&[u8; 3]| code[0] != b'0' && code.iter().all(u8::is_ascii_digit);
+    let code = code.filter(|code| spaces > 0 && is_status(code));
     let code = code.ok_or(ReplyError::NotHttp)?;
     let start = at + spaces;
     // IIS may send 403.1, 403.2, etc.

@@ -60,6 +60,7 @@ fn status_lines() {
         b"HTTP/0.9 200 OK",
         b"HTTP/1.1 2000",
         b"HTTP/1.1 200x",
+        b"HTTP/1.1 099 Small",
         b"ICY 200 OK",
         b"",
     ];
