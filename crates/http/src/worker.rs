@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use ::upstream::Discovery;
 use net::{Accepted, Lot, Probe, Roll, Stream};
 use observe::Counts;
 
@@ -20,6 +21,8 @@ const RECLAIMED_MAX: usize = 32;
 /// One worker's HTTP.
 pub struct Worker {
     generation: RefCell<Rc<Generation>>,
+    /// Names of servers that are looked up as long as the generation is the newest.
+    discovery: RefCell<Discovery>,
     /// Boxed, since they go back and forth and are large.
     #[expect(clippy::vec_box)]
     idle: RefCell<Vec<Box<Exchange>>>,
@@ -37,8 +40,10 @@ impl Worker {
     /// A worker that serves this configuration.
     pub fn new(generation: Rc<Generation>) -> Rc<Self> {
         net::at_turn_end(observe::end_turn);
+        let discovery = RefCell::new(Discovery::of(&generation.groups));
         let worker = Rc::new(Self {
             generation: RefCell::new(generation),
+            discovery,
             idle: RefCell::default(),
             counts: Counts::of_worker(),
             roll: Rc::default(),
@@ -89,6 +94,7 @@ impl Worker {
     /// From now on every next request is served by this configuration. Connections are woken, since
     /// some may have come by a socket that it does not have.
     pub fn replace(&self, generation: Rc<Generation>) {
+        self.discovery.replace(Discovery::of(&generation.groups));
         self.generation.replace(generation);
         // They hold the old generation.
         self.idle.borrow_mut().clear();

@@ -3,6 +3,7 @@
 //! Only the notation, in which nginx's messages are given; names are looked up by
 //! [`Place::addresses`], and nowhere else in this crate.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
@@ -111,6 +112,16 @@ impl Place {
         match self {
             Self::At(address) => vec![address.clone()],
             Self::Named { host, port } => look_up(host, *port),
+        }
+    }
+}
+
+/// As the configuration may say it, the port always said.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(address) => address.fmt(f),
+            Self::Named { host, port } => write!(f, "{}:{port}", String::from_utf8_lossy(host)),
         }
     }
 }

@@ -7,9 +7,11 @@
 pub mod address;
 mod attempt;
 mod balance;
+mod discovery;
 mod group;
 mod lease;
 pub mod limit;
+mod lines;
 mod memory;
 mod peers;
 pub mod pool;
@@ -23,8 +25,10 @@ mod testing;
 mod times;
 
 pub use attempt::Attempt;
+pub use discovery::Discovery;
 pub use group::{Ask, Choice, Group};
 pub use lease::{Event, Lease};
+pub use lines::Servers;
 pub use memory::Memory;
 pub use server::{Server, State};
 pub use settings::{Groups, Keepalive};

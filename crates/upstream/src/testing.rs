@@ -38,7 +38,7 @@ fn read(block: &conf::Directive, load: &mut Load<'_>) -> conf::Result<()> {
         layer.set(row, line, load)?;
     }
     Groups::end(layer, block, load)?;
-    Groups::build(&Layer::default(), load)
+    Groups::build(&Layer::default(), None, load)
 }
 
 /// A group of these lines.

@@ -233,6 +233,7 @@ impl Plan {
         site.locations = compiler.locations;
         sockets.list.iter_mut().try_for_each(|listen| listen.check_names(load))?;
         site.listens = sockets.list;
+        site.groups = upstream::groups(load);
         site.variables = variables::resolve(load)?;
         Ok(site)
     }

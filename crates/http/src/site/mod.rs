@@ -17,6 +17,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ::upstream::Group;
 use conf::VariableId;
 
 pub use listen::{Listen, ListenLine};
@@ -46,6 +47,8 @@ pub struct Site {
     pub(crate) servers: Vec<Server>,
     pub(crate) locations: Vec<Location>,
     pub(crate) variables: Vec<Variable>,
+    /// Groups of servers by name.
+    pub(crate) groups: Vec<Arc<Group>>,
 }
 
 /// One worker's hold on a configuration. Exchanges share it without touching a shared count.

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conf::Template;
@@ -11,8 +12,10 @@ use net::Address;
 use crate::attempt::Attempt;
 use crate::balance::{Balance, Round, RoundRobin};
 use crate::lease::Lease;
+use crate::lines::{Line, Lines, Lookup};
 use crate::memory::Memory;
 use crate::peers::Peers;
+use crate::resolver::Peer;
 use crate::server::{Server, Terms};
 use crate::settings::Keepalive;
 use crate::sticky::{Bound, Sticky};
@@ -27,17 +30,19 @@ pub struct Group {
     /// By which its idle connections are found.
     pub(crate) number: u32,
     peers: Mutex<Peers>,
+    /// Where the peers come from. Locked before them.
+    lines: Mutex<Lines>,
+    /// Whether a worker looks its names up.
+    discovered: AtomicBool,
 }
 
 /// What a group is made of.
 pub(crate) struct Parts {
-    pub name: Box<[u8]>,
     pub balance: Arc<dyn Balance>,
     pub sticky: Option<Sticky>,
     pub keepalive: Keepalive,
     pub number: u32,
-    pub primary: Vec<Arc<Server>>,
-    pub backup: Vec<Arc<Server>>,
+    pub lines: Lines,
 }
 
 /// What a choice depends on.
@@ -68,48 +73,59 @@ impl Group {
     /// The group of a name that no `upstream` block has, as `proxy_pass http://name:port` means
     /// it: every address is a server.
     pub fn implicit(name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
-        let mut twins = Twins::new(name, Memory::process());
-        Self::of_addresses(name, addresses, |address| twins.standing(address))
+        Self::of_addresses(name, addresses, Memory::process())
     }
 
     /// The same for once: nothing of it is remembered. For names that are known only when a request
     /// is there.
     pub fn passing(name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
-        Self::of_addresses(name, addresses, |_| Arc::default())
+        Self::of_addresses(name, addresses, &Memory::default())
     }
 
-    fn of_addresses(
-        name: &[u8],
-        addresses: Vec<Address>,
-        mut standing: impl FnMut(&Address) -> Arc<crate::standing::Standing>,
-    ) -> Arc<Self> {
-        let terms = Terms::plain(name);
-        let server = |address| {
-            let standing = standing(&address);
-            Arc::new(Server::new(address, terms.clone(), standing))
-        };
+    fn of_addresses(name: &[u8], addresses: Vec<Address>, memory: &Memory) -> Arc<Self> {
+        let mut lines = Lines::new(name);
+        lines.add(Line::new(Terms::plain(name), false), addresses, memory);
         Arc::new(Self::new(Parts {
-            name: name.into(),
             balance: Arc::new(RoundRobin),
             sticky: None,
             keepalive: Keepalive::NONE,
             number: 0,
-            primary: addresses.into_iter().map(server).collect(),
-            backup: Vec::new(),
+            lines,
         }))
     }
 
     pub(crate) fn new(parts: Parts) -> Self {
         let mut peers = Peers::default();
-        peers.replace(&parts.primary, &parts.backup, &*parts.balance);
+        let lines = parts.lines;
+        peers.replace(&lines.tier(false), &lines.tier(true), &*parts.balance);
         Self {
-            name: parts.name,
+            name: lines.group.clone(),
             balance: parts.balance,
             sticky: parts.sticky,
             keepalive: parts.keepalive,
             number: parts.number,
             peers: Mutex::new(peers),
+            lines: Mutex::new(lines),
+            discovered: AtomicBool::new(false),
         }
+    }
+
+    /// Whether the caller is the first to ask: it looks the names up.
+    pub(crate) fn claim_discovery(&self) -> bool {
+        !self.discovered.swap(true, Ordering::Relaxed)
+    }
+
+    /// How each line is looked up at run time.
+    pub(crate) fn lookups(&self) -> Vec<(usize, Lookup)> {
+        let lines = self.lines();
+        lines.lines.iter().map(|line| line.lookup.clone()).enumerate().collect()
+    }
+
+    /// Makes the servers that were found those of a line, from the next choice on.
+    pub(crate) fn found(&self, line: usize, found: &[Peer]) {
+        let mut lines = self.lines();
+        lines.found(line, found, Memory::process());
+        self.lock().replace(&lines.tier(false), &lines.tier(true), &*self.balance);
     }
 
     /// Its name.
@@ -210,6 +226,10 @@ impl Group {
         }
     }
 
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Peers> {
         // A panic between two steps leaves weights that are off by one choice, no more.
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
@@ -222,23 +242,4 @@ fn without(peers: &Peers, attempt: &Attempt, now_ms: u64) -> Choice {
         !attempt.has_tried(at) && server.is_live(now_ms, false) && server.is_full()
     };
     if peers.iter().enumerate().any(waits) { Choice::Busy } else { Choice::None }
-}
-
-/// Finds the standings of a group's servers; of two with one address each has its own.
-pub(crate) struct Twins<'a> {
-    group: &'a [u8],
-    memory: &'a Memory,
-    seen: Vec<Address>,
-}
-
-impl<'a> Twins<'a> {
-    pub fn new(group: &'a [u8], memory: &'a Memory) -> Self {
-        Self { group, memory, seen: Vec::new() }
-    }
-
-    pub fn standing(&mut self, address: &Address) -> Arc<crate::standing::Standing> {
-        let twin = self.seen.iter().filter(|seen| *seen == address).count() as u32;
-        self.seen.push(address.clone());
-        self.memory.standing(self.group, address, twin)
-    }
 }

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::testing::{ask, group, lease, load_named, sequence, short};
+use crate::resolver::Peer;
+use crate::testing::{ask, group, lease, load, load_named, sequence, short};
 use crate::{Ask, Attempt, Choice, Event, Group};
 
 const NOW: u64 = 1_000_000;
@@ -234,4 +235,97 @@ fn counts_are_exact_over_threads_and_generations() {
     assert!(served.into_inner() > 0);
     let counts = generations[0].servers().iter().map(|server| server.in_progress()).sum::<u32>();
     assert_eq!(counts, 0);
+}
+
+fn peer(address: &str, weight: u16, backup: bool) -> Peer {
+    Peer { backup, address: address.parse().unwrap(), name: None, weight }
+}
+
+fn names(group: &Group) -> String {
+    let names = group.servers();
+    let names: Vec<_> = names.iter().map(|server| String::from_utf8_lossy(server.name())).collect();
+    names.join(" ")
+}
+
+const RESOLVER: &str = "resolver 127.0.0.1;";
+
+#[test]
+fn names_are_found_and_what_stays_keeps_its_standing() {
+    let group = group(&format!("{RESOLVER} server 10.0.0.1; server name:81 resolve weight=3;"));
+    assert!(group.claim_discovery() && !group.claim_discovery(), "one worker looks names up");
+    assert_eq!(names(&group), "10.0.0.1:80");
+    let found = [peer("10.0.0.2:81", 1, false), peer("10.0.0.3:81", 1, false)];
+    group.found(1, &found);
+    assert_eq!(names(&group), "10.0.0.1:80 10.0.0.2:81 10.0.0.3:81");
+    assert_eq!(sequence(&group, 7, NOW).matches("2:81").count(), 3);
+    let mut kept = group.servers()[1].clone();
+    let mut attempt = Attempt::default();
+    while lease(group.choose(&mut attempt, &at(NOW))).address() != kept.address() {}
+    let left = attempt.tries_left();
+    group.found(1, &found[..1]);
+    assert!(Arc::ptr_eq(&kept, &group.servers()[1]));
+    kept = group.servers()[1].clone();
+    assert_eq!(names(&group), "10.0.0.1:80 10.0.0.2:81");
+    assert!(matches!(group.choose(&mut attempt, &at(NOW)), Choice::Server(_)));
+    assert!(attempt.tries_left() < left.max(1), "an attempt goes on, and ends");
+    group.found(1, &[]);
+    assert_eq!(names(&group), "10.0.0.1:80");
+    drop(kept);
+}
+
+#[test]
+fn a_group_with_no_name_found_has_no_server() {
+    let group = group(&format!("{RESOLVER} server name resolve; server other resolve backup;"));
+    assert!(matches!(ask(&group, at(NOW)), Choice::None));
+    group.found(1, &[peer("10.0.0.9:80", 1, false)]);
+    assert_eq!(sequence(&group, 2, NOW), "9 9");
+}
+
+#[test]
+fn a_service_brings_weights_and_backups() {
+    let group = group(&format!("{RESOLVER} server name resolve service=http;"));
+    let of = |address: &str, weight: u16, backup: bool| Peer {
+        name: wire::dns::Name::from_text(b"host.example").ok(),
+        ..peer(address, weight, backup)
+    };
+    group.found(
+        0,
+        &[of("10.0.0.1:80", 5, false), of("10.0.0.2:80", 1, false), of("10.0.0.9:80", 1, true)],
+    );
+    assert_eq!(sequence(&group, 6, NOW).matches('1').count(), 5);
+    assert_eq!(group.servers()[0].text(), b"host.example");
+    let mut attempt = Attempt::default();
+    let mut given = Vec::new();
+    while let Choice::Server(lease) = group.choose(&mut attempt, &at(NOW)) {
+        given.push(short(&lease));
+    }
+    assert_eq!(given.last().unwrap(), "9");
+}
+
+#[test]
+fn a_reload_begins_with_what_was_found() {
+    let lines = format!("{RESOLVER} server name resolve;");
+    let (old, _) = load_named("found", &lines).unwrap();
+    old.found(0, &[peer("10.0.0.5:80", 1, false)]);
+    let (new, _) = load_named("found", &lines).unwrap();
+    assert_eq!(names(&new), "10.0.0.5:80");
+}
+
+#[test]
+fn what_resolve_needs() {
+    let table = [
+        ("server name resolve;", "no resolver defined to resolve names at run time in upstream"),
+        ("server name service=http;", "service upstream \"name\" requires \"resolve\" parameter"),
+        ("server name service=;", "service is empty"),
+        ("server name:80 resolve service=http;", "service upstream \"name:80\" may not have port"),
+        (
+            "server 10.0.0.1 resolve service=a;",
+            "service upstream \"10.0.0.1\" requires domain name",
+        ),
+    ];
+    for (lines, expected) in table {
+        let refusal = load(lines).unwrap_err();
+        assert!(refusal.starts_with(expected), "{lines}: {refusal}");
+    }
+    assert_eq!(names(&group("server 10.0.0.1 resolve;")), "10.0.0.1:80", "nothing to look up");
 }

@@ -13,7 +13,7 @@ use super::{ResolveError, Resolver};
 const PAUSE_MIN_MS: u64 = 1000;
 
 /// What a `server` line with `resolve` says of its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Watched {
     /// The name.
     pub name: Box<[u8]>,

@@ -7,10 +7,15 @@ use conf::{Directive, Layered, Load, Result};
 
 use super::method::Reading;
 use super::{Conf, HostNotFound, Layer, ServerLine};
-use crate::group::{Group, Parts, Twins};
+use crate::address::Place;
+use crate::group::{Group, Parts};
+use crate::lines::{Line, Lines, Lookup, Servers};
 use crate::memory::Memory;
 use crate::pool;
-use crate::server::Server;
+use crate::resolver::Watched;
+
+/// `resolver_timeout` where nothing says it.
+const RESOLVER_TIMEOUT_MS: u64 = 30_000;
 
 /// The groups, kept in the registry. Names are compared without regard to case.
 #[derive(Default)]
@@ -48,12 +53,13 @@ impl Groups {
     }
 
     /// Makes the groups. `main` is what holds around the blocks.
-    pub fn build(main: &Layer, load: &mut Load<'_>) -> Result<()> {
+    /// `around`: who is asked for names where a block does not say it.
+    pub fn build(main: &Layer, around: Option<&Servers>, load: &mut Load<'_>) -> Result<()> {
         let mut outermost = main.clone();
         outermost.inherit(&Layer::defaults(load), false);
         for mut block in std::mem::take(&mut load.registry.of::<Self>().blocks) {
             block.layer.inherit(&outermost, false);
-            let group = Arc::new(group(&block.layer.resolve(), &block.from, load)?);
+            let group = Arc::new(group(&block.layer.resolve(), &block.from, around, load)?);
             let name = block.from.arg(0).text.to_ascii_lowercase();
             load.registry.of::<Self>().by_name.insert(name.into(), Some(group));
         }
@@ -78,43 +84,75 @@ impl Groups {
     }
 }
 
-fn group(conf: &Conf, from: &Directive, load: &mut Load<'_>) -> Result<Group> {
-    let name = &from.arg(0).text;
-    let mut twins = Twins::new(name, Memory::process());
-    let (mut primary, mut backup) = (Vec::new(), Vec::new());
-    for line in &conf.server {
-        let tier = if line.backup { &mut backup } else { &mut primary };
-        for address in line.addresses(conf.upstream_host_not_found, load)? {
-            let standing = twins.standing(&address);
-            tier.push(Arc::new(Server::new(address, line.terms.clone(), standing)));
-        }
+fn group(
+    conf: &Conf,
+    from: &Directive,
+    around: Option<&Servers>,
+    load: &mut Load<'_>,
+) -> Result<Group> {
+    let name = from.arg(0);
+    let servers = conf.resolver.clone().map_or(around.cloned(), |names| {
+        let timeout_ms = around.map_or(RESOLVER_TIMEOUT_MS, |around| around.timeout_ms);
+        Some(Servers { names, timeout_ms })
+    });
+    let servers = servers.map(|servers| Servers {
+        timeout_ms: conf.resolver_timeout.map_or(servers.timeout_ms, |timeout| timeout.0),
+        ..servers
+    });
+    if servers.is_none() && conf.server.iter().any(|line| line.is_watched()) {
+        let message = "no resolver defined to resolve names at run time in upstream";
+        return Err(from.error_at(name, format!("{message} \"{name}\"")));
     }
     if conf.server.iter().all(|line| line.backup) {
-        let name = from.arg(0);
         return Err(from.error_at(name, format!("no servers in upstream \"{name}\"")));
     }
+    let mut lines = Lines::new(&name.text);
+    for line in &conf.server {
+        line.add_to(&mut lines, servers.as_ref(), conf.upstream_host_not_found, load)?;
+    }
     Ok(Group::new(Parts {
-        name: name.clone(),
         balance: conf.balance(),
         sticky: conf.sticky.clone(),
         keepalive: conf.keepalive(),
-        number: pool::number(name),
-        primary,
-        backup,
+        number: pool::number(&name.text),
+        lines,
     }))
 }
 
 impl ServerLine {
-    fn addresses(&self, not_found: HostNotFound, load: &mut Load<'_>) -> Result<Vec<net::Address>> {
-        let addresses = self.place.addresses();
-        if addresses.is_empty() {
+    fn is_watched(&self) -> bool {
+        self.resolve && matches!(self.place, Place::Named { .. })
+    }
+
+    fn add_to(
+        &self,
+        lines: &mut Lines,
+        servers: Option<&Servers>,
+        not_found: HostNotFound,
+        load: &mut Load<'_>,
+    ) -> Result<()> {
+        let memory = Memory::process();
+        let mut line = Line::new(self.terms.clone(), self.backup);
+        let mut addresses = Vec::new();
+        match (&self.place, servers) {
+            (Place::Named { host, port }, Some(servers)) if self.resolve => {
+                let (name, service) = (host.clone(), self.service.clone());
+                let watched = Watched { name, service, port: *port };
+                line.known = memory.found(&lines.group, &watched);
+                line.lookup = Lookup::Watch(watched, servers.clone());
+            }
+            _ => addresses = self.place.addresses(),
+        }
+        if addresses.is_empty() && matches!(line.lookup, Lookup::None) {
             let (from, text) = (&self.from, self.from.arg(0));
             let error = from.error_at(text, format!("host not found in upstream \"{text}\""));
             match not_found {
                 HostNotFound::Refuse => return Err(error),
                 HostNotFound::Down => load.warn(error),
             }
+            line.lookup = Lookup::Until(self.place.clone());
         }
-        Ok(addresses)
+        lines.add(line, addresses, memory);
+        Ok(())
     }
 }

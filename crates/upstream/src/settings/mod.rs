@@ -17,6 +17,7 @@ use std::sync::Arc;
 use conf::{Directive, Error, Load, Milliseconds, Number, Result};
 
 use crate::balance::{Balance, RoundRobin};
+use crate::resolver::NameServers;
 use crate::sticky::Sticky;
 
 pub use groups::Groups;
@@ -55,8 +56,12 @@ conf::directives! {
     in UPSTREAM;
 
     /// Adds a server: its address, and `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`,
-    /// `slow_start=`, `route=`, `backup`, `down`, `drain`.
+    /// `slow_start=`, `route=`, `backup`, `down`, `drain`, `resolve`, `service=`.
     server: Vec<ServerLine>,
+    /// Sets the name servers that names of servers with `resolve` are looked up at.
+    resolver: Option<NameServers>,
+    /// Sets the time for looking up a name.
+    resolver_timeout: Option<Milliseconds>,
     /// Binds requests to their server: by a `cookie`, a `route`, or sessions that it `learn`s.
     sticky: Option<Sticky>,
     /// Read and checked; has no effect: all workers share the state of every group.

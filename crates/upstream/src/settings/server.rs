@@ -18,6 +18,9 @@ pub struct ServerLine {
     pub(super) place: Place,
     pub(super) terms: Terms,
     pub(super) backup: bool,
+    /// Whether its name is looked up while the server runs.
+    pub(super) resolve: bool,
+    pub(super) service: Option<Box<[u8]>>,
     pub(super) from: Directive,
 }
 
@@ -29,14 +32,27 @@ impl Value for ServerLine {
             place: Place::Named { host: Box::default(), port: DEFAULT_PORT },
             terms: Terms::plain(&text.text),
             backup: false,
+            resolve: false,
+            service: None,
             from: from.clone(),
         };
         for word in &from.args[1..] {
             line.parameter(word, from, load)?;
         }
+        let of_service =
+            |why: &str| from.error_at(text, format!("service upstream \"{text}\" {why}"));
+        if line.service.is_some() && !line.resolve {
+            return Err(of_service("requires \"resolve\" parameter"));
+        }
         let parsed = address::parse(&text.text, DEFAULT_PORT);
         let parsed = parsed
             .map_err(|refusal| from.error_at(text, format!("{refusal} in upstream \"{text}\"")))?;
+        if line.service.is_some() && parsed.port_said {
+            return Err(of_service("may not have port"));
+        }
+        if line.service.is_some() && matches!(parsed.place, Place::At(_)) {
+            return Err(of_service("requires domain name"));
+        }
         line.place = parsed.place;
         Ok(line)
     }
@@ -84,6 +100,11 @@ impl ServerLine {
                 refused(reading.refused.backup)?;
                 self.backup = true;
             }
+            b"resolve" => self.resolve = true,
+            b"service=" if value.is_empty() => {
+                return Err(from.error_at(word, "service is empty"));
+            }
+            b"service=" => self.service = Some(value.into()),
             b"down" => terms.state = State::Down,
             b"drain" => terms.state = State::Drain,
             _ => return Err(invalid()),

@@ -8,8 +8,9 @@ mod tests;
 
 use std::sync::Arc;
 
+use ::upstream::Servers;
 use ::upstream::resolver::{NameServers, Resolver};
-use conf::{Milliseconds, Result};
+use conf::{Layered, Load, Milliseconds, Result};
 
 use crate::site::Place;
 
@@ -35,6 +36,15 @@ impl Names {
     pub fn resolver(&self) -> Option<Resolver> {
         self.servers.as_ref().map(|servers| servers.resolver(self.timeout_ms))
     }
+}
+
+/// Who is asked for names by what stands beside all servers, as `http {}` says it.
+pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<Servers> {
+    let mut layer = main.clone();
+    layer.inherit(&Layer::defaults(load), false);
+    let conf = layer.resolve();
+    let timeout_ms = conf.resolver_timeout.0;
+    conf.resolver.map(|names| Servers { names, timeout_ms })
 }
 
 /// Hands the settings to the core.

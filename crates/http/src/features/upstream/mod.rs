@@ -9,10 +9,10 @@ mod tests;
 
 use std::sync::Arc;
 
+use ::upstream::{Group, Groups};
 use conf::{Directive, Load, Result, UPSTREAM};
-use upstream::Groups;
 
-use super::Layers;
+use super::{Layers, resolver};
 use crate::site::Place;
 
 pub use ::upstream::settings::{Conf, Layer};
@@ -36,5 +36,11 @@ pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
 
 /// Makes the groups, once everything has been read. `main` is what `http {}` says.
 pub(crate) fn build(main: &Layers, load: &mut Load<'_>) -> Result<()> {
-    Groups::build(&main.upstream, load)
+    let around = resolver::of_main(&main.resolver, load);
+    Groups::build(&main.upstream, around.as_ref(), load)
+}
+
+/// All groups, once they are made.
+pub(crate) fn groups(load: &mut Load<'_>) -> Vec<Arc<Group>> {
+    load.registry.of::<Groups>().all().into_values().collect()
 }

@@ -1,0 +1,86 @@
+//! Names of servers that are looked up while the server runs: `resolve`, and those that were not
+//! found at start.
+//!
+//! One worker of the process looks a group's names up, the one that asks first.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Weak};
+
+use net::{Task, Timer};
+use observe::Level;
+
+use crate::address::Place;
+use crate::group::Group;
+use crate::lines::Lookup;
+use crate::resolver::{self, Peer};
+
+/// How long after a name was not found it is looked up again.
+const RETRY_MS: u64 = 5000;
+
+/// Lookups under way; they end when this is dropped.
+#[derive(Default)]
+pub struct Discovery {
+    tasks: Vec<Task>,
+}
+
+impl Discovery {
+    /// Begins to look up the names of these groups, as far as no other worker does.
+    pub fn of<'a>(groups: impl IntoIterator<Item = &'a Arc<Group>>) -> Self {
+        let mut discovery = Self::default();
+        for group in groups {
+            if group.claim_discovery() {
+                for (line, lookup) in group.lookups() {
+                    discovery.tasks.extend(begin(group, line, lookup));
+                }
+            }
+        }
+        discovery
+    }
+}
+
+impl Drop for Discovery {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(Task::stop);
+    }
+}
+
+fn begin(group: &Arc<Group>, line: usize, lookup: Lookup) -> Option<Task> {
+    let group = Arc::downgrade(group);
+    match lookup {
+        Lookup::None => None,
+        Lookup::Watch(watched, servers) => {
+            let resolver = servers.names.resolver(servers.timeout_ms);
+            Some(net::spawn(resolver::watch(resolver, watched, 0, move |outcome| {
+                if let (Ok(found), Some(group)) = (outcome, group.upgrade()) {
+                    group.found(line, &found);
+                }
+            })))
+        }
+        Lookup::Until(place) => Some(net::spawn(find(group, line, place))),
+    }
+}
+
+/// Asks the system until it knows the name.
+async fn find(group: Weak<Group>, line: usize, place: Place) {
+    loop {
+        let timer = Timer::new();
+        timer.set(RETRY_MS);
+        poll_fn(|cx| timer.poll(cx)).await;
+        let asked = place.clone();
+        let found = net::offload(move || asked.addresses()).await;
+        let Some(group) = group.upgrade() else { return };
+        if found.is_empty() {
+            continue;
+        }
+        let name = String::from_utf8_lossy(group.name()).into_owned();
+        observe::log(Level::Notice, format_args!("{place} in upstream \"{name}\" is found now"));
+        let peer = |address| match address {
+            net::Address::Ip(address) => {
+                Some(Peer { backup: false, address, name: None, weight: 1 })
+            }
+            net::Address::Unix(_) => None,
+        };
+        group.found(line, &found.into_iter().filter_map(peer).collect::<Vec<_>>());
+        return;
+    }
+}

@@ -1,0 +1,140 @@
+//! The `server` lines of a group, and the servers that each stands for at the moment.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use net::Address;
+
+use crate::address::Place;
+use crate::memory::Memory;
+use crate::resolver::{NameServers, Peer, Watched};
+use crate::server::{Server, Terms};
+
+/// A `server` line.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub terms: Terms,
+    pub backup: bool,
+    pub lookup: Lookup,
+    pub servers: Vec<Found>,
+    /// What was found last, which the next generation begins with.
+    pub known: Known,
+}
+
+/// A server that a line stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub server: Arc<Server>,
+    pub backup: bool,
+}
+
+/// What was found last for a name.
+pub(crate) type Known = Arc<Mutex<Vec<Peer>>>;
+
+/// How a line is looked up at run time.
+#[derive(Clone, Debug)]
+pub(crate) enum Lookup {
+    /// Not at all.
+    None,
+    /// Again and again.
+    Watch(Watched, Servers),
+    /// Until it is found.
+    Until(Place),
+}
+
+/// Who is asked for names.
+#[derive(Clone, Debug)]
+pub struct Servers {
+    /// The name servers.
+    pub names: NameServers,
+    /// How long a lookup may take.
+    pub timeout_ms: u64,
+}
+
+/// All lines of a group.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    pub group: Box<[u8]>,
+    pub lines: Vec<Line>,
+}
+
+impl Lines {
+    /// None yet.
+    pub fn new(group: &[u8]) -> Self {
+        Self { group: group.into(), lines: Vec::new() }
+    }
+
+    /// Adds a line with the addresses that are known.
+    pub fn add(&mut self, line: Line, addresses: Vec<Address>, memory: &Memory) {
+        self.lines.push(line);
+        let at = self.lines.len() - 1;
+        for address in addresses {
+            let (terms, backup) = (self.lines[at].terms.clone(), self.lines[at].backup);
+            let server = self.server(address, terms, memory);
+            self.lines[at].servers.push(Found { server, backup });
+        }
+        let known = self.lines[at].known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if !known.is_empty() {
+            self.found(at, &known, memory);
+        }
+    }
+
+    /// Makes the servers that were found those of a line; those that it had already stay the same.
+    pub fn found(&mut self, at: usize, found: &[Peer], memory: &Memory) {
+        let had = std::mem::take(&mut self.lines[at].servers);
+        for peer in found {
+            let line = &self.lines[at];
+            let Some((terms, backup)) = line.terms_of(peer) else { continue };
+            let same = |old: &&Found| old.backup == backup && is_same(&old.server, peer, &terms);
+            let server = match had.iter().find(same) {
+                Some(old) => old.server.clone(),
+                None => self.server(Address::Ip(peer.address), terms, memory),
+            };
+            self.lines[at].servers.push(Found { server, backup });
+        }
+        let known = &self.lines[at].known;
+        *known.lock().unwrap_or_else(PoisonError::into_inner) = found.to_vec();
+    }
+
+    /// The servers of a tier, in the lines' order.
+    pub fn tier(&self, backup: bool) -> Vec<Arc<Server>> {
+        let found = self.lines.iter().flat_map(|line| &line.servers);
+        found.filter(|found| found.backup == backup).map(|found| found.server.clone()).collect()
+    }
+
+    /// Of two servers with one address each has a standing of its own.
+    fn server(&self, address: Address, terms: Terms, memory: &Memory) -> Arc<Server> {
+        let all = self.lines.iter().flat_map(|line| &line.servers);
+        let twin = all.filter(|found| found.server.address == address).count() as u32;
+        let standing = memory.standing(&self.group, &address, twin);
+        Arc::new(Server::new(address, terms, standing))
+    }
+}
+
+impl Line {
+    /// A line that is not looked up at run time.
+    pub fn new(terms: Terms, backup: bool) -> Self {
+        Self { terms, backup, lookup: Lookup::None, servers: Vec::new(), known: Known::default() }
+    }
+
+    /// What holds for a server that was found, and whether it is a backup. `None`: it is of no use,
+    /// for a line of backups has no backups of its own.
+    fn terms_of(&self, peer: &Peer) -> Option<(Terms, bool)> {
+        let mut terms = self.terms.clone();
+        if let Some(name) = &peer.name {
+            terms.text = name.to_string().into_bytes().into();
+            if terms.weight == 1 {
+                terms.weight = u32::from(peer.weight);
+            }
+        }
+        match (self.backup, peer.backup) {
+            (true, true) => None,
+            (own, other) => Some((terms, own || other)),
+        }
+    }
+}
+
+fn is_same(server: &Server, peer: &Peer, terms: &Terms) -> bool {
+    server.address == Address::Ip(peer.address)
+        && server.terms.weight == terms.weight
+        && server.terms.text == terms.text
+}
