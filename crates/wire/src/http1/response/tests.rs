@@ -51,7 +51,7 @@ fn status_lines() {
         let (head, _) = parsed(&text).unwrap();
         assert_eq!((head.status, head.status_line.of(&text)), (status, rest));
     }
-    let bad: [&[u8]; 10] = [
+    let bad: [&[u8]; 11] = [
         b"HTTP/1.1 20 OK",
         b"HTTP/1.1200 OK",
         b"HTTP/1 200 OK",
