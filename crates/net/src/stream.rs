@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, sockopt};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// A connected socket.
@@ -112,7 +113,16 @@ impl Stream {
     }
 
     /// Whether the other end has closed its side, or sent what nobody asked for, as far as the
-    /// kernel has told so far. `cx` is woken when it does.
+    /// kernel has told so far.
+    pub fn is_disturbed(&self) -> bool {
+        match self.io() {
+            Io::Unwatched(_) => true,
+            // What it calls is called where there is readiness, and leaves it as it is.
+            Io::Watched(fd) => self.unread || fd.try_io(Interest::READABLE, |_| Ok(())).is_ok(),
+        }
+    }
+
+    /// The same; `cx` is woken when it does.
     pub fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.unread || self.watch().is_err() {
             return Poll::Ready(());

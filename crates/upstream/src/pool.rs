@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use net::{Address, Stream, Timer, clock};
 
@@ -119,11 +119,10 @@ pub fn close_all() {
 
 impl Pool {
     fn take(&mut self, key: &Key) -> Option<Connection> {
-        let mut cx = Context::from_waker(Waker::noop());
         loop {
             let at = self.idle.iter().rposition(|idle| idle.key == *key)?;
-            let mut connection = self.idle.remove(at).connection;
-            if connection.stream.poll_disturbed(&mut cx).is_pending() {
+            let connection = self.idle.remove(at).connection;
+            if !connection.stream.is_disturbed() {
                 return Some(connection);
             }
         }
