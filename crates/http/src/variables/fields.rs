@@ -48,7 +48,7 @@ fn values(request: &Request, known: Known) -> impl Iterator<Item = &[u8]> {
     request.head.fields_of(known).map(|field| request.text(field.value))
 }
 
-pub(super) fn join<'v>(
+pub(crate) fn join<'v>(
     values: impl Iterator<Item = &'v [u8]>,
     between: &[u8],
     out: &mut Vec<u8>,
@@ -65,7 +65,7 @@ pub(super) fn join<'v>(
 }
 
 /// Whether a field is the one that the rest of a variable's name means.
-pub(super) fn is_named(field: &[u8], name: &[u8]) -> bool {
+pub(crate) fn is_named(field: &[u8], name: &[u8]) -> bool {
     let folded = |byte: &u8| if *byte == b'-' { b'_' } else { byte.to_ascii_lowercase() };
     field.len() == name.len() && field.iter().zip(name).all(|(byte, own)| folded(byte) == *own)
 }

@@ -7,7 +7,7 @@
 
 mod client;
 mod connection;
-mod fields;
+pub(crate) mod fields;
 mod files;
 mod program;
 mod proxy_protocol;
@@ -26,10 +26,11 @@ use std::collections::HashMap;
 
 use conf::{Directive, Error, Load, Result, Span, VariableId, Word};
 
+use crate::backend;
 use crate::decimal;
 use crate::exchange::Exchange;
 use crate::features::{
-    limit_conn, limit_req, realip, referer, rewrite, secure_link, stub_status, userid,
+    limit_conn, limit_req, proxy, realip, referer, rewrite, secure_link, stub_status, userid,
 };
 
 /// How many variables may be computed within each other; one more is taken for a cycle.
@@ -85,6 +86,8 @@ const TABLES: &[&[BuiltIn]] = &[
     referer::VARIABLES,
     secure_link::VARIABLES,
     userid::VARIABLES,
+    proxy::VARIABLES,
+    backend::VARIABLES,
 ];
 
 /// A row of such a table.
