@@ -23,9 +23,11 @@ mod pass;
 mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod tunnel;
 mod values;
-pub(crate) mod variables;
+mod variables;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -37,6 +39,7 @@ pub(crate) use head::{Passed, Rewrite};
 pub(crate) use pass::{Plan, pass};
 pub use tally::Backends;
 use values::{Bind, Ignored, NextUpstream, Store, StoreAccess};
+pub(crate) use variables::TABLE as VARIABLES;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -100,6 +103,10 @@ conf::directives! {
     /// Header fields of replies that have no effect here.
     ignore_headers: Option<Ignored>,
 }
+
+/// Whether the configuration passes anything on anywhere, as far as it was read.
+#[derive(Default)]
+pub(crate) struct AnyBackend(pub(crate) bool);
 
 /// Leaves the settings to the feature that has this family.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {

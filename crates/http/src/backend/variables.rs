@@ -1,62 +1,63 @@
-//! What is known of the servers that were asked: `$upstream_addr`, `$upstream_http_...`.
+//! `$upstream_...`: what came of asking servers.
 //!
-//! Where several were asked, each has its part, in order.
+//! Each has a value for every server asked: those asked one after another for one resource are
+//! divided by commas, and by colons those asked for another after an internal redirect.
 
 use wire::http1::response::ReplyName;
 
 use super::tally::Try;
 use crate::decimal;
 use crate::exchange::Exchange;
-use crate::variables::fields::{cookie_in, is_named, join};
+use crate::variables::fields::{is_named, join};
 use crate::variables::{BuiltIn, Getter};
 
 pub(crate) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("upstream_addr", |x, out| {
-        each(x, out, |asked, out| out.extend_from_slice(asked.server.text()))
+        x.backends.each(out, |asked, out| out.extend_from_slice(asked.server.text()))
     }),
     BuiltIn::fresh("upstream_status", |x, out| {
-        each(x, out, |asked, out| match asked.status.get() {
+        x.backends.each(out, |asked, out| match asked.status.get() {
             0 => out.push(b'-'),
             status => decimal::write(status.into(), out),
         })
     }),
-    BuiltIn::fresh("upstream_connect_time", |x, out| time(x, out, |asked| asked.connect_ms.get())),
-    BuiltIn::fresh("upstream_header_time", |x, out| time(x, out, |asked| asked.header_ms.get())),
+    BuiltIn::fresh("upstream_queue_time", |x, out| times(x, out, |asked| asked.queue_ms.get())),
+    BuiltIn::fresh("upstream_connect_time", |x, out| times(x, out, |asked| asked.connect_ms.get())),
+    BuiltIn::fresh("upstream_header_time", |x, out| times(x, out, |asked| asked.header_ms.get())),
     BuiltIn::fresh("upstream_response_time", |x, out| {
-        time(x, out, |asked| asked.response_ms.get())
+        times(x, out, |asked| asked.response_ms.get())
     }),
-    BuiltIn::fresh("upstream_queue_time", |x, out| time(x, out, |asked| asked.queue_ms.get())),
     BuiltIn::fresh("upstream_response_length", |x, out| {
-        count(x, out, |asked| asked.response_length.get())
+        x.backends.each(out, |asked, out| decimal::write(asked.response_length.get(), out))
     }),
     BuiltIn::fresh("upstream_bytes_received", |x, out| {
-        count(x, out, |asked| asked.bytes_received.get())
+        x.backends.each(out, |asked, out| decimal::write(asked.bytes_received.get(), out))
     }),
-    BuiltIn::fresh("upstream_bytes_sent", |x, out| count(x, out, |asked| asked.bytes_sent.get())),
+    BuiltIn::fresh("upstream_bytes_sent", |x, out| {
+        x.backends.each(out, |asked, out| decimal::write(asked.bytes_sent.get(), out))
+    }),
     BuiltIn::prefix("upstream_http_", http),
     BuiltIn::prefix("upstream_trailer_", trailer),
     BuiltIn::prefix("upstream_cookie_", cookie),
 ];
 
-fn each(x: &Exchange, out: &mut Vec<u8>, write: impl FnMut(&Try, &mut Vec<u8>)) -> bool {
-    x.backends.each(out, write)
-}
-
-fn time(x: &Exchange, out: &mut Vec<u8>, of: impl Fn(&Try) -> Option<u64>) -> bool {
-    each(x, out, |asked, out| match of(asked) {
-        Some(time_ms) => decimal::write_seconds(time_ms, out),
+/// Seconds with three decimals; what did not come about is a hyphen.
+fn times(x: &mut Exchange, out: &mut Vec<u8>, time: fn(&Try) -> Option<u64>) -> bool {
+    x.backends.each(out, |asked, out| match time(asked) {
+        Some(ms) => {
+            decimal::write(ms / 1000, out);
+            out.push(b'.');
+            decimal::write_three(ms % 1000, out);
+        }
         None => out.push(b'-'),
     })
 }
 
-fn count(x: &Exchange, out: &mut Vec<u8>, of: impl Fn(&Try) -> u64) -> bool {
-    each(x, out, |asked, out| decimal::write(of(asked), out))
-}
-
 fn http(name: Box<[u8]>) -> Getter {
     Box::new(move |x, out| {
-        let (head, text) = (&x.backends.head, &x.backends.head_text);
-        let named = head.fields.iter().filter(|field| is_named(field.name.of(text), &name));
+        let text = &x.backends.head_text;
+        let fields = x.backends.head.fields.iter();
+        let named = fields.filter(|field| is_named(field.name.of(text), &name));
         join(named.map(|field| field.value.of(text)), b", ", out)
     })
 }
@@ -71,12 +72,25 @@ fn trailer(name: Box<[u8]>) -> Getter {
 
 fn cookie(name: Box<[u8]>) -> Getter {
     Box::new(move |x, out| {
-        let (head, text) = (&x.backends.head, &x.backends.head_text);
-        let set = head.fields.iter().filter(|field| field.id == ReplyName::SetCookie);
-        // What follows the first semicolon is no cookie.
-        let pairs = set.filter_map(|field| field.value.of(text).split(|byte| *byte == b';').next());
-        let found = pairs.filter_map(|pair| cookie_in(pair, &name)).next();
+        let text = &x.backends.head_text;
+        let cookies =
+            x.backends.head.fields.iter().filter(|field| field.id == ReplyName::SetCookie);
+        let found =
+            cookies.map(|field| field.value.of(text)).find_map(|line| value_in(line, &name));
         out.extend_from_slice(found.unwrap_or_default());
         found.is_some()
     })
+}
+
+/// The value of the cookie that a line sets, if it has that name.
+fn value_in<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+    let (start, rest) = line.split_at_checked(name.len())?;
+    let rest = start.eq_ignore_ascii_case(name).then_some(skip_spaces(rest))?;
+    let value = skip_spaces(rest.strip_prefix(b"=")?);
+    value.split(|&byte| byte == b';').next()
+}
+
+fn skip_spaces(text: &[u8]) -> &[u8] {
+    let spaces = text.iter().take_while(|&&byte| byte == b' ').count();
+    &text[spaces..]
 }
