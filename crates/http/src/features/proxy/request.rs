@@ -27,7 +27,7 @@ impl Proxy {
         let start = out.len();
         match &self.conf.method {
             Some(method) => method.render(x, out),
-            None => out.extend_from_slice(x.request.text(x.request.head.method_text)),
+            None => out.extend_from_slice(x.request.method_name()),
         }
         let to_head = out[start..].eq_ignore_ascii_case(b"HEAD");
         out.push(b' ');
