@@ -18,6 +18,7 @@ mod mime_types;
 mod phases;
 mod regex;
 mod site;
+mod subrequest;
 mod table;
 #[cfg(test)]
 mod testing;

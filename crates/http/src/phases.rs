@@ -12,9 +12,10 @@ use std::time::Duration;
 use observe::Level;
 
 use crate::credentials;
-use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Wait};
+use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Reach, Wait};
 use crate::features::error_page;
 use crate::site::{LocationId, Site};
+use crate::subrequest::Role;
 use crate::{features, site};
 
 /// The phases.
@@ -39,6 +40,11 @@ pub(crate) struct Stage {
     pub(crate) next: usize,
     /// The refusal kept while `satisfy any` asks on.
     pub(crate) refusal: u16,
+}
+
+/// Where subrequests begin.
+pub(crate) fn after_postread() -> Stage {
+    Stage { phase: Phase::ServerRewrite, next: 0, refusal: 0 }
 }
 
 /// Where a run ended.
@@ -101,6 +107,8 @@ fn next(site: &Site, x: &mut Exchange) -> Flow {
         Phase::Rewrite if x.location == site.server(x.server).outer => return leave(x),
         Phase::Rewrite => &here.rewrite,
         Phase::Preaccess => &here.preaccess,
+        // Whoever may see the one may see the other.
+        Phase::Access if x.is_subrequest() => return leave(x),
         Phase::Access => &here.access,
         Phase::Precontent => &here.precontent,
         Phase::Content => match &here.exclusive {
@@ -268,13 +276,22 @@ fn log_cycle(x: &Exchange, jump: &Jump) {
     x.log(Level::Error, format_args!("{cycle} while {doing} \"{target}\""));
 }
 
-/// Lets the filters see the head, then wraps the body as they asked.
+/// Lets the filters see the head, then wraps the body as they asked. Where nobody gets the reply,
+/// they do not.
 fn filters(site: &Site, x: &mut Exchange) -> Flow {
     if x.error_status != 0 {
         x.reply.status = x.error_status;
         x.reply.reason.clear();
     }
-    for filter in &site.location(x.location).filters {
+    let is_main = match x.role {
+        Role::Main => true,
+        Role::PostAction => return Flow::Next,
+        Role::Sub(_) => false,
+    };
+    for (reach, filter) in &site.location(x.location).filters {
+        if !is_main && *reach == Reach::Main {
+            continue;
+        }
         match filter(x) {
             Filtered::Pass => {}
             Filtered::Instead(status) => {

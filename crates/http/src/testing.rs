@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Absent: the framing of HTTP/1 and the bytes of the head, which are tested where they are
-//! written. What waits has a runtime of its own for as long as it waits.
+//! written. Every request has a runtime of its own.
 
 #![allow(dead_code, reason = "what one feature's tests do not ask for, another's will")]
 
@@ -182,15 +182,21 @@ impl TestSite {
             Ok(Progress::Complete { len }) => x.request.head_bytes = len,
             other => panic!("{other:?} of {head:?}"),
         }
-        let mut ran = h1::begin(&mut x);
-        while let Ran::Waits(wait) = ran {
-            let flow = net::run(wait(&mut x)).unwrap();
-            ran = phases::step(&mut x, flow);
-        }
-        let replied = matches!(ran, Ran::Replied);
+        let replied = net::run(run(&mut x)).unwrap();
         phases::log(&mut x);
         Answer::read(x, replied)
     }
+}
+
+/// Whether there is a reply. What runs beside the exchange has ended, too.
+async fn run(x: &mut Exchange) -> bool {
+    let mut ran = h1::begin(x);
+    while let Ran::Waits(wait) = ran {
+        let flow = wait(x).await;
+        ran = phases::step(x, flow);
+    }
+    x.background_ended().await;
+    matches!(ran, Ran::Replied)
 }
 
 /// A reply, its body read.

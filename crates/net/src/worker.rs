@@ -45,6 +45,11 @@ impl Task {
     pub fn stop(&self) {
         self.0.abort();
     }
+
+    /// Waits until it is over; whether it came to its end: it neither panicked nor was stopped.
+    pub async fn ended(&mut self) -> bool {
+        (&mut self.0).await.is_ok()
+    }
 }
 
 /// Starts a task on this worker.

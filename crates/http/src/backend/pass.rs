@@ -232,6 +232,10 @@ impl Passing<'_> {
         };
         x.keepalive &= status != 101;
         if status == 101 && answered.sent && x.request.field(Known::Upgrade).is_some() {
+            if x.is_subrequest() {
+                x.log(Level::Error, format_args!("connection upgrade in subrequest"));
+                return Ok(Flow::Drop(0));
+            }
             x.action = "proxying upgraded connection";
             x.reply.tunnel = Some(Box::new(Switched::new(held, answered, conf)));
             return Ok(Flow::Done);
@@ -291,13 +295,9 @@ impl Passing<'_> {
 /// Leaves the reply to `error_page`.
 fn intercept(x: &mut Exchange, status: u16) -> Flow {
     if status == 401 {
-        let text = std::mem::take(&mut x.backends.head_text);
-        for field in &x.backends.head.fields {
-            if field.id == ReplyName::WwwAuthenticate {
-                x.reply.fields.append(field.name.of(&text), field.value.of(&text));
-            }
+        for (name, value) in x.backends.challenges() {
+            x.reply.fields.append(name, value);
         }
-        x.backends.head_text = text;
     }
     Flow::Status(status)
 }

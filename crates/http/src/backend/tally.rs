@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ::upstream::Server;
 use net::Address;
-use wire::http1::response::ReplyHead;
+use wire::http1::response::{ReplyHead, ReplyName};
 
 use crate::exchange::Fields;
 
@@ -185,6 +185,14 @@ impl Backends {
             last.end();
         }
         last.is_some()
+    }
+
+    /// The fields by which the last reply asks for a password: names and values.
+    pub(crate) fn challenges(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let fields = self.head.fields.iter();
+        fields
+            .filter(|field| field.id == ReplyName::WwwAuthenticate)
+            .map(|field| (field.name.of(&self.head_text), field.value.of(&self.head_text)))
     }
 
     /// Calls `write` for each server asked; `between` writes what stands between two of them.

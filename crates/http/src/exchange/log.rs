@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use observe::{Level, Line};
+use observe::{ErrorLog, Level, Line};
 use wire::Known;
 
 use super::Exchange;
@@ -10,13 +10,17 @@ use super::Exchange;
 impl Exchange {
     /// Whether a message of that level would be written: ask before computing what it says.
     pub fn logs(&self, level: Level) -> bool {
-        self.location().core.error_log.enabled(level, self.client.source())
+        self.error_log().enabled(level, self.client.source())
+    }
+
+    /// That of the location; subrequests use their main request's.
+    fn error_log(&self) -> &ErrorLog {
+        &self.generation.location(self.main_location()).core.error_log
     }
 
     /// Writes a message to the error log of the location, with client, server and request.
     pub fn log(&self, level: Level, message: fmt::Arguments<'_>) {
-        let log = &self.location().core.error_log;
-        log.write(level, self.client.source(), message, |line| self.describe(line));
+        self.error_log().write(level, self.client.source(), message, |line| self.describe(line));
     }
 
     /// Writes a message for whoever debugs a configuration.
@@ -37,6 +41,7 @@ impl Exchange {
         line.push(b", server: ");
         line.push(&self.server().name);
         quoted(line, b"request", Some(self.request.line()).filter(|line| !line.is_empty()));
+        quoted(line, b"subrequest", self.is_subrequest().then_some(&self.request.uri));
         self.describe_backend(line);
         quoted(line, b"host", self.request.field(Known::Host));
         quoted(line, b"referrer", self.request.field(Known::Referer));

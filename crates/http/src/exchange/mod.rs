@@ -33,6 +33,7 @@ use crate::backend::Backends;
 use crate::client::Client;
 use crate::features::{limit_conn, limit_req};
 use crate::site::{Generation, Location, LocationId, Server, ServerId};
+use crate::subrequest::{Role, Subrequests};
 
 /// Rewrites, internal redirects and named jumps allowed in one exchange.
 pub const REDIRECTS_MAX: u8 = 10;
@@ -42,6 +43,15 @@ pub type Handler = Box<dyn Fn(&mut Exchange) -> Flow + Send + Sync>;
 
 /// What sits on the reply's way out: looks at the finished head, may wrap the body.
 pub type Filter = Box<dyn Fn(&mut Exchange) -> Filtered + Send + Sync>;
+
+/// Whose replies a filter acts on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Those of subrequests, too.
+    All,
+    /// The client's.
+    Main,
+}
 
 /// Called when the exchange is over.
 pub type Logger = Box<dyn Fn(&mut Exchange) + Send + Sync>;
@@ -140,6 +150,10 @@ pub struct Exchange {
     pub keepalive: bool,
     /// Whether it goes on, while it waits, although the client closes the connection.
     pub outlives_client: bool,
+    /// What it is to the client.
+    pub(crate) role: Role,
+    /// Its subrequests; most exchanges have none.
+    pub(crate) subrequests: Option<Box<Subrequests>>,
     /// Where the phases stand.
     pub(crate) stage: crate::phases::Stage,
     /// What `limit_conn` counts it for.
@@ -192,6 +206,8 @@ impl Exchange {
             redirects_left: REDIRECTS_MAX + 1,
             keepalive: false,
             outlives_client: false,
+            role: Role::Main,
+            subrequests: None,
             stage: Default::default(),
             limit_conn: Default::default(),
             limit_req: Default::default(),
@@ -229,6 +245,7 @@ impl Exchange {
         self.redirects_left = REDIRECTS_MAX + 1;
         self.keepalive = false;
         self.outlives_client = false;
+        self.role = Role::Main;
         self.stage = Default::default();
     }
 
@@ -273,6 +290,7 @@ impl Exchange {
     /// It is over: lets go of what must not wait for the next exchange.
     pub(crate) fn retire(&mut self) {
         self.downstream = None;
+        self.stop_background();
         self.limit_conn.clear();
         self.limit_req.clear();
         self.request.body.clear();

@@ -2,7 +2,7 @@
 
 use net::buffers;
 use wire::http1::request::RequestHead;
-use wire::{Known, Slice};
+use wire::{Known, Method, Slice};
 
 use super::RequestBody;
 
@@ -88,6 +88,26 @@ impl Request {
         self.head.fields.shrink_to_fit();
         for text in [&mut self.uri, &mut self.args, &mut self.host] {
             text.shrink_to_fit();
+        }
+    }
+
+    /// Becomes a `GET` with the head and the body of another request; the path is not said yet.
+    pub(crate) fn descend(&mut self, parent: &mut Self) {
+        self.head.copy_from(&parent.head);
+        self.head.method = Method::Get;
+        self.received = std::mem::take(&mut self.compact);
+        self.received.extend_from_slice(&parent.received);
+        self.host.extend_from_slice(&parent.host);
+        self.body = parent.body.share();
+        self.head_bytes = parent.head_bytes;
+        self.uri_unchanged = false;
+    }
+
+    /// The method's name: as it was sent, unless it is another by now.
+    pub fn method_name(&self) -> &[u8] {
+        match self.head.method {
+            Method::Other => self.text(self.head.method_text),
+            known => known.name(),
         }
     }
 

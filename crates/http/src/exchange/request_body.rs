@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use observe::{Errno, Level};
@@ -24,6 +25,8 @@ enum State {
     /// a chunked body then: of one that has ended, or what it expects to see of it next.
     Discarded(u64),
     Kept(Kept),
+    /// Subrequests have it, too.
+    Shared(Rc<Kept>),
 }
 
 /// Where a body is that was read.
@@ -56,6 +59,15 @@ pub enum RequestBodyError {
     File(&'static str, PathBuf, io::Error),
 }
 
+impl Kept {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File(file) => file.slice().len(),
+        }
+    }
+}
+
 impl Default for RequestBody {
     fn default() -> Self {
         Self { announced: framing::Body::None, state: State::Unread }
@@ -84,8 +96,8 @@ impl RequestBody {
     /// Its length: as announced, or as it was read.
     pub fn length(&self) -> Option<u64> {
         match (&self.state, self.announced) {
-            (State::Kept(Kept::Memory(bytes)), _) => Some(bytes.len() as u64),
-            (State::Kept(Kept::File(file)), _) => Some(file.slice().len()),
+            (State::Kept(kept), _) => Some(kept.len()),
+            (State::Shared(kept), _) => Some(kept.len()),
             (_, framing::Body::Length(length)) => Some(length),
             (State::Discarded(length), framing::Body::Chunked) => Some(*length),
             (_, framing::Body::None | framing::Body::Chunked) => None,
@@ -106,8 +118,29 @@ impl RequestBody {
     pub fn kept(&self) -> Option<&Kept> {
         match &self.state {
             State::Kept(kept) => Some(kept),
-            _ => None,
+            State::Shared(kept) => Some(kept),
+            State::Unread | State::Streamed | State::Discarded(_) => None,
         }
+    }
+
+    /// The body as a subrequest has it: what has been read of it, and never more.
+    pub(crate) fn share(&mut self) -> Self {
+        if let State::Kept(_) = &self.state
+            && let State::Kept(kept) = std::mem::replace(&mut self.state, State::Unread)
+        {
+            self.state = State::Shared(Rc::new(kept));
+        }
+        let state = match &self.state {
+            State::Shared(kept) => State::Shared(kept.clone()),
+            State::Discarded(length) => State::Discarded(*length),
+            State::Unread | State::Streamed | State::Kept(_) => State::Streamed,
+        };
+        Self { announced: self.announced, state }
+    }
+
+    /// The same, but nothing of it: for who asks a question that the body has no part in.
+    pub(crate) fn without_content(&self) -> Self {
+        Self { announced: self.announced, state: State::Streamed }
     }
 }
 
@@ -126,7 +159,7 @@ impl Exchange {
         match self.request.body.state {
             State::Unread => self.request.body.state = State::Streamed,
             State::Streamed => {}
-            State::Discarded(_) | State::Kept(_) => return Poll::Ready(Ok(0)),
+            State::Discarded(_) | State::Kept(_) | State::Shared(_) => return Poll::Ready(Ok(0)),
         }
         let here = &self.location().core.client_body;
         let rules = BodyRules { size_max: here.size_max, timeout_ms: here.timeout_ms };

@@ -1,4 +1,10 @@
 //! Values that variables have in one exchange: set by the configuration, or computed once.
+//!
+//! An exchange and its subrequests have the same ones: from the first subrequest on they are kept
+//! where all of them find them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use conf::{Values, VariableId};
 use observe::Level;
@@ -6,13 +12,21 @@ use observe::Level;
 use super::Exchange;
 use crate::variables;
 
-/// Variables with a value of their own, their bytes in one arena.
+/// Variables with a value of their own.
 #[derive(Default)]
 pub struct SetValues {
-    slots: Vec<Slot>,
-    arena: Vec<u8>,
+    own: Slots,
+    /// In place of `own`, where there are subrequests, or were.
+    shared: Option<Rc<RefCell<Slots>>>,
     /// How many variables are being computed, each for the one before it.
     depth: u8,
+}
+
+/// The values, their bytes in one arena.
+#[derive(Default)]
+struct Slots {
+    slots: Vec<Slot>,
+    arena: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -26,26 +40,66 @@ enum Slot {
 impl SetValues {
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.slots.clear();
-        self.arena.clear();
+        if let Some(own) = self.shared.take().and_then(Rc::into_inner) {
+            self.own = own.into_inner();
+        }
+        self.own.slots.clear();
+        self.own.arena.clear();
         self.depth = 0;
     }
 
     /// Gives back the memory that it does not use.
     pub(crate) fn shrink(&mut self) {
-        self.slots.shrink_to_fit();
-        self.arena.shrink_to_fit();
+        self.change(Slots::shrink);
+    }
+
+    /// From now on has the values of another exchange, which has these then.
+    pub(crate) fn share(&mut self, other: &mut Self) {
+        let own = &mut other.own;
+        let shared = other.shared.get_or_insert_with(|| Rc::new(std::mem::take(own).into()));
+        self.shared = Some(shared.clone());
     }
 
     /// Forgets one, so that it is computed anew.
     pub fn forget(&mut self, id: VariableId) {
+        self.change(|slots| slots.forget(id));
+    }
+
+    /// Gives a variable its value; `None`: it has none, and need not be asked again.
+    pub fn set(&mut self, id: VariableId, value: Option<&[u8]>) {
+        self.change(|slots| slots.set(id, value));
+    }
+
+    /// Appends a value, where there is one. `None`: it is not known yet; `Some(false)`: it is known
+    /// that there is none.
+    pub fn append_known(&self, id: VariableId, out: &mut Vec<u8>) -> Option<bool> {
+        match &self.shared {
+            None => self.own.append_known(id, out),
+            Some(shared) => shared.borrow().append_known(id, out),
+        }
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Slots)) {
+        match &self.shared {
+            None => change(&mut self.own),
+            Some(shared) => change(&mut shared.borrow_mut()),
+        }
+    }
+}
+
+impl Slots {
+    fn shrink(&mut self) {
+        self.slots.shrink_to_fit();
+        self.arena.shrink_to_fit();
+    }
+
+    fn forget(&mut self, id: VariableId) {
         if let Some(slot) = self.slots.get_mut(id.0 as usize) {
             *slot = Slot::Unset;
         }
     }
 
-    /// Gives a variable its value; `None`: it has none, and need not be asked again.
-    pub fn set(&mut self, id: VariableId, value: Option<&[u8]>) {
+    fn set(&mut self, id: VariableId, value: Option<&[u8]>) {
         let index = id.0 as usize;
         if self.slots.len() <= index {
             self.slots.resize(index + 1, Slot::Unset);
@@ -60,21 +114,22 @@ impl SetValues {
         };
     }
 
-    /// `None`: not known yet. `Some(None)`: known to have no value.
-    pub fn known(&self, id: VariableId) -> Option<Option<&[u8]>> {
-        match self.slots.get(id.0 as usize).copied().unwrap_or_default() {
+    fn append_known(&self, id: VariableId, out: &mut Vec<u8>) -> Option<bool> {
+        match self.slots.get(id.0 as usize)? {
             Slot::Unset => None,
-            Slot::Absent => Some(None),
-            Slot::Value(start, end) => Some(self.arena.get(start as usize..end as usize)),
+            Slot::Absent => Some(false),
+            Slot::Value(start, end) => {
+                out.extend_from_slice(&self.arena[*start as usize..*end as usize]);
+                Some(true)
+            }
         }
     }
 }
 
 impl Values for Exchange {
     fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
-        if let Some(known) = self.values.known(id) {
-            out.extend_from_slice(known.unwrap_or_default());
-            return known.is_some();
+        if let Some(found) = self.values.append_known(id, out) {
+            return found;
         }
         let generation = self.generation.clone();
         let variable = generation.variable(id);

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod aio;
 pub mod auth_basic;
+pub mod auth_request;
 pub mod autoindex;
 pub mod charset;
 pub mod client_body;
@@ -22,6 +23,7 @@ pub mod limit_req;
 pub mod lingering;
 pub mod log;
 pub mod map;
+pub mod mirror;
 pub mod not_modified;
 pub mod open_file_cache;
 pub mod output;
@@ -41,6 +43,7 @@ pub mod server;
 pub mod split_clients;
 pub mod static_file;
 pub mod stub_status;
+pub mod subrequest;
 pub mod tables;
 pub mod try_files;
 pub mod types;
@@ -67,6 +70,7 @@ conf::features! {
     types: types,
     internal: internal,
     satisfy: satisfy,
+    subrequest: subrequest,
     referer: referer,
     secure_link: secure_link,
     client_body: client_body,
@@ -84,7 +88,9 @@ conf::features! {
     limit_conn: limit_conn,
     access: access,
     auth_basic: auth_basic,
+    auth_request: auth_request,
     try_files: try_files,
+    mirror: mirror,
     stub_status: stub_status,
     empty_gif: empty_gif,
     proxy_family: proxy_family "proxy_",

@@ -12,6 +12,7 @@
 
 mod batch;
 mod closing;
+mod follow_up;
 mod head;
 mod idle;
 mod incoming;
@@ -171,22 +172,34 @@ impl Connection {
         after
     }
 
-    async fn answer(&self, x: &mut Exchange, mut ran: Ran) -> After {
+    async fn answer(&self, x: &mut Exchange, ran: Ran) -> After {
+        let mut ended = self.reply(x, ran).await;
+        if Self::is_followed_up(x) {
+            ended = Box::pin(self.follow_up(x, ended)).await;
+        }
+        match ended {
+            Ok(()) => self.keep_or_close(x).await,
+            Err(after) => after,
+        }
+    }
+
+    /// Runs the phases and sends what they come to; `Err`: it was not sent, or not to its end.
+    async fn reply(&self, x: &mut Exchange, mut ran: Ran) -> Result<(), After> {
         loop {
             ran = match ran {
                 Ran::Waits(wait) => match self.attend(x, wait).await {
                     Some(flow) => phases::step(x, flow),
-                    None => return self.gone(x),
+                    None => return Err(self.gone(x)),
                 },
-                Ran::Dropped(status) => return self.dropped(x, status),
+                Ran::Dropped(status) => return Err(self.dropped(x, status)),
                 Ran::Replied => break,
             };
         }
         let tunnel = x.reply.tunnel.take();
-        match (self.send(x).await, tunnel) {
-            (Err(after), _) => after,
-            (Ok(()), None) => self.keep_or_close(x).await,
-            (Ok(()), Some(tunnel)) => self.tunnel(x, tunnel).await,
+        self.send(x).await?;
+        match tunnel {
+            None => Ok(()),
+            Some(tunnel) => self.tunnel(x, tunnel).await,
         }
     }
 

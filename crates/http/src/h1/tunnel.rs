@@ -23,7 +23,11 @@ struct End<'c> {
 
 impl Connection {
     /// Lets a tunnel run until it is over.
-    pub(super) async fn tunnel(&self, x: &mut Exchange, mut tunnel: Box<dyn Tunnel>) -> After {
+    pub(super) async fn tunnel(
+        &self,
+        x: &mut Exchange,
+        mut tunnel: Box<dyn Tunnel>,
+    ) -> Result<(), After> {
         x.keepalive = false;
         x.shrink();
         let output = x.location().core.output;
@@ -45,15 +49,15 @@ impl Connection {
         drop(tunnel);
         self.link.progress();
         match ended {
-            Some(Ok(())) => self.keep_or_close(x).await,
+            Some(Ok(())) => Ok(()),
             Some(Err(error)) => {
                 log(x, &error);
-                After::Close
+                Err(After::Close)
             }
             None => {
                 let error = net::timed_out();
                 x.log(Level::Info, format_args!("client timed out{}", Errno(&error)));
-                self.timed_out(x)
+                Err(self.timed_out(x))
             }
         }
     }

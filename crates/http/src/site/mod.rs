@@ -28,7 +28,7 @@ pub use names::{Name, ServerNames};
 pub use place::Place;
 pub use protocols::Protocols;
 
-use crate::exchange::{Filter, Handler, Logger};
+use crate::exchange::{Filter, Handler, Logger, Reach};
 use crate::files::Caches;
 use crate::variables::Variable;
 
@@ -97,7 +97,7 @@ pub struct Location {
     pub(crate) content: Box<[Handler]>,
     /// The one handler that answers everything here, before `content` is asked.
     pub(crate) exclusive: Option<Handler>,
-    pub(crate) filters: Box<[Filter]>,
+    pub(crate) filters: Box<[(Reach, Filter)]>,
     pub(crate) ends: Box<[Logger]>,
     pub(crate) loggers: Box<[Logger]>,
     /// The `limit_except` inside it: the methods that are not limited, and the block.

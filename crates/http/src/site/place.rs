@@ -6,7 +6,7 @@ use conf::Load;
 
 use super::{Location, LocationId, Locations, Name};
 use crate::backend::Conf as Family;
-use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger};
+use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger, Reach};
 use crate::features::core::Here;
 
 /// A location being compiled. A feature that is off leaves nothing here.
@@ -31,7 +31,7 @@ pub struct Place<'a, 'f> {
     content: Vec<Handler>,
     exclusive: Option<Handler>,
     adds_slash: bool,
-    filters: Vec<Filter>,
+    filters: Vec<(Reach, Filter)>,
     ends: Vec<Logger>,
     loggers: Vec<Logger>,
 }
@@ -109,9 +109,17 @@ impl<'a, 'f> Place<'a, 'f> {
         self.exclusive(handler);
     }
 
-    /// Sits on the reply's way out.
+    /// Sits on the way out of every reply, be it a subrequest's.
     pub fn filter(&mut self, filter: impl Fn(&mut Exchange) -> Filtered + Send + Sync + 'static) {
-        self.filters.push(Box::new(filter));
+        self.filters.push((Reach::All, Box::new(filter)));
+    }
+
+    /// Sits on the way out of the reply that the client gets.
+    pub fn main_filter(
+        &mut self,
+        filter: impl Fn(&mut Exchange) -> Filtered + Send + Sync + 'static,
+    ) {
+        self.filters.push((Reach::Main, Box::new(filter)));
     }
 
     /// Is told when all of the body has been given, before the fields after it are written.

@@ -30,7 +30,7 @@ use crate::backend;
 use crate::decimal;
 use crate::exchange::Exchange;
 use crate::features::{
-    limit_conn, limit_req, proxy, realip, referer, rewrite, secure_link, stub_status, userid,
+    limit_conn, limit_req, proxy, realip, referer, secure_link, stub_status, userid,
 };
 
 /// How many variables may be computed within each other; one more is taken for a cycle.
@@ -184,17 +184,19 @@ pub(crate) fn define_captured(name: &[u8], from: &Directive, load: &mut Load<'_>
     Ok(())
 }
 
-/// Defines the variable that `set` names, unless it has another meaning, and says how to set it.
+/// Defines the variable that `set` and its like name, unless it has another meaning, and says how to
+/// set it; `unset` makes what it is until then.
 pub(crate) fn define_set(
     word: &Word,
     from: &Directive,
     load: &mut Load<'_>,
+    unset: impl FnOnce(&[u8]) -> Variable,
 ) -> Result<(VariableId, Option<Setter>)> {
     let Claimed(name) = claim(word, from)?;
     let id = load.names.number(&name, Some(word.span));
     let set = plain(&name).and_then(|row| row.set);
     let defined = &mut load.registry.of::<Defined>().set;
-    defined.entry(name).or_insert_with_key(|name| rewrite::uninitialized(name));
+    defined.entry(name).or_insert_with_key(|name| unset(name));
     Ok((id, set))
 }
 

@@ -14,7 +14,7 @@ pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("request", |x, out| some(out, x.request.line())),
     BuiltIn::fresh("request_method", |x, out| {
         let head = &x.request.head;
-        match head.method {
+        match x.main_method() {
             Method::Other => known(out, x.request.text(head.method_text)),
             // An error page is asked for by GET, whatever was sent.
             method => some(out, method.name()),

@@ -98,7 +98,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     }
     let setup = Arc::new(Setup { conf: conf.clone(), target: target.cloned(), charsets });
     place.core.charset = Announced(Some(setup.clone()));
-    place.filter(move |x| filter(&setup, x));
+    place.main_filter(move |x| filter(&setup, x));
     Ok(())
 }
 

@@ -79,6 +79,12 @@ pub struct Here {
     pub uninitialized_variable_warn: bool,
     /// What is done about errors.
     pub error_pages: ErrorPages,
+    /// `log_subrequest`.
+    pub log_subrequest: bool,
+    /// `subrequest_output_buffer_size`.
+    pub subrequest_output_buffer_size: u64,
+    /// `post_action`.
+    pub post_action: Option<Arc<[u8]>>,
     /// `log_not_found`.
     pub log_not_found: bool,
     /// `etag`.

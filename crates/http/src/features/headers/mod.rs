@@ -39,7 +39,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     let trailers = !conf.add_trailer.lines.is_empty();
     if trailers || !conf.add_header.lines.is_empty() || !matches!(conf.expires, Expires::Off) {
         let conf = conf.clone();
-        place.filter(move |x| filter(&conf, x));
+        place.main_filter(move |x| filter(&conf, x));
     }
     if trailers {
         let conf = conf.clone();

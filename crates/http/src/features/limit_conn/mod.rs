@@ -88,6 +88,17 @@ pub(crate) struct Limited {
 }
 
 impl Limited {
+    /// A subrequest is not counted where its main request has been, and the other way round.
+    pub(crate) fn share(&mut self, other: &Self) {
+        self.said = other.said;
+    }
+
+    /// What a subrequest is counted for is its main request's from its end on.
+    pub(crate) fn take_over(&mut self, other: &mut Self) {
+        self.said = other.said;
+        self.held.append(&mut other.held);
+    }
+
     /// The exchange is over.
     pub(crate) fn clear(&mut self) {
         self.said = None;

@@ -126,6 +126,11 @@ pub(crate) struct Limited {
 }
 
 impl Limited {
+    /// A subrequest is not counted where its main request has been, and the other way round.
+    pub(crate) fn share(&mut self, other: &Self) {
+        self.said = other.said;
+    }
+
     /// The exchange is over.
     pub(crate) fn clear(&mut self) {
         self.said = None;

@@ -39,7 +39,7 @@ conf::words! {
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     place.core.etag = conf.etag;
     let rule = conf.if_modified_since;
-    place.filter(move |x| filter(rule, x));
+    place.main_filter(move |x| filter(rule, x));
     Ok(())
 }
 

@@ -28,7 +28,7 @@ impl Proxy {
         let start = out.len();
         match &self.conf.method {
             Some(method) => method.render(x, out),
-            None => out.extend_from_slice(method(&x.request)),
+            None => out.extend_from_slice(x.request.method_name()),
         }
         let to_head = out[start..].eq_ignore_ascii_case(b"HEAD");
         out.push(b' ');
@@ -88,13 +88,5 @@ impl Proxy {
             out.push(b'?');
             out.extend_from_slice(&request.args);
         }
-    }
-}
-
-/// Error pages and the like are asked for by GET, whatever was sent.
-fn method(request: &Request) -> &[u8] {
-    match request.head.method {
-        Method::Other => request.text(request.head.method_text),
-        method => method.name(),
     }
 }

@@ -37,7 +37,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         UNLIMITED => None,
         number => Some(u32::try_from(number).unwrap_or(u32::MAX)),
     };
-    place.filter(move |x| filter(ranges_max, x));
+    place.main_filter(move |x| filter(ranges_max, x));
     Ok(())
 }
 

@@ -68,7 +68,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 }
 
 /// A variable that a `set` somewhere gives a value, where none has been run yet.
-pub(crate) fn uninitialized(name: &[u8]) -> Variable {
+fn uninitialized(name: &[u8]) -> Variable {
     let name: Box<[u8]> = name.into();
     Variable::cached(move |x, _| {
         if x.location().core.uninitialized_variable_warn {

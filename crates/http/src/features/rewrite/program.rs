@@ -107,7 +107,7 @@ impl Program {
 
 impl Set {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let (variable, set) = variables::define_set(from.arg(0), from, load)?;
+        let (variable, set) = variables::define_set(from.arg(0), from, load, super::uninitialized)?;
         Ok(Self { variable, set, value: Template::compile(from.arg(1), from, load)? })
     }
 }

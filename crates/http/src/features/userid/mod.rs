@@ -58,17 +58,22 @@ pub struct Rules {
 /// `$uid_...`
 pub(crate) const VARIABLES: &[BuiltIn] = &[
     BuiltIn::cached("uid_got", |x, out| {
-        let Some(rules) = x.location().core.userid.clone() else { return false };
+        let Some(rules) = rules(x) else { return false };
         let uid = note(&rules.conf, x).got;
         uid.is_some_and(|uid| uid.write_named(&rules.conf.userid_name.0, out))
     }),
     BuiltIn::cached("uid_set", |x, out| {
-        let Some(rules) = x.location().core.userid.clone() else { return false };
+        let Some(rules) = rules(x) else { return false };
         let uid = if rules.conf.userid.gives() { given(&rules, x).set } else { None };
         uid.is_some_and(|uid| uid.write_named(&rules.conf.userid_name.0, out))
     }),
     BuiltIn::cached("uid_reset", |_, _| true).changeable(),
 ];
+
+/// What holds where the main request is.
+fn rules(x: &Exchange) -> UserId {
+    x.generation.location(x.main_location()).core.userid.clone()
+}
 
 /// What is known of a browser in one exchange.
 #[derive(Clone, Default)]
@@ -92,12 +97,19 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     let rules = Rules { conf: conf.clone(), uid_reset };
     place.core.userid = Some(rules.clone());
     if conf.userid.gives() {
-        place.filter(move |x| {
+        place.main_filter(move |x| {
             give(&rules, x);
             Filtered::Pass
         });
     }
     Ok(())
+}
+
+/// A main request and its subrequests know the same of the browser.
+pub(crate) fn share(from: &Exchange, to: &mut Exchange) {
+    if let Some(note) = from.notes.find::<Note>() {
+        to.notes.set(note.clone());
+    }
 }
 
 /// What is known of the browser, found out at the first question.

@@ -7,7 +7,7 @@ use memchr::memchr3;
 use crate::Slice;
 
 /// Where the next line begins, and up to where its end was looked for in vain.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines {
     pub(super) start: usize,
     searched: usize,

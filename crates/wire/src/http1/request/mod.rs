@@ -194,6 +194,17 @@ impl RequestHead {
         *self = RequestHead { fields, ..RequestHead::default() };
     }
 
+    /// Becomes the same head, over a copy of the same bytes, and keeps the memory of its lists.
+    pub fn copy_from(&mut self, other: &RequestHead) {
+        let mut fields = core::mem::take(&mut self.fields);
+        let mut ignored = core::mem::take(&mut self.ignored);
+        fields.clear();
+        fields.extend_from_slice(&other.fields);
+        ignored.clear();
+        ignored.extend_from_slice(&other.ignored);
+        *self = RequestHead { fields, ignored, ..*other };
+    }
+
     /// Parses on from where the last call stopped. `input` is the same bytes as before, and those
     /// that arrived since; after an error or `Complete` only [`RequestHead::reset`] makes sense.
     pub fn parse(&mut self, input: &[u8], limits: &HeadLimits) -> Result<Progress, HeadError> {

@@ -9,7 +9,7 @@ use super::HeadLimits;
 use crate::Slice;
 
 /// The end of the current buffer, as an offset in the input, and how many large ones are used.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) end: usize,
     used: usize,

@@ -1,0 +1,134 @@
+//! `auth_request`: another resource of the site decides who may come, by the status it answers.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Template, Value, VariableId};
+use observe::Level;
+
+use crate::exchange::{Exchange, Flow};
+use crate::site::Place;
+use crate::subrequest::Subrequest;
+use crate::variables::{self, Setter, Variable};
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// The path that is asked whether a request may go on. `off`: nobody is.
+    auth_request: Judge = "off",
+    /// Gives a variable a value by what was answered there.
+    auth_request_set: Vec<Set>,
+}
+
+/// Who is asked.
+#[derive(Clone)]
+pub enum Judge {
+    /// Nobody.
+    Off,
+    /// Whoever answers for this path.
+    At(Box<[u8]>),
+}
+
+impl Value for Judge {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        Ok(match &*from.arg(0).text {
+            b"off" | b"" => Self::Off,
+            path => Self::At(path.into()),
+        })
+    }
+}
+
+/// A variable and its value.
+#[derive(Clone)]
+pub struct Set {
+    variable: VariableId,
+    /// What is done instead, where the variable is one of the program's own.
+    set: Option<Setter>,
+    value: Template,
+}
+
+impl Value for Set {
+    const ARGS: RangeInclusive<usize> = 2..=2;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let unset = |_: &[u8]| Variable::fresh(|_, _| false);
+        let (variable, set) = variables::define_set(from.arg(0), from, load, unset)?;
+        Ok(Self { variable, set, value: Template::compile(from.arg(1), from, load)? })
+    }
+}
+
+/// Checks access where somebody is to be asked.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if let Judge::At(path) = &conf.auth_request {
+        let (conf, path): (_, Arc<[u8]>) = (conf.clone(), (&**path).into());
+        place.access(move |x| {
+            x.debug(format_args!("auth request handler"));
+            let (conf, path) = (conf.clone(), path.clone());
+            Flow::Wait(Box::new(move |x| Box::pin(async move { conf.ask(&path, x).await })))
+        });
+    }
+    Ok(())
+}
+
+impl Conf {
+    async fn ask(&self, path: &[u8], x: &mut Exchange) -> Flow {
+        let Some(mut question) = x.subrequest(path, b"") else { return Flow::Drop(0) };
+        question.x.request.header_only = true;
+        question.x.request.body = x.request.body.without_content();
+        if let Err(flow) = question.run().await {
+            return flow;
+        }
+        x.debug(format_args!("auth request done s:{}", question.x.reply.status));
+        self.set_variables(x, &mut question.x);
+        let flow = judge(x, &question);
+        x.end(question);
+        flow
+    }
+
+    /// As soon as there is an answer, so that they have their values wherever the exchange goes on.
+    fn set_variables(&self, x: &mut Exchange, answer: &mut Exchange) {
+        let mut value = x.scratch();
+        for set in &self.auth_request_set {
+            value.clear();
+            set.value.render(answer, &mut value);
+            match set.set {
+                Some(set) => set(x, &value),
+                None => x.values.set(set.variable, Some(&value)),
+            }
+        }
+        x.give_scratch(value);
+    }
+}
+
+/// What the answer means for the exchange that asked.
+fn judge(x: &mut Exchange, question: &Subrequest) -> Flow {
+    match question.x.reply.status {
+        200..300 => Flow::Skip,
+        401 => {
+            pass_on_challenge(&question.x, x);
+            Flow::Status(401)
+        }
+        403 => Flow::Status(403),
+        status => {
+            x.log(Level::Error, format_args!("auth request unexpected status: {status}"));
+            Flow::Status(500)
+        }
+    }
+}
+
+/// The fields by which the client is asked for a password: the answer's, or else the backend's that
+/// were hidden from it.
+fn pass_on_challenge(answer: &Exchange, x: &mut Exchange) {
+    const NAME: &[u8] = b"WWW-Authenticate";
+    let count = x.reply.fields.len();
+    for value in answer.reply.fields.values(NAME) {
+        x.reply.fields.append(NAME, value);
+    }
+    if x.reply.fields.len() == count {
+        for (name, value) in answer.backends.challenges() {
+            x.reply.fields.append(name, value);
+        }
+    }
+}

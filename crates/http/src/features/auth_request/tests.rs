@@ -1,0 +1,108 @@
+use crate::testing::{TestSite, refused, site};
+
+/// A site whose `/` asks `/judge`, which says `answer`.
+fn judged_by(answer: &str, lines: &str) -> TestSite {
+    site(&format!(
+        "error_log log; server {{
+            location / {{ auth_request /judge; {lines} empty_gif; }}
+            location = /judge {{ {answer} }}
+        }}"
+    ))
+}
+
+#[test]
+fn the_status_decides() {
+    let table = [
+        ("return 200 yes;", 200),
+        ("return 204;", 200),
+        ("return 299 maybe;", 200),
+        ("return 401;", 401),
+        ("return 403;", 403),
+        ("return 302 /;", 500),
+        ("error_page 404 =204 /there; return 404;", 200),
+        ("internal; return 204;", 200),
+        ("if ($request_uri = /) { return 403; } return 204;", 403),
+        // Access is not checked for what is asked inside, nor are the client's conditions.
+        ("deny all; empty_gif;", 200),
+    ];
+    for (answer, status) in table {
+        let reply = judged_by(answer, "").get_with("/", "If-Match: \"x\"\n");
+        let status = if status == 200 { 412 } else { status };
+        assert_eq!(reply.status(), status, "{answer}");
+    }
+    assert!(!judged_by("return 444;", "").get("/").replied);
+}
+
+#[test]
+fn what_is_no_answer_is_told() {
+    let site = judged_by("error_log own; return 404;", "");
+    assert_eq!(site.get("/a").status(), 500);
+    assert_eq!(site.messages("log"), ["[error] auth request unexpected status: 404"]);
+    let site = judged_by("error_log own; root /nowhere;", "");
+    assert_eq!(site.get("/a").status(), 500);
+    let log = site.log("log");
+    let context = "request: \"GET /a HTTP/1.1\", subrequest: \"/judge\", host: \"localhost\"";
+    assert!(log.contains("/nowhere/judge") && log.contains(context), "{log}");
+    assert_eq!(log.matches("subrequest").count(), 1, "{log}");
+}
+
+#[test]
+fn the_client_is_asked_for_a_password_as_the_answer_says() {
+    let answer = "add_header WWW-Authenticate a always; auth_basic b; return 401;";
+    // `add_header` is for the client's own replies.
+    assert_eq!(judged_by(answer, "").get("/").field("WWW-Authenticate"), None);
+}
+
+#[test]
+fn one_of_several_checks() {
+    let table = [
+        ("satisfy all; allow all;", [200, 401, 403]),
+        ("satisfy all; deny all;", [403, 403, 403]),
+        ("satisfy any; allow all;", [200, 200, 200]),
+        ("satisfy any; deny all;", [200, 401, 403]),
+    ];
+    for (lines, expected) in table {
+        let statuses = ["return 204;", "return 401;", "return 403;"]
+            .map(|answer| judged_by(answer, lines).get("/").status());
+        assert_eq!(statuses, expected, "{lines}");
+    }
+}
+
+#[test]
+fn variables_outlive_the_answer() {
+    let site = site(
+        "server {
+            location /off { auth_request off; add_header X [$x]; return 200; }
+            location = /judge { set $y $x; return 204; }
+            auth_request /judge;
+            auth_request_set $x $uri;
+            auth_request_set $args a=$status;
+            location / { set $y 1; log_not_found off; error_page 404 = @named; }
+            location @named { auth_request off; return 200 $x,$args,$y,$request_method; }
+        }",
+    );
+    assert_eq!(site.get("/a").body(), "/judge,a=204,,GET");
+    assert_eq!(site.get("/off").field("X").unwrap(), "[]");
+}
+
+#[test]
+fn the_body_is_nobodys() {
+    let site = judged_by("if ($request_method = POST) { return 403; } return 204;", "");
+    let post = |path: &str| format!("POST {path} HTTP/1.1\nHost: a\nContent-Length: 3\n\n");
+    assert_eq!(site.send(&post("/")).status(), 403);
+    let site = judged_by("client_max_body_size 2; return 204;", "client_max_body_size 0;");
+    assert_eq!(site.send(&post("/")).status(), 500);
+    let too_large = "[error] client intended to send too large body: 3 bytes";
+    assert_eq!(site.messages("log"), [too_large, "[error] auth request unexpected status: 413"]);
+}
+
+#[test]
+fn what_is_refused() {
+    refused("auth_request /a; auth_request off;", "\"auth_request\" directive is duplicate:1");
+    refused("auth_request_set a b;", "invalid variable name \"a\":1");
+    refused("auth_request_set $uri b;", "the duplicate \"uri\" variable:1");
+    refused(
+        "server { location / { if ($uri) { auth_request /a; } } }",
+        "\"auth_request\" directive is not allowed here:1",
+    );
+}

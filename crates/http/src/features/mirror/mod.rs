@@ -1,0 +1,87 @@
+//! `mirror`: requests are also sent elsewhere, and nobody looks at what is answered there.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Value};
+
+use crate::exchange::{Exchange, Flow};
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// A path that gets a copy of every request. `off`: there is none.
+    mirror: Mirrors = "off",
+    /// Whether the copies have the request's body, which is read as a whole then.
+    mirror_request_body: bool = "on",
+}
+
+/// The paths; none where it is off.
+#[derive(Clone)]
+pub struct Mirrors(Vec<Box<[u8]>>);
+
+const OFF: &[u8] = b"off";
+
+impl Value for Mirrors {
+    const ARGS: RangeInclusive<usize> = 1..=1;
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        Ok(Self(match &*from.arg(0).text {
+            OFF => Vec::new(),
+            path => vec![path.into()],
+        }))
+    }
+    fn repeat(&mut self, from: &Directive, _: &mut Load<'_>) -> Result<()> {
+        let path = &from.arg(0).text;
+        if self.0.is_empty() || &**path == OFF {
+            return Err(from.refuse("is duplicate"));
+        }
+        self.0.push(path.clone());
+        Ok(())
+    }
+}
+
+/// Sends copies on their way before the content is asked for.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if !conf.mirror.0.is_empty() {
+        let conf = conf.clone();
+        place.precontent(move |x| handle(&conf, x));
+    }
+    Ok(())
+}
+
+fn handle(conf: &Arc<Conf>, x: &mut Exchange) -> Flow {
+    if x.is_subrequest() {
+        return Flow::Next;
+    }
+    x.debug(format_args!("mirror handler"));
+    let body = &x.request.body;
+    if !conf.mirror_request_body || !body.is_announced() || !body.is_unread() {
+        return conf.send_copies(x);
+    }
+    let conf = conf.clone();
+    Flow::Wait(Box::new(move |x| {
+        Box::pin(async move {
+            match x.read_body().await {
+                Ok(()) => conf.send_copies(x),
+                Err(flow) => flow,
+            }
+        })
+    }))
+}
+
+impl Conf {
+    fn send_copies(&self, x: &mut Exchange) -> Flow {
+        let args = x.request.args.clone();
+        for uri in &self.mirror.0 {
+            let Some(mut copy) = x.subrequest(uri, &args) else { return Flow::Status(500) };
+            copy.x.request.header_only = true;
+            copy.x.request.head.method = x.request.head.method;
+            x.run_aside(copy);
+        }
+        Flow::Next
+    }
+}

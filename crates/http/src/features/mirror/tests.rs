@@ -1,0 +1,43 @@
+use crate::testing::{refused, site};
+
+#[test]
+fn every_request_is_copied() {
+    let site = site(
+        "log_format it '$request_method $uri$is_args$args of $request_uri'; log_subrequest on;
+         server {
+            location / {
+                mirror /mirror/1;
+                mirror /mirror/2;
+                location /off { mirror off; }
+                location /gone/ { return 204; }
+                location /refused { deny all; }
+            }
+            location /mirror { access_log copies it; internal; mirror /mirror/3; empty_gif; }
+        }",
+    );
+    site.file("a", "");
+    site.file("d/index.html", "");
+    site.file("off", "");
+    let copies = |target: &str| {
+        let before = site.log("copies").len();
+        let status = site.send(&format!("POST {target} HTTP/1.1\nHost: a\n\n")).status();
+        (
+            status,
+            site.log("copies").split_off(before).lines().map(str::to_owned).collect::<Vec<_>>(),
+        )
+    };
+    let both = |target: &str, args: &str| {
+        [1, 2].map(|n| format!("POST /mirror/{n}{args} of {target}")).to_vec()
+    };
+    assert_eq!(copies("/a?b"), (405, both("/a?b", "?b")));
+    assert_eq!(copies("/d/"), (405, [both("/d/", "-"), both("/d/", "-")].concat()));
+    assert_eq!(copies("/off"), (405, vec![]));
+    assert_eq!(copies("/gone/"), (204, vec![]));
+    assert_eq!(copies("/refused"), (403, vec![]));
+}
+
+#[test]
+fn what_is_refused() {
+    refused("mirror off; mirror /a;", "\"mirror\" directive is duplicate:1");
+    refused("mirror /a; mirror /b; mirror off;", "\"mirror\" directive is duplicate:1");
+}

@@ -1,0 +1,28 @@
+//! What locations say of subrequests that end in them, and what follows a reply: `post_action`.
+//!
+//! How they run is `crate::subrequest`'s.
+
+use std::sync::Arc;
+
+use conf::{Result, Size, Text};
+
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// Whether subrequests are logged.
+    log_subrequest: bool = "off",
+    /// How much of a subrequest's reply is kept where it is needed as a whole.
+    subrequest_output_buffer_size: Size = "4k",
+    /// What is asked for, by path or by a location's name, once the reply has been sent.
+    post_action + IF_IN_LOCATION: Option<Text>,
+}
+
+/// Tells the core.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    place.core.log_subrequest = conf.log_subrequest;
+    place.core.subrequest_output_buffer_size = conf.subrequest_output_buffer_size.0;
+    place.core.post_action = conf.post_action.as_ref().map(|Text(target)| (&**target).into());
+    Ok(())
+}

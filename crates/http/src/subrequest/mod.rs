@@ -1,0 +1,172 @@
+//! Subrequests: exchanges that ask the same site for something else on behalf of another exchange.
+//!
+//! ```text
+//! subrequest --run--> head of the reply --whoever asked takes it, and pulls the body--> end
+//!     \--run_aside--> the same beside its parent, and nobody gets the reply
+//! ```
+//!
+//! One has its parent's client, server and request head, and its variables are its parent's. URI,
+//! location, phases and reply are its own. It holds nothing of its parent, so it may run inside a
+//! waiting handler, inside a body, or in a task of its own. Deliberately absent: a socket. It never
+//! reads of a request's body more than its parent has read.
+//!
+//! Beside them stands `post_action`, which is none, but goes on in their way.
+
+mod background;
+pub(crate) mod post_action;
+#[cfg(test)]
+mod tests;
+
+use observe::{Level, Text};
+use wire::Method;
+
+use crate::exchange::{Exchange, Flow};
+use crate::features::userid;
+use crate::phases::{self, Ran};
+use crate::site::LocationId;
+use background::Background;
+
+/// Subrequests inside each other.
+pub const DEPTH_MAX: u8 = 50;
+
+/// What an exchange is to the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// It answers the client.
+    #[default]
+    Main,
+    /// It has answered the client, and goes on for `post_action`: nobody gets what it answers now.
+    PostAction,
+    /// It is a subrequest.
+    Sub(Origin),
+}
+
+/// Where a subrequest comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The location where the main request was, whose error log is used.
+    location: LocationId,
+    /// The main request's method.
+    method: Method,
+    /// How many more may be inside each other.
+    deeper: u8,
+}
+
+/// What an exchange has to do with subrequests of its own.
+#[derive(Default)]
+pub(crate) struct Subrequests {
+    /// The memory of one that is over.
+    spare: Option<Box<Exchange>>,
+    background: Background,
+}
+
+/// A subrequest. Its memory goes back to its parent by [`Exchange::end`].
+pub(crate) struct Subrequest {
+    /// The exchange, complete with the head of its reply once it has run.
+    pub(crate) x: Box<Exchange>,
+}
+
+impl Exchange {
+    /// Whether it is a subrequest.
+    pub fn is_subrequest(&self) -> bool {
+        matches!(self.role, Role::Sub(_))
+    }
+
+    /// The method of the main request: `$request_method`.
+    pub fn main_method(&self) -> Method {
+        match self.role {
+            Role::Sub(origin) => origin.method,
+            Role::Main | Role::PostAction => self.request.head.method,
+        }
+    }
+
+    /// The location where the main request is, or was when it asked.
+    pub(crate) fn main_location(&self) -> LocationId {
+        match self.role {
+            Role::Sub(origin) => origin.location,
+            Role::Main | Role::PostAction => self.location,
+        }
+    }
+
+    /// A `GET` of another resource, ready to run. `None`, with a line in the log: there are too many
+    /// inside each other already.
+    pub(crate) fn subrequest(&mut self, uri: &[u8], args: &[u8]) -> Option<Subrequest> {
+        let deeper = match self.role {
+            Role::Sub(origin) => origin.deeper,
+            Role::Main | Role::PostAction => DEPTH_MAX + 1,
+        };
+        let Some(deeper) = deeper.checked_sub(1) else {
+            let uri = Text(uri);
+            let cycle = format_args!("subrequests cycle while processing \"{uri}\"");
+            self.log(Level::Error, cycle);
+            return None;
+        };
+        let (shown, args_shown) = (Text(uri), Text(args));
+        self.debug(format_args!("http subrequest \"{shown}?{args_shown}\""));
+        let (location, method) = (self.main_location(), self.main_method());
+        let spare = self.subrequests.as_mut().and_then(|own| own.spare.take());
+        let mut x = spare.unwrap_or_else(|| {
+            Box::new(Exchange::new(self.client.clone(), self.generation.clone()))
+        });
+        x.descend(self);
+        x.role = Role::Sub(Origin { location, method, deeper });
+        x.request.uri.extend_from_slice(uri);
+        x.request.args.extend_from_slice(args);
+        Some(Subrequest { x })
+    }
+
+    /// Becomes a subrequest of `parent`, its own URI still to be said.
+    fn descend(&mut self, parent: &mut Self) {
+        self.renew(&parent.client, &parent.generation);
+        (self.server, self.location) = (parent.server, parent.server().outer);
+        self.request.descend(&mut parent.request);
+        self.values.share(&mut parent.values);
+        self.internal = true;
+        self.stage = phases::after_postread();
+        userid::share(parent, self);
+        self.limit_conn.share(&parent.limit_conn);
+        self.limit_req.share(&parent.limit_req);
+    }
+
+    /// Runs a subrequest beside this exchange, whose driver waits for its end before it goes on with
+    /// the connection. It ends with this exchange, at the latest.
+    pub(crate) fn run_aside(&mut self, subrequest: Subrequest) {
+        self.subrequests.get_or_insert_default().background.start(subrequest);
+    }
+
+    /// A subrequest is over: it is logged where it ended, if that location says so.
+    pub(crate) fn end(&mut self, mut subrequest: Subrequest) {
+        subrequest.log();
+        let mut x = subrequest.x;
+        userid::share(&x, self);
+        self.limit_conn.take_over(&mut x.limit_conn);
+        self.limit_req.share(&x.limit_req);
+        x.retire();
+        x.values.clear();
+        self.subrequests.get_or_insert_default().spare = Some(x);
+    }
+}
+
+impl Subrequest {
+    /// Runs it until the head of its reply stands; `Err`: how its parent ends, too.
+    pub(crate) async fn run(&mut self) -> Result<(), Flow> {
+        let x = &mut *self.x;
+        let mut ran = phases::run(x);
+        loop {
+            ran = match ran {
+                Ran::Replied => return Ok(()),
+                Ran::Dropped(status) => return Err(Flow::Drop(status)),
+                Ran::Waits(wait) => {
+                    let flow = wait(x).await;
+                    phases::step(x, flow)
+                }
+            }
+        }
+    }
+
+    fn log(&mut self) {
+        if self.x.location().core.log_subrequest {
+            phases::log(&mut self.x);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! `post_action`: what is asked for once the client has its reply, or is gone.
+//!
+//! It is the same exchange that goes on, by an internal redirect, and not a subrequest: the access
+//! log has one line, of where it ended. What is answered now goes nowhere.
+
+use observe::Text;
+use wire::Version;
+
+use super::Role;
+use crate::exchange::{Exchange, Flow, Jump};
+use crate::features::error_page;
+use crate::phases::{self, Ran};
+
+/// Whether the location has one that is still to be done.
+pub(crate) fn is_due(x: &Exchange) -> bool {
+    x.location().core.post_action.is_some() && (x.role != Role::PostAction || x.redirects_left > 0)
+}
+
+/// Does it, and what the location where that ends has to do; `Err`: how the connection ends.
+pub(crate) async fn run(x: &mut Exchange) -> Result<(), u16> {
+    while is_due(x) {
+        let flow = begin(x);
+        let mut ran = phases::step(x, flow);
+        loop {
+            ran = match ran {
+                Ran::Replied => break,
+                Ran::Dropped(status) => return Err(status),
+                Ran::Waits(wait) => {
+                    let flow = wait(x).await;
+                    phases::step(x, flow)
+                }
+            }
+        }
+        x.reply.clear_body();
+        x.reply.tunnel = None;
+    }
+    Ok(())
+}
+
+fn begin(x: &mut Exchange) -> Flow {
+    let target = x.location().core.post_action.clone().expect("it is due");
+    x.debug(format_args!("post action: \"{}\"", Text(&target)));
+    x.role = Role::PostAction;
+    x.request.head.version = Version::HTTP_09;
+    x.request.header_only = true;
+    match target.first() {
+        Some(b'/') => Flow::Jump(Jump::Internal { uri: target.to_vec(), args: Some(Vec::new()) }),
+        _ => error_page::to_named(x, &target),
+    }
+}
