@@ -13,6 +13,7 @@ use crate::http1::chunked::{ChunkedDecoder, Decoded, InvalidChunked};
 use crate::http1::framing::{Body, Framing};
 use crate::http1::range::{self, Ranges};
 use crate::http1::request::{HeadError, HeadLimits, Progress, RequestHead};
+use crate::http1::response::{FIELDS_MAX, ReplyBody, ReplyError, ReplyHead};
 use crate::proxy_protocol::{self, HeaderError, Read, TlvName};
 use crate::uri::{self, Escape, Target, Unescape};
 use crate::{Known, Version};
@@ -21,8 +22,9 @@ use crate::{Known, Version};
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 6] = [
+pub const CHECKS: [(&str, Check); 7] = [
     ("http1_request", http1_request),
+    ("http1_response", http1_response),
     ("http1_chunked", http1_chunked),
     ("uri", uri),
     ("range", range),
@@ -44,6 +46,43 @@ pub fn http1_request(input: &[u8]) {
             assert!(whole.is_err() || pieces_head == head, "in pieces {ends:?}");
         }
     }
+}
+
+/// A reply's head means the same in pieces and in one, lies within its input, and nothing in its
+/// lines could end one.
+pub fn http1_response(input: &[u8]) {
+    let (head, whole) = parse_reply(input, &[input.len()]);
+    for ends in splits(input) {
+        let (pieces, end) = parse_reply(input, &ends);
+        assert_eq!(end, whole, "in pieces {ends:?}");
+        if whole == Ok(Some(head.parsed_to())) {
+            assert_eq!((pieces.status, &pieces.fields), (head.status, &head.fields), "{ends:?}");
+        }
+    }
+    let Ok(Some(length)) = whole else { return };
+    assert!(length <= input.len() && head.fields.len() <= FIELDS_MAX);
+    for field in &head.fields {
+        let (name, value) = (field.name.of(input), field.value.of(input));
+        assert!(!name.is_empty() && !name.iter().any(|byte| *byte <= 0x20 || *byte == b':'));
+        assert!(!value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
+    }
+    let reason = head.status_line.of(input);
+    assert!((1..=999).contains(&head.status) && !reason.iter().any(|b| matches!(b, b'\r' | b'\n')));
+    let of_get = ReplyBody::of(&head, input, false);
+    assert!(of_get.is_err() || ReplyBody::of(&head, input, true) == Ok(ReplyBody::None));
+    head.closes(input);
+}
+
+fn parse_reply(input: &[u8], ends: &[usize]) -> (ReplyHead, Result<Option<usize>, ReplyError>) {
+    let mut head = ReplyHead::default();
+    let mut parsed = Ok(None);
+    for &end in ends {
+        parsed = head.parse(&input[..end]);
+        if parsed != Ok(None) {
+            break;
+        }
+    }
+    (head, parsed)
 }
 
 fn head_limits() -> [HeadLimits; 3] {
