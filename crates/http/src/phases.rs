@@ -150,10 +150,8 @@ fn after(phase: Phase) -> Phase {
 }
 
 fn find_location(site: &Site, x: &mut Exchange) -> Flow {
-    match site::choose_location(site, x) {
-        Ok(location) => x.location = location,
-        Err(_) => return Flow::Status(500),
-    }
+    let Ok(chosen) = site::choose_location(site, x) else { return Flow::Status(500) };
+    x.location = chosen.location;
     let here = site.location(x.location);
     x.debug(format_args!("using configuration \"{}\"", observe::Text(&here.name)));
     if let Some((allowed, block)) = here.limit_except
@@ -162,7 +160,22 @@ fn find_location(site: &Site, x: &mut Exchange) -> Flow {
         x.location = block;
     }
     enter(x, Phase::Rewrite);
-    features::core::admit(x)
+    match features::core::admit(x) {
+        Flow::Next if chosen.adds_slash => add_slash(site, x, chosen.location),
+        flow => flow,
+    }
+}
+
+/// Sends the client to the name of a location, which it has asked for without its slash.
+fn add_slash(site: &Site, x: &mut Exchange, location: LocationId) -> Flow {
+    let mut target = Vec::new();
+    wire::uri::escape(wire::uri::Escape::Uri, &site.location(location).name, &mut target);
+    if !x.request.args.is_empty() {
+        target.push(b'?');
+        target.extend_from_slice(&x.request.args);
+    }
+    x.reply.set_location(target);
+    Flow::Status(301)
 }
 
 /// One check is passed: enough where any is, else the others are asked, too.
@@ -228,12 +241,14 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
             x.internal = true;
             x.location = outer(x);
             x.notes.clear();
+            x.backends.request_to.begun = false;
             enter(x, Phase::ServerRewrite);
         }
         Jump::Named(location) => {
             x.internal = true;
             x.location = location;
             x.notes.clear();
+            x.backends.request_to.begun = false;
             enter(x, Phase::Rewrite);
         }
     }
@@ -257,6 +272,7 @@ fn log_cycle(x: &Exchange, jump: &Jump) {
 fn filters(site: &Site, x: &mut Exchange) -> Flow {
     if x.error_status != 0 {
         x.reply.status = x.error_status;
+        x.reply.reason.clear();
     }
     for filter in &site.location(x.location).filters {
         match filter(x) {

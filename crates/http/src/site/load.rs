@@ -20,6 +20,7 @@ use super::{
 };
 use net::Address;
 
+use crate::exchange::Notes;
 use crate::features::{Layers, Scope, upstream};
 use crate::variables;
 
@@ -70,6 +71,11 @@ impl Within {
         }
     }
 }
+
+/// What has been said so far in the block whose lines are being read, kept in the registry for what
+/// may only stand after something else.
+#[derive(Default)]
+pub struct SoFar(pub Notes);
 
 /// The blocks that settings hold in.
 pub const BLOCKS: &[Info] = &[
@@ -125,6 +131,7 @@ pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
 
 fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Result<Block> {
     let outside = std::mem::replace(load.registry.of(), Within::of(&kind));
+    let before = std::mem::take(load.registry.of::<SoFar>());
     let mut layers = Layers::default();
     let mut inner = Vec::new();
     let Some(lines) = &from.block else {
@@ -150,6 +157,7 @@ fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Re
         }
     }
     *load.registry.of() = outside;
+    *load.registry.of() = before;
     let head = Directive { block: None, ..from.clone() };
     Ok(Block { kind, layers, inner, from: head })
 }
@@ -394,6 +402,8 @@ impl Compiler<'_, '_> {
         scope.install(&mut place)?;
         let location = place.finish(Locations::default(), limit_except);
         self.locations.push(location);
-        Ok((LocationId(self.locations.len() as u32 - 1), Locations::build(list)?))
+        let id = LocationId(self.locations.len() as u32 - 1);
+        let adds_slash = |id: LocationId| self.locations[id.0 as usize].adds_slash;
+        Ok((id, Locations::build(list, adds_slash)?))
     }
 }

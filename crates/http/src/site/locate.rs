@@ -17,6 +17,8 @@ pub struct Locations {
     /// Sorted by name.
     prefixes: Vec<Prefix>,
     patterns: Vec<(Pattern, LocationId)>,
+    /// Names without the slash they end with, sorted: who asks for one is sent to the name.
+    slashless: Vec<(Box<[u8]>, LocationId)>,
     named: Vec<(Box<[u8]>, LocationId)>,
 }
 
@@ -30,8 +32,12 @@ struct Prefix {
 }
 
 impl Locations {
-    /// Sorts the locations of one level; each comes with the place that says it.
-    pub(crate) fn build(list: Vec<(Matcher, LocationId, Span)>) -> Result<Self, Error> {
+    /// Sorts the locations of one level; each comes with the place that says it. `adds_slash`: which
+    /// of them are meant by their name without its slash, too.
+    pub(crate) fn build(
+        list: Vec<(Matcher, LocationId, Span)>,
+        adds_slash: impl Fn(LocationId) -> bool,
+    ) -> Result<Self, Error> {
         refuse_duplicates(&list)?;
         let mut locations = Self::default();
         for (matcher, id, _) in list {
@@ -47,7 +53,35 @@ impl Locations {
         locations.exact.sort_by(|a, b| a.0.cmp(&b.0));
         locations.prefixes.sort_by(|a, b| a.name.cmp(&b.name));
         locations.link();
+        locations.slashless = locations.find_slashless(adds_slash);
         Ok(locations)
+    }
+
+    /// A location that has the name without its slash answers for it.
+    fn find_slashless(
+        &self,
+        adds_slash: impl Fn(LocationId) -> bool,
+    ) -> Vec<(Box<[u8]>, LocationId)> {
+        let exact = self.exact.iter().map(|(name, id)| (name, *id));
+        let prefixes = self.prefixes.iter().map(|prefix| (&prefix.name, prefix.id));
+        let mut found = Vec::new();
+        for (name, id) in exact.chain(prefixes).filter(|(_, id)| adds_slash(*id)) {
+            let Some(slashless) = name.strip_suffix(b"/") else { continue };
+            let is_taken = self.exact(slashless).is_some()
+                || self.prefixes.iter().any(|prefix| *prefix.name == *slashless);
+            if !is_taken && !slashless.is_empty() {
+                found.push((slashless.into(), id));
+            }
+        }
+        // Where both are there, it is the exact location that decides.
+        found.sort_by(|a: &(Box<[u8]>, _), b| a.0.cmp(&b.0));
+        found.dedup_by(|later, first| later.0 == first.0);
+        found
+    }
+
+    fn slashless(&self, uri: &[u8]) -> Option<LocationId> {
+        let at = self.slashless.binary_search_by(|(name, _)| (**name).cmp(uri)).ok()?;
+        Some(self.slashless[at].1)
     }
 
     /// In order of names, what a name begins with comes before it: a stack finds the longest.
@@ -115,18 +149,30 @@ enum Found {
     Prefix(LocationId),
     /// This one and no other.
     Settled(LocationId),
+    /// The client is to ask for the name of this one.
+    Slashless(LocationId),
+}
+
+/// The location of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) location: LocationId,
+    /// Whether the client is sent to the location's name: it has left out the slash.
+    pub(crate) adds_slash: bool,
 }
 
 /// The location for the exchange's path in its server.
-pub(crate) fn choose(site: &Site, x: &mut Exchange) -> Result<LocationId, MatchError> {
+pub(crate) fn choose(site: &Site, x: &mut Exchange) -> Result<Chosen, MatchError> {
     let server = site.server(x.server);
     let uri = std::mem::take(&mut x.request.uri);
     let found = among(site, &server.locations, &uri, x);
     x.request.uri = uri;
-    Ok(match found? {
-        Found::Nothing => server.outer,
-        Found::Prefix(id) | Found::Settled(id) => id,
-    })
+    let (location, adds_slash) = match found? {
+        Found::Nothing => (server.outer, false),
+        Found::Prefix(id) | Found::Settled(id) => (id, false),
+        Found::Slashless(id) => (id, true),
+    };
+    Ok(Chosen { location, adds_slash })
 }
 
 /// Prefixes first, the nested ones of the longest before the regular expressions of this level.
@@ -139,6 +185,9 @@ fn among(
     if let Some(id) = level.exact(uri) {
         return Ok(Found::Settled(id));
     }
+    if let Some(id) = level.slashless(uri) {
+        return Ok(Found::Slashless(id));
+    }
     let mut found = Found::Nothing;
     if let Some(prefix) = level.longest_prefix(uri) {
         found = match among(site, &site.location(prefix.id).inner, uri, x)? {
@@ -146,7 +195,7 @@ fn among(
             deeper => deeper,
         };
         // `^~` is about the regular expressions of its own level; outer ones are still asked.
-        if prefix.final_prefix || matches!(found, Found::Settled(_)) {
+        if prefix.final_prefix || matches!(found, Found::Settled(_) | Found::Slashless(_)) {
             return Ok(found);
         }
     }
@@ -154,6 +203,7 @@ fn among(
         if pattern.matches(uri, x)? {
             return Ok(match among(site, &site.location(*id).inner, uri, x)? {
                 Found::Prefix(inner) | Found::Settled(inner) => Found::Settled(inner),
+                slashless @ Found::Slashless(_) => slashless,
                 Found::Nothing => Found::Settled(*id),
             });
         }

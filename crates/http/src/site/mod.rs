@@ -21,7 +21,7 @@ use ::upstream::Group;
 use conf::VariableId;
 
 pub use listen::{Listen, ListenLine};
-pub use load::{BLOCKS, Plan, Within, read};
+pub use load::{BLOCKS, Plan, SoFar, Within, read};
 pub use locate::Locations;
 pub(crate) use locate::choose as choose_location;
 pub use names::{Name, ServerNames};
@@ -102,6 +102,8 @@ pub struct Location {
     pub(crate) loggers: Box<[Logger]>,
     /// The `limit_except` inside it: the methods that are not limited, and the block.
     pub(crate) limit_except: Option<(u32, LocationId)>,
+    /// Whether who asks for its name without the slash it ends with is sent here.
+    pub(crate) adds_slash: bool,
     /// What the core and the driver ask for.
     pub core: crate::features::core::Here,
 }

@@ -30,6 +30,7 @@ pub struct Place<'a, 'f> {
     precontent: Vec<Handler>,
     content: Vec<Handler>,
     exclusive: Option<Handler>,
+    adds_slash: bool,
     filters: Vec<Filter>,
     ends: Vec<Logger>,
     loggers: Vec<Logger>,
@@ -56,6 +57,7 @@ impl<'a, 'f> Place<'a, 'f> {
             precontent: Vec::new(),
             content: Vec::new(),
             exclusive: None,
+            adds_slash: false,
             filters: Vec::new(),
             ends: Vec::new(),
             loggers: Vec::new(),
@@ -97,6 +99,16 @@ impl<'a, 'f> Place<'a, 'f> {
         self.exclusive = Some(Box::new(handler));
     }
 
+    /// Answers everything in this location; who asks for its name without the slash it ends with is
+    /// sent there.
+    pub fn exclusive_from_slash(
+        &mut self,
+        handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static,
+    ) {
+        self.adds_slash = true;
+        self.exclusive(handler);
+    }
+
     /// Sits on the reply's way out.
     pub fn filter(&mut self, filter: impl Fn(&mut Exchange) -> Filtered + Send + Sync + 'static) {
         self.filters.push(Box::new(filter));
@@ -127,6 +139,7 @@ impl<'a, 'f> Place<'a, 'f> {
             precontent: self.precontent.into(),
             content: self.content.into(),
             exclusive: self.exclusive,
+            adds_slash: self.adds_slash,
             filters: self.filters.into(),
             ends: self.ends.into(),
             loggers: self.loggers.into(),
