@@ -174,8 +174,8 @@ impl Incoming {
                 self.waits = false;
                 let asked = &held.asked;
                 asked.bytes_received.set(asked.bytes_received.get() + read as u64);
+                asked.response_length.set(asked.response_length.get() + read as u64);
                 let (end, surplus) = self.coding.take(&mut buffer, 0)?;
-                asked.response_length.set(asked.response_length.get() + end as u64);
                 if self.coding.is_ended() {
                     self.end(surplus);
                 }
@@ -224,6 +224,23 @@ impl BodyStream for Incoming {
         };
         self.flush_due = self.flushes && piece.is_some();
         Poll::Ready(Ok(piece.map(|piece| Chunk::Bytes(Bytes::Lent(piece)))))
+    }
+}
+
+/// A body that is none.
+pub(super) struct Broken(Option<BodyError>);
+
+impl Broken {
+    /// Nothing more is asked of the connection.
+    pub(super) fn new(held: Held, error: BodyError) -> Self {
+        held.asked.end();
+        Self(Some(error))
+    }
+}
+
+impl BodyStream for Broken {
+    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+        Poll::Ready(self.0.take().map_or(Ok(None), Err))
     }
 }
 

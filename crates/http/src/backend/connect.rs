@@ -63,7 +63,7 @@ pub(super) async fn connect(
     x.action = "connecting to upstream";
     let mut connecting = match manner.begin(&key.to) {
         Ok(connecting) => connecting,
-        Err((call, error)) => return Err(failed(x, lease, call, &error)),
+        Err(refusal) => return Err(refused(x, lease, manner, refusal)),
     };
     timer.set(timeout_ms);
     let connected = poll_fn(|cx| match connecting.poll(cx) {
@@ -75,28 +75,61 @@ pub(super) async fn connect(
     });
     match connected.await {
         None => Err(timed_out(x)),
-        Some(Err(error)) => Err(failed(x, lease, "connect()", &error)),
+        Some(Err(error)) => Err(failed(x, &error)),
         Some(Ok(stream)) => {
             Ok(Connected { connection: Connection::new(stream), key, reused: false })
         }
     }
 }
 
-/// nginx names the address in some of these lines; here it stands behind `upstream:` in all.
-fn failed(x: &Exchange, lease: &Lease, call: &str, error: &io::Error) -> Trouble {
-    let level = Level::Error;
-    if call == "bind()" {
-        let name = observe::Text(lease.name());
-        x.log(Level::Crit, format_args!("bind() for {name} failed{}", Errno(error)));
-        return Trouble::Internal;
+/// A call that failed at once: nginx names the address then.
+fn refused(
+    x: &Exchange,
+    lease: &Lease,
+    manner: &Connect,
+    (call, error): (&str, io::Error),
+) -> Trouble {
+    let errno = Errno(&error);
+    match (call, manner.from) {
+        ("connect()", _) => {
+            let name = observe::Text(lease.name());
+            let level = if is_common(&error) { Level::Error } else { Level::Crit };
+            x.log(level, format_args!("connect() to {name} failed{errno}"));
+            return Trouble::Error;
+        }
+        ("bind()", Some(from)) => {
+            x.log(Level::Crit, format_args!("bind({from}) failed{errno}"));
+        }
+        _ => x.log(Level::Alert, format_args!("{call} failed{errno}")),
     }
-    if call == "connect()" && matches!(lease.address(), net::Address::Unix(_)) {
-        let name = observe::Text(lease.name());
-        x.log(Level::Crit, format_args!("connect() to {name} failed{}", Errno(error)));
-        return Trouble::Error;
-    }
-    x.log(level, format_args!("{call} failed{}", Errno(error)));
+    Trouble::Internal
+}
+
+/// A connection that did not come about after all.
+fn failed(x: &Exchange, error: &io::Error) -> Trouble {
+    let is_usual = is_common(error) || error.kind() == io::ErrorKind::TimedOut;
+    let level = if is_usual { Level::Error } else { Level::Alert };
+    x.log(level, format_args!("connect() failed{}", Errno(error)));
     Trouble::Error
+}
+
+/// What happens to anybody; all else is worth a look.
+fn is_common(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        BrokenPipe, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkDown,
+        NetworkUnreachable, NotConnected, WouldBlock,
+    };
+    matches!(
+        error.kind(),
+        BrokenPipe
+            | ConnectionRefused
+            | ConnectionReset
+            | HostUnreachable
+            | NetworkDown
+            | NetworkUnreachable
+            | NotConnected
+            | WouldBlock
+    )
 }
 
 /// It took too long, and that is logged.

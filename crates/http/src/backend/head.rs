@@ -5,9 +5,9 @@ use observe::{Level, Text};
 use wire::http1::response::{ReplyField, ReplyName};
 use wire::{Method, Slice};
 
-use super::Conf;
 use super::values::Ignored;
-use crate::exchange::{Exchange, Flow, Jump};
+use super::{Backends, Conf};
+use crate::exchange::{Exchange, Flow, Jump, Reply};
 
 /// What a location does with the fields of replies.
 pub(crate) struct Passed {
@@ -35,14 +35,15 @@ const NEVER: u32 = ReplyName::ContentLength.bit()
     | ReplyName::KeepAlive.bit()
     | ReplyName::TransferEncoding.bit();
 
-/// Rewrites a value that names the backend's own addresses, in place; false: it stays.
+/// Rewrites values that name the backend's own addresses; `None`: it stays. Where it stands is in
+/// the head of the backend's reply.
 pub(crate) trait Rewrite {
     /// `Location`
-    fn location(&self, x: &mut Exchange, value: &[u8]) -> Option<Vec<u8>>;
+    fn location(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>>;
     /// `Refresh`
-    fn refresh(&self, x: &mut Exchange, value: &[u8]) -> Option<Vec<u8>>;
+    fn refresh(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>>;
     /// `Set-Cookie`
-    fn cookie(&self, x: &mut Exchange, value: &[u8]) -> Option<Vec<u8>>;
+    fn cookie(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>>;
 }
 
 impl Passed {
@@ -78,59 +79,103 @@ impl Passed {
     }
 }
 
-/// Copies the head into the exchange's reply.
-pub(super) fn copy(x: &mut Exchange, conf: &Conf, passed: &Passed, rewrite: &dyn Rewrite) {
-    let (mut head, text) =
-        (std::mem::take(&mut x.backends.head), std::mem::take(&mut x.backends.head_text));
-    x.reply.status = head.status;
-    x.reply.reason.clear();
-    x.reply.reason.extend_from_slice(head.status_line.of(&text));
-    let fields = std::mem::take(&mut head.fields);
-    for field in &fields {
-        let (name, value) = (field.name.of(&text), field.value.of(&text));
-        if !passed.hides(field, name) {
-            copy_field(x, conf, rewrite, field, name, value);
+/// What a reply has once: what comes again is passed over, as in nginx.
+const SINGLE: u32 = ReplyName::Status.bit()
+    | ReplyName::ContentType.bit()
+    | ReplyName::Date.bit()
+    | ReplyName::LastModified.bit()
+    | ReplyName::ETag.bit()
+    | ReplyName::Server.bit()
+    | ReplyName::Location.bit()
+    | ReplyName::Refresh.bit()
+    | ReplyName::Expires.bit()
+    | ReplyName::XAccelExpires.bit()
+    | ReplyName::XAccelRedirect.bit()
+    | ReplyName::XAccelLimitRate.bit();
+
+/// Forgets what a reply may have once and has again, with a line in the log.
+pub(super) fn drop_duplicates(x: &mut Exchange) {
+    let mut seen = 0;
+    let is_single =
+        |field: &ReplyField| field.id != ReplyName::Other && SINGLE & field.id.bit() != 0;
+    let is_again = |field: &ReplyField| {
+        let again = is_single(field) && seen & field.id.bit() != 0;
+        seen |= if is_single(field) { field.id.bit() } else { 0 };
+        again
+    };
+    if !x.backends.head.fields.iter().any(is_again) {
+        return;
+    }
+    let mut fields = std::mem::take(&mut x.backends.head.fields);
+    let mut at = 0;
+    while at < fields.len() {
+        let field = fields[at];
+        let first = fields[..at].iter().find(|first| is_single(&field) && first.id == field.id);
+        match first {
+            Some(first) => {
+                log_duplicate(x, &field, first);
+                fields.remove(at);
+            }
+            None => at += 1,
         }
     }
-    head.fields = fields;
-    (x.backends.head, x.backends.head_text) = (head, text);
+    x.backends.head.fields = fields;
 }
 
-fn copy_field(
-    x: &mut Exchange,
-    conf: &Conf,
-    rewrite: &dyn Rewrite,
-    field: &ReplyField,
-    name: &[u8],
-    value: &[u8],
-) {
-    let rewritten = match field.id {
-        ReplyName::ContentType => return copy_content_type(x, value),
-        ReplyName::LastModified => {
-            x.reply.last_modified = wire::date::parse(value);
-            None
+fn log_duplicate(x: &Exchange, field: &ReplyField, first: &ReplyField) {
+    let text = |slice: Slice| Text(slice.of(&x.backends.head_text));
+    let (name, value) = (text(field.name), text(field.value));
+    let (first_name, first_value) = (text(first.name), text(first.value));
+    let line = format_args!("upstream sent duplicate header line: \"{name}: {value}\"");
+    let previous = format_args!("previous value: \"{first_name}: {first_value}\"");
+    x.log(Level::Warn, format_args!("{line}, {previous}, ignored"));
+}
+
+/// Copies the head into the exchange's reply.
+pub(super) fn copy(x: &mut Exchange, conf: &Conf, passed: &Passed, rewrite: &dyn Rewrite) {
+    let Backends { head, head_text, .. } = &x.backends;
+    x.reply.status = head.status;
+    x.reply.reason.clear();
+    x.reply.reason.extend_from_slice(head.status_line.of(head_text));
+    x.reply.disable_not_modified = true;
+    (x.reply.allow_ranges, x.reply.single_range) = (conf.force_ranges, conf.force_ranges);
+    for at in 0..x.backends.head.fields.len() {
+        let field = x.backends.head.fields[at];
+        if !passed.hides(&field, field.name.of(&x.backends.head_text)) {
+            copy_field(x, conf, rewrite, &field);
         }
+    }
+}
+
+fn copy_field(x: &mut Exchange, conf: &Conf, rewrite: &dyn Rewrite, field: &ReplyField) {
+    let rewritten = match field.id {
         ReplyName::AcceptRanges if conf.force_ranges => return,
         ReplyName::Upgrade if x.reply.status != 101 => return,
-        ReplyName::Location => rewrite.location(x, value),
-        ReplyName::Refresh => rewrite.refresh(x, value),
-        ReplyName::SetCookie => rewrite.cookie(x, value),
-        ReplyName::Server => {
-            x.reply.has_server = true;
-            None
-        }
-        ReplyName::Date => {
-            x.reply.has_date = true;
-            None
-        }
+        ReplyName::Location => rewrite.location(x, field.value),
+        ReplyName::Refresh => rewrite.refresh(x, field.value),
+        ReplyName::SetCookie => rewrite.cookie(x, field.value),
         _ => None,
     };
-    x.reply.fields.append(name, rewritten.as_deref().unwrap_or(value));
+    let (reply, text) = (&mut x.reply, &x.backends.head_text);
+    let (name, value) = (field.name.of(text), field.value.of(text));
+    match (field.id, rewritten) {
+        (ReplyName::ContentType, _) => return copy_content_type(reply, value),
+        // What was rewritten to a path is completed as our own redirects are.
+        (ReplyName::Location, Some(path)) if path.first() == Some(&b'/') => {
+            return reply.set_location(path);
+        }
+        (_, Some(rewritten)) => return reply.fields.append(name, &rewritten),
+        (ReplyName::LastModified, _) => reply.last_modified = wire::date::parse(value),
+        (ReplyName::Server, _) => reply.has_server = true,
+        (ReplyName::Date, _) => reply.has_date = true,
+        _ => {}
+    }
+    reply.fields.append(name, value);
 }
 
 /// The charset is kept apart from the type, as filters expect it.
-fn copy_content_type(x: &mut Exchange, value: &[u8]) {
-    x.reply.set_content_type(value);
+fn copy_content_type(reply: &mut Reply, value: &[u8]) {
+    reply.set_content_type(value);
     let mut at = 0;
     while let Some(offset) = memchr::memchr(b';', &value[at..]) {
         let semicolon = at + offset;
@@ -141,9 +186,9 @@ fn copy_content_type(x: &mut Exchange, value: &[u8]) {
             let charset = &parameter[8..];
             let charset = charset.strip_prefix(b"\"").unwrap_or(charset);
             let charset = charset.strip_suffix(b"\"").unwrap_or(charset);
-            x.reply.content_type.truncate(semicolon);
-            x.reply.charset.clear();
-            x.reply.charset.extend_from_slice(charset);
+            reply.content_type.truncate(semicolon);
+            reply.charset.clear();
+            reply.charset.extend_from_slice(charset);
             return;
         }
         at = semicolon + 1;
@@ -151,9 +196,15 @@ fn copy_content_type(x: &mut Exchange, value: &[u8]) {
 }
 
 /// What a reply asks of us, not of the client. `Some`: another resource is to answer.
-pub(super) fn obey(x: &mut Exchange, conf: &Conf, buffering: &mut bool) -> Option<Flow> {
+pub(super) fn obey(
+    x: &mut Exchange,
+    conf: &Conf,
+    rewrite: &dyn Rewrite,
+    buffering: &mut bool,
+) -> Option<Flow> {
     let value = |x: &Exchange, name: ReplyName, ignored: u16| -> Option<Slice> {
-        let field = x.backends.head.field(name).filter(|_| !ignores(conf, ignored))?;
+        let mut fields = x.backends.head.fields.iter().rev();
+        let field = fields.find(|field| field.id == name).filter(|_| !ignores(conf, ignored))?;
         Some(field.value)
     };
     if let Some(value) = value(x, ReplyName::XAccelLimitRate, Ignored::LIMIT_RATE)
@@ -168,8 +219,16 @@ pub(super) fn obey(x: &mut Exchange, conf: &Conf, buffering: &mut bool) -> Optio
             _ => {}
         }
     }
+    if !*buffering {
+        x.reply.limit_rate = Some(0);
+    }
+    if let Some(value) = value(x, ReplyName::XAccelCharset, Ignored::CHARSET) {
+        x.reply.override_charset.clear();
+        x.reply.override_charset.extend_from_slice(value.of(&x.backends.head_text));
+    }
     let target = value(x, ReplyName::XAccelRedirect, Ignored::REDIRECT)?;
     let target = target.of(&x.backends.head_text).to_vec();
+    keep_for_redirect(x, conf, rewrite);
     Some(redirect(x, target))
 }
 
@@ -179,7 +238,6 @@ fn ignores(conf: &Conf, field: u16) -> bool {
 
 /// `X-Accel-Redirect`: some of the backend's fields stay, the rest is another resource's.
 fn redirect(x: &mut Exchange, target: Vec<u8>) -> Flow {
-    keep_for_redirect(x);
     if x.request.head.method != Method::Head {
         x.request.head.method = Method::Get;
     }
@@ -197,25 +255,23 @@ fn redirect(x: &mut Exchange, target: Vec<u8>) -> Flow {
 }
 
 /// The fields that stay although another resource answers.
-fn keep_for_redirect(x: &mut Exchange) {
+fn keep_for_redirect(x: &mut Exchange, conf: &Conf, rewrite: &dyn Rewrite) {
     const KEPT: u32 = ReplyName::ContentType.bit()
         | ReplyName::SetCookie.bit()
         | ReplyName::CacheControl.bit()
         | ReplyName::Expires.bit()
         | ReplyName::AcceptRanges.bit();
-    let (head, text) =
-        (std::mem::take(&mut x.backends.head), std::mem::take(&mut x.backends.head_text));
-    for field in head.fields.iter().filter(|field| KEPT & field.id.bit() != 0) {
-        let value = field.value.of(&text);
-        match field.id {
-            ReplyName::ContentType => copy_content_type(x, value),
-            _ => x.reply.fields.append(field.name.of(&text), value),
+    for at in 0..x.backends.head.fields.len() {
+        let field = x.backends.head.fields[at];
+        let stays = match field.id {
+            ReplyName::Other => {
+                let name = field.name.of(&x.backends.head_text);
+                name.eq_ignore_ascii_case(b"Content-Disposition")
+            }
+            known => KEPT & known.bit() != 0,
+        };
+        if stays {
+            copy_field(x, conf, rewrite, &field);
         }
     }
-    let disposition =
-        |field: &&ReplyField| field.name.of(&text).eq_ignore_ascii_case(b"Content-Disposition");
-    if let Some(field) = head.fields.iter().find(disposition) {
-        x.reply.fields.append(field.name.of(&text), field.value.of(&text));
-    }
-    (x.backends.head, x.backends.head_text) = (head, text);
 }

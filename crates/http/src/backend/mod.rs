@@ -23,6 +23,8 @@ mod pass;
 mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod tunnel;
 mod values;
 pub(crate) mod variables;
@@ -100,6 +102,10 @@ conf::directives! {
     /// Header fields of replies that have no effect here.
     ignore_headers: Option<Ignored>,
 }
+
+/// Whether the configuration passes anything on anywhere, as far as it was read.
+#[derive(Default)]
+pub(crate) struct AnyBackend(pub(crate) bool);
 
 /// Leaves the settings to the feature that has this family.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {

@@ -13,7 +13,7 @@ use wire::http1::response::{ReplyBody, ReplyName};
 
 use super::Conf;
 use super::ask::{Answered, Asking, Body, ClientTrouble, Trouble};
-use super::body::{Coding, Held, Incoming};
+use super::body::{Broken, Coding, Held, Incoming};
 use super::bound::{self, Bound};
 use super::connect::{self, Connected};
 use super::head::{self, Passed, Rewrite};
@@ -154,6 +154,8 @@ impl Passing<'_> {
             Asking::new(conf, &mut connected.connection, &timer, head, &mut body, *to_head);
         let answered = poll_fn(|cx| asking.poll(cx, x)).await;
         asked.bytes_sent.set(asking.written);
+        let received = answered.as_ref().map_or(asking.input.len(), |got| got.input.len());
+        asked.bytes_received.set(received as u64);
         self.request_sent |= asking.written > 0;
         drop(asking);
         if connected.reused && matches!(answered, Err(Trouble::Error)) {
@@ -187,6 +189,7 @@ impl Passing<'_> {
         answered: Answered,
     ) -> Result<Flow, u16> {
         let conf = self.plan.conf;
+        head::drop_duplicates(x);
         let status = x.backends.head.status;
         asked.status.set(status);
         asked.header_ms.set(Some(asked.age_ms()));
@@ -216,7 +219,7 @@ impl Passing<'_> {
             return Ok(intercept(x, status));
         }
         let mut buffering = conf.buffering;
-        if let Some(flow) = head::obey(x, conf, &mut buffering) {
+        if let Some(flow) = head::obey(x, conf, self.plan.rewrite, &mut buffering) {
             held.end_unread(&answered);
             return Ok(flow);
         }
@@ -227,14 +230,13 @@ impl Passing<'_> {
             ReplyBody::None => head_length(x),
             ReplyBody::Chunked | ReplyBody::Close => None,
         };
-        x.reply.allow_ranges = conf.force_ranges;
         x.keepalive &= status != 101;
         if status == 101 && answered.sent && x.request.field(Known::Upgrade).is_some() {
             x.action = "proxying upgraded connection";
             x.reply.tunnel = Some(Box::new(Switched::new(held, answered, conf)));
             return Ok(Flow::Done);
         }
-        x.action = "";
+        x.action = "sending to client";
         x.reply.body = give(x, held, answered, conf, buffering);
         Ok(Flow::Done)
     }
@@ -316,16 +318,13 @@ fn give(
 ) -> exchange::Body {
     let Answered { body, head_bytes, mut input, .. } = answered;
     let asked = &held.asked;
-    asked.bytes_received.set(input.len() as u64);
+    asked.response_length.set((input.len() - head_bytes) as u64);
     let mut coding = Coding::of(body);
     let (end, surplus) = match coding.take(&mut input, head_bytes) {
         Ok(found) => found,
-        Err(_) => {
-            // What is wrong with the coding is said when the body is asked for.
-            (head_bytes, super::body::Surplus(true))
-        }
+        // What is wrong with the coding is said when the body is asked for.
+        Err(error) => return exchange::Body::Stream(Box::new(Broken::new(held, error))),
     };
-    asked.response_length.set((end - head_bytes) as u64);
     let is_ended = coding.is_ended();
     let first = match end > head_bytes {
         true => Some(Lent::new(input, head_bytes..end)),

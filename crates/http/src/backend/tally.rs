@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::upstream::Server;
+use net::Address;
 use wire::http1::response::ReplyHead;
 
 use crate::exchange::Fields;
@@ -31,6 +32,23 @@ pub struct Backends {
     pub(crate) uri: Vec<u8>,
     /// Whether a server is being asked now.
     pub(crate) active: bool,
+    /// Whether log lines name the server that was asked last.
+    pub(crate) named: bool,
+    /// What is asked for, as variables tell.
+    pub(crate) request_to: RequestTo,
+}
+
+/// A request to a backend, as variables tell.
+#[derive(Default)]
+pub(crate) struct RequestTo {
+    /// Whether there is one.
+    pub(crate) begun: bool,
+    pub(crate) host: Vec<u8>,
+    pub(crate) port: Vec<u8>,
+    /// How long its body is, if that is known.
+    pub(crate) length: Option<u64>,
+    /// Whether its body is sent in chunks.
+    pub(crate) chunked: bool,
 }
 
 /// The servers asked, in order.
@@ -68,6 +86,11 @@ impl Named {
             Self::Server(server) => server.name(),
             Self::Group(name) => name,
         }
+    }
+
+    /// Whether a path follows that ends where a colon stands.
+    pub(crate) fn is_unix(&self) -> bool {
+        matches!(self, Self::Server(server) if matches!(server.address(), Address::Unix(_)))
     }
 }
 
@@ -117,6 +140,19 @@ impl Backends {
         self.uri.clear();
         self.schema = "";
         self.active = false;
+        self.named = false;
+        self.request_to.begun = false;
+    }
+
+    /// A request to a backend is made.
+    pub(crate) fn begin_request(&mut self, host: &[u8], port: &[u8]) {
+        let to = &mut self.request_to;
+        to.host.clear();
+        to.host.extend_from_slice(host);
+        to.port.clear();
+        to.port.extend_from_slice(port);
+        (to.begun, to.length, to.chunked) = (true, None, false);
+        self.named = false;
     }
 
     /// Gives back the memory that it does not use.
@@ -133,12 +169,22 @@ impl Backends {
         let begun = Rc::new(Try::new(server, anew && !asked.is_empty()));
         asked.push(begun.clone());
         self.active = true;
+        self.named = true;
         begun
     }
 
     /// The server asked last.
     pub(crate) fn last(&self) -> Option<Rc<Try>> {
         self.asked.0.borrow().last().cloned()
+    }
+
+    /// Ends what is under way, since the client has gone. Whether there was anything.
+    pub(crate) fn abandon(&mut self) -> bool {
+        let last = self.last().filter(|last| self.named && last.response_ms.get().is_none());
+        if let Some(last) = &last {
+            last.end();
+        }
+        last.is_some()
     }
 
     /// Calls `write` for each server asked; `between` writes what stands between two of them.

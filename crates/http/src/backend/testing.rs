@@ -102,6 +102,28 @@ pub(crate) fn proxy(backend: &Backend, lines: &str) -> Server {
     ))
 }
 
+/// A backend that sends a field with the value that its request has in `X-Value`.
+pub(crate) fn echoing(name: &'static str) -> Backend {
+    Backend::answering(move |request| {
+        let value = request.lines().find_map(|line| line.strip_prefix("X-Value: ")).unwrap();
+        format!("HTTP/1.1 200 OK\n{name}: {value}\nContent-Length: 0\n\n")
+    })
+}
+
+/// Asks such a backend through a server: what comes back of the field.
+pub(crate) fn echoed(server: &Server, target: &str, name: &str, value: &str) -> String {
+    let head = format!("GET {target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n");
+    let reply = server.ask(&format!("{head}X-Value: {value}\r\n\r\n"));
+    values(&reply, name).join("|")
+}
+
+/// The values of a field.
+pub(crate) fn values<'r>(reply: &'r str, name: &str) -> Vec<&'r str> {
+    let head = reply.split("\r\n\r\n").next().unwrap_or_default();
+    let fields = head.split("\r\n").filter_map(|line| line.split_once(": "));
+    fields.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value).collect()
+}
+
 impl Peer {
     /// The next request, its body as it was framed; `None` once the other side has closed.
     pub(crate) fn request(&mut self) -> Option<String> {

@@ -27,7 +27,7 @@ impl Exchange {
         }
     }
 
-    /// `, client: ..., server: ..., request: "...", host: "...", referrer: "..."`
+    /// `, client: ..., server: ..., request: "...", upstream: "...", host: "...", referrer: "..."`
     fn describe(&self, line: &mut Line) {
         if !self.action.is_empty() {
             line.format(format_args!(" while {}", self.action));
@@ -37,8 +37,22 @@ impl Exchange {
         line.push(b", server: ");
         line.push(&self.server().name);
         quoted(line, b"request", Some(self.request.line()).filter(|line| !line.is_empty()));
+        self.describe_backend(line);
         quoted(line, b"host", self.request.field(Known::Host));
         quoted(line, b"referrer", self.request.field(Known::Referer));
+    }
+
+    /// `, upstream: "http://127.0.0.1:8080/uri"`: the server that was asked last.
+    fn describe_backend(&self, line: &mut Line) {
+        let Some(last) = self.backends.last().filter(|_| self.backends.named) else { return };
+        line.push(b", upstream: \"");
+        line.push(self.backends.schema.as_bytes());
+        line.push(last.server.text());
+        if last.server.is_unix() {
+            line.push(b":");
+        }
+        line.push(&self.backends.uri);
+        line.push(b"\"");
     }
 }
 

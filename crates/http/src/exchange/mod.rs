@@ -304,8 +304,12 @@ impl Exchange {
         generation.location(self.location).core.root().append_directory(self, out);
     }
 
-    /// Sets the reply's content type by the extension of the path.
+    /// Sets the reply's content type by the extension of the path, unless a backend that led here
+    /// has set it.
     pub fn set_content_type_of_uri(&mut self) {
+        if !self.reply.content_type.is_empty() {
+            return;
+        }
         let here = &self.generation.location(self.location).core;
         let content_type = here.types.of(&self.request.uri).unwrap_or(&here.default_type);
         self.reply.set_content_type(content_type);

@@ -26,6 +26,8 @@ pub struct Reply {
     pub content_type: Vec<u8>,
     /// Appended to the content type as `; charset=...`; empty: none.
     pub charset: Vec<u8>,
+    /// The charset that the reply is to be said to be in, if it is known; empty: the location's.
+    pub override_charset: Vec<u8>,
     /// `Content-Length`; `None`: not known, the framing decides.
     pub content_length: Option<u64>,
     /// `Last-Modified` in seconds since 1970. Where `fields` has one, that is what is sent, and
@@ -45,6 +47,10 @@ pub struct Reply {
     spare: Vec<u8>,
     /// Whether ranges of the body may be asked for.
     pub allow_ranges: bool,
+    /// Whether one range may be asked for, and not several.
+    pub single_range: bool,
+    /// Whether conditions of the request are not ours to check: a backend has.
+    pub disable_not_modified: bool,
     /// Whether fields follow the body: it is framed so that they can.
     pub expect_trailers: bool,
     /// Whether it is framed by chunks; known once the head is written.
@@ -91,7 +97,10 @@ impl Reply {
         self.fields.clear();
         self.trailers.clear();
         self.wraps.clear();
+        self.override_charset.clear();
         self.allow_ranges = false;
+        self.single_range = false;
+        self.disable_not_modified = false;
         self.expect_trailers = false;
     }
 

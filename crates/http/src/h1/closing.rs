@@ -102,7 +102,15 @@ impl Connection {
 
     /// Closes a connection whose client has closed it.
     pub(super) fn gone(&self, x: &mut Exchange) -> After {
-        x.log(Level::Info, format_args!("client prematurely closed connection"));
+        if x.backends.abandon() {
+            if x.reply.head_sent {
+                x.action = "reading upstream";
+            }
+            let what = "epoll_wait() reported that client prematurely closed connection";
+            x.log(Level::Info, format_args!("{what}, so upstream connection is closed too"));
+        } else {
+            x.log(Level::Info, format_args!("client prematurely closed connection"));
+        }
         if x.reply.bytes_sent == 0 {
             x.reply.status = 499;
         }

@@ -92,15 +92,12 @@ impl Connection {
         if let Some(bytes) = sending.returned.take() {
             x.reply.body = Body::Bytes(bytes);
         }
+        // What the body has under way is told of while it is.
+        let result = result.map_err(|failed| self.failed(x, failed));
         drop(sending);
         self.link.progress();
-        match result {
-            Ok(()) => {
-                x.reply.complete = true;
-                Ok(())
-            }
-            Err(failed) => Err(self.failed(x, failed)),
-        }
+        x.reply.complete = result.is_ok();
+        result
     }
 
     fn failed(&self, x: &mut Exchange, failed: Failed) -> After {

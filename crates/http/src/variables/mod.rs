@@ -30,7 +30,7 @@ use crate::backend;
 use crate::decimal;
 use crate::exchange::Exchange;
 use crate::features::{
-    limit_conn, limit_req, realip, referer, rewrite, secure_link, stub_status, userid,
+    limit_conn, limit_req, proxy, realip, referer, rewrite, secure_link, stub_status, userid,
 };
 
 /// How many variables may be computed within each other; one more is taken for a cycle.
@@ -87,6 +87,7 @@ const TABLES: &[&[BuiltIn]] = &[
     referer::VARIABLES,
     secure_link::VARIABLES,
     userid::VARIABLES,
+    proxy::VARIABLES,
 ];
 
 /// A row of such a table.

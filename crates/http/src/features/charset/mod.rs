@@ -12,6 +12,7 @@ use std::sync::Arc;
 use conf::{Directive, Error, Load, Result, Value, Values, VariableId};
 use observe::Level;
 
+use crate::backend::AnyBackend;
 use crate::exchange::{Exchange, FieldName, Filtered};
 use crate::mime_types::MimeTypes;
 use crate::site::Place;
@@ -74,22 +75,28 @@ impl Value for Name {
 /// What the filter of a location knows.
 pub(crate) struct Setup {
     conf: Arc<Conf>,
-    target: Name,
+    /// `None`: only what a backend says.
+    target: Option<Name>,
     charsets: Arc<Charsets>,
 }
 
-/// Sits on the way out where `charset` is on.
+/// Sits on the way out where `charset` is on, and wherever a reply of a backend may lead to, which
+/// can set it.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    let Charset::Is(target) = &conf.charset else { return Ok(()) };
+    let target = match &conf.charset {
+        Charset::Is(target) => Some(target),
+        Charset::Off if place.load.registry.of::<AnyBackend>().0 => None,
+        Charset::Off => return Ok(()),
+    };
     let charsets = Charsets::shared(place.load);
-    if let (Some(Name::Fixed(source)), Name::Fixed(target)) = (&conf.source_charset, target)
+    if let (Some(Name::Fixed(source)), Some(Name::Fixed(target))) = (&conf.source_charset, target)
         && source != target
         && charsets.recoding(*source, *target).is_none()
     {
         let (source, target) = (charsets.name(*source), charsets.name(*target));
         return Err(Error::bare(no_map(source, target)));
     }
-    let setup = Arc::new(Setup { conf: conf.clone(), target: target.clone(), charsets });
+    let setup = Arc::new(Setup { conf: conf.clone(), target: target.cloned(), charsets });
     place.core.charset = Announced(Some(setup.clone()));
     place.filter(move |x| filter(&setup, x));
     Ok(())
@@ -103,7 +110,7 @@ pub struct Announced(Option<Arc<Setup>>);
 pub(crate) fn is_utf8(x: &mut Exchange) -> bool {
     let generation = x.generation.clone();
     let Some(setup) = &generation.location(x.location).core.charset.0 else { return false };
-    let target = setup.find(&setup.target, x);
+    let target = setup.target.as_ref().and_then(|target| setup.find(target, x));
     target.is_some_and(|target| target.name.eq_ignore_ascii_case(b"utf-8"))
 }
 
@@ -113,10 +120,16 @@ fn no_map(source: &[u8], target: &[u8]) -> String {
 }
 
 fn filter(setup: &Setup, x: &mut Exchange) -> Filtered {
-    if !applies(&setup.conf, x) {
-        return Filtered::Pass;
-    }
-    let Some(target) = setup.find(&setup.target, x) else { return Filtered::Drop };
+    let target = match setup.overriding(x) {
+        Some(target) => target,
+        None => {
+            let Some(target) = setup.target.as_ref().filter(|_| applies(&setup.conf, x)) else {
+                return Filtered::Pass;
+            };
+            let Some(target) = setup.find(target, x) else { return Filtered::Drop };
+            target
+        }
+    };
     let source = match (&x.reply.charset[..], &setup.conf.source_charset) {
         (b"", None) => None,
         (b"", Some(name)) => match setup.find(name, x) {
@@ -134,6 +147,9 @@ fn filter(setup: &Setup, x: &mut Exchange) -> Filtered {
 
 fn applies(conf: &Conf, x: &Exchange) -> bool {
     let reply = &x.reply;
+    if !reply.override_charset.is_empty() {
+        return false;
+    }
     match (&reply.content_type[..], &reply.charset[..]) {
         (b"", _) => false,
         (content_type, b"") => conf.charset_types.has(content_type),
@@ -159,6 +175,21 @@ impl Setup {
                 x.variable(*variable, &mut value).then(|| self.known(value))
             }
         }
+    }
+
+    /// What a backend says, if it is known.
+    fn overriding(&self, x: &Exchange) -> Option<Found<'_>> {
+        let name = &x.reply.override_charset;
+        if name.is_empty() || x.reply.content_type.is_empty() {
+            return None;
+        }
+        let found = self.known(name.clone());
+        if found.id.is_none() {
+            let name = observe::Text(name);
+            x.log(Level::Error, format_args!("unknown charset \"{name}\" to override"));
+            return None;
+        }
+        Some(found)
     }
 
     fn known(&self, name: Vec<u8>) -> Found<'_> {

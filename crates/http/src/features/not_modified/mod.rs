@@ -44,7 +44,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 }
 
 fn filter(rule: IfModifiedSince, x: &mut Exchange) -> Filtered {
-    if x.reply.status != 200 {
+    if x.reply.status != 200 || x.reply.disable_not_modified {
         return Filtered::Pass;
     }
     let request = &x.request;
@@ -74,6 +74,7 @@ fn filter(rule: IfModifiedSince, x: &mut Exchange) -> Filtered {
 fn not_modified(x: &mut Exchange) {
     let reply = &mut x.reply;
     reply.status = 304;
+    reply.reason.clear();
     reply.clear_body();
     reply.content_type.clear();
     reply.content_length = None;

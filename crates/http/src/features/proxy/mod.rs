@@ -3,9 +3,15 @@
 //! What all families of backends share stands in `crate::backend`; here is what is HTTP's: the
 //! request's line and fields, and the fields of a reply that name the backend's own addresses.
 
+mod cookie;
 mod fields;
 mod pass;
+mod redirect;
 mod request;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod variables;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +24,13 @@ use crate::backend::{self, Passed, Plan, Rewrite};
 use crate::exchange::{Exchange, Flow};
 use crate::files::TempPath;
 use crate::site::Place;
+use cookie::{Cookies, Domain, Flags, Path};
 use fields::{Compiled, SetHeader};
 use pass::{Backend, Found, Pass, Target};
+use redirect::{Redirect, Redirects};
+use rules::Lines;
+pub(crate) use variables::TABLE as VARIABLES;
+use wire::Slice;
 
 conf::directives! {
     also {
@@ -39,6 +50,15 @@ conf::directives! {
     set_body: Option<Template>,
     /// Asks with this method.
     method: Option<Template>,
+    /// What stands for what in `Location` and `Refresh`; `default`, which holds where nothing is
+    /// said: the location for the URL of `proxy_pass`.
+    redirect: Option<Lines<Redirect>>,
+    /// What stands for what in the attribute `domain` of cookies.
+    cookie_domain: Option<Lines<Domain>>,
+    /// What stands for what at the beginning of the attribute `path` of cookies.
+    cookie_path: Option<Lines<Path>>,
+    /// Attributes that cookies of that name get or lose.
+    cookie_flags: Option<Lines<Flags>>,
     /// The protocol's version.
     http_version: HttpVersion = "1.1",
     /// Where the files of replies are that do not fit into memory.
@@ -65,6 +85,8 @@ struct Proxy {
     conf: Arc<Conf>,
     fields: Compiled,
     passed: Passed,
+    redirects: Redirects,
+    cookies: Option<Cookies>,
     backend: Backend,
     location: Box<[u8]>,
 }
@@ -77,12 +99,14 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     let proxy = Arc::new(Proxy {
         fields: Compiled::new(&conf.set_header),
         passed: Passed::new(&family),
+        redirects: Redirects::new(conf.redirect.as_ref(), pass, &place.name),
+        cookies: Cookies::new(conf),
         backend: Backend::compile(pass, place.load)?,
         location: place.name.clone(),
         conf: conf.clone(),
         family,
     });
-    place.exclusive(move |x| proxy.handle(x));
+    place.exclusive_from_slash(move |x| proxy.handle(x));
     Ok(())
 }
 
@@ -110,6 +134,7 @@ impl Proxy {
             },
         };
         let set_body = self.conf.set_body.as_ref().map(|template| x.render(template));
+        x.backends.begin_request(&target.host, &target.port);
         let mut head = std::mem::take(&mut x.backends.request);
         head.clear();
         let length = set_body.as_ref().map(|body| body.len() as u64);
@@ -163,15 +188,37 @@ impl Proxy {
 }
 
 impl Rewrite for Proxy {
-    fn location(&self, _: &mut Exchange, _: &[u8]) -> Option<Vec<u8>> {
-        None
+    fn location(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>> {
+        if self.redirects.is_empty() {
+            return None;
+        }
+        with_value(x, value, |x, value| self.redirects.rewritten(x, value, 0))
     }
 
-    fn refresh(&self, _: &mut Exchange, _: &[u8]) -> Option<Vec<u8>> {
-        None
+    fn refresh(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>> {
+        if self.redirects.is_empty() {
+            return None;
+        }
+        with_value(x, value, |x, value| {
+            self.redirects.rewritten(x, value, redirect::url_in(value)?)
+        })
     }
 
-    fn cookie(&self, _: &mut Exchange, _: &[u8]) -> Option<Vec<u8>> {
-        None
+    fn cookie(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>> {
+        let cookies = self.cookies.as_ref()?;
+        with_value(x, value, |x, value| cookies.rewritten(x, value))
     }
+}
+
+/// The value stays where it is: what it is rewritten to may depend on all the reply's fields.
+fn with_value(
+    x: &mut Exchange,
+    value: Slice,
+    rewrite: impl FnOnce(&mut Exchange, &[u8]) -> Option<Vec<u8>>,
+) -> Option<Vec<u8>> {
+    let mut text = x.scratch();
+    text.extend_from_slice(value.of(&x.backends.head_text));
+    let rewritten = rewrite(x, &text);
+    x.give_scratch(text);
+    rewritten
 }

@@ -11,8 +11,9 @@ use conf::{Directive, Error, Inherited, Load, Result, Span, Template, Value, Wor
 use net::Address;
 use observe::{Level, Text};
 
+use crate::backend::AnyBackend;
 use crate::exchange::{Exchange, Flow};
-use crate::site::Within;
+use crate::site::{SoFar, Within};
 
 /// The groups that variables may name.
 pub(super) type ByName = HashMap<Box<[u8]>, Arc<Group>>;
@@ -29,6 +30,8 @@ pub enum Pass {
 /// `http://host:port/uri`, taken apart.
 #[derive(Clone, Debug)]
 pub struct Url {
+    /// All of it, as it was written.
+    text: Box<[u8]>,
     place: Whereabouts,
     /// Host and port as they were written.
     host: Box<[u8]>,
@@ -39,8 +42,15 @@ pub struct Url {
     at: Option<Span>,
 }
 
+/// What `proxy_pass` said in the block whose lines are being read.
+pub(super) enum Said {
+    /// A backend, in a location of that name.
+    Fixed { url: Url, location: Box<[u8]> },
+    /// Something with variables.
+    Computed,
+}
+
 /// The backend of one request.
-#[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) group: Arc<Group>,
     /// `$proxy_host`, and the field `Host` unless it is set.
@@ -61,8 +71,10 @@ impl Value for Pass {
     const INHERITED: Inherited = Inherited::Nameless;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);
+        load.registry.of::<AnyBackend>().0 = true;
         let template = Template::compile(word, from, load)?;
         if template.as_fixed().is_none() {
+            load.registry.of::<SoFar>().0.set(Said::Computed);
             return Ok(Self::Computed(template));
         }
         let url = Url::parse(&word.text, Some(from.end)).map_err(|refusal| match refusal {
@@ -73,10 +85,12 @@ impl Value for Pass {
                 from.error_at(word, format!("{why} in upstream \"{rest}\""))
             }
         })?;
-        let has_path = matches!(load.registry.of::<Within>(), Within::Prefix(_));
-        if url.uri.is_some() && !has_path {
-            return Err(from.error_at(word, URI_PART));
-        }
+        let location = match load.registry.of::<Within>() {
+            Within::Prefix(name) => name.clone(),
+            _ if url.uri.is_some() => return Err(from.error_at(word, URI_PART)),
+            _ => Box::default(),
+        };
+        load.registry.of::<SoFar>().0.set(Said::Fixed { url: url.clone(), location });
         Ok(Self::Fixed(url))
     }
 }
@@ -109,12 +123,23 @@ impl Url {
         let (host, uri) = split(&text[SCHEMA.len()..]);
         let parsed = address::parse(host, PORT).map_err(Refusal::Address)?;
         Ok(Self {
+            text: text.into(),
             place: parsed.place,
             host: host.into(),
             port_said: parsed.port_said,
             uri: (!uri.is_empty()).then(|| uri.into()),
             at,
         })
+    }
+
+    /// As it was written.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Whether it says more than where the server is.
+    pub(super) fn has_uri(&self) -> bool {
+        self.uri.is_some()
     }
 
     /// What `$proxy_host` is: a port that goes without saying is not said.

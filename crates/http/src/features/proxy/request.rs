@@ -1,11 +1,12 @@
 //! The head of the request to a backend.
 
 use observe::Level;
+use wire::Method;
 use wire::uri::{Escape, escape};
 
 use super::fields::Length;
 use super::{HttpVersion, Proxy, Target};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Request};
 
 /// What is to be known of a request that has been written.
 pub(crate) struct Written {
@@ -27,7 +28,7 @@ impl Proxy {
         let start = out.len();
         match &self.conf.method {
             Some(method) => method.render(x, out),
-            None => out.extend_from_slice(x.request.text(x.request.head.method_text)),
+            None => out.extend_from_slice(method(&x.request)),
         }
         let to_head = out[start..].eq_ignore_ascii_case(b"HEAD");
         out.push(b' ');
@@ -43,12 +44,18 @@ impl Proxy {
             HttpVersion::Http10 => b" HTTP/1.0\r\n",
             HttpVersion::Http11 => b" HTTP/1.1\r\n",
         });
-        self.fields.write_host(x, &target.host, self.conf.http_version, out);
         let length = match (set_body, chunked) {
             (Some(bytes), _) => Length::Known(bytes),
             (None, true) => Length::Chunked,
             (None, false) => x.request.body.length().map_or(Length::None, Length::Known),
         };
+        let to = &mut x.backends.request_to;
+        match length {
+            Length::Known(bytes) => to.length = Some(bytes),
+            Length::Chunked => to.chunked = true,
+            Length::None => {}
+        }
+        self.fields.write_host(x, &target.host, self.conf.http_version, out);
         self.fields.write_set(x, length, out);
         if self.family.passes_fields() {
             self.fields.write_passed(x, out);
@@ -81,5 +88,13 @@ impl Proxy {
             out.push(b'?');
             out.extend_from_slice(&request.args);
         }
+    }
+}
+
+/// Error pages and the like are asked for by GET, whatever was sent.
+fn method(request: &Request) -> &[u8] {
+    match request.head.method {
+        Method::Other => request.text(request.head.method_text),
+        method => method.name(),
     }
 }

@@ -46,7 +46,8 @@ fn filter(ranges_max: Option<u32>, x: &mut Exchange) -> Filtered {
     if !x.reply.allow_ranges || x.reply.status != 200 || x.request.head.version < Version::HTTP_10 {
         return Filtered::Pass;
     }
-    let ranges_max = if matches!(x.reply.body, Body::Stream(_)) { Some(1) } else { ranges_max };
+    let one = x.reply.single_range || matches!(x.reply.body, Body::Stream(_));
+    let ranges_max = if one { Some(1) } else { ranges_max };
     let mut ranges = Vec::new();
     let asked = x.request.field(Known::Range).filter(|_| is_current(x));
     match asked.map(|value| range::parse(value, length, ranges_max, &mut ranges)) {
@@ -72,6 +73,7 @@ fn is_current(x: &Exchange) -> bool {
 
 fn partial(x: &mut Exchange, ranges: Vec<Range<u64>>, length: u64) {
     x.reply.status = 206;
+    x.reply.reason.clear();
     match &ranges[..] {
         [range] => single(x, range.clone(), length),
         _ => multipart::answer(&mut x.reply, ranges, length),

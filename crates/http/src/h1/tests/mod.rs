@@ -227,6 +227,11 @@ impl Client {
         mask(&got)
     }
 
+    /// Waits until something comes.
+    pub(crate) fn expect_some(&mut self) {
+        assert!(self.0.read(&mut [0]).unwrap() > 0);
+    }
+
     pub(crate) fn expect_end(&mut self) {
         assert_eq!(self.rest(), "");
     }

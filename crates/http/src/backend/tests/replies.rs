@@ -1,0 +1,151 @@
+//! What a client gets of a backend's reply.
+
+use crate::backend::testing::{Backend, proxy, values};
+use crate::h1::tests::Server;
+
+fn ask(server: &Server, fields: &str) -> String {
+    let head = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n";
+    server.ask(&format!("{head}{}\r\n", fields.replace('\n', "\r\n")))
+}
+
+fn status(reply: &str) -> &str {
+    let line = reply.split("\r\n").next().unwrap_or_default();
+    line.strip_prefix("HTTP/1.1 ").unwrap_or(line)
+}
+
+fn body(reply: &str) -> &str {
+    reply.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
+
+#[test]
+fn ranges_are_the_backends_unless_they_are_forced() {
+    let reply = "HTTP/1.1 200 Fine\nETag: \"e\"\nAccept-Ranges: x\n\
+                 Last-Modified: Mon, 28 Sep 1970 06:00:00 GMT\nContent-Length: 6\n\nabcdef";
+    let backend = Backend::replying(reply);
+    let range = "Range: bytes=1-2\n";
+    let got = ask(&proxy(&backend, ""), range);
+    assert_eq!((status(&got), body(&got)), ("200 Fine", "abcdef"));
+    assert_eq!(values(&got, "Accept-Ranges"), ["x"]);
+    let forced = proxy(&backend, "proxy_force_ranges on;");
+    let got = ask(&forced, range);
+    assert_eq!((status(&got), body(&got)), ("206 Partial Content", "bc"));
+    assert_eq!(values(&got, "Content-Range"), ["bytes 1-2/6"]);
+    assert!(values(&got, "Accept-Ranges").is_empty());
+    // The backend's reply is read once: of several parts it is all.
+    assert_eq!(body(&ask(&forced, "Range: bytes=1-2,4-5\n")), "abcdef");
+    assert_eq!(body(&ask(&forced, "Range: bytes=1-2\nIf-Range: \"e\"\n")), "bc");
+    assert_eq!(body(&ask(&forced, "Range: bytes=1-2\nIf-Range: \"f\"\n")), "abcdef");
+    let got = ask(&forced, "Range: bytes=9-\n");
+    assert_eq!(status(&got), "416 Requested Range Not Satisfiable");
+}
+
+#[test]
+fn conditions_are_the_backends_to_check() {
+    let reply = "HTTP/1.1 200 OK\nETag: \"e\"\nContent-Length: 1\n\na";
+    let backend = Backend::replying(reply);
+    let server = proxy(&backend, "");
+    for fields in ["If-None-Match: \"e\"\n", "If-Match: \"f\"\n"] {
+        assert_eq!(status(&ask(&server, fields)), "200 OK");
+        assert!(backend.asked().contains(fields));
+    }
+}
+
+#[test]
+fn lengths_without_bodies() {
+    for (method, reply, length) in [
+        ("HEAD", "HTTP/1.1 200 OK\nContent-Length: 7\n\n", "7"),
+        ("HEAD", "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n", ""),
+        ("GET", "HTTP/1.1 304 Not Modified\nContent-Length: 7\n\n", "7"),
+        ("GET", "HTTP/1.1 204 No Content\nContent-Length: 0\n\n", ""),
+    ] {
+        let backend = Backend::replying(reply);
+        let server = proxy(&backend, "");
+        let got = server.ask(&format!("{method} / HTTP/1.0\r\n\r\n"));
+        assert_eq!(values(&got, "Content-Length").join("|"), length, "{reply}");
+        assert_eq!((status(&got), body(&got)), (&reply[9..reply.find('\n').unwrap()], ""));
+    }
+}
+
+#[test]
+fn errors_are_ours_where_they_are_to_be_intercepted() {
+    let backend = Backend::answering(|request| {
+        let status = request.split('/').nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        let field = "WWW-Authenticate: Basic\nwww-authenticate: Other\nX: y\n";
+        format!("HTTP/1.1 {status} Whatever\n{field}Content-Length: 2\n\nhi")
+    });
+    let address = backend.address();
+    let server = Server::start(format!(
+        "server {{
+             proxy_intercept_errors on; error_page 401 404 /page; error_page 500 =200 /page;
+             location / {{ proxy_pass http://{address}; }}
+             location = /page {{ internal; return 200 page; }}
+         }}"
+    ));
+    for (sent, got, text) in [
+        (200, "200 Whatever", "hi"),
+        (403, "403 Whatever", "hi"),
+        (404, "404 Not Found", "page"),
+        (500, "200 OK", "page"),
+        (401, "401 Unauthorized", "page"),
+    ] {
+        let reply = server.ask(&format!("GET /{sent} HTTP/1.0\r\n\r\n"));
+        assert_eq!((status(&reply), body(&reply)), (got, text), "{sent}");
+        let challenges = usize::from(sent == 401 || text == "hi") * 2;
+        assert_eq!(values(&reply, "WWW-Authenticate").len(), challenges, "{sent}");
+    }
+}
+
+#[test]
+fn another_resource_answers() {
+    let backend = Backend::replying(
+        "HTTP/1.1 404 Not Found\nX-Accel-Redirect: /file%20x?a=b\nContent-Type: text/x; charset=u\n\
+         Set-Cookie: a=b; path=/in\nCache-Control: no\nExpires: 0\nContent-Disposition: c\n\
+         Accept-Ranges: none\nX: y\nContent-Length: 2\n\nhi",
+    );
+    let address = backend.address();
+    let server = Server::with(
+        format!(
+            "server {{
+                 location / {{ proxy_pass http://{address}; proxy_cookie_path /in /out; }}
+                 location /off {{ proxy_pass http://{address}; proxy_pass_header X-Accel-Redirect;
+                     proxy_ignore_headers X-Accel-Redirect; }}
+                 location /file {{ internal; add_header Args $args; add_header M $request_method; }}
+             }}"
+        ),
+        |_| {},
+        |site| {
+            site.file("file x", "content");
+        },
+    );
+    let got = server.ask("POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\nx");
+    assert_eq!((status(&got), body(&got)), ("200 OK", "content"));
+    assert_eq!(values(&got, "Content-Type"), ["text/x; charset=u"]);
+    assert_eq!(values(&got, "Set-Cookie"), ["a=b; path=/out"]);
+    assert_eq!(values(&got, "Content-Disposition"), ["c"]);
+    assert_eq!(values(&got, "Cache-Control"), ["no"]);
+    assert_eq!((values(&got, "Args"), values(&got, "M")), (vec!["a=b"], vec!["GET"]));
+    assert!(values(&got, "X").is_empty());
+    let got = server.ask("GET /off HTTP/1.0\r\n\r\n");
+    assert_eq!((status(&got), body(&got)), ("404 Not Found", "hi"));
+    assert_eq!(values(&got, "X-Accel-Redirect"), ["/file%20x?a=b"]);
+}
+
+#[test]
+fn the_charset_that_a_backend_wants() {
+    let reply = "HTTP/1.1 200 OK\nContent-Type: text/plain; charset=koi8-r\n\
+                 X-Accel-Charset: WINDOWS-1251\nContent-Length: 3\n\n\x7fa\x7f";
+    let map = "charset_map koi8-r windows-1251 { 7F 41; }";
+    let backend = Backend::replying(reply);
+    let address = backend.address();
+    let server = Server::start(format!(
+        "{map} server {{ error_log e.log; location / {{ proxy_pass http://{address}; }} }}"
+    ));
+    let got = ask(&server, "");
+    assert_eq!(values(&got, "Content-Type"), ["text/plain; charset=WINDOWS-1251"]);
+    assert_eq!(body(&got), "AaA");
+    assert!(values(&got, "X-Accel-Charset").is_empty());
+    let server = proxy(&backend, "");
+    assert_eq!(values(&ask(&server, ""), "Content-Type"), ["text/plain; charset=koi8-r"]);
+    let log = server.log().pop().unwrap();
+    assert!(log.starts_with("unknown charset \"WINDOWS-1251\" to override "), "{log}");
+}

@@ -1,0 +1,74 @@
+//! `proxy_redirect`: where a backend sends clients, in the words of this server.
+//!
+//! Unless something else is said, what a location's `proxy_pass` names is its own name again.
+
+use conf::{Directive, Load, Result};
+
+use super::pass::{Pass, Said, Url};
+use super::rules::{Line, Lines, Rule};
+use crate::exchange::Exchange;
+use crate::site::SoFar;
+
+/// A line of `proxy_redirect`.
+#[derive(Clone)]
+pub struct Redirect(Rule);
+
+impl Line for Redirect {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        Rule::of_start(from, load).map(Self)
+    }
+
+    fn parse_word(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        if &*word.text != b"default" {
+            return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
+        }
+        match load.registry.of::<SoFar>().0.find::<Said>() {
+            Some(Said::Fixed { url, location }) => Ok(Self::implied(url, location)),
+            Some(Said::Computed) => Err(from.error(
+                "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with \
+                 variables",
+            )),
+            None => Err(from.error(
+                "\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive",
+            )),
+        }
+    }
+}
+
+impl Redirect {
+    /// The URL of the backend is the location.
+    fn implied(url: &Url, location: &[u8]) -> Self {
+        Self(match url.has_uri() {
+            true => Rule::fixed(url.text(), location),
+            false => Rule::fixed(&[url.text(), b"/"].concat(), b"/"),
+        })
+    }
+}
+
+/// The lines of a location.
+pub(super) struct Redirects(Vec<Redirect>);
+
+impl Redirects {
+    pub(super) fn new(said: Option<&Lines<Redirect>>, pass: &Pass, location: &[u8]) -> Self {
+        match (said, pass) {
+            (None, Pass::Fixed(url)) => Self(vec![Redirect::implied(url, location)]),
+            (said, _) => Self(Lines::of(said)),
+        }
+    }
+
+    /// The value, from that byte on, by the first line that says something of it.
+    pub(super) fn rewritten(&self, x: &mut Exchange, value: &[u8], at: usize) -> Option<Vec<u8>> {
+        self.0.iter().find_map(|Redirect(rule)| rule.rewritten(x, value, at))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Where the URL begins in a value of `Refresh`.
+pub(super) fn url_in(refresh: &[u8]) -> Option<usize> {
+    let is_url = |text: &[u8]| text.eq_ignore_ascii_case(b"url=");
+    refresh.windows(4).position(is_url).map(|at| at + 4)
+}

@@ -1,0 +1,175 @@
+//! Lines that say what stands for what in a field of a reply: `proxy_redirect` and its like.
+//!
+//! Where nothing matches, nothing is allocated.
+
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Template, Value, Word};
+
+use crate::exchange::Exchange;
+use crate::regex::Pattern;
+
+/// Lines, or `off`, beside which no line may stand.
+#[derive(Clone)]
+pub enum Lines<T> {
+    /// None, whatever outer blocks say.
+    Off,
+    /// These, in order.
+    Are(Vec<T>),
+}
+
+/// One line.
+pub trait Line: Clone {
+    /// How many words there may be.
+    const ARGS: RangeInclusive<usize> = 1..=2;
+    /// Reads a line of two words and more.
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self>;
+    /// Reads a line of one word that is not `off`.
+    fn parse_word(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        Err(from.error_at(word, format!("invalid parameter \"{word}\"")))
+    }
+}
+
+impl<T: Line> Value for Lines<T> {
+    const ARGS: RangeInclusive<usize> = T::ARGS;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        match says_off(from) {
+            true => Ok(Self::Off),
+            false => Ok(Self::Are(vec![line(from, load)?])),
+        }
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        match self {
+            Self::Are(lines) if !says_off(from) => lines.push(line(from, load)?),
+            _ => return Err(from.refuse("is duplicate")),
+        }
+        Ok(())
+    }
+}
+
+fn says_off(from: &Directive) -> bool {
+    from.args.len() == 1 && &*from.arg(0).text == b"off"
+}
+
+fn line<T: Line>(from: &Directive, load: &mut Load<'_>) -> Result<T> {
+    match from.args.len() {
+        1 => T::parse_word(from, load),
+        _ => T::parse(from, load),
+    }
+}
+
+impl<T: Clone> Lines<T> {
+    /// The lines of a directive that may not be there.
+    pub(super) fn of(said: Option<&Self>) -> Vec<T> {
+        match said {
+            Some(Self::Are(lines)) => lines.clone(),
+            Some(Self::Off) | None => Vec::new(),
+        }
+    }
+}
+
+/// What is looked for, and what stands for it.
+#[derive(Clone)]
+pub struct Rule {
+    sought: Sought,
+    replacement: Template,
+}
+
+#[derive(Clone)]
+enum Sought {
+    /// The beginning.
+    Start(Template),
+    /// All of it but a dot at the beginning, in any case.
+    Domain(Template),
+    /// All of it, if it matches.
+    Pattern(Arc<Pattern>),
+}
+
+impl Rule {
+    /// A beginning, or after `~` or `~*` a regular expression.
+    pub(super) fn of_start(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        let sought = match &*word.text {
+            [b'~', b'*', text @ ..] => pattern(text, true, word, from, load)?,
+            [b'~', text @ ..] => pattern(text, false, word, from, load)?,
+            _ => Sought::Start(Template::compile(word, from, load)?),
+        };
+        Ok(Self { sought, replacement: Template::compile(from.arg(1), from, load)? })
+    }
+
+    /// A domain, or after `~` a regular expression, which never minds capitals.
+    pub(super) fn of_domain(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let (word, other) = (from.arg(0), from.arg(1));
+        if let [b'~', text @ ..] = &*word.text {
+            let sought = pattern(text, true, word, from, load)?;
+            return Ok(Self { sought, replacement: Template::compile(other, from, load)? });
+        }
+        let without_dot = |word: &Word, load: &mut Load<'_>| {
+            let text = word.text.strip_prefix(b".").unwrap_or(&word.text);
+            Template::from_bytes(text, word, from, load)
+        };
+        let sought = Sought::Domain(without_dot(word, load)?);
+        Ok(Self { sought, replacement: without_dot(other, load)? })
+    }
+
+    /// Texts without variables.
+    pub(super) fn fixed(start: &[u8], replacement: &[u8]) -> Self {
+        let sought = Sought::Start(Template::fixed(start));
+        Self { sought, replacement: Template::fixed(replacement) }
+    }
+
+    /// The value with what was found, from that byte on, replaced.
+    pub(super) fn rewritten(&self, x: &mut Exchange, value: &[u8], at: usize) -> Option<Vec<u8>> {
+        let found = self.find(x, value, at)?;
+        let mut out = value[..found.start].to_vec();
+        self.replacement.render(x, &mut out);
+        out.extend_from_slice(&value[found.end..]);
+        Some(out)
+    }
+
+    fn find(&self, x: &mut Exchange, value: &[u8], at: usize) -> Option<Range<usize>> {
+        match &self.sought {
+            Sought::Start(start) => with_text(start, x, |start| {
+                value[at..].starts_with(start).then_some(at..at + start.len())
+            }),
+            Sought::Domain(domain) => {
+                let at = at + usize::from(value.get(at) == Some(&b'.'));
+                let is_same = |domain: &[u8]| value[at..].eq_ignore_ascii_case(domain);
+                with_text(domain, x, is_same).then_some(at..value.len())
+            }
+            Sought::Pattern(pattern) => {
+                // One that was given up has been logged.
+                let matches = pattern.matches(&value[at..], x).unwrap_or(false);
+                matches.then_some(at..value.len())
+            }
+        }
+    }
+}
+
+fn pattern(
+    text: &[u8],
+    caseless: bool,
+    word: &Word,
+    from: &Directive,
+    load: &mut Load<'_>,
+) -> Result<Sought> {
+    Pattern::compile(text, caseless, word, from, load).map(|p| Sought::Pattern(Arc::new(p)))
+}
+
+/// Looks at what a template comes to.
+pub(super) fn with_text<T>(
+    template: &Template,
+    x: &mut Exchange,
+    look: impl FnOnce(&[u8]) -> T,
+) -> T {
+    if let Some(text) = template.as_fixed() {
+        return look(text);
+    }
+    let mut text = x.scratch();
+    template.render(x, &mut text);
+    let seen = look(&text);
+    x.give_scratch(text);
+    seen
+}

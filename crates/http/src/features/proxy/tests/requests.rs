@@ -1,0 +1,77 @@
+//! What a backend is asked, and which location asks it.
+
+use crate::backend::testing::{Backend, values};
+use crate::h1::tests::Server;
+
+const EMPTY: &str = "HTTP/1.1 200 OK\nContent-Length: 0\n\n";
+
+#[test]
+fn who_leaves_out_the_slash_is_sent_there() {
+    let backend = Backend::replying(EMPTY);
+    let address = backend.address();
+    let server = Server::start(format!(
+        "server {{
+             absolute_redirect off;
+             location /a/ {{ proxy_pass http://{address}; }}
+             location /b/ {{ return 204; }}
+             location = /c/ {{ proxy_pass http://{address}; }}
+             location /d/ {{ proxy_pass http://{address}; }}
+             location /d {{ return 204; }}
+             location \"/e f/\" {{ proxy_pass http://{address}; }}
+             location /g/ {{ location /g/h/ {{ proxy_pass http://{address}; }} return 204; }}
+             location /i/ {{ internal; proxy_pass http://{address}; }}
+             location ~ . {{ return 403; }}
+         }}"
+    ));
+    for (target, status, location) in [
+        ("/a", "301 Moved Permanently", "/a/"),
+        ("/a?b=c", "301 Moved Permanently", "/a/?b=c"),
+        ("/b", "403 Forbidden", ""),
+        ("/c", "301 Moved Permanently", "/c/"),
+        ("/d", "403 Forbidden", ""),
+        ("/e%20f", "301 Moved Permanently", "/e%20f/"),
+        ("/g/h", "301 Moved Permanently", "/g/h/"),
+        ("/i", "404 Not Found", ""),
+    ] {
+        let reply = server.ask(&format!("GET {target} HTTP/1.0\r\n\r\n"));
+        assert!(reply.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{target}: {reply}");
+        assert_eq!(values(&reply, "Location").join("|"), location, "{target}");
+    }
+    backend.expect_unasked();
+}
+
+#[test]
+fn an_error_page_is_asked_for_by_get() {
+    let backend = Backend::replying(EMPTY);
+    let address = backend.address();
+    let server = Server::start(format!(
+        "server {{ error_page 403 /page; location / {{ deny all; }}
+             location /page {{ proxy_pass http://{address}; }} }}"
+    ));
+    let reply = server.ask("DELETE / HTTP/1.0\r\n\r\n");
+    assert!(reply.starts_with("HTTP/1.1 403 "), "{reply}");
+    assert!(backend.asked().starts_with("GET /page HTTP/1.1\n"));
+}
+
+#[test]
+fn nameless_blocks_ask_the_backend_of_their_location() {
+    let backend = Backend::replying(EMPTY);
+    let other = Backend::replying(EMPTY);
+    let (address, other_address) = (backend.address(), other.address());
+    let server = Server::start(format!(
+        "server {{ location /a {{
+             proxy_pass http://{address}/b;
+             if ($arg_x) {{ set $y 1; }}
+             if ($arg_z) {{ proxy_pass http://{other_address}; }}
+             limit_except GET {{ allow all; }}
+         }} }}"
+    ));
+    for (line, asked) in
+        [("GET /a/1", "GET /b/1"), ("GET /a/1?x=1", "GET /b/1?x=1"), ("POST /a/1", "POST /b/1")]
+    {
+        server.ask(&format!("{line} HTTP/1.0\r\n\r\n"));
+        assert_eq!(backend.asked().lines().next(), Some(&*format!("{asked} HTTP/1.1")));
+    }
+    server.ask("GET /a/1?z=1 HTTP/1.0\r\n\r\n");
+    assert_eq!(other.asked().lines().next(), Some("GET /a/1?z=1 HTTP/1.1"));
+}

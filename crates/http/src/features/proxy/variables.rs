@@ -1,0 +1,35 @@
+//! `$proxy_...`: what a backend is asked, and on whose behalf.
+
+use wire::Known;
+
+use crate::exchange::Exchange;
+use crate::variables::{BuiltIn, number, some};
+
+pub(crate) const TABLE: &[BuiltIn] = &[
+    BuiltIn::cached("proxy_host", |x, out| {
+        let to = &x.backends.request_to;
+        to.begun && some(out, &to.host)
+    }),
+    BuiltIn::cached("proxy_port", |x, out| {
+        let to = &x.backends.request_to;
+        to.begun && some(out, &to.port)
+    }),
+    BuiltIn::cached("proxy_add_x_forwarded_for", add_forwarded),
+    BuiltIn::fresh("proxy_internal_body_length", |x, out| {
+        let to = &x.backends.request_to;
+        to.length.filter(|_| to.begun).is_some_and(|length| number(out, length))
+    }),
+    BuiltIn::fresh("proxy_internal_chunked", |x, out| {
+        let to = &x.backends.request_to;
+        to.begun && to.chunked && some(out, b"chunked")
+    }),
+];
+
+/// Whoever spoke for others before, and the client last.
+fn add_forwarded(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
+    for field in x.request.head.fields_of(Known::XForwardedFor) {
+        out.extend_from_slice(x.request.text(field.value));
+        out.extend_from_slice(b", ");
+    }
+    some(out, x.client.address())
+}
