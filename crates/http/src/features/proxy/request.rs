@@ -1,11 +1,12 @@
 //! The head of the request to a backend.
 
 use observe::Level;
+use wire::Method;
 use wire::uri::{Escape, escape};
 
 use super::fields::Length;
 use super::{HttpVersion, Proxy, Target};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Request};
 
 /// What is to be known of a request that has been written.
 pub(crate) struct Written {
@@ -87,5 +88,13 @@ impl Proxy {
             out.push(b'?');
             out.extend_from_slice(&request.args);
         }
+    }
+}
+
+/// Error pages and the like are asked for by GET, whatever was sent.
+fn method(request: &Request) -> &[u8] {
+    match request.head.method {
+        Method::Other => request.text(request.head.method_text),
+        method => method.name(),
     }
 }
