@@ -14,6 +14,7 @@
 
 mod background;
 pub(crate) mod post_action;
+mod reply;
 #[cfg(test)]
 mod tests;
 
