@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use observe::{ErrorLog, Level, Line};
+use observe::{Errno, ErrorLog, Level, Line};
 use wire::Known;
 
-use super::Exchange;
+use super::{BodyError, Exchange};
 
 impl Exchange {
     /// Whether a message of that level would be written: ask before computing what it says.
@@ -58,6 +58,30 @@ impl Exchange {
         }
         line.push(&self.backends.uri);
         line.push(b"\"");
+    }
+}
+
+impl BodyError {
+    /// Tells why the body of this exchange's reply broke off.
+    pub(crate) fn log(&self, x: &mut Exchange) {
+        if !matches!(self, Self::Io(_) | Self::Truncated) {
+            x.action = "reading upstream";
+        }
+        match self {
+            Self::Io(error) => {
+                let reading = "reading the reply's body failed";
+                x.log(Level::Alert, format_args!("{reading}{}", Errno(error)));
+            }
+            Self::Truncated => {}
+            Self::Upstream(message) => x.log(Level::Error, format_args!("{message}")),
+            Self::UpstreamTimedOut => {
+                let error = net::timed_out();
+                x.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));
+            }
+            Self::UpstreamRead(error) => {
+                x.log(Level::Error, format_args!("recv() failed{}", Errno(error)));
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! What is still to be done when the client has its reply, or is gone: `post_action`, and waiting for
-//! subrequests that run beside the exchange. The connection's next request comes after all of it.
+//! What is still to be done when the client has its reply, or is gone: `post_action`, and waiting
+//! for subrequests that run beside the exchange. The connection's next request comes after all of
+//! it.
 
 use super::{After, Connection};
 use crate::exchange::Exchange;

@@ -117,26 +117,7 @@ impl Connection {
             Failed::Call(call, error) => {
                 x.log(Level::Info, format_args!("{call} failed{}", Errno(&error)));
             }
-            Failed::Body(BodyError::Io(error)) => {
-                x.log(
-                    Level::Alert,
-                    format_args!("reading the reply's body failed{}", Errno(&error)),
-                );
-            }
-            Failed::Body(BodyError::Truncated) => {}
-            Failed::Body(BodyError::Upstream(message)) => {
-                x.action = "reading upstream";
-                x.log(Level::Error, format_args!("{message}"));
-            }
-            Failed::Body(BodyError::UpstreamTimedOut) => {
-                x.action = "reading upstream";
-                let error = net::timed_out();
-                x.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));
-            }
-            Failed::Body(BodyError::UpstreamRead(error)) => {
-                x.action = "reading upstream";
-                x.log(Level::Error, format_args!("recv() failed{}", Errno(&error)));
-            }
+            Failed::Body(error) => error.log(x),
             Failed::TooLong => {
                 x.log(Level::Alert, format_args!("the reply's body is longer than announced"));
             }

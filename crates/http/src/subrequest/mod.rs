@@ -14,6 +14,7 @@
 
 mod background;
 pub(crate) mod post_action;
+mod reply;
 #[cfg(test)]
 mod tests;
 
@@ -88,8 +89,8 @@ impl Exchange {
         }
     }
 
-    /// A `GET` of another resource, ready to run. `None`, with a line in the log: there are too many
-    /// inside each other already.
+    /// A `GET` of another resource, ready to run. `None`, with a line in the log: there are too
+    /// many inside each other already.
     pub(crate) fn subrequest(&mut self, uri: &[u8], args: &[u8]) -> Option<Subrequest> {
         let deeper = match self.role {
             Role::Sub(origin) => origin.deeper,
@@ -128,8 +129,8 @@ impl Exchange {
         self.limit_req.share(&parent.limit_req);
     }
 
-    /// Runs a subrequest beside this exchange, whose driver waits for its end before it goes on with
-    /// the connection. It ends with this exchange, at the latest.
+    /// Runs a subrequest beside this exchange, whose driver waits for its end before it goes on
+    /// with the connection. It ends with this exchange, at the latest.
     pub(crate) fn run_aside(&mut self, subrequest: Subrequest) {
         self.subrequests.get_or_insert_default().background.start(subrequest);
     }

@@ -1,1 +1,195 @@
+//! The mechanism by itself; its users' tests stand with them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+use crate::exchange::{Body, Bytes, Kept};
+use crate::site::Site;
+use crate::testing::{TestSite, site_with};
+
+/// A site whose `/` is answered by this handler.
+fn answered_by(http: &str, handler: fn(&mut Exchange) -> Flow) -> TestSite {
+    let answer = |site: &mut Site| {
+        let location = site.locations.iter_mut().find(|location| &*location.name == b"/");
+        location.expect("it is there").exclusive = Some(Box::new(handler));
+    };
+    site_with(http, answer)
+}
+
+fn answer(x: &mut Exchange, body: Vec<u8>) -> Flow {
+    x.reply.status = 200;
+    x.reply.set_bytes(Bytes::Owned(body));
+    Flow::Done
+}
+
+/// Answers with what `/in` answers.
+fn whole(_: &mut Exchange) -> Flow {
+    Flow::Wait(Box::new(|x| {
+        Box::pin(async {
+            let args = x.request.args.clone();
+            let Some(mut inner) = x.subrequest(b"/in", &args) else { return Flow::Status(500) };
+            if let Err(flow) = inner.run().await {
+                return flow;
+            }
+            let body = match inner.read().await {
+                Ok(body) => body,
+                Err(flow) => return flow,
+            };
+            x.end(inner);
+            answer(x, body)
+        })
+    }))
+}
+
+/// The same, without looking at it.
+fn streamed(x: &mut Exchange) -> Flow {
+    let args = x.request.args.clone();
+    let Some(inner) = x.subrequest(b"/in", &args) else { return Flow::Status(500) };
+    x.reply.status = 200;
+    x.reply.body = Body::Stream(inner.into_stream());
+    Flow::Done
+}
+
+const BOTH: [fn(&mut Exchange) -> Flow; 2] = [whole, streamed];
+
+#[test]
+fn what_is_its_own_and_what_its_parents() {
+    let http = "log_format it '$uri $status';
+         server {
+            access_log main it;
+            listen 80; server_name s;
+            set $server_says '<$uri>';
+            location / { }
+            location /in {
+                log_subrequest on;
+                set $inner '$request $request_uri $request_method $uri $args $arg_a $http_x $host \
+                    $connection_requests $server_name';
+                return 200 '$server_says $inner';
+            }
+         }";
+    for handler in BOTH {
+        let site = answered_by(http, handler);
+        let post = "POST /out?a=1 HTTP/1.1\nHost: h\nX: y\nContent-Length: 0\n\n";
+        let reply = site.send(post);
+        assert_eq!(reply.body(), "</in> POST /out?a=1 HTTP/1.1 /out?a=1 POST /in a=1 1 y h 0 s");
+        assert_eq!(site.log("main").matches("/in 200\n").count(), 1);
+    }
+}
+
+#[test]
+fn variables_are_shared_both_ways() {
+    let http = "map $uri $seen { default $uri; }
+         server {
+            location = /start { set $x outer; rewrite ^ /; }
+            location / { add_header X $x,$seen; }
+            location /in { set $y '$x,$seen'; set $x inner; return 200 $y; }
+         }";
+    for (handler, seen) in BOTH.into_iter().zip(["/in", "/"]) {
+        let site = answered_by(http, handler);
+        for _ in 0..2 {
+            let reply = site.get("/start");
+            assert_eq!(reply.body(), format!("outer,{seen}"));
+            let x = if seen == "/in" { "inner" } else { "outer" };
+            assert_eq!(reply.field("X").unwrap(), format!("{x},{seen}"));
+        }
+    }
+}
+
+#[test]
+fn filters_that_are_for_the_client_leave_it_alone() {
+    let http = "server {
+            location / { max_ranges 0; }
+            location /in { alias html/file; expires 1h; add_header X y; userid on; }
+         }";
+    for handler in BOTH {
+        let site = answered_by(http, handler);
+        site.file("file", "0123456789");
+        let fields = "Range: bytes=1-2\nIf-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT\n";
+        let reply = site.get_with("/", fields);
+        assert_eq!((reply.status(), reply.body().as_str()), (200, "0123456789"));
+    }
+}
+
+#[test]
+fn a_reply_too_big_for_memory_ends_the_main_request() {
+    let http = "error_log log; server {
+            location / { }
+            location /in { subrequest_output_buffer_size 4; return 200 $args; }
+         }";
+    let site = answered_by(http, whole);
+    assert_eq!(site.get("/?1234").body(), "1234");
+    assert!(!site.get("/?12345").replied);
+    assert_eq!(site.messages("log"), ["[error] too big subrequest response: 5"]);
+    let of_unknown_length = |x: &mut Exchange| {
+        x.reply.status = 200;
+        let text = Bytes::Owned(x.request.args.clone());
+        x.reply.body = Body::Stream(Body::Bytes(text).into_stream());
+        Flow::Done
+    };
+    let site = site_with(http, |site| {
+        for location in &mut site.locations {
+            match &*location.name {
+                b"/" => location.exclusive = Some(Box::new(whole)),
+                b"/in" => {
+                    location.rewrite = Box::default();
+                    location.exclusive = Some(Box::new(of_unknown_length));
+                }
+                _ => {}
+            }
+        }
+    });
+    assert_eq!(site.get("/?1234").body(), "1234");
+    assert!(!site.get("/?12345").replied);
+    assert_eq!(site.messages("log"), ["[error] too big subrequest response"]);
+}
+
+#[test]
+fn what_breaks_off_inside_breaks_off_outside() {
+    let http = "server { location / { } location /in { return 444; } }";
+    assert!(!answered_by(http, whole).get("/").replied);
+    assert!(answered_by(http, streamed).get("/").broken);
+}
+
+#[test]
+fn how_deep_they_go() {
+    static DEEPEST: AtomicU32 = AtomicU32::new(0);
+    fn dive(_: &mut Exchange) -> Flow {
+        DEEPEST.fetch_add(1, Ordering::Relaxed);
+        Flow::Wait(Box::new(|x| {
+            Box::pin(async {
+                let Some(mut inner) = x.subrequest(b"/deeper", b"") else {
+                    return Flow::Status(508);
+                };
+                let ran = inner.run().await;
+                let status = inner.x.reply.status;
+                x.end(inner);
+                ran.err().unwrap_or(Flow::Status(status))
+            })
+        }))
+    }
+    let site = answered_by("error_log log; server { location / { } }", dive);
+    assert_eq!(site.get("/").status(), 508);
+    assert_eq!(DEEPEST.load(Ordering::Relaxed), 1 + u32::from(DEPTH_MAX) + 1);
+    let cycle = "[error] subrequests cycle while processing \"/deeper\"";
+    assert_eq!(site.messages("log"), [cycle]);
+}
+
+#[test]
+fn a_subrequest_beside_its_parent_has_its_variables_and_its_body() {
+    fn send_beside(x: &mut Exchange) -> Flow {
+        x.request.body.keep(Kept::Memory(b"abc".to_vec()));
+        let inner = x.subrequest(b"/in", b"").expect("not too deep");
+        x.run_aside(inner);
+        assert!(x.has_background());
+        Flow::Status(204)
+    }
+    let http = "log_format it '$uri $x $request_body'; server {
+            access_log log it;
+            set $x outer;
+            location / { }
+            location /in { log_subrequest on; set $x inner; return 200; }
+         }";
+    let site = answered_by(http, send_beside);
+    assert_eq!(site.get("/").status(), 204);
+    assert_eq!(site.log("log"), "/in inner abc\n/ inner abc\n");
+}

@@ -184,8 +184,8 @@ pub(crate) fn define_captured(name: &[u8], from: &Directive, load: &mut Load<'_>
     Ok(())
 }
 
-/// Defines the variable that `set` and its like name, unless it has another meaning, and says how to
-/// set it; `unset` makes what it is until then.
+/// Defines the variable that `set` and its like name, unless it has another meaning, and says how
+/// to set it; `unset` makes what it is until then.
 pub(crate) fn define_set(
     word: &Word,
     from: &Directive,

@@ -1,12 +1,11 @@
 //! The head of the request to a backend.
 
 use observe::Level;
-use wire::Method;
 use wire::uri::{Escape, escape};
 
 use super::fields::Length;
 use super::{HttpVersion, Proxy, Target};
-use crate::exchange::{Exchange, Request};
+use crate::exchange::Exchange;
 
 /// What is to be known of a request that has been written.
 pub(crate) struct Written {

@@ -5,6 +5,7 @@
 
 mod bodies;
 mod closing;
+mod follow_up;
 mod heads;
 mod keepalive;
 mod logs;

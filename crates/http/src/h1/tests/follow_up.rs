@@ -1,0 +1,140 @@
+//! What follows a reply, before the connection goes on: copies, and `post_action`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+use crate::exchange::Kept;
+
+/// A server whose `/copy` and `/slow` take a moment, and count when they are done with it.
+fn server(http: &str, done: &Arc<AtomicU32>) -> Server {
+    let done = done.clone();
+    let change = move |site: &mut Site| {
+        for name in ["/copy", "/slow"] {
+            if site.locations.iter().all(|location| &*location.name != name.as_bytes()) {
+                continue;
+            }
+            let done = done.clone();
+            handle(site, name, move |_| {
+                let done = done.clone();
+                wait(|x| {
+                    Box::pin(async move {
+                        net::sleep(Duration::from_millis(30)).await;
+                        let length = match x.request.body.kept() {
+                            Some(Kept::Memory(body)) => body.len() as u32,
+                            _ => 0,
+                        };
+                        done.fetch_add(1 + length, Ordering::SeqCst);
+                        Flow::Status(204)
+                    })
+                })
+            });
+        }
+    };
+    Server::with(http, change, |_| {})
+}
+
+#[test]
+fn a_copy_holds_up_the_next_request_and_not_the_reply() {
+    let done = Arc::default();
+    let server = server(
+        "server {
+            location / { mirror /copy; mirror /copy; empty_gif; }
+            location /copy { }
+            location /next { return 200 next; }
+        }",
+        &done,
+    );
+    let mut client = server.connect();
+    client.head("DELETE /next/../a HTTP/1.1\nHost: a\nContent-Length: 3\n");
+    client.send("abc");
+    client.head("GET /next HTTP/1.1\nHost: a\n");
+    let refused = page("405 Not Allowed").replace("close", "keep-alive");
+    client.expect(&refused);
+    assert_eq!(done.load(Ordering::SeqCst), 0);
+    client.expect(&text("200 OK", "keep-alive", "next"));
+    assert_eq!(done.load(Ordering::SeqCst), 2 * (1 + 3));
+    assert_eq!(server.logged().0, 405);
+}
+
+#[test]
+fn copies_end_with_a_request_whose_client_is_gone() {
+    let done = Arc::default();
+    let server = server(
+        "server { location / { mirror /copy; } location /copy { } location /slow { mirror /copy; } }",
+        &done,
+    );
+    let mut client = server.connect();
+    client.head("GET /slow HTTP/1.1\nHost: a\n");
+    drop(client);
+    assert_eq!(server.logged(), (499, 0));
+    std::thread::sleep(Duration::from_millis(60));
+    assert_eq!(done.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn a_copy_that_closes_the_connection_does_so_after_the_reply() {
+    let server = Server::start(
+        "server { location / { mirror /copy; empty_gif; } location /copy { return 444; } }",
+    );
+    let got = server.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.contains("keep-alive"), "{got}");
+}
+
+#[test]
+fn an_action_follows_the_reply() {
+    let done = Arc::default();
+    let server = server(
+        "server {
+            location / { post_action /slow; return 200 $uri; }
+            location /slow { }
+            location /named { post_action @named; return 200 x; }
+            location @named { empty_gif; add_header X y; }
+            location /missing { post_action missing; return 200 x; }
+            location /cycle { post_action /cycle; return 200 x; }
+        }",
+        &done,
+    );
+    let mut client = server.connect();
+    client.head("GET /a HTTP/1.1\nHost: a\n");
+    client.expect(&text("200 OK", "keep-alive", "/a"));
+    assert_eq!(done.load(Ordering::SeqCst), 0);
+    assert_eq!(server.logged().0, 204);
+    assert_eq!(done.load(Ordering::SeqCst), 1);
+    client.head("GET /a HTTP/1.1\nHost: a\nConnection: close\n");
+    client.expect(&text("200 OK", "close", "/a"));
+    client.expect_end();
+    assert_eq!(done.load(Ordering::SeqCst), 2);
+    assert_eq!(server.logged().0, 204);
+    for (target, status) in [("/named", 200), ("/missing", 500), ("/cycle", 500)] {
+        let mut client = server.connect();
+        client.head(&format!("GET {target} HTTP/1.1\nHost: a\n"));
+        client.expect(&text("200 OK", "keep-alive", "x"));
+        assert_eq!(server.logged().0, status, "{target}");
+        if status == 500 {
+            // As after any reply of that status.
+            client.expect_end();
+        }
+    }
+}
+
+#[test]
+fn an_action_follows_a_client_that_is_gone_but_not_one_that_is_closed() {
+    let done = Arc::default();
+    let server = server(
+        "server {
+            location / { post_action /copy; return 444; }
+            location /copy { }
+            location /slow { post_action /copy; }
+        }",
+        &done,
+    );
+    let mut client = server.connect();
+    client.head("GET /slow HTTP/1.1\nHost: a\n");
+    drop(client);
+    assert_eq!(server.logged().0, 204);
+    assert_eq!(done.load(Ordering::SeqCst), 1);
+    assert_eq!(server.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), "");
+    assert_eq!(server.logged().0, 444);
+    assert_eq!(done.load(Ordering::SeqCst), 1);
+}
