@@ -94,7 +94,8 @@ fn groups_of_a_zone_share_the_count() {
     let zone = "limit_upstream_conn zone=shared limit=2 backlog=1 timeout=3s;";
     let text = format!(
         "limit_upstream_zone shared 1m; \
-         upstream limit_a {{ {zone} server 10.9.0.1; }} upstream limit_b {{ {zone} server 10.9.0.1; }}"
+         upstream limit_a {{ {zone} server 10.9.0.1; }} \
+         upstream limit_b {{ {zone} server 10.9.0.1; }}"
     );
     let groups = crate::testing::load_all(&text).unwrap();
     let (a, b) = (&groups[0], &groups[1]);
