@@ -83,7 +83,7 @@ pub fn take(group: &Group, key: &Key) -> Option<Connection> {
     if group.keepalive().connections == 0 {
         return None;
     }
-    POOLS.with_borrow_mut(|pools| pools.get_mut(group.number as usize)?.take(key))
+    POOLS.with_borrow_mut(|pools| pools.get_mut(group.number as usize)?.take(key, clock::now_ms()))
 }
 
 /// Keeps a connection for the next request, if the rules let it.
@@ -118,12 +118,13 @@ pub fn close_all() {
 }
 
 impl Pool {
-    fn take(&mut self, key: &Key) -> Option<Connection> {
+    fn take(&mut self, key: &Key, now_ms: u64) -> Option<Connection> {
         loop {
             let at = self.idle.iter().rposition(|idle| idle.key == *key)?;
-            let connection = self.idle.remove(at).connection;
-            if !connection.stream.is_disturbed() {
-                return Some(connection);
+            let idle = self.idle.remove(at);
+            // Those whose time is over are closed once a round only.
+            if idle.until_ms > now_ms && !idle.connection.stream.is_disturbed() {
+                return Some(idle.connection);
             }
         }
     }
