@@ -1,7 +1,8 @@
 //! Names of servers that are looked up while the server runs: `resolve`, and those that were not
 //! found at start.
 //!
-//! One worker of the process looks a group's names up, the one that asks first.
+//! One worker of the process looks a group's names up, the one that asks first. That is also when
+//! the group's limits begin to hold.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
@@ -29,6 +30,7 @@ impl Discovery {
         let mut discovery = Self::default();
         for group in groups {
             if group.claim_discovery() {
+                group.apply_limits();
                 for (line, lookup) in group.lookups() {
                     discovery.tasks.extend(begin(group, line, lookup));
                 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use net::Address;
 
 use crate::balance::{Balance, Until};
+use crate::limit::Slot;
 use crate::server::Server;
 
 /// One request in progress; dropping it ends the request.
@@ -22,6 +23,8 @@ pub struct Lease {
     inflight: Option<u64>,
     header_ms: Option<u64>,
     is_header_counted: bool,
+    /// Its place in the limit. Given back after the request has been counted out.
+    _slot: Option<Slot<()>>,
 }
 
 /// What is worth a line in the log.
@@ -48,7 +51,23 @@ impl Lease {
         balance: &dyn Balance,
         now_ms: u64,
     ) -> Option<Self> {
-        if !server.standing.take(server.terms.max_conns) {
+        let slot = match &server.limited {
+            Some((limited, _)) => Some(limited.slots.try_take()?),
+            None => None,
+        };
+        Self::with_slot(server, slot, single, balance, now_ms)
+    }
+
+    /// The same with a place in the limit, where there is one.
+    pub(crate) fn with_slot(
+        server: &Arc<Server>,
+        slot: Option<Slot<()>>,
+        single: bool,
+        balance: &dyn Balance,
+        now_ms: u64,
+    ) -> Option<Self> {
+        let max = if slot.is_some() { 0 } else { server.terms.max_conns };
+        if !server.standing.take(max) {
             return None;
         }
         let inflight = (!single && balance.counts_inflight()).then_some(now_ms);
@@ -62,6 +81,7 @@ impl Lease {
             inflight,
             header_ms: None,
             is_header_counted: false,
+            _slot: slot,
         })
     }
 
@@ -88,7 +108,11 @@ impl Lease {
             standing.forgive();
             return None;
         }
-        standing.failed(terms.patience, terms.weight, now_ms).then_some(Event::Disabled)
+        if !standing.failed(terms.patience, terms.weight, now_ms) {
+            return None;
+        }
+        self.server.withdraw();
+        Some(Event::Disabled)
     }
 
     /// The server did what it was asked for, or the next one is asked for reasons that do not

@@ -23,6 +23,7 @@ pub mod sticky;
 #[cfg(test)]
 mod testing;
 mod times;
+mod waiting;
 
 pub use attempt::Attempt;
 pub use discovery::Discovery;
@@ -32,3 +33,4 @@ pub use lines::Servers;
 pub use memory::Memory;
 pub use server::{Server, State};
 pub use settings::{Groups, Keepalive};
+pub use waiting::{Limit, Waited, Waiting};

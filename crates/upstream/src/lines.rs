@@ -8,6 +8,7 @@ use crate::address::Place;
 use crate::memory::Memory;
 use crate::resolver::{NameServers, Peer, Watched};
 use crate::server::{Server, Terms};
+use crate::waiting::Limit;
 
 /// A `server` line.
 #[derive(Debug)]
@@ -55,12 +56,14 @@ pub struct Servers {
 pub(crate) struct Lines {
     pub group: Box<[u8]>,
     pub lines: Vec<Line>,
+    /// The limit that holds for each server, and the group's number there.
+    pub limit: Option<(Limit, u64)>,
 }
 
 impl Lines {
     /// None yet.
     pub fn new(group: &[u8]) -> Self {
-        Self { group: group.into(), lines: Vec::new() }
+        Self { group: group.into(), lines: Vec::new(), limit: None }
     }
 
     /// Adds a line with the addresses that are known.
@@ -106,7 +109,11 @@ impl Lines {
         let all = self.lines.iter().flat_map(|line| &line.servers);
         let twin = all.filter(|found| found.server.address == address).count() as u32;
         let standing = memory.standing(&self.group, &address, twin);
-        Arc::new(Server::new(address, terms, standing))
+        let mut server = Server::new(address, terms, standing);
+        if let Some((limit, group)) = &self.limit {
+            server.limited = Some((limit.slots(&server.name, &server.terms, twin), *group));
+        }
+        Arc::new(server)
     }
 }
 

@@ -6,6 +6,7 @@ use net::Address;
 
 use crate::standing::{Patience, Standing};
 use crate::sticky;
+use crate::waiting::Limited;
 
 /// Fixed-point scale of weights, so that a small one can grow in steps.
 pub(crate) const WEIGHT_SCALE: i64 = 1024;
@@ -18,6 +19,8 @@ pub struct Server {
     pub(crate) terms: Terms,
     pub(crate) standing: Arc<Standing>,
     sid: OnceLock<Box<[u8]>>,
+    /// Its part of the group's limit, and the group's number there.
+    pub(crate) limited: Option<(Limited, u64)>,
 }
 
 /// What the configuration says of a server, all its addresses alike.
@@ -63,7 +66,7 @@ impl Terms {
 impl Server {
     pub(crate) fn new(address: Address, terms: Terms, standing: Arc<Standing>) -> Self {
         let name = address.to_string().into_bytes().into();
-        Self { address, name, terms, standing, sid: OnceLock::new() }
+        Self { address, name, terms, standing, sid: OnceLock::new(), limited: None }
     }
 
     /// Where to connect to.
@@ -106,7 +109,13 @@ impl Server {
 
     /// What an active check found. True: that is a change.
     pub fn set_healthy(&self, healthy: bool, now_ms: u64) -> bool {
-        self.standing.set_healthy(healthy, now_ms)
+        let changed = self.standing.set_healthy(healthy, now_ms);
+        match &self.limited {
+            Some((limited, group)) if changed && healthy => limited.slots.admit(*group),
+            Some(_) if changed => self.withdraw(),
+            _ => {}
+        }
+        changed
     }
 
     /// Whether it may be used at all; `bound`: by a request that is bound to it.
@@ -126,7 +135,26 @@ impl Server {
 
     /// Whether it has as many requests as it may have.
     pub(crate) fn is_full(&self) -> bool {
-        self.terms.max_conns > 0 && self.in_progress() >= self.terms.max_conns
+        match &self.limited {
+            Some((limited, _)) => limited.slots.is_full(),
+            None => self.terms.max_conns > 0 && self.in_progress() >= self.terms.max_conns,
+        }
+    }
+
+    /// From now on it may have as many requests as this configuration says.
+    pub(crate) fn apply_limit(&self) {
+        if let Some((limited, _)) = &self.limited
+            && limited.slots.max() != limited.max
+        {
+            limited.slots.set_max(limited.max);
+        }
+    }
+
+    /// Nobody is to wait for it: those that wait for it alone are told.
+    pub(crate) fn withdraw(&self) {
+        if let Some((limited, group)) = &self.limited {
+            limited.slots.withdraw(*group);
+        }
     }
 
     /// Its weight now, scaled: less after failures, and while it starts slowly.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use conf::{Layered, Load, Memory as Files, UPSTREAM};
+use conf::{Layered, Load, MAIN, Memory as Files, UPSTREAM};
 
 use crate::settings::{Groups, Layer};
 use crate::{Ask, Attempt, Choice, Group, Lease};
@@ -29,15 +29,48 @@ pub(crate) fn load_named(name: &str, lines: &str) -> Result<(Arc<Group>, Vec<Str
     built.map(|()| (group.unwrap(), warnings))
 }
 
-fn read(block: &conf::Directive, load: &mut Load<'_>) -> conf::Result<()> {
+/// The groups of the lines of `http {}`, in order.
+pub(crate) fn load_all(text: &str) -> Result<Vec<Arc<Group>>, String> {
+    let mut files = Files::default().with("/nginx.conf", text);
+    let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
+    let tree = tree.map_err(|error| error.message)?;
+    let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
+    let mut main = Layer::default();
+    for line in &tree.root {
+        let read = match line.block {
+            Some(_) => begin_and_end(line, &mut load),
+            None => set(&mut main, line, MAIN, &mut load),
+        };
+        read.map_err(|error| error.message)?;
+    }
+    Groups::build(&main, None, &mut load).map_err(|error| error.message)?;
+    let blocks = tree.root.iter().filter(|line| line.block.is_some());
+    let groups = load.registry.of::<Groups>();
+    Ok(blocks.map(|block| groups.find(&block.arg(0).text).cloned().unwrap()).collect())
+}
+
+fn set(
+    layer: &mut Layer,
+    line: &conf::Directive,
+    level: conf::Levels,
+    load: &mut Load<'_>,
+) -> conf::Result<()> {
+    let row = conf::row::<Layer>("", line).unwrap();
+    Layer::TABLE[row].admit(line, level)?;
+    layer.set(row, line, load)
+}
+
+fn begin_and_end(block: &conf::Directive, load: &mut Load<'_>) -> conf::Result<()> {
     Groups::begin(block, load)?;
     let mut layer = Layer::default();
     for line in block.block.iter().flatten() {
-        let row = conf::row::<Layer>("", line).unwrap();
-        Layer::TABLE[row].admit(line, UPSTREAM)?;
-        layer.set(row, line, load)?;
+        set(&mut layer, line, UPSTREAM, load)?;
     }
-    Groups::end(layer, block, load)?;
+    Groups::end(layer, block, load)
+}
+
+fn read(block: &conf::Directive, load: &mut Load<'_>) -> conf::Result<()> {
+    begin_and_end(block, load)?;
     Groups::build(&Layer::default(), None, load)
 }
 

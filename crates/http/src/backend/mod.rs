@@ -20,6 +20,7 @@ mod bound;
 mod connect;
 mod head;
 mod pass;
+mod queue;
 mod tally;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -17,6 +17,7 @@ use super::body::{Broken, Coding, Held, Incoming};
 use super::bound::{self, Bound};
 use super::connect::{self, Connected};
 use super::head::{self, Passed, Rewrite};
+use super::queue::{self, Queued};
 use super::tally::{Named, Try};
 use super::tunnel::Switched;
 use super::values::NextUpstream;
@@ -74,12 +75,13 @@ struct Passing<'a> {
 impl Passing<'_> {
     async fn run(&mut self, x: &mut Exchange) -> Flow {
         loop {
-            let mut lease = match self.choose(x) {
-                Ok(lease) => lease,
+            let (mut lease, waited_ms) = match self.choose(x).await {
+                Ok(chosen) => chosen,
                 Err(flow) => return flow,
             };
             let anew = std::mem::take(&mut self.is_first);
             let asked = x.backends.begin(Named::Server(lease.server().clone()), anew);
+            asked.queue_ms.set(waited_ms);
             let trouble = match self.ask(x, &mut lease, &asked).await {
                 Ok((connected, answered)) => {
                     match self.answer(x, lease, &asked, connected, answered) {
@@ -100,7 +102,31 @@ impl Passing<'_> {
         }
     }
 
-    fn choose(&mut self, x: &mut Exchange) -> Result<Lease, Flow> {
+    /// The server to ask, and how long it was waited for.
+    async fn choose(&mut self, x: &mut Exchange) -> Result<(Lease, Option<u64>), Flow> {
+        let (lease, waited_ms) = loop {
+            let busy = match self.choose_now(x) {
+                Choice::Server(lease) => break (lease, None),
+                Choice::Busy => true,
+                Choice::None => false,
+            };
+            if !busy || self.plan.group.limit().is_none() {
+                return Err(self.without_server(x, 502));
+            }
+            let timeout_ms = self.plan.conf.read_timeout.0;
+            match queue::queue(x, self.plan.group, &mut self.attempt, timeout_ms).await {
+                Queued::Server(lease, waited_ms) => break (lease, Some(waited_ms)),
+                Queued::Again => {}
+                Queued::Full => return Err(self.without_server(x, 502)),
+                Queued::TimedOut(status) => return Err(self.without_server(x, status)),
+            }
+        };
+        self.tries += 1;
+        self.bound.choose(x, self.plan.group, lease.server());
+        Ok((lease, waited_ms))
+    }
+
+    fn choose_now(&mut self, x: &mut Exchange) -> Choice {
         let client = bound::client_address(x);
         let key = self.plan.group.key().map(|template| x.render(template)).unwrap_or_default();
         let ask = Ask {
@@ -109,22 +135,20 @@ impl Passing<'_> {
             sticky: self.bound.id(),
             now_ms: clock::now_ms(),
         };
-        match self.plan.group.choose(&mut self.attempt, &ask) {
-            Choice::Server(lease) => {
-                self.tries += 1;
-                self.bound.choose(x, self.plan.group, lease.server());
-                Ok(lease)
-            }
-            Choice::Busy | Choice::None => {
-                let anew = std::mem::take(&mut self.is_first);
-                let asked = x.backends.begin(Named::Group(self.plan.group.name().into()), anew);
-                asked.status.set(502);
-                asked.end();
-                x.action = "connecting to upstream";
-                x.log(Level::Error, format_args!("no live upstreams"));
-                Err(Flow::Status(502))
-            }
+        self.plan.group.choose(&mut self.attempt, &ask)
+    }
+
+    /// There is no server to ask.
+    fn without_server(&mut self, x: &mut Exchange, status: u16) -> Flow {
+        let anew = std::mem::take(&mut self.is_first);
+        let asked = x.backends.begin(Named::Group(self.plan.group.name().into()), anew);
+        asked.status.set(status);
+        asked.end();
+        x.action = "connecting to upstream";
+        if status == 502 {
+            x.log(Level::Error, format_args!("no live upstreams"));
         }
+        Flow::Status(status)
     }
 
     /// Asks one server.

@@ -12,6 +12,7 @@ use net::Address;
 use crate::attempt::Attempt;
 use crate::balance::{Balance, Round, RoundRobin};
 use crate::lease::Lease;
+use crate::limit::{Grant, Wish};
 use crate::lines::{Line, Lines, Lookup};
 use crate::memory::Memory;
 use crate::peers::Peers;
@@ -19,6 +20,7 @@ use crate::resolver::Peer;
 use crate::server::{Server, Terms};
 use crate::settings::Keepalive;
 use crate::sticky::{Bound, Sticky};
+use crate::waiting::{Limit, Waited, Waiting};
 
 /// A group of servers, shared by all workers.
 #[derive(Debug)]
@@ -32,6 +34,7 @@ pub struct Group {
     peers: Mutex<Peers>,
     /// Where the peers come from. Locked before them.
     lines: Mutex<Lines>,
+    limit: Option<Limit>,
     /// Whether a worker looks its names up.
     discovered: AtomicBool,
 }
@@ -105,9 +108,15 @@ impl Group {
             keepalive: parts.keepalive,
             number: parts.number,
             peers: Mutex::new(peers),
+            limit: lines.limit.as_ref().map(|(limit, _)| limit.clone()),
             lines: Mutex::new(lines),
             discovered: AtomicBool::new(false),
         }
+    }
+
+    /// From now on this generation's limits hold.
+    pub(crate) fn apply_limits(&self) {
+        self.servers().iter().for_each(|server| server.apply_limit());
     }
 
     /// Whether the caller is the first to ask: it looks the names up.
@@ -124,8 +133,14 @@ impl Group {
     /// Makes the servers that were found those of a line, from the next choice on.
     pub(crate) fn found(&self, line: usize, found: &[Peer]) {
         let mut lines = self.lines();
+        let had = self.servers();
         lines.found(line, found, Memory::process());
         self.lock().replace(&lines.tier(false), &lines.tier(true), &*self.balance);
+        drop(lines);
+        self.apply_limits();
+        let have = self.servers();
+        let is_gone = |old: &&Arc<Server>| !have.iter().any(|server| Arc::ptr_eq(server, old));
+        had.iter().filter(is_gone).for_each(|server| server.withdraw());
     }
 
     /// Its name.
@@ -169,6 +184,61 @@ impl Group {
             }
         }
         without(&peers, attempt, ask.now_ms)
+    }
+
+    /// The limit on requests in progress, where requests wait for servers.
+    pub fn limit(&self) -> Option<&Limit> {
+        self.limit.as_ref()
+    }
+
+    /// Waits for one of the servers that were all busy. `None`: nobody waits here, or too many do.
+    pub fn wait(self: &Arc<Self>, attempt: &Attempt, now_ms: u64) -> Option<Waiting> {
+        let limit = self.limit.as_ref()?;
+        let (mut servers, mut tried) = (Vec::new(), Vec::new());
+        for (at, server) in self.lock().iter().enumerate() {
+            let Some((limited, _)) = &server.limited else { continue };
+            if attempt.has_tried(at) {
+                tried.push(limited.slots.clone());
+            } else if server.is_live(now_ms, false) {
+                servers.push(limited.slots.clone());
+            }
+        }
+        if servers.is_empty() {
+            return None;
+        }
+        let wish = Wish {
+            servers: &servers,
+            tried: &tried,
+            group: u64::from(self.number),
+            backlog: limit.backlog,
+            now_ms,
+        };
+        let waiter = limit.line.join(wish).ok()?;
+        Some(Waiting { waiter, group: self.clone() })
+    }
+
+    /// Makes a place that was waited for a request in progress.
+    pub(crate) fn take_grant(
+        &self,
+        grant: Grant<()>,
+        attempt: &mut Attempt,
+        now_ms: u64,
+    ) -> Waited {
+        let peers = self.lock();
+        attempt.resume(&peers);
+        let meant = |(at, server): &(usize, &Arc<Server>)| {
+            let limited = server.limited.as_ref();
+            !attempt.has_tried(*at)
+                && limited.is_some_and(|(own, _)| Arc::ptr_eq(&own.slots, grant.slot.slots()))
+        };
+        // A server may have gone meanwhile; its place then goes to whoever still waits for it.
+        let Some((at, server)) = peers.iter().enumerate().find(meant) else { return Waited::None };
+        let single = peers.is_single();
+        let lease = Lease::with_slot(server, Some(grant.slot), single, &*self.balance, now_ms);
+        let Some(lease) = lease else { return Waited::None };
+        server.standing.chosen(server.terms.patience, now_ms);
+        attempt.given(at);
+        Waited::Server(lease, grant.waited_ms)
     }
 
     fn choose_of(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Layered, Load, Result};
 
+use super::limit::limit;
 use super::method::Reading;
 use super::{Conf, HostNotFound, Layer, ServerLine};
 use crate::address::Place;
@@ -106,7 +107,16 @@ fn group(
     if conf.server.iter().all(|line| line.backup) {
         return Err(from.error_at(name, format!("no servers in upstream \"{name}\"")));
     }
+    let limit = limit(
+        conf.limit_upstream_conn.as_ref(),
+        conf.queue,
+        conf.limit_upstream_log_level,
+        from,
+        load,
+    )?;
+    let number = pool::number(&name.text);
     let mut lines = Lines::new(&name.text);
+    lines.limit = limit.map(|limit| (limit, u64::from(number)));
     for line in &conf.server {
         line.add_to(&mut lines, servers.as_ref(), conf.upstream_host_not_found, load)?;
     }
@@ -114,7 +124,7 @@ fn group(
         balance: conf.balance(),
         sticky: conf.sticky.clone(),
         keepalive: conf.keepalive(),
-        number: pool::number(&name.text),
+        number,
         lines,
     }))
 }

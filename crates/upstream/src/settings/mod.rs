@@ -5,6 +5,7 @@
 
 mod groups;
 mod keepalive;
+mod limit;
 mod method;
 mod server;
 mod sticky;
@@ -22,12 +23,16 @@ use crate::sticky::Sticky;
 
 pub use groups::Groups;
 pub use keepalive::{Idle, Keepalive};
+pub use limit::{LimitConn, LogLevel, Queue};
 pub use method::Method;
 pub use server::ServerLine;
 pub use zone::Zone;
 
 conf::directives! {
     declare {
+        /// Names a zone: groups that name one share the count of requests in progress by server. The
+        /// size is checked and has no effect.
+        limit_upstream_zone(2..=2) in MAIN => limit::declare_zone;
         /// Refused: connections are not bound to clients.
         ntlm(0..=0) in UPSTREAM => refuse_ntlm;
         /// Refused: the servers of a group stand in the configuration.
@@ -58,6 +63,14 @@ conf::directives! {
     /// Adds a server: its address, and `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`,
     /// `slow_start=`, `route=`, `backup`, `down`, `drain`, `resolve`, `service=`.
     server: Vec<ServerLine>,
+    /// Limits the requests in progress at each server, exactly over all workers: `zone=`, `limit=`,
+    /// and for those that wait, first come first served, `backlog=` (by server) and `timeout=`, or
+    /// `nodelay`. `instant_hook` has no effect.
+    limit_upstream_conn: Option<LimitConn>,
+    /// The level of what is said about requests that wait.
+    limit_upstream_log_level + MAIN: LogLevel = "notice",
+    /// Lets so many requests wait while every server has its `max_conns`; `timeout=` is how long.
+    queue: Option<Queue>,
     /// Sets the name servers that names of servers with `resolve` are looked up at.
     resolver: Option<NameServers>,
     /// Sets the time for looking up a name.

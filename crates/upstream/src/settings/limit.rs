@@ -1,0 +1,194 @@
+//! `limit_upstream_zone`, `limit_upstream_conn`, `limit_upstream_log_level` as
+//! nginx-limit-upstream has them, and nginx Plus's `queue`.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Value, Word, units};
+use observe::Level;
+
+use crate::limit::{Backlog, Line, SLOTS_MAX};
+use crate::waiting::{Limit, Rule};
+
+/// The least size of a zone: eight pages.
+const SIZE_MIN: u64 = 8 * 4096;
+/// `backlog=` where it is not said.
+const BACKLOG: u32 = 1000;
+/// `timeout=` of `queue` where it is not said.
+const QUEUE_TIMEOUT_MS: u64 = 60_000;
+
+/// The zones that `limit_upstream_zone` has declared.
+#[derive(Default)]
+struct Declared(HashMap<Box<[u8]>, Option<Arc<Line<()>>>>);
+
+/// `limit_upstream_zone NAME SIZE`. The size is checked and has no effect: what is counted takes no
+/// more room than the servers themselves.
+pub(super) fn declare_zone(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+    let (name, size) = (from.arg(0), from.arg(1));
+    let bytes = units::size(&size.text).ok_or_else(|| {
+        from.error_at(size, format!("invalid size of limit_upstream_zone \"{size}\""))
+    })?;
+    if bytes < SIZE_MIN {
+        return Err(from.error_at(name, format!("limit_upstream_zone \"{name}\" is too small")));
+    }
+    load.zones.mention::<Line<()>>(&name.text, Some(bytes), from)?;
+    match load.registry.of::<Declared>().0.insert(name.text.clone(), None) {
+        None => Ok(()),
+        Some(_) => Err(from.error_at(name, format!("limit_upstream_zone \"{name}\" is duplicate"))),
+    }
+}
+
+/// `limit_upstream_conn`
+#[derive(Clone, Debug)]
+pub struct LimitConn {
+    zone: Box<[u8]>,
+    limit: u32,
+    backlog: u32,
+    timeout_ms: Option<u64>,
+}
+
+impl Value for LimitConn {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let (mut zone, mut limit, mut backlog, mut timeout_ms) = (None, None, BACKLOG, None);
+        for word in &from.args {
+            let (name, value) = split(&word.text);
+            let invalid = |what| from.error_at(word, format!("invalid {what} \"{word}\""));
+            match name {
+                b"zone=" => zone = Some(Box::from(value)),
+                b"limit=" => limit = Some(number(value).ok_or_else(|| invalid("limit"))?),
+                b"backlog=" => backlog = number(value).ok_or_else(|| invalid("backlog"))?,
+                b"nodelay" => backlog = 0,
+                b"timeout=" => {
+                    let time = units::milliseconds(value).ok_or_else(|| invalid("timeout"))?;
+                    timeout_ms = Some(time);
+                }
+                b"instant_hook" => once(word, from, load),
+                _ => return Err(invalid("parameter")),
+            }
+        }
+        let missing =
+            |what| from.error(format!("\"{}\" must have \"{what}\" parameter", from.name));
+        let limit = limit.ok_or_else(|| missing("limit"))?;
+        let zone: Box<[u8]> = zone.ok_or_else(|| missing("zone"))?;
+        load.zones.mention::<Line<()>>(&zone, None, from)?;
+        Ok(Self { zone, limit, backlog, timeout_ms })
+    }
+}
+
+/// Whether the notice about `instant_hook` has been given.
+#[derive(Default)]
+struct Noticed(bool);
+
+fn once(word: &Word, from: &Directive, load: &mut Load<'_>) {
+    if !std::mem::replace(&mut load.registry.of::<Noticed>().0, true) {
+        let message = "\"instant_hook\" has no effect: the limit always comes first";
+        load.warnings.push(from.error_at(word, message).level(conf::Level::Notice));
+    }
+}
+
+/// `queue N [timeout=T]`
+#[derive(Clone, Copy, Debug)]
+pub struct Queue {
+    length: u32,
+    timeout_ms: u64,
+}
+
+impl Value for Queue {
+    const ARGS: RangeInclusive<usize> = 1..=2;
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let invalid = |word: &Word| from.error_at(word, format!("invalid parameter \"{word}\""));
+        let word = from.arg(0);
+        let length = number(&word.text).ok_or_else(|| {
+            from.error_at(word, format!("invalid value \"{word}\" in \"queue\" directive"))
+        })?;
+        let Some(word) = from.args.get(1) else {
+            return Ok(Self { length, timeout_ms: QUEUE_TIMEOUT_MS });
+        };
+        let time = word.text.strip_prefix(b"timeout=").and_then(units::milliseconds);
+        Ok(Self { length, timeout_ms: time.ok_or_else(|| invalid(word))? })
+    }
+}
+
+conf::words! {
+    /// `limit_upstream_log_level`
+    pub enum LogLevel {
+        /// As errors.
+        Error = "error",
+        /// As warnings.
+        Warn = "warn",
+        /// As notices.
+        Notice = "notice",
+        /// As information.
+        Info = "info",
+    }
+}
+
+impl LogLevel {
+    fn level(self) -> Level {
+        match self {
+            Self::Error => Level::Error,
+            Self::Warn => Level::Warn,
+            Self::Notice => Level::Notice,
+            Self::Info => Level::Info,
+        }
+    }
+}
+
+/// The limit of a group, if it has one. Lines outlive configurations: with the zone, or with the
+/// group's name.
+pub(super) fn limit(
+    conn: Option<&LimitConn>,
+    queue: Option<Queue>,
+    level: LogLevel,
+    from: &Directive,
+    load: &mut Load<'_>,
+) -> Result<Option<Limit>> {
+    let level = level.level();
+    match (conn, queue) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => {
+            let message = "\"queue\" and \"limit_upstream_conn\" exclude each other in upstream";
+            Err(from.error(format!("{message} \"{}\"", from.arg(0))))
+        }
+        (Some(conn), None) => Ok(Some(Limit {
+            line: line_of_zone(&conn.zone, load)?,
+            rule: Rule::Zone { limit: conn.limit },
+            backlog: Backlog::OfServer(conn.backlog),
+            timeout_ms: conn.timeout_ms,
+            level,
+        })),
+        (None, Some(queue)) => {
+            let name = &from.arg(0).text;
+            let line = load.zones.keep::<Line<()>>(name, |old| old.unwrap_or_else(Line::new));
+            let backlog = Backlog::OfLine(queue.length);
+            let timeout_ms = Some(queue.timeout_ms);
+            Ok(Some(Limit { line, rule: Rule::Group, backlog, timeout_ms, level }))
+        }
+    }
+}
+
+/// The groups that name one zone share its line.
+fn line_of_zone(zone: &[u8], load: &mut Load<'_>) -> Result<Arc<Line<()>>> {
+    if let Some(Some(line)) = load.registry.of::<Declared>().0.get(zone) {
+        return Ok(line.clone());
+    }
+    let line =
+        load.zones.open(zone, |old: Option<Arc<Line<()>>>| Ok(old.unwrap_or_else(Line::new)))?;
+    load.registry.of::<Declared>().0.insert(zone.into(), Some(line.clone()));
+    Ok(line)
+}
+
+/// A number of requests: at least one.
+fn number(text: &[u8]) -> Option<u32> {
+    let number = units::number(text).filter(|number| *number > 0)?;
+    Some(u32::try_from(number).unwrap_or(SLOTS_MAX).min(SLOTS_MAX))
+}
+
+fn split(text: &[u8]) -> (&[u8], &[u8]) {
+    match text.iter().position(|&byte| byte == b'=') {
+        Some(at) => text.split_at(at + 1),
+        None => (text, b""),
+    }
+}

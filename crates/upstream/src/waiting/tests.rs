@@ -1,0 +1,169 @@
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::{Waited, Waiting};
+use crate::testing::{ask, group, lease, load, short};
+use crate::{Ask, Attempt, Choice, Group, Lease};
+
+const NOW: u64 = 1_000_000;
+
+fn at(now_ms: u64) -> Ask<'static> {
+    Ask { now_ms, ..Ask::default() }
+}
+
+/// A request that finds the group busy and waits.
+fn waiting(group: &Arc<Group>, attempt: &mut Attempt) -> Waiting {
+    assert!(matches!(group.choose(attempt, &at(NOW)), Choice::Busy));
+    group.wait(attempt, NOW).expect("a place to wait")
+}
+
+fn poll(waiting: &mut Waiting, attempt: &mut Attempt, now_ms: u64) -> Poll<Waited> {
+    waiting.poll(&mut Context::from_waker(Waker::noop()), attempt, now_ms)
+}
+
+fn granted(waited: Poll<Waited>) -> (Lease, u64) {
+    match waited {
+        Poll::Ready(Waited::Server(lease, waited_ms)) => (lease, waited_ms),
+        other => panic!("{other:?}"),
+    }
+}
+
+const QUEUE: &str = "queue 2 timeout=5s;";
+
+#[test]
+fn a_queue_serves_in_order_whatever_server_comes_free() {
+    let group =
+        group(&format!("{QUEUE} server 10.0.0.1 max_conns=1; server 10.0.0.2 max_conns=1;"));
+    let mut leases: Vec<Lease> = (0..2).map(|_| lease(ask(&group, at(NOW)))).collect();
+    let mut attempts = [Attempt::default(), Attempt::default(), Attempt::default()];
+    let [first, second, third] = &mut attempts;
+    let mut one = waiting(&group, first);
+    let mut other = waiting(&group, second);
+    assert!(matches!(group.choose(third, &at(NOW)), Choice::Busy));
+    assert!(group.wait(third, NOW).is_none(), "two may wait");
+    assert!(poll(&mut one, first, NOW + 1).is_pending());
+    let name = short(&leases.pop().unwrap());
+    assert!(matches!(ask(&group, at(NOW)), Choice::Busy), "it belongs to those that wait");
+    assert!(poll(&mut other, second, NOW + 7).is_pending());
+    let (lease, waited_ms) = granted(poll(&mut one, first, NOW + 7));
+    assert_eq!((short(&lease), waited_ms), (name, 7));
+    assert_eq!(lease.server().in_progress(), 1);
+    let limit = group.limit().unwrap();
+    assert_eq!((limit.timeout_ms(), limit.timeout_status()), (Some(5000), 502));
+    assert!(other.give_up(second, NOW + 5000).is_none());
+    let tally = limit.tally();
+    assert_eq!((tally.in_progress, tally.waiting, tally.timed_out, tally.rejected), (2, 0, 1, 1));
+}
+
+#[test]
+fn whoever_leaves_frees_the_place() {
+    let group = group(&format!("{QUEUE} server 10.0.0.1 max_conns=1;"));
+    let held = lease(ask(&group, at(NOW)));
+    let mut attempts = [Attempt::default(), Attempt::default()];
+    let [first, second] = &mut attempts;
+    let one = waiting(&group, first);
+    let mut other = waiting(&group, second);
+    drop(held);
+    drop(one);
+    let (lease, _) = granted(poll(&mut other, second, NOW));
+    drop(lease);
+    assert!(matches!(ask(&group, at(NOW)), Choice::Server(_)));
+    assert_eq!(group.servers()[0].in_progress(), 0);
+}
+
+#[test]
+fn a_server_that_fails_is_waited_for_no_more() {
+    let servers = "server 10.0.0.1 max_conns=1; server 10.0.0.2 max_conns=1;";
+    let group = group(&format!("{QUEUE} {servers}"));
+    let mut leases: Vec<Lease> = (0..2).map(|_| lease(ask(&group, at(NOW)))).collect();
+    let mut attempt = Attempt::default();
+    let mut one = waiting(&group, &mut attempt);
+    let mut failing = leases.remove(0);
+    let failed = short(&failing);
+    assert!(failing.failed(NOW).is_some());
+    drop(failing);
+    assert!(poll(&mut one, &mut attempt, NOW).is_pending());
+    assert!(leases[0].failed(NOW).is_some());
+    assert!(matches!(poll(&mut one, &mut attempt, NOW), Poll::Ready(Waited::None)));
+    assert!(matches!(group.choose(&mut attempt, &at(NOW)), Choice::None));
+    assert_ne!(failed, short(&leases[0]));
+}
+
+#[test]
+fn groups_of_a_zone_share_the_count() {
+    let zone = "limit_upstream_conn zone=shared limit=2 backlog=1 timeout=3s;";
+    let text = format!(
+        "limit_upstream_zone shared 1m; \
+         upstream limit_a {{ {zone} server 10.9.0.1; }} upstream limit_b {{ {zone} server 10.9.0.1; }}"
+    );
+    let groups = crate::testing::load_all(&text).unwrap();
+    let (a, b) = (&groups[0], &groups[1]);
+    let _held = [lease(ask(a, at(NOW))), lease(ask(b, at(NOW)))];
+    let mut attempts = [Attempt::default(), Attempt::default()];
+    let [first, second] = &mut attempts;
+    let mut one = waiting(b, first);
+    assert!(matches!(a.choose(second, &at(NOW)), Choice::Busy));
+    assert!(a.wait(second, NOW).is_none(), "the backlog is the server's");
+    assert_eq!(a.limit().unwrap().timeout_status(), 408);
+    let [held, _other] = _held;
+    drop(held);
+    assert_eq!(granted(poll(&mut one, first, NOW)).0.name(), b"10.9.0.1:80");
+}
+
+#[test]
+fn refusals() {
+    let table = [
+        ("queue 0;", "invalid value \"0\" in \"queue\" directive"),
+        ("queue 1 timeout=x;", "invalid parameter \"timeout=x\""),
+        ("limit_upstream_conn zone=z;", "\"limit_upstream_conn\" must have \"limit\" parameter"),
+        ("limit_upstream_conn limit=1;", "\"limit_upstream_conn\" must have \"zone\" parameter"),
+        ("limit_upstream_conn limit=0 zone=z;", "invalid limit \"limit=0\""),
+        ("limit_upstream_conn limit=1 zone=z backlog=x;", "invalid backlog \"backlog=x\""),
+        ("limit_upstream_conn limit=1 zone=z timeout=x;", "invalid timeout \"timeout=x\""),
+        ("limit_upstream_conn limit=1 zone=z odd;", "invalid parameter \"odd\""),
+        ("limit_upstream_log_level odd;", "invalid value \"odd\""),
+    ];
+    for (line, expected) in table {
+        assert_eq!(load(&format!("server 10.0.0.1; {line}")).unwrap_err(), expected, "{line}");
+    }
+    let both = "server 10.0.0.1; queue 1; limit_upstream_conn limit=1 zone=z;";
+    assert!(load(both).unwrap_err().contains("exclude each other"));
+}
+
+/// Over threads: never more than the limit, and everybody is served in the end.
+#[test]
+fn the_limit_is_exact_over_threads() {
+    const THREADS: usize = 6;
+    const ROUNDS: usize = 300;
+    let group = group("queue 100; server 10.0.0.1 max_conns=2; server 10.0.0.2 max_conns=1;");
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    let lease = served(&group);
+                    let most = if short(&lease) == "1" { 2 } else { 1 };
+                    assert!(lease.server().in_progress() <= most);
+                    std::thread::yield_now();
+                }
+            });
+        }
+    });
+    let tally = group.limit().unwrap().tally();
+    assert_eq!((tally.in_progress, tally.waiting, tally.rejected), (0, 0, 0));
+    assert!(tally.queued > 0 && tally.queued == tally.granted, "{tally:?}");
+}
+
+fn served(group: &Arc<Group>) -> Lease {
+    let mut attempt = Attempt::default();
+    if let Choice::Server(lease) = group.choose(&mut attempt, &at(NOW)) {
+        return lease;
+    }
+    let mut waiting = group.wait(&attempt, NOW).expect("room for all");
+    loop {
+        match poll(&mut waiting, &mut attempt, NOW) {
+            Poll::Ready(Waited::Server(lease, _)) => return lease,
+            Poll::Ready(Waited::None) => panic!("no server failed"),
+            Poll::Pending => std::thread::yield_now(),
+        }
+    }
+}
