@@ -30,8 +30,8 @@ pub use zone::Zone;
 
 conf::directives! {
     declare {
-        /// Names a zone: groups that name one share the count of requests in progress by server. The
-        /// size is checked and has no effect.
+        /// Names a zone: groups that name one share the count of requests in progress by server.
+        /// The size is checked and has no effect.
         limit_upstream_zone(2..=2) in MAIN => limit::declare_zone;
         /// Refused: connections are not bound to clients.
         ntlm(0..=0) in UPSTREAM => refuse_ntlm;

@@ -214,8 +214,8 @@ fn sessions(
             let (now, then) =
                 (String::from_utf8_lossy(&group), String::from_utf8_lossy(sessions.group()));
             Err(Error::bare(format!(
-                "sticky zone \"{shown}\" is used in upstream \"{now}\" while previously it was used \
-                 in upstream \"{then}\""
+                "sticky zone \"{shown}\" is used in upstream \"{now}\" while previously it was \
+                 used in upstream \"{then}\""
             )))
         }
     })
