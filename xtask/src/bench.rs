@@ -12,6 +12,7 @@ mod report;
 mod rows;
 mod scratch;
 mod server;
+mod tunnels;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -21,16 +22,17 @@ use crate::{packages, project};
 use answer::Answer;
 use procfs::Cpu;
 use report::Report;
-use rows::{ROWS, Row, Work};
+use rows::{Backend, ROWS, Row, Work};
 use scratch::Scratch;
 use server::{Cores, Server};
+use tunnels::Tunnels;
 
 pub(crate) const HELP: &str = "CPU per request, Weir and nginx in turn, as ratios
 
 usage: cargo xtask bench [ROW[=GOAL]]... [--rounds N] [--seconds N] [--json FILE]
                          [--weir PATH] [--nginx PATH]
 
-  ROW           a row of bench/rows.rs; none: those that weir does today
+  ROW           a row of bench/rows.rs; none: all
   GOAL          the highest ratio weir/nginx that passes; 0 only shows; none: the row's own
   --rounds N    pairs of measurements for each row, in the order ABBA (5)
   --seconds N   length of a measurement (2)
@@ -119,7 +121,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 /// The rows named, each with its goal.
 fn chosen(words: &[String]) -> Result<Vec<(&'static Row, f64)>, String> {
     if words.is_empty() {
-        return Ok(ROWS.iter().filter(|row| row.today).map(|row| (row, row.goal)).collect());
+        return Ok(ROWS.iter().map(|row| (row, row.goal)).collect());
     }
     words.iter().map(|word| one_chosen(word)).collect()
 }
@@ -165,24 +167,24 @@ impl Bench {
 
     fn sample(&self, row: &Row, contender: &Contender) -> Result<Sample, String> {
         let site = self.scratch.site(row)?;
-        let _backend = match row.backend {
-            false => None,
-            true => Some(Server::start(
-                &self.nginx,
-                self.cores.load,
-                &site.backend,
-                site.ports.backend,
-            )?),
+        let port = site.ports.backend;
+        let (_nginx, _tunnels) = match row.backend {
+            Backend::None => (None, None),
+            Backend::Nginx => {
+                let nginx = Server::start(&self.nginx, self.cores.load, &site.backend, port)?;
+                (Some(nginx), None)
+            }
+            Backend::Tunnels => (None, Some(Tunnels::start(port)?)),
         };
         let server =
             Server::start(&contender.binary, self.cores.server, &site.front, site.ports.http)?;
         let answer = answer::of(&site.fill(row.url))?;
-        match row.work {
+        match &row.work {
             Work::Load(generator) => {
                 let generator = format!("{} {}", site.fill(generator), site.fill(row.url));
                 load::sample(&server, &generator, self.cores.load, self.seconds, answer)
             }
-            Work::Idle => idle::sample(&server, site.ports.http, answer),
+            Work::Idle(idle) => idle::sample(&server, site.ports.http, idle, answer),
         }
     }
 }
@@ -207,7 +209,7 @@ mod tests {
         assert_eq!(names(&["null=0.5", "idle"]), Ok(vec![("null", 0.5), ("idle", 0.6)]));
         assert!(names(&["nul"]).unwrap_err().contains("null 1k 10k"));
         assert!(names(&["null=fast"]).is_err());
-        let all: Vec<(&str, f64)> = names(&[]).expect("the rows of today");
-        assert!(all.contains(&("close", 1.0)) && all.iter().all(|(name, _)| *name != "proxy"));
+        let all: Vec<(&str, f64)> = names(&[]).expect("every row");
+        assert!(all.contains(&("close", 1.0)) && all.len() == ROWS.len());
     }
 }

@@ -55,11 +55,11 @@ impl Origin {
 
     /// The configuration that is built in.
     pub fn embedded() -> Self {
-        let prefix = crate::name::name().prefix.as_bytes();
+        let prefix = embedded::prefix();
         Self {
             conf: embedded::NAME.as_bytes().into(),
-            prefix: prefix.into(),
-            conf_prefix: prefix.into(),
+            prefix: prefix.clone(),
+            conf_prefix: prefix,
             privileged: net::is_privileged(),
             embedded: true,
             ..Self::default()
@@ -217,11 +217,7 @@ fn compile(
     load.zones.settle();
     let zones = std::mem::take(&mut load.zones);
     let log_files = load.registry.of::<LogFiles>().clone();
-    // The built-in configuration needs none, and leaves nothing behind.
-    let folders = match origin.embedded {
-        true => Vec::new(),
-        false => std::mem::take(&mut load.registry.of::<http::TempPaths>().0),
-    };
+    let folders = std::mem::take(&mut load.registry.of::<http::TempPaths>().0);
     let (site, sources) = (Arc::new(site), Sources::default());
     Ok(Loaded { settings, site, main_log, log_files, folders, zones, sources })
 }

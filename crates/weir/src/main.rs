@@ -83,6 +83,7 @@ fn exit(result: Result<(), Told>) -> ExitCode {
 fn run(command: &CommandLine, arguments: &Arguments) -> Result<(), Told> {
     let origin = Origin::of(command);
     start::set_first_log(&origin, command.test);
+    let _home = origin.embedded.then(embedded::Home::make).transpose()?;
     if command.test {
         return start::test(command, &origin);
     }

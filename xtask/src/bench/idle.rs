@@ -1,4 +1,4 @@
-//! Memory per idle keepalive connection: many are opened, each asks once, then nothing happens.
+//! Memory per idle connection: many are opened, each talks for a moment, then nothing happens.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -9,27 +9,37 @@ use super::answer::Answer;
 use super::server::Server;
 use super::{Sample, procfs};
 
-const CONNECTIONS: usize = 10_000;
 const IDLE: Duration = Duration::from_secs(10);
 
 /// The row's configuration listens on 127.0.0.1 to 127.0.0.4.
 const ADDRESSES: usize = 4;
 
 const REPLY_MAX: Duration = Duration::from_secs(10);
-const REQUEST: &[u8] = b"GET /null HTTP/1.1\r\nHost: localhost\r\n\r\n";
-const REPLY_END: &[u8] = b"hello world";
+
+/// What is opened, and what is said.
+pub(super) struct Idle {
+    pub(super) connections: usize,
+    /// What a connection sends, and what the reply to it ends with.
+    pub(super) talk: &'static [(&'static str, &'static str)],
+}
 
 /// The growth of the memory of all the server's processes, divided by the connections.
-pub(super) fn sample(server: &Server, port: u16, answer: Answer) -> Result<Sample, String> {
+pub(super) fn sample(
+    server: &Server,
+    port: u16,
+    idle: &Idle,
+    answer: Answer,
+) -> Result<Sample, String> {
     let before = procfs::memory(server.pid())?;
-    let held = (0..CONNECTIONS).map(|n| open(n, port)).collect::<Result<Vec<_>, _>>();
+    let connections = idle.connections;
+    let held = (0..connections).map(|n| open(n, port, idle.talk)).collect::<Result<Vec<_>, _>>();
     let held = held.map_err(|err| format!("an idle connection: {err}"))?;
     sleep(IDLE);
     let after = procfs::memory(server.pid())?;
     let closed = held.iter().filter(|connection| !is_open(connection)).count();
-    let complaint = format!("{closed} of {CONNECTIONS} connections were closed by the server");
+    let complaint = format!("{closed} of {connections} connections were closed by the server");
     Ok(Sample {
-        figure: (after - before) / CONNECTIONS as f64,
+        figure: (after - before) / connections as f64,
         split: None,
         busy: None,
         complaint: (closed > 0).then_some(complaint),
@@ -37,21 +47,29 @@ pub(super) fn sample(server: &Server, port: u16, answer: Answer) -> Result<Sampl
     })
 }
 
-/// A connection whose one request has been answered.
-fn open(number: usize, port: u16) -> std::io::Result<TcpStream> {
+/// A connection that has said all it has to say, and been answered.
+fn open(number: usize, port: u16, talk: &[(&str, &str)]) -> std::io::Result<TcpStream> {
     let host = 1 + (number % ADDRESSES) as u8;
     let mut connection = TcpStream::connect((Ipv4Addr::new(127, 0, 0, host), port))?;
     connection.set_read_timeout(Some(REPLY_MAX))?;
-    connection.write_all(REQUEST)?;
-    let mut reply = [0; 1024];
+    for (say, reply_end) in talk {
+        connection.write_all(say.as_bytes())?;
+        read_to(&mut connection, reply_end.as_bytes())?;
+    }
+    Ok(connection)
+}
+
+/// Reads until what has come ends with `end`.
+pub(super) fn read_to(connection: &mut TcpStream, end: &[u8]) -> std::io::Result<()> {
+    let mut bytes = [0; 1024];
     let mut length = 0;
-    while !reply[..length].ends_with(REPLY_END) {
-        match connection.read(&mut reply[length..])? {
+    while !bytes[..length].ends_with(end) {
+        match connection.read(&mut bytes[length..])? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
             more => length += more,
         }
     }
-    Ok(connection)
+    Ok(())
 }
 
 /// Nothing to read, not even the end.
@@ -76,7 +94,7 @@ mod tests {
             connection
         });
         // Number 0 goes to 127.0.0.1.
-        let client = open(0, port).expect("the reply is whole");
+        let client = open(0, port, &[("GET /", "hello world")]).expect("the reply is whole");
         let connection = server.join().expect("the server's thread");
         assert!(is_open(&client));
         drop(connection);

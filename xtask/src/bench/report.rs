@@ -145,7 +145,7 @@ impl Measured {
     fn unit(&self) -> &'static str {
         match self.row.work {
             Work::Load(_) => "us",
-            Work::Idle => "B",
+            Work::Idle(_) => "B",
         }
     }
 

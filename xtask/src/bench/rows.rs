@@ -4,27 +4,35 @@
 //! `{seconds}` the length of a measurement. The goals are the "must" of the project's numbers: the
 //! ratio to nginx that a lean path reaches, lower being better.
 
+use super::idle::Idle;
+
 pub(super) struct Row {
     pub(super) name: &'static str,
     /// Highest ratio weir/nginx.
     pub(super) goal: f64,
-    /// Whether weir can do this work today; other rows are measured only when named.
-    pub(super) today: bool,
     pub(super) work: Work,
     /// Asked for by the load, and once by curl to compare the answers.
     pub(super) url: &'static str,
     /// Lines inside `http { }`, and inside its `server { }`.
     pub(super) http: &'static str,
     pub(super) server: &'static str,
-    /// Whether nginx stands behind the server as its backend.
-    pub(super) backend: bool,
+    /// Who stands behind the server.
+    pub(super) backend: Backend,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Backend {
+    None,
+    Nginx,
+    /// Switches protocols and keeps the connections.
+    Tunnels,
 }
 
 pub(super) enum Work {
     /// CPU time per request under this program, which is given the URL as its last word.
     Load(&'static str),
     /// Memory per idle connection.
-    Idle,
+    Idle(Idle),
 }
 
 const WRK: Work = Work::Load("wrk -t1 -c64 -d{seconds}s");
@@ -48,20 +56,39 @@ const FRESH: &str = "location = /fresh {
         proxy_http_version 1.0; proxy_set_header Connection close;
     }";
 /// The idle connections need more pairs of ports than one address of the client's is sure to have.
-const NULL_ON_MORE_ADDRESSES: &str = "listen 127.0.0.2:{http} backlog=4096;
+const IDLE: &str = "listen 127.0.0.2:{http} backlog=4096;
     listen 127.0.0.3:{http} backlog=4096; listen 127.0.0.4:{http} backlog=4096;
-    location = /null { return 200 \"hello world\"; }";
+    location = /null { return 200 \"hello world\"; }
+    location = /tunnel {
+        proxy_pass http://127.0.0.1:{backend}; proxy_http_version 1.1; proxy_read_timeout 1h;
+        proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;
+    }";
+const KEPT: Work = Work::Idle(Idle {
+    connections: 10_000,
+    talk: &[("GET /null HTTP/1.1\r\nHost: localhost\r\n\r\n", "hello world")],
+});
+const TUNNELS: Work = Work::Idle(Idle {
+    connections: 5_000,
+    talk: &[
+        (
+            "GET /tunnel HTTP/1.1\r\nHost: localhost\r\n\
+             Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+            "\r\n\r\n",
+        ),
+        // No frames: what goes through a tunnel is nothing to the server.
+        (super::tunnels::MESSAGE, super::tunnels::MESSAGE),
+    ],
+});
 
 /// What most rows leave as it is.
 const PLAIN: Row = Row {
     name: "",
     goal: 0.0,
-    today: true,
     work: WRK,
     url: "http://127.0.0.1:{http}/null",
     http: "",
     server: NULL,
-    backend: false,
+    backend: Backend::None,
 };
 
 const fn file(name: &'static str, url: &'static str, goal: f64) -> Row {
@@ -70,7 +97,7 @@ const fn file(name: &'static str, url: &'static str, goal: f64) -> Row {
 
 const fn proxied(name: &'static str, goal: f64, work: Work) -> Row {
     let url = "http://127.0.0.1:{http}/proxy";
-    Row { name, goal, work, url, http: POOL, server: PROXY, backend: true, today: false }
+    Row { name, goal, work, url, http: POOL, server: PROXY, backend: Backend::Nginx }
 }
 
 pub(super) const ROWS: &[Row] = &[
@@ -79,7 +106,7 @@ pub(super) const ROWS: &[Row] = &[
     file("10k", "http://127.0.0.1:{http}/10k.bin", 0.90),
     file("100k", "http://127.0.0.1:{http}/100k.bin", 0.50),
     Row { name: "close", goal: 1.0, work: WRK_CLOSE, ..PLAIN },
-    Row { name: "idle", goal: 0.6, work: Work::Idle, server: NULL_ON_MORE_ADDRESSES, ..PLAIN },
+    Row { name: "idle", goal: 0.6, work: KEPT, server: IDLE, ..PLAIN },
     proxied("proxy", 0.85, WRK),
     proxied("proxy512", 0.50, WRK_512),
     Row {
@@ -87,5 +114,13 @@ pub(super) const ROWS: &[Row] = &[
         http: "",
         server: FRESH,
         ..proxied("fresh", 1.0, WRK)
+    },
+    Row {
+        name: "tunnels",
+        goal: 1.0,
+        work: TUNNELS,
+        server: IDLE,
+        backend: Backend::Tunnels,
+        ..PLAIN
     },
 ];

@@ -57,8 +57,11 @@ impl Folder {
         // Root's worker process would become nobody, who may not read the test's files.
         let user = if is_root() && !globals.contains("user ") { "user root;\n" } else { "" };
         let text = format!("{user}{GLOBALS}{globals}\nhttp {{\naccess_log off;\n{http}\n}}\n");
-        let text = text.replace("ADDRESS", address).replace("DIR", &self.0.to_string_lossy());
-        self.write("nginx.conf", &text);
+        self.write("nginx.conf", &self.fill(&text, address));
+    }
+
+    fn fill(&self, text: &str, address: &str) -> String {
+        text.replace("ADDRESS", address).replace("DIR", &self.0.to_string_lossy())
     }
 
     /// The number in a pid file, if it is there.
@@ -119,10 +122,21 @@ impl Server {
 
     /// The same, with an `events {}` among `globals`, or without a master.
     pub fn start_any(globals: &str, http: &str) -> Self {
+        Self::start_with(|folder, address| folder.configure(address, globals, http))
+    }
+
+    /// The same, with a whole configuration; its pid file is `nginx.pid`.
+    pub fn start_as(conf: &str) -> Self {
+        Self::start_with(|folder, address| {
+            folder.write("nginx.conf", &folder.fill(conf, address));
+        })
+    }
+
+    fn start_with(configure: impl FnOnce(&Folder, &str)) -> Self {
         let folder = Folder::new();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        folder.configure(&address.to_string(), globals, http);
+        configure(&folder, &address.to_string());
         let child = spawn(&folder, listener.try_clone().unwrap().into());
         let server = Self { folder, address, listener, child };
         server.pid();

@@ -1,0 +1,46 @@
+//! The directory of the built-in configuration: its backends' sockets, temporary files, its pid.
+//!
+//! Its name cannot be guessed and it is this user's alone, since everyone may write to where it is.
+
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use observe::Errno;
+
+use crate::Told;
+use crate::log::emerg;
+
+/// Where it is, or would be.
+pub fn path() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let number = RandomState::new().hash_one(net::process::id()) as u32;
+        std::env::temp_dir().join(format!("weir-{number:08x}"))
+    })
+}
+
+/// The directory while it is there; dropping this takes it away.
+pub struct Home(());
+
+impl Home {
+    /// Makes the directory.
+    pub fn make() -> Result<Self, Told> {
+        match DirBuilder::new().mode(0o700).create(path()) {
+            Ok(()) => Ok(Self(())),
+            Err(error) => {
+                emerg!("mkdir() \"{}\" failed{}", path().display(), Errno(&error));
+                Err(Told)
+            }
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // What is left is in the way of nobody.
+        let _ = std::fs::remove_dir_all(path());
+    }
+}
