@@ -89,11 +89,3 @@ impl Proxy {
         }
     }
 }
-
-/// Error pages and the like are asked for by GET, whatever was sent.
-fn method(request: &Request) -> &[u8] {
-    match request.head.method {
-        Method::Other => request.text(request.head.method_text),
-        method => method.name(),
-    }
-}
