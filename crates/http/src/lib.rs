@@ -16,6 +16,7 @@ pub mod identity;
 mod keyed;
 mod mime_types;
 mod phases;
+mod rate;
 mod regex;
 mod site;
 mod subrequest;

@@ -8,16 +8,26 @@ use std::ops::Range;
 
 /// Bytes in a lent buffer.
 pub const BUFFER_SIZE: usize = 16 * 1024;
+/// Bytes in a lent buffer for what is large: half as many calls.
+pub const LARGE_SIZE: usize = 32 * 1024;
 /// Buffers a worker keeps for later; more go back to the allocator.
 const KEPT_MAX: usize = 1024;
+/// The same of large ones.
+const LARGE_KEPT_MAX: usize = 64;
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static LARGE_FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// An empty buffer with room for [`BUFFER_SIZE`] bytes.
 pub fn lend() -> Vec<u8> {
     FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Vec::with_capacity(BUFFER_SIZE))
+}
+
+/// An empty buffer with room for [`LARGE_SIZE`] bytes.
+pub fn lend_large() -> Vec<u8> {
+    LARGE_FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Vec::with_capacity(LARGE_SIZE))
 }
 
 /// A part of a lent buffer, which goes back when nobody needs the part any more.
@@ -65,12 +75,14 @@ impl Drop for Lent {
 
 /// Takes a buffer back. One that grew is not worth keeping.
 pub fn give_back(mut buffer: Vec<u8>) {
-    if buffer.capacity() != BUFFER_SIZE {
-        return;
-    }
+    let (free, kept_max) = match buffer.capacity() {
+        BUFFER_SIZE => (&FREE, KEPT_MAX),
+        LARGE_SIZE => (&LARGE_FREE, LARGE_KEPT_MAX),
+        _ => return,
+    };
     buffer.clear();
-    FREE.with_borrow_mut(|free| {
-        if free.len() < KEPT_MAX {
+    free.with_borrow_mut(|free| {
+        if free.len() < kept_max {
             free.push(buffer);
         }
     });

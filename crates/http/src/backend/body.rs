@@ -1,8 +1,10 @@
 //! The body of a reply as the server sends it, pulled by whoever writes to the client.
 //!
-//! Bytes stay in the buffer they were read into. When the body has ended, connection and place are
+//! Bytes stay in the buffer they were read into. While the client takes nothing, a buffered reply
+//! is read ahead, to memory and then to a file. When the body has ended, connection and place are
 //! given back at once, however slowly the client reads what is left.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,13 +13,22 @@ use ::upstream::pool::{self, Connection, Key};
 use ::upstream::{Group, Lease};
 use net::buffers::{self, Lent};
 use net::{Timer, clock};
-use wire::http1::chunked::{ChunkedDecoder, Decoded};
+use observe::Level;
 use wire::http1::response::ReplyBody;
 
+use super::Conf;
 use super::ask::Answered;
 use super::bound::Session;
+use super::coding::{Coding, Taken};
+use super::head::Passed;
+use super::spool::{FileError, Spool};
 use super::tally::Try;
-use crate::exchange::{BodyError, BodyStream, Bytes, Chunk};
+use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Exchange, Fields, Remark};
+use crate::files::TempPath;
+use crate::rate::{Allowance, Rate};
+
+/// Reads ahead before others get their turn.
+const READS_PER_TURN: u32 = 16;
 
 /// What is to be done with a connection and a place once a reply has ended.
 pub(super) struct Held {
@@ -36,7 +47,8 @@ impl Held {
     /// Nobody wants the body: where there is none, the connection may go on.
     pub(super) fn end_unread(mut self, answered: &Answered) {
         let unread = answered.input.len() > answered.head_bytes;
-        self.keepalive &= Coding::of(answered.body).is_ended() && !unread;
+        self.keepalive &=
+            matches!(answered.body, ReplyBody::None | ReplyBody::Length(0)) && !unread;
         self.end();
     }
 
@@ -54,193 +66,359 @@ impl Held {
     }
 }
 
-/// How the end of the body is found, and what is left of it.
-pub(super) enum Coding {
-    Length(u64),
-    Chunked(ChunkedDecoder),
-    Close,
-    Ended,
+/// What a location does with the bodies of replies.
+pub(crate) struct Rules {
+    memory_max: usize,
+    file_max: u64,
+    temp_path: TempPath,
+    read_timeout_ms: u64,
+    /// Which fields after a body are passed on; `None`: they are not looked at.
+    trailers: Option<Arc<Passed>>,
+    trailers_max: usize,
 }
 
-impl Coding {
-    pub(super) fn of(body: ReplyBody) -> Self {
-        match body {
-            ReplyBody::None | ReplyBody::Length(0) => Self::Ended,
-            ReplyBody::Length(length) => Self::Length(length),
-            ReplyBody::Chunked => Self::Chunked(ChunkedDecoder::default()),
-            ReplyBody::Close => Self::Close,
+impl Rules {
+    pub(crate) fn new(conf: &Conf, temp_path: &TempPath, trailers: Option<Arc<Passed>>) -> Self {
+        Self {
+            memory_max: conf.memory_max(),
+            file_max: conf.file_max(),
+            temp_path: temp_path.clone(),
+            read_timeout_ms: conf.read_timeout.0,
+            trailers,
+            trailers_max: usize::try_from(conf.buffer_size.0).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+/// How the body of one reply is taken.
+pub(super) struct Manner<'a> {
+    pub(super) rules: &'a Arc<Rules>,
+    pub(super) buffering: bool,
+    pub(super) rate: Rate,
+}
+
+/// The body of the reply: what has come of it, and the rest as it comes.
+pub(super) fn receive(
+    x: &mut Exchange,
+    mut held: Held,
+    answered: Answered,
+    manner: Manner<'_>,
+) -> Body {
+    let Answered { body, head_bytes, mut input, .. } = answered;
+    let received = input.len() - head_bytes;
+    if body == ReplyBody::None {
+        held.keepalive &= received == 0;
+        held.end();
+        buffers::give_back(input);
+        return Body::Empty;
+    }
+    let rules = manner.rules;
+    held.asked.response_length.set(received as u64);
+    let mut coding = Coding::of(body, rules.trailers.is_some());
+    let taken = coding.take(&mut input, head_bytes, rules.trailers_max);
+    match taken {
+        Ok(taken) if coding.is_ended() => whole(x, held, input, head_bytes, taken, rules),
+        taken => {
+            let mut incoming = Incoming::new(x, held, coding, manner);
+            incoming.keep(input, head_bytes, head_bytes, taken, false);
+            incoming.note_read(received as u64);
+            incoming.flush_due = !incoming.buffering && incoming.spool.is_empty();
+            Body::Stream(Box::new(incoming))
+        }
+    }
+}
+
+/// All of the body came with the head.
+fn whole(
+    x: &mut Exchange,
+    mut held: Held,
+    input: Vec<u8>,
+    start: usize,
+    taken: Taken,
+    rules: &Rules,
+) -> Body {
+    if let Some(message) = taken.surplus {
+        held.keepalive = false;
+        Remark { level: Level::Warn, text: message.into() }.log(x);
+    }
+    held.end();
+    if let Some(fields) = taken.trailers {
+        x.reply.trailers = passed(&fields, rules);
+        *x.backends.trailers.borrow_mut() = fields;
+    }
+    if taken.end == start {
+        buffers::give_back(input);
+        return Body::Empty;
+    }
+    Body::Bytes(Bytes::Lent(Lent::new(input, start..taken.end)))
+}
+
+/// The fields after a body that the client may see.
+fn passed(fields: &Fields, rules: &Rules) -> Fields {
+    let mut passed = Fields::default();
+    let shown = |name: &[u8]| rules.trailers.as_ref().is_some_and(|rules| rules.shows(name));
+    for (name, value) in fields.iter().filter(|(name, _)| shown(name)) {
+        passed.append(name, value);
+    }
+    passed
+}
+
+/// A body that is still to come, in part at least.
+struct Incoming {
+    /// There until the body has ended.
+    held: Option<Held>,
+    coding: Coding,
+    rules: Arc<Rules>,
+    buffering: bool,
+    spool: Spool,
+    /// Why it broke off: said once everything before that is given.
+    failed: Option<BodyError>,
+    remarks: Vec<Remark>,
+    trailers: Option<Fields>,
+    /// Where all trailers are noted for the exchange.
+    seen: Rc<RefCell<Fields>>,
+    timer: Timer,
+    waits: Waits,
+    rate: Rate,
+    /// Bytes that came, framing included.
+    received: u64,
+    flush_due: bool,
+}
+
+/// What the timer is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    Nothing,
+    ToRead,
+    /// For the time when more may be read.
+    Rate,
+}
+
+/// Where bytes are read to: a buffer, which belongs to a piece from `start` on.
+struct Room {
+    buffer: Vec<u8>,
+    start: usize,
+    to_file: bool,
+}
+
+impl Incoming {
+    fn new(x: &Exchange, held: Held, coding: Coding, manner: Manner<'_>) -> Self {
+        Self {
+            held: Some(held),
+            coding,
+            rules: manner.rules.clone(),
+            buffering: manner.buffering,
+            spool: Spool::default(),
+            failed: None,
+            remarks: Vec::new(),
+            trailers: None,
+            seen: x.backends.trailers.clone(),
+            timer: Timer::new(),
+            waits: Waits::Nothing,
+            rate: manner.rate,
+            received: 0,
+            flush_due: false,
         }
     }
 
-    pub(super) fn is_ended(&self) -> bool {
-        matches!(self, Self::Ended)
-    }
-
-    /// Finds the body in `buffer` from `start` on, and moves it together there. Where it ends now,
-    /// and whether bytes follow that are not the reply's.
-    pub(super) fn take(
-        &mut self,
-        buffer: &mut [u8],
-        start: usize,
-    ) -> Result<(usize, Surplus), BodyError> {
-        let received = buffer.len() - start;
-        match self {
-            Self::Ended => Ok((start, Surplus(received > 0))),
-            Self::Close => Ok((buffer.len(), Surplus(false))),
-            Self::Length(left) => {
-                let taken = (received as u64).min(*left);
-                *left -= taken;
-                if *left == 0 {
-                    *self = Self::Ended;
-                }
-                Ok((start + taken as usize, Surplus((taken as usize) < received)))
+    /// Reads once. `ahead`: nobody has asked for it yet.
+    fn poll_read(&mut self, cx: &mut Context<'_>, ahead: bool) -> Poll<()> {
+        let most = ready!(self.poll_allowance(cx));
+        let Some(room) = self.room(ahead) else {
+            self.waits = Waits::Nothing;
+            return Poll::Pending;
+        };
+        let Some(held) = &mut self.held else { return Poll::Ready(()) };
+        let Room { mut buffer, start, to_file } = room;
+        let before = buffer.len();
+        let read = held.connection.stream.poll_read_most(cx, &mut buffer, most);
+        match read {
+            Poll::Ready(Ok(count @ 1..)) => {
+                let asked = &held.asked;
+                asked.bytes_received.set(asked.bytes_received.get() + count as u64);
+                asked.response_length.set(asked.response_length.get() + count as u64);
+                let taken = self.coding.take(&mut buffer, before, self.rules.trailers_max);
+                self.keep(buffer, start, before, taken, to_file);
+                self.note_read(count as u64);
             }
-            Self::Chunked(decoder) => {
-                let (mut at, mut end) = (start, start);
-                loop {
-                    let decoded = decoder.decode(&buffer[at..]);
-                    match decoded.map_err(|_| BodyError::Upstream(INVALID_CHUNKED))? {
-                        Decoded::More => return Ok((end, Surplus(false))),
-                        Decoded::Data(data) => {
-                            let from = at + data.start..at + data.end;
-                            at = from.end;
-                            let length = from.len();
-                            buffer.copy_within(from, end);
-                            end += length;
-                        }
-                        Decoded::Trailers(used) | Decoded::End(used) => {
-                            *self = Self::Ended;
-                            return Ok((end, Surplus(at + used < buffer.len())));
-                        }
+            read => {
+                self.spool.push(buffer, start);
+                match read {
+                    Poll::Ready(Ok(_)) => self.closed(),
+                    Poll::Ready(Err(error)) => self.fail(BodyError::UpstreamRead(error)),
+                    Poll::Pending => {
+                        ready!(self.poll_timeout(cx));
+                        self.fail(BodyError::UpstreamTimedOut);
                     }
                 }
             }
         }
-    }
-}
-
-const INVALID_CHUNKED: &str = "upstream sent invalid chunked response";
-
-/// Whether more came than the reply has: the connection is used no more.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Surplus(pub(super) bool);
-
-/// A body that is still to come, in part at least.
-pub(super) struct Incoming {
-    held: Option<Held>,
-    coding: Coding,
-    /// What came with the head.
-    first: Option<Lent>,
-    timer: Timer,
-    timeout_ms: u64,
-    waits: bool,
-    /// Whether the client is to have every piece at once.
-    flushes: bool,
-    flush_due: bool,
-}
-
-impl Incoming {
-    pub(super) fn new(
-        held: Held,
-        coding: Coding,
-        first: Option<Lent>,
-        timer: Timer,
-        timeout_ms: u64,
-        flushes: bool,
-    ) -> Self {
-        let held = Some(held);
-        Self { held, coding, first, timer, timeout_ms, waits: false, flushes, flush_due: false }
+        Poll::Ready(())
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Lent>, BodyError>> {
-        let Some(held) = &mut self.held else { return Poll::Ready(Ok(None)) };
-        let mut buffer = buffers::lend();
-        let read = held.connection.stream.poll_read(cx, &mut buffer);
-        match read {
-            Poll::Pending => {
-                buffers::give_back(buffer);
-                if !std::mem::replace(&mut self.waits, true) {
-                    self.timer.set(self.timeout_ms);
-                }
+    /// How much may be read now; ready when that is more than nothing.
+    fn poll_allowance(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        loop {
+            if self.waits == Waits::Rate {
                 ready!(self.timer.poll(cx));
-                Poll::Ready(Err(BodyError::UpstreamTimedOut))
+                self.waits = Waits::Nothing;
             }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(BodyError::UpstreamRead(error))),
-            Poll::Ready(Ok(0)) => {
-                buffers::give_back(buffer);
-                Poll::Ready(self.closed().map(|()| None))
-            }
-            Poll::Ready(Ok(read)) => {
-                self.waits = false;
-                let asked = &held.asked;
-                asked.bytes_received.set(asked.bytes_received.get() + read as u64);
-                asked.response_length.set(asked.response_length.get() + read as u64);
-                let (end, surplus) = self.coding.take(&mut buffer, 0)?;
-                if self.coding.is_ended() {
-                    self.end(surplus);
+            match self.rate.allowance(clock::unix_ms() / 1000, self.received) {
+                Allowance::Unlimited => return Poll::Ready(usize::MAX),
+                Allowance::Bytes(bytes) => {
+                    return Poll::Ready(usize::try_from(bytes).unwrap_or(usize::MAX));
                 }
-                Poll::Ready(Ok(Some(Lent::new(buffer, 0..end))))
+                Allowance::NotBefore(delay_ms) => self.wait(Waits::Rate, delay_ms),
             }
+        }
+    }
+
+    fn wait(&mut self, waits: Waits, delay_ms: u64) {
+        self.waits = waits;
+        self.timer.set(delay_ms);
+    }
+
+    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.waits != Waits::ToRead {
+            self.wait(Waits::ToRead, self.rules.read_timeout_ms);
+        }
+        self.timer.poll(cx)
+    }
+
+    /// A read of so many bytes is done.
+    fn note_read(&mut self, count: u64) {
+        self.waits = Waits::Nothing;
+        self.received += count;
+        match self.rate.delay_ms(0, count) {
+            0 => {}
+            delay_ms => self.wait(Waits::Rate, delay_ms),
+        }
+    }
+
+    /// Room for the next read. What is asked for now always has some.
+    fn room(&mut self, ahead: bool) -> Option<Room> {
+        if ahead && let Some((buffer, start)) = self.spool.reopen() {
+            return Some(Room { buffer, start, to_file: false });
+        }
+        let expected = self.coding.left().max(self.received);
+        let large = buffers::LARGE_SIZE;
+        let is_large = expected >= large as u64 && self.rules.memory_max >= large;
+        let size = if is_large { large } else { buffers::BUFFER_SIZE };
+        let in_memory = !ahead || self.spool.memory() + size <= self.rules.memory_max;
+        if !in_memory && self.spool.in_file() >= self.rules.file_max {
+            return None;
+        }
+        let buffer = if is_large { buffers::lend_large() } else { buffers::lend() };
+        Some(Room { buffer, start: 0, to_file: !in_memory })
+    }
+
+    /// Keeps what was found in a buffer: a piece from `start` on, of which what stands before
+    /// `before` was found earlier.
+    fn keep(
+        &mut self,
+        mut buffer: Vec<u8>,
+        start: usize,
+        before: usize,
+        taken: Result<Taken, BodyError>,
+        to_file: bool,
+    ) {
+        let taken = match taken {
+            Ok(taken) => taken,
+            Err(error) => {
+                buffer.truncate(before);
+                self.spool.push(buffer, start);
+                return self.fail(error);
+            }
+        };
+        buffer.truncate(taken.end);
+        if to_file && !buffer.is_empty() {
+            self.write_to_file(&buffer);
+            buffers::give_back(buffer);
+        } else {
+            self.spool.push(buffer, start);
+        }
+        if let Some(fields) = taken.trailers {
+            self.trailers = Some(passed(&fields, &self.rules));
+            *self.seen.borrow_mut() = fields;
+        }
+        if let Some(message) = taken.surplus {
+            self.remarks.push(Remark { level: Level::Warn, text: message.into() });
+        }
+        if self.coding.is_ended() {
+            self.end(taken.surplus.is_none());
+        }
+    }
+
+    fn write_to_file(&mut self, bytes: &[u8]) {
+        match self.spool.push_to_file(bytes, &self.rules.temp_path) {
+            Ok(None) => {}
+            Ok(Some(made)) => {
+                let made = made.display();
+                let text =
+                    format!("an upstream response is buffered to a temporary file {made}").into();
+                self.remarks.push(Remark { level: Level::Warn, text });
+            }
+            Err(FileError(call, path, error)) => self.fail(BodyError::TempFile(call, path, error)),
         }
     }
 
     /// The server has closed the connection.
-    fn closed(&mut self) -> Result<(), BodyError> {
-        let Some(held) = self.held.take() else { return Ok(()) };
+    fn closed(&mut self) {
         match self.coding {
-            Coding::Close | Coding::Ended => {
-                Held { keepalive: false, ..held }.end();
-                Ok(())
-            }
-            Coding::Length(_) | Coding::Chunked(_) => {
-                held.asked.end();
-                Err(BodyError::Upstream("upstream prematurely closed connection"))
+            Coding::Close | Coding::Ended => self.end(false),
+            Coding::Length(_) | Coding::Chunked(_) | Coding::Trailers(_) => {
+                self.fail(BodyError::Upstream("upstream prematurely closed connection".into()));
             }
         }
     }
 
-    fn end(&mut self, surplus: Surplus) {
+    fn end(&mut self, keepalive: bool) {
         if let Some(mut held) = self.held.take() {
-            held.keepalive &= !surplus.0;
+            held.keepalive &= keepalive;
             held.end();
+        }
+    }
+
+    /// No more will come.
+    fn fail(&mut self, error: BodyError) {
+        if let Some(held) = self.held.take() {
+            held.asked.end();
+            self.failed = Some(error);
         }
     }
 }
 
 impl BodyStream for Incoming {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
-        if std::mem::take(&mut self.flush_due) {
-            return Poll::Ready(Ok(Some(Chunk::Flush)));
+        loop {
+            if let Some(remark) = self.remarks.pop() {
+                return Poll::Ready(Ok(Some(Chunk::Remark(remark))));
+            }
+            if std::mem::take(&mut self.flush_due) {
+                return Poll::Ready(Ok(Some(Chunk::Flush)));
+            }
+            if let Some(chunk) = self.spool.pop() {
+                self.flush_due = !self.buffering;
+                return Poll::Ready(Ok(Some(chunk)));
+            }
+            if let Some(error) = self.failed.take() {
+                return Poll::Ready(Err(error));
+            }
+            if self.held.is_none() {
+                return Poll::Ready(Ok(self.trailers.take().map(Chunk::Trailers)));
+            }
+            ready!(self.poll_read(cx, false));
         }
-        let piece = match self.first.take() {
-            Some(first) => Some(first),
-            None => loop {
-                match ready!(self.poll_read(cx))? {
-                    // Only framing so far.
-                    Some(piece) if piece.as_ref().is_empty() && self.held.is_some() => {}
-                    piece => break piece,
-                }
-            },
-        };
-        self.flush_due = self.flushes && piece.is_some();
-        Poll::Ready(Ok(piece.map(|piece| Chunk::Bytes(Bytes::Lent(piece)))))
     }
-}
 
-/// A body that is none.
-pub(super) struct Broken(Option<BodyError>);
-
-impl Broken {
-    /// Nothing more is asked of the connection.
-    pub(super) fn new(held: Held, error: BodyError) -> Self {
-        held.asked.end();
-        Self(Some(error))
-    }
-}
-
-impl BodyStream for Broken {
-    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
-        Poll::Ready(self.0.take().map_or(Ok(None), Err))
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+        for _ in 0..READS_PER_TURN {
+            if !self.buffering || self.held.is_none() || self.poll_read(cx, true).is_pending() {
+                return self.remarks.pop();
+            }
+        }
+        cx.waker().wake_by_ref();
+        self.remarks.pop()
     }
 }
 

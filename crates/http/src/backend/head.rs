@@ -3,7 +3,7 @@
 use conf::units;
 use observe::{Level, Text};
 use wire::http1::response::{ReplyField, ReplyName};
-use wire::{Method, Slice};
+use wire::{Method, Slice, Version};
 
 use super::values::Ignored;
 use super::{Backends, Conf};
@@ -67,6 +67,16 @@ impl Passed {
             }
         }
         passed
+    }
+
+    /// Whether the client may see a field with that name.
+    pub(super) fn shows(&self, name: &[u8]) -> bool {
+        match ReplyName::of(name) {
+            ReplyName::Other => {
+                !self.hidden_others.iter().any(|other| other.eq_ignore_ascii_case(name))
+            }
+            known => (self.hidden | NEVER) & known.bit() == 0,
+        }
     }
 
     fn hides(&self, field: &ReplyField, name: &[u8]) -> bool {
@@ -171,6 +181,31 @@ fn copy_field(x: &mut Exchange, conf: &Conf, rewrite: &dyn Rewrite, field: &Repl
         _ => {}
     }
     reply.fields.append(name, value);
+}
+
+/// Tells the client what the server said early, of an interim reply parsed from `text`.
+pub(super) fn send_early_hints(x: &mut Exchange, text: &[u8], passed: &Passed) {
+    let generation = x.generation.clone();
+    let wanted = &generation.location(x.location).core.early_hints;
+    if x.request.head.version < Version::HTTP_11 || !wanted.as_ref().is_some_and(|w| w.any(x)) {
+        return;
+    }
+    let mut reply = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
+    let opening = reply.len();
+    for field in &x.backends.head.fields {
+        let (name, value) = (field.name.of(text), field.value.of(text));
+        if !passed.hides(field, name) {
+            let line = [name, b": ", value, b"\r\n"];
+            line.iter().for_each(|part| reply.extend_from_slice(part));
+        }
+    }
+    if reply.len() == opening {
+        return;
+    }
+    reply.extend_from_slice(b"\r\n");
+    if let Some(downstream) = x.downstream.clone() {
+        x.reply.bytes_sent += downstream.send_interim(&reply) as u64;
+    }
 }
 
 /// The charset is kept apart from the type, as filters expect it.

@@ -17,10 +17,13 @@
 mod ask;
 mod body;
 mod bound;
+mod coding;
 mod connect;
 mod head;
+mod outgoing;
 mod pass;
 mod queue;
+mod spool;
 mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -36,6 +39,7 @@ use std::sync::Arc;
 use conf::{Buffers, Milliseconds, Number, Offset, Result, Size, SizeTemplate, Text};
 
 use crate::site::Place;
+pub(crate) use body::Rules;
 pub(crate) use head::{Passed, Rewrite};
 pub(crate) use pass::{Plan, pass};
 pub use tally::Backends;

@@ -5,29 +5,32 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::upstream::{Ask, Attempt, Choice, Group, Lease};
-use net::buffers::{self, Lent};
+use conf::{SizeTemplate, units};
 use net::{Connect, Timer, clock};
-use observe::Level;
+use observe::{Level, Text};
 use wire::Known;
 use wire::http1::response::{ReplyBody, ReplyName};
 
 use super::Conf;
-use super::ask::{Answered, Asking, Body, ClientTrouble, Trouble};
-use super::body::{Broken, Coding, Held, Incoming};
+use super::ask::{Answered, Asking, ClientTrouble, Request, Trouble};
+use super::body::{self, Held, Manner, Rules};
 use super::bound::{self, Bound};
 use super::connect::{self, Connected};
 use super::head::{self, Passed, Rewrite};
+use super::outgoing::Body;
 use super::queue::{self, Queued};
 use super::tally::{Named, Try};
 use super::tunnel::Switched;
 use super::values::NextUpstream;
-use crate::exchange::{self, Bytes, Exchange, Flow, Kept};
+use crate::exchange::{Exchange, Flow, Kept};
 use crate::features::error_page;
+use crate::rate::Rate;
 
 /// What a request to a backend consists of.
 pub(crate) struct Plan<'a> {
     pub(crate) conf: &'a Conf,
     pub(crate) passed: &'a Passed,
+    pub(crate) rules: &'a Arc<Rules>,
     pub(crate) rewrite: &'a dyn Rewrite,
     pub(crate) group: &'a Arc<Group>,
     pub(crate) head: Vec<u8>,
@@ -173,14 +176,12 @@ impl Passing<'_> {
         connected.connection.requests += 1;
         x.backends.head.reset();
         let mut body = self.body(x);
-        let Plan { head, to_head, .. } = &self.plan;
-        let mut asking =
-            Asking::new(conf, &mut connected.connection, &timer, head, &mut body, *to_head);
+        let Plan { head, to_head, passed, .. } = &self.plan;
+        let request = Request { conf, passed, asked, head, to_head: *to_head };
+        let mut asking = Asking::new(request, &mut connected.connection, &timer, &mut body);
         let answered = poll_fn(|cx| asking.poll(cx, x)).await;
-        asked.bytes_sent.set(asking.written);
-        let received = answered.as_ref().map_or(asking.input.len(), |got| got.input.len());
-        asked.bytes_received.set(received as u64);
-        self.request_sent |= asking.written > 0;
+        asked.bytes_sent.set(asking.written());
+        self.request_sent |= asking.written() > 0;
         drop(asking);
         if connected.reused && matches!(answered, Err(Trouble::Error)) {
             // That a kept connection was closed meanwhile says little of its server.
@@ -265,8 +266,36 @@ impl Passing<'_> {
             return Ok(Flow::Done);
         }
         x.action = "sending to client";
-        x.reply.body = give(x, held, answered, conf, buffering);
+        let rate = match buffering {
+            true => self.rate(x),
+            false => {
+                // So nginx has it: what is not buffered goes as fast as it comes.
+                x.reply.limit_rate = Some(0);
+                Rate::default()
+            }
+        };
+        let manner = Manner { rules: self.plan.rules, buffering, rate };
+        x.reply.body = body::receive(x, held, answered, manner);
         Ok(Flow::Done)
+    }
+
+    /// How fast the reply is read.
+    fn rate(&self, x: &mut Exchange) -> Rate {
+        let per_second = match &self.plan.conf.limit_rate {
+            SizeTemplate::Fixed(rate) => *rate,
+            SizeTemplate::Computed(template) => {
+                let text = x.render(template);
+                units::size(&text).unwrap_or_else(|| {
+                    let text = Text(&text);
+                    x.log(Level::Error, format_args!("invalid size \"{text}\""));
+                    0
+                })
+            }
+        };
+        match per_second {
+            0 => Rate::default(),
+            rate => Rate::new(rate, 0, clock::unix_ms() / 1000),
+        }
     }
 
     /// What follows when a server did not answer; `Ok`: another is asked.
@@ -330,49 +359,4 @@ fn intercept(x: &mut Exchange, status: u16) -> Flow {
 fn head_length(x: &Exchange) -> Option<u64> {
     let field = x.backends.head.field(ReplyName::ContentLength)?;
     conf::units::number(field.value.of(&x.backends.head_text))
-}
-
-/// The body of the reply: what has come of it, and the rest as it comes.
-fn give(
-    x: &mut Exchange,
-    held: Held,
-    answered: Answered,
-    conf: &Conf,
-    buffering: bool,
-) -> exchange::Body {
-    let Answered { body, head_bytes, mut input, .. } = answered;
-    let asked = &held.asked;
-    asked.response_length.set((input.len() - head_bytes) as u64);
-    let mut coding = Coding::of(body);
-    let (end, surplus) = match coding.take(&mut input, head_bytes) {
-        Ok(found) => found,
-        // What is wrong with the coding is said when the body is asked for.
-        Err(error) => return exchange::Body::Stream(Box::new(Broken::new(held, error))),
-    };
-    let is_ended = coding.is_ended();
-    let first = match end > head_bytes {
-        true => Some(Lent::new(input, head_bytes..end)),
-        false => {
-            buffers::give_back(input);
-            None
-        }
-    };
-    if is_ended {
-        let mut held = held;
-        if surplus.0 {
-            held.keepalive = false;
-            if body != ReplyBody::None || !x.request.header_only {
-                let message = "upstream sent more data than specified in \"Content-Length\" header";
-                x.log(Level::Warn, format_args!("{message}"));
-            }
-        }
-        held.end();
-        return match first {
-            Some(first) => exchange::Body::Bytes(Bytes::Lent(first)),
-            None => exchange::Body::Empty,
-        };
-    }
-    let timeout_ms = conf.read_timeout.0;
-    let body = Incoming::new(held, coding, first, Timer::new(), timeout_ms, !buffering);
-    exchange::Body::Stream(Box::new(body))
 }

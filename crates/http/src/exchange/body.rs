@@ -1,15 +1,18 @@
 //! Bodies are pulled: the driver asks for the next piece once the last one is written, and that is
 //! the whole of back pressure.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use net::buffers::Lent;
+use observe::Level;
 
 use super::Fields;
 
@@ -31,6 +34,21 @@ pub enum Body {
 pub trait BodyStream {
     /// The next piece; `None` is the end.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>>;
+
+    /// While the client takes nothing: reads ahead what there is, if that is of use. The task is
+    /// woken when there may be more.
+    fn poll_fill(&mut self, _: &mut Context<'_>) -> Option<Remark> {
+        None
+    }
+}
+
+/// What is to be logged of a body that goes on.
+#[derive(Debug)]
+pub struct Remark {
+    /// How grave it is.
+    pub level: Level,
+    /// What it is.
+    pub text: Cow<'static, str>,
 }
 
 /// A piece of a body.
@@ -43,6 +61,8 @@ pub enum Chunk {
     Flush,
     /// Fields after the body; the last piece.
     Trailers(Fields),
+    /// No piece at all, but something for the log.
+    Remark(Remark),
 }
 
 /// Why a body ended before its end. The connection is closed, so that the client notices.
@@ -53,11 +73,13 @@ pub enum BodyError {
     /// The source ended early.
     Truncated,
     /// A backend did, or sent what is no body: nginx's words for it.
-    Upstream(&'static str),
+    Upstream(Cow<'static, str>),
     /// A backend was silent for too long.
     UpstreamTimedOut,
     /// The connection to a backend failed.
     UpstreamRead(io::Error),
+    /// This call failed on a temporary file.
+    TempFile(&'static str, PathBuf, io::Error),
 }
 
 /// Bytes that somebody keeps until they are written.
@@ -208,5 +230,9 @@ impl BodyStream for Read {
                 other => return Poll::Ready(Ok(other)),
             }
         }
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+        self.source.poll_fill(cx)
     }
 }

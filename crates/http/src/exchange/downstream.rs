@@ -15,9 +15,15 @@ pub trait Downstream {
         rules: BodyRules,
     ) -> Poll<Result<usize, RequestBodyError>>;
 
+    /// Whether all of the request's body is there, so that nobody need wait for it.
+    fn has_whole_body(&self) -> bool;
+
     /// Throws away what has arrived of a body that nobody will read, and what will. Whether all of
     /// it has.
     fn discard_body(&self) -> Result<bool, RequestBodyError>;
+
+    /// Sends an interim reply, ahead of whatever follows; how much of it went out at once.
+    fn send_interim(&self, reply: &[u8]) -> usize;
 
     /// How many bytes of the request have been read, framing included: `$request_length`.
     fn request_length(&self) -> u64;

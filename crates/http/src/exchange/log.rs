@@ -5,7 +5,7 @@ use std::fmt;
 use observe::{Errno, ErrorLog, Level, Line};
 use wire::Known;
 
-use super::{BodyError, Exchange};
+use super::{BodyError, Exchange, Remark};
 
 impl Exchange {
     /// Whether a message of that level would be written: ask before computing what it says.
@@ -81,7 +81,20 @@ impl BodyError {
             Self::UpstreamRead(error) => {
                 x.log(Level::Error, format_args!("recv() failed{}", Errno(error)));
             }
+            Self::TempFile(call, path, error) => {
+                let path = path.display();
+                x.log(Level::Crit, format_args!("{call} \"{path}\" failed{}", Errno(error)));
+            }
         }
+    }
+}
+
+impl Remark {
+    /// Tells what is remarkable of the body of this exchange's reply.
+    pub(crate) fn log(&self, x: &mut Exchange) {
+        let action = std::mem::replace(&mut x.action, "reading upstream");
+        x.log(self.level, format_args!("{}", self.text));
+        x.action = action;
     }
 }
 

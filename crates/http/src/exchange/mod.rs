@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 
-pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice};
+pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice, Remark};
 pub use downstream::{BodyRules, Downstream};
 pub use fields::{FieldName, Fields};
 pub use notes::Notes;

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 use net::Offloaded;
 use net::file::is_in_memory;
 
-use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice};
+use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice, Remark};
 
 /// How much of a file is brought into the kernel's cache at once.
 const WINDOW_BYTES: u64 = 512 * 1024;
@@ -87,6 +87,10 @@ impl BodyStream for Reader {
                 },
             }
         }
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+        self.source.poll_fill(cx)
     }
 }
 

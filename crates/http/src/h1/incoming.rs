@@ -55,6 +55,21 @@ impl Incoming {
         matches!(self.coding, Coding::Ended)
     }
 
+    /// Whether `input`, which follows what was taken before, has all that is still to come.
+    pub(super) fn is_whole_in(&self, input: &[u8]) -> bool {
+        match &self.coding {
+            Coding::Ended => true,
+            Coding::Length(left) => input.len() as u64 >= *left,
+            Coding::Chunked(decoder) => {
+                let (mut decoder, mut at) = (decoder.clone(), 0);
+                while let Ok(Decoded::Data(data)) = decoder.decode(&input[at..]) {
+                    at += data.end;
+                }
+                decoder.is_done()
+            }
+        }
+    }
+
     /// How many bytes of the connection surely belong to it: they may be read past this machine.
     pub(super) fn plain_length(&self) -> Option<u64> {
         match self.coding {
@@ -158,6 +173,21 @@ mod tests {
             let mut incoming = Incoming::new(body, false);
             assert_eq!(take(&mut incoming, input, room), (data.to_owned(), used), "{body:?}");
             assert_eq!(incoming.read, used as u64, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_there_already() {
+        let table: [(Body, &[u8], bool); 6] = [
+            (Body::Length(3), b"abcGET", true),
+            (Body::Length(3), b"ab", false),
+            (Body::Chunked, b"1\r\na\r\n1\r\nb\r\n0\r\n\r\nGET", true),
+            (Body::Chunked, b"1\r\na\r\n0\r\n\r", false),
+            (Body::Chunked, b"1\r\na\r\nx", false),
+            (Body::None, b"", true),
+        ];
+        for (body, input, whole) in table {
+            assert_eq!(Incoming::new(body, false).is_whole_in(input), whole, "{body:?}");
         }
     }
 

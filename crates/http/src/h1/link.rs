@@ -33,6 +33,8 @@ pub(super) struct Link {
     steps: Cell<u32>,
     /// Batches written; counted up to two.
     writes: Cell<u8>,
+    /// What of interim replies found no room.
+    pub(super) unsent: RefCell<Vec<u8>>,
 }
 
 /// Reads of a body, or requests that have arrived already, before other connections get their turn.
@@ -73,6 +75,7 @@ impl Link {
             has_reader: Cell::new(false),
             steps: Cell::new(0),
             writes: Cell::new(0),
+            unsent: RefCell::default(),
         }
     }
 
@@ -354,6 +357,10 @@ impl Downstream for Link {
         }
     }
 
+    fn has_whole_body(&self) -> bool {
+        self.body.borrow().is_whole_in(&self.input.borrow())
+    }
+
     fn discard_body(&self) -> Result<bool, RequestBodyError> {
         // What has arrived is taken at once; whoever waits for the rest registers for it then.
         match self.poll_discard(&mut Context::from_waker(Waker::noop())) {
@@ -364,6 +371,22 @@ impl Downstream for Link {
             Poll::Ready(Ok(ended)) => Ok(ended),
             Poll::Pending => Ok(false),
         }
+    }
+
+    fn send_interim(&self, reply: &[u8]) -> usize {
+        let mut unsent = self.unsent.borrow_mut();
+        let mut sent = 0;
+        if unsent.is_empty() {
+            self.writes.set(self.writes.get().max(1));
+            // Whoever waits for room registers for it; that the client is gone is seen elsewhere.
+            let mut cx = Context::from_waker(Waker::noop());
+            let written = self.stream.borrow_mut().poll_write(&mut cx, &[IoSlice::new(reply)]);
+            if let Poll::Ready(Ok(count)) = written {
+                sent = count;
+            }
+        }
+        unsent.extend_from_slice(&reply[sent..]);
+        sent
     }
 
     fn request_length(&self) -> u64 {

@@ -18,7 +18,6 @@ mod idle;
 mod incoming;
 mod link;
 mod proxy_header;
-mod rate;
 mod reply_head;
 mod send;
 mod tunnel;

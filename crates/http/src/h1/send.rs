@@ -18,12 +18,13 @@ use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
 
 use super::batch::{Batch, Manner};
 use super::link::{CONTINUE, Link, WaitsFor};
-use super::rate::{Allowance, Rate};
 use super::reply_head::{self, Framing};
 use super::{After, Connection};
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Exchange, FileSlice};
+use crate::features::limit_rate;
 use crate::features::output::Output;
 use crate::phases;
+use crate::rate::{Allowance, Rate};
 
 /// Files up to this are read ahead anyway.
 const READ_AHEAD_MIN: u64 = 128 * 1024;
@@ -126,12 +127,21 @@ impl Connection {
     }
 }
 
+/// How fast the reply is sent.
+fn rate_of(x: &mut Exchange) -> Rate {
+    match limit_rate::settle(x) {
+        0 => Rate::default(),
+        rate => Rate::new(rate, limit_rate::settle_after(x), x.started_unix_ms / 1000),
+    }
+}
+
 impl<'c> Sending<'c> {
     fn begin(link: &'c Link, x: &mut Exchange) -> Self {
         let mut batch = Batch::new();
         if link.take_expectation() && !x.reply.without_continue {
             batch.text.extend_from_slice(CONTINUE);
         }
+        batch.text.append(&mut link.unsent.borrow_mut());
         let framing = reply_head::write(x, &mut batch.text);
         let (piece, stream) = match x.reply.body.take() {
             _ if framing == Framing::Bodiless => (None, None),
@@ -144,7 +154,7 @@ impl<'c> Sending<'c> {
             link,
             output: x.location().core.output,
             framing,
-            rate: Rate::of(x),
+            rate: rate_of(x),
             stream,
             piece,
             batch,
@@ -222,6 +232,7 @@ impl<'c> Sending<'c> {
             Some(Chunk::Trailers(fields)) => {
                 fields.iter().for_each(|(name, value)| x.reply.trailers.append(name, value));
             }
+            Some(Chunk::Remark(remark)) => remark.log(x),
             None => self.stream = None,
         }
         Poll::Ready(Ok(Gathered::More))
@@ -326,7 +337,13 @@ impl<'c> Sending<'c> {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>, x: &mut Exchange) -> Poll<Result<(), Failed>> {
         while self.batch.len() > 0 {
-            let most = ready!(self.poll_allowance(cx, x.reply.bytes_sent))?;
+            let most = match self.poll_allowance(cx, x.reply.bytes_sent) {
+                Poll::Ready(most) => most?,
+                Poll::Pending => {
+                    self.fill(cx, x);
+                    return Poll::Pending;
+                }
+            };
             let manner = Manner { most, nopush: self.output.tcp_nopush };
             let written = self.batch.poll_write(&mut self.link.stream.borrow_mut(), cx, manner);
             match written {
@@ -334,7 +351,10 @@ impl<'c> Sending<'c> {
                 Poll::Ready(Err((call, error))) => {
                     return Poll::Ready(Err(Failed::Call(call, error)));
                 }
-                Poll::Pending => return self.poll_stalled(cx).map(Err),
+                Poll::Pending => {
+                    self.fill(cx, x);
+                    return self.poll_stalled(cx).map(Err);
+                }
             }
             let chunk = self.output.sendfile_max_chunk;
             if chunk > 0 && self.turn >= chunk && self.batch.len() > 0 {
@@ -380,6 +400,13 @@ impl<'c> Sending<'c> {
         match self.rate.delay_ms(before, x.reply.bytes_sent) {
             0 => {}
             delay_ms => self.delay_ms = Some(delay_ms),
+        }
+    }
+
+    /// Nothing can be sent: the source may read ahead.
+    fn fill(&mut self, cx: &mut Context<'_>, x: &mut Exchange) {
+        if let Some(remark) = self.stream.as_mut().and_then(|stream| stream.poll_fill(cx)) {
+            remark.log(x);
         }
     }
 

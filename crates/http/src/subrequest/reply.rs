@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use observe::Level;
 
 use super::Subrequest;
-use crate::exchange::{BodyError, BodyStream, Chunk, Exchange, Flow};
+use crate::exchange::{BodyError, BodyStream, Chunk, Exchange, Flow, Remark};
 
 impl Subrequest {
     /// Reads the reply's body to its end; `Err`: how the main request ends.
@@ -33,6 +33,7 @@ impl Subrequest {
                 }
                 Ok(Some(Chunk::Bytes(bytes))) => body.extend_from_slice(bytes.as_ref()),
                 Ok(Some(Chunk::Flush | Chunk::Trailers(_))) => {}
+                Ok(Some(Chunk::Remark(remark))) => remark.log(x),
                 Ok(Some(Chunk::File(_))) => unreachable!("files are read"),
                 Ok(None) => return Ok(body),
                 Err(error) => {
@@ -77,6 +78,7 @@ impl BodyStream for Included {
                 Self::Gives(subrequest, body) => match ready!(body.poll_chunk(cx)) {
                     // They would follow a part of the body, not its end.
                     Ok(Some(Chunk::Trailers(_))) => {}
+                    Ok(Some(Chunk::Remark(remark))) => remark.log(&mut subrequest.x),
                     Ok(Some(chunk)) => return Poll::Ready(Ok(Some(chunk))),
                     Ok(None) => {
                         subrequest.log();
@@ -90,6 +92,15 @@ impl BodyStream for Included {
                 Self::Over => return Poll::Ready(Ok(None)),
             }
         }
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+        if let Self::Gives(subrequest, body) = self
+            && let Some(remark) = body.poll_fill(cx)
+        {
+            remark.log(&mut subrequest.x);
+        }
+        None
     }
 }
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use super::map::{Pages, Recoding};
 use super::utf8::{self, Decoded};
-use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk};
+use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Remark};
 
 /// The longest sequence of UTF-8.
 const SEQUENCE_MAX: usize = 4;
@@ -36,6 +36,10 @@ impl BodyStream for Recoded {
                 return Poll::Ready(Ok(Some(chunk)));
             }
         }
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+        self.source.poll_fill(cx)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::Result;
+use conf::{Predicates, Result};
 use observe::{ErrorLog, MainLog};
 
 use crate::exchange::{Exchange, Flow};
@@ -22,6 +22,8 @@ conf::directives! {
     error_log: Option<ErrorLog>,
     /// How much the server says of itself in replies.
     server_tokens: ServerTokens = "on",
+    /// Passes early hints on to the client where one of these is neither empty nor 0.
+    early_hints: Option<Predicates>,
 }
 
 conf::words! {
@@ -51,6 +53,8 @@ pub struct Here {
     pub default_type: Arc<[u8]>,
     /// `server_tokens`
     pub server_tokens: ServerTokens,
+    /// `early_hints`
+    pub early_hints: Option<Predicates>,
     /// Keeping connections.
     pub keepalive: keepalive::Keepalive,
     /// Bodies of requests.
@@ -119,6 +123,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         None => place.load.registry.of::<MainLog>().0.clone(),
     };
     place.core.server_tokens = conf.server_tokens;
+    place.core.early_hints = conf.early_hints.clone();
     Ok(())
 }
 

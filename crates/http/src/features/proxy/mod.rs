@@ -20,7 +20,7 @@ use ::upstream::Group;
 use conf::{Bounded, Error, Result, Template};
 
 use crate::backend::Conf as Family;
-use crate::backend::{self, Passed, Plan, Rewrite};
+use crate::backend::{self, Passed, Plan, Rewrite, Rules};
 use crate::exchange::{Exchange, Flow};
 use crate::files::TempPath;
 use crate::site::Place;
@@ -61,6 +61,8 @@ conf::directives! {
     cookie_flags: Option<Lines<Flags>>,
     /// The protocol's version.
     http_version: HttpVersion = "1.1",
+    /// Whether fields after a reply's body are passed on.
+    pass_trailers: bool = "off",
     /// Where the files of replies are that do not fit into memory.
     temp_path: TempPath = "proxy_temp 1 2",
     /// Accepted, and without effect: no table is built.
@@ -84,7 +86,8 @@ struct Proxy {
     family: Arc<Family>,
     conf: Arc<Conf>,
     fields: Compiled,
-    passed: Passed,
+    passed: Arc<Passed>,
+    rules: Arc<Rules>,
     redirects: Redirects,
     cookies: Option<Cookies>,
     backend: Backend,
@@ -96,9 +99,12 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     let family = place.family.take().expect("the family's row stands before this one");
     family.check("proxy_").map_err(Error::bare)?;
     let Some(pass) = &conf.target else { return Ok(()) };
+    let passed = Arc::new(Passed::new(&family));
+    let trailers = conf.pass_trailers.then(|| passed.clone());
     let proxy = Arc::new(Proxy {
         fields: Compiled::new(&conf.set_header),
-        passed: Passed::new(&family),
+        rules: Arc::new(Rules::new(&family, &conf.temp_path, trailers)),
+        passed,
         redirects: Redirects::new(conf.redirect.as_ref(), pass, &place.name),
         cookies: Cookies::new(conf),
         backend: Backend::compile(pass, place.load)?,
@@ -145,6 +151,7 @@ impl Proxy {
         let plan = Plan {
             conf: &self.family,
             passed: &self.passed,
+            rules: &self.rules,
             rewrite: self,
             group: &target.group,
             head,
@@ -163,7 +170,8 @@ impl Proxy {
         let passes = self.family.passes_body() && self.conf.set_body.is_none();
         let length = x.request.body.length();
         let can_stream = length.is_some() || self.conf.http_version == HttpVersion::Http11;
-        if passes && !self.family.reads_body_first() && can_stream {
+        let is_there = x.downstream.as_ref().is_none_or(|downstream| downstream.has_whole_body());
+        if passes && !self.family.reads_body_first() && can_stream && !is_there {
             return Ok(Some(length.is_none()));
         }
         match x.read_body().await {

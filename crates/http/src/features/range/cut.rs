@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
-use crate::exchange::{Body, BodyError, BodyStream, Chunk};
+use crate::exchange::{Body, BodyError, BodyStream, Chunk, Remark};
 
 /// The range of a body that is at least as long.
 pub(super) fn cut(body: Body, range: Range<u64>) -> Body {
@@ -45,6 +45,10 @@ impl BodyStream for Cut {
             }
         }
         Poll::Ready(Ok(None))
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+        if self.left > 0 { self.stream.poll_fill(cx) } else { None }
     }
 }
 

@@ -1,11 +1,9 @@
-//! `limit_rate`: how much may be sent when. Time and amounts in, amounts and delays out.
+//! How much may pass when, where a rate is given: `limit_rate` on the way to clients, and on the way
+//! from backends. Time and amounts in, amounts and delays out.
 
-use crate::exchange::Exchange;
-use crate::features::limit_rate;
-
-/// How fast a reply is sent.
+/// How fast bytes pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     /// Bytes a second; 0: any number.
     per_second: u64,
     /// Bytes that come on top.
@@ -13,9 +11,9 @@ pub(super) struct Rate {
     started_s: u64,
 }
 
-/// What may be sent now.
+/// What may pass now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Allowance {
+pub(crate) enum Allowance {
     /// Any number of bytes.
     Unlimited,
     /// So many.
@@ -25,18 +23,14 @@ pub(super) enum Allowance {
 }
 
 impl Rate {
-    pub(super) fn of(x: &mut Exchange) -> Self {
-        let per_second = limit_rate::settle(x);
-        if per_second == 0 {
-            return Self::default();
-        }
-        let after = limit_rate::settle_after(x);
-        Self { per_second, after, started_s: x.started_unix_ms / 1000 }
+    /// From now on so many bytes a second, and `after` bytes on top.
+    pub(crate) fn new(per_second: u64, after: u64, started_s: u64) -> Self {
+        Self { per_second, after, started_s }
     }
 
     /// nginx counts whole seconds, the first of them from the start: what a second allows may be
-    /// sent at once.
-    pub(super) fn allowance(&self, now_s: u64, sent: u64) -> Allowance {
+    /// passed at once.
+    pub(crate) fn allowance(&self, now_s: u64, sent: u64) -> Allowance {
         if self.per_second == 0 {
             return Allowance::Unlimited;
         }
@@ -49,7 +43,7 @@ impl Rate {
     }
 
     /// How long to wait after a write that moved what was sent from `before` to `now`.
-    pub(super) fn delay_ms(&self, before: u64, now: u64) -> u64 {
+    pub(crate) fn delay_ms(&self, before: u64, now: u64) -> u64 {
         if self.per_second == 0 {
             return 0;
         }
