@@ -19,6 +19,7 @@ mod body;
 mod bound;
 mod coding;
 mod connect;
+pub(crate) mod groups;
 mod head;
 mod outgoing;
 mod pass;

@@ -32,8 +32,8 @@ struct Prefix {
 }
 
 impl Locations {
-    /// Sorts the locations of one level; each comes with the place that says it. `adds_slash`: which
-    /// of them are meant by their name without its slash, too.
+    /// Sorts the locations of one level; each comes with the place that says it. `adds_slash`:
+    /// which of them are meant by their name without its slash, too.
     pub(crate) fn build(
         list: Vec<(Matcher, LocationId, Span)>,
         adds_slash: impl Fn(LocationId) -> bool,

@@ -13,13 +13,12 @@ mod rules;
 mod tests;
 mod variables;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use ::upstream::Group;
 use conf::{Bounded, Error, Result, Template};
 
 use crate::backend::Conf as Family;
+use crate::backend::groups::ByName;
 use crate::backend::{self, Passed, Plan, Rewrite, Rules};
 use crate::exchange::{Exchange, Flow};
 use crate::files::TempPath;
@@ -107,7 +106,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         passed,
         redirects: Redirects::new(conf.redirect.as_ref(), pass, &place.name),
         cookies: Cookies::new(conf),
-        backend: Backend::compile(pass, place.load)?,
+        backend: Backend::compile(pass, place.load),
         location: place.name.clone(),
         conf: conf.clone(),
         family,
@@ -184,7 +183,7 @@ impl Proxy {
         &self,
         x: &mut Exchange,
         template: &Template,
-        groups: &HashMap<Box<[u8]>, Arc<Group>>,
+        groups: &ByName,
     ) -> std::result::Result<Target, Flow> {
         let url = x.render(template);
         match pass::evaluate(&url, groups, x) {

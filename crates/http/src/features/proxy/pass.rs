@@ -1,22 +1,19 @@
 //! What `proxy_pass` says: the group of servers, and what their URIs look like.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use ::upstream::Group;
 use ::upstream::address::{self, Place as Whereabouts};
-use ::upstream::{Group, Groups};
-use conf::{Directive, Error, Inherited, Load, Result, Span, Template, Value, Word};
+use conf::{Directive, Error, Inherited, Load, Result, Template, Value, Word};
 use net::Address;
 use observe::{Level, Text};
 
 use crate::backend::AnyBackend;
+use crate::backend::groups::{self, ByName, Host};
 use crate::exchange::{Exchange, Flow};
 use crate::site::{SoFar, Within};
-
-/// The groups that variables may name.
-pub(super) type ByName = HashMap<Box<[u8]>, Arc<Group>>;
 
 /// A backend as the line says it.
 #[derive(Clone, Debug)]
@@ -32,14 +29,10 @@ pub enum Pass {
 pub struct Url {
     /// All of it, as it was written.
     text: Box<[u8]>,
-    place: Whereabouts,
-    /// Host and port as they were written.
-    host: Box<[u8]>,
+    host: Host,
     port_said: bool,
-    /// The part after them, if there is any.
+    /// The part after host and port, if there is any.
     uri: Option<Box<[u8]>>,
-    /// Where it stands; a computed one nowhere.
-    at: Option<Span>,
 }
 
 /// What `proxy_pass` said in the block whose lines are being read.
@@ -77,7 +70,7 @@ impl Value for Pass {
             load.registry.of::<SoFar>().0.set(Said::Computed);
             return Ok(Self::Computed(template));
         }
-        let url = Url::parse(&word.text, Some(from.end)).map_err(|refusal| match refusal {
+        let url = Url::parse(&word.text).map_err(|refusal| match refusal {
             Refusal::Prefix => from.error_at(word, "invalid URL prefix"),
             Refusal::Tls => refuse_tls(from, word),
             Refusal::Address(why) => {
@@ -90,6 +83,7 @@ impl Value for Pass {
             _ if url.uri.is_some() => return Err(from.error_at(word, URI_PART)),
             _ => Box::default(),
         };
+        url.host.declare(Some(from.end), load);
         load.registry.of::<SoFar>().0.set(Said::Fixed { url: url.clone(), location });
         Ok(Self::Fixed(url))
     }
@@ -110,7 +104,7 @@ enum Refusal {
 }
 
 impl Url {
-    fn parse(text: &[u8], at: Option<Span>) -> std::result::Result<Self, Refusal> {
+    fn parse(text: &[u8]) -> std::result::Result<Self, Refusal> {
         let begins = |schema: &[u8]| {
             text.get(..schema.len()).is_some_and(|start| start.eq_ignore_ascii_case(schema))
         };
@@ -124,11 +118,9 @@ impl Url {
         let parsed = address::parse(host, PORT).map_err(Refusal::Address)?;
         Ok(Self {
             text: text.into(),
-            place: parsed.place,
-            host: host.into(),
+            host: Host { text: host.into(), place: parsed.place },
             port_said: parsed.port_said,
             uri: (!uri.is_empty()).then(|| uri.into()),
-            at,
         })
     }
 
@@ -144,17 +136,18 @@ impl Url {
 
     /// What `$proxy_host` is: a port that goes without saying is not said.
     fn host_field(&self) -> (Arc<[u8]>, Arc<[u8]>) {
-        if self.host.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:")) {
+        let host = &self.host.text;
+        if host.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:")) {
             return (b"localhost"[..].into(), b""[..].into());
         }
         if !self.port_said {
-            return (self.host.clone().into(), b"80"[..].into());
+            return (host.clone().into(), b"80"[..].into());
         }
-        let colon = self.host.iter().rposition(|&byte| byte == b':').unwrap_or(self.host.len());
-        let port = &self.host[(colon + 1).min(self.host.len())..];
+        let colon = host.iter().rposition(|&byte| byte == b':').unwrap_or(host.len());
+        let port = &host[(colon + 1).min(host.len())..];
         match port {
-            b"80" => (self.host[..colon].into(), port.into()),
-            _ => (self.host.clone().into(), port.into()),
+            b"80" => (host[..colon].into(), port.into()),
+            _ => (host.clone().into(), port.into()),
         }
     }
 
@@ -166,33 +159,26 @@ impl Url {
 
     /// The same where the URI came out of variables.
     fn whole_target(&self, group: Arc<Group>) -> Target {
-        Target { uri_is_whole: self.uri.is_some(), ..self.target(group) }
+        let mut target = self.target(group);
+        if let Some(uri) = &target.uri {
+            target.uri_is_whole = true;
+            if uri.first() == Some(&b'?') {
+                target.uri = Some([b"/", &**uri].concat().into());
+            }
+        }
+        target
     }
 
     /// One request's own group.
     fn passing(&self, addresses: Vec<Address>) -> Target {
-        self.whole_target(Group::passing(&self.host, addresses))
+        self.whole_target(Group::passing(&self.host.text, addresses))
     }
 
-    /// The group that the host names, or one of its own addresses.
-    pub(super) fn compile(&self, load: &mut Load<'_>) -> Result<Target> {
-        let group = match load.registry.of::<Groups>().find(&self.host) {
-            Some(group) => group.clone(),
-            None => self.implicit(load)?,
-        };
-        Ok(self.target(group))
-    }
-
-    fn implicit(&self, load: &mut Load<'_>) -> Result<Arc<Group>> {
-        let addresses = self.place.addresses();
-        if addresses.is_empty() {
-            let host = String::from_utf8_lossy(&self.host).into_owned();
-            let message = format!("host not found in upstream \"{host}\"");
-            load.warn(
-                self.at.map_or_else(|| Error::bare(&*message), |at| Error::at(at, &*message)),
-            );
-        }
-        Ok(Group::implicit(&self.host, addresses))
+    /// The group that the host names, with a block or without.
+    fn compile(&self, load: &mut Load<'_>) -> Target {
+        let groups = groups::all(load);
+        let group = self.host.find(&groups).expect("every line declares its host");
+        self.target(group.clone())
     }
 }
 
@@ -213,17 +199,15 @@ pub(crate) enum Backend {
     /// This one.
     Fixed(Target),
     /// Depends on the request; the groups it may name.
-    Computed(Template, ByName),
+    Computed(Template, Arc<ByName>),
 }
 
 impl Backend {
-    pub(super) fn compile(pass: &Pass, load: &mut Load<'_>) -> Result<Self> {
-        Ok(match pass {
-            Pass::Fixed(url) => Self::Fixed(url.compile(load)?),
-            Pass::Computed(template) => {
-                Self::Computed(template.clone(), load.registry.of::<Groups>().all())
-            }
-        })
+    pub(super) fn compile(pass: &Pass, load: &mut Load<'_>) -> Self {
+        match pass {
+            Pass::Fixed(url) => Self::Fixed(url.compile(load)),
+            Pass::Computed(template) => Self::Computed(template.clone(), groups::all(load)),
+        }
     }
 }
 
@@ -261,7 +245,7 @@ impl Unresolved {
 
 /// Reads the URL that variables gave; `None` has been logged.
 pub(crate) fn evaluate(text: &[u8], groups: &ByName, x: &Exchange) -> Option<Found> {
-    let url = match Url::parse(text, None) {
+    let url = match Url::parse(text) {
         Ok(url) => url,
         Err(Refusal::Prefix) => {
             x.log(Level::Error, format_args!("invalid URL prefix in \"{}\"", Text(text)));
@@ -277,10 +261,10 @@ pub(crate) fn evaluate(text: &[u8], groups: &ByName, x: &Exchange) -> Option<Fou
             return None;
         }
     };
-    if let Some(group) = groups.get(&url.host.to_ascii_lowercase()[..]) {
+    if let Some(group) = url.host.find(groups) {
         return Some(Found::Target(url.whole_target(group.clone())));
     }
-    Some(match &url.place {
+    Some(match &url.host.place {
         Whereabouts::At(address) => Found::Target(url.passing(vec![address.clone()])),
         Whereabouts::Named { host, port } => {
             let (host, port) = (host.clone(), *port);

@@ -75,3 +75,38 @@ fn nameless_blocks_ask_the_backend_of_their_location() {
     server.ask("GET /a/1?z=1 HTTP/1.0\r\n\r\n");
     assert_eq!(other.asked().lines().next(), Some("GET /a/1?z=1 HTTP/1.1"));
 }
+
+#[test]
+fn what_variables_may_name() {
+    let backend = Backend::replying(EMPTY);
+    let (address, port) = (backend.address(), backend.port);
+    let server = Server::start(format!(
+        "error_log e.log; upstream block {{ server {address}; }}
+         server {{
+             location / {{ proxy_pass http://$arg_to; }}
+             location /fixed {{ proxy_pass http://LocalHost:{port}; }}
+         }}"
+    ));
+    for (to, asked) in [
+        (address.clone(), "/?to="),
+        ("block".to_owned(), "/?to="),
+        ("Block/x".to_owned(), "/x"),
+        ("block?x=y".to_owned(), "/?x=y"),
+        // No name server is needed for what a line names without variables.
+        (format!("localhost:{port}/z"), "/z"),
+    ] {
+        server.ask(&format!("GET /?to={to} HTTP/1.0\r\n\r\n"));
+        let line = backend.asked().lines().next().unwrap().to_owned();
+        assert!(line.starts_with(&format!("GET {asked}")), "{to}: {line}");
+    }
+    for (to, status, message) in [
+        ("elsewhere", 502, "no resolver defined to resolve elsewhere"),
+        ("", 500, "no host in upstream \"\""),
+        ("a:b", 500, "invalid port in upstream \"a:b\""),
+    ] {
+        let reply = server.ask(&format!("GET /?to={to} HTTP/1.0\r\n\r\n"));
+        assert!(reply.starts_with(&format!("HTTP/1.1 {status} ")), "{to}: {reply}");
+        let line = server.log().pop().unwrap();
+        assert!(line.starts_with(&format!("{message}, client: ")), "{line}");
+    }
+}

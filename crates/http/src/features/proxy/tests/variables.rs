@@ -25,7 +25,8 @@ fn what_came_of_asking() {
     let backend = Backend::replying(REPLY);
     let (port, closed) = (backend.port, closed_port());
     let server = logging(
-        "$upstream_addr|$upstream_status|$upstream_queue_time|$upstream_response_length|$upstream_http_x_a|\
+        "$upstream_addr|$upstream_status|$upstream_queue_time|\
+         $upstream_response_length|$upstream_http_x_a|\
          $upstream_cookie_n$upstream_cookie_m|$upstream_http_none|$proxy_host|$proxy_port",
         &format!(
             "location / {{ proxy_pass http://127.0.0.1:{port}; }}

@@ -1,0 +1,78 @@
+//! The groups that may be named: those with a block, and every server that a line names without
+//! one. However many lines name such a server, they share its group, and variables may name it, too.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ::upstream::address::Place as Whereabouts;
+use ::upstream::{Group, Groups};
+use conf::{Error, Load, Span};
+
+/// Groups by name, or by host and port.
+pub(crate) type ByName = HashMap<Box<[u8]>, Arc<Group>>;
+
+/// A server as lines and variables name it.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    /// As it was written, with its port if that was said.
+    pub(crate) text: Box<[u8]>,
+    pub(crate) place: Whereabouts,
+}
+
+/// The servers without a block, as far as the configuration was read; then all groups.
+#[derive(Default)]
+struct Named {
+    hosts: Vec<(Host, Option<Span>)>,
+    groups: Option<Arc<ByName>>,
+}
+
+impl Host {
+    /// A line names it.
+    pub(crate) fn declare(&self, at: Option<Span>, load: &mut Load<'_>) {
+        load.registry.of::<Named>().hosts.push((self.clone(), at));
+    }
+
+    /// Its group: that of the name, else that of the host and port.
+    pub(crate) fn find<'g>(&self, groups: &'g ByName) -> Option<&'g Arc<Group>> {
+        groups.get(&self.text.to_ascii_lowercase()[..]).or_else(|| groups.get(&self.key()[..]))
+    }
+
+    /// Host and port, the port also where it goes without saying.
+    fn key(&self) -> Box<[u8]> {
+        match &self.place {
+            Whereabouts::At(address) => address.to_string().into_bytes().into(),
+            Whereabouts::Named { host, port } => {
+                let mut key = host.to_ascii_lowercase();
+                key.extend_from_slice(format!(":{port}").as_bytes());
+                key.into()
+            }
+        }
+    }
+
+    fn group(&self, at: Option<Span>, load: &mut Load<'_>) -> Arc<Group> {
+        let addresses = self.place.addresses();
+        if addresses.is_empty() {
+            let host = String::from_utf8_lossy(&self.text);
+            let message = format!("host not found in upstream \"{host}\"");
+            load.warn(at.map_or_else(|| Error::bare(&*message), |at| Error::at(at, &*message)));
+        }
+        Group::implicit(&self.text, addresses)
+    }
+}
+
+/// All groups, once everything has been read.
+pub(crate) fn all(load: &mut Load<'_>) -> Arc<ByName> {
+    if let Some(groups) = &load.registry.of::<Named>().groups {
+        return groups.clone();
+    }
+    let mut groups = load.registry.of::<Groups>().all();
+    for (host, at) in std::mem::take(&mut load.registry.of::<Named>().hosts) {
+        if host.find(&groups).is_none() {
+            let group = host.group(at, load);
+            groups.insert(host.key(), group);
+        }
+    }
+    let groups = Arc::new(groups);
+    load.registry.of::<Named>().groups = Some(groups.clone());
+    groups
+}
