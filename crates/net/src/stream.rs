@@ -115,11 +115,12 @@ impl Stream {
     /// Whether the other end has closed its side, or sent what nobody asked for, as far as the
     /// kernel has told so far.
     pub fn is_disturbed(&self) -> bool {
-        match self.io() {
+        let is_told = match self.io() {
             Io::Unwatched(_) => true,
             // What it calls is called where there is readiness, and leaves it as it is.
-            Io::Watched(fd) => self.unread || fd.try_io(Interest::READABLE, |_| Ok(())).is_ok(),
-        }
+            Io::Watched(fd) => fd.try_io(Interest::READABLE, |_| Ok(())).is_ok(),
+        };
+        self.unread || is_told && !self.is_silent()
     }
 
     /// The same; `cx` is woken when it does.
@@ -128,7 +129,19 @@ impl Stream {
             return Poll::Ready(());
         }
         let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
-        fd.poll_read_ready(cx).map(|_| ())
+        loop {
+            let Ok(mut ready) = ready!(fd.poll_read_ready(cx)) else { return Poll::Ready(()) };
+            if !self.is_silent() {
+                return Poll::Ready(());
+            }
+            ready.clear_ready();
+        }
+    }
+
+    /// Whether there is nothing to read, not even the end. Readiness may be told of bytes that were
+    /// read before it was.
+    fn is_silent(&self) -> bool {
+        rustix::net::recv(self, &mut [0; 1], RecvFlags::PEEK).err() == Some(Errno::AGAIN)
     }
 
     /// Writes as much as the socket takes.

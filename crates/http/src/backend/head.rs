@@ -160,7 +160,6 @@ pub(super) fn copy(x: &mut Exchange, conf: &Conf, passed: &Passed, rewrite: &dyn
 fn copy_field(x: &mut Exchange, conf: &Conf, rewrite: &dyn Rewrite, field: &ReplyField) {
     let rewritten = match field.id {
         ReplyName::AcceptRanges if conf.force_ranges => return,
-        ReplyName::Upgrade if x.reply.status != 101 => return,
         ReplyName::Location => rewrite.location(x, field.value),
         ReplyName::Refresh => rewrite.refresh(x, field.value),
         ReplyName::SetCookie => rewrite.cookie(x, field.value),
@@ -208,7 +207,8 @@ pub(super) fn send_early_hints(x: &mut Exchange, text: &[u8], passed: &Passed) {
     }
 }
 
-/// The charset is kept apart from the type, as filters expect it.
+/// The charset is kept apart from the type, as filters expect it; nginx sends the line as it came
+/// unless they change that.
 fn copy_content_type(reply: &mut Reply, value: &[u8]) {
     reply.set_content_type(value);
     let mut at = 0;
@@ -222,6 +222,7 @@ fn copy_content_type(reply: &mut Reply, value: &[u8]) {
             let charset = charset.strip_prefix(b"\"").unwrap_or(charset);
             let charset = charset.strip_suffix(b"\"").unwrap_or(charset);
             reply.content_type.truncate(semicolon);
+            reply.parameters.extend_from_slice(&value[semicolon..]);
             reply.charset.clear();
             reply.charset.extend_from_slice(charset);
             return;
@@ -273,11 +274,11 @@ fn ignores(conf: &Conf, field: u16) -> bool {
 
 /// `X-Accel-Redirect`: some of the backend's fields stay, the rest is another resource's.
 fn redirect(x: &mut Exchange, target: Vec<u8>) -> Flow {
-    if x.request.head.method != Method::Head {
-        x.request.head.method = Method::Get;
-    }
     if target.first() == Some(&b'@') {
         return crate::features::error_page::to_named(x, &target);
+    }
+    if x.request.head.method != Method::Head {
+        x.request.head.method = Method::Get;
     }
     let mut uri = Vec::new();
     match wire::uri::parse_unsafe(&target, &mut uri) {

@@ -26,6 +26,8 @@ pub struct Reply {
     pub content_type: Vec<u8>,
     /// Appended to the content type as `; charset=...`; empty: none.
     pub charset: Vec<u8>,
+    /// What follows the content type instead, as a backend wrote it with its `charset`.
+    pub parameters: Vec<u8>,
     /// The charset that the reply is to be said to be in, if it is known; empty: the location's.
     pub override_charset: Vec<u8>,
     /// `Content-Length`; `None`: not known, the framing decides.
@@ -91,6 +93,7 @@ impl Reply {
         self.has_date = false;
         self.content_type.clear();
         self.charset.clear();
+        self.parameters.clear();
         self.content_length = None;
         self.last_modified = None;
         self.location.clear();
@@ -168,18 +171,26 @@ impl Reply {
             return;
         }
         out.extend_from_slice(b"Content-Type: ");
+        self.write_media_type(out);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Writes the content type, with the charset.
+    pub fn write_media_type(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.content_type);
-        if !self.charset.is_empty() {
+        if !self.parameters.is_empty() {
+            out.extend_from_slice(&self.parameters);
+        } else if !self.charset.is_empty() {
             out.extend_from_slice(b"; charset=");
             out.extend_from_slice(&self.charset);
         }
-        out.extend_from_slice(b"\r\n");
     }
 
     /// Sets the content type.
     pub fn set_content_type(&mut self, content_type: &[u8]) {
         self.content_type.clear();
         self.content_type.extend_from_slice(content_type);
+        self.parameters.clear();
     }
 
     /// Sets the entity tag that nginx gives a file.

@@ -21,10 +21,8 @@ pub(super) const TABLE: &[BuiltIn] = &[
     }),
     BuiltIn::cached("sent_http_content_type", |x, out| {
         let reply = &x.reply;
-        out.extend_from_slice(&reply.content_type);
-        if !reply.content_type.is_empty() && !reply.charset.is_empty() {
-            out.extend_from_slice(b"; charset=");
-            out.extend_from_slice(&reply.charset);
+        if !reply.content_type.is_empty() {
+            reply.write_media_type(out);
         }
         !reply.content_type.is_empty()
     }),

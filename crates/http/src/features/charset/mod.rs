@@ -225,6 +225,7 @@ impl Setup {
 /// Redirects have none: old browsers took it for that of the page they lead to.
 fn set_charset(name: &[u8], x: &mut Exchange) {
     x.reply.charset.clear();
+    x.reply.parameters.clear();
     if !matches!(x.reply.status, 301 | 302) {
         x.reply.charset.extend_from_slice(name);
     }

@@ -36,6 +36,7 @@ pub(super) fn answer(reply: &mut Reply, ranges: Vec<Range<u64>>, length: u64) {
     reply.content_length = Some(parts.size());
     reply.body = Body::Stream(Box::new(parts));
     reply.charset.clear();
+    reply.parameters.clear();
     reply.content_type.clear();
     write(&mut reply.content_type, format_args!("multipart/byteranges; boundary={boundary:020}"));
     reply.fields.remove_known(FieldName::ContentRange);
