@@ -52,29 +52,39 @@ impl Lease {
         now_ms: u64,
     ) -> Option<Self> {
         let slot = match &server.limited {
-            Some((limited, _)) => Some(limited.slots.try_take()?),
+            Some(limited) => Some(limited.slots.try_take()?),
             None => None,
         };
-        Self::with_slot(server, slot, single, balance, now_ms)
+        let max_conns = if slot.is_some() { 0 } else { server.terms.max_conns };
+        let taken = server.standing.take(max_conns);
+        taken.then(|| Self::begin(server, slot, single, balance, now_ms))
     }
 
-    /// The same with a place in the limit, where there is one.
-    pub(crate) fn with_slot(
+    /// The same with a slot that was waited for.
+    pub(crate) fn granted(
+        server: &Arc<Server>,
+        slot: Slot<()>,
+        single: bool,
+        balance: &dyn Balance,
+        now_ms: u64,
+    ) -> Self {
+        server.standing.take(0);
+        Self::begin(server, Some(slot), single, balance, now_ms)
+    }
+
+    /// A request that has been counted.
+    fn begin(
         server: &Arc<Server>,
         slot: Option<Slot<()>>,
         single: bool,
         balance: &dyn Balance,
         now_ms: u64,
-    ) -> Option<Self> {
-        let max = if slot.is_some() { 0 } else { server.terms.max_conns };
-        if !server.standing.take(max) {
-            return None;
-        }
+    ) -> Self {
         let inflight = (!single && balance.counts_inflight()).then_some(now_ms);
         if inflight.is_some() {
             server.standing.times.begin(now_ms);
         }
-        Some(Self {
+        Self {
             server: server.clone(),
             single,
             until: balance.until(),
@@ -82,7 +92,7 @@ impl Lease {
             header_ms: None,
             is_header_counted: false,
             _slot: slot,
-        })
+        }
     }
 
     /// The server.
@@ -121,7 +131,8 @@ impl Lease {
         let Server { standing, terms, .. } = &*self.server;
         match self.single {
             true => standing.forgive(),
-            false => standing.succeeded(terms.patience, now_ms),
+            false if standing.succeeded(terms.patience, now_ms) => self.server.admit(),
+            false => {}
         }
     }
 

@@ -33,4 +33,4 @@ pub use lines::Servers;
 pub use memory::Memory;
 pub use server::{Server, State};
 pub use settings::{Groups, Keepalive};
-pub use waiting::{Limit, Waited, Waiting};
+pub use waiting::{Limit, Refused, Waited, Waiting};

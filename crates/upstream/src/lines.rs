@@ -56,8 +56,8 @@ pub struct Servers {
 pub(crate) struct Lines {
     pub group: Box<[u8]>,
     pub lines: Vec<Line>,
-    /// The limit that holds for each server, and the group's number there.
-    pub limit: Option<(Limit, u64)>,
+    /// The limit that holds for each server.
+    pub limit: Option<Limit>,
 }
 
 impl Lines {
@@ -110,9 +110,8 @@ impl Lines {
         let twin = all.filter(|found| found.server.address == address).count() as u32;
         let standing = memory.standing(&self.group, &address, twin);
         let mut server = Server::new(address, terms, standing);
-        if let Some((limit, group)) = &self.limit {
-            server.limited = Some((limit.slots(&server.name, &server.terms, twin), *group));
-        }
+        let limit = self.limit.as_ref();
+        server.limited = limit.map(|limit| limit.of_server(&server.name, &server.terms, twin));
         Arc::new(server)
     }
 }

@@ -19,8 +19,8 @@ pub struct Server {
     pub(crate) terms: Terms,
     pub(crate) standing: Arc<Standing>,
     sid: OnceLock<Box<[u8]>>,
-    /// Its part of the group's limit, and the group's number there.
-    pub(crate) limited: Option<(Limited, u64)>,
+    /// Its part of the group's limit.
+    pub(crate) limited: Option<Limited>,
 }
 
 /// What the configuration says of a server, all its addresses alike.
@@ -110,9 +110,9 @@ impl Server {
     /// What an active check found. True: that is a change.
     pub fn set_healthy(&self, healthy: bool, now_ms: u64) -> bool {
         let changed = self.standing.set_healthy(healthy, now_ms);
-        match &self.limited {
-            Some((limited, group)) if changed && healthy => limited.slots.admit(*group),
-            Some(_) if changed => self.withdraw(),
+        match (changed, healthy) {
+            (true, true) => self.admit(),
+            (true, false) => self.withdraw(),
             _ => {}
         }
         changed
@@ -136,25 +136,24 @@ impl Server {
     /// Whether it has as many requests as it may have.
     pub(crate) fn is_full(&self) -> bool {
         match &self.limited {
-            Some((limited, _)) => limited.slots.is_full(),
+            Some(limited) => limited.slots.is_full(),
             None => self.terms.max_conns > 0 && self.in_progress() >= self.terms.max_conns,
         }
     }
 
     /// From now on it may have as many requests as this configuration says.
     pub(crate) fn apply_limit(&self) {
-        if let Some((limited, _)) = &self.limited
-            && limited.slots.max() != limited.max
-        {
-            limited.slots.set_max(limited.max);
-        }
+        self.limited.iter().for_each(Limited::apply);
     }
 
-    /// Nobody is to wait for it: those that wait for it alone are told.
+    /// It cannot be used: nobody is to wait for it.
     pub(crate) fn withdraw(&self) {
-        if let Some((limited, group)) = &self.limited {
-            limited.slots.withdraw(*group);
-        }
+        self.limited.iter().for_each(Limited::withdraw);
+    }
+
+    /// It can be used again: requests that wait may get it, too.
+    pub(crate) fn admit(&self) {
+        self.limited.iter().for_each(Limited::admit);
     }
 
     /// Its weight now, scaled: less after failures, and while it starts slowly.

@@ -106,15 +106,18 @@ impl Standing {
         fails >= patience.max_fails
     }
 
-    /// A request succeeded; after a trial, that forgives the failures before.
-    pub fn succeeded(&self, patience: Patience, now_ms: u64) {
+    /// A request succeeded; after a trial, that forgives the failures before. True: with that, the
+    /// server is back in service.
+    pub fn succeeded(&self, patience: Patience, now_ms: u64) -> bool {
         if self.accessed_ms.load(Relaxed) >= self.checked_ms.load(Relaxed) {
-            return;
+            return false;
         }
         let fails = self.fails.swap(0, Relaxed);
-        if patience.max_fails > 0 && fails >= patience.max_fails {
+        let is_back = patience.max_fails > 0 && fails >= patience.max_fails;
+        if is_back {
             self.back_ms.store(now_ms, Relaxed);
         }
+        is_back
     }
 
     /// Forgives all failures: a server that is alone is not left alone.

@@ -18,7 +18,7 @@ use super::bound::{self, Bound};
 use super::connect::{self, Connected};
 use super::head::{self, Passed, Rewrite};
 use super::outgoing::Body;
-use super::queue::{self, Queued};
+use super::queue::{Queue, Queued};
 use super::tally::{Named, Try};
 use super::tunnel::Switched;
 use super::values::NextUpstream;
@@ -107,26 +107,39 @@ impl Passing<'_> {
 
     /// The server to ask, and how long it was waited for.
     async fn choose(&mut self, x: &mut Exchange) -> Result<(Lease, Option<u64>), Flow> {
-        let (lease, waited_ms) = loop {
-            let busy = match self.choose_now(x) {
-                Choice::Server(lease) => break (lease, None),
-                Choice::Busy => true,
-                Choice::None => false,
+        let group = self.plan.group;
+        let mut queue: Option<Queue<'_>> = None;
+        let waited_ms = |queue: &Option<Queue<'_>>| queue.as_ref().map(Queue::waited_ms);
+        let lease = loop {
+            let limit = match self.choose_now(x) {
+                Choice::Server(lease) => break lease,
+                Choice::Busy => group.limit(),
+                Choice::None => None,
             };
-            if !busy || self.plan.group.limit().is_none() {
-                return Err(self.without_server(x, 502));
-            }
-            let timeout_ms = self.plan.conf.read_timeout.0;
-            match queue::queue(x, self.plan.group, &mut self.attempt, timeout_ms).await {
-                Queued::Server(lease, waited_ms) => break (lease, Some(waited_ms)),
+            let queued = match limit {
+                None => Queued::NoServer,
+                Some(limit) => {
+                    let queue = queue
+                        .get_or_insert_with(|| Queue::new(limit, self.plan.conf.read_timeout.0));
+                    queue.wait(x, group, &mut self.attempt).await
+                }
+            };
+            match queued {
+                Queued::Server(lease) => break lease,
                 Queued::Again => {}
-                Queued::Full => return Err(self.without_server(x, 502)),
-                Queued::TimedOut(status) => return Err(self.without_server(x, status)),
+                Queued::Refused(status) => {
+                    return Err(self.without_server(x, status, waited_ms(&queue)));
+                }
+                Queued::NoServer => {
+                    let flow = self.without_server(x, 502, waited_ms(&queue));
+                    x.log(Level::Error, format_args!("no live upstreams"));
+                    return Err(flow);
+                }
             }
         };
         self.tries += 1;
-        self.bound.choose(x, self.plan.group, lease.server());
-        Ok((lease, waited_ms))
+        self.bound.choose(x, group, lease.server());
+        Ok((lease, waited_ms(&queue)))
     }
 
     fn choose_now(&mut self, x: &mut Exchange) -> Choice {
@@ -142,15 +155,13 @@ impl Passing<'_> {
     }
 
     /// There is no server to ask.
-    fn without_server(&mut self, x: &mut Exchange, status: u16) -> Flow {
+    fn without_server(&mut self, x: &mut Exchange, status: u16, waited_ms: Option<u64>) -> Flow {
         let anew = std::mem::take(&mut self.is_first);
         let asked = x.backends.begin(Named::Group(self.plan.group.name().into()), anew);
         asked.status.set(status);
+        asked.queue_ms.set(waited_ms);
         asked.end();
         x.action = "connecting to upstream";
-        if status == 502 {
-            x.log(Level::Error, format_args!("no live upstreams"));
-        }
         Flow::Status(status)
     }
 

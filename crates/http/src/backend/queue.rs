@@ -4,72 +4,94 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use ::upstream::{Attempt, Group, Lease, Limit, Waited, Waiting};
+use ::upstream::{Attempt, Group, Lease, Limit, Refused, Waited, Waiting};
 use net::{Timer, clock};
 
 use crate::exchange::Exchange;
 
+/// The time that a request has for waiting, however often it has to join the line.
+pub(super) struct Queue<'a> {
+    limit: &'a Limit,
+    begun_ms: u64,
+    timeout_ms: u64,
+}
+
 /// What waiting came to.
 pub(super) enum Queued {
-    /// This server, after so many milliseconds.
-    Server(Lease, u64),
-    /// All servers that it waited for have gone: choose again.
+    /// This server.
+    Server(Lease),
+    /// The servers that it waited for cannot be used any more: choose again.
     Again,
-    /// Nobody waits here, or too many do.
-    Full,
-    /// It has waited too long, and this is the status for it.
-    TimedOut(u16),
+    /// No server, and this is the status for it.
+    Refused(u16),
+    /// There is none to wait for.
+    NoServer,
 }
 
-/// Waits for a server of a busy group.
-pub(super) async fn queue(
-    x: &mut Exchange,
-    group: &Arc<Group>,
-    attempt: &mut Attempt,
-    read_timeout_ms: u64,
-) -> Queued {
-    let Some(limit) = group.limit() else { return Queued::Full };
-    let Some(waiting) = group.wait(attempt, clock::now_ms()) else {
-        x.log(limit.level(), format_args!("limit upstream: request is dropped"));
-        return Queued::Full;
-    };
-    if waiting.place() > 0 {
-        x.log(limit.level(), format_args!("limit upstream: request is blocked"));
+impl<'a> Queue<'a> {
+    /// Time begins to run.
+    pub(super) fn new(limit: &'a Limit, read_timeout_ms: u64) -> Self {
+        let timeout_ms = limit.timeout_ms().unwrap_or(read_timeout_ms);
+        Self { limit, begun_ms: clock::now_ms(), timeout_ms }
     }
-    let timeout_ms = limit.timeout_ms().unwrap_or(read_timeout_ms);
-    let queued = wait(waiting, attempt, timeout_ms, limit).await;
-    match &queued {
-        Queued::Server(_, waited_ms) if *waited_ms > 0 => {
-            x.log(limit.level(), format_args!("limit upstream: request is resumed"));
-        }
-        Queued::TimedOut(_) => {
-            x.log(limit.level(), format_args!("limit upstream: request is timeout"));
-        }
-        _ => {}
-    }
-    queued
-}
 
-async fn wait(
-    mut waiting: Waiting,
-    attempt: &mut Attempt,
-    timeout_ms: u64,
-    limit: &Limit,
-) -> Queued {
-    let timer = Timer::new();
-    timer.set(timeout_ms);
-    let waited = poll_fn(|cx| {
-        if let Poll::Ready(waited) = waiting.poll(cx, attempt, clock::now_ms()) {
-            return Poll::Ready(Some(waited));
+    /// How long it has taken.
+    pub(super) fn waited_ms(&self) -> u64 {
+        clock::now_ms() - self.begun_ms
+    }
+
+    /// Waits for a server of a busy group.
+    pub(super) async fn wait(
+        &self,
+        x: &mut Exchange,
+        group: &Arc<Group>,
+        attempt: &mut Attempt,
+    ) -> Queued {
+        let level = self.limit.level();
+        let waiting = match group.wait(attempt, clock::now_ms()) {
+            Ok(waiting) => waiting,
+            Err(Refused::NoServer) => return Queued::NoServer,
+            Err(Refused::Full) => {
+                x.log(level, format_args!("limit upstream: request is dropped, too many wait"));
+                return Queued::Refused(502);
+            }
+        };
+        let before = std::mem::replace(&mut x.action, "waiting for upstream");
+        let place = waiting.place();
+        if place > 0 {
+            x.log(level, format_args!("limit upstream: request is blocked, place {place}"));
         }
-        timer.poll(cx).map(|()| None)
-    });
-    match waited.await {
-        Some(Waited::Server(lease, waited_ms)) => Queued::Server(lease, waited_ms),
-        Some(Waited::None) => Queued::Again,
-        None => match waiting.give_up(attempt, clock::now_ms()) {
-            Some((lease, waited_ms)) => Queued::Server(lease, waited_ms),
-            None => Queued::TimedOut(limit.timeout_status()),
-        },
+        let queued = self.served(waiting, attempt).await;
+        let waited_ms = self.waited_ms();
+        match &queued {
+            Queued::Server(_) if place > 0 => {
+                x.log(level, format_args!("limit upstream: request is resumed, {waited_ms} ms"));
+            }
+            Queued::Refused(_) => {
+                x.log(level, format_args!("limit upstream: request is timed out, {waited_ms} ms"));
+            }
+            _ => {}
+        }
+        x.action = before;
+        queued
+    }
+
+    async fn served(&self, mut waiting: Waiting, attempt: &mut Attempt) -> Queued {
+        let timer = Timer::new();
+        timer.set(self.timeout_ms.saturating_sub(self.waited_ms()));
+        let waited = poll_fn(|cx| {
+            if let Poll::Ready(waited) = waiting.poll(cx, attempt, clock::now_ms()) {
+                return Poll::Ready(Some(waited));
+            }
+            timer.poll(cx).map(|()| None)
+        });
+        match waited.await {
+            Some(Waited::Server(lease)) => Queued::Server(lease),
+            Some(Waited::None) => Queued::Again,
+            None => match waiting.give_up(attempt, clock::now_ms()) {
+                Some(lease) => Queued::Server(lease),
+                None => Queued::Refused(self.limit.timeout_status()),
+            },
+        }
     }
 }

@@ -12,7 +12,6 @@ use net::Address;
 use crate::attempt::Attempt;
 use crate::balance::{Balance, Round, RoundRobin};
 use crate::lease::Lease;
-use crate::limit::{Grant, Wish};
 use crate::lines::{Line, Lines, Lookup};
 use crate::memory::Memory;
 use crate::peers::Peers;
@@ -20,13 +19,13 @@ use crate::resolver::Peer;
 use crate::server::{Server, Terms};
 use crate::settings::Keepalive;
 use crate::sticky::{Bound, Sticky};
-use crate::waiting::{Limit, Waited, Waiting};
+use crate::waiting::Limit;
 
 /// A group of servers, shared by all workers.
 #[derive(Debug)]
 pub struct Group {
     name: Box<[u8]>,
-    balance: Arc<dyn Balance>,
+    pub(crate) balance: Arc<dyn Balance>,
     sticky: Option<Sticky>,
     keepalive: Keepalive,
     /// By which its idle connections are found.
@@ -108,7 +107,7 @@ impl Group {
             keepalive: parts.keepalive,
             number: parts.number,
             peers: Mutex::new(peers),
-            limit: lines.limit.as_ref().map(|(limit, _)| limit.clone()),
+            limit: lines.limit.clone(),
             lines: Mutex::new(lines),
             discovered: AtomicBool::new(false),
         }
@@ -139,8 +138,8 @@ impl Group {
         drop(lines);
         self.apply_limits();
         let have = self.servers();
-        let is_gone = |old: &&Arc<Server>| !have.iter().any(|server| Arc::ptr_eq(server, old));
-        had.iter().filter(is_gone).for_each(|server| server.withdraw());
+        only(&had, &have).for_each(|gone| gone.withdraw());
+        only(&have, &had).for_each(|new| new.admit());
     }
 
     /// Its name.
@@ -189,56 +188,6 @@ impl Group {
     /// The limit on requests in progress, where requests wait for servers.
     pub fn limit(&self) -> Option<&Limit> {
         self.limit.as_ref()
-    }
-
-    /// Waits for one of the servers that were all busy. `None`: nobody waits here, or too many do.
-    pub fn wait(self: &Arc<Self>, attempt: &Attempt, now_ms: u64) -> Option<Waiting> {
-        let limit = self.limit.as_ref()?;
-        let (mut servers, mut tried) = (Vec::new(), Vec::new());
-        for (at, server) in self.lock().iter().enumerate() {
-            let Some((limited, _)) = &server.limited else { continue };
-            if attempt.has_tried(at) {
-                tried.push(limited.slots.clone());
-            } else if server.is_live(now_ms, false) {
-                servers.push(limited.slots.clone());
-            }
-        }
-        if servers.is_empty() {
-            return None;
-        }
-        let wish = Wish {
-            servers: &servers,
-            tried: &tried,
-            group: u64::from(self.number),
-            backlog: limit.backlog,
-            now_ms,
-        };
-        let waiter = limit.line.join(wish).ok()?;
-        Some(Waiting { waiter, group: self.clone() })
-    }
-
-    /// Makes a place that was waited for a request in progress.
-    pub(crate) fn take_grant(
-        &self,
-        grant: Grant<()>,
-        attempt: &mut Attempt,
-        now_ms: u64,
-    ) -> Waited {
-        let peers = self.lock();
-        attempt.resume(&peers);
-        let meant = |(at, server): &(usize, &Arc<Server>)| {
-            let limited = server.limited.as_ref();
-            !attempt.has_tried(*at)
-                && limited.is_some_and(|(own, _)| Arc::ptr_eq(&own.slots, grant.slot.slots()))
-        };
-        // A server may have gone meanwhile; its place then goes to whoever still waits for it.
-        let Some((at, server)) = peers.iter().enumerate().find(meant) else { return Waited::None };
-        let single = peers.is_single();
-        let lease = Lease::with_slot(server, Some(grant.slot), single, &*self.balance, now_ms);
-        let Some(lease) = lease else { return Waited::None };
-        server.standing.chosen(server.terms.patience, now_ms);
-        attempt.given(at);
-        Waited::Server(lease, grant.waited_ms)
     }
 
     fn choose_of(
@@ -300,10 +249,19 @@ impl Group {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Peers> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Peers> {
         // A panic between two steps leaves weights that are off by one choice, no more.
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Those of `these` that are none of `others`.
+fn only<'a>(
+    these: &'a [Arc<Server>],
+    others: &'a [Arc<Server>],
+) -> impl Iterator<Item = &'a Arc<Server>> {
+    let is_other = |one: &Arc<Server>| others.iter().any(|other| Arc::ptr_eq(one, other));
+    these.iter().filter(move |one| !is_other(one))
 }
 
 /// Why there was nothing to choose from.

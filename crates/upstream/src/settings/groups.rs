@@ -107,16 +107,9 @@ fn group(
     if conf.server.iter().all(|line| line.backup) {
         return Err(from.error_at(name, format!("no servers in upstream \"{name}\"")));
     }
-    let limit = limit(
-        conf.limit_upstream_conn.as_ref(),
-        conf.queue,
-        conf.limit_upstream_log_level,
-        from,
-        load,
-    )?;
     let number = pool::number(&name.text);
     let mut lines = Lines::new(&name.text);
-    lines.limit = limit.map(|limit| (limit, u64::from(number)));
+    lines.limit = limit(conf, number.into(), from, load)?;
     for line in &conf.server {
         line.add_to(&mut lines, servers.as_ref(), conf.upstream_host_not_found, load)?;
     }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, Value, Word, units};
 use observe::Level;
 
+use super::Conf;
 use crate::limit::{Backlog, Line, SLOTS_MAX};
-use crate::waiting::{Limit, Rule};
+use crate::waiting::{Limit, Rule, Zone};
 
 /// The least size of a zone: eight pages.
 const SIZE_MIN: u64 = 8 * 4096;
@@ -20,7 +21,10 @@ const QUEUE_TIMEOUT_MS: u64 = 60_000;
 
 /// The zones that `limit_upstream_zone` has declared.
 #[derive(Default)]
-struct Declared(HashMap<Box<[u8]>, Option<Arc<Line<()>>>>);
+struct Declared(HashMap<Box<[u8]>, Option<Arc<Zone>>>);
+
+/// The line of a group with `queue`: zones have names of their own.
+struct Own(Arc<Line<()>>);
 
 /// `limit_upstream_zone NAME SIZE`. The size is checked and has no effect: what is counted takes no
 /// more room than the servers themselves.
@@ -136,48 +140,54 @@ impl LogLevel {
     }
 }
 
-/// The limit of a group, if it has one. Lines outlive configurations: with the zone, or with the
-/// group's name.
+/// The limit of a group, if it has one.
 pub(super) fn limit(
-    conn: Option<&LimitConn>,
-    queue: Option<Queue>,
-    level: LogLevel,
+    conf: &Conf,
+    group: u64,
     from: &Directive,
     load: &mut Load<'_>,
 ) -> Result<Option<Limit>> {
-    let level = level.level();
-    match (conn, queue) {
+    let level = conf.limit_upstream_log_level.level();
+    match (&conf.limit_upstream_conn, conf.queue) {
         (None, None) => Ok(None),
         (Some(_), Some(_)) => {
             let message = "\"queue\" and \"limit_upstream_conn\" exclude each other in upstream";
             Err(from.error(format!("{message} \"{}\"", from.arg(0))))
         }
         (Some(conn), None) => Ok(Some(Limit {
-            line: line_of_zone(&conn.zone, load)?,
+            zone: shared(&conn.zone, load),
+            group,
             rule: Rule::Zone { limit: conn.limit },
             backlog: Backlog::OfServer(conn.backlog),
             timeout_ms: conn.timeout_ms,
             level,
         })),
-        (None, Some(queue)) => {
-            let name = &from.arg(0).text;
-            let line = load.zones.keep::<Line<()>>(name, |old| old.unwrap_or_else(Line::new));
-            let backlog = Backlog::OfLine(queue.length);
-            let timeout_ms = Some(queue.timeout_ms);
-            Ok(Some(Limit { line, rule: Rule::Group, backlog, timeout_ms, level }))
-        }
+        (None, Some(queue)) => Ok(Some(Limit {
+            zone: own(&from.arg(0).text, load),
+            group,
+            rule: Rule::Group,
+            backlog: Backlog::OfLine(queue.length),
+            timeout_ms: Some(queue.timeout_ms),
+            level,
+        })),
     }
 }
 
-/// The groups that name one zone share its line.
-fn line_of_zone(zone: &[u8], load: &mut Load<'_>) -> Result<Arc<Line<()>>> {
-    if let Some(Some(line)) = load.registry.of::<Declared>().0.get(zone) {
-        return Ok(line.clone());
+/// The zone of that name. Whatever its size was before, what is counted stays.
+fn shared(name: &[u8], load: &mut Load<'_>) -> Arc<Zone> {
+    if let Some(Some(zone)) = load.registry.of::<Declared>().0.get(name) {
+        return zone.clone();
     }
-    let line =
-        load.zones.open(zone, |old: Option<Arc<Line<()>>>| Ok(old.unwrap_or_else(Line::new)))?;
-    load.registry.of::<Declared>().0.insert(zone.into(), Some(line.clone()));
-    Ok(line)
+    let line = load.zones.keep::<Line<()>>(name, |old| old.unwrap_or_else(Line::new));
+    let zone = Zone::new(line);
+    load.registry.of::<Declared>().0.insert(name.into(), Some(zone.clone()));
+    zone
+}
+
+/// The zone of a group that shares with none.
+fn own(group: &[u8], load: &mut Load<'_>) -> Arc<Zone> {
+    let own = load.zones.keep(group, |old| old.unwrap_or_else(|| Arc::new(Own(Line::new()))));
+    Zone::new(own.0.clone())
 }
 
 /// A number of requests: at least one.

@@ -1,112 +1,104 @@
 //! Requests that wait for a server: what joins a group to the [limit](crate::limit).
 //!
-//! A request waits only when every server that it may use is full, and then for all of them.
+//! A request waits only when every server that it may use is full, and then for all of them. Backups
+//! are among them, since they are used while every primary is full.
 
+mod limit;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use observe::Level;
-
 use crate::attempt::Attempt;
 use crate::group::Group;
 use crate::lease::Lease;
-use crate::limit::{Answer, Backlog, Grant, Line, SLOTS_MAX, Slots, Tally, Waiter};
-use crate::server::Terms;
+use crate::limit::{Answer, Grant, Waiter, Wish};
+use crate::peers::Peers;
+use crate::server::Server;
 
-/// The limit of a group.
-#[derive(Clone)]
-pub struct Limit {
-    pub(crate) line: Arc<Line<()>>,
-    pub(crate) rule: Rule,
-    pub(crate) backlog: Backlog,
-    pub(crate) timeout_ms: Option<u64>,
-    pub(crate) level: Level,
-}
-
-/// What is counted, and how many there may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
-    /// `limit_upstream_conn`: by address, with all groups of the zone.
-    Zone { limit: u32 },
-    /// `queue`: by server, up to its `max_conns`.
-    Group,
-}
-
-impl Limit {
-    /// How long a request may wait; `None`: as long as reading may take.
-    pub fn timeout_ms(&self) -> Option<u64> {
-        self.timeout_ms
-    }
-
-    /// The status of a request that has waited too long.
-    pub fn timeout_status(&self) -> u16 {
-        match self.rule {
-            Rule::Zone { .. } => 408,
-            Rule::Group => 502,
-        }
-    }
-
-    /// The level of what is said about waiting.
-    pub fn level(&self) -> Level {
-        self.level
-    }
-
-    /// The counters of all that share the limit.
-    pub fn tally(&self) -> Tally {
-        self.line.tally()
-    }
-
-    /// The slots of a server. `twin`: how many servers of the group before it have its address.
-    pub(crate) fn slots(&self, name: &[u8], terms: &Terms, twin: u32) -> Limited {
-        let of_server = if terms.max_conns == 0 { SLOTS_MAX } else { terms.max_conns };
-        let (max, name) = match self.rule {
-            Rule::Zone { limit } => (limit.min(of_server), name.to_vec()),
-            Rule::Group => (of_server, [name, b"#", twin.to_string().as_bytes()].concat()),
-        };
-        Limited { slots: self.line.slots(&name, max), max }
-    }
-}
-
-impl std::fmt::Debug for Limit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}, {:?}, {:?} ms", self.rule, self.backlog, self.timeout_ms)
-    }
-}
-
-/// A server's part of a limit.
-#[derive(Clone)]
-pub(crate) struct Limited {
-    pub slots: Arc<Slots<()>>,
-    /// What the configuration says, which holds once it is in use.
-    pub max: u32,
-}
-
-impl std::fmt::Debug for Limited {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "at most {}", self.max)
-    }
-}
+pub use limit::Limit;
+pub(crate) use limit::{Limited, Rule, Zone};
 
 /// A request that waits. Dropping it gives its place up.
 pub struct Waiting {
-    pub(crate) waiter: Waiter<()>,
-    pub(crate) group: Arc<Group>,
+    waiter: Waiter<()>,
+    group: Arc<Group>,
+}
+
+/// Why a request does not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// As many wait as may.
+    Full,
+    /// There is no server that it could wait for, or none where requests wait.
+    NoServer,
 }
 
 /// What waiting came to.
 #[derive(Debug)]
 pub enum Waited {
-    /// This server, after so many milliseconds.
-    Server(Lease, u64),
+    /// This server.
+    Server(Lease),
     /// There is none any more that it could wait for: choose again.
     None,
 }
 
+impl Group {
+    /// Takes a place in the line for one of the servers that were all busy.
+    pub fn wait(self: &Arc<Self>, attempt: &mut Attempt, now_ms: u64) -> Result<Waiting, Refused> {
+        let limit = self.limit().ok_or(Refused::NoServer)?;
+        let (mut servers, mut tried) = (Vec::new(), Vec::new());
+        let peers = self.lock();
+        attempt.resume(&peers);
+        for (at, server) in peers.iter().enumerate() {
+            let Some(limited) = &server.limited else { continue };
+            if attempt.has_tried(at) && !peers.is_single() {
+                tried.push(limited.slots.clone());
+            } else if is_awaited(&peers, server, now_ms) {
+                servers.push(limited.slots.clone());
+            }
+        }
+        drop(peers);
+        let line = servers.first().ok_or(Refused::NoServer)?.line().clone();
+        let (group, backlog) = (limit.group, limit.backlog);
+        let wish = Wish { servers: &servers, tried: &tried, group, backlog, now_ms };
+        let waiter = line.join(wish).map_err(|_| Refused::Full)?;
+        Ok(Waiting { waiter, group: self.clone() })
+    }
+
+    /// Makes a place that was waited for a request in progress.
+    fn take_grant(&self, grant: Grant<()>, attempt: &mut Attempt, now_ms: u64) -> Waited {
+        let peers = self.lock();
+        attempt.resume(&peers);
+        let meant = |(at, server): &(usize, &Arc<Server>)| {
+            let limited = server.limited.as_ref();
+            limited.is_some_and(|own| Arc::ptr_eq(&own.slots, grant.slot.slots()))
+                && (peers.is_single() || !attempt.has_tried(*at))
+                && is_awaited(&peers, server, now_ms)
+        };
+        // It may have gone, or failed, just now; its place then goes to whoever still waits for it.
+        let Some((at, server)) = peers.iter().enumerate().find(meant) else { return Waited::None };
+        let single = peers.is_single();
+        let lease = Lease::granted(server, grant.slot, single, &*self.balance, now_ms);
+        server.standing.chosen(server.terms.patience, now_ms);
+        attempt.given(at);
+        Waited::Server(lease)
+    }
+}
+
+/// Whether requests may wait for a server: as they are given it, which is whatever it did where
+/// there is no other.
+fn is_awaited(peers: &Peers, server: &Server, now_ms: u64) -> bool {
+    match peers.is_single() {
+        // Only those wait that were to have it: of a server that drains, those bound to it.
+        true => server.is_usable(true),
+        false => server.is_live(now_ms, false),
+    }
+}
+
 impl Waiting {
-    /// Its place when it joined; 0: it need not wait.
+    /// Its place when it joined: 1 is the next to be served, 0 need not wait.
     pub fn place(&self) -> u32 {
         self.waiter.place()
     }
@@ -125,11 +117,10 @@ impl Waiting {
     }
 
     /// Its time is over. A server that came in the last moment is not lost.
-    pub fn give_up(self, attempt: &mut Attempt, now_ms: u64) -> Option<(Lease, u64)> {
+    pub fn give_up(self, attempt: &mut Attempt, now_ms: u64) -> Option<Lease> {
         let Self { waiter, group } = self;
-        let grant: Grant<()> = waiter.give_up(now_ms)?;
-        match group.take_grant(grant, attempt, now_ms) {
-            Waited::Server(lease, waited_ms) => Some((lease, waited_ms)),
+        match group.take_grant(waiter.give_up(now_ms)?, attempt, now_ms) {
+            Waited::Server(lease) => Some(lease),
             Waited::None => None,
         }
     }

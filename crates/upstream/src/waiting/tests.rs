@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::{Waited, Waiting};
+use super::{Refused, Waited, Waiting};
 use crate::testing::{ask, group, lease, load, short};
 use crate::{Ask, Attempt, Choice, Group, Lease};
 
@@ -14,16 +14,16 @@ fn at(now_ms: u64) -> Ask<'static> {
 /// A request that finds the group busy and waits.
 fn waiting(group: &Arc<Group>, attempt: &mut Attempt) -> Waiting {
     assert!(matches!(group.choose(attempt, &at(NOW)), Choice::Busy));
-    group.wait(attempt, NOW).expect("a place to wait")
+    group.wait(attempt, NOW).unwrap_or_else(|why| panic!("{why:?}"))
 }
 
 fn poll(waiting: &mut Waiting, attempt: &mut Attempt, now_ms: u64) -> Poll<Waited> {
     waiting.poll(&mut Context::from_waker(Waker::noop()), attempt, now_ms)
 }
 
-fn granted(waited: Poll<Waited>) -> (Lease, u64) {
+fn granted(waited: Poll<Waited>) -> Lease {
     match waited {
-        Poll::Ready(Waited::Server(lease, waited_ms)) => (lease, waited_ms),
+        Poll::Ready(Waited::Server(lease)) => lease,
         other => panic!("{other:?}"),
     }
 }
@@ -40,19 +40,20 @@ fn a_queue_serves_in_order_whatever_server_comes_free() {
     let mut one = waiting(&group, first);
     let mut other = waiting(&group, second);
     assert!(matches!(group.choose(third, &at(NOW)), Choice::Busy));
-    assert!(group.wait(third, NOW).is_none(), "two may wait");
+    assert_eq!(group.wait(third, NOW).err(), Some(Refused::Full), "two may wait");
     assert!(poll(&mut one, first, NOW + 1).is_pending());
     let name = short(&leases.pop().unwrap());
     assert!(matches!(ask(&group, at(NOW)), Choice::Busy), "it belongs to those that wait");
     assert!(poll(&mut other, second, NOW + 7).is_pending());
-    let (lease, waited_ms) = granted(poll(&mut one, first, NOW + 7));
-    assert_eq!((short(&lease), waited_ms), (name, 7));
+    let lease = granted(poll(&mut one, first, NOW + 7));
+    assert_eq!(short(&lease), name);
     assert_eq!(lease.server().in_progress(), 1);
     let limit = group.limit().unwrap();
     assert_eq!((limit.timeout_ms(), limit.timeout_status()), (Some(5000), 502));
     assert!(other.give_up(second, NOW + 5000).is_none());
     let tally = limit.tally();
     assert_eq!((tally.in_progress, tally.waiting, tally.timed_out, tally.rejected), (2, 0, 1, 1));
+    assert_eq!((tally.waited_ms, tally.waited_ms_max), (5007, 5000));
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn whoever_leaves_frees_the_place() {
     let mut other = waiting(&group, second);
     drop(held);
     drop(one);
-    let (lease, _) = granted(poll(&mut other, second, NOW));
+    let lease = granted(poll(&mut other, second, NOW));
     drop(lease);
     assert!(matches!(ask(&group, at(NOW)), Choice::Server(_)));
     assert_eq!(group.servers()[0].in_progress(), 0);
@@ -104,11 +105,11 @@ fn groups_of_a_zone_share_the_count() {
     let [first, second] = &mut attempts;
     let mut one = waiting(b, first);
     assert!(matches!(a.choose(second, &at(NOW)), Choice::Busy));
-    assert!(a.wait(second, NOW).is_none(), "the backlog is the server's");
+    assert_eq!(a.wait(second, NOW).err(), Some(Refused::Full), "the backlog is the server's");
     assert_eq!(a.limit().unwrap().timeout_status(), 408);
     let [held, _other] = _held;
     drop(held);
-    assert_eq!(granted(poll(&mut one, first, NOW)).0.name(), b"10.9.0.1:80");
+    assert_eq!(granted(poll(&mut one, first, NOW)).name(), b"10.9.0.1:80");
 }
 
 #[test]
@@ -159,10 +160,10 @@ fn served(group: &Arc<Group>) -> Lease {
     if let Choice::Server(lease) = group.choose(&mut attempt, &at(NOW)) {
         return lease;
     }
-    let mut waiting = group.wait(&attempt, NOW).expect("room for all");
+    let mut waiting = group.wait(&mut attempt, NOW).unwrap_or_else(|why| panic!("{why:?}"));
     loop {
         match poll(&mut waiting, &mut attempt, NOW) {
-            Poll::Ready(Waited::Server(lease, _)) => return lease,
+            Poll::Ready(Waited::Server(lease)) => return lease,
             Poll::Ready(Waited::None) => panic!("no server failed"),
             Poll::Pending => std::thread::yield_now(),
         }

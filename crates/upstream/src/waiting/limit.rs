@@ -1,0 +1,137 @@
+//! The limit of a group, and what it says of each server.
+
+use std::collections::HashMap;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use observe::Level;
+
+use crate::limit::{Backlog, Line, SLOTS_MAX, Slots, Tally};
+use crate::server::Terms;
+
+/// The limit of a group.
+#[derive(Clone)]
+pub struct Limit {
+    pub(crate) zone: Arc<Zone>,
+    /// Who the group is, among those that share the zone.
+    pub(crate) group: u64,
+    pub(crate) rule: Rule,
+    pub(crate) backlog: Backlog,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) level: Level,
+}
+
+/// What is counted, and how many there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// `limit_upstream_conn`: by address, with all groups of the zone.
+    Zone { limit: u32 },
+    /// `queue`: by server, up to its `max_conns`.
+    Group,
+}
+
+/// A zone as one configuration has it; that of a group with `queue` is its own.
+pub(crate) struct Zone {
+    /// What is counted, which outlives configurations.
+    line: Arc<Line<()>>,
+    /// By server, the smallest that any of the groups says.
+    maxima: Mutex<HashMap<Box<[u8]>, u32>>,
+}
+
+/// A server's part of a limit.
+#[derive(Clone)]
+pub(crate) struct Limited {
+    pub slots: Arc<Slots<()>>,
+    zone: Arc<Zone>,
+    group: u64,
+}
+
+impl Limit {
+    /// How long a request may wait; `None`: as long as reading may take.
+    pub fn timeout_ms(&self) -> Option<u64> {
+        self.timeout_ms
+    }
+
+    /// The status of a request that has waited too long.
+    pub fn timeout_status(&self) -> u16 {
+        match self.rule {
+            Rule::Zone { .. } => 408,
+            Rule::Group => 502,
+        }
+    }
+
+    /// The level of what is said about waiting.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// The counters of all that share the limit.
+    pub fn tally(&self) -> Tally {
+        self.zone.line.tally()
+    }
+
+    /// The slots of a server. `twin`: how many servers of the group before it have its address.
+    pub(crate) fn of_server(&self, name: &[u8], terms: &Terms, twin: u32) -> Limited {
+        let own = if terms.max_conns == 0 { SLOTS_MAX } else { terms.max_conns };
+        let (max, name) = match (self.rule, twin) {
+            (Rule::Zone { limit }, _) => (limit.min(own), name.to_vec()),
+            (Rule::Group, 0) => (own, name.to_vec()),
+            // Each of two `server` lines with one address has its own `max_conns`.
+            (Rule::Group, twin) => (own, [name, b"#", twin.to_string().as_bytes()].concat()),
+        };
+        let slots = self.zone.slots(&name, max);
+        Limited { slots, zone: self.zone.clone(), group: self.group }
+    }
+}
+
+impl Zone {
+    /// A zone of a new configuration, which counts in this line.
+    pub fn new(line: Arc<Line<()>>) -> Arc<Self> {
+        Arc::new(Self { line, maxima: Mutex::default() })
+    }
+
+    /// The slots of a server, of which one more group says how many there may be.
+    fn slots(&self, name: &[u8], max: u32) -> Arc<Slots<()>> {
+        let mut maxima = self.maxima.lock().unwrap_or_else(PoisonError::into_inner);
+        let smallest = maxima.entry(name.into()).or_insert(max);
+        *smallest = max.min(*smallest);
+        self.line.slots(name, *smallest)
+    }
+
+    fn max(&self, name: &[u8]) -> Option<u32> {
+        self.maxima.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    }
+}
+
+impl Limited {
+    /// From now on what this configuration says holds.
+    pub fn apply(&self) {
+        if let Some(max) = self.zone.max(self.slots.name())
+            && self.slots.max() != max
+        {
+            self.slots.set_max(max);
+        }
+    }
+
+    /// The group's requests wait for it no longer; those that wait for no other are told.
+    pub fn withdraw(&self) {
+        self.slots.withdraw(self.group);
+    }
+
+    /// The group's requests may wait for it, too.
+    pub fn admit(&self) {
+        self.slots.admit(self.group);
+    }
+}
+
+impl Debug for Limit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}, {:?}, {:?} ms", self.rule, self.backlog, self.timeout_ms)
+    }
+}
+
+impl Debug for Limited {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.slots.fmt(f)
+    }
+}
