@@ -7,6 +7,8 @@ mod server;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use server::{Folder, Server, complaint};
 
@@ -50,4 +52,20 @@ fn its_page_tells_of_two_backends_that_take_turns() {
     let answers = [(); 4].map(|()| server.get("/balanced/"));
     assert_eq!(answers[..2], ["blue answered\n", "green answered\n"]);
     assert_eq!(answers[..2], answers[2..]);
+}
+
+#[test]
+fn each_backend_has_two_requests_at_a_time_and_the_rest_waits() {
+    let Some(text) = configuration(&Folder::new()) else { return };
+    let server = Server::start_as(&text);
+    let begin = Instant::now();
+    let answers = thread::scope(|scope| {
+        let clients = [(); 6].map(|()| scope.spawn(|| server.get("/balanced/slow")));
+        clients.map(|client| client.join().unwrap())
+    });
+    let of = |name: &str| answers.iter().filter(|answer| answer.starts_with(name)).count();
+    let (blue, green) = (of("blue took"), of("green took"));
+    assert!(blue + green == answers.len() && blue.min(green) >= 2, "{answers:?}");
+    // Four in one second, two in the next.
+    assert!(begin.elapsed() > Duration::from_millis(1500), "{:?}", begin.elapsed());
 }

@@ -49,10 +49,12 @@ pub fn next_steps() -> String {
     let (version, conf) = (name().version, name().conf);
     format!(
         "Weir {version} serves http://{ADDRESS} until you press Ctrl-C: a welcome page, and two
-backends, blue and green, behind a proxy.
+backends, blue and green, behind a proxy that lets each have two requests at a time.
 There is no {conf}, so all of it is built in. What to try next:
 
     curl http://{ADDRESS}/balanced/     again and again: they take turns
+    seq 8 | xargs -P 8 -I{{}} curl -s http://{ADDRESS}/balanced/slow
+                                             eight at once: answered four by four
     weir -T                                  the configuration that does this
     weir -t -c nginx.conf                    check the configuration you have
     weir -c nginx.conf                       serve it
