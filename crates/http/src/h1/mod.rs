@@ -133,7 +133,12 @@ impl Connection {
                 Next::Over => return,
                 Next::Park { waiting, left_ms } => return self.park(idle, waiting, left_ms),
             }
-            match self.exchange().await {
+            let after = self.exchange().await;
+            if !matches!(after, After::Keep(_)) {
+                // Who sees the connection end may look for its line in the log.
+                observe::end_turn();
+            }
+            match after {
                 After::Keep(next) => idle = next,
                 After::Linger(rules) => return self.linger(rules).await,
                 After::Close => return,
