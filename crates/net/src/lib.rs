@@ -45,7 +45,7 @@ pub use roll::Roll;
 pub use seats::{Accepted, Arrival, Full, Seat, Ticket, Usher, tickets};
 pub use stream::Stream;
 pub use timer::{Timer, sleep};
-pub use worker::{Task, at_turn_end, run, spawn, yield_now};
+pub use worker::{Task, at_turn_end, run, spawn, spawn_if_running, yield_now};
 
 /// The system's word for what took too long.
 pub fn timed_out() -> std::io::Error {

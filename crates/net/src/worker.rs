@@ -57,6 +57,13 @@ pub fn spawn(task: impl Future<Output = ()> + 'static) -> Task {
     Task(tokio::task::spawn_local(task))
 }
 
+/// The same from where there may be no worker: the task is dropped then.
+pub fn spawn_if_running(task: impl Future<Output = ()> + 'static) {
+    if tokio::runtime::Handle::try_current().is_ok() {
+        spawn(task);
+    }
+}
+
 /// Calls `hook` each time the worker has done all there is and is about to sleep.
 pub fn at_turn_end(hook: impl FnMut() + 'static) {
     TURN_END.with_borrow_mut(|hooks| hooks.push(Box::new(hook)));

@@ -12,7 +12,8 @@ pub struct Line {
 }
 
 impl Line {
-    pub(crate) fn new() -> Self {
+    /// An empty line.
+    pub fn new() -> Self {
         Self { text: [0; LINE_MAX], len: 0 }
     }
 
@@ -41,8 +42,15 @@ impl Line {
         self.len += 1;
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    /// What there is of it.
+    pub fn as_bytes(&self) -> &[u8] {
         &self.text[..self.len]
+    }
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

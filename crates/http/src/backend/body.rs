@@ -70,7 +70,7 @@ impl Held {
 pub(crate) struct Rules {
     memory_max: usize,
     file_max: u64,
-    temp_path: TempPath,
+    pub(super) temp_path: TempPath,
     read_timeout_ms: u64,
     /// Which fields after a body are passed on; `None`: they are not looked at.
     trailers: Option<Arc<Passed>>,

@@ -1,5 +1,6 @@
 //! The groups that may be named: those with a block, and every server that a line names without
-//! one. However many lines name such a server, they share its group, and variables may name it, too.
+//! one. However many lines name such a server, they share its group, and variables may name it,
+//! too.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -84,8 +84,12 @@ impl Passed {
             ReplyName::Other => {
                 self.hidden_others.iter().any(|other| other.eq_ignore_ascii_case(name))
             }
-            known => (self.hidden | NEVER) & known.bit() != 0,
+            known => self.hides_known(known),
         }
+    }
+
+    fn hides_known(&self, name: ReplyName) -> bool {
+        (self.hidden | NEVER) & name.bit() != 0
     }
 }
 
@@ -149,6 +153,9 @@ pub(super) fn copy(x: &mut Exchange, conf: &Conf, passed: &Passed, rewrite: &dyn
     x.reply.reason.extend_from_slice(head.status_line.of(head_text));
     x.reply.disable_not_modified = true;
     (x.reply.allow_ranges, x.reply.single_range) = (conf.force_ranges, conf.force_ranges);
+    // Where the backend's own is wanted and there is none, none is sent.
+    x.reply.has_server = !passed.hides_known(ReplyName::Server);
+    x.reply.has_date = !passed.hides_known(ReplyName::Date);
     for at in 0..x.backends.head.fields.len() {
         let field = x.backends.head.fields[at];
         if !passed.hides(&field, field.name.of(&x.backends.head_text)) {
@@ -175,8 +182,6 @@ fn copy_field(x: &mut Exchange, conf: &Conf, rewrite: &dyn Rewrite, field: &Repl
         }
         (_, Some(rewritten)) => return reply.fields.append(name, &rewritten),
         (ReplyName::LastModified, _) => reply.last_modified = wire::date::parse(value),
-        (ReplyName::Server, _) => reply.has_server = true,
-        (ReplyName::Date, _) => reply.has_date = true,
         _ => {}
     }
     reply.fields.append(name, value);
@@ -254,9 +259,6 @@ pub(super) fn obey(
             b"no" => *buffering = false,
             _ => {}
         }
-    }
-    if !*buffering {
-        x.reply.limit_rate = Some(0);
     }
     if let Some(value) = value(x, ReplyName::XAccelCharset, Ignored::CHARSET) {
         x.reply.override_charset.clear();

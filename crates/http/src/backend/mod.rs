@@ -25,6 +25,7 @@ mod outgoing;
 mod pass;
 mod queue;
 mod spool;
+mod store;
 mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -164,6 +165,11 @@ impl Conf {
             "\"{prefix}busy_buffers_size\" must be less than the size of all \"{prefix}buffers\" \
              minus one buffer"
         ))
+    }
+
+    /// Whether a request goes on when its client has gone.
+    pub(crate) fn outlives_client(&self) -> bool {
+        self.ignore_client_abort || !matches!(self.store, Store::Off)
     }
 
     /// `pass_request_headers`

@@ -19,6 +19,7 @@ use super::connect::{self, Connected};
 use super::head::{self, Passed, Rewrite};
 use super::outgoing::Body;
 use super::queue::{Queue, Queued};
+use super::store;
 use super::tally::{Named, Try};
 use super::tunnel::Switched;
 use super::values::NextUpstream;
@@ -44,7 +45,6 @@ pub(crate) struct Plan<'a> {
 /// Passes the exchange on.
 pub(crate) async fn pass(x: &mut Exchange, plan: Plan<'_>) -> Flow {
     let Ok(manner) = connect::manner(plan.conf, x) else { return Flow::Status(500) };
-    x.outlives_client |= plan.conf.ignore_client_abort;
     let bound = Bound::of(x, plan.group);
     let mut passing = Passing {
         plan,
@@ -259,6 +259,12 @@ impl Passing<'_> {
             held.end_unread(&answered);
             return Ok(flow);
         }
+        Ok(self.reply(x, held, answered, buffering))
+    }
+
+    /// Makes the reply of it.
+    fn reply(&self, x: &mut Exchange, held: Held, answered: Answered, buffering: bool) -> Flow {
+        let (conf, status) = (self.plan.conf, x.backends.head.status);
         self.bound.tell(x);
         head::copy(x, conf, self.plan.passed, self.plan.rewrite);
         x.reply.content_length = match answered.body {
@@ -270,11 +276,11 @@ impl Passing<'_> {
         if status == 101 && answered.sent && x.request.field(Known::Upgrade).is_some() {
             if x.is_subrequest() {
                 x.log(Level::Error, format_args!("connection upgrade in subrequest"));
-                return Ok(Flow::Drop(0));
+                return Flow::Drop(0);
             }
             x.action = "proxying upgraded connection";
             x.reply.tunnel = Some(Box::new(Switched::new(held, answered, conf)));
-            return Ok(Flow::Done);
+            return Flow::Done;
         }
         x.action = "sending to client";
         let rate = match buffering {
@@ -286,8 +292,12 @@ impl Passing<'_> {
             }
         };
         let manner = Manner { rules: self.plan.rules, buffering, rate };
-        x.reply.body = body::receive(x, held, answered, manner);
-        Ok(Flow::Done)
+        let body = body::receive(x, held, answered, manner);
+        x.reply.body = match buffering && !self.plan.to_head {
+            true => store::store(x, conf, &self.plan.rules.temp_path, body),
+            false => body,
+        };
+        Flow::Done
     }
 
     /// How fast the reply is read.

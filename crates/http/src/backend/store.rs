@@ -1,7 +1,8 @@
 //! `store`: replies that are kept as files.
 //!
-//! A reply goes to a temporary file while it goes to the client. Once all of it is there the file is
-//! moved to its place, so that nobody finds half of one; a client that leaves does not change that.
+//! A reply goes to a temporary file while it goes to the client. Once all of it is there the file
+//! is moved to its place, so that nobody finds half of one; a client that leaves does not change
+//! that.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,7 +15,7 @@ use observe::{Errno, Level};
 
 use super::Conf;
 use super::values::Store;
-use crate::exchange::{Aside, Body, BodyError, BodyStream, Chunk, Exchange, FileSlice};
+use crate::exchange::{Aside, Body, BodyError, BodyStream, Chunk, Exchange, FileSlice, Remark};
 use crate::files::{Fate, TempFile, TempPath};
 
 /// Bytes copied at once from a file that a reply was buffered in.
@@ -192,6 +193,10 @@ impl BodyStream for Storing {
             self.next = Some(next);
         }
         Poll::Ready(pulled)
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+        self.pulling.as_mut().filter(|pulling| !pulling.is_over)?.source.poll_fill(cx)
     }
 }
 

@@ -1,8 +1,9 @@
 //! An exchange's lines in the error log, with the context nginx gives them.
 
 use std::fmt;
+use std::sync::Arc;
 
-use observe::{Errno, ErrorLog, Level, Line};
+use observe::{Errno, ErrorLog, Level, Line, Source};
 use wire::Known;
 
 use super::{BodyError, Exchange, Remark};
@@ -14,7 +15,7 @@ impl Exchange {
     }
 
     /// That of the location; subrequests use their main request's.
-    fn error_log(&self) -> &ErrorLog {
+    fn error_log(&self) -> &Arc<ErrorLog> {
         &self.generation.location(self.main_location()).core.error_log
     }
 
@@ -58,6 +59,30 @@ impl Exchange {
         }
         line.push(&self.backends.uri);
         line.push(b"\"");
+    }
+}
+
+/// Messages about an exchange from whoever goes on without it.
+pub(crate) struct Aside {
+    log: Arc<ErrorLog>,
+    source: Source,
+    context: Box<Line>,
+}
+
+impl Exchange {
+    /// For messages that may come when this is over.
+    pub(crate) fn aside(&self) -> Aside {
+        let mut context = Box::new(Line::new());
+        self.describe(&mut context);
+        Aside { log: self.error_log().clone(), source: self.client.source(), context }
+    }
+}
+
+impl Aside {
+    /// Writes a message, with what was known of the exchange.
+    pub(crate) fn write(&self, level: Level, message: fmt::Arguments<'_>) {
+        let context = |line: &mut Line| line.push(self.context.as_bytes());
+        self.log.write(level, self.source, message, context);
     }
 }
 

@@ -22,6 +22,7 @@ use std::rc::Rc;
 pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice, Remark};
 pub use downstream::{BodyRules, Downstream};
 pub use fields::{FieldName, Fields};
+pub(crate) use log::Aside;
 pub use notes::Notes;
 pub use reply::Reply;
 pub use request::Request;

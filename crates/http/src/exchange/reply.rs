@@ -18,9 +18,9 @@ pub struct Reply {
     pub status: u16,
     /// Status and reason as a backend has them; empty: ours.
     pub reason: Vec<u8>,
-    /// Whether `fields` has a `Server`, a backend's.
+    /// Whether `fields` has the `Server` there is to be, a backend's, if any.
     pub has_server: bool,
-    /// Whether `fields` has a `Date`, a backend's.
+    /// Whether `fields` has the `Date` there is to be, a backend's, if any.
     pub has_date: bool,
     /// `Content-Type` without charset; empty: none.
     pub content_type: Vec<u8>,

@@ -1,13 +1,14 @@
 //! Temporary files: numbered, in a directory that may have subdirectories so that none grows large.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::ops::RangeInclusive;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use conf::{Directive, Load, Result, Value, units};
 
@@ -150,6 +151,64 @@ impl TempFile {
     /// Where it is, or was when it was made.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Gives it permissions and, if there is one, a time. An error comes with the name of the call.
+    pub fn prepare(
+        &self,
+        mode: u32,
+        modified: Option<i64>,
+    ) -> Result<(), (&'static str, io::Error)> {
+        let set = self.file.set_permissions(Permissions::from_mode(mode));
+        set.map_err(|error| ("chmod()", error))?;
+        let Some(modified) = modified else { return Ok(()) };
+        let distance = Duration::from_secs(modified.unsigned_abs());
+        let time = match modified {
+            0.. => UNIX_EPOCH.checked_add(distance),
+            _ => UNIX_EPOCH.checked_sub(distance),
+        };
+        let set = time.map_or(Ok(()), |time| self.file.set_modified(time));
+        set.map_err(|error| ("utimes()", error))
+    }
+
+    /// Moves it to its place, where it stays; directories are made as needed, and whoever may read
+    /// the file may look into them. An error comes with the name of the call.
+    pub fn move_to(mut self, place: &Path, mode: u32) -> Result<(), (&'static str, io::Error)> {
+        let mut moved = std::fs::rename(&self.path, place);
+        if matches!(&moved, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            let directory = place.parent().unwrap_or(place);
+            let mut builder = std::fs::DirBuilder::new();
+            let made = builder.recursive(true).mode(mode | (mode & 0o444) >> 2).create(directory);
+            made.map_err(|error| ("mkdir()", error))?;
+            moved = std::fs::rename(&self.path, place);
+        }
+        match moved {
+            Ok(()) => {
+                self.fate = Fate::Kept;
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.copy_to(place),
+            Err(error) => Err(("rename()", error)),
+        }
+    }
+
+    /// On another file system nothing can be moved to: it is copied beside its place first.
+    fn copy_to(&self, place: &Path) -> Result<(), (&'static str, io::Error)> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut beside = place.as_os_str().to_owned();
+        beside.push(format!(".{number:010}"));
+        let beside = Path::new(&beside);
+        let copied = std::fs::copy(&self.path, beside).and_then(|_| {
+            let time = self.file.metadata()?.modified()?;
+            File::options().write(true).open(beside)?.set_modified(time)
+        });
+        let moved = copied
+            .map_err(|error| ("copy()", error))
+            .and_then(|()| std::fs::rename(beside, place).map_err(|error| ("rename()", error)));
+        if moved.is_err() {
+            let _ = std::fs::remove_file(beside);
+        }
+        moved
     }
 
     /// All of it.

@@ -1,0 +1,164 @@
+//! Replies that are kept as files.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use crate::backend::testing::{Backend, Peer};
+use crate::h1::tests::{PATIENCE, Server};
+
+/// A directory that goes away with its test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("weir-store-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn server(&self, backend: &Backend, lines: &str) -> Server {
+        let (address, folder) = (backend.address(), self.0.display());
+        Server::start(format!(
+            "error_log e.log; server {{ root {folder}/root; proxy_temp_path {folder}/temp 1;
+             location / {{ proxy_pass http://{address}; proxy_store on; {lines} }} }}"
+        ))
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.0.join(name)).ok()
+    }
+
+    /// How many temporary files there are.
+    fn temporary(&self) -> usize {
+        fn files(folder: &Path) -> usize {
+            let entries = fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
+            entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
+        }
+        files(&self.0.join("temp"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_whole_reply_is_in_its_place_once_the_client_has_it() {
+    let long = "x".repeat(300_000);
+    for (framing, body) in [
+        ("Content-Length: 5\n\nhello".to_owned(), "hello"),
+        ("Content-Length: 0\n\n".to_owned(), ""),
+        ("Transfer-Encoding: chunked\n\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n".to_owned(), "abc"),
+        (format!("\n{long}"), &*long),
+        (format!("Content-Length: 300000\n\n{long}"), &*long),
+    ] {
+        let folder = Folder::new();
+        let modified = "Last-Modified: Mon, 28 Sep 1970 06:00:00 GMT";
+        let reply = format!("HTTP/1.1 200 OK\n{modified}\n{framing}");
+        let backend = Backend::playing(move |mut peer| {
+            peer.request();
+            peer.send(&reply);
+        });
+        let server = folder.server(&backend, "proxy_store_access user:rw group:rw all:r;");
+        let got = server.ask("GET /a/b%20c?d HTTP/1.0\r\n\r\n");
+        assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with(body));
+        assert_eq!(folder.read("root/a/b c").as_deref(), Some(body), "{framing}");
+        let known = fs::metadata(folder.0.join("root/a/b c")).unwrap();
+        assert_eq!(known.permissions().mode() & 0o777, 0o664);
+        let time = known.modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
+        assert_eq!(time.as_secs(), 23_349_600);
+        assert_eq!(folder.temporary(), 0);
+    }
+}
+
+#[test]
+fn what_is_not_stored() {
+    for (request, reply, lines) in [
+        ("GET", "HTTP/1.1 404 Not Found\nContent-Length: 1\n\na", ""),
+        ("GET", "HTTP/1.1 200 OK\nContent-Length: 9\n\na", ""),
+        ("HEAD", "HTTP/1.1 200 OK\n\n", ""),
+        ("GET", "HTTP/1.1 200 OK\nContent-Length: 1\n\na", "proxy_buffering off;"),
+        (
+            "GET",
+            "HTTP/1.1 200 OK\nX-Accel-Redirect: /x\nContent-Length: 1\n\na",
+            "proxy_method PUT;",
+        ),
+    ] {
+        let folder = Folder::new();
+        let backend = Backend::playing(move |mut peer| {
+            let asked = peer.request();
+            if asked.is_some_and(|asked| asked.contains(" /a ")) {
+                peer.send(reply);
+            }
+        });
+        folder.server(&backend, lines).ask(&format!("{request} /a HTTP/1.0\r\n\r\n"));
+        assert_eq!((folder.read("root/a"), folder.temporary()), (None, 0), "{request} {reply}");
+    }
+}
+
+#[test]
+fn elsewhere_and_nowhere() {
+    let folder = Folder::new();
+    let backend = Backend::replying("HTTP/1.1 200 OK\nX-Name: n\nContent-Length: 1\n\na");
+    let at = format!("{}/$arg_x/$upstream_http_x_name", folder.0.display());
+    let (address, dot) = (backend.address(), folder.0.join("root"));
+    let server = Server::start(format!(
+        "error_log e.log; server {{ proxy_temp_path {}/temp;
+         location / {{ proxy_pass http://{address}; proxy_store {at}; }}
+         location /empty {{ proxy_pass http://{address}; proxy_store $arg_none; }}
+         location /root {{ proxy_pass http://{address}; proxy_store {}; }} }}",
+        folder.0.display(),
+        dot.display(),
+    ));
+    server.ask("GET /?x=y HTTP/1.0\r\n\r\n");
+    assert_eq!(folder.read("y/n").as_deref(), Some("a"));
+    assert!(server.ask("GET /empty HTTP/1.0\r\n\r\n").ends_with("\r\n\r\na"));
+    fs::create_dir_all(&dot).unwrap();
+    assert!(server.ask("GET /root HTTP/1.0\r\n\r\n").ends_with("\r\n\r\na"));
+    let log = server.log().pop().unwrap();
+    let to = format!(
+        "\" to \"{}\" failed (21: Is a directory) while sending to client, client: ",
+        dot.display()
+    );
+    assert!(log.starts_with("rename() \"") && log.contains(&to), "{log}");
+    assert_eq!(folder.temporary(), 0);
+}
+
+#[test]
+fn a_client_that_leaves_changes_nothing() {
+    let folder = Folder::new();
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let backend = Backend::playing(move |mut peer: Peer| {
+        peer.request();
+        peer.send("HTTP/1.1 200 OK\nContent-Length: 300000\n\n");
+        peer.send_raw("x".repeat(100_000));
+        wait.lock().unwrap().recv().unwrap();
+        peer.send_raw("x".repeat(200_000));
+    });
+    let server = folder.server(&backend, "");
+    let mut client = server.connect();
+    client.head("GET /a HTTP/1.0\n");
+    client.expect_some();
+    drop(client);
+    assert_eq!(folder.read("root/a"), None);
+    go.send(()).unwrap();
+    wait_until("stored", || folder.read("root/a").is_some());
+    assert_eq!(folder.read("root/a").unwrap().len(), 300_000);
+    assert_eq!(folder.temporary(), 0);
+}
