@@ -241,6 +241,7 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
         Jump::Internal { uri, args } => {
             x.request.uri = uri;
             if let Some(args) = args {
+                x.request.has_args = !args.is_empty();
                 x.request.args = args;
             }
             x.request.valid_location = true;

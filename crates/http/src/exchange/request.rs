@@ -22,6 +22,8 @@ pub struct Request {
     pub uri: Vec<u8>,
     /// The arguments, without the question mark.
     pub args: Vec<u8>,
+    /// Whether there are arguments, be they empty by now: whether `$args` has a value.
+    pub has_args: bool,
     /// The host, lower-cased, without port; empty where none was given.
     pub host: Vec<u8>,
     /// Whether the path is still what the client sent, so that `received` has its raw form.
@@ -48,6 +50,7 @@ impl Request {
         self.received.clear();
         self.uri.clear();
         self.args.clear();
+        self.has_args = false;
         self.host.clear();
         self.body.clear();
         self.head_bytes = 0;

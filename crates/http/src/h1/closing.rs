@@ -88,7 +88,9 @@ impl Connection {
 
     /// Closes without a reply.
     pub(super) fn dropped(&self, x: &mut Exchange, status: u16) -> After {
-        x.reply.status = status;
+        if x.reply.status == 0 || x.reply.bytes_sent == 0 {
+            x.reply.status = status;
+        }
         match status {
             408 | 444 => self.timed_out(x),
             _ => After::Close,

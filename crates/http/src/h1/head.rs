@@ -168,6 +168,7 @@ fn settle_target(x: &mut Exchange) -> Result<(), Refused> {
     }
     if let Some(args) = request.head.args {
         request.args.extend_from_slice(args.of(&request.received));
+        request.has_args = !request.args.is_empty();
     }
     if !request.head.host.is_empty() {
         choose_server(x);

@@ -113,6 +113,7 @@ impl Exchange {
         x.role = Role::Sub(Origin { location, method, deeper });
         x.request.uri.extend_from_slice(uri);
         x.request.args.extend_from_slice(args);
+        x.request.has_args = !args.is_empty();
         Some(Subrequest { x })
     }
 

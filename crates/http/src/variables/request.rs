@@ -79,12 +79,13 @@ fn uri(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn args(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
-    some(out, &x.request.args) && !(x.request.args.is_empty() && x.request.head.args.is_none())
+    some(out, &x.request.args) && x.request.has_args
 }
 
 fn set_args(x: &mut Exchange, value: &[u8]) {
     x.request.args.clear();
     x.request.args.extend_from_slice(value);
+    x.request.has_args = true;
     x.request.uri_unchanged = false;
 }
 

@@ -79,6 +79,7 @@ impl Conf {
         for uri in &self.mirror.0 {
             let Some(mut copy) = x.subrequest(uri, &args) else { return Flow::Status(500) };
             copy.x.request.header_only = true;
+            copy.x.request.has_args = x.request.has_args;
             copy.x.request.head.method = x.request.head.method;
             x.run_aside(copy);
         }

@@ -213,6 +213,7 @@ impl Run<'_, '_> {
         if replacement.args.is_some() || !replacement.add_args {
             request.args.clear();
             request.args.extend_from_slice(&self.text[path_end..]);
+            request.has_args |= replacement.args.is_some();
         }
         request.uri.clear();
         request.uri.extend_from_slice(&self.text[..path_end]);
