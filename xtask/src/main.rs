@@ -13,6 +13,8 @@ mod json;
 mod new_feature;
 mod packages;
 mod project;
+mod retries;
+mod running;
 mod suite;
 mod tidy;
 
@@ -31,6 +33,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "docs", help: docs::HELP, run: docs::run },
     Command { name: "bench", help: bench::HELP, run: bench::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
+    Command { name: "retries", help: retries::HELP, run: retries::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },
 ];

@@ -1,0 +1,181 @@
+//! A backend that can be killed: its socket and all its connections are closed at once, in whatever
+//! state they are.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::Tally;
+
+/// Between two looks at whether the backend is to end.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Between the head of a reply and its body, for one reply of so many: time to be killed in.
+const PAUSE: Duration = Duration::from_millis(2);
+const PAUSES: usize = 16;
+
+pub(super) struct Backend {
+    pub(super) address: SocketAddr,
+    tally: Arc<Tally>,
+    life: Option<Arc<Life>>,
+}
+
+/// From start to kill.
+struct Life {
+    ended: AtomicBool,
+    next: AtomicU64,
+    connections: Mutex<HashMap<u64, TcpStream>>,
+    tally: Arc<Tally>,
+}
+
+impl Backend {
+    /// Each has an address of its own, which no outgoing connection takes the port of.
+    pub(super) fn start(number: usize, tally: &Arc<Tally>) -> std::io::Result<Backend> {
+        let listener = TcpListener::bind((Ipv4Addr::new(127, 0, 1, 1 + number as u8), 0))?;
+        let address = listener.local_addr()?;
+        let mut backend = Backend { address, tally: tally.clone(), life: None };
+        backend.serve(listener)?;
+        Ok(backend)
+    }
+
+    fn serve(&mut self, listener: TcpListener) -> std::io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let life = Arc::new(Life {
+            ended: AtomicBool::new(false),
+            next: AtomicU64::new(0),
+            connections: Mutex::new(HashMap::new()),
+            tally: self.tally.clone(),
+        });
+        self.life = Some(life.clone());
+        thread::spawn(move || accept(&listener, &life));
+        Ok(())
+    }
+
+    /// Ends it: nobody listens, and every connection is closed.
+    pub(super) fn kill(&mut self) {
+        let Some(life) = self.life.take() else { return };
+        life.ended.store(true, Ordering::SeqCst);
+        for stream in life.lock().values() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        // The thread that accepts has its own end of the socket.
+        while Arc::strong_count(&life) > 1 {
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Starts it again where it was.
+    pub(super) fn revive(&mut self) {
+        let bound = TcpListener::bind(self.address).and_then(|listener| self.serve(listener));
+        if let Err(error) = bound {
+            self.tally.complain(format!("{} cannot be bound again: {error}", self.address));
+        }
+    }
+}
+
+impl Life {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, TcpStream>> {
+        self.connections.lock().expect("no thread panics with it")
+    }
+}
+
+fn accept(listener: &TcpListener, life: &Arc<Life>) {
+    while !life.ended.load(Ordering::SeqCst) {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                let life = life.clone();
+                thread::spawn(move || {
+                    let _ = converse(&life, stream);
+                });
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(LOOK),
+            Err(_) => return,
+        }
+    }
+}
+
+fn converse(life: &Arc<Life>, stream: TcpStream) -> std::io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    let id = life.next.fetch_add(1, Ordering::Relaxed);
+    life.lock().insert(id, stream.try_clone()?);
+    let result = answer_all(life, &stream);
+    life.lock().remove(&id);
+    result
+}
+
+fn answer_all(life: &Life, mut stream: &TcpStream) -> std::io::Result<()> {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+    // Looked at after it has been entered in the list: whoever ends the life later closes it.
+    while !life.ended.load(Ordering::SeqCst) {
+        let head = loop {
+            if let Some(end) = find(&bytes, b"\r\n\r\n") {
+                break end + 4;
+            }
+            match stream.read(&mut buffer)? {
+                0 => return Ok(()),
+                length => bytes.extend_from_slice(&buffer[..length]),
+            }
+        };
+        let request = Request::of(&bytes[..head]);
+        life.tally.came(request.number, request.repeats);
+        while bytes.len() < head + request.length {
+            match stream.read(&mut buffer)? {
+                0 => return Ok(()),
+                length => bytes.extend_from_slice(&buffer[..length]),
+            }
+        }
+        bytes.drain(..head + request.length);
+        answer(life, stream, request.number)?;
+    }
+    Ok(())
+}
+
+/// The head and the body apart, now and then with a pause between.
+fn answer(life: &Life, mut stream: &TcpStream, number: usize) -> std::io::Result<()> {
+    let body = format!("request {number}\n");
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nre", body.len());
+    if life.ended.load(Ordering::SeqCst) {
+        return Err(ErrorKind::ConnectionAborted.into());
+    }
+    if number % PAUSES == 0 {
+        // From here on nobody may be asked again.
+        stream.write_all(head.as_bytes())?;
+        life.tally.begin(number);
+        thread::sleep(PAUSE);
+        return stream.write_all(&body.as_bytes()[2..]);
+    }
+    stream.write_all(format!("{head}{}", &body[2..]).as_bytes())?;
+    life.tally.begin(number);
+    Ok(())
+}
+
+struct Request {
+    number: usize,
+    repeats: bool,
+    length: usize,
+}
+
+impl Request {
+    fn of(head: &[u8]) -> Self {
+        let head = String::from_utf8_lossy(head);
+        let field = |name: &str| {
+            let value = |line: &str| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok();
+            head.lines().find_map(value)
+        };
+        let once = ["POST /once", "LOCK /once", "PATCH /once"];
+        Self {
+            number: field("X-Number").unwrap_or(usize::MAX),
+            repeats: !once.iter().any(|start| head.starts_with(start)),
+            length: field("Content-Length").unwrap_or(0),
+        }
+    }
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
