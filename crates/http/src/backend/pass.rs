@@ -46,6 +46,7 @@ pub(crate) struct Plan<'a> {
 pub(crate) async fn pass(x: &mut Exchange, plan: Plan<'_>) -> Flow {
     let Ok(manner) = connect::manner(plan.conf, x) else { return Flow::Status(500) };
     let bound = Bound::of(x, plan.group);
+    x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
     let mut passing = Passing {
         plan,
         bound,
@@ -128,12 +129,14 @@ impl Passing<'_> {
                 Queued::Server(lease) => break lease,
                 Queued::Again => {}
                 Queued::Refused(status) => {
-                    return Err(self.without_server(x, status, waited_ms(&queue)));
+                    self.without_server(x, status, waited_ms(&queue));
+                    // As any other: it is not the client that was too slow.
+                    return Err(error_page::answer(x, status));
                 }
                 Queued::NoServer => {
-                    let flow = self.without_server(x, 502, waited_ms(&queue));
+                    self.without_server(x, 502, waited_ms(&queue));
                     x.log(Level::Error, format_args!("no live upstreams"));
-                    return Err(flow);
+                    return Err(Flow::Status(502));
                 }
             }
         };
@@ -155,14 +158,13 @@ impl Passing<'_> {
     }
 
     /// There is no server to ask.
-    fn without_server(&mut self, x: &mut Exchange, status: u16, waited_ms: Option<u64>) -> Flow {
+    fn without_server(&mut self, x: &mut Exchange, status: u16, waited_ms: Option<u64>) {
         let anew = std::mem::take(&mut self.is_first);
         let asked = x.backends.begin(Named::Group(self.plan.group.name().into()), anew);
         asked.status.set(status);
         asked.queue_ms.set(waited_ms);
         asked.end();
         x.action = "connecting to upstream";
-        Flow::Status(status)
     }
 
     /// Asks one server.

@@ -1,5 +1,8 @@
 //! Waiting for a server: every one that may be used has as many requests as it may have.
 
+#[cfg(test)]
+mod tests;
+
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::upstream::Server;
+use ::upstream::{Group, Server};
 use net::Address;
 use wire::http1::response::{ReplyHead, ReplyName};
 
@@ -32,6 +32,8 @@ pub struct Backends {
     pub(crate) uri: Vec<u8>,
     /// Whether a server is being asked now.
     pub(crate) active: bool,
+    /// The group that was passed on to last, if it has a limit.
+    pub(crate) limited: Option<Arc<Group>>,
     /// Whether log lines name the server that was asked last.
     pub(crate) named: bool,
     /// What is asked for, as variables tell.
@@ -142,6 +144,7 @@ impl Backends {
         self.active = false;
         self.named = false;
         self.request_to.begun = false;
+        self.limited = None;
     }
 
     /// A request to a backend is made.

@@ -3,6 +3,7 @@
 //! Each has a value for every server asked: those asked one after another for one resource are
 //! divided by commas, and by colons those asked for another after an internal redirect.
 
+use ::upstream::limit::Tally;
 use wire::http1::response::ReplyName;
 
 use super::tally::Try;
@@ -36,6 +37,24 @@ pub(crate) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("upstream_bytes_sent", |x, out| {
         x.backends.each(out, |asked, out| decimal::write(asked.bytes_sent.get(), out))
     }),
+    BuiltIn::fresh("limit_upstream_in_progress", |x, out| {
+        limit(x, out, |tally, out| decimal::write(tally.in_progress, out))
+    }),
+    BuiltIn::fresh("limit_upstream_waiting", |x, out| {
+        limit(x, out, |tally, out| decimal::write(tally.waiting, out))
+    }),
+    BuiltIn::fresh("limit_upstream_queued", |x, out| {
+        limit(x, out, |tally, out| decimal::write(tally.queued, out))
+    }),
+    BuiltIn::fresh("limit_upstream_rejected", |x, out| {
+        limit(x, out, |tally, out| decimal::write(tally.rejected, out))
+    }),
+    BuiltIn::fresh("limit_upstream_timed_out", |x, out| {
+        limit(x, out, |tally, out| decimal::write(tally.timed_out, out))
+    }),
+    BuiltIn::fresh("limit_upstream_waited", |x, out| {
+        limit(x, out, |tally, out| decimal::write_seconds(tally.waited_ms, out))
+    }),
     BuiltIn::prefix("upstream_http_", http),
     BuiltIn::prefix("upstream_trailer_", trailer),
     BuiltIn::prefix("upstream_cookie_", cookie),
@@ -51,6 +70,15 @@ fn times(x: &mut Exchange, out: &mut Vec<u8>, time: fn(&Try) -> Option<u64>) -> 
         }
         None => out.push(b'-'),
     })
+}
+
+/// Of the limit that holds for the group.
+fn limit(x: &Exchange, out: &mut Vec<u8>, write: fn(Tally, &mut Vec<u8>)) -> bool {
+    let limit = x.backends.limited.as_ref().and_then(|group| group.limit());
+    if let Some(limit) = limit {
+        write(limit.tally(), out);
+    }
+    limit.is_some()
 }
 
 fn http(name: Box<[u8]>) -> Getter {
