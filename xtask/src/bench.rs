@@ -11,7 +11,7 @@ mod procfs;
 mod report;
 mod rows;
 mod scratch;
-mod server;
+pub(crate) mod server;
 mod tunnels;
 
 use std::io::IsTerminal;
@@ -22,10 +22,10 @@ use crate::{packages, project};
 use answer::Answer;
 use procfs::Cpu;
 use report::Report;
+pub(crate) use report::median;
 use rows::{Backend, ROWS, Row, Work};
 use scratch::Scratch;
 use server::{Cores, Server};
-use tunnels::Tunnels;
 
 pub(crate) const HELP: &str = "CPU per request, Weir and nginx in turn, as ratios
 
@@ -171,13 +171,13 @@ impl Bench {
         let (_nginx, _tunnels) = match row.backend {
             Backend::None => (None, None),
             Backend::Nginx => {
-                let nginx = Server::start(&self.nginx, self.cores.load, &site.backend, port)?;
+                let nginx = Server::pinned(&self.nginx, self.cores.load, &site.backend, port)?;
                 (Some(nginx), None)
             }
-            Backend::Tunnels => (None, Some(Tunnels::start(port)?)),
+            Backend::Tunnels => (None, Some(tunnels::start(port)?)),
         };
         let server =
-            Server::start(&contender.binary, self.cores.server, &site.front, site.ports.http)?;
+            Server::pinned(&contender.binary, self.cores.server, &site.front, site.ports.http)?;
         let answer = answer::of(&site.fill(row.url))?;
         match &row.work {
             Work::Load(generator) => {

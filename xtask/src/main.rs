@@ -4,12 +4,14 @@
 //! this builds in a moment on a fresh machine; what it needs of the outside (git, taskset, curl)
 //! it calls as programs.
 
+mod acceptor;
 mod args;
 mod bench;
 mod check;
 mod compare;
 mod docs;
 mod json;
+mod limit;
 mod new_feature;
 mod packages;
 mod project;
@@ -32,6 +34,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "tidy", help: tidy::HELP, run: tidy::run },
     Command { name: "docs", help: docs::HELP, run: docs::run },
     Command { name: "bench", help: bench::HELP, run: bench::run },
+    Command { name: "limit", help: limit::HELP, run: limit::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
     Command { name: "retries", help: retries::HELP, run: retries::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },

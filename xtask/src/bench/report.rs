@@ -209,7 +209,7 @@ fn sorted(mut numbers: Vec<f64>) -> Vec<f64> {
 }
 
 /// Of numbers in ascending order; the mean of the middle two where there is no middle one.
-fn median(sorted: &[f64]) -> f64 {
+pub(crate) fn median(sorted: &[f64]) -> f64 {
     match sorted.len() {
         0 => f64::NAN,
         length => (sorted[(length - 1) / 2] + sorted[length / 2]) / 2.0,

@@ -47,7 +47,7 @@ fn cores(list: &str) -> Vec<usize> {
 }
 
 /// Lets this process and the servers it starts open as many files as the system allows.
-pub(super) fn raise_descriptors() -> Result<(), String> {
+pub(crate) fn raise_descriptors() -> Result<(), String> {
     let limits = fs::read_to_string("/proc/self/limits").map_err(|err| err.to_string())?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
     let hard = line.and_then(|line| line.split_whitespace().nth(1));
@@ -58,24 +58,35 @@ pub(super) fn raise_descriptors() -> Result<(), String> {
 }
 
 /// A running server; dropping it stops it and all its processes.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
 }
 
 impl Server {
     /// Starts a server and waits until it accepts connections.
-    pub(super) fn start(
+    pub(crate) fn start(binary: &Path, conf: &Path, port: u16) -> Result<Self, String> {
+        Self::run(Command::new("setpriv"), binary, conf, port)
+    }
+
+    /// The same, on one core.
+    pub(super) fn pinned(
         binary: &Path,
         core: usize,
         conf: &Path,
         port: u16,
     ) -> Result<Self, String> {
+        let mut command = Command::new("taskset");
+        command.args(["-c", &core.to_string(), "setpriv"]);
+        Self::run(command, binary, conf, port)
+    }
+
+    /// Both exec what follows, so the child is the server itself. setpriv has the kernel stop it
+    /// should we be killed ourselves.
+    fn run(mut setpriv: Command, binary: &Path, conf: &Path, port: u16) -> Result<Self, String> {
         let stderr = conf.with_extension("stderr");
         let log = File::create(&stderr).map_err(|err| format!("{}: {err}", stderr.display()))?;
-        // Both exec what follows, so the child is the server itself. setpriv has the kernel stop it
-        // should we be killed ourselves.
-        let child = Command::new("taskset")
-            .args(["-c", &core.to_string(), "setpriv", "--pdeathsig", "TERM"])
+        let child = setpriv
+            .args(["--pdeathsig", "TERM"])
             .arg(binary)
             .arg("-c")
             .arg(conf)
@@ -83,7 +94,7 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
-            .map_err(|err| format!("taskset: {err}"))?;
+            .map_err(|err| format!("{}: {err}", setpriv.get_program().to_string_lossy()))?;
         let mut server = Self { child };
         server.accepts(port).map_err(|why| said(binary, &why, &stderr))?;
         Ok(server)
@@ -158,7 +169,7 @@ mod tests {
         let conf =
             std::env::temp_dir().join(format!("weir-bench-words-{}.conf", std::process::id()));
         // `ls -c CONF` ends at once and complains about the missing file.
-        let refused = Server::start(Path::new("ls"), 0, &conf, 1).err().unwrap_or_default();
+        let refused = Server::pinned(Path::new("ls"), 0, &conf, 1).err().unwrap_or_default();
         let _ = fs::remove_file(conf.with_extension("stderr"));
         assert!(refused.starts_with("ls ended with") && refused.contains(".conf"), "{refused}");
     }

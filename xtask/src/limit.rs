@@ -1,0 +1,157 @@
+//! What the limit towards a backend is worth: one that gets slower the more it has to do at once,
+//! behind a server with and without the limit, in turn.
+//!
+//! The measurement of the document that asked for the limit: 200, 300 and 500 clients. Not a
+//! measurement of the server's own cost, which is `bench`.
+
+mod backend;
+mod report;
+mod wrk;
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use crate::args::Args;
+use crate::bench::server::{Server, raise_descriptors};
+use crate::{packages, project};
+use backend::Backend;
+use report::{Report, Run};
+
+pub(crate) const HELP: &str = "what the limit towards a slow backend is worth, as a table
+
+usage: cargo xtask limit [--rounds N] [--seconds N] [--json FILE] [--weir PATH]
+
+  --rounds N    runs of each, in turn (1)
+  --seconds N   length of a run (5)
+  --json FILE   keep the table as JSON
+  --weir PATH   this program instead of a fresh release build
+
+Fails when with the limit 500 clients get less than 95 % of what 200 get, or a request fails, or
+the backend ever has more than the limit. Needs wrk; nginx is shown beside where it is installed.
+";
+
+/// How many clients ask at once: first as many as the limit, last far more.
+const CLIENTS: [usize; 3] = [200, 300, 500];
+/// Requests in progress at the backend.
+const LIMIT: usize = 200;
+
+/// A server as it is measured.
+#[derive(PartialEq)]
+struct Variant {
+    name: &'static str,
+    /// Lines of `http {}` and of its `upstream {}`.
+    http: &'static str,
+    upstream: &'static str,
+}
+
+static NGINX: Variant = Variant { name: "nginx", ..PLAIN };
+static WEIR: Variant = PLAIN;
+static LIMITED: Variant = Variant {
+    name: "weir, limit 200",
+    http: "limit_upstream_zone test 1m;",
+    upstream: "limit_upstream_conn zone=test limit=200 backlog=10000 timeout=3s;",
+};
+const PLAIN: Variant = Variant { name: "weir", http: "", upstream: "" };
+
+const CONF: &str = "worker_processes 2; daemon off; pid {d}/pid; error_log {d}/error.log;
+events { worker_connections 4096; }
+http {
+    access_log off; keepalive_requests 100000000;
+    {http lines}
+    upstream backend {
+        server 127.0.0.1:{backend};
+        {upstream lines}
+        keepalive 800; keepalive_requests 100000000;
+    }
+    server {
+        listen 127.0.0.1:{port} backlog=4096;
+        location / {
+            proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\";
+        }
+    }
+}
+";
+
+struct Plan {
+    weir: PathBuf,
+    nginx: Option<PathBuf>,
+    folder: PathBuf,
+    seconds: u64,
+}
+
+pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    let mut args = Args::new(words);
+    let rounds: usize = args.parsed("--rounds", 1)?;
+    let seconds = args.parsed("--seconds", 5)?;
+    let json = args.option("--json")?;
+    let weir = args.option("--weir")?.map(PathBuf::from);
+    args.end()?;
+    if packages::find("wrk").is_none() {
+        println!("skipped: wrk is not installed (apt-get install wrk)");
+        return Ok(());
+    }
+    raise_descriptors()?;
+    let folder = std::env::temp_dir().join(format!("weir-limit-{}", std::process::id()));
+    let weir = weir.map_or_else(|| project::release("weir"), Ok)?;
+    let plan = Plan { weir, nginx: packages::find("nginx"), folder, seconds };
+    fs::create_dir_all(&plan.folder).map_err(|err| format!("{}: {err}", plan.folder.display()))?;
+    let report = plan.measure(rounds);
+    let _ = fs::remove_dir_all(&plan.folder);
+    let (report, variants) = (report?, plan.variants());
+    print!("{}", report.table(&variants));
+    if let Some(file) = json {
+        let text = format!("{}\n", report.json(&variants));
+        fs::write(&file, text).map_err(|err| format!("{file}: {err}"))?;
+    }
+    report.verdict(&LIMITED).map_err(|why| format!("limit: {why}"))
+}
+
+impl Plan {
+    fn variants(&self) -> Vec<&'static Variant> {
+        let nginx = self.nginx.iter().map(|_| &NGINX);
+        nginx.chain([&WEIR, &LIMITED]).collect()
+    }
+
+    /// Every variant with every number of clients, one after the other, and again.
+    fn measure(&self, rounds: usize) -> Result<Report, String> {
+        let mut report = Report::default();
+        for _ in 0..rounds {
+            for clients in CLIENTS {
+                for variant in self.variants() {
+                    report.0.push(self.run(variant, clients)?);
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    fn run(&self, variant: &'static Variant, clients: usize) -> Result<Run, String> {
+        let backend = Backend::start().map_err(|err| format!("the backend: {err}"))?;
+        let port = free_port().map_err(|err| format!("a free port: {err}"))?;
+        let conf = self.folder.join("nginx.conf");
+        let text = CONF
+            .replace("{http lines}", variant.http)
+            .replace("{upstream lines}", variant.upstream)
+            .replace("{d}", &self.folder.to_string_lossy())
+            .replace("{backend}", &backend.port().to_string())
+            .replace("{port}", &port.to_string());
+        fs::write(&conf, text).map_err(|err| format!("{}: {err}", conf.display()))?;
+        let _server = Server::start(self.binary(variant), &conf, port)?;
+        let url = format!("http://127.0.0.1:{port}/");
+        let summary = wrk::run(&url, clients, self.seconds)?;
+        Ok(Run { variant, clients, summary, highest: backend.highest() })
+    }
+
+    fn binary(&self, variant: &Variant) -> &Path {
+        match &self.nginx {
+            Some(nginx) if *variant == NGINX => nginx,
+            _ => &self.weir,
+        }
+    }
+}
+
+/// A port that is free now; the server takes it a moment later.
+fn free_port() -> std::io::Result<u16> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr().map(|address| address.port())
+}

@@ -1,0 +1,147 @@
+//! The runs as a table, as JSON, and what must hold of them.
+
+use super::wrk::Summary;
+use super::{CLIENTS, LIMIT, Variant};
+use crate::bench::median;
+use crate::json::Json;
+
+/// What many get with the limit is at least this much of what few get.
+const HOLDS: f64 = 0.95;
+
+/// One run.
+pub(super) struct Run {
+    pub(super) variant: &'static Variant,
+    pub(super) clients: usize,
+    pub(super) summary: Summary,
+    /// The most requests that the backend had at once.
+    pub(super) highest: usize,
+}
+
+#[derive(Default)]
+pub(super) struct Report(pub(super) Vec<Run>);
+
+/// The runs of a variant with a number of clients, as one: medians, the highest, all errors.
+struct Row {
+    variant: &'static Variant,
+    clients: usize,
+    summary: Summary,
+    highest: usize,
+}
+
+impl Report {
+    fn row(&self, variant: &'static Variant, clients: usize) -> Row {
+        let of = |run: &&Run| run.variant == variant && run.clients == clients;
+        let runs: Vec<&Run> = self.0.iter().filter(of).collect();
+        let middle = |pick: fn(&Summary) -> f64| {
+            let mut figures: Vec<f64> = runs.iter().map(|run| pick(&run.summary)).collect();
+            figures.sort_by(f64::total_cmp);
+            median(&figures)
+        };
+        let summary = Summary {
+            rate: middle(|summary| summary.rate),
+            p50_ms: middle(|summary| summary.p50_ms),
+            p99_ms: middle(|summary| summary.p99_ms),
+            errors: runs.iter().map(|run| run.summary.errors).sum(),
+        };
+        let highest = runs.iter().map(|run| run.highest).max().unwrap_or_default();
+        Row { variant, clients, summary, highest }
+    }
+
+    /// By clients, then by variant.
+    fn rows(&self, variants: &[&'static Variant]) -> Vec<Row> {
+        let cells = CLIENTS.iter().flat_map(|c| variants.iter().map(move |v| (*v, *c)));
+        cells.map(|(variant, clients)| self.row(variant, clients)).collect()
+    }
+
+    pub(super) fn table(&self, variants: &[&'static Variant]) -> String {
+        let mut table = String::from(
+            "clients  server          requests/s   p50 ms   p99 ms  at the backend  errors\n",
+        );
+        for row in self.rows(variants) {
+            let Row { variant: Variant { name, .. }, clients, summary, highest } = row;
+            let Summary { rate, p50_ms, p99_ms, errors } = summary;
+            table += &format!(
+                "{clients:7}  {name:15} {rate:10.0} {p50_ms:8.0} {p99_ms:8.0} \
+                 {highest:15} {errors:7}\n"
+            );
+        }
+        table
+    }
+
+    pub(super) fn json(&self, variants: &[&'static Variant]) -> Json {
+        Json::List(self.rows(variants).iter().map(Row::json).collect())
+    }
+
+    /// What does not hold of the runs with the limit.
+    pub(super) fn verdict(&self, limited: &'static Variant) -> Result<(), String> {
+        let rows = CLIENTS.map(|clients| self.row(limited, clients));
+        let (few, many) = (&rows[0], &rows[rows.len() - 1]);
+        let part = many.summary.rate / few.summary.rate;
+        println!(
+            "with the limit, {} clients get {:.0} % of what {} get",
+            many.clients,
+            part * 100.0,
+            few.clients
+        );
+        let highest = rows.iter().map(|row| row.highest).max().unwrap_or_default();
+        let errors: f64 = rows.iter().map(|row| row.summary.errors).sum();
+        match () {
+            () if highest > LIMIT => Err(format!("the backend had {highest} requests at once")),
+            () if errors > 0.0 => Err(format!("{errors} requests failed")),
+            // A ratio that is no number does not hold.
+            () if part >= HOLDS => Ok(()),
+            () => Err(format!("that is less than {:.0} %", HOLDS * 100.0)),
+        }
+    }
+}
+
+impl Row {
+    fn json(&self) -> Json {
+        Json::Map(vec![
+            ("clients", (self.clients as f64).into()),
+            ("server", self.variant.name.into()),
+            ("requests_per_second", self.summary.rate.into()),
+            ("p50_ms", self.summary.p50_ms.into()),
+            ("p99_ms", self.summary.p99_ms.into()),
+            ("highest_at_backend", (self.highest as f64).into()),
+            ("errors", self.summary.errors.into()),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{LIMITED, PLAIN};
+    use super::*;
+
+    fn report(rates: [f64; 3], highest: usize, errors: f64) -> Report {
+        let run = |(clients, rate): (usize, f64)| Run {
+            variant: &LIMITED,
+            clients,
+            summary: Summary { rate, p50_ms: 70.0, p99_ms: 90.0, errors },
+            highest,
+        };
+        Report(CLIENTS.into_iter().zip(rates).map(run).collect())
+    }
+
+    #[test]
+    fn the_limit_holds_or_not() {
+        let verdict = |rates, highest, errors| report(rates, highest, errors).verdict(&LIMITED);
+        assert_eq!(verdict([1000.0, 990.0, 950.0], 200, 0.0), Ok(()));
+        assert!(verdict([1000.0, 990.0, 949.0], 200, 0.0).is_err());
+        assert!(verdict([1000.0, 990.0, 1000.0], 201, 0.0).is_err());
+        assert!(verdict([1000.0, 990.0, 1000.0], 200, 1.0).is_err());
+        assert!(Report::default().verdict(&LIMITED).is_err());
+    }
+
+    #[test]
+    fn rows_are_medians() {
+        let mut report = report([1000.0, 990.0, 950.0], 199, 0.0);
+        report.0.extend(self::report([2000.0, 990.0, 950.0], 200, 0.0).0);
+        let row = report.row(&LIMITED, CLIENTS[0]);
+        assert_eq!((row.summary.rate, row.highest), (1500.0, 200));
+        let table = report.table(&[&PLAIN, &LIMITED]);
+        let line = "    200  weir, limit 200       1500       70       90             200       0";
+        assert!(table.contains(line), "{table}");
+    }
+}
