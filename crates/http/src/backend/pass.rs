@@ -248,6 +248,13 @@ impl Passing<'_> {
             held.end_unread(&answered);
             return Ok(flow);
         }
+        Ok(self.reply(x, held, answered, buffering))
+    }
+
+    /// The reply's head is the exchange's, and its body or its tunnel what follows.
+    fn reply(&self, x: &mut Exchange, held: Held, answered: Answered, buffering: bool) -> Flow {
+        let conf = self.plan.conf;
+        let status = x.backends.head.status;
         self.bound.tell(x);
         head::copy(x, conf, self.plan.passed, self.plan.rewrite);
         x.reply.content_length = match answered.body {
@@ -259,11 +266,11 @@ impl Passing<'_> {
         if status == 101 && answered.sent && x.request.field(Known::Upgrade).is_some() {
             if x.is_subrequest() {
                 x.log(Level::Error, format_args!("connection upgrade in subrequest"));
-                return Ok(Flow::Drop(0));
+                return Flow::Drop(0);
             }
             x.action = "proxying upgraded connection";
             x.reply.tunnel = Some(Box::new(Switched::new(held, answered, conf)));
-            return Ok(Flow::Done);
+            return Flow::Done;
         }
         x.action = "sending to client";
         let rate = match buffering {
@@ -276,7 +283,7 @@ impl Passing<'_> {
         };
         let manner = Manner { rules: self.plan.rules, buffering, rate };
         x.reply.body = body::receive(x, held, answered, manner);
-        Ok(Flow::Done)
+        Flow::Done
     }
 
     /// How fast the reply is read.

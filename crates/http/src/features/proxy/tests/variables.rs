@@ -111,7 +111,13 @@ fn what_the_backend_is_told() {
     server.ask("GET /set HTTP/1.0\r\n\r\n");
     assert_eq!(values(&backend.asked().replace('\n', "\r\n"), "X-Length"), ["4"]);
     let chunked = "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
-    server.ask(&format!("PUT /stream HTTP/1.1\r\nHost: h\r\n{chunked}"));
+    // What is there already is not streamed.
+    let (head, body) = chunked.split_once("\r\n\r\n").unwrap();
+    let mut client = server.connect();
+    client
+        .send(format!("PUT /stream HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n{head}\r\n\r\n"));
+    client.expect("HTTP/1.1 100 Continue\r\n\r\n");
+    client.send(body);
     let asked = backend.asked().replace('\n', "\r\n");
     assert_eq!(
         (values(&asked, "X-Length").len(), values(&asked, "X-Chunked")),
