@@ -1,5 +1,5 @@
-//! How much may pass when, where a rate is given: `limit_rate` on the way to clients, and on the way
-//! from backends. Time and amounts in, amounts and delays out.
+//! How much may pass when, where a rate is given: `limit_rate` on the way to clients, and on the
+//! way from backends. Time and amounts in, amounts and delays out.
 
 /// How fast bytes pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! One request on one connection: written and, as soon as there is any of it, the reply's head read.
+//! One request on one connection: written and, as soon as there is any of it, the reply's head
+//! read.
 //!
 //! A server may answer before it has read everything: what is not written by then is not written
 //! any more, and the connection is used for nothing else. Even where writing fails, what the server

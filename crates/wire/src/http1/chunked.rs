@@ -1,8 +1,9 @@
 //! The chunked transfer coding (RFC 9112, section 7.1): an incremental decoder, and chunk heads.
 //!
 //! The decoder hands out ranges of its input and keeps no bytes. Extensions are skipped, up to a
-//! limit, and trailer fields, unless somebody else is to read them. Strict, because a backend may read the same bytes: lines end with CRLF,
-//! and a chunk size is followed by nothing, or by spaces and ";".
+//! limit, and trailer fields, unless somebody else is to read them. Strict, because a backend may
+//! read the same bytes: lines end with CRLF, and a chunk size is followed by nothing, or by spaces
+//! and ";".
 //!
 //! ```text
 //! Start -> Size -> [AfterSize] -> [Extension] -> SizeLf -+-> Data -> DataCr -> DataLf -> Start
