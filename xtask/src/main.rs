@@ -13,6 +13,7 @@ mod json;
 mod new_feature;
 mod packages;
 mod project;
+mod reloads;
 mod retries;
 mod running;
 mod suite;
@@ -33,6 +34,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "docs", help: docs::HELP, run: docs::run },
     Command { name: "bench", help: bench::HELP, run: bench::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
+    Command { name: "reloads", help: reloads::HELP, run: reloads::run },
     Command { name: "retries", help: retries::HELP, run: retries::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },
