@@ -15,6 +15,7 @@ mod limit;
 mod new_feature;
 mod packages;
 mod project;
+mod reloads;
 mod retries;
 mod running;
 mod suite;
@@ -36,6 +37,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "bench", help: bench::HELP, run: bench::run },
     Command { name: "limit", help: limit::HELP, run: limit::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
+    Command { name: "reloads", help: reloads::HELP, run: reloads::run },
     Command { name: "retries", help: retries::HELP, run: retries::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },

@@ -49,11 +49,10 @@ impl Running {
         Ok(running)
     }
 
-    /// Has it read its configuration again, and waits until the new one holds.
-    pub(crate) fn reload(&self) -> Result<(), String> {
-        let before = self.log().matches(RELOADED).count();
-        self.signal("HUP")?;
-        self.await_log(RELOADED, before + 1)
+    /// Writes another configuration, in one step: the one before may still be read.
+    pub(crate) fn configure(&self, workers: usize, http: &str) -> Result<(), String> {
+        write_conf(&self.folder, self.address, workers, http)
+            .map_err(|err| format!("{}: {err}", self.folder.display()))
     }
 
     /// Sends the master a signal.
@@ -87,9 +86,6 @@ impl Running {
     }
 }
 
-/// What is logged once a configuration has taken the place of another.
-const RELOADED: &str = "reconfiguring";
-
 fn write_conf(
     folder: &Path,
     address: SocketAddr,
@@ -102,7 +98,8 @@ fn write_conf(
          worker_processes {workers};\nevents {{ }}\nhttp {{\naccess_log off;\n{http}\n}}\n"
     );
     let text = text.replace("ADDRESS", &address.to_string());
-    fs::write(folder.join("nginx.conf"), text.replace("DIR", &folder.to_string_lossy()))
+    fs::write(folder.join("nginx.conf.new"), text.replace("DIR", &folder.to_string_lossy()))?;
+    fs::rename(folder.join("nginx.conf.new"), folder.join("nginx.conf"))
 }
 
 fn is_root() -> bool {
