@@ -125,23 +125,32 @@ impl Stream {
 
     /// The same; `cx` is woken when it does.
     pub fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.unread || self.watch().is_err() {
+        // A read that took all it had room for may have been the last one.
+        if self.watch().is_err() || (self.unread && !is_empty(self.as_fd())) {
             return Poll::Ready(());
         }
+        self.unread = false;
         let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
         loop {
             let Ok(mut ready) = ready!(fd.poll_read_ready(cx)) else { return Poll::Ready(()) };
+<<<<<<< HEAD
             if !self.is_silent() {
+=======
+            if !is_empty(fd.as_fd()) {
+>>>>>>> stream
                 return Poll::Ready(());
             }
             ready.clear_ready();
         }
+<<<<<<< HEAD
     }
 
     /// Whether there is nothing to read, not even the end. Readiness may be told of bytes that were
     /// read before it was.
     fn is_silent(&self) -> bool {
         rustix::net::recv(self, &mut [0; 1], RecvFlags::PEEK).err() == Some(Errno::AGAIN)
+=======
+>>>>>>> stream
     }
 
     /// Writes as much as the socket takes.
@@ -243,6 +252,12 @@ impl AsFd for Stream {
             Io::Watched(fd) => fd.get_ref().as_fd(),
         }
     }
+}
+
+/// Whether the socket is open and has nothing to read.
+fn is_empty(fd: BorrowedFd<'_>) -> bool {
+    let peeked = rustix::net::recv(fd, &mut [0; 1], RecvFlags::PEEK);
+    peeked.is_err_and(|error| error == Errno::AGAIN)
 }
 
 fn receive(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>, most: usize) -> Result<usize, Errno> {

@@ -89,6 +89,16 @@ impl Backend {
     }
 }
 
+/// So many bytes, of which no two parts are alike.
+pub(crate) fn text(length: usize) -> String {
+    let mut text = String::with_capacity(length + 1024);
+    while text.len() < length {
+        text += &format!("{:0>1000}\n", text.len());
+    }
+    text.truncate(length);
+    text
+}
+
 /// Where nobody listens.
 pub(crate) fn closed_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()

@@ -1,5 +1,8 @@
 //! The engine, end to end: a backend behind a server, both in this process.
 
+mod bodies;
+mod early_hints;
 mod logs;
 mod replies;
+mod requests;
 mod store;

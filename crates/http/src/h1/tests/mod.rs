@@ -221,6 +221,28 @@ impl Client {
         assert!(got == expected, "{}\ninstead of {}", shown(&got), shown(expected));
     }
 
+    /// The same to the byte.
+    pub(crate) fn expect_raw(&mut self, expected: &str) {
+        let mut got = vec![0; expected.len()];
+        self.0.read_exact(&mut got).unwrap();
+        assert_eq!(String::from_utf8_lossy(&got), expected);
+    }
+
+    /// Reads on until something like this comes.
+    pub(crate) fn expect_reply_ending(&mut self, ending: &str) {
+        let mut got = Vec::new();
+        while !got.ends_with(ending.as_bytes()) {
+            let mut byte = [0];
+            self.0.read_exact(&mut byte).unwrap();
+            got.push(byte[0]);
+        }
+    }
+
+    /// Sends as much as the server takes.
+    pub(crate) fn send_if_wanted(&mut self, text: impl AsRef<[u8]>) {
+        let _ = self.0.write_all(text.as_ref());
+    }
+
     /// All that comes until the server closes the connection; dates are masked.
     pub(crate) fn rest(&mut self) -> String {
         let mut got = Vec::new();

@@ -1,0 +1,247 @@
+//! Bodies of replies on their way: ahead of a slow client, at once, limited, cut short.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use crate::backend::testing::{Backend, Peer, proxy, text};
+use crate::h1::tests::{Client, PATIENCE, Server};
+
+const ASKED: &str = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+/// More than sockets take.
+const LARGE: usize = 24 << 20;
+
+fn body(reply: &str) -> &str {
+    reply.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
+
+/// A backend that sends a large reply of known length, and tells when all of it is sent; and how
+/// many connections it has had.
+fn large() -> (Backend, Arc<AtomicU32>, std::sync::mpsc::Receiver<()>) {
+    let (sender, sent) = channel();
+    let (sender, connections) = (Mutex::new(sender), Arc::new(AtomicU32::new(0)));
+    let counted = connections.clone();
+    let backend = Backend::playing(move |mut peer| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        while let Some(request) = peer.request() {
+            let length = if request.starts_with("GET / ") { LARGE } else { 2 };
+            peer.send(&format!("HTTP/1.1 200 OK\nContent-Length: {length}\n\n"));
+            peer.send_raw(text(length));
+            let _ = sender.lock().unwrap().send(());
+        }
+    });
+    (backend, connections, sent)
+}
+
+/// A group that keeps connections.
+fn kept(backend: &Backend, lines: &str) -> Server {
+    let address = backend.address();
+    Server::start(format!(
+        "error_log e.log info; upstream u {{ server {address} max_conns=1; keepalive 4; }}
+         server {{ location / {{
+             proxy_pass http://u; proxy_set_header Connection ''; {lines}
+         }} }}"
+    ))
+}
+
+fn slow(server: &Server) -> Client {
+    let mut client = server.connect_tcp();
+    client.send(ASKED);
+    client
+}
+
+/// Asks until the server, which takes one request at a time, is done with the one before.
+fn await_turn(server: &Server) {
+    let begun = Instant::now();
+    while !server.ask("GET /small HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n00") {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+}
+
+#[test]
+fn a_slow_client_does_not_hold_up_the_server() {
+    let (backend, connections, sent) = large();
+    let server = kept(&backend, "");
+    let mut client = slow(&server);
+    sent.recv_timeout(PATIENCE).unwrap();
+    // Its connection is free for others, though the client has read nothing.
+    await_turn(&server);
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
+    assert!(body(&client.rest()) == text(LARGE));
+    let mut log = server.log();
+    log.retain(|line| !line.starts_with("no live upstreams"));
+    let said = "an upstream response is buffered to a temporary file ";
+    assert!(log.len() == 1 && log[0].starts_with(said), "{log:?}");
+    assert!(log[0].contains("/proxy_temp/") && log[0].contains(" while reading upstream, "));
+}
+
+#[test]
+fn a_slow_client_holds_up_the_server_where_there_is_no_room() {
+    for lines in ["proxy_max_temp_file_size 0;", "proxy_buffering off;"] {
+        let (backend, _, sent) = large();
+        let server = kept(&backend, lines);
+        let mut client = slow(&server);
+        assert!(sent.recv_timeout(Duration::from_millis(200)).is_err(), "{lines}");
+        assert!(body(&client.rest()) == text(LARGE), "{lines}");
+        sent.recv_timeout(PATIENCE).unwrap();
+        assert!(server.log().is_empty(), "{lines}");
+    }
+}
+
+#[test]
+fn the_file_has_its_limit_and_bytes_keep_their_order() {
+    let (backend, _, sent) = large();
+    let server = kept(&backend, "proxy_buffers 4 64k; proxy_max_temp_file_size 1m;");
+    let mut client = slow(&server);
+    assert!(sent.recv_timeout(Duration::from_millis(200)).is_err());
+    assert!(body(&client.rest()) == text(LARGE));
+}
+
+#[test]
+fn a_client_held_back_by_its_rate_does_not_hold_up_the_server() {
+    let (backend, connections, sent) = large();
+    let server = kept(&backend, "limit_rate_after 16m; limit_rate 100m;");
+    let mut client = slow(&server);
+    sent.recv_timeout(PATIENCE).unwrap();
+    await_turn(&server);
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
+    assert!(body(&client.rest()) == text(LARGE));
+}
+
+#[test]
+fn what_is_not_buffered_goes_on_at_once() {
+    let (go_on, signal) = channel::<()>();
+    let signal = Mutex::new(signal);
+    let backend = Backend::playing(move |mut peer| {
+        peer.request();
+        let wait = || signal.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+        peer.send("HTTP/1.1 200 OK\nDate: d\nServer: s\n\n");
+        for piece in ["one", "two"] {
+            wait();
+            peer.send_raw(piece);
+        }
+        wait();
+    });
+    let lines = "proxy_buffering off; proxy_pass_header Server; proxy_pass_header Date;";
+    let server = proxy(&backend, lines);
+    let mut client = slow(&server);
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\
+                Date: d\r\nServer: s\r\n\r\n";
+    client.expect_raw(head);
+    for chunk in ["3\r\none\r\n", "3\r\ntwo\r\n"] {
+        go_on.send(()).unwrap();
+        client.expect_raw(chunk);
+    }
+    go_on.send(()).unwrap();
+    assert_eq!(client.rest(), "0\r\n\r\n");
+}
+
+#[test]
+fn a_limit_on_the_rate() {
+    let backend =
+        Backend::replying(&format!("HTTP/1.1 200 OK\nContent-Length: 150000\n\n{}", text(150_000)));
+    let server = proxy(&backend, "proxy_limit_rate 100k;");
+    let begun = Instant::now();
+    let reply = server.ask(ASKED);
+    assert!(body(&reply) == text(150_000));
+    assert!(begun.elapsed() >= Duration::from_millis(400), "{:?}", begun.elapsed());
+    // It is the backend's rate: without a buffer there is none.
+    let server = proxy(&backend, "proxy_limit_rate 1; proxy_buffering off;");
+    assert!(body(&server.ask(ASKED)) == text(150_000));
+}
+
+#[test]
+fn a_client_that_leaves_is_not_read_for() {
+    for lines in ["", "proxy_buffering off;"] {
+        let (sender, over) = channel();
+        let sender = Mutex::new(sender);
+        let backend = Backend::playing(move |mut peer| {
+            peer.request();
+            peer.send("HTTP/1.1 200 OK\nContent-Length: 9\n\nabc");
+            peer.wait_for_end();
+            let _ = sender.lock().unwrap().send(());
+        });
+        let server = proxy(&backend, lines);
+        let client = slow(&server);
+        backend.asked();
+        drop(client);
+        over.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(server.logged().0, if lines.is_empty() { 499 } else { 200 });
+    }
+}
+
+#[test]
+fn fields_after_a_body() {
+    let backend = Backend::playing(|mut peer: Peer| {
+        while peer.request().is_some() {
+            peer.send("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n");
+            peer.send_raw("1\r\na\r\n0\r\nX: y\r\nServer: s\r\nSecret: z\r\n\r\n");
+        }
+    });
+    let lines = "proxy_hide_header Secret;";
+    assert!(proxy(&backend, lines).ask(ASKED).ends_with("\r\n1\r\na\r\n0\r\n\r\n"));
+    let lines = format!("{lines} proxy_pass_trailers on;");
+    for lines in [&lines, &format!("{lines} proxy_buffering off;")] {
+        let reply = proxy(&backend, lines).ask(ASKED);
+        assert!(reply.ends_with("\r\n1\r\na\r\n0\r\nX: y\r\n\r\n"), "{reply}");
+    }
+}
+
+#[test]
+fn what_is_cut_short_has_no_end() {
+    for (reply, sent) in [
+        ("Content-Length: 9\n\nabc", "abc"),
+        ("Transfer-Encoding: chunked\n\n3\r\nabc\r\n", "3\r\nabc\r\n"),
+        ("Transfer-Encoding: chunked\n\n3\r\nabc\r\n0\r\n", "3\r\nabc\r\n"),
+        ("Transfer-Encoding: chunked\n\n3\r\nabc\r\nx\r\n", ""),
+    ] {
+        for lines in ["", "proxy_buffering off;"] {
+            let backend = Backend::playing(move |mut peer| {
+                peer.request();
+                peer.send(&format!("HTTP/1.1 200 OK\n{reply}"));
+            });
+            let server = proxy(&backend, lines);
+            // Nothing says that the client has all of it.
+            let got = server.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+            assert_eq!(body(&got), sent, "{reply}");
+            assert_eq!(server.log().len(), 1, "{:?}", server.log());
+        }
+    }
+}
+
+#[test]
+fn a_body_that_ends_with_the_connection() {
+    let backend = Backend::playing(|mut peer| {
+        peer.request();
+        peer.send("HTTP/1.0 200 OK\n\nabc");
+    });
+    let server = proxy(&backend, "");
+    let reply = server.ask(ASKED);
+    assert!(reply.ends_with("\r\n\r\n3\r\nabc\r\n0\r\n\r\n"), "{reply}");
+    let reply = server.ask("GET / HTTP/1.0\r\n\r\n");
+    assert!(reply.ends_with("Connection: close\r\n\r\nabc"), "{reply}");
+    assert!(server.log().is_empty());
+}
+
+#[test]
+fn what_is_too_much_is_left_out_and_said() {
+    for (reply, sent, said) in [
+        ("Content-Length: 1\n\nab", "a", "specified in \"Content-Length\" header"),
+        ("Content-Length: 0\n\nab", "", "specified in \"Content-Length\" header"),
+        ("Transfer-Encoding: chunked\n\n0\r\n\r\nx", "0\r\n\r\n", "data after final chunk"),
+    ] {
+        let backend = Backend::playing(move |mut peer| {
+            peer.request();
+            peer.send(&format!("HTTP/1.1 200 OK\n{reply}"));
+            peer.wait_for_end();
+        });
+        let server = kept(&backend, "");
+        let got = server.ask(ASKED);
+        assert_eq!(body(&got), sent, "{reply}");
+        let log = server.log();
+        assert!(log.len() == 1 && log[0].contains(said), "{log:?}");
+        assert!(log[0].contains(" while reading upstream, "), "{log:?}");
+    }
+}

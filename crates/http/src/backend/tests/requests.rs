@@ -1,0 +1,111 @@
+//! Bodies of requests on their way: from memory, from files, as they come.
+
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+
+use crate::backend::testing::{Backend, Peer, proxy, text};
+use crate::h1::tests::PATIENCE;
+
+/// More than sockets take.
+const LARGE: usize = 24 << 20;
+
+fn put(length: usize) -> String {
+    format!("PUT / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n")
+}
+
+#[test]
+fn a_large_body_by_way_of_a_file_or_as_it_comes() {
+    for lines in ["client_max_body_size 0;", "client_max_body_size 0; proxy_request_buffering off;"]
+    {
+        let backend = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
+        let server = proxy(&backend, lines);
+        let mut client = server.connect_tcp();
+        client.send(put(LARGE));
+        client.send(text(LARGE));
+        assert!(client.rest().ends_with("\r\n\r\nhi"));
+        let asked = backend.asked();
+        assert!(asked.split_once("\n\n").unwrap().1 == text(LARGE), "{lines}");
+    }
+}
+
+#[test]
+fn a_server_that_answers_early_is_heard() {
+    let refusal = "HTTP/1.1 413 Too Much\nContent-Length: 2\nConnection: close\n\nno";
+    for lines in ["", "proxy_request_buffering off;"] {
+        let backend = Backend::playing(move |mut peer| {
+            peer.read();
+            peer.send(refusal);
+        });
+        let server = proxy(&backend, &format!("client_max_body_size 0; {lines}"));
+        let mut client = server.connect_tcp();
+        let mut sender = client.twin();
+        client.send(put(LARGE));
+        let writer = std::thread::spawn(move || sender.send_if_wanted(text(LARGE)));
+        let reply = client.rest();
+        assert!(reply.starts_with("HTTP/1.1 413 Too Much\r\n"), "{lines} {reply}");
+        assert!(reply.ends_with("\r\n\r\nno"), "{lines} {reply}");
+        drop(client);
+        writer.join().unwrap();
+    }
+}
+
+#[test]
+fn pieces_are_passed_on_as_they_come() {
+    let (sender, pieces) = channel();
+    let sender = Mutex::new(sender);
+    let backend = Backend::playing(move |mut peer: Peer| {
+        while let Some(piece) = peer.take() {
+            let text = String::from_utf8(piece).unwrap();
+            let is_last = text.ends_with("\r\n0\r\n\r\n") || text.ends_with("END");
+            let _ = sender.lock().unwrap().send(text);
+            if is_last {
+                peer.send("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
+            }
+        }
+    });
+    let server = proxy(&backend, "proxy_request_buffering off;");
+    let next = || pieces.recv_timeout(PATIENCE).unwrap();
+    let mut client = server.connect();
+    let head = "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n";
+    client.send(format!("{head}Expect: 100-continue\r\n\r\n"));
+    client.expect("HTTP/1.1 100 Continue\r\n\r\n");
+    assert!(next().ends_with("Transfer-Encoding: chunked\r\n\r\n"));
+    client.send("3;x\r\none\r\n1\r\n!\r\n");
+    assert_eq!(next(), "4\r\none!\r\n");
+    client.send("3\r\ntwo\r\n0\r\nA: b\r\n\r\n");
+    assert_eq!(next(), "3\r\ntwo\r\n0\r\n\r\n");
+    client.expect_reply_ending("hi");
+    client.send("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\none");
+    assert!(next().ends_with("Content-Length: 6\r\n\r\none"));
+    client.send("END");
+    assert_eq!(next(), "END");
+    client.expect_reply_ending("hi");
+}
+
+#[test]
+fn a_body_that_breaks_off_breaks_off_the_request() {
+    let (sender, over) = channel();
+    let sender = Mutex::new(sender);
+    let backend = Backend::playing(move |mut peer| {
+        peer.wait_for_end();
+        let _ = sender.lock().unwrap().send(());
+    });
+    let server = proxy(&backend, "proxy_request_buffering off;");
+    let mut client = server.connect();
+    client.send(format!("{}abc", put(9)));
+    client.end();
+    client.expect_end();
+    over.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(server.logged(), (400, 0));
+    let log = server.log();
+    let said = "client prematurely closed connection while sending request to upstream, ";
+    assert!(log.len() == 1 && log[0].starts_with(said), "{log:?}");
+}
+
+#[test]
+fn what_is_there_already_is_kept() {
+    let backend = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
+    let server = proxy(&backend, "proxy_request_buffering off; add_header X $request_body;");
+    let reply = server.ask(&format!("{}abc", put(3)));
+    assert!(reply.contains("\r\nX: abc\r\n"), "{reply}");
+}
