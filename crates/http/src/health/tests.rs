@@ -271,6 +271,25 @@ fn no_more_of_a_body_than_a_limit_is_looked_at() {
 }
 
 #[test]
+fn what_is_required_of_variables_sees_the_reply() {
+    for (status, passes) in [("204 Fine", true), ("200 OK", false)] {
+        let backend = Backend::replying(&format!("HTTP/1.1 {status}\nX: y\nContent-Length: 0\n\n"));
+        let address = backend.address();
+        let server = serve(&format!(
+            "map \"$upstream_status $upstream_addr $upstream_http_x\" $good {{
+                 default 0; \"204 {address} y\" 1;
+             }}
+             match m {{ require $good; }}
+             upstream u {{ server {address}; }}
+             server {{ location / {{ proxy_pass http://u; health_check mandatory match=m; }} }}"
+        ));
+        let start = if passes { "[notice] peer is healthy" } else { "[warn] peer is unhealthy" };
+        assert!(await_line(&server, start).contains("while checking variables"));
+        assert_eq!(count(&server, "[error] \"$good\" is \"0\" while"), usize::from(!passes));
+    }
+}
+
+#[test]
 fn an_upstream_block_checks_its_servers_as_tengine_does() {
     let (down, up) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
     let (one, two) = (named("one", &down), named("two", &up));

@@ -180,7 +180,7 @@ impl<P: Clone> Watch<P> {
 
     /// Servers that a name will stand for begin as those that it stands for now.
     fn tell_groups(&self) {
-        let waits = |check: &&Check<P>| matches!(check.terms.begin, Begin::Checking { .. });
+        let waits = |check: &&Check<P>| check.terms.begin != Begin::Healthy;
         let waiting: HashSet<&[u8]> =
             self.checks.iter().filter(waits).map(|check| check.group.name()).collect();
         for check in &self.checks {
