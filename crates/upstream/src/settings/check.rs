@@ -222,7 +222,8 @@ mod tests {
         let check = read(
             r#"check_http_send "HEAD / HTTP/1.1\r\n\r\n"; check_keepalive_requests 7;
                check_http_expect_alive http_4xx http_5xx;
-               check interval=3000 rise=3 fall=4 timeout=500 default_down=false type=http port=81;"#,
+               check interval=3000 rise=3 fall=4 timeout=500 default_down=false
+                     type=http port=81;"#,
         );
         let terms =
             Terms { interval_ms: 3000, jitter_ms: 0, fails: 4, passes: 3, begin: Begin::Healthy };
