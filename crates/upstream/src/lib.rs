@@ -9,6 +9,7 @@ mod attempt;
 mod balance;
 mod discovery;
 mod group;
+pub mod health;
 mod lease;
 pub mod limit;
 mod lines;

@@ -21,6 +21,9 @@ pub struct Control {
     number: u64,
     log_files: LogFiles,
     zones: Zones,
+    /// This thread serves nobody, and lives as long as the process: here servers are checked once,
+    /// however many workers there are.
+    health: http::Health,
     workers_left: usize,
 }
 
@@ -35,8 +38,14 @@ impl Control {
     ) -> Self {
         log::panics_are_alerts();
         let crew = Crew::start(&loaded.settings, events);
-        let (log_files, zones) = (LogFiles::default(), Zones::default());
-        let mut control = Self { crew, number, log_files, zones, workers_left: 0 };
+        let mut control = Self {
+            crew,
+            number,
+            log_files: LogFiles::default(),
+            zones: Zones::default(),
+            health: http::Health::default(),
+            workers_left: 0,
+        };
         control.serve(number, loaded, slots, sockets);
         control
     }
@@ -54,6 +63,7 @@ impl Control {
         self.number = number;
         self.log_files = log_files;
         self.zones = zones;
+        self.health.serve(&site);
         self.crew.serve(Next {
             number,
             places: places(slots, &site),
@@ -67,6 +77,12 @@ impl Control {
     /// The crew.
     pub fn crew(&self) -> &Crew {
         &self.crew
+    }
+
+    /// Lets the workers end in good order. Whoever takes over checks the servers.
+    pub fn leave(&self) {
+        self.health.stop();
+        self.crew.leave();
     }
 
     /// The newest generation.

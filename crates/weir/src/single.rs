@@ -85,7 +85,7 @@ impl Single {
             }
             SIGQUIT => {
                 log_signal(signal, "shutting down");
-                self.control.crew().leave();
+                self.control.leave();
             }
             SIGTERM | SIGINT => {
                 log_signal(signal, "exiting");

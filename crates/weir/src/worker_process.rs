@@ -206,7 +206,7 @@ impl WorkerProcess {
     fn quit(&self) {
         notice!("gracefully shutting down");
         net::title::set(&format!("{}: worker process is shutting down", name().word));
-        self.control.crew().leave();
+        self.control.leave();
     }
 
     fn stop(&self) {

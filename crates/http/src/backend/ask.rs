@@ -273,12 +273,18 @@ fn lend(size: u64) -> Vec<u8> {
     }
 }
 
-/// What is wrong with a head, in nginx's words.
+/// A head that is none.
 fn refused(error: ReplyError, input: &[u8], x: &Exchange) -> Trouble {
+    x.log(Level::Error, format_args!("{}", describe(error, input)));
+    Trouble::InvalidHeader
+}
+
+/// What is wrong with a head, in nginx's words.
+pub(crate) fn describe(error: ReplyError, input: &[u8]) -> String {
     let line = |field: wire::http1::response::ReplyField| {
         format!("{}: {}", Text(field.name.of(input)), Text(field.value.of(input)))
     };
-    let message = match error {
+    match error {
         ReplyError::NotHttp => "upstream sent no valid HTTP/1.0 header".to_owned(),
         ReplyError::InvalidField(slice, byte) => {
             format!("upstream sent invalid header: \"{}\\x{byte:02x}...\"", Text(slice.of(input)))
@@ -299,7 +305,5 @@ fn refused(error: ReplyError, input: &[u8], x: &Exchange) -> Trouble {
             format!("upstream sent unknown \"Transfer-Encoding\": \"{}\"", Text(value.of(input)))
         }
         ReplyError::TooManyFields => "upstream sent too many header lines".to_owned(),
-    };
-    x.log(Level::Error, format_args!("{message}"));
-    Trouble::InvalidHeader
+    }
 }

@@ -9,7 +9,7 @@ use wire::http1::response::{ReplyBody, ReplyError, ReplyHead};
 use crate::exchange::{BodyError, Fields};
 
 /// What is left of a body.
-pub(super) enum Coding {
+pub(crate) enum Coding {
     Length(u64),
     Chunked(ChunkedDecoder),
     /// The fields after the last chunk.
@@ -19,20 +19,20 @@ pub(super) enum Coding {
 }
 
 /// Fields after a body, as far as they have come.
-pub(super) struct Trailers {
+pub(crate) struct Trailers {
     text: Vec<u8>,
     head: ReplyHead,
 }
 
 /// What was found in what came.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     /// Where the body ends in the buffer now.
-    pub(super) end: usize,
+    pub(crate) end: usize,
     /// More came than the reply has: nginx's words for it. The connection is used no more.
-    pub(super) surplus: Option<&'static str>,
+    pub(crate) surplus: Option<&'static str>,
     /// The fields after it.
-    pub(super) trailers: Option<Fields>,
+    pub(crate) trailers: Option<Fields>,
 }
 
 const MORE_THAN_LENGTH: &str =
@@ -44,7 +44,7 @@ const TOO_BIG_TRAILERS: &str = "upstream sent too big trailers";
 
 impl Coding {
     /// `trailers`: whether those are looked at.
-    pub(super) fn of(body: ReplyBody, trailers: bool) -> Self {
+    pub(crate) fn of(body: ReplyBody, trailers: bool) -> Self {
         match body {
             ReplyBody::None => Self::Ended,
             ReplyBody::Length(length) => Self::Length(length),
@@ -54,7 +54,7 @@ impl Coding {
         }
     }
 
-    pub(super) fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         matches!(self, Self::Ended)
     }
 
@@ -67,7 +67,7 @@ impl Coding {
     }
 
     /// Finds the body in `buffer` from `start` on, and moves it together there.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         buffer: &mut [u8],
         start: usize,

@@ -23,7 +23,7 @@ pub(super) struct Connected {
 }
 
 /// How connections of this exchange are opened; `Err`: its local address is none.
-pub(super) fn manner(conf: &Conf, x: &mut Exchange) -> Result<Connect, ()> {
+pub(crate) fn manner(conf: &Conf, x: &mut Exchange) -> Result<Connect, ()> {
     let size = |bytes: u64| usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
     let mut connect = Connect {
         from: None,

@@ -40,11 +40,16 @@ use std::sync::Arc;
 
 use conf::{Buffers, Milliseconds, Number, Offset, Result, Size, SizeTemplate, Text};
 
+use crate::health::Times;
 use crate::site::Place;
+pub(crate) use ask::describe;
 pub(crate) use body::Rules;
+pub(crate) use coding::Coding;
+pub(crate) use connect::manner;
 pub(crate) use head::{Passed, Rewrite};
 pub(crate) use pass::{Plan, pass};
 pub use tally::Backends;
+pub(crate) use tally::Named;
 use values::{Bind, Ignored, NextUpstream, Store, StoreAccess};
 pub(crate) use variables::TABLE as VARIABLES;
 
@@ -185,6 +190,16 @@ impl Conf {
     /// `request_buffering`
     pub(crate) fn reads_body_first(&self) -> bool {
         self.request_buffering
+    }
+
+    /// How long each step of a health check may take, and the longest head of its reply.
+    pub(crate) fn check_limits(&self) -> (Times, usize) {
+        let times = Times::Steps {
+            connect_ms: self.connect_timeout.0,
+            send_ms: self.send_timeout.0,
+            read_ms: self.read_timeout.0,
+        };
+        (times, usize::try_from(self.buffer_size.0).unwrap_or(usize::MAX))
     }
 
     /// How much of a reply is held in memory.

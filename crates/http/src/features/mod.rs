@@ -48,6 +48,7 @@ pub mod tables;
 pub mod try_files;
 pub mod types;
 pub mod upstream;
+pub mod upstream_hc;
 pub mod userid;
 
 use crate::backend as proxy_family;
@@ -95,6 +96,7 @@ conf::features! {
     empty_gif: empty_gif,
     proxy_family: proxy_family "proxy_",
     proxy: proxy "proxy_",
+    upstream_hc: upstream_hc,
     random_index: random_index,
     index: index,
     autoindex: autoindex,

@@ -8,7 +8,7 @@ use std::task::Poll;
 use net::buffers;
 use observe::{Errno, InRequest, Level};
 use wire::http1::framing::Framing;
-use wire::http1::request::{HeadError, Progress};
+use wire::http1::request::{HeadError, HeadLimits, Progress};
 use wire::{Method, Slice, Version};
 
 use super::link::WaitsFor;
@@ -192,6 +192,19 @@ fn settle_framing(x: &mut Exchange) -> Result<Framing, Refused> {
     x.keepalive = framing.keep_alive;
     x.request.body.announce(framing.body);
     Ok(framing)
+}
+
+/// Makes the exchange one of a `GET` that no client has sent; the path is a normal one.
+pub(crate) fn make_up(x: &mut Exchange, uri: &[u8]) {
+    x.request.received = [b"GET ", uri, b" HTTP/1.0\r\n\r\n"].concat();
+    let large_client_header_buffers = (1, x.request.received.len());
+    let limits = HeadLimits { large_client_header_buffers, ..HeadLimits::default() };
+    if let Ok(Progress::Complete { len }) = x.request.head.parse(&x.request.received, &limits) {
+        x.request.head_bytes = len;
+        // What cannot be decoded has no `$uri`, and is asked for as it is.
+        let _ = settle_target(x);
+    }
+    x.action = "";
 }
 
 /// Runs the phases of a request whose head is there, and which nobody drives.

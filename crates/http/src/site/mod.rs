@@ -131,6 +131,12 @@ impl Generation {
         Rc::new(Self { site, number, slots, _end: Some(end), files: Caches::default() })
     }
 
+    /// The configuration.
+    #[cfg(test)]
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
     /// The listening socket of a slot, unless this configuration does not have it.
     pub fn listen(&self, slot: u32) -> Option<&Listen> {
         let place = self.slots.get(slot as usize).copied().flatten()?;

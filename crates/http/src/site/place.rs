@@ -8,6 +8,7 @@ use super::{Location, LocationId, Locations, Name};
 use crate::backend::Conf as Family;
 use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger, Reach};
 use crate::features::core::Here;
+use crate::health::Checkable;
 
 /// A location being compiled. A feature that is off leaves nothing here.
 pub struct Place<'a, 'f> {
@@ -23,6 +24,8 @@ pub struct Place<'a, 'f> {
     pub(crate) core: Here,
     /// The settings of the family of backends whose feature comes next.
     pub(crate) family: Option<Arc<Family>>,
+    /// Its backend, if health checks can be made of it.
+    pub(crate) checkable: Option<Arc<dyn Checkable>>,
     postread: Vec<Handler>,
     rewrite: Vec<Handler>,
     preaccess: Vec<Handler>,
@@ -50,6 +53,7 @@ impl<'a, 'f> Place<'a, 'f> {
             ifs,
             core: Here::default(),
             family: None,
+            checkable: None,
             postread: Vec::new(),
             rewrite: Vec::new(),
             preaccess: Vec::new(),

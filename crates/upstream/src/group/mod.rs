@@ -17,7 +17,7 @@ use crate::memory::Memory;
 use crate::peers::Peers;
 use crate::resolver::Peer;
 use crate::server::{Server, Terms};
-use crate::settings::Keepalive;
+use crate::settings::{Keepalive, ServerCheck};
 use crate::sticky::{Bound, Sticky};
 use crate::waiting::Limit;
 
@@ -36,6 +36,10 @@ pub struct Group {
     limit: Option<Limit>,
     /// Whether a worker looks its names up.
     discovered: AtomicBool,
+    /// `check`
+    check: Option<Arc<ServerCheck>>,
+    /// Whether a server that a name comes to stand for is not used before it passes a check.
+    checks_newcomers: AtomicBool,
 }
 
 /// What a group is made of.
@@ -45,6 +49,7 @@ pub(crate) struct Parts {
     pub keepalive: Keepalive,
     pub number: u32,
     pub lines: Lines,
+    pub check: Option<Arc<ServerCheck>>,
 }
 
 /// What a choice depends on.
@@ -93,6 +98,7 @@ impl Group {
             keepalive: Keepalive::NONE,
             number: 0,
             lines,
+            check: None,
         }))
     }
 
@@ -110,6 +116,8 @@ impl Group {
             limit: lines.limit.clone(),
             lines: Mutex::new(lines),
             discovered: AtomicBool::new(false),
+            check: parts.check,
+            checks_newcomers: AtomicBool::new(false),
         }
     }
 
@@ -134,12 +142,27 @@ impl Group {
         let mut lines = self.lines();
         let had = self.servers();
         lines.found(line, found, Memory::process());
+        if self.checks_newcomers.load(Ordering::Relaxed) {
+            let known = |new: &Server| had.iter().any(|old| old.address() == new.address());
+            let all = [lines.tier(false), lines.tier(true)].concat();
+            all.iter().filter(|new| !known(new)).for_each(|new| _ = new.set_healthy(false, 0));
+        }
         self.lock().replace(&lines.tier(false), &lines.tier(true), &*self.balance);
         drop(lines);
         self.apply_limits();
         let have = self.servers();
         only(&had, &have).for_each(|gone| gone.withdraw());
         only(&have, &had).for_each(|new| new.admit());
+    }
+
+    /// Tells whether servers that it will have are checked before they are used.
+    pub(crate) fn set_checks_newcomers(&self, checks: bool) {
+        self.checks_newcomers.store(checks, Ordering::Relaxed);
+    }
+
+    /// How its servers are checked, if its block says so.
+    pub fn check(&self) -> Option<&Arc<ServerCheck>> {
+        self.check.as_ref()
     }
 
     /// Its name.

@@ -119,6 +119,7 @@ fn group(
         keepalive: conf.keepalive(),
         number,
         lines,
+        check: conf.server_check()?,
     }))
 }
 

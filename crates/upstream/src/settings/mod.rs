@@ -3,6 +3,7 @@
 //! HTTP mounts it at its own `upstream {}`, streams will at theirs. Blocks are kept as they were
 //! read until the whole configuration is; then [`Groups::build`] makes the groups.
 
+mod check;
 mod groups;
 mod keepalive;
 mod limit;
@@ -15,12 +16,14 @@ mod zone;
 
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, Milliseconds, Number, Result};
+use conf::{Bounded, Directive, Error, Load, Milliseconds, Number, Result, Size, Value};
 
 use crate::balance::{Balance, RoundRobin};
 use crate::resolver::NameServers;
 use crate::sticky::Sticky;
 
+use check::HttpSend;
+pub use check::{Alive, CheckLine, Kind, ServerCheck};
 pub use groups::Groups;
 pub use keepalive::{Idle, Keepalive};
 pub use limit::{LimitConn, LogLevel, Queue};
@@ -37,6 +40,8 @@ conf::directives! {
         ntlm(0..=0) in UPSTREAM => refuse_ntlm;
         /// Refused: the servers of a group stand in the configuration.
         state(1..=1) in UPSTREAM => refuse_state;
+        /// Read and checked; has no effect: what is known of servers takes the memory it needs.
+        check_shm_size(1..=1) in MAIN => read_size;
     }
     also {
         /// Prefers the server with the fewest requests in progress.
@@ -87,6 +92,16 @@ conf::directives! {
     keepalive_time: Milliseconds = "1h",
     /// How long an idle connection is kept.
     keepalive_timeout: Milliseconds = "60s",
+    /// Asks every server of the group again and again, and does not use those that fail:
+    /// `interval=`, `timeout=` (milliseconds), `rise=`, `fall=`, `default_down=`, `type=tcp|http`,
+    /// `port=`.
+    check: Option<CheckLine>,
+    /// The request of a check of the type `http`.
+    check_http_send: Option<HttpSend>,
+    /// The statuses that a server passes with: `http_2xx`, `http_3xx`, `http_4xx`, `http_5xx`.
+    check_http_expect_alive: Alive = "http_2xx http_3xx",
+    /// Requests made through one connection of a check.
+    check_keepalive_requests: Bounded<1, { u32::MAX as u64 }> = "1",
     /// What is made of a server whose name is not found at start: `down` until it is, with a
     /// warning, or `refuse` to start, as nginx does.
     upstream_host_not_found + MAIN: HostNotFound = "down",
@@ -140,4 +155,8 @@ fn refuse_ntlm(from: &Directive, _: &mut Load<'_>) -> Result<()> {
 
 fn refuse_state(from: &Directive, _: &mut Load<'_>) -> Result<()> {
     Err(from.refuse("is not supported: the servers of a group stand in the configuration"))
+}
+
+fn read_size(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+    Size::parse(from, load).map(|_| ())
 }

@@ -99,6 +99,8 @@ pub struct Here {
     pub files: crate::files::Access,
     /// `resolver`
     pub names: resolver::Names,
+    /// `health_check`
+    pub health_check: Option<Arc<crate::health::LocationCheck>>,
 }
 
 impl Here {

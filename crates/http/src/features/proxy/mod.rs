@@ -3,6 +3,7 @@
 //! What all families of backends share stands in `crate::backend`; here is what is HTTP's: the
 //! request's line and fields, and the fields of a reply that name the backend's own addresses.
 
+mod check;
 mod cookie;
 mod fields;
 mod pass;
@@ -111,6 +112,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         conf: conf.clone(),
         family,
     });
+    place.checkable = Some(proxy.clone());
     place.exclusive_from_slash(move |x| proxy.handle(x));
     Ok(())
 }

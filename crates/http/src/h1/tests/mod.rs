@@ -25,6 +25,7 @@ use std::time::Duration;
 use net::{Arrival, Stream};
 
 use crate::exchange::{Exchange, Flow};
+use crate::health::Health;
 use crate::site::Site;
 use crate::testing::{TestSite, site_with};
 use crate::worker::Worker;
@@ -69,6 +70,8 @@ impl Server {
                     log_all(site, log);
                 });
                 files(&site);
+                let health = Health::default();
+                health.serve(site.generation.site());
                 let worker = Worker::new(site.generation.clone());
                 let (usher, _handed) = net::tickets(1).remove(0).begin();
                 while let Some(order) = mailbox.next().await {
@@ -132,11 +135,25 @@ impl Server {
         answer.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// The lines of `e.log` after the connection's number.
-    pub(crate) fn log(&self) -> Vec<String> {
+    /// The lines of `e.log` from the level on.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let from_level = |line: &str| {
+            let (start, message) = line.split_once(": ").expect("every line has a beginning");
+            let level = start.split(' ').find(|word| word.starts_with('[')).expect("a level");
+            format!("{level} {message}")
+        };
+        self.log_text().lines().map(from_level).collect()
+    }
+
+    fn log_text(&self) -> String {
         let (answer, log) = channel();
         self.orders.send(Order::ReadLog(answer));
-        let log = log.recv_timeout(PATIENCE).unwrap();
+        log.recv_timeout(PATIENCE).unwrap()
+    }
+
+    /// The lines of `e.log` after the connection's number.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let log = self.log_text();
         let message = |line: &str| {
             let (_, line) = line.split_once('*').expect("every line is a connection's");
             line.split_once(' ').expect("and says something").1.to_owned()

@@ -1,0 +1,110 @@
+//! Active checks are made once per process, and what they found outlives reloads.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod server;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use server::{Server, eventually};
+
+/// A backend that answers checks with a status, and clients with its name whatever that is.
+struct Backend {
+    address: String,
+    checks: Arc<AtomicUsize>,
+}
+
+impl Backend {
+    fn start(name: &'static str, status: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let checks = Arc::new(AtomicUsize::new(0));
+        let counter = checks.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let counter = counter.clone();
+                thread::spawn(move || answer(stream, name, status, &counter));
+            }
+        });
+        Self { address, checks }
+    }
+}
+
+fn answer(mut stream: TcpStream, name: &str, status: &str, checks: &AtomicUsize) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+    let Some(first) = lines.next() else { return };
+    while lines.next().is_some_and(|line| !line.is_empty()) {}
+    let status = match first.starts_with("GET /check ") {
+        true => {
+            checks.fetch_add(1, SeqCst);
+            status
+        }
+        false => "200 OK",
+    };
+    let _ = write!(stream, "HTTP/1.0 {status}\r\n\r\n{name}");
+}
+
+fn site(one: &Backend, two: &Backend, lines: &str) -> String {
+    format!(
+        "upstream u {{ server {}; server {}; keepalive 0; }}
+         server {{ listen ADDRESS; location / {{ proxy_pass http://u; {lines} }} }}",
+        one.address, two.address
+    )
+}
+
+/// Whether only the well one of two is used.
+fn avoids_the_sick(server: &Server) -> bool {
+    (0..10).all(|_| server.get("/") == "well")
+}
+
+#[test]
+fn servers_are_checked_once_per_process_and_stay_sick_over_reloads() {
+    for globals in ["worker_processes 2;", "worker_processes 2; master_process off;"] {
+        let (sick, well) = (Backend::start("sick", "503 Busy"), Backend::start("well", "200 OK"));
+        let every = |lines: &str| {
+            site(&sick, &well, &format!("health_check uri=/check interval=100ms {lines};"))
+        };
+        let server = Server::start_any(&format!("events {{}} {globals}"), &every(""));
+        server.await_log("peer is unhealthy while checking status code", 1);
+        assert!(avoids_the_sick(&server));
+
+        let (before, begun) = (sick.checks.load(SeqCst), Instant::now());
+        eventually("ten checks", || (sick.checks.load(SeqCst) >= before + 10).then_some(()));
+        assert!(begun.elapsed() >= Duration::from_millis(900), "{:?}", begun.elapsed());
+
+        server.configure(globals, &every("fails=3"));
+        server.reload();
+        assert!(avoids_the_sick(&server));
+        assert_eq!(server.log().matches("peer is unhealthy").count(), 1);
+        let before = sick.checks.load(SeqCst);
+        eventually("more checks", || (sick.checks.load(SeqCst) > before + 1).then_some(()));
+
+        server.configure(globals, &site(&sick, &well, ""));
+        server.reload();
+        assert!((0..10).any(|_| server.get("/") == "sick"), "{globals}");
+        let before = sick.checks.load(SeqCst);
+        thread::sleep(Duration::from_millis(350));
+        // One may have been under way.
+        assert!(sick.checks.load(SeqCst) <= before + 1, "{globals}");
+    }
+}
+
+#[test]
+fn whoever_must_pass_first_is_not_asked_after_a_reload_before_it_has_passed() {
+    let (sick, well) = (Backend::start("sick", "503 Busy"), Backend::start("well", "200 OK"));
+    let server = Server::start("worker_processes 2;", &site(&sick, &well, ""));
+    assert!((0..10).any(|_| server.get("/") == "sick"));
+    server.configure(
+        "worker_processes 2;",
+        &site(&sick, &well, "health_check mandatory uri=/check interval=50ms fails=1000;"),
+    );
+    server.reload();
+    server.await_log("peer is healthy while checking status code", 1);
+    assert!(avoids_the_sick(&server));
+    assert!(!server.log().contains("peer is unhealthy"));
+}
