@@ -118,9 +118,10 @@ impl Stream {
         let is_told = match self.io() {
             Io::Unwatched(_) => true,
             // What it calls is called where there is readiness, and leaves it as it is.
-            Io::Watched(fd) => fd.try_io(Interest::READABLE, |_| Ok(())).is_ok(),
+            Io::Watched(fd) => self.unread || fd.try_io(Interest::READABLE, |_| Ok(())).is_ok(),
         };
-        self.unread || is_told && !self.is_silent()
+        // Readiness may be told of bytes that were read before it was.
+        is_told && !is_empty(self.as_fd())
     }
 
     /// The same; `cx` is woken when it does.
@@ -133,24 +134,11 @@ impl Stream {
         let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
         loop {
             let Ok(mut ready) = ready!(fd.poll_read_ready(cx)) else { return Poll::Ready(()) };
-<<<<<<< HEAD
-            if !self.is_silent() {
-=======
             if !is_empty(fd.as_fd()) {
->>>>>>> stream
                 return Poll::Ready(());
             }
             ready.clear_ready();
         }
-<<<<<<< HEAD
-    }
-
-    /// Whether there is nothing to read, not even the end. Readiness may be told of bytes that were
-    /// read before it was.
-    fn is_silent(&self) -> bool {
-        rustix::net::recv(self, &mut [0; 1], RecvFlags::PEEK).err() == Some(Errno::AGAIN)
-=======
->>>>>>> stream
     }
 
     /// Writes as much as the socket takes.
