@@ -1,5 +1,5 @@
-//! `xtask retries`: requests through Weir to four backends, of which one after another is killed and
-//! started again.
+//! `xtask retries`: requests through Weir to four backends, of which one after another is killed
+//! and started again.
 //!
 //! Every request has a number. The backends count by it what they were sent, the clients look at
 //! what they got and at what Weir says that it tried. Nothing is measured here.

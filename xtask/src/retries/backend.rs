@@ -142,7 +142,7 @@ fn answer(life: &Life, mut stream: &TcpStream, number: usize) -> std::io::Result
     if life.ended.load(Ordering::SeqCst) {
         return Err(ErrorKind::ConnectionAborted.into());
     }
-    if number % PAUSES == 0 {
+    if number.is_multiple_of(PAUSES) {
         // From here on nobody may be asked again.
         stream.write_all(head.as_bytes())?;
         life.tally.begin(number);

@@ -1,7 +1,7 @@
 //! Requests that wait for a server: what joins a group to the [limit](crate::limit).
 //!
-//! A request waits only when every server that it may use is full, and then for all of them. Backups
-//! are among them, since they are used while every primary is full.
+//! A request waits only when every server that it may use is full, and then for all of them.
+//! Backups are among them, since they are used while every primary is full.
 
 mod limit;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! HTTP/1 as a server reads it, and as a client does (RFC 9112), with nginx's choices where the RFC leaves one.
+//! HTTP/1 as a server reads it, and as a client does (RFC 9112), with nginx's choices where the RFC
+//! leaves one.
 
 pub mod chunked;
 pub mod framing;

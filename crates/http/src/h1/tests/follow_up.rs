@@ -61,7 +61,8 @@ fn a_copy_holds_up_the_next_request_and_not_the_reply() {
 fn copies_end_with_a_request_whose_client_is_gone() {
     let done = Arc::default();
     let server = server(
-        "server { location / { mirror /copy; } location /copy { } location /slow { mirror /copy; } }",
+        "server { location / { mirror /copy; } location /copy { } \
+         location /slow { mirror /copy; } }",
         &done,
     );
     let mut client = server.connect();
