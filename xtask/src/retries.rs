@@ -55,7 +55,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
             scope.spawn(move || Client::new(number, address, tally).run());
         }
     });
-    tally.report()
+    tally.report(&running.log())
 }
 
 fn configuration(backends: &[Backend]) -> String {
@@ -171,7 +171,7 @@ impl Tally {
         }
     }
 
-    fn report(&self) -> Result<(), String> {
+    fn report(&self, log: &str) -> Result<(), String> {
         let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
         let asked = count(&self.next).min(self.seen.len());
         println!(
@@ -185,7 +185,13 @@ impl Tally {
         );
         if self.failed.load(Ordering::Relaxed) {
             let wrong = self.wrong.lock().expect("no thread panics with it");
-            return Err(wrong.join("\n"));
+            let told = wrong.iter().flat_map(|what| {
+                let number = what.split(' ').nth(1).unwrap_or_default().trim_end_matches(',');
+                let request = format!("?{number} ");
+                let lines = log.lines().filter(move |line| line.contains(&request));
+                std::iter::once(what.clone()).chain(lines.map(|line| format!("  {line}")))
+            });
+            return Err(told.collect::<Vec<_>>().join("\n"));
         }
         if count(&self.retried) == 0 {
             return Err("nothing was retried, so nothing was proven".into());

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ const LOOK: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_millis(2);
 const PAUSES: usize = 16;
 
+const SOUND: &str = "no thread panics with it";
+
 pub(super) struct Backend {
     pub(super) address: SocketAddr,
     tally: Arc<Tally>,
@@ -26,7 +28,8 @@ pub(super) struct Backend {
 
 /// From start to kill.
 struct Life {
-    ended: AtomicBool,
+    /// Locked by whoever counts, so that nothing is counted once a connection has been closed.
+    ended: RwLock<bool>,
     next: AtomicU64,
     connections: Mutex<HashMap<u64, TcpStream>>,
     tally: Arc<Tally>,
@@ -45,7 +48,7 @@ impl Backend {
     fn serve(&mut self, listener: TcpListener) -> std::io::Result<()> {
         listener.set_nonblocking(true)?;
         let life = Arc::new(Life {
-            ended: AtomicBool::new(false),
+            ended: RwLock::new(false),
             next: AtomicU64::new(0),
             connections: Mutex::new(HashMap::new()),
             tally: self.tally.clone(),
@@ -58,7 +61,7 @@ impl Backend {
     /// Ends it: nobody listens, and every connection is closed.
     pub(super) fn kill(&mut self) {
         let Some(life) = self.life.take() else { return };
-        life.ended.store(true, Ordering::SeqCst);
+        *life.ended.write().expect(SOUND) = true;
         for stream in life.lock().values() {
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -78,13 +81,23 @@ impl Backend {
 }
 
 impl Life {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, TcpStream>> {
-        self.connections.lock().expect("no thread panics with it")
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, TcpStream>> {
+        self.connections.lock().expect(SOUND)
+    }
+
+    fn has_ended(&self) -> bool {
+        *self.ended.read().expect(SOUND)
+    }
+
+    /// Does something that the kill comes before or after.
+    fn alive(&self, act: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<()> {
+        let ended = self.ended.read().expect(SOUND);
+        if *ended { Err(ErrorKind::ConnectionAborted.into()) } else { act() }
     }
 }
 
 fn accept(listener: &TcpListener, life: &Arc<Life>) {
-    while !life.ended.load(Ordering::SeqCst) {
+    while !life.has_ended() {
         match listener.accept() {
             Ok((stream, _)) => {
                 let life = life.clone();
@@ -111,7 +124,7 @@ fn converse(life: &Arc<Life>, stream: TcpStream) -> std::io::Result<()> {
 fn answer_all(life: &Life, mut stream: &TcpStream) -> std::io::Result<()> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
     // Looked at after it has been entered in the list: whoever ends the life later closes it.
-    while !life.ended.load(Ordering::SeqCst) {
+    while !life.has_ended() {
         let head = loop {
             if let Some(end) = find(&bytes, b"\r\n\r\n") {
                 break end + 4;
@@ -122,7 +135,10 @@ fn answer_all(life: &Life, mut stream: &TcpStream) -> std::io::Result<()> {
             }
         };
         let request = Request::of(&bytes[..head]);
-        life.tally.came(request.number, request.repeats);
+        life.alive(|| {
+            life.tally.came(request.number, request.repeats);
+            Ok(())
+        })?;
         while bytes.len() < head + request.length {
             match stream.read(&mut buffer)? {
                 0 => return Ok(()),
@@ -139,18 +155,18 @@ fn answer_all(life: &Life, mut stream: &TcpStream) -> std::io::Result<()> {
 fn answer(life: &Life, mut stream: &TcpStream, number: usize) -> std::io::Result<()> {
     let body = format!("request {number}\n");
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nre", body.len());
-    if life.ended.load(Ordering::SeqCst) {
-        return Err(ErrorKind::ConnectionAborted.into());
-    }
-    if number.is_multiple_of(PAUSES) {
+    let pauses = number.is_multiple_of(PAUSES);
+    let first = if pauses { head } else { format!("{head}{}", &body[2..]) };
+    life.alive(|| {
+        stream.write_all(first.as_bytes())?;
         // From here on nobody may be asked again.
-        stream.write_all(head.as_bytes())?;
         life.tally.begin(number);
+        Ok(())
+    })?;
+    if pauses {
         thread::sleep(PAUSE);
-        return stream.write_all(&body.as_bytes()[2..]);
+        stream.write_all(&body.as_bytes()[2..])?;
     }
-    stream.write_all(format!("{head}{}", &body[2..]).as_bytes())?;
-    life.tally.begin(number);
     Ok(())
 }
 

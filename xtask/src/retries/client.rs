@@ -73,8 +73,9 @@ impl<'a> Client<'a> {
             0 => String::new(),
             length => format!("Content-Length: {length}\r\n"),
         };
-        let text =
-            format!("{request} HTTP/1.1\r\nHost: h\r\nX-Number: {number}\r\n{length}\r\n{body}");
+        let text = format!(
+            "{request}?{number} HTTP/1.1\r\nHost: h\r\nX-Number: {number}\r\n{length}\r\n{body}"
+        );
         stream.write_all(text.as_bytes())?;
         let reply = Reply::read(&mut stream)?;
         if !reply.closes {
