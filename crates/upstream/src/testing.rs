@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use conf::{Layered, Load, MAIN, Memory as Files, UPSTREAM};
+use conf::{Layered, Load, MAIN, Memory as Files, UPSTREAM, Zones};
 
 use crate::settings::{Groups, Layer};
 use crate::{Ask, Attempt, Choice, Group, Lease};
@@ -31,10 +31,16 @@ pub(crate) fn load_named(name: &str, lines: &str) -> Result<(Arc<Group>, Vec<Str
 
 /// The groups of the lines of `http {}`, in order.
 pub(crate) fn load_all(text: &str) -> Result<Vec<Arc<Group>>, String> {
+    load_after(&Zones::default(), text).map(|(groups, _)| groups)
+}
+
+/// The same for a configuration that takes over from another.
+pub(crate) fn load_after(before: &Zones, text: &str) -> Result<(Vec<Arc<Group>>, Zones), String> {
     let mut files = Files::default().with("/nginx.conf", text);
     let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
     let tree = tree.map_err(|error| error.message)?;
     let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
+    load.zones = Zones::after(before);
     let mut main = Layer::default();
     for line in &tree.root {
         let read = match line.block {
@@ -46,7 +52,9 @@ pub(crate) fn load_all(text: &str) -> Result<Vec<Arc<Group>>, String> {
     Groups::build(&main, None, &mut load).map_err(|error| error.message)?;
     let blocks = tree.root.iter().filter(|line| line.block.is_some());
     let groups = load.registry.of::<Groups>();
-    Ok(blocks.map(|block| groups.find(&block.arg(0).text).cloned().unwrap()).collect())
+    let groups = blocks.map(|block| groups.find(&block.arg(0).text).cloned().unwrap()).collect();
+    load.zones.settle();
+    Ok((groups, load.zones))
 }
 
 fn set(

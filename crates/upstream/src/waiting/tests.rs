@@ -1,8 +1,10 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use conf::Zones;
+
 use super::{Refused, Waited, Waiting};
-use crate::testing::{ask, group, lease, load, short};
+use crate::testing::{ask, group, lease, load, load_after, short};
 use crate::{Ask, Attempt, Choice, Group, Lease};
 
 const NOW: u64 = 1_000_000;
@@ -110,6 +112,102 @@ fn groups_of_a_zone_share_the_count() {
     let [held, _other] = _held;
     drop(held);
     assert_eq!(granted(poll(&mut one, first, NOW)).name(), b"10.9.0.1:80");
+}
+
+#[test]
+fn a_server_that_is_back_or_new_is_given_to_those_that_wait() {
+    let servers = "server 10.0.0.1 max_conns=1 fail_timeout=1s; server 10.0.0.2 max_conns=1;";
+    let resolved = "resolver 127.0.0.1; server name resolve max_conns=1;";
+    let group = group(&format!("{QUEUE} {servers} {resolved}"));
+    let mut leases: Vec<Lease> = (0..2).map(|_| lease(ask(&group, at(NOW)))).collect();
+    let failed = leases.iter().position(|lease| short(lease) == "1").unwrap();
+    let mut lease_of_one = leases.remove(failed);
+    assert!(lease_of_one.failed(NOW).is_some());
+    drop(lease_of_one);
+    let mut attempts = [Attempt::default(), Attempt::default()];
+    let [first, second] = &mut attempts;
+    let mut one = waiting(&group, first);
+    let mut other = waiting(&group, second);
+    // Its time is over: the next to come tries it, and it is well.
+    let mut trial = lease(ask(&group, at(NOW + 1001)));
+    assert_eq!(short(&trial), "1");
+    trial.succeeded(NOW + 1001);
+    assert!(poll(&mut one, first, NOW + 1001).is_pending());
+    drop(trial);
+    let held = granted(poll(&mut one, first, NOW + 1001));
+    assert_eq!(short(&held), "1");
+    let address = "10.0.0.3:80".parse().unwrap();
+    let peer = crate::resolver::Peer { backup: false, address, name: None, weight: 1 };
+    group.found(2, &[peer]);
+    assert_eq!(short(&granted(poll(&mut other, second, NOW + 1001))), "3");
+}
+
+#[test]
+fn a_server_that_failed_after_the_grant_is_passed_on() {
+    let group =
+        group(&format!("{QUEUE} server 10.0.0.1 max_conns=1 down; server 10.0.0.2 max_conns=1;"));
+    let held = lease(ask(&group, at(NOW)));
+    let mut attempt = Attempt::default();
+    let mut one = waiting(&group, &mut attempt);
+    drop(held);
+    group.servers()[1].set_healthy(false, NOW);
+    assert!(matches!(poll(&mut one, &mut attempt, NOW), Poll::Ready(Waited::None)));
+    assert_eq!(group.limit().unwrap().tally().in_progress, 0);
+    assert_eq!(group.wait(&mut attempt, NOW).err(), Some(Refused::NoServer));
+}
+
+#[test]
+fn the_only_server_may_be_waited_for_again() {
+    let group = group(&format!("{QUEUE} server 10.0.0.1 max_conns=1;"));
+    let mut attempt = Attempt::default();
+    // What a kept connection that turned out closed leads to.
+    drop(lease(group.choose(&mut attempt, &at(NOW))));
+    let held = lease(ask(&group, at(NOW)));
+    let mut one = waiting(&group, &mut attempt);
+    drop(held);
+    assert_eq!(short(&granted(poll(&mut one, &mut attempt, NOW))), "1");
+}
+
+#[test]
+fn a_server_has_the_smallest_of_its_maxima() {
+    let groups = crate::testing::load_all(
+        "limit_upstream_zone smallest 1m; \
+         upstream smallest_a { server 10.8.0.1 max_conns=2; server 10.8.0.2; \
+             limit_upstream_conn zone=smallest limit=5; } \
+         upstream smallest_b { server 10.8.0.1; server 10.8.0.2; \
+             limit_upstream_conn zone=smallest limit=4; }",
+    )
+    .unwrap();
+    groups.iter().for_each(|group| group.apply_limits());
+    for group in groups {
+        let maxima = group.servers().into_iter().map(|server| {
+            let limited = server.limited.as_ref().unwrap();
+            limited.slots.max()
+        });
+        assert_eq!(maxima.collect::<Vec<_>>(), [2, 4]);
+    }
+}
+
+#[test]
+fn what_is_counted_outlives_a_configuration_and_limits_hold_once_it_is_used() {
+    let text = |size: &str, limit: u32| {
+        format!(
+            "limit_upstream_zone same {size}; \
+             upstream same {{ server 10.7.0.1; limit_upstream_conn zone=same limit={limit}; }} \
+             upstream queued {{ server 10.7.0.1 max_conns={limit}; queue 1; }}"
+        )
+    };
+    let (old, zones) = load_after(&Zones::default(), &text("1m", 1)).unwrap();
+    let held = [lease(ask(&old[0], at(NOW))), lease(ask(&old[1], at(NOW)))];
+    // The size does not matter. A queue and a zone of one name are two.
+    let (new, _) = load_after(&zones, &text("2m", 2)).unwrap();
+    let in_progress = |group: &Group| group.limit().unwrap().tally().in_progress;
+    assert_eq!([in_progress(&new[0]), in_progress(&new[1])], [1, 1]);
+    assert!(matches!(ask(&new[0], at(NOW)), Choice::Busy), "not in use yet");
+    new.iter().for_each(|group| group.apply_limits());
+    let _more = [lease(ask(&new[0], at(NOW))), lease(ask(&old[1], at(NOW)))];
+    drop(held);
+    assert_eq!([in_progress(&new[0]), in_progress(&new[1])], [1, 1]);
 }
 
 #[test]

@@ -1,0 +1,214 @@
+//! The limit towards a backend holds over all workers, and whoever has waited longest is next.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod server;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use server::{Server, eventually};
+
+const WORKERS: &str = "worker_processes 2;";
+
+/// A backend that counts what it has in progress, and answers as many requests as it is let.
+struct Backend {
+    address: SocketAddr,
+    counts: Arc<(Mutex<Counts>, Condvar)>,
+}
+
+#[derive(Default)]
+struct Counts {
+    in_progress: usize,
+    most: usize,
+    /// The paths of requests, in the order of their coming.
+    came: Vec<String>,
+    connections: usize,
+    /// How many more it may answer.
+    allowed: usize,
+}
+
+impl Backend {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let counts = Arc::<(Mutex<Counts>, Condvar)>::default();
+        let shared = counts.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let shared = shared.clone();
+                thread::spawn(move || serve(stream, &shared));
+            }
+        });
+        Self { address, counts }
+    }
+
+    fn allow(&self, more: usize) {
+        self.counts.0.lock().unwrap().allowed += more;
+        self.counts.1.notify_all();
+    }
+
+    fn counts<T>(&self, look: impl FnOnce(&Counts) -> T) -> T {
+        look(&self.counts.0.lock().unwrap())
+    }
+
+    /// The most that were in progress so far.
+    fn count_most_anew(&self) -> usize {
+        let mut counts = self.counts.0.lock().unwrap();
+        let now = counts.in_progress;
+        std::mem::replace(&mut counts.most, now)
+    }
+
+    /// Waits until that many are in progress.
+    fn await_in_progress(&self, count: usize) {
+        eventually(&format!("{count} in progress"), || {
+            self.counts(|counts| counts.in_progress == count).then_some(())
+        });
+    }
+}
+
+fn serve(stream: TcpStream, (counts, changed): &(Mutex<Counts>, Condvar)) {
+    counts.lock().unwrap().connections += 1;
+    let (mut input, mut output) = (BufReader::new(stream.try_clone().unwrap()), stream);
+    while let Some(path) = request(&mut input) {
+        let mut now = counts.lock().unwrap();
+        now.in_progress += 1;
+        now.most = now.most.max(now.in_progress);
+        now.came.push(path.clone());
+        now = changed.wait_while(now, |counts| counts.allowed == 0).unwrap();
+        now.allowed -= 1;
+        drop(now);
+        thread::sleep(Duration::from_millis(2));
+        // Whoever reads the reply may send another request at once.
+        counts.lock().unwrap().in_progress -= 1;
+        let length = path.len();
+        let _ = write!(output, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{path}");
+    }
+}
+
+/// The path of the next request.
+fn request(input: &mut impl BufRead) -> Option<String> {
+    let mut first = String::new();
+    input.read_line(&mut first).ok().filter(|count| *count > 0)?;
+    let mut line = String::new();
+    while line != "\r\n" {
+        line.clear();
+        input.read_line(&mut line).ok().filter(|count| *count > 0)?;
+    }
+    Some(first.split(' ').nth(1)?.to_owned())
+}
+
+fn site(backend: &Backend, limit: &str) -> String {
+    format!(
+        "limit_upstream_zone z 1m; limit_upstream_log_level notice;
+         upstream backend {{ server {}; limit_upstream_conn zone=z {limit}; }}
+         server {{
+             listen ADDRESS;
+             location / {{ proxy_pass http://backend; }}
+             location = /limit {{ return 200 '{limit}'; }}
+         }}",
+        backend.address
+    )
+}
+
+fn send(server: &Server, path: &str) -> TcpStream {
+    let mut stream = server.connect();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: test\r\n\r\n").unwrap();
+    stream
+}
+
+fn reply(mut stream: TcpStream) -> String {
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply
+}
+
+#[test]
+fn forty_clients_of_two_workers_never_exceed_a_limit_of_five() {
+    const CLIENTS: usize = 40;
+    const REQUESTS: usize = 10;
+    let backend = Backend::start();
+    backend.allow(usize::MAX / 2);
+    let server = Server::start(WORKERS, &site(&backend, "limit=5"));
+    thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let server = &server;
+            scope.spawn(move || {
+                for request in 0..REQUESTS {
+                    let path = format!("/{client}/{request}");
+                    assert_eq!(server.get(&path), path);
+                }
+            });
+        }
+    });
+    let (most, came) = backend.counts(|counts| (counts.most, counts.came.len()));
+    assert_eq!((most, came), (5, CLIENTS * REQUESTS));
+    let connections = backend.counts(|counts| counts.connections);
+    assert!(connections <= 10, "{connections} connections, but each worker needs 5 at most");
+}
+
+#[test]
+fn over_all_workers_whoever_came_first_is_served_first() {
+    let backend = Backend::start();
+    let server = Server::start(WORKERS, &site(&backend, "limit=1 backlog=12 timeout=20s"));
+    let mut sent = vec![send(&server, "/0")];
+    backend.await_in_progress(1);
+    for place in 1..=12 {
+        sent.push(send(&server, &format!("/{place}")));
+        server.await_log(&format!("limit upstream: request is blocked, place {place} "), 1);
+    }
+    let refused = reply(send(&server, "/more"));
+    assert!(refused.starts_with("HTTP/1.1 502 "), "{refused}");
+    backend.allow(13);
+    for (place, stream) in sent.into_iter().enumerate() {
+        assert!(reply(stream).ends_with(&format!("\r\n\r\n/{place}")));
+    }
+    let order: Vec<String> = (0..=12).map(|place| format!("/{place}")).collect();
+    assert_eq!(backend.counts(|counts| counts.came.clone()), order);
+    assert_eq!(backend.counts(|counts| counts.most), 1);
+}
+
+#[test]
+fn a_reload_lets_more_in_or_fewer_and_forgets_nobody() {
+    let backend = Backend::start();
+    let server = Server::start(WORKERS, &site(&backend, "limit=1 timeout=20s"));
+    let mut sent = vec![send(&server, "/0")];
+    backend.await_in_progress(1);
+    for place in 1..=5 {
+        sent.push(send(&server, &format!("/{place}")));
+        server.await_log(&format!("limit upstream: request is blocked, place {place} "), 1);
+    }
+    // Another size of the zone is not another zone. The old generation ends with its requests.
+    server.configure(WORKERS, &site(&backend, "limit=3 timeout=20s").replace("z 1m", "z 2m"));
+    server.signal("HUP");
+    backend.await_in_progress(3);
+    server.configure(WORKERS, &site(&backend, "limit=2 timeout=20s"));
+    server.signal("HUP");
+    eventually("a limit of 2", || (server.get("/limit") == "limit=2 timeout=20s").then_some(()));
+    backend.allow(1);
+    backend.await_in_progress(2);
+    assert_eq!(backend.count_most_anew(), 3);
+    backend.allow(5);
+    for (place, stream) in sent.into_iter().enumerate() {
+        assert!(reply(stream).ends_with(&format!("\r\n\r\n/{place}")));
+    }
+    assert_eq!(backend.counts(|counts| (counts.most, counts.came.len())), (2, 6));
+}
+
+#[test]
+fn whoever_waits_for_too_long_is_told() {
+    let backend = Backend::start();
+    let server = Server::start(WORKERS, &site(&backend, "limit=1 timeout=100ms"));
+    let first = send(&server, "/0");
+    backend.await_in_progress(1);
+    let late: Vec<TcpStream> = (0..4).map(|_| send(&server, "/late")).collect();
+    for stream in late {
+        assert!(reply(stream).starts_with("HTTP/1.1 408 "));
+    }
+    backend.allow(1);
+    assert!(reply(first).ends_with("\r\n\r\n/0"));
+    assert_eq!(backend.counts(|counts| counts.came.len()), 1);
+}
