@@ -164,8 +164,11 @@ fn a_client_that_leaves_is_not_read_for() {
             let _ = sender.lock().unwrap().send(());
         });
         let server = proxy(&backend, lines);
-        let client = slow(&server);
+        let mut client = slow(&server);
         backend.asked();
+        if !lines.is_empty() {
+            client.expect_some();
+        }
         drop(client);
         over.recv_timeout(PATIENCE).unwrap();
         assert_eq!(server.logged().0, if lines.is_empty() { 499 } else { 200 });

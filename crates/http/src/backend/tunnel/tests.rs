@@ -125,7 +125,7 @@ fn a_client_that_takes_nothing_has_its_time() {
         peer.send_raw("x".repeat(32 << 20));
         peer.wait_for_end();
     });
-    let server = proxy(&backend, &format!("{PASSED} send_timeout 100ms; proxy_read_timeout 50ms;"));
+    let server = proxy(&backend, &format!("{PASSED} send_timeout 100ms;"));
     let _client = switch(&server, "");
     server.logged();
     let log = server.log();
