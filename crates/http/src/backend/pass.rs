@@ -276,13 +276,7 @@ impl Passing<'_> {
         };
         x.keepalive &= status != 101;
         if status == 101 && answered.sent && x.request.field(Known::Upgrade).is_some() {
-            if x.is_subrequest() {
-                x.log(Level::Error, format_args!("connection upgrade in subrequest"));
-                return Flow::Drop(0);
-            }
-            x.action = "proxying upgraded connection";
-            x.reply.tunnel = Some(Box::new(Switched::new(held, answered, conf)));
-            return Flow::Done;
+            return switch(x, held, answered, conf);
         }
         let rate = match buffering {
             true => self.rate(x),
@@ -365,6 +359,17 @@ impl Passing<'_> {
         let streamed = self.request_sent && self.plan.streams.is_some();
         conf.next_upstream.allows(reasons) && !too_late && !too_often && !streamed
     }
+}
+
+/// The connection speaks another protocol from now on.
+fn switch(x: &mut Exchange, held: Held, answered: Answered, conf: &Conf) -> Flow {
+    if x.is_subrequest() {
+        x.log(Level::Error, format_args!("connection upgrade in subrequest"));
+        return Flow::Drop(0);
+    }
+    x.action = "proxying upgraded connection";
+    x.reply.tunnel = Some(Box::new(Switched::new(held, answered, conf)));
+    Flow::Done
 }
 
 /// Leaves the reply to `error_page`.

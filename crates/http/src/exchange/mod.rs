@@ -14,6 +14,7 @@ mod request_body;
 mod tunnel;
 mod values;
 
+use std::cell::Cell;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -150,7 +151,8 @@ pub struct Exchange {
     /// Whether the connection may serve another request.
     pub keepalive: bool,
     /// Whether it goes on, while it waits, although the client closes the connection.
-    pub outlives_client: bool,
+    /// It may be settled while it waits, so whoever watches the client holds a part of it.
+    pub outlives_client: Rc<Cell<bool>>,
     /// What it is to the client.
     pub(crate) role: Role,
     /// Its subrequests; most exchanges have none.
@@ -206,7 +208,7 @@ impl Exchange {
             in_error_page: false,
             redirects_left: REDIRECTS_MAX + 1,
             keepalive: false,
-            outlives_client: false,
+            outlives_client: Rc::default(),
             role: Role::Main,
             subrequests: None,
             stage: Default::default(),
@@ -245,7 +247,7 @@ impl Exchange {
         self.in_error_page = false;
         self.redirects_left = REDIRECTS_MAX + 1;
         self.keepalive = false;
-        self.outlives_client = false;
+        self.outlives_client.set(false);
         self.role = Role::Main;
         self.stage = Default::default();
     }
@@ -286,6 +288,9 @@ impl Exchange {
         self.captures.subject.shrink_to_fit();
         self.scratch = Vec::new();
         self.spare_client = None;
+        if let Some(own) = &mut self.subrequests {
+            own.shrink();
+        }
     }
 
     /// It is over: lets go of what must not wait for the next exchange.

@@ -210,15 +210,15 @@ impl Connection {
 
     /// Waits with an exchange, and watches the client meanwhile: `None` once it is gone.
     async fn attend(&self, x: &mut Exchange, wait: Wait) -> Option<Flow> {
-        let watches = !x.outlives_client;
+        let outlives = x.outlives_client.clone();
         x.request.make_compact();
         let mut future = wait(x);
         poll_fn(|cx| {
             self.link.forget_reader();
             match future.as_mut().poll(cx) {
                 Poll::Ready(flow) => Poll::Ready(Some(flow)),
-                Poll::Pending if watches => self.link.poll_gone(cx).map(|()| None),
-                Poll::Pending => Poll::Pending,
+                Poll::Pending if outlives.get() => Poll::Pending,
+                Poll::Pending => self.link.poll_gone(cx).map(|()| None),
             }
         })
         .await

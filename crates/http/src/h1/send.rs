@@ -166,7 +166,7 @@ impl<'c> Sending<'c> {
             returned: None,
             delay_ms: None,
             turn: 0,
-            watches: !x.outlives_client,
+            watches: !x.outlives_client.get(),
         }
     }
 

@@ -18,6 +18,8 @@ mod reply;
 #[cfg(test)]
 mod tests;
 
+use std::rc::Rc;
+
 use observe::{Level, Text};
 use wire::Method;
 
@@ -65,6 +67,15 @@ pub(crate) struct Subrequests {
 pub(crate) struct Subrequest {
     /// The exchange, complete with the head of its reply once it has run.
     pub(crate) x: Box<Exchange>,
+    /// What its parent has said of outliving the client, for when it goes on.
+    outlives_client: bool,
+}
+
+impl Subrequests {
+    /// Gives back the memory that it does not use.
+    pub(crate) fn shrink(&mut self) {
+        self.spare = None;
+    }
 }
 
 impl Exchange {
@@ -105,6 +116,7 @@ impl Exchange {
         let (shown, args_shown) = (Text(uri), Text(args));
         self.debug(format_args!("http subrequest \"{shown}?{args_shown}\""));
         let (location, method) = (self.main_location(), self.main_method());
+        let outlives_client = self.outlives_client.get();
         let spare = self.subrequests.as_mut().and_then(|own| own.spare.take());
         let mut x = spare.unwrap_or_else(|| {
             Box::new(Exchange::new(self.client.clone(), self.generation.clone()))
@@ -114,7 +126,7 @@ impl Exchange {
         x.request.uri.extend_from_slice(uri);
         x.request.args.extend_from_slice(args);
         x.request.has_args = !args.is_empty();
-        Some(Subrequest { x })
+        Some(Subrequest { x, outlives_client })
     }
 
     /// Becomes a subrequest of `parent`, its own URI still to be said.
@@ -123,6 +135,8 @@ impl Exchange {
         (self.server, self.location) = (parent.server, parent.server().outer);
         self.request.descend(&mut parent.request);
         self.values.share(&mut parent.values);
+        // Whether the client is watched is settled by who waits for its sake.
+        self.outlives_client = parent.outlives_client.clone();
         self.internal = true;
         self.stage = phases::after_postread();
         userid::share(parent, self);
@@ -132,13 +146,16 @@ impl Exchange {
 
     /// Runs a subrequest beside this exchange, whose driver waits for its end before it goes on
     /// with the connection. It ends with this exchange, at the latest.
-    pub(crate) fn run_aside(&mut self, subrequest: Subrequest) {
+    pub(crate) fn run_aside(&mut self, mut subrequest: Subrequest) {
+        subrequest.x.outlives_client = Rc::default();
+        self.outlives_client.set(subrequest.outlives_client);
         self.subrequests.get_or_insert_default().background.start(subrequest);
     }
 
     /// A subrequest is over: it is logged where it ended, if that location says so.
     pub(crate) fn end(&mut self, mut subrequest: Subrequest) {
         subrequest.log();
+        self.outlives_client.set(subrequest.outlives_client);
         let mut x = subrequest.x;
         userid::share(&x, self);
         self.limit_conn.take_over(&mut x.limit_conn);

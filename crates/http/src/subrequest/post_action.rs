@@ -43,6 +43,7 @@ fn begin(x: &mut Exchange) -> Flow {
     x.role = Role::PostAction;
     x.request.head.version = Version::HTTP_09;
     x.request.header_only = true;
+    x.outlives_client.set(true);
     match target.first() {
         Some(b'/') => Flow::Jump(Jump::Internal { uri: target.to_vec(), args: Some(Vec::new()) }),
         _ => error_page::to_named(x, &target),

@@ -1,3 +1,5 @@
+use crate::backend::testing::Backend;
+use crate::h1::tests::Server;
 use crate::testing::{TestSite, refused, site};
 
 /// A site whose `/` asks `/judge`, which says `answer`.
@@ -105,4 +107,56 @@ fn what_is_refused() {
         "server { location / { if ($uri) { auth_request /a; } } }",
         "\"auth_request\" directive is not allowed here:1",
     );
+}
+
+/// A server that asks a backend about every request.
+fn judged_by_backend(backend: &Backend, lines: &str) -> Server {
+    let address = backend.address();
+    Server::start(format!(
+        "error_log e.log info; server {{
+            location /judge {{ proxy_pass http://{address}/ask?a; {lines} }}
+            location /judged {{ auth_request /judge; empty_gif;
+                auth_request_set $x $upstream_http_x; add_header X $x; }}
+        }}"
+    ))
+}
+
+#[test]
+fn a_backend_judges() {
+    let backend = Backend::replying("HTTP/1.1 200 OK\nX: y\nContent-Length: 2\n\nhi");
+    let server = judged_by_backend(&backend, "");
+    for _ in 0..2 {
+        let mut client = server.connect();
+        client.head("GET /judged/1 HTTP/1.1\nHost: h\nCookie: c\nConnection: close\n");
+        let reply = client.rest();
+        assert!(reply.starts_with("HTTP/1.1 200 ") && reply.contains("\r\nX: y\r\n"), "{reply}");
+        let asked = backend.asked();
+        assert!(asked.starts_with("GET /ask?a HTTP/1.1\nHost: 127.0.0.1"), "{asked}");
+        assert!(asked.contains("\nCookie: c\n"), "{asked}");
+    }
+}
+
+#[test]
+fn a_hidden_challenge_is_passed_on() {
+    let backend = Backend::replying(
+        "HTTP/1.1 401 No\nWWW-Authenticate: Basic\nwww-authenticate: Digest\nContent-Length: 0\n\n",
+    );
+    for lines in ["", "proxy_hide_header WWW-Authenticate;"] {
+        let server = judged_by_backend(&backend, lines);
+        let reply = server.ask("GET /judged HTTP/1.0\r\n\r\n");
+        assert!(reply.starts_with("HTTP/1.1 401 Unauthorized\r\n"), "{reply}");
+        assert_eq!(reply.to_ascii_lowercase().matches("\r\nwww-authenticate: ").count(), 2);
+    }
+}
+
+#[test]
+fn nothing_is_upgraded_inside() {
+    let backend = Backend::replying("HTTP/1.1 101 Switching\nUpgrade: x\n\n");
+    let server = judged_by_backend(&backend, "");
+    let request = "GET /judged HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\n\r\n";
+    assert_eq!(server.ask(request), "");
+    let log = server.log();
+    let line = log.iter().find(|line| line.starts_with("connection upgrade in subrequest"));
+    let line = line.unwrap_or_else(|| panic!("{log:?}"));
+    assert!(line.contains(", subrequest: \"/judge\", upstream: \"http://127.0.0.1:"), "{line}");
 }

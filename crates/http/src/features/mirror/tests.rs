@@ -1,3 +1,5 @@
+use crate::backend::testing::Backend;
+use crate::h1::tests::Server;
 use crate::testing::{refused, site};
 
 #[test]
@@ -40,4 +42,37 @@ fn every_request_is_copied() {
 fn what_is_refused() {
     refused("mirror off; mirror /a;", "\"mirror\" directive is duplicate:1");
     refused("mirror /a; mirror /b; mirror off;", "\"mirror\" directive is duplicate:1");
+}
+
+#[test]
+fn copies_have_the_body_wherever_it_is_kept() {
+    let backend = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 5\n\nhello");
+    let address = backend.address();
+    let server = Server::start(format!(
+        "client_body_temp_path html; server {{
+            location / {{ mirror /copy; mirror /copy; proxy_pass http://{address}; }}
+            location /file {{ mirror /copy; client_body_in_file_only clean;
+                proxy_pass http://{address}; }}
+            location /without {{ mirror /bare; mirror_request_body off;
+                proxy_pass http://{address}; }}
+            location /copy {{ proxy_pass http://{address}; }}
+            location /bare {{ proxy_set_header Content-Length ''; proxy_pass http://{address}; }}
+        }}"
+    ));
+    for (target, bodies) in
+        [("/", &["abc", "abc", "abc"][..]), ("/file", &["abc", "abc"]), ("/without", &["", "abc"])]
+    {
+        let close = "Host: h\r\nConnection: close";
+        let reply = server
+            .ask(&format!("PUT {target} HTTP/1.1\r\n{close}\r\nContent-Length: 3\r\n\r\nabc"));
+        assert!(reply.ends_with("\r\n\r\nhello"), "{reply}");
+        let mut asked: Vec<_> = bodies.iter().map(|_| backend.asked()).collect();
+        assert!(asked.iter().all(|asked| asked.starts_with("PUT /")), "{asked:?}");
+        asked
+            .iter_mut()
+            .for_each(|asked| *asked = asked.split_off(asked.find("\n\n").unwrap() + 2));
+        asked.sort();
+        assert_eq!(asked, bodies, "{target}");
+    }
+    backend.expect_unasked();
 }

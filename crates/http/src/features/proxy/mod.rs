@@ -121,7 +121,9 @@ impl Proxy {
     fn handle(self: &Arc<Self>, x: &mut Exchange) -> Flow {
         let proxy = self.clone();
         x.backends.schema = "http://";
-        x.outlives_client |= self.family.outlives_client();
+        if self.family.outlives_client() {
+            x.outlives_client.set(true);
+        }
         Flow::Wait(Box::new(move |x| Box::pin(async move { proxy.pass(x).await })))
     }
 

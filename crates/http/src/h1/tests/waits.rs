@@ -93,3 +93,35 @@ fn delayed_refusals_wait_side_by_side_and_hold_nobody_up() {
     let elapsed = start.elapsed();
     assert!(elapsed >= Duration::from_millis(100) && elapsed < Duration::from_millis(700));
 }
+
+#[test]
+fn who_waits_may_find_out_that_the_client_need_not() {
+    let server = Server::with(
+        "server {
+            location /late { }
+            location /asks { auth_request /late; empty_gif; }
+            location /asks-first { auth_request /late; }
+        }",
+        |site| {
+            handle(site, "/late", |_| {
+                wait(|x| {
+                    Box::pin(async {
+                        net::yield_now().await;
+                        x.outlives_client.set(true);
+                        net::sleep(Duration::from_millis(30)).await;
+                        Flow::Status(204)
+                    })
+                })
+            });
+            handle(site, "/asks-first", |_| wait(|_| Box::pin(std::future::pending())));
+        },
+        |_| {},
+    );
+    for (target, status) in [("/late", 204), ("/asks", 200), ("/asks-first", 499)] {
+        let mut client = server.connect();
+        client.head(&format!("GET {target} HTTP/1.1\nHost: a\n"));
+        std::thread::sleep(Duration::from_millis(10));
+        drop(client);
+        assert_eq!(server.logged().0, status, "{target}");
+    }
+}
