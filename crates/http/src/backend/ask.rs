@@ -109,6 +109,11 @@ impl<'a> Asking<'a> {
         }
     }
 
+    /// Whether it cannot be asked again as if nothing had happened.
+    pub(super) fn has_begun(&self) -> bool {
+        self.outgoing.has_begun()
+    }
+
     /// How much of the request has been written.
     pub(super) fn written(&self) -> u64 {
         self.outgoing.written

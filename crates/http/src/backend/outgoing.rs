@@ -66,6 +66,11 @@ impl<'a> Outgoing<'a> {
         Self { head, body, written: 0, writes: 0, piece: Piece::default(), is_done: false }
     }
 
+    /// Whether any of it is out of our hands: written, or taken from the client for it.
+    pub(super) fn has_begun(&self) -> bool {
+        self.written > 0 || !self.piece.bytes.is_empty()
+    }
+
     /// Whether all of it is written.
     pub(super) fn is_done(&self) -> bool {
         self.is_done
@@ -240,5 +245,43 @@ impl Piece {
 impl Drop for Piece {
     fn drop(&mut self) {
         buffers::give_back(std::mem::take(&mut self.bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::exchange::Flow;
+    use crate::h1::tests::Server;
+
+    fn to_a_closed_server(_: &mut Exchange) -> Flow {
+        Flow::Wait(Box::new(|x| {
+            Box::pin(async move {
+                let (near, far) = UnixStream::pair().unwrap();
+                near.set_nonblocking(true).unwrap();
+                drop(far);
+                let (mut stream, mut body) =
+                    (Stream::new(near.into()), Body::Streamed { chunked: false });
+                let mut outgoing = Outgoing::new(b"POST / HTTP/1.1\r\n", &mut body);
+                let sent = poll_fn(|cx| outgoing.poll(cx, x, &mut stream)).await;
+                assert!(matches!(sent, Err(Unsent::Call("writev()", _))));
+                assert_eq!(outgoing.written, 0);
+                Flow::Status(if outgoing.has_begun() { 201 } else { 500 })
+            })
+        }))
+    }
+
+    #[test]
+    fn a_body_that_was_taken_cannot_be_sent_again_although_nothing_was_written() {
+        let change = |site: &mut crate::site::Site| {
+            let location = site.locations.iter_mut().find(|location| &*location.name == b"/");
+            location.unwrap().exclusive = Some(Box::new(to_a_closed_server));
+        };
+        let server = Server::with("server { location / { } }", change, |_| {});
+        let reply = server.ask("POST / HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc");
+        assert!(reply.starts_with("HTTP/1.1 201 "), "{reply}");
     }
 }

@@ -72,7 +72,7 @@ struct Passing<'a> {
     tries: u64,
     begun_ms: u64,
     is_first: bool,
-    /// Whether a server has been sent any of the request.
+    /// Whether a server has been sent any of the request, or the client's body taken for it.
     request_sent: bool,
 }
 
@@ -194,7 +194,7 @@ impl Passing<'_> {
         let mut asking = Asking::new(request, &mut connected.connection, &timer, &mut body);
         let answered = poll_fn(|cx| asking.poll(cx, x)).await;
         asked.bytes_sent.set(asking.written());
-        self.request_sent |= asking.written() > 0;
+        self.request_sent |= asking.has_begun();
         drop(asking);
         if connected.reused && matches!(answered, Err(Trouble::Error)) {
             // That a kept connection was closed meanwhile says little of its server.
