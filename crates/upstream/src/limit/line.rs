@@ -106,6 +106,11 @@ impl<G> Line<G> {
         slots
     }
 
+    /// Whether somebody still uses the server of that name.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.lock_servers().by_name.get(name).is_some_and(|slots| slots.strong_count() > 0)
+    }
+
     /// The servers that somebody still uses.
     pub fn servers(&self) -> Vec<Arc<Slots<G>>> {
         self.lock_servers().by_name.values().filter_map(Weak::upgrade).collect()

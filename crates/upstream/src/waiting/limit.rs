@@ -93,6 +93,10 @@ impl Zone {
     /// The slots of a server, of which one more group says how many there may be.
     fn slots(&self, name: &[u8], max: u32) -> Arc<Slots<()>> {
         let mut maxima = self.maxima.lock().unwrap_or_else(PoisonError::into_inner);
+        // Names that stand for ever other addresses must not add up.
+        if maxima.len() == maxima.capacity() {
+            maxima.retain(|name, _| self.line.has(name));
+        }
         let smallest = maxima.entry(name.into()).or_insert(max);
         *smallest = max.min(*smallest);
         self.line.slots(name, *smallest)
@@ -133,5 +137,21 @@ impl Debug for Limit {
 impl Debug for Limited {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.slots.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_addresses_that_have_gone_is_forgotten() {
+        let zone = Zone::new(Line::new());
+        let stays = zone.slots(b"stays", 7);
+        for number in 0..1000 {
+            zone.slots(number.to_string().as_bytes(), 1);
+        }
+        assert_eq!(zone.max(stays.name()), Some(7));
+        assert!(zone.maxima.lock().unwrap().len() < 16);
     }
 }
