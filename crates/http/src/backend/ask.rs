@@ -55,6 +55,8 @@ pub(super) struct Request<'a> {
     pub(super) head: &'a [u8],
     /// Whether it is a HEAD request.
     pub(super) to_head: bool,
+    /// How long its body is, as far as the head says.
+    pub(super) announced: Option<u64>,
 }
 
 /// The request on its way, and the reply's beginning.
@@ -252,9 +254,17 @@ impl<'a> Asking<'a> {
                 .map_err(|error| refused(error, &self.input, x))?;
             x.backends.note_head(&self.input[..head_bytes]);
             let input = std::mem::take(&mut self.input);
-            let sent = self.outgoing.is_done() && self.broken.is_none();
-            return Ok(Some(Answered { body, head_bytes, input, sent }));
+            return Ok(Some(Answered { body, head_bytes, input, sent: self.is_sent() }));
         }
+    }
+
+    /// Whether all of the request was sent, and the server knows it: of a body whose length is said
+    /// and that is not passed on it waits for more, which would be the next request.
+    fn is_sent(&self) -> bool {
+        let Request { head, announced, .. } = &self.request;
+        let is_whole =
+            |length: u64| self.outgoing.written == (head.len() as u64).saturating_add(length);
+        self.outgoing.is_done() && self.broken.is_none() && announced.is_none_or(is_whole)
     }
 
     /// An interim reply: another follows.

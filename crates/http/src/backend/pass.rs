@@ -38,6 +38,8 @@ pub(crate) struct Plan<'a> {
     /// What is sent instead of the request's body.
     pub(crate) set_body: Option<Vec<u8>>,
     pub(crate) to_head: bool,
+    /// How long the body is, as far as the head says.
+    pub(crate) announced: Option<u64>,
     /// Whether the body is sent as it comes; `Some(true)`: in chunks.
     pub(crate) streams: Option<bool>,
 }
@@ -189,8 +191,9 @@ impl Passing<'_> {
         connected.connection.requests += 1;
         x.backends.head.reset();
         let mut body = self.body(x);
-        let Plan { head, to_head, passed, .. } = &self.plan;
-        let request = Request { conf, passed, asked, head, to_head: *to_head };
+        let Plan { head, to_head, announced, passed, .. } = &self.plan;
+        let (to_head, announced) = (*to_head, *announced);
+        let request = Request { conf, passed, asked, head, to_head, announced };
         let mut asking = Asking::new(request, &mut connected.connection, &timer, &mut body);
         let answered = poll_fn(|cx| asking.poll(cx, x)).await;
         asked.bytes_sent.set(asking.written());

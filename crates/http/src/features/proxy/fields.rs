@@ -142,6 +142,21 @@ impl Compiled {
         }
     }
 
+    /// How long a body is by what was written of it; `None`: it ends by itself, or what was said is
+    /// not ours.
+    pub(super) fn announced(&self, length: Length) -> Option<u64> {
+        match length {
+            Length::Known(bytes) if self.says_length => Some(bytes),
+            Length::Chunked if self.says_coding => None,
+            _ if self.sets(b"Content-Length") || self.sets(b"Transfer-Encoding") => None,
+            _ => Some(0),
+        }
+    }
+
+    fn sets(&self, name: &[u8]) -> bool {
+        self.set.iter().any(|one| one.name.eq_ignore_ascii_case(name))
+    }
+
     /// Writes the request's own fields that are passed on.
     pub(super) fn write_passed(&self, x: &Exchange, out: &mut Vec<u8>) {
         for field in &x.request.head.fields {

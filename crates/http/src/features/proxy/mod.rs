@@ -164,6 +164,7 @@ impl Proxy {
             head,
             set_body,
             to_head: written.to_head,
+            announced: written.announced,
             streams,
         };
         backend::pass(x, plan).await

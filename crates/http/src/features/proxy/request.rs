@@ -11,6 +11,8 @@ use crate::exchange::Exchange;
 pub(crate) struct Written {
     /// Whether it is a HEAD request: the reply has no body.
     pub(crate) to_head: bool,
+    /// How long its body is, as far as the head says.
+    pub(crate) announced: Option<u64>,
 }
 
 impl Proxy {
@@ -60,7 +62,7 @@ impl Proxy {
             self.fields.write_passed(x, out);
         }
         out.extend_from_slice(b"\r\n");
-        Some(Written { to_head })
+        Some(Written { to_head, announced: self.fields.announced(length) })
     }
 
     fn write_uri(&self, x: &Exchange, target: &Target, out: &mut Vec<u8>) {

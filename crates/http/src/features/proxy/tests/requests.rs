@@ -110,3 +110,37 @@ fn what_variables_may_name() {
         assert!(line.starts_with(&format!("{message}, client: ")), "{line}");
     }
 }
+
+#[test]
+fn a_server_that_was_promised_more_than_it_was_sent_gets_no_other_request() {
+    // Answers every head, and says which of its connection's it was.
+    let backend = Backend::playing(|mut peer| {
+        let (mut input, mut count) = (Vec::new(), 0);
+        while let Some(more) = peer.take() {
+            input.extend(more);
+            while let Some(at) = memchr::memmem::find(&input, b"\r\n\r\n") {
+                input.drain(..at + 4);
+                count += 1;
+                peer.send(&format!("HTTP/1.1 200 OK\nX-Nth: {count}\nContent-Length: 0\n\n"));
+            }
+        }
+    });
+    let address = backend.address();
+    let post = "POST / HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc";
+    for (lines, request, nth) in [
+        ("", "GET / HTTP/1.0\r\n\r\n", "2"),
+        ("", post, "2"),
+        ("proxy_pass_request_body off;", post, "1"),
+        ("proxy_pass_request_body off; proxy_set_header Content-Length '';", post, "2"),
+        // What follows such a head is the next request to who reads it.
+        ("proxy_set_header Content-Length '';", post, "1"),
+        ("proxy_set_header Content-Length $content_length;", post, "2"),
+    ] {
+        let server = Server::start(format!(
+            "upstream u {{ server {address}; keepalive 4; }}
+             server {{ location / {{ proxy_pass http://u; {lines} }} }}"
+        ));
+        let replies = [(); 2].map(|()| server.ask(request));
+        assert_eq!(values(&replies[1], "X-Nth"), [nth], "{lines}");
+    }
+}
