@@ -162,7 +162,7 @@ impl Conf {
     }
 
     fn check_busy(&self, busy: u64, prefix: &str) -> std::result::Result<(), String> {
-        let all_but_one = (self.buffers.number - 1) * self.buffers.size;
+        let all_but_one = (self.buffers.number - 1).saturating_mul(self.buffers.size);
         if busy <= all_but_one {
             return Ok(());
         }

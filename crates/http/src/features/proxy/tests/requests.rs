@@ -144,3 +144,9 @@ fn a_server_that_was_promised_more_than_it_was_sent_gets_no_other_request() {
         assert_eq!(values(&replies[1], "X-Nth"), [nth], "{lines}");
     }
 }
+
+#[test]
+fn sizes_may_be_as_large_as_numbers_are() {
+    let lines = "proxy_pass http://127.0.0.1:1; proxy_buffers 9223372036854775807 8k;";
+    crate::testing::site(&format!("server {{ location / {{ {lines} }} }}"));
+}
