@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use ::upstream::pool::{self, Connection, Key};
@@ -47,17 +48,17 @@ pub(crate) fn manner(conf: &Conf, x: &mut Exchange) -> Result<Connect, ()> {
     Ok(connect)
 }
 
-/// An idle connection to the server, else a new one.
+/// An idle connection of the group to the server, else a new one.
 pub(super) async fn connect(
     x: &mut Exchange,
-    group: &Group,
+    kept_by: Option<&Arc<Group>>,
     lease: &Lease,
     manner: &Connect,
     timeout_ms: u64,
     timer: &Timer,
 ) -> Result<Connected, Trouble> {
     let key = Key { to: lease.address().clone(), from: manner.from };
-    if let Some(connection) = pool::take(group, &key) {
+    if let Some(connection) = kept_by.and_then(|group| pool::take(group, &key)) {
         return Ok(Connected { connection, key, reused: true });
     }
     x.action = "connecting to upstream";

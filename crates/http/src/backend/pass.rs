@@ -58,6 +58,7 @@ pub(crate) async fn pass(x: &mut Exchange, plan: Plan<'_>) -> Flow {
         begun_ms: clock::now_ms(),
         is_first: true,
         request_sent: false,
+        had_stale: false,
     };
     let flow = passing.run(x).await;
     x.backends.active = false;
@@ -76,6 +77,8 @@ struct Passing<'a> {
     is_first: bool,
     /// Whether a server has been sent any of the request, or the client's body taken for it.
     request_sent: bool,
+    /// Whether a kept connection turned out closed.
+    had_stale: bool,
 }
 
 impl Passing<'_> {
@@ -180,7 +183,7 @@ impl Passing<'_> {
         let conf = self.plan.conf;
         let mut connected = connect::connect(
             x,
-            self.plan.group,
+            (!self.had_stale).then_some(self.plan.group),
             lease,
             &self.manner,
             conf.connect_timeout.0,
@@ -199,8 +202,11 @@ impl Passing<'_> {
         asked.bytes_sent.set(asking.written());
         self.request_sent |= asking.has_begun();
         drop(asking);
-        if connected.reused && matches!(answered, Err(Trouble::Error)) {
-            // That a kept connection was closed meanwhile says little of its server.
+        let is_silent = asked.bytes_received.get() == 0;
+        if connected.reused && is_silent && matches!(answered, Err(Trouble::Error)) {
+            // That a kept connection was closed meanwhile says little of its server. The next one
+            // is new: a request that servers fail at must not use up all that are kept.
+            self.had_stale = true;
             self.attempt.allow_another();
             self.tries -= 1;
         }

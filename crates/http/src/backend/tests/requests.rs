@@ -1,10 +1,10 @@
 //! Bodies of requests on their way: from memory, from files, as they come.
 
-use std::sync::Mutex;
 use std::sync::mpsc::channel;
+use std::sync::{Barrier, Mutex};
 
 use crate::backend::testing::{Backend, Peer, proxy, text};
-use crate::h1::tests::PATIENCE;
+use crate::h1::tests::{PATIENCE, Server};
 
 /// More than sockets take.
 const LARGE: usize = 24 << 20;
@@ -108,4 +108,34 @@ fn what_is_there_already_is_kept() {
     let server = proxy(&backend, "proxy_request_buffering off; add_header X $request_body;");
     let reply = server.ask(&format!("{}abc", put(3)));
     assert!(reply.contains("\r\nX: abc\r\n"), "{reply}");
+}
+
+#[test]
+fn what_kills_a_server_is_sent_on_one_kept_connection_and_a_new_one() {
+    for half_a_reply in ["", "HTTP/1.1 2"] {
+        let all_there = Barrier::new(3);
+        let backend = Backend::playing(move |mut peer| {
+            while let Some(request) = peer.request() {
+                if request.starts_with("GET /poison ") {
+                    return peer.send_raw(half_a_reply);
+                }
+                all_there.wait();
+                peer.send("HTTP/1.1 200 OK\nContent-Length: 0\n\n");
+            }
+        });
+        let server = Server::start(format!(
+            "upstream u {{ server {}; keepalive 8; }}
+             server {{ location / {{ proxy_pass http://u; }} }}",
+            backend.address()
+        ));
+        let mut clients = [(); 3].map(|()| server.connect());
+        clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.0\r\n\r\n"));
+        clients.iter_mut().for_each(|client| assert!(client.rest().contains(" 200 OK\r\n")));
+        clients.iter().for_each(|_| assert!(backend.asked().starts_with("GET / ")));
+        let reply = server.ask("GET /poison HTTP/1.0\r\n\r\n");
+        assert!(reply.starts_with("HTTP/1.1 502 "), "{reply}");
+        let times = if half_a_reply.is_empty() { 2 } else { 1 };
+        (0..times).for_each(|_| assert!(backend.asked().starts_with("GET /poison ")));
+        backend.expect_unasked();
+    }
 }
