@@ -194,6 +194,9 @@ impl<'a> Asking<'a> {
             if self.input.capacity() == 0 {
                 self.input = lend(self.request.conf.buffer_size.0);
             }
+            if self.input.len() == self.input.capacity() {
+                self.input.reserve(buffers::BUFFER_SIZE);
+            }
             let read = self.connection.stream.poll_read(cx, &mut self.input);
             if self.input.is_empty() {
                 buffers::give_back(std::mem::take(&mut self.input));
@@ -288,11 +291,11 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// A buffer for a head of that size.
+/// A buffer for a head of at most that size, which few are: it grows where it must.
 fn lend(size: u64) -> Vec<u8> {
-    match usize::try_from(size) {
-        Ok(size) if size > buffers::BUFFER_SIZE => Vec::with_capacity(size),
-        _ => buffers::lend(),
+    match size > buffers::BUFFER_SIZE as u64 {
+        true => buffers::lend_large(),
+        false => buffers::lend(),
     }
 }
 

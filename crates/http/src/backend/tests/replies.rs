@@ -149,3 +149,17 @@ fn the_charset_that_a_backend_wants() {
     let log = server.log().pop().unwrap();
     assert!(log.starts_with("unknown charset \"WINDOWS-1251\" to override "), "{log}");
 }
+
+#[test]
+fn heads_are_as_long_as_they_are_and_not_as_they_may_be() {
+    let value = "x".repeat(100_000);
+    let backend =
+        Backend::replying(&format!("HTTP/1.1 200 OK\nX: {value}\nContent-Length: 2\n\nhi"));
+    for size in ["128k", "4611686018427387904"] {
+        let lines = format!("proxy_buffer_size {size}; proxy_buffers 8 2305843009213693952;");
+        let got = ask(&proxy(&backend, &lines), "");
+        assert_eq!((values(&got, "X"), body(&got)), (vec![&*value], "hi"), "{size}");
+    }
+    let got = ask(&proxy(&backend, "proxy_buffer_size 64k; proxy_buffers 8 64k;"), "");
+    assert_eq!(status(&got), "502 Bad Gateway");
+}
