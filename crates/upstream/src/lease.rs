@@ -6,8 +6,11 @@ use std::sync::Arc;
 use net::Address;
 
 use crate::balance::{Balance, Until};
+use crate::group::Group;
 use crate::limit::Slot;
+use crate::pool::{self, Connection, Gift, Key};
 use crate::server::Server;
+use crate::waiting::worker;
 
 /// One request in progress; dropping it ends the request.
 ///
@@ -24,7 +27,7 @@ pub struct Lease {
     header_ms: Option<u64>,
     is_header_counted: bool,
     /// Its place in the limit. Given back after the request has been counted out.
-    _slot: Option<Slot<()>>,
+    slot: Option<Slot<Gift>>,
 }
 
 /// What is worth a line in the log.
@@ -63,7 +66,7 @@ impl Lease {
     /// The same with a slot that was waited for.
     pub(crate) fn granted(
         server: &Arc<Server>,
-        slot: Slot<()>,
+        slot: Slot<Gift>,
         single: bool,
         balance: &dyn Balance,
         now_ms: u64,
@@ -75,7 +78,7 @@ impl Lease {
     /// A request that has been counted.
     fn begin(
         server: &Arc<Server>,
-        slot: Option<Slot<()>>,
+        slot: Option<Slot<Gift>>,
         single: bool,
         balance: &dyn Balance,
         now_ms: u64,
@@ -91,7 +94,7 @@ impl Lease {
             inflight,
             header_ms: None,
             is_header_counted: false,
-            _slot: slot,
+            slot,
         }
     }
 
@@ -155,6 +158,19 @@ impl Lease {
         times.add(Until::LastByte, time_ms);
         if !self.is_header_counted {
             times.add(Until::Header, header_ms);
+        }
+    }
+
+    /// Ends it, and keeps its connection for the next request: of this worker or, if that one waits
+    /// for this server and has no connection, of the worker whose turn it is.
+    pub fn end_with(mut self, group: &Group, key: Key, connection: Connection) {
+        let slot = self.slot.take_if(|slot| slot.slots().awaits_gift(worker()));
+        let Some(slot) = slot else { return pool::give_back(group, key, connection) };
+        drop(self);
+        match Gift::of(group, key, connection) {
+            // It comes back if whoever waited has just left, and is closed.
+            Some(gift) => drop(slot.release_with(gift)),
+            None => drop(slot),
         }
     }
 

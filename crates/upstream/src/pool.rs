@@ -8,8 +8,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use net::{Address, Stream, Timer, clock};
 
@@ -44,6 +45,43 @@ impl Connection {
     /// A new one.
     pub fn new(stream: Stream) -> Self {
         Self { stream, requests: 0, opened_ms: clock::now_ms() }
+    }
+
+    fn may_go_on(&self, rules: &Keepalive, now_ms: u64) -> bool {
+        rules.connections > 0
+            && self.requests < rules.requests
+            && now_ms.saturating_sub(self.opened_ms) <= rules.time_ms
+    }
+}
+
+/// An idle connection on its way to another worker.
+pub(crate) struct Gift {
+    fd: OwnedFd,
+    key: Key,
+    requests: u64,
+    opened_ms: u64,
+}
+
+impl Gift {
+    /// Takes a connection out of this worker, if it may serve another request.
+    pub fn of(group: &Group, key: Key, connection: Connection) -> Option<Self> {
+        if !connection.may_go_on(group.keepalive(), clock::now_ms())
+            || connection.stream.may_have_unread()
+        {
+            return None;
+        }
+        let Connection { stream, requests, opened_ms } = connection;
+        Some(Self { fd: stream.into_fd(), key, requests, opened_ms })
+    }
+
+    /// Makes it one of this worker's idle connections.
+    pub fn keep(self, group: &Group) {
+        let Self { fd, key, requests, opened_ms } = self;
+        let mut stream = Stream::new(fd);
+        // From now on this worker is told when the other end closes it.
+        if stream.poll_disturbed(&mut Context::from_waker(Waker::noop())).is_pending() {
+            give_back(group, key, Connection { stream, requests, opened_ms });
+        }
     }
 }
 
@@ -86,13 +124,17 @@ pub fn take(group: &Group, key: &Key) -> Option<Connection> {
     POOLS.with_borrow_mut(|pools| pools.get_mut(group.number as usize)?.take(key, clock::now_ms()))
 }
 
+/// Whether this worker has idle connections of a group.
+pub(crate) fn has_any(group: &Group) -> bool {
+    let pool = |pools: &Vec<Pool>| pools.get(group.number as usize).is_some_and(Pool::has_any);
+    POOLS.with_borrow(pool)
+}
+
 /// Keeps a connection for the next request, if the rules let it.
 pub fn give_back(group: &Group, key: Key, connection: Connection) {
     let rules: &Keepalive = group.keepalive();
     let now_ms = clock::now_ms();
-    let is_worn = connection.requests >= rules.requests
-        || now_ms.saturating_sub(connection.opened_ms) > rules.time_ms;
-    if rules.connections == 0 || is_worn {
+    if !connection.may_go_on(rules, now_ms) {
         return;
     }
     POOLS.with_borrow_mut(|pools| {
@@ -118,6 +160,10 @@ pub fn close_all() {
 }
 
 impl Pool {
+    fn has_any(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
     fn take(&mut self, key: &Key, now_ms: u64) -> Option<Connection> {
         loop {
             let at = self.idle.iter().rposition(|idle| idle.key == *key)?;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use ::upstream::pool::{self, Connection, Key};
+use ::upstream::pool::{Connection, Key};
 use ::upstream::{Group, Lease};
 use net::buffers::{self, Lent};
 use net::{Timer, clock};
@@ -61,7 +61,7 @@ impl Held {
             session.learn(self.lease.server());
         }
         if self.keepalive {
-            pool::give_back(&self.group, self.key, self.connection);
+            self.lease.end_with(&self.group, self.key, self.connection);
         }
     }
 }

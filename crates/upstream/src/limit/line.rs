@@ -31,6 +31,8 @@ pub struct Wish<'a, G> {
     pub group: u64,
     /// How long the line may be for it.
     pub backlog: Backlog,
+    /// Whom it takes gifts for, if it wants one: [`Slots::awaits_gift`].
+    pub taker: Option<u64>,
     /// The time, by the clock of the thread that will poll.
     pub now_ms: u64,
 }
@@ -70,6 +72,7 @@ pub(super) struct Waiting<G> {
     servers: Vec<Arc<Slots<G>>>,
     tried: Vec<u64>,
     group: u64,
+    taker: Option<u64>,
     /// The server in whose backlog it has its place.
     pub(super) home: Arc<Slots<G>>,
     waker: Option<Waker>,
@@ -144,7 +147,8 @@ impl<G> Line<G> {
         let place = servers.iter().map(|slots| slots.word.load().waiting()).min().unwrap_or(0);
         self.each_counter(&home, Counters::queue);
         let tried = wish.tried.iter().map(|slots| slots.id).collect();
-        let waiting = Waiting { servers, tried, group: wish.group, home, waker: None };
+        let Wish { group, taker, .. } = wish;
+        let waiting = Waiting { servers, tried, group, taker, home, waker: None };
         let ticket = queue.push(waiting);
         Ok(Waiter::queued(self, ticket, place, wish.now_ms))
     }
@@ -177,6 +181,13 @@ impl<G> Line<G> {
         drop(queue);
         wake(wakers);
         gift
+    }
+
+    pub(super) fn awaits_gift(&self, slots: &Slots<G>, giver: u64) -> bool {
+        let queue = self.lock();
+        let oldest = queue.oldest(slots).and_then(|ticket| queue.waiters.get(&ticket));
+        let Some(Entry::Waiting(waiting)) = oldest else { return false };
+        waiting.taker.is_some_and(|taker| taker != giver)
     }
 
     pub(super) fn set_max(&self, slots: &Arc<Slots<G>>, max: u32) {

@@ -53,7 +53,8 @@ impl Watched {
 fn join(servers: &[&Server]) -> Waiter<u32> {
     let servers: Vec<Server> = servers.iter().map(|server| Arc::clone(server)).collect();
     let backlog = Backlog::OfServer(9);
-    let wish = Wish { servers: &servers, tried: &[], group: GROUP, backlog, now_ms: 0 };
+    let wish =
+        Wish { servers: &servers, tried: &[], group: GROUP, backlog, taker: None, now_ms: 0 };
     servers[0].line().join(wish).expect("there is room")
 }
 

@@ -71,6 +71,12 @@ impl<G> Slots<G> {
         self.word.load().waiting()
     }
 
+    /// Whether a gift of this giver is welcome to whoever is next: one who wants it, and has not
+    /// the same at hand. Only a hint, since another may be next a moment later.
+    pub fn awaits_gift(&self, giver: u64) -> bool {
+        self.waiting() > 0 && self.line.awaits_gift(self, giver)
+    }
+
     /// The counters.
     pub fn tally(&self) -> Tally {
         self.counters.read(self.in_progress().into())

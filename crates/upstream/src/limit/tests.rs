@@ -34,7 +34,14 @@ fn line(max: &[u32]) -> (Arc<Line<u32>>, Vec<Arc<Slots<u32>>>) {
 }
 
 fn wish(servers: &[Arc<Slots<u32>>]) -> Wish<'_, u32> {
-    Wish { servers, tried: &[], group: GROUP, backlog: Backlog::OfServer(1000), now_ms: 0 }
+    Wish {
+        servers,
+        tried: &[],
+        group: GROUP,
+        backlog: Backlog::OfServer(1000),
+        taker: None,
+        now_ms: 0,
+    }
 }
 
 fn join(servers: &[Arc<Slots<u32>>]) -> Waiter<u32> {
@@ -85,6 +92,20 @@ fn a_slot_and_its_gift_go_to_the_oldest() {
     drop(grant);
     assert_eq!(granted(&mut second).gift, None);
     assert_eq!(line.tally().in_progress, 0);
+}
+
+#[test]
+fn a_gift_is_for_who_wants_it_from_others() {
+    let (_, servers) = line(&[1, 1]);
+    let slots: Vec<_> = servers.iter().filter_map(Slots::try_take).collect();
+    assert!(!servers[0].awaits_gift(1), "nobody waits");
+    let join = |taker| servers[0].line().join(Wish { taker, ..wish(&servers[..1]) }).unwrap();
+    let first = join(None);
+    let second = join(Some(1));
+    assert!(!servers[0].awaits_gift(2), "the first wants none");
+    drop(first);
+    assert!(servers[0].awaits_gift(2) && !servers[0].awaits_gift(1) && !servers[1].awaits_gift(2));
+    drop((second, slots));
 }
 
 #[test]

@@ -93,7 +93,7 @@ impl Worker<'_> {
             return self.serve(slot);
         }
         let backlog = Backlog::OfServer(3);
-        let wish = Wish { servers, tried: &[], group: 0, backlog, now_ms: 0 };
+        let wish = Wish { servers, tried: &[], group: 0, backlog, taker: None, now_ms: 0 };
         match servers[0].line().join(wish) {
             Ok(waiter) => self.wait(waiter),
             Err(Full) => self.sums.rejected += 1,

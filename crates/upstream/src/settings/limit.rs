@@ -10,6 +10,7 @@ use observe::Level;
 
 use super::Conf;
 use crate::limit::{Backlog, Line, SLOTS_MAX};
+use crate::pool::Gift;
 use crate::waiting::{Limit, Rule, Zone};
 
 /// The least size of a zone: eight pages.
@@ -24,7 +25,7 @@ const QUEUE_TIMEOUT_MS: u64 = 60_000;
 struct Declared(HashMap<Box<[u8]>, Option<Arc<Zone>>>);
 
 /// The line of a group with `queue`: zones have names of their own.
-struct Own(Arc<Line<()>>);
+struct Own(Arc<Line<Gift>>);
 
 /// `limit_upstream_zone NAME SIZE`. The size is checked and has no effect: what is counted takes no
 /// more room than the servers themselves.
@@ -36,7 +37,7 @@ pub(super) fn declare_zone(from: &Directive, load: &mut Load<'_>) -> Result<()> 
     if bytes < SIZE_MIN {
         return Err(from.error_at(name, format!("limit_upstream_zone \"{name}\" is too small")));
     }
-    load.zones.mention::<Line<()>>(&name.text, Some(bytes), from)?;
+    load.zones.mention::<Line<Gift>>(&name.text, Some(bytes), from)?;
     match load.registry.of::<Declared>().0.insert(name.text.clone(), None) {
         None => Ok(()),
         Some(_) => Err(from.error_at(name, format!("limit_upstream_zone \"{name}\" is duplicate"))),
@@ -76,7 +77,7 @@ impl Value for LimitConn {
             |what| from.error(format!("\"{}\" must have \"{what}\" parameter", from.name));
         let limit = limit.ok_or_else(|| missing("limit"))?;
         let zone: Box<[u8]> = zone.ok_or_else(|| missing("zone"))?;
-        load.zones.mention::<Line<()>>(&zone, None, from)?;
+        load.zones.mention::<Line<Gift>>(&zone, None, from)?;
         Ok(Self { zone, limit, backlog, timeout_ms })
     }
 }
@@ -178,7 +179,7 @@ fn shared(name: &[u8], load: &mut Load<'_>) -> Arc<Zone> {
     if let Some(Some(zone)) = load.registry.of::<Declared>().0.get(name) {
         return zone.clone();
     }
-    let line = load.zones.keep::<Line<()>>(name, |old| old.unwrap_or_else(Line::new));
+    let line = load.zones.keep::<Line<Gift>>(name, |old| old.unwrap_or_else(Line::new));
     let zone = Zone::new(line);
     load.registry.of::<Declared>().0.insert(name.into(), Some(zone.clone()));
     zone

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use observe::Level;
 
 use crate::limit::{Backlog, Line, SLOTS_MAX, Slots, Tally};
+use crate::pool::Gift;
 use crate::server::Terms;
 
 /// The limit of a group.
@@ -33,7 +34,7 @@ pub(crate) enum Rule {
 /// A zone as one configuration has it; that of a group with `queue` is its own.
 pub(crate) struct Zone {
     /// What is counted, which outlives configurations.
-    line: Arc<Line<()>>,
+    line: Arc<Line<Gift>>,
     /// By server, the smallest that any of the groups says.
     maxima: Mutex<HashMap<Box<[u8]>, u32>>,
 }
@@ -41,7 +42,7 @@ pub(crate) struct Zone {
 /// A server's part of a limit.
 #[derive(Clone)]
 pub(crate) struct Limited {
-    pub slots: Arc<Slots<()>>,
+    pub slots: Arc<Slots<Gift>>,
     zone: Arc<Zone>,
     group: u64,
 }
@@ -86,12 +87,12 @@ impl Limit {
 
 impl Zone {
     /// A zone of a new configuration, which counts in this line.
-    pub fn new(line: Arc<Line<()>>) -> Arc<Self> {
+    pub fn new(line: Arc<Line<Gift>>) -> Arc<Self> {
         Arc::new(Self { line, maxima: Mutex::default() })
     }
 
     /// The slots of a server, of which one more group says how many there may be.
-    fn slots(&self, name: &[u8], max: u32) -> Arc<Slots<()>> {
+    fn slots(&self, name: &[u8], max: u32) -> Arc<Slots<Gift>> {
         let mut maxima = self.maxima.lock().unwrap_or_else(PoisonError::into_inner);
         // Names that stand for ever other addresses must not add up.
         if maxima.len() == maxima.capacity() {

@@ -8,6 +8,7 @@ mod limit;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use crate::attempt::Attempt;
@@ -15,6 +16,7 @@ use crate::group::Group;
 use crate::lease::Lease;
 use crate::limit::{Answer, Grant, Waiter, Wish};
 use crate::peers::Peers;
+use crate::pool::{self, Gift};
 use crate::server::Server;
 
 pub use limit::Limit;
@@ -22,7 +24,7 @@ pub(crate) use limit::{Limited, Rule, Zone};
 
 /// A request that waits. Dropping it gives its place up.
 pub struct Waiting {
-    waiter: Waiter<()>,
+    waiter: Waiter<Gift>,
     group: Arc<Group>,
 }
 
@@ -62,13 +64,14 @@ impl Group {
         drop(peers);
         let line = servers.first().ok_or(Refused::NoServer)?.line().clone();
         let (group, backlog) = (limit.group, limit.backlog);
-        let wish = Wish { servers: &servers, tried: &tried, group, backlog, now_ms };
+        let taker = (!pool::has_any(self)).then(worker);
+        let wish = Wish { servers: &servers, tried: &tried, group, backlog, taker, now_ms };
         let waiter = line.join(wish).map_err(|_| Refused::Full)?;
         Ok(Waiting { waiter, group: self.clone() })
     }
 
     /// Makes a place that was waited for a request in progress.
-    fn take_grant(&self, grant: Grant<()>, attempt: &mut Attempt, now_ms: u64) -> Waited {
+    fn take_grant(&self, grant: Grant<Gift>, attempt: &mut Attempt, now_ms: u64) -> Waited {
         let peers = self.lock();
         attempt.resume(&peers);
         let meant = |(at, server): &(usize, &Arc<Server>)| {
@@ -83,8 +86,18 @@ impl Group {
         let lease = Lease::granted(server, grant.slot, single, &*self.balance, now_ms);
         server.standing.chosen(server.terms.patience, now_ms);
         attempt.given(at);
+        if let Some(gift) = grant.gift {
+            gift.keep(self);
+        }
         Waited::Server(lease)
     }
+}
+
+/// Which worker this is, among all that there have been.
+pub(crate) fn worker() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|number| *number)
 }
 
 /// Whether requests may wait for a server: as they are given it, which is whatever it did where

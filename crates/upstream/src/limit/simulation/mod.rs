@@ -246,7 +246,7 @@ impl World {
         let (chosen, refused) = (handles(servers), handles(tried));
         let (backlog, now_ms) = (self.backlog, self.clock(worker));
         let expected = self.has_room(servers);
-        let wish = Wish { servers: &chosen, tried: &refused, group, backlog, now_ms };
+        let wish = Wish { servers: &chosen, tried: &refused, group, backlog, taker: None, now_ms };
         let joined = self.line.join(wish);
         assert_eq!(joined.is_ok(), expected, "room in the backlog");
         let waiter = joined.ok()?;
