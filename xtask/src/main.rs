@@ -5,6 +5,7 @@
 //! it calls as programs.
 
 mod args;
+mod backends;
 mod bench;
 mod check;
 mod compare;
@@ -34,6 +35,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "docs", help: docs::HELP, run: docs::run },
     Command { name: "bench", help: bench::HELP, run: bench::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
+    Command { name: "backends", help: backends::HELP, run: backends::run },
     Command { name: "reloads", help: reloads::HELP, run: reloads::run },
     Command { name: "retries", help: retries::HELP, run: retries::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
