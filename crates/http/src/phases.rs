@@ -248,6 +248,7 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
             x.add_uri_to_alias = false;
             x.request.uri_unchanged = false;
             x.internal = true;
+            x.action = "";
             x.location = outer(x);
             x.notes.clear();
             x.backends.request_to.begun = false;

@@ -20,6 +20,9 @@ use super::tally::Try;
 use crate::exchange::{Exchange, Flow};
 use ::upstream::pool::Connection;
 
+/// What is done once there is something to read.
+const READING: &str = "reading response header from upstream";
+
 /// Why a server did not answer.
 #[derive(Debug)]
 pub(super) enum Trouble {
@@ -147,7 +150,7 @@ impl<'a> Asking<'a> {
 
     /// One of the two times runs: that between writes until all is written, then that between
     /// reads. While the client's body is waited for, none does: that time is the client's.
-    fn poll_timeout(&mut self, cx: &mut Context<'_>, x: &Exchange) -> Poll<Trouble> {
+    fn poll_timeout(&mut self, cx: &mut Context<'_>, x: &mut Exchange) -> Poll<Trouble> {
         let conf = self.request.conf;
         let (waits, timeout_ms) = match self.outgoing.is_done() {
             true => (Waits::ToRead, conf.read_timeout.0),
@@ -159,6 +162,9 @@ impl<'a> Asking<'a> {
             self.timer.set(timeout_ms);
         }
         ready!(self.timer.poll(cx));
+        if waits == Waits::ToRead {
+            x.action = READING;
+        }
         Poll::Ready(timed_out(x))
     }
 
@@ -185,16 +191,19 @@ impl<'a> Asking<'a> {
             if self.input.is_empty() {
                 buffers::give_back(std::mem::take(&mut self.input));
             }
-            if self.outgoing.is_done() {
-                x.action = "reading response header from upstream";
-            }
-            match ready!(read) {
+            let read = ready!(read);
+            x.action = READING;
+            match read {
                 Ok(count @ 1..) => self.note_read(count),
                 ended => return Poll::Ready(Err(self.ended(x, ended))),
             }
-            x.action = "reading response header from upstream";
-            if let Some(answered) = self.parse(x)? {
-                return Poll::Ready(Ok(answered));
+            match self.parse(x) {
+                Ok(None) => x.backends.note_head(&self.input),
+                Ok(Some(answered)) => return Poll::Ready(Ok(answered)),
+                Err(trouble) => {
+                    x.backends.note_head(&self.input);
+                    return Poll::Ready(Err(trouble));
+                }
             }
         }
     }
@@ -236,8 +245,7 @@ impl<'a> Asking<'a> {
             }
             let body = ReplyBody::of(&x.backends.head, &self.input, self.request.to_head)
                 .map_err(|error| refused(error, &self.input, x))?;
-            x.backends.head_text.clear();
-            x.backends.head_text.extend_from_slice(&self.input[..head_bytes]);
+            x.backends.note_head(&self.input[..head_bytes]);
             let input = std::mem::take(&mut self.input);
             let sent = self.outgoing.is_done() && self.broken.is_none();
             return Ok(Some(Answered { body, head_bytes, input, sent }));

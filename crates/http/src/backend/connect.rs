@@ -97,9 +97,10 @@ fn refused(
             x.log(level, format_args!("connect() to {name} failed{errno}"));
             return Trouble::Error;
         }
-        ("bind()", Some(from)) => {
-            x.log(Level::Crit, format_args!("bind({from}) failed{errno}"));
+        ("bind()", Some(from)) if from.port() == 0 => {
+            x.log(Level::Crit, format_args!("bind({}) failed{errno}", from.ip()));
         }
+        ("bind()", Some(from)) => x.log(Level::Crit, format_args!("bind({from}) failed{errno}")),
         _ => x.log(Level::Alert, format_args!("{call} failed{errno}")),
     }
     Trouble::Internal

@@ -284,7 +284,6 @@ impl Passing<'_> {
             x.reply.tunnel = Some(Box::new(Switched::new(held, answered, conf)));
             return Flow::Done;
         }
-        x.action = "sending to client";
         let rate = match buffering {
             true => self.rate(x),
             false => {

@@ -36,7 +36,10 @@ pub(super) fn store(x: &mut Exchange, conf: &Conf, temp_path: &TempPath, body: B
     if matches!(conf.store, Store::Off) || x.reply.status != 200 || x.request.header_only {
         return body;
     }
-    let Some(keeping) = Keeping::begin(x, conf, temp_path) else { return body };
+    let action = std::mem::replace(&mut x.action, "reading upstream");
+    let keeping = Keeping::begin(x, conf, temp_path);
+    x.action = action;
+    let Some(keeping) = keeping else { return body };
     match body {
         Body::Stream(source) => Body::Stream(Box::new(Storing::new(source, keeping))),
         Body::Bytes(bytes) => {

@@ -20,7 +20,7 @@ pub struct Backends {
     pub(crate) asked: Rc<Asked>,
     /// The head of the last reply, and its bytes.
     pub(crate) head: ReplyHead,
-    /// The bytes that `head` points into.
+    /// The bytes that `head` points into, however much of it was read.
     pub(crate) head_text: Vec<u8>,
     /// The fields after its body.
     pub(crate) trailers: Rc<RefCell<Fields>>,
@@ -126,6 +126,14 @@ impl Try {
     }
 }
 
+impl RequestTo {
+    /// The backend is known.
+    pub(crate) fn name(&mut self, host: &[u8], port: &[u8]) {
+        self.host.extend_from_slice(host);
+        self.port.extend_from_slice(port);
+    }
+}
+
 impl Backends {
     /// Forgets everything, keeping the memory.
     pub(crate) fn clear(&mut self) {
@@ -147,15 +155,19 @@ impl Backends {
         self.limited = None;
     }
 
-    /// A request to a backend is made.
-    pub(crate) fn begin_request(&mut self, host: &[u8], port: &[u8]) {
+    /// A request to a backend is made; nobody knows yet to which.
+    pub(crate) fn begin_request(&mut self) {
         let to = &mut self.request_to;
         to.host.clear();
-        to.host.extend_from_slice(host);
         to.port.clear();
-        to.port.extend_from_slice(port);
         (to.begun, to.length, to.chunked) = (true, None, false);
         self.named = false;
+    }
+
+    /// Keeps what has come of a reply's head.
+    pub(crate) fn note_head(&mut self, text: &[u8]) {
+        self.head_text.clear();
+        self.head_text.extend_from_slice(text);
     }
 
     /// Gives back the memory that it does not use.

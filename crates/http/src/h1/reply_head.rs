@@ -40,7 +40,8 @@ pub(super) fn write(x: &mut Exchange, out: &mut Vec<u8>) -> Framing {
 
 fn settle(x: &mut Exchange) -> Framing {
     let reply = &mut x.reply;
-    if reply.status == 204 {
+    // What a backend says of a reply without a body is passed on, as in nginx.
+    if reply.status == 204 && reply.reason.is_empty() {
         reply.content_type.clear();
         reply.content_length = None;
     }

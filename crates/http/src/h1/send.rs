@@ -143,6 +143,9 @@ impl<'c> Sending<'c> {
         }
         batch.text.append(&mut link.unsent.borrow_mut());
         let framing = reply_head::write(x, &mut batch.text);
+        if x.backends.named && x.reply.status != 101 {
+            x.action = "sending to client";
+        }
         let (piece, stream) = match x.reply.body.take() {
             _ if framing == Framing::Bodiless => (None, None),
             Body::Empty => (None, None),

@@ -120,7 +120,7 @@ fn one_that_takes_too_long() {
 #[test]
 fn a_client_that_leaves() {
     for (reply, action) in [
-        ("", "while reading response header from upstream, "),
+        ("", "while sending request to upstream, "),
         ("HTTP/1.1 200 OK\nContent-Length: 9\n\nabc", "while reading upstream, "),
     ] {
         let backend = Backend::playing(move |mut peer| {
@@ -142,5 +142,35 @@ fn a_client_that_leaves() {
                        upstream connection is closed too ";
         let upstream = format!("\"http://{}/a?b\"", backend.address());
         assert_eq!(log, format!("{message}{action}{CONTEXT}{upstream}"));
+    }
+}
+
+#[test]
+fn what_came_of_a_head_that_is_none() {
+    for reply in ["HTTP/1.1 200 OK\nX: y\n", "HTTP/1.1 200 OK\nX: y\n z\n", ""] {
+        let backend = Backend::playing(move |mut peer| {
+            peer.request();
+            peer.send(reply);
+            if reply.is_empty() {
+                peer.send("HTTP/1.1 200 OK\nX: y\n");
+                peer.wait_for_end();
+            }
+        });
+        let address = backend.address();
+        let server = Server::start(format!(
+            "log_format f '*0 $status $upstream_status $upstream_http_x';
+             server {{ access_log e.log f; location / {{ proxy_pass http://{address}; }} }}"
+        ));
+        let mut client = server.connect();
+        client.head("GET / HTTP/1.0\n");
+        backend.asked();
+        if reply.is_empty() {
+            // It leaves while the head is read.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            drop(client);
+        }
+        server.logged();
+        let expected = if reply.is_empty() { "499 - y" } else { "502 502 y" };
+        assert_eq!(server.log().pop().unwrap(), expected);
     }
 }

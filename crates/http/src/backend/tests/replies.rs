@@ -56,7 +56,7 @@ fn lengths_without_bodies() {
         ("HEAD", "HTTP/1.1 200 OK\nContent-Length: 7\n\n", "7"),
         ("HEAD", "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n", ""),
         ("GET", "HTTP/1.1 304 Not Modified\nContent-Length: 7\n\n", "7"),
-        ("GET", "HTTP/1.1 204 No Content\nContent-Length: 0\n\n", ""),
+        ("GET", "HTTP/1.1 204 No Content\nContent-Length: 0\n\n", "0"),
     ] {
         let backend = Backend::replying(reply);
         let server = proxy(&backend, "");

@@ -132,7 +132,7 @@ fn elsewhere_and_nowhere() {
     assert!(server.ask("GET /root HTTP/1.0\r\n\r\n").ends_with("\r\n\r\na"));
     let log = server.log().pop().unwrap();
     let to = format!(
-        "\" to \"{}\" failed (21: Is a directory) while sending to client, client: ",
+        "\" to \"{}\" failed (21: Is a directory) while reading upstream, client: ",
         dot.display()
     );
     assert!(log.starts_with("rename() \"") && log.contains(&to), "{log}");

@@ -26,7 +26,8 @@ impl Checkable for Proxy {
         let (group, host, port) = (target.group.clone(), target.host.clone(), target.port.clone());
         let target = Target { group, host, port, uri: Some(uri.clone()), uri_is_whole: true };
         x.backends.schema = "http://";
-        x.backends.begin_request(&target.host, &target.port);
+        x.backends.begin_request();
+        x.backends.request_to.name(&target.host, &target.port);
         let body = self.conf.set_body.as_ref().map(|template| x.render(template));
         let length = body.as_ref().map(|body| body.len() as u64);
         let mut request = Vec::new();

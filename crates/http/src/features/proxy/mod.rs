@@ -130,9 +130,13 @@ impl Proxy {
             Ok(streams) => streams,
             Err(flow) => return flow,
         };
+        x.backends.begin_request();
         let computed;
         let target = match &self.backend {
-            Backend::Fixed(target) => target,
+            Backend::Fixed(target) => {
+                x.backends.request_to.name(&target.host, &target.port);
+                target
+            }
             Backend::Computed(template, groups) => match self.compute(x, template, groups).await {
                 Ok(target) => {
                     computed = target;
@@ -142,7 +146,6 @@ impl Proxy {
             },
         };
         let set_body = self.conf.set_body.as_ref().map(|template| x.render(template));
-        x.backends.begin_request(&target.host, &target.port);
         let mut head = std::mem::take(&mut x.backends.request);
         head.clear();
         let length = set_body.as_ref().map(|body| body.len() as u64);
@@ -191,7 +194,10 @@ impl Proxy {
         let url = x.render(template);
         match pass::evaluate(&url, groups, x) {
             None => Err(Flow::Status(500)),
-            Some(Found::Target(target)) => Ok(target),
+            Some(Found::Target(target)) => {
+                x.backends.request_to.name(&target.host, &target.port);
+                Ok(target)
+            }
             Some(Found::Unresolved(unresolved)) => unresolved.resolve(x).await,
         }
     }

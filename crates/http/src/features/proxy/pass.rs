@@ -228,6 +228,8 @@ pub(crate) struct Unresolved {
 impl Unresolved {
     /// Finds its addresses; a failure has been logged.
     pub(super) async fn resolve(self, x: &mut Exchange) -> std::result::Result<Target, Flow> {
+        let (host, port) = self.url.host_field();
+        x.backends.request_to.name(&host, &port);
         let Some(resolver) = x.location().core.names.resolver() else {
             let host = Text(&self.host);
             x.log(Level::Error, format_args!("no resolver defined to resolve {host}"));
