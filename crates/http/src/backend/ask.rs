@@ -275,6 +275,8 @@ impl<'a> Asking<'a> {
         if x.backends.head.status == 103 {
             self.early_bytes += head_bytes;
             if self.early_bytes as u64 <= self.request.conf.buffer_size.0 {
+                // Whether they are wanted may depend on them.
+                x.backends.note_head(&self.input[..head_bytes]);
                 head::send_early_hints(x, &self.input, self.request.passed);
             } else {
                 x.log(Level::Info, format_args!("upstream sent too big early hints"));

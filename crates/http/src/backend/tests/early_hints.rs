@@ -22,8 +22,10 @@ fn ask(lines: &str, version: &str) -> String {
 #[test]
 fn early_hints_are_passed_on_where_they_are_wanted() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n";
-    let reply = ask("early_hints $http_host;", "1.1");
-    assert!(reply.starts_with(hints) && reply.ends_with("\r\n\r\nhi"), "{reply}");
+    for wanted in ["$http_host", "$upstream_http_link"] {
+        let reply = ask(&format!("early_hints {wanted};"), "1.1");
+        assert!(reply.starts_with(hints) && reply.ends_with("\r\n\r\nhi"), "{reply}");
+    }
     for (lines, version) in
         [("", "1.1"), ("early_hints 0 $arg_x;", "1.1"), ("early_hints 1;", "1.0")]
     {
