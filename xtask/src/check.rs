@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
-use crate::{compare, docs, project, tidy};
+use crate::{compare, docs, project, reloads, retries, tidy};
 
-pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side: what CI runs
+pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
 usage: cargo xtask check [--quick] [--skip STEP]...
 
@@ -39,6 +39,8 @@ const STEPS: &[Step] = &[
     Step { name: "seeds", slow: true, run: seeds },
     Step { name: "models", slow: true, run: models },
     Step { name: "compare", slow: true, run: side_by_side },
+    Step { name: "retries", slow: true, run: retried },
+    Step { name: "reloads", slow: true, run: reloaded },
 ];
 
 fn format() -> Result<Outcome, String> {
@@ -87,6 +89,20 @@ fn side_by_side() -> Result<Outcome, String> {
     let weir = project::release("weir")?;
     let words = ["--weir".to_owned(), weir.display().to_string()];
     compare::run(&words).or_else(|_| compare::run(&words)).map(|()| Outcome::Done)
+}
+
+/// A small part of what was proven once; the numbers of the promise are options of the command.
+fn retried() -> Result<Outcome, String> {
+    retries::run(&proof("--requests", "20000")?).map(|()| Outcome::Done)
+}
+
+fn reloaded() -> Result<Outcome, String> {
+    reloads::run(&proof("--reloads", "50")?).map(|()| Outcome::Done)
+}
+
+fn proof(option: &str, value: &str) -> Result<Vec<String>, String> {
+    let weir = project::release("weir")?.display().to_string();
+    Ok(vec!["--weir".to_owned(), weir, option.to_owned(), value.to_owned()])
 }
 
 /// The nginx that `compare` asks.

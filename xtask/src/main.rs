@@ -6,6 +6,7 @@
 
 mod acceptor;
 mod args;
+mod backends;
 mod bench;
 mod check;
 mod compare;
@@ -37,6 +38,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "bench", help: bench::HELP, run: bench::run },
     Command { name: "limit", help: limit::HELP, run: limit::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
+    Command { name: "backends", help: backends::HELP, run: backends::run },
     Command { name: "reloads", help: reloads::HELP, run: reloads::run },
     Command { name: "retries", help: retries::HELP, run: retries::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
