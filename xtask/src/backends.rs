@@ -1,7 +1,7 @@
 //! `xtask backends`: Weir before real servers, asked by real clients.
 //!
-//! The servers are programs of `conformance/backends`, a line here each. Who lacks what one needs is
-//! told so and goes on without it. Nothing is measured, and every transfer is bounded in time.
+//! The servers are programs of `conformance/backends`, an entry here each. Who lacks what one needs
+//! is told so and goes on without it. Nothing is measured, and every transfer is bounded in time.
 
 mod checks;
 mod program;
