@@ -78,7 +78,11 @@ impl Gift {
     pub fn keep(self, group: &Group) {
         let Self { fd, key, requests, opened_ms } = self;
         let mut stream = Stream::new(fd);
-        // From now on this worker is told when the other end closes it.
+        // What came on the way nobody has told this worker.
+        if stream.is_disturbed() {
+            return;
+        }
+        // From now on it is told when the other end closes it.
         if stream.poll_disturbed(&mut Context::from_waker(Waker::noop())).is_pending() {
             give_back(group, key, Connection { stream, requests, opened_ms });
         }
@@ -206,4 +210,39 @@ async fn tidy() {
     })
     .await;
     JANITOR.set(false);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::testing::group;
+
+    fn is_kept(meanwhile: impl FnOnce(UnixStream)) -> bool {
+        let group = group("server 10.0.0.1; keepalive 2;");
+        let (near, far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let key = Key { to: group.servers()[0].address().clone(), from: None };
+        let opened_ms = clock::now_ms();
+        let gift = Gift { fd: near.into(), key: key.clone(), requests: 1, opened_ms };
+        meanwhile(far);
+        gift.keep(&group);
+        take(&group, &key).is_some()
+    }
+
+    #[test]
+    fn what_one_who_is_waiting_is_given_is_looked_at_first() {
+        net::run(async {
+            let mut open = Vec::new();
+            assert!(is_kept(|far| open.push(far)));
+            assert!(!is_kept(drop), "it was closed");
+            assert!(!is_kept(|mut far| {
+                far.write_all(b"x").unwrap();
+                open.push(far);
+            }));
+        })
+        .unwrap();
+    }
 }

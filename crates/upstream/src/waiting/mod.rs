@@ -86,6 +86,7 @@ impl Group {
         let lease = Lease::granted(server, grant.slot, single, &*self.balance, now_ms);
         server.standing.chosen(server.terms.patience, now_ms);
         attempt.given(at);
+        drop(peers);
         if let Some(gift) = grant.gift {
             gift.keep(self);
         }
