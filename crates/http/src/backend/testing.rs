@@ -202,6 +202,14 @@ impl Peer {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
+    /// Fails if the other side closes within a moment.
+    pub(crate) fn expect_open(&mut self) {
+        self.stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let read = self.stream.read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(read, Err(std::io::ErrorKind::WouldBlock));
+        self.stream.set_read_timeout(None).unwrap();
+    }
+
     /// Waits until the other side closes.
     pub(crate) fn wait_for_end(&mut self) {
         while self.read().is_some() {}

@@ -176,6 +176,26 @@ fn a_client_that_leaves_is_not_read_for() {
 }
 
 #[test]
+fn a_client_that_leaves_is_read_for_where_that_is_wanted() {
+    let ((left, gone), (sender, over)) = (channel::<()>(), channel());
+    let (gone, sender) = (Mutex::new(gone), Mutex::new(sender));
+    let backend = Backend::playing(move |mut peer| {
+        peer.request();
+        gone.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+        peer.expect_open();
+        peer.send("HTTP/1.1 200 OK\nContent-Length: 3\n\nabc");
+        let _ = sender.lock().unwrap().send(());
+    });
+    let server = proxy(&backend, "proxy_ignore_client_abort on;");
+    let client = slow(&server);
+    backend.asked();
+    drop(client);
+    left.send(()).unwrap();
+    over.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(server.logged().0, 200);
+}
+
+#[test]
 fn fields_after_a_body() {
     let backend = Backend::playing(|mut peer: Peer| {
         while peer.request().is_some() {

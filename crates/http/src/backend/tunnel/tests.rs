@@ -2,9 +2,12 @@
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
+use std::task::{Context, Poll, Waker};
+
+use super::{Stands, Way};
 
 use crate::backend::testing::{Backend, Peer, proxy};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, TunnelEnd};
 use crate::h1::tests::{Client, PATIENCE, Server};
 use crate::site::Site;
 
@@ -140,4 +143,64 @@ fn what_nobody_asked_for_is_no_tunnel() {
     let reply = server.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
     assert!(reply.starts_with("HTTP/1.1 101 Switching\r\n"), "{reply}");
     assert!(reply.ends_with("\r\n\r\n"), "{reply}");
+}
+
+#[test]
+fn a_worker_that_leaves_waits_for_tunnels_until_they_are_cut() {
+    let backend = switching(echo);
+    let server = proxy(&backend, PASSED);
+    let mut client = switch(&server, "");
+    server.drain();
+    for _ in 0..2 {
+        client.send("on");
+        client.expect("on");
+    }
+    server.cut();
+    client.expect_end();
+    // Cut or not, it is logged.
+    assert_eq!(server.logged().0, 101);
+}
+
+/// An end that gives pieces, and takes so many bytes.
+struct Scripted {
+    gives: Vec<Poll<&'static [u8]>>,
+    takes: usize,
+    taken: Vec<u8>,
+}
+
+impl TunnelEnd for Scripted {
+    fn poll_read(
+        &mut self,
+        _: &mut Context<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Poll<std::io::Result<usize>> {
+        let Poll::Ready(bytes) = self.gives.remove(0) else { return Poll::Pending };
+        buffer.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_write(&mut self, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        let count = bytes.len().min(self.takes);
+        self.takes -= count;
+        self.taken.extend_from_slice(&bytes[..count]);
+        if count > 0 { Poll::Ready(Ok(count)) } else { Poll::Pending }
+    }
+}
+
+#[test]
+fn a_direction_holds_memory_only_while_bytes_wait() {
+    let gives = vec![Poll::Ready(&b"abc"[..]), Poll::Ready(b"de"), Poll::Pending, Poll::Ready(b"")];
+    let mut from = Scripted { gives, takes: 0, taken: Vec::new() };
+    let mut to = Scripted { gives: Vec::new(), takes: 4, taken: Vec::new() };
+    let mut way = Way::default();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut copy =
+        |way: &mut Way, to: &mut Scripted| way.copy(&mut cx, &mut from, to).ok().unwrap();
+    assert_eq!(copy(&mut way, &mut to), (Stands::WaitsForRoom, true));
+    assert_eq!((&to.taken[..], way.buffer.is_empty()), (&b"abcd"[..], false));
+    assert_eq!(copy(&mut way, &mut to), (Stands::WaitsForRoom, false));
+    to.takes = 9;
+    assert_eq!(copy(&mut way, &mut to), (Stands::WaitsForMore, true));
+    assert_eq!((&to.taken[..], way.buffer.capacity()), (&b"abcde"[..], 0));
+    assert_eq!(copy(&mut way, &mut to), (Stands::Ended, true));
 }

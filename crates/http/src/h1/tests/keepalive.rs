@@ -136,7 +136,7 @@ fn a_worker_that_stops_closes_what_is_idle() {
     least.expect(&text("200 OK", "keep-alive", "x"));
     let mut fresh = server.connect();
     fresh.send("GET / HTTP/1.1\r\n");
-    server.orders.send(Order::Drain);
+    server.drain();
     idle.expect_end();
     fresh.send("Host: a\r\n\r\n");
     fresh.expect(&text("200 OK", "close", "x"));

@@ -47,6 +47,8 @@ enum Order {
     /// Tells what is in the site's `e.log`.
     ReadLog(Sender<String>),
     Drain,
+    /// Ends the connections accepted so far.
+    Cut,
 }
 
 impl Server {
@@ -87,6 +89,7 @@ impl Server {
                         Order::ReadLog(answer) => {
                             let _ = answer.send(site.log("e.log"));
                         }
+                        Order::Cut => worker.cut_before(u64::MAX),
                         Order::Drain => {
                             let worker = worker.clone();
                             net::spawn(async move { worker.leave().await });
@@ -127,6 +130,16 @@ impl Server {
         let mut client = self.connect();
         client.send(request);
         client.rest()
+    }
+
+    /// Lets the worker leave: what is idle ends, what is under way goes on.
+    pub(crate) fn drain(&self) {
+        self.orders.send(Order::Drain);
+    }
+
+    /// Cuts the connections there are.
+    pub(crate) fn cut(&self) {
+        self.orders.send(Order::Cut);
     }
 
     fn parked(&self) -> usize {
