@@ -51,6 +51,21 @@ fn conditions_are_the_backends_to_check() {
 }
 
 #[test]
+fn nobody_else_is_asked_once_a_server_has_begun_to_reply() {
+    for (begun, expected) in [("", "200 OK"), ("H", "502 Bad Gateway")] {
+        let dying = Backend::replying(begun);
+        let other = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
+        let server = Server::start(format!(
+            "upstream u {{ server {}; server {} backup; }} \
+             server {{ location / {{ proxy_pass http://u; }} }}",
+            dying.address(),
+            other.address()
+        ));
+        assert_eq!(status(&ask(&server, "")), expected, "{begun:?}");
+    }
+}
+
+#[test]
 fn lengths_without_bodies() {
     for (method, reply, length) in [
         ("HEAD", "HTTP/1.1 200 OK\nContent-Length: 7\n\n", "7"),
