@@ -109,7 +109,7 @@ pub(crate) struct Tally {
     failed: AtomicBool,
 }
 
-/// The head of a reply has been sent for this request.
+/// A byte of a reply has been sent for this request.
 const BEGUN: u32 = 1 << 16;
 
 /// So many are shown.

@@ -14,7 +14,7 @@ use super::Tally;
 /// Between two looks at whether the backend is to end.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Between the head of a reply and its body, for one reply of so many: time to be killed in.
+/// Between two parts of a reply, for one reply of so many: time to be killed in.
 const PAUSE: Duration = Duration::from_millis(2);
 const PAUSES: usize = 16;
 
@@ -151,21 +151,26 @@ fn answer_all(life: &Life, mut stream: &TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The head and the body apart, now and then with a pause between.
+/// Now and then in two parts with a pause between: after the first byte, or within the body.
 fn answer(life: &Life, mut stream: &TcpStream, number: usize) -> std::io::Result<()> {
     let body = format!("request {number}\n");
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nre", body.len());
-    let pauses = number.is_multiple_of(PAUSES);
-    let first = if pauses { head } else { format!("{head}{}", &body[2..]) };
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    let whole = format!("{head}{body}").into_bytes();
+    let first = match (number % PAUSES, number / PAUSES % 2) {
+        (0, 0) => 1,
+        (0, _) => head.len() + 2,
+        _ => whole.len(),
+    };
+    let (first, rest) = whole.split_at(first);
     life.alive(|| {
-        stream.write_all(first.as_bytes())?;
+        stream.write_all(first)?;
         // From here on nobody may be asked again.
         life.tally.begin(number);
         Ok(())
     })?;
-    if pauses {
+    if !rest.is_empty() {
         thread::sleep(PAUSE);
-        stream.write_all(&body.as_bytes()[2..])?;
+        stream.write_all(rest)?;
     }
     Ok(())
 }

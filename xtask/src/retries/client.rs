@@ -107,7 +107,7 @@ impl<'a> Client<'a> {
                 count(&self.tally.succeeded);
             }
             (200, Some(_)) => complain("another's reply"),
-            (200, None) if self.tally.has_begun(number) => count(&self.tally.cut),
+            (200, None) | (502, _) if self.tally.has_begun(number) => count(&self.tally.cut),
             (200, None) => complain("cut off, and not by its server"),
             (502, _) if once => count(&self.tally.refused),
             _ => complain("lost"),
