@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::upstream::address::Place as Whereabouts;
 use ::upstream::{Group, Groups};
-use conf::{Error, Load, Span};
+use conf::{Load, Result, Span};
 
 /// Groups by name, or by host and port.
 pub(crate) type ByName = HashMap<Box<[u8]>, Arc<Group>>;
@@ -49,31 +49,21 @@ impl Host {
             }
         }
     }
-
-    fn group(&self, at: Option<Span>, load: &mut Load<'_>) -> Arc<Group> {
-        let addresses = self.place.addresses();
-        if addresses.is_empty() {
-            let host = String::from_utf8_lossy(&self.text);
-            let message = format!("host not found in upstream \"{host}\"");
-            load.warn(at.map_or_else(|| Error::bare(&*message), |at| Error::at(at, &*message)));
-        }
-        Group::implicit(&self.text, addresses)
-    }
 }
 
 /// All groups, once everything has been read.
-pub(crate) fn all(load: &mut Load<'_>) -> Arc<ByName> {
+pub(crate) fn all(load: &mut Load<'_>) -> Result<Arc<ByName>> {
     if let Some(groups) = &load.registry.of::<Named>().groups {
-        return groups.clone();
+        return Ok(groups.clone());
     }
     let mut groups = load.registry.of::<Groups>().all();
     for (host, at) in std::mem::take(&mut load.registry.of::<Named>().hosts) {
         if host.find(&groups).is_none() {
-            let group = host.group(at, load);
+            let group = Groups::implicit(&host.text, &host.place, at, load)?;
             groups.insert(host.key(), group);
         }
     }
     let groups = Arc::new(groups);
     load.registry.of::<Named>().groups = Some(groups.clone());
-    groups
+    Ok(groups)
 }

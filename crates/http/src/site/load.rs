@@ -20,6 +20,7 @@ use super::{
 };
 use net::Address;
 
+use crate::backend::groups;
 use crate::exchange::Notes;
 use crate::features::{Layers, Scope, upstream};
 use crate::variables;
@@ -241,7 +242,7 @@ impl Plan {
         site.locations = compiler.locations;
         sockets.list.iter_mut().try_for_each(|listen| listen.check_names(load))?;
         site.listens = sockets.list;
-        site.groups = upstream::groups(load);
+        site.groups = groups::all(load)?.values().cloned().collect();
         site.variables = variables::resolve(load)?;
         Ok(site)
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use conf::Template;
 use net::Address;
 
+use crate::address::Place;
 use crate::attempt::Attempt;
 use crate::balance::{Balance, Round, RoundRobin};
 use crate::lease::Lease;
@@ -83,6 +84,12 @@ impl Group {
         Self::of_addresses(name, addresses, Memory::process())
     }
 
+    /// The same of a name that is not found: its addresses are servers once it is.
+    pub(crate) fn sought(name: &[u8], place: Place) -> Arc<Self> {
+        let line = Line { lookup: Lookup::Until(place), ..Line::new(Terms::plain(name), false) };
+        Self::of_line(name, line, Vec::new(), Memory::process())
+    }
+
     /// The same for once: nothing of it is remembered. For names that are known only when a request
     /// is there.
     pub fn passing(name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
@@ -90,8 +97,12 @@ impl Group {
     }
 
     fn of_addresses(name: &[u8], addresses: Vec<Address>, memory: &Memory) -> Arc<Self> {
+        Self::of_line(name, Line::new(Terms::plain(name), false), addresses, memory)
+    }
+
+    fn of_line(name: &[u8], line: Line, addresses: Vec<Address>, memory: &Memory) -> Arc<Self> {
         let mut lines = Lines::new(name);
-        lines.add(Line::new(Terms::plain(name), false), addresses, memory);
+        lines.add(line, addresses, memory);
         Arc::new(Self::new(Parts {
             balance: Arc::new(RoundRobin),
             sticky: None,

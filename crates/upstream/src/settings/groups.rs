@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use conf::{Directive, Layered, Load, Result};
+use conf::{Directive, Error, Layered, Load, Result, Span};
 
 use super::limit::limit;
 use super::method::Reading;
@@ -23,6 +23,8 @@ const RESOLVER_TIMEOUT_MS: u64 = 30_000;
 pub struct Groups {
     blocks: Vec<Block>,
     by_name: HashMap<Box<[u8]>, Option<Arc<Group>>>,
+    /// What holds for servers without a block.
+    not_found: Option<HostNotFound>,
 }
 
 /// A block as it was read.
@@ -64,7 +66,27 @@ impl Groups {
             let name = block.from.arg(0).text.to_ascii_lowercase();
             load.registry.of::<Self>().by_name.insert(name.into(), Some(group));
         }
+        load.registry.of::<Self>().not_found = outermost.upstream_host_not_found;
         Ok(())
+    }
+
+    /// The group of a server that no block has, with the addresses that are known now; `Err`: the
+    /// error, if a name that is not found is one.
+    pub fn implicit(
+        name: &[u8],
+        place: &Place,
+        at: Option<Span>,
+        load: &mut Load<'_>,
+    ) -> Result<Arc<Group>> {
+        let addresses = place.addresses();
+        if !addresses.is_empty() {
+            return Ok(Group::implicit(name, addresses));
+        }
+        let message = format!("host not found in upstream \"{}\"", String::from_utf8_lossy(name));
+        let error = at.map_or_else(|| Error::bare(&*message), |at| Error::at(at, &*message));
+        let refuses = load.registry.of::<Self>().not_found == Some(HostNotFound::Refuse);
+        not_found(refuses, error, load)?;
+        Ok(Group::sought(name, place.clone()))
     }
 
     /// Every group by its name in lower case, once they are built.
@@ -123,6 +145,14 @@ fn group(
     }))
 }
 
+fn not_found(refuses: bool, error: Error, load: &mut Load<'_>) -> Result<()> {
+    if refuses {
+        return Err(error);
+    }
+    load.warn(error);
+    Ok(())
+}
+
 impl ServerLine {
     fn is_watched(&self) -> bool {
         self.resolve && matches!(self.place, Place::Named { .. })
@@ -150,10 +180,7 @@ impl ServerLine {
         if addresses.is_empty() && matches!(line.lookup, Lookup::None) {
             let (from, text) = (&self.from, self.from.arg(0));
             let error = from.error_at(text, format!("host not found in upstream \"{text}\""));
-            match not_found {
-                HostNotFound::Refuse => return Err(error),
-                HostNotFound::Down => load.warn(error),
-            }
+            self::not_found(not_found == HostNotFound::Refuse, error, load)?;
             line.lookup = Lookup::Until(self.place.clone());
         }
         lines.add(line, addresses, memory);

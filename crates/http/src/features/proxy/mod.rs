@@ -107,7 +107,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         passed,
         redirects: Redirects::new(conf.redirect.as_ref(), pass, &place.name),
         cookies: Cookies::new(conf),
-        backend: Backend::compile(pass, place.load),
+        backend: Backend::compile(pass, place.load)?,
         location: place.name.clone(),
         conf: conf.clone(),
         family,

@@ -175,10 +175,10 @@ impl Url {
     }
 
     /// The group that the host names, with a block or without.
-    fn compile(&self, load: &mut Load<'_>) -> Target {
-        let groups = groups::all(load);
+    fn compile(&self, load: &mut Load<'_>) -> Result<Target> {
+        let groups = groups::all(load)?;
         let group = self.host.find(&groups).expect("every line declares its host");
-        self.target(group.clone())
+        Ok(self.target(group.clone()))
     }
 }
 
@@ -203,11 +203,11 @@ pub(crate) enum Backend {
 }
 
 impl Backend {
-    pub(super) fn compile(pass: &Pass, load: &mut Load<'_>) -> Self {
-        match pass {
-            Pass::Fixed(url) => Self::Fixed(url.compile(load)),
-            Pass::Computed(template) => Self::Computed(template.clone(), groups::all(load)),
-        }
+    pub(super) fn compile(pass: &Pass, load: &mut Load<'_>) -> Result<Self> {
+        Ok(match pass {
+            Pass::Fixed(url) => Self::Fixed(url.compile(load)?),
+            Pass::Computed(template) => Self::Computed(template.clone(), groups::all(load)?),
+        })
     }
 }
 

@@ -9,7 +9,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use ::upstream::{Group, Groups};
+use ::upstream::Groups;
 use conf::{Directive, Load, Result, UPSTREAM};
 
 use super::{Layers, resolver};
@@ -38,9 +38,4 @@ pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
 pub(crate) fn build(main: &Layers, load: &mut Load<'_>) -> Result<()> {
     let around = resolver::of_main(&main.resolver, load);
     Groups::build(&main.upstream, around.as_ref(), load)
-}
-
-/// All groups, once they are made.
-pub(crate) fn groups(load: &mut Load<'_>) -> Vec<Arc<Group>> {
-    load.registry.of::<Groups>().all().into_values().collect()
 }

@@ -39,8 +39,12 @@ fn blocks_are_read_and_refused_as_nginx_does() {
 
 #[test]
 fn what_is_not_found_is_down_unless_it_is_to_be_refused() {
-    let text = "upstream u { server does-not-exist.invalid; }";
     let warning = "host not found in upstream \"does-not-exist.invalid\":1";
-    assert_eq!(site(text).warnings, [warning]);
-    assert_eq!(refusal(&format!("{text} upstream_host_not_found refuse;")), warning);
+    for text in [
+        "upstream u { server does-not-exist.invalid; }",
+        "server { location / { proxy_pass http://does-not-exist.invalid; } }",
+    ] {
+        assert_eq!(site(text).warnings, [warning]);
+        assert_eq!(refusal(&format!("{text} upstream_host_not_found refuse;")), warning);
+    }
 }
