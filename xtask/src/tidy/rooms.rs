@@ -31,6 +31,7 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
         &["bcrypt", "md-5", "memchr", "pcre2", "sha-crypt", "sha1", "subtle", "yescrypt"],
         &[],
     ),
+    ("load", &["hdrhistogram", "mlua"], &[]),
 ];
 
 /// The runtime, the system and TLS: named in [`RUNTIME_ROOM`] and nowhere else.

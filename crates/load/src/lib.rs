@@ -1,0 +1,13 @@
+//! Measuring servers: a load generator of wrk's class, and a backend to measure with.
+//!
+//! ```text
+//! command line -> settings -> threads (run) -> one task per connection -> tally per thread
+//!                                `- schedule                                 `-> results -> text, JSON, .hlog
+//! ```
+//!
+//! What it is told to send it sends, and what it reports it has seen: nothing is corrected
+//! afterwards. Deliberately absent: the server's configuration, and sockets (crate `net`).
+
+pub mod options;
+pub mod results;
+pub mod units;

@@ -1,0 +1,201 @@
+//! Command lines as getopt reads them: `-t50`, `-t 50`, `--threads=50`, `--threads 50`.
+//!
+//! A table says what there is; the text of `--help` is made of it. What the values mean is not
+//! known here.
+
+use std::ffi::OsString;
+use std::fmt::{self, Write};
+
+/// A row of the table.
+pub struct Choice {
+    /// Its letter; NUL: it has none.
+    pub short: char,
+    /// Its name, without dashes.
+    pub long: &'static str,
+    /// What its value is called in the help; empty: it takes none.
+    pub value: &'static str,
+    /// What it does. Further lines are set below the first.
+    pub help: &'static str,
+}
+
+/// A part of a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// An option, by its long name, with its value.
+    Option(&'static str, String),
+    /// A word of its own.
+    Word(String),
+    /// A word after `--`.
+    Rest(String),
+}
+
+/// Why a command line was not understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such option.
+    Unknown(String),
+    /// The option needs a value.
+    NoValue(&'static str),
+    /// The option takes no value.
+    Value(&'static str),
+    /// Not text.
+    NotText,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(f, "unknown option {name}"),
+            Self::NoValue(name) => write!(f, "--{name} needs a value"),
+            Self::Value(name) => write!(f, "--{name} takes no value"),
+            Self::NotText => f.write_str("an argument is not UTF-8"),
+        }
+    }
+}
+
+/// Takes a command line apart.
+pub fn read(table: &'static [Choice], words: &[OsString]) -> Result<Vec<Said>, Refused> {
+    let mut said = Vec::new();
+    let mut words = words.iter().map(|word| word.to_str().ok_or(Refused::NotText));
+    while let Some(word) = words.next().transpose()? {
+        if word == "--" {
+            for rest in words {
+                said.push(Said::Rest(rest?.to_owned()));
+            }
+            break;
+        }
+        let mut next = || words.next().transpose();
+        if let Some(long) = word.strip_prefix("--") {
+            said.push(read_long(table, long, &mut next)?);
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            read_letters(table, letters, &mut next, &mut said)?;
+        } else {
+            said.push(Said::Word(word.to_owned()));
+        }
+    }
+    Ok(said)
+}
+
+type Next<'n, 'w> = &'n mut dyn FnMut() -> Result<Option<&'w str>, Refused>;
+
+fn read_long(table: &'static [Choice], word: &str, next: Next<'_, '_>) -> Result<Said, Refused> {
+    let (name, joined) = match word.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (word, None),
+    };
+    let choice = table.iter().find(|choice| choice.long == name);
+    let choice = choice.ok_or_else(|| Refused::Unknown(format!("--{name}")))?;
+    let value = match (choice.value.is_empty(), joined) {
+        (true, None) => "",
+        (true, Some(_)) => return Err(Refused::Value(choice.long)),
+        (false, Some(value)) => value,
+        (false, None) => next()?.ok_or(Refused::NoValue(choice.long))?,
+    };
+    Ok(Said::Option(choice.long, value.to_owned()))
+}
+
+fn read_letters(
+    table: &'static [Choice],
+    letters: &str,
+    next: Next<'_, '_>,
+    said: &mut Vec<Said>,
+) -> Result<(), Refused> {
+    let mut rest = letters.chars();
+    while let Some(letter) = rest.next() {
+        let choice = table.iter().find(|choice| choice.short == letter && letter != '\0');
+        let choice = choice.ok_or_else(|| Refused::Unknown(format!("-{letter}")))?;
+        if choice.value.is_empty() {
+            said.push(Said::Option(choice.long, String::new()));
+            continue;
+        }
+        let value = match rest.as_str() {
+            "" => next()?.ok_or(Refused::NoValue(choice.long))?,
+            joined => joined,
+        };
+        said.push(Said::Option(choice.long, value.to_owned()));
+        break;
+    }
+    Ok(())
+}
+
+/// Columns before the text of an option.
+const INDENT: usize = 30;
+
+/// The table as text, a line for each option.
+pub fn help(table: &[Choice]) -> String {
+    let mut text = String::new();
+    for choice in table {
+        let short = match choice.short {
+            '\0' => "   ".to_owned(),
+            letter => format!("-{letter},"),
+        };
+        let name = format!("    {short} --{} {}", choice.long, choice.value);
+        for (line, index) in choice.help.lines().zip(0..) {
+            let left = if index == 0 { name.as_str() } else { "" };
+            // A name too long for its column has a line of its own.
+            if left.len() >= INDENT {
+                let _ = writeln!(text, "{left}\n{:INDENT$}{line}", "");
+            } else {
+                let _ = writeln!(text, "{left:INDENT$}{line}");
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[Choice] = &[
+        Choice { short: 't', long: "threads", value: "<N>", help: "How many" },
+        Choice { short: '\0', long: "latency", value: "", help: "One line\nand another" },
+        Choice { short: 'v', long: "version", value: "", help: "Version" },
+    ];
+
+    fn said(line: &str) -> Result<Vec<Said>, Refused> {
+        let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
+        read(TABLE, &words)
+    }
+
+    fn option(name: &'static str, value: &str) -> Said {
+        Said::Option(name, value.into())
+    }
+
+    #[test]
+    fn every_way_of_saying_it() {
+        for line in ["-t50", "-t 50", "--threads=50", "--threads 50"] {
+            assert_eq!(said(line), Ok(vec![option("threads", "50")]), "{line}");
+        }
+        assert_eq!(said("-vt5"), Ok(vec![option("version", ""), option("threads", "5")]));
+    }
+
+    #[test]
+    fn words_stand_anywhere() {
+        let expected = vec![
+            Said::Word("http://h/".into()),
+            option("latency", ""),
+            Said::Rest("-v".into()),
+            Said::Rest("x".into()),
+        ];
+        assert_eq!(said("http://h/ --latency -- -v x"), Ok(expected));
+        assert_eq!(said("-"), Ok(vec![Said::Word("-".into())]));
+    }
+
+    #[test]
+    fn what_is_refused() {
+        assert_eq!(said("-x"), Err(Refused::Unknown("-x".into())));
+        assert_eq!(said("--thread 1"), Err(Refused::Unknown("--thread".into())));
+        assert_eq!(said("-t"), Err(Refused::NoValue("threads")));
+        assert_eq!(said("--threads"), Err(Refused::NoValue("threads")));
+        assert_eq!(said("--latency=1"), Err(Refused::Value("latency")));
+    }
+
+    #[test]
+    fn the_help_is_made_of_the_table() {
+        let text = help(TABLE);
+        let expected = "    -t, --threads <N>         How many\n";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains(&format!("\n{:30}and another\n", "")), "{text}");
+    }
+}

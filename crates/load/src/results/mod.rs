@@ -1,0 +1,119 @@
+//! What was measured, and the ways to show it.
+//!
+//! Threads count for themselves into a [`Tally`]; at the end they are added up. Every latency is
+//! in microseconds, from the moment the request should have started to the last byte of its reply.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// What one thread has seen, or all of them together.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// Complete replies, whatever their status.
+    pub replies: u64,
+    /// Bytes received, heads included.
+    pub bytes: u64,
+    /// Replies by the first digit of their status, 1 to 5.
+    pub statuses: [u64; 6],
+    /// Latencies of complete replies.
+    pub latency_us: Histogram<u64>,
+    /// Replies a second of each thread, looked at ten times a second.
+    pub rate: Histogram<u64>,
+    /// Open loop: how long after its time a request was sent though a connection was free for it.
+    pub lateness_us: Histogram<u64>,
+    /// Open loop: requests whose time had come and which were never sent.
+    pub unsent: u64,
+    /// What went wrong.
+    pub errors: Errors,
+}
+
+/// Requests and connections that went wrong, each counted once, as what it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Errors {
+    /// Connections refused.
+    pub refused: u64,
+    /// Connections that failed otherwise: no route, no address, no port left.
+    pub unreachable: u64,
+    /// Connections reset while a request was on its way or waited for its reply.
+    pub reset: u64,
+    /// Connections that the server closed before the first byte of a reply.
+    pub closed: u64,
+    /// Replies that ended too early.
+    pub short: u64,
+    /// Replies that are not HTTP, or not what was asked for.
+    pub invalid: u64,
+    /// Requests that could not be written for another reason.
+    pub write: u64,
+    /// Requests without a complete reply in time.
+    pub timeout: u64,
+}
+
+/// A second of a run, as it is shown while it runs.
+#[derive(Clone, Debug)]
+pub struct Second {
+    /// Seconds since the start, at its end.
+    pub at: f64,
+    /// What was counted in it.
+    pub tally: Tally,
+}
+
+/// Which kind of load it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Every connection sends its next request when it has the last one's reply.
+    Closed,
+    /// Requests start by the clock, whatever the server does: from so many a second to so many.
+    Open {
+        /// Requests a second at the start.
+        from: f64,
+        /// Requests a second at the end.
+        to: f64,
+    },
+}
+
+/// A run, complete.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// What was asked for, as it was written.
+    pub urls: Vec<String>,
+    /// Threads.
+    pub threads: u64,
+    /// Connections.
+    pub connections: u64,
+    /// The time it was to take; `None`: as long as its requests take.
+    pub duration: Option<Duration>,
+    /// The kind of load.
+    pub pace: Pace,
+    /// When it began, in milliseconds since 1970.
+    pub began_unix_ms: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// All threads together.
+    pub tally: Tally,
+    /// Second by second.
+    pub seconds: Vec<Second>,
+    /// The share of its time that the busiest thread was on a CPU.
+    pub busiest_thread: f64,
+    /// Whether somebody ended it before its time.
+    pub interrupted: bool,
+}
+
+/// Significant digits of histograms.
+const DIGITS: u8 = 3;
+
+impl Default for Tally {
+    fn default() -> Self {
+        let histogram = || Histogram::new(DIGITS).expect("a number of digits that it has");
+        Self {
+            replies: 0,
+            bytes: 0,
+            statuses: [0; 6],
+            latency_us: histogram(),
+            rate: histogram(),
+            lateness_us: histogram(),
+            unsent: 0,
+            errors: Errors::default(),
+        }
+    }
+}
