@@ -7,6 +7,7 @@
 #![allow(unsafe_code)] // Here alone, each block with its reason.
 
 mod address;
+mod alarm;
 #[doc(hidden)]
 pub mod allocations;
 pub mod buffers;
@@ -34,6 +35,7 @@ pub mod users;
 mod worker;
 
 pub use address::{Address, BACKLOG, KeepaliveProbes, SocketOptions};
+pub use alarm::Alarm;
 pub use connect::{Connect, Connecting};
 pub use datagram::Datagram;
 pub use listener::Listener;

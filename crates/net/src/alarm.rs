@@ -1,0 +1,150 @@
+//! A deadline kept to some tens of microseconds, by a timer of the kernel's own (timerfd).
+//!
+//! For what measures, or must be regular: the runtime's timers are a millisecond coarse, and
+//! [`Timer`](crate::Timer) a tick. It costs a descriptor, and a system call each time it is set. It
+//! is never early.
+
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// A deadline that can be moved, owned by whoever waits for it.
+pub struct Alarm {
+    fd: AsyncFd<OwnedFd>,
+    at: Option<Instant>,
+}
+
+impl Alarm {
+    /// An alarm that is not set.
+    pub fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
+        let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+        Ok(Self { fd, at: None })
+    }
+
+    /// Sets or moves the deadline.
+    pub fn set(&mut self, at: Instant) {
+        self.at = Some(at);
+        // Counted from a moment after this one, so that the kernel cannot be early. One that has
+        // passed needs no kernel.
+        let delay = at.saturating_duration_since(Instant::now());
+        if !delay.is_zero() {
+            self.arm(delay);
+        }
+    }
+
+    /// Forgets the deadline.
+    pub fn clear(&mut self) {
+        if self.at.take().is_some() {
+            self.arm(Duration::ZERO);
+        }
+    }
+
+    /// When it is due, if it is set.
+    pub fn due(&self) -> Option<Instant> {
+        self.at
+    }
+
+    /// Ready once the deadline has passed, and until it is set again; else the task is woken then.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(at) = self.at else { return Poll::Pending };
+        while Instant::now() < at {
+            // Nothing is ever read: setting the timer takes back what it has told, and each time
+            // it goes off is an event of its own.
+            match ready!(self.fd.poll_read_ready(cx)) {
+                Ok(mut told) => told.clear_ready(),
+                // The runtime is ending.
+                Err(_) => return Poll::Pending,
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Waits until then.
+    pub async fn wait_until(&mut self, at: Instant) {
+        self.set(at);
+        poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    /// Zero stops it.
+    fn arm(&self, delay: Duration) {
+        let value = Timespec {
+            tv_sec: delay.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: delay.subsec_nanos().into(),
+        };
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: value };
+        let armed = timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::empty(), &once);
+        debug_assert!(armed.is_ok(), "a timer and a valid time");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(3);
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn it_is_never_early_and_seldom_late() {
+        let mut late = crate::run(async {
+            let mut alarm = Alarm::new().unwrap();
+            let mut late = Vec::new();
+            for tenths in 0..20 {
+                let at = Instant::now() + Duration::from_micros(100 * tenths);
+                alarm.wait_until(at).await;
+                late.push(Instant::now().checked_duration_since(at).expect("not early"));
+            }
+            late
+        })
+        .unwrap();
+        late.sort();
+        assert!(late[late.len() / 2] < Duration::from_millis(1), "{late:?}");
+    }
+
+    #[test]
+    fn it_can_be_moved_both_ways() {
+        crate::run(async {
+            let mut alarm = Alarm::new().unwrap();
+            let start = Instant::now();
+            alarm.set(start + LONG);
+            alarm.set(start + SHORT);
+            poll_fn(|cx| alarm.poll(cx)).await;
+            assert_eq!(alarm.due(), Some(start + SHORT));
+            // What it has told of the old deadline says nothing about the new one.
+            alarm.set(start + SHORT);
+            alarm.set(Instant::now() + SHORT);
+            let moved = alarm.due().unwrap();
+            poll_fn(|cx| alarm.poll(cx)).await;
+            assert!(Instant::now() >= moved);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn one_that_is_not_set_never_comes() {
+        crate::run(async {
+            let (mut silent, mut other) = (Alarm::new().unwrap(), Alarm::new().unwrap());
+            silent.set(Instant::now() + SHORT);
+            silent.clear();
+            other.set(Instant::now() + 2 * SHORT);
+            poll_fn(|cx| {
+                assert!(silent.poll(cx).is_pending());
+                other.poll(cx)
+            })
+            .await;
+        })
+        .unwrap();
+    }
+}
