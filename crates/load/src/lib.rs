@@ -9,5 +9,9 @@
 //! afterwards. Deliberately absent: the server's configuration, and sockets (crate `net`).
 
 pub mod options;
+pub mod replies;
+pub mod requests;
 pub mod results;
+pub mod run;
+pub mod target;
 pub mod units;

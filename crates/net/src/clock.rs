@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::sync::OnceLock;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How many calls of [`pass`] go by before a busy worker looks at the clock.
 const REQUESTS_PER_REFRESH: u32 = 16;
@@ -43,6 +43,12 @@ pub fn pass() {
             clock.refresh();
         }
     });
+}
+
+/// For how long this thread has been on a CPU.
+pub fn thread_cpu() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
 }
 
 /// Looks at the clock.

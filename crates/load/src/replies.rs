@@ -1,0 +1,173 @@
+//! Replies found in what a server sends: a machine without a socket.
+//!
+//! ```text
+//! Head -+-> Length -+-> Head
+//!       +-> Chunked +
+//!       +-> Close ----> (the connection's end)
+//! ```
+
+use wire::http1::chunked::{ChunkedDecoder, Decoded};
+use wire::http1::response::{ReplyBody, ReplyHead};
+
+/// A complete reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Its status; 0 where there is none.
+    pub status: u16,
+    /// Whether the connection goes on after it.
+    pub keep: bool,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing complete: so many bytes are done with, and more are to come.
+    More(usize),
+    /// A reply that ends so far into the bytes.
+    Reply(usize, Reply),
+}
+
+/// What came is not what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invalid;
+
+/// Bytes of a reply's head at most.
+pub const HEAD_MAX: usize = 64 * 1024;
+
+/// The replies of one connection.
+#[derive(Debug)]
+pub struct Replies {
+    head: ReplyHead,
+    expect: Expect,
+    reply: Reply,
+    /// What a script is told of the reply.
+    heard: Option<Box<Heard>>,
+}
+
+/// A reply as a script is told of it.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// The header fields.
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Expect {
+    Head,
+    Length(u64),
+    Chunked(ChunkedDecoder),
+    Close,
+    /// So many bytes of whatever kind.
+    Echo(u64),
+}
+
+impl Replies {
+    /// The machine for HTTP. `listens`: somebody wants to know what the replies are.
+    pub fn new(listens: bool) -> Self {
+        Self {
+            head: ReplyHead::default(),
+            expect: Expect::Head,
+            reply: Reply { status: 0, keep: true },
+            heard: listens.then(Box::default),
+        }
+    }
+
+    /// Expects so many bytes back, instead of HTTP.
+    pub fn expect_echo(&mut self, bytes: usize) {
+        self.expect = Expect::Echo(bytes as u64);
+    }
+
+    /// Begins anew, on a new connection.
+    pub fn reset(&mut self) {
+        self.head.reset();
+        self.expect = Expect::Head;
+    }
+
+    /// The last complete reply, where somebody listens.
+    pub fn heard(&self) -> Option<&Heard> {
+        self.heard.as_deref()
+    }
+
+    /// Looks at bytes: those that the last call left, and those that came since. `to_head`: a head
+    /// is all that the reply has.
+    pub fn take(&mut self, input: &[u8], to_head: bool) -> Result<Found, Invalid> {
+        let mut at = 0;
+        loop {
+            match &mut self.expect {
+                Expect::Head => {
+                    let Some(length) = self.head.parse(&input[at..]).or(Err(Invalid))? else {
+                        return if input.len() - at < HEAD_MAX { Ok(Found::More(at)) } else { Err(Invalid) };
+                    };
+                    self.begin_body(&input[at..], to_head)?;
+                    at += length;
+                    self.head.reset();
+                }
+                Expect::Length(left) | Expect::Echo(left) => {
+                    let size = (*left).min((input.len() - at) as u64) as usize;
+                    *left -= size as u64;
+                    let is_complete = *left == 0;
+                    self.hear(&input[at..at + size]);
+                    at += size;
+                    return Ok(if is_complete { self.complete(at) } else { Found::More(at) });
+                }
+                Expect::Chunked(decoder) => match decoder.decode(&input[at..]).or(Err(Invalid))? {
+                    Decoded::Data(range) => {
+                        self.hear(&input[at + range.start..at + range.end]);
+                        at += range.end;
+                    }
+                    Decoded::End(end) => return Ok(self.complete(at + end)),
+                    Decoded::More | Decoded::Trailers(_) => return Ok(Found::More(input.len())),
+                },
+                Expect::Close => {
+                    self.hear(&input[at..]);
+                    return Ok(Found::More(input.len()));
+                }
+            }
+        }
+    }
+
+    /// What the connection's end means: the end of a reply that has no other, or a lack of one.
+    pub fn end(&mut self) -> Option<Reply> {
+        matches!(self.expect, Expect::Close).then_some(Reply { keep: false, ..self.reply })
+    }
+
+    /// Whether part of a reply has come. `left`: bytes that [`take`](Self::take) did not take.
+    pub fn is_within(&self, left: usize) -> bool {
+        left > 0 || !matches!(self.expect, Expect::Head)
+    }
+
+    fn begin_body(&mut self, head: &[u8], to_head: bool) -> Result<(), Invalid> {
+        let status = self.head.status;
+        if (100..200).contains(&status) && status != 101 {
+            return Ok(()); // The reply is still to come.
+        }
+        let body = ReplyBody::of(&self.head, head, to_head).or(Err(Invalid))?;
+        self.reply = Reply { status, keep: status != 101 && !self.head.closes(head) };
+        if let Some(heard) = &mut self.heard {
+            heard.body.clear();
+            let fields = self.head.fields.iter();
+            let part = |slice: wire::Slice| slice.of(head).to_vec();
+            heard.fields = fields.map(|field| (part(field.name), part(field.value))).collect();
+        }
+        self.expect = match body {
+            ReplyBody::None => Expect::Length(0),
+            ReplyBody::Length(length) => Expect::Length(length),
+            ReplyBody::Chunked => Expect::Chunked(ChunkedDecoder::default()),
+            ReplyBody::Close => Expect::Close,
+        };
+        Ok(())
+    }
+
+    fn hear(&mut self, body: &[u8]) {
+        if let Some(heard) = &mut self.heard {
+            heard.body.extend_from_slice(body);
+        }
+    }
+
+    fn complete(&mut self, at: usize) -> Found {
+        self.expect = Expect::Head;
+        Found::Reply(at, self.reply)
+    }
+}

@@ -1,0 +1,191 @@
+//! The requests of a run, made once before it starts.
+//!
+//! A mix is a cycle: each request comes as often in it as its weight says, as evenly as can be.
+
+use crate::target::{Scheme, Target};
+
+/// A request, ready to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What is sent.
+    pub bytes: Vec<u8>,
+    /// Whether its reply is a head alone.
+    pub to_head: bool,
+}
+
+/// What is said about all requests.
+#[derive(Clone, Debug, Default)]
+pub struct Common {
+    /// The method; empty: GET, or POST with a body.
+    pub method: String,
+    /// Header lines: names and values.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Whether the server is to close after the reply.
+    pub close: bool,
+}
+
+impl Common {
+    /// The method of requests that have no own.
+    pub fn method(&self) -> &str {
+        match self.method.as_str() {
+            "" if self.body.is_empty() => "GET",
+            "" => "POST",
+            method => method,
+        }
+    }
+
+    /// A request for that path.
+    pub fn request(&self, target: &Target, method: &str, path: &str) -> Request {
+        if matches!(target.scheme, Scheme::Tcp | Scheme::Udp) {
+            return Request { bytes: self.body.clone(), to_head: false };
+        }
+        let mut bytes = format!("{method} {path} HTTP/1.1\r\n").into_bytes();
+        let mut line = |name: &str, value: &str| {
+            bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+        };
+        let says = |name: &str| self.headers.iter().any(|(said, _)| said.eq_ignore_ascii_case(name));
+        if !says("Host") {
+            line("Host", &target.authority());
+        }
+        for (name, value) in &self.headers {
+            line(name, value);
+        }
+        if self.close && !says("Connection") {
+            line("Connection", "close");
+        }
+        let has_length = says("Content-Length") || says("Transfer-Encoding");
+        if !has_length && (!self.body.is_empty() || matches!(method, "POST" | "PUT")) {
+            line("Content-Length", &self.body.len().to_string());
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(&self.body);
+        Request { bytes, to_head: method == "HEAD" }
+    }
+}
+
+/// Requests in the order they are sent, over and over.
+#[derive(Clone, Debug)]
+pub struct Mix {
+    requests: Vec<Request>,
+    cycle: Vec<u32>,
+}
+
+/// The sum of all weights at most.
+pub const WEIGHTS_MAX: u64 = 100_000;
+
+impl Mix {
+    /// Each request with its weight.
+    pub fn new(weighted: Vec<(Request, u64)>) -> Result<Self, String> {
+        let total: u64 = weighted.iter().map(|(_, weight)| weight).sum();
+        if total == 0 || total > WEIGHTS_MAX {
+            return Err(format!("weights must add up to between 1 and {WEIGHTS_MAX}"));
+        }
+        let weights: Vec<u64> = weighted.iter().map(|(_, weight)| *weight).collect();
+        let requests = weighted.into_iter().map(|(request, _)| request).collect();
+        Ok(Self { requests, cycle: cycle(&weights, total) })
+    }
+
+    /// One after the other.
+    pub fn in_order(requests: Vec<Request>) -> Self {
+        let cycle = (0..requests.len() as u32).collect();
+        Self { requests, cycle }
+    }
+
+    /// The `n`th request.
+    pub fn at(&self, n: u64) -> &Request {
+        let place = if self.cycle.len() == 1 { 0 } else { n as usize % self.cycle.len() };
+        &self.requests[self.cycle[place] as usize]
+    }
+}
+
+/// nginx's smooth weighted round robin, once around.
+fn cycle(weights: &[u64], total: u64) -> Vec<u32> {
+    let divisor = weights.iter().fold(0, |divisor, weight| greatest_common(divisor, *weight));
+    let mut current = vec![0i64; weights.len()];
+    (0..total / divisor)
+        .map(|_| {
+            for (current, weight) in current.iter_mut().zip(weights) {
+                *current += (weight / divisor) as i64;
+            }
+            // The first of those that are equal.
+            let best = (0..current.len()).rev().max_by_key(|place| current[*place]).unwrap_or(0);
+            current[best] -= (total / divisor) as i64;
+            best as u32
+        })
+        .collect()
+}
+
+fn greatest_common(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common(b, a % b) }
+}
+
+/// The requests that a list names, one a line: `/path`, `GET /path`; `#` begins a comment.
+pub fn listed(text: &str, common: &Common, target: &Target) -> Result<Vec<Request>, String> {
+    let mut requests = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (method, path) = match words[..] {
+            [] => continue,
+            [first, ..] if first.starts_with('#') => continue,
+            [path] => (common.method(), path),
+            [method, path] => (method, path),
+            _ => return Err(format!("line {number}: neither \"/path\" nor \"METHOD /path\"")),
+        };
+        if !path.starts_with('/') {
+            return Err(format!("line {number}: \"{path}\" does not begin with \"/\""));
+        }
+        requests.push(common.request(target, method, path));
+    }
+    if requests.is_empty() { Err("it lists no request".into()) } else { Ok(requests) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target() -> Target {
+        Target::parse("http://h:81/x").expect("a URL")
+    }
+
+    fn text(common: &Common, method: &str) -> String {
+        let request = common.request(&target(), method, "/x");
+        String::from_utf8(request.bytes).expect("text")
+    }
+
+    #[test]
+    fn a_plain_request_is_wrks() {
+        let common = Common::default();
+        assert_eq!(text(&common, common.method()), "GET /x HTTP/1.1\r\nHost: h:81\r\n\r\n");
+    }
+
+    #[test]
+    fn what_is_said_is_not_said_twice() {
+        let headers = vec![("host".into(), "other".into()), ("A".into(), "b".into())];
+        let common = Common { headers, body: b"body".to_vec(), close: true, ..Common::default() };
+        let expected = "POST /x HTTP/1.1\r\nhost: other\r\nA: b\r\nConnection: close\r\n\
+                        Content-Length: 4\r\n\r\nbody";
+        assert_eq!(text(&common, common.method()), expected);
+    }
+
+    #[test]
+    fn weights_are_spread_evenly() {
+        let request = |name: &str| Request { bytes: name.into(), to_head: false };
+        let mix = Mix::new(vec![(request("a"), 4), (request("b"), 2), (request("c"), 0)]);
+        let mix = mix.expect("a mix");
+        let order: Vec<&[u8]> = (0..6).map(|n| &mix.at(n).bytes[..]).collect();
+        assert_eq!(order, [b"a", b"b", b"a", b"a", b"b", b"a"]);
+        assert!(Mix::new(vec![(request("a"), 0)]).is_err());
+    }
+
+    #[test]
+    fn a_list() {
+        let listed = |text| listed(text, &Common::default(), &target());
+        let requests = listed("# all\n/a\n\nHEAD /b\n").expect("a list");
+        assert_eq!(requests.len(), 2);
+        assert!(requests[0].bytes.starts_with(b"GET /a ") && requests[1].to_head);
+        assert_eq!(listed("GET /a HTTP/1.1").expect_err("three words").get(..6), Some("line 1"));
+        assert!(listed("\n").is_err() && listed("a").is_err());
+    }
+}

@@ -1,0 +1,294 @@
+//! A client: one connection at a time, one turn after the other.
+
+use std::future::poll_fn;
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use net::{Connect, Stream, Timer, buffers};
+
+use super::failure::Failure;
+use super::pace::{Seat, Turn};
+use super::thread::Shared;
+use crate::replies::{Found, HEAD_MAX, Replies, Reply};
+use crate::target::Scheme;
+
+/// How long a client waits after it could not connect: a server that is down is not hammered, and
+/// the client's CPU is not burnt.
+const CONNECT_PAUSE: Duration = Duration::from_millis(10);
+
+pub(super) struct Client {
+    shared: Rc<Shared>,
+    seat: Rc<Seat>,
+    connect: Connect,
+    stream: Option<Stream>,
+    timer: Timer,
+    replies: Replies,
+    /// Bytes received that belong to no complete reply yet.
+    input: Vec<u8>,
+    /// Requests that have been sent on this connection.
+    asked: u64,
+}
+
+/// What a turn has come to so far.
+struct Exchange {
+    begun: Instant,
+    output: Vec<u8>,
+    written: usize,
+    /// For every request whether its reply is a head alone; those answered are gone.
+    to_head: VecDeque<bool>,
+}
+
+impl Client {
+    /// The `number`th of all threads' clients.
+    pub(super) fn new(shared: Rc<Shared>, number: u64) -> Self {
+        let from = shared.plan.source(number).map(|ip| SocketAddr::new(ip, 0));
+        Self {
+            seat: shared.pace.seat(),
+            connect: Connect { from, ..Connect::default() },
+            stream: None,
+            timer: Timer::new(),
+            replies: Replies::new(false),
+            input: Vec::new(),
+            asked: 0,
+            shared,
+        }
+    }
+
+    /// Takes turns until there are no more.
+    pub(super) async fn run(mut self) {
+        if self.shared.plan.per_connection.is_none() {
+            self.set_timer();
+            if let Err(failure) = self.open().await {
+                self.fail(failure, 0).await;
+            }
+        }
+        self.shared.pace.done();
+        while let Some(turn) = self.turn().await {
+            if let Err((failure, requests)) = self.take(turn).await {
+                self.fail(failure, requests).await;
+            }
+            self.shared.pace.done();
+        }
+    }
+
+    /// Waits for a turn. A connection that the server closes meanwhile is opened anew when it is
+    /// needed, as any client would.
+    async fn turn(&mut self) -> Option<Turn> {
+        poll_fn(|cx| {
+            if let Poll::Ready(turn) = self.shared.pace.poll_turn(&self.seat, cx) {
+                return Poll::Ready(turn);
+            }
+            if self.stream.as_mut().is_some_and(|stream| stream.poll_disturbed(cx).is_ready()) {
+                self.close();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// A turn: its requests are sent, and their replies counted. A failure comes with the number of
+    /// requests that it cost.
+    async fn take(&mut self, turn: Turn) -> Result<(), (Failure, u64)> {
+        let shared = Rc::clone(&self.shared);
+        self.set_timer();
+        let mut begun = turn.intended.unwrap_or_else(Instant::now);
+        if self.stream.is_none() {
+            self.open().await.map_err(|failure| (failure, turn.requests))?;
+            // Connections that stay open are opened aside, as wrk does.
+            if turn.intended.is_none() && shared.plan.per_connection.is_none() {
+                begun = Instant::now();
+            }
+        }
+        if turn.intended.is_some() && turn.in_time {
+            shared.is_late(begun.elapsed());
+        }
+        let mut exchange = self.begin(begun, turn.requests);
+        let result = poll_fn(|cx| self.poll_exchange(&mut exchange, cx)).await;
+        buffers::give_back(std::mem::take(&mut exchange.output));
+        self.asked += turn.requests;
+        result.map_err(|failure| (failure, exchange.to_head.len() as u64))?;
+        if shared.plan.per_connection.is_some_and(|most| self.asked >= most) {
+            self.close();
+        }
+        Ok(())
+    }
+
+    async fn open(&mut self) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| Failure::of_connect(&error);
+        let begun = self.connect.begin(&self.shared.plan.address);
+        let mut connecting = begun.map_err(|(_, error)| failed(error))?;
+        let connected = poll_fn(|cx| {
+            if let Poll::Ready(connected) = connecting.poll(cx) {
+                return Poll::Ready(connected.map_err(failed));
+            }
+            self.timer.poll(cx).map(|()| Err(Failure::Timeout))
+        });
+        let stream = connected.await?;
+        stream.set_nodelay();
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    /// Counts what went wrong. Without a server the client pauses.
+    async fn fail(&mut self, failure: Failure, requests: u64) {
+        self.close();
+        failure.count(requests, &mut self.shared.tally.borrow_mut().errors);
+        if failure.is_of_connect() {
+            net::sleep(CONNECT_PAUSE).await;
+        }
+    }
+
+    fn close(&mut self) {
+        self.stream = None;
+        self.asked = 0;
+        self.replies.reset();
+        buffers::give_back(std::mem::take(&mut self.input));
+    }
+
+    fn set_timer(&self) {
+        self.timer.set(self.shared.plan.timeout.as_millis() as u64);
+    }
+
+    fn begin(&mut self, begun: Instant, requests: u64) -> Exchange {
+        let mut exchange = Exchange {
+            begun,
+            output: buffers::lend(),
+            written: 0,
+            to_head: VecDeque::new(),
+        };
+        for _ in 0..requests {
+            let request = self.shared.next_request();
+            exchange.output.extend_from_slice(&request.bytes);
+            exchange.to_head.push_back(request.to_head);
+            if self.shared.plan.scheme == Scheme::Tcp {
+                self.replies.expect_echo(request.bytes.len());
+            }
+        }
+        exchange
+    }
+
+    /// Writes and reads at once: a server may answer before it has read everything.
+    fn poll_exchange(
+        &mut self,
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Failure>> {
+        let mut unwritable = None;
+        while exchange.written < exchange.output.len() {
+            let Some(stream) = &mut self.stream else { return Poll::Ready(Err(Failure::Closed)) };
+            match stream.poll_write(cx, &[IoSlice::new(&exchange.output[exchange.written..])]) {
+                Poll::Ready(Ok(written)) => exchange.written += written,
+                Poll::Ready(Err(error)) => {
+                    // What the server had to say is read first.
+                    unwritable = Some(Failure::of_write(&error));
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        match self.poll_replies(exchange, cx) {
+            Poll::Ready(done) => Poll::Ready(done),
+            Poll::Pending => match unwritable {
+                Some(failure) => Poll::Ready(Err(failure)),
+                None => self.timer.poll(cx).map(|()| Err(Failure::Timeout)),
+            },
+        }
+    }
+
+    /// Reads until every request has its reply.
+    fn poll_replies(
+        &mut self,
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Failure>> {
+        loop {
+            let read = ready!(self.poll_read(cx))?;
+            if read == 0 {
+                return Poll::Ready(self.end(exchange));
+            }
+            if self.look(exchange)? {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Failure>> {
+        let Some(stream) = &mut self.stream else { return Poll::Ready(Err(Failure::Closed)) };
+        if self.input.capacity() == 0 {
+            self.input = buffers::lend();
+        }
+        if self.input.len() == self.input.capacity() {
+            self.input.reserve(HEAD_MAX);
+        }
+        match stream.poll_read(cx, &mut self.input) {
+            Poll::Pending => {
+                if self.input.is_empty() {
+                    buffers::give_back(std::mem::take(&mut self.input));
+                }
+                Poll::Pending
+            }
+            Poll::Ready(read) => {
+                let read = read.map_err(|_| Failure::Reset)?;
+                self.shared.tally.borrow_mut().bytes += read as u64;
+                Poll::Ready(Ok(read))
+            }
+        }
+    }
+
+    /// Looks for replies in what has come. Whether all are there.
+    fn look(&mut self, exchange: &mut Exchange) -> Result<bool, Failure> {
+        let now = Instant::now();
+        let (mut at, mut keep) = (0, true);
+        while let Some(&to_head) = exchange.to_head.front() {
+            if at == self.input.len() && at > 0 {
+                break;
+            }
+            match self.replies.take(&self.input[at..], to_head) {
+                Err(_) => return Err(Failure::Invalid),
+                Ok(Found::More(taken)) => {
+                    at += taken;
+                    break;
+                }
+                Ok(Found::Reply(taken, reply)) => {
+                    at += taken;
+                    self.count(exchange, reply, now);
+                    keep = reply.keep;
+                    if !keep {
+                        break;
+                    }
+                }
+            }
+        }
+        self.input.drain(..at);
+        let is_complete = exchange.to_head.is_empty();
+        if is_complete && (!keep || exchange.written < exchange.output.len()) {
+            self.close();
+        } else if !keep {
+            return Err(Failure::Closed);
+        } else if is_complete && !self.input.is_empty() {
+            // What nobody asked for.
+            return Err(Failure::Invalid);
+        }
+        Ok(is_complete)
+    }
+
+    /// The server has closed the connection.
+    fn end(&mut self, exchange: &mut Exchange) -> Result<(), Failure> {
+        let Some(reply) = self.replies.end() else {
+            let is_within = self.replies.is_within(self.input.len());
+            return Err(if is_within { Failure::Short } else { Failure::Closed });
+        };
+        self.count(exchange, reply, Instant::now());
+        self.close();
+        if exchange.to_head.is_empty() { Ok(()) } else { Err(Failure::Closed) }
+    }
+
+    fn count(&self, exchange: &mut Exchange, reply: Reply, now: Instant) {
+        exchange.to_head.pop_front();
+        self.shared.replied(reply.status, exchange.begun, now);
+    }
+}

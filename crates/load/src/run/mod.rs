@@ -1,0 +1,158 @@
+//! A run: threads are started, connect, begin together, and are added up.
+
+mod client;
+mod failure;
+mod pace;
+pub mod plan;
+pub mod schedule;
+mod thread;
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use net::signals::{SIGINT, SIGTERM, Signals};
+use net::{Mailbox, Sender, mailbox};
+
+use crate::results::{Pace, Results, Second, Tally};
+use plan::Plan;
+use thread::{Ended, News, Order};
+
+/// From the moment when all connections stand to the first request.
+const START_AHEAD: Duration = Duration::from_millis(5);
+
+/// Runs a plan. `watch` sees every second as it ends.
+pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Second)) -> Result<Results, String> {
+    let run = async {
+        // Before there are threads, which inherit that these are blocked.
+        let signals = Signals::take(&[SIGINT, SIGTERM])?;
+        let (news, heard) = mailbox();
+        let run = Run::start(plan, &news)?;
+        net::spawn(async move {
+            let _ = signals.each(|_| news.send(News::Interrupt)).await;
+        });
+        run.to_the_end(heard, watch).await
+    };
+    net::run(run).and_then(|done| done).map_err(|error: io::Error| error.to_string())
+}
+
+struct Run {
+    plan: Arc<Plan>,
+    orders: Vec<Sender<Order>>,
+    began: Instant,
+    began_unix_ms: u64,
+    interrupted: bool,
+    ready: usize,
+    ended: Vec<Ended>,
+    /// What was counted in each second, and how many threads have told.
+    seconds: Vec<(Tally, usize)>,
+}
+
+impl Run {
+    fn start(plan: &Plan, news: &Sender<News>) -> io::Result<Self> {
+        let plan = Arc::new(plan.clone());
+        let mut orders = Vec::new();
+        for number in 0..plan.threads {
+            let (sender, receiver) = mailbox();
+            let (plan, news) = (Arc::clone(&plan), news.clone());
+            std::thread::Builder::new()
+                .name(format!("load {number}"))
+                .spawn(move || thread::run(plan, number, receiver, &news))?;
+            orders.push(sender);
+        }
+        Ok(Self {
+            plan,
+            orders,
+            began: Instant::now(),
+            began_unix_ms: unix_ms(),
+            interrupted: false,
+            ready: 0,
+            ended: Vec::new(),
+            seconds: Vec::new(),
+        })
+    }
+
+    async fn to_the_end(
+        mut self,
+        mut heard: Mailbox<News>,
+        watch: &mut dyn FnMut(&Second),
+    ) -> io::Result<Results> {
+        while self.ended.len() < self.orders.len() {
+            match heard.next().await {
+                Some(News::Ready) => self.is_ready(),
+                Some(News::Second(number, tally)) => self.add_second(number, &tally, watch),
+                Some(News::Done(ended)) => self.ended.push(ended),
+                Some(News::Failed(error)) => return Err(error),
+                Some(News::Interrupt) => {
+                    self.interrupted = true;
+                    self.tell_all(|| Order::Stop);
+                }
+                None => break,
+            }
+        }
+        Ok(self.results())
+    }
+
+    /// Once all connections stand, all threads begin at the same moment.
+    fn is_ready(&mut self) {
+        self.ready += 1;
+        if self.ready == self.orders.len() {
+            self.began = Instant::now() + START_AHEAD;
+            self.began_unix_ms = unix_ms();
+            let begin = self.began;
+            self.tell_all(|| Order::Go(begin));
+        }
+    }
+
+    fn tell_all(&self, order: impl Fn() -> Order) {
+        for thread in &self.orders {
+            thread.send(order());
+        }
+    }
+
+    fn add_second(&mut self, number: usize, tally: &Tally, watch: &mut dyn FnMut(&Second)) {
+        while self.seconds.len() < number {
+            self.seconds.push((Tally::default(), 0));
+        }
+        let (sum, told) = &mut self.seconds[number - 1];
+        sum.add(tally);
+        *told += 1;
+        if *told == self.orders.len() {
+            watch(&Second { at: number as f64, tally: sum.clone() });
+        }
+    }
+
+    fn results(self) -> Results {
+        let mut tally = Tally::default();
+        for part in self.seconds.iter().map(|(tally, _)| tally) {
+            tally.add(part);
+        }
+        for ended in &self.ended {
+            tally.add(&ended.tally);
+        }
+        let share = |ended: &Ended| ended.on_cpu.as_secs_f64() / ended.elapsed.as_secs_f64();
+        Results {
+            urls: self.plan.urls.clone(),
+            threads: self.plan.threads,
+            connections: self.plan.connections,
+            duration: self.plan.duration,
+            pace: match self.plan.rate {
+                None => Pace::Closed,
+                Some(rate) => Pace::Open { from: rate.from, to: rate.to },
+            },
+            began_unix_ms: self.began_unix_ms,
+            elapsed: self.ended.iter().map(|ended| ended.elapsed).max().unwrap_or_default(),
+            tally,
+            seconds: (1..)
+                .zip(self.seconds)
+                .map(|(number, (tally, _))| Second { at: f64::from(number), tally })
+                .collect(),
+            busiest_thread: self.ended.iter().map(share).fold(0.0, f64::max),
+            interrupted: self.interrupted,
+        }
+    }
+}
+
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}

@@ -1,0 +1,269 @@
+//! Who may send when: the one thing that the clients of a thread share.
+//!
+//! In a closed loop a client may send whenever it asks. In an open loop there is a turn for each
+//! request whose time has come; clients get turns in the order in which they came to wait, and a
+//! turn that no client is free for keeps its time.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+/// Leave to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// When the request should start; `None`: now.
+    pub(super) intended: Option<Instant>,
+    /// Whether a client was free for it then. If not, it is the server that makes it late.
+    pub(super) in_time: bool,
+    /// Requests, one behind the other.
+    pub(super) requests: u64,
+}
+
+/// Turns that wait for a client at most; those beyond are counted, and never sent.
+pub(super) const DUE_MAX: usize = 1 << 20;
+
+/// See above.
+#[derive(Default)]
+pub(super) struct Pace(RefCell<State>);
+
+#[derive(Default)]
+struct State {
+    phase: Phase,
+    /// Requests of a turn in a closed loop.
+    at_once: u64,
+    /// Requests that may still start in a closed loop.
+    left: u64,
+    due: VecDeque<Instant>,
+    unsent: u64,
+    waiting: VecDeque<Rc<Seat>>,
+    /// Clients that are within a turn, or open their first connection.
+    busy: usize,
+    watcher: Option<Waker>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Connections are being opened.
+    #[default]
+    Opening,
+    /// Clients send as they like.
+    Closed,
+    /// Clients wait for their turns.
+    Open,
+    /// No turns are given but those that are due.
+    Over,
+}
+
+/// Where a client waits.
+#[derive(Default)]
+pub(super) struct Seat {
+    waker: RefCell<Option<Waker>>,
+    turn: Cell<Option<Turn>>,
+    is_queued: Cell<bool>,
+}
+
+impl Pace {
+    /// A client that has still to open its connection: it is busy until its first
+    /// [`done`](Self::done).
+    pub(super) fn seat(&self) -> Rc<Seat> {
+        self.0.borrow_mut().busy += 1;
+        Rc::default()
+    }
+
+    /// The client's next turn; `None`: there are no more.
+    pub(super) fn poll_turn(&self, seat: &Rc<Seat>, cx: &mut Context<'_>) -> Poll<Option<Turn>> {
+        if let Some(turn) = seat.turn.take() {
+            return Poll::Ready(Some(turn));
+        }
+        let mut state = self.0.borrow_mut();
+        if let Poll::Ready(turn) = state.turn() {
+            return Poll::Ready(turn);
+        }
+        if !seat.is_queued.replace(true) {
+            state.waiting.push_back(Rc::clone(seat));
+        }
+        *seat.waker.borrow_mut() = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// The client has come to the end of its turn.
+    pub(super) fn done(&self) {
+        let mut state = self.0.borrow_mut();
+        state.busy -= 1;
+        state.look();
+    }
+
+    /// Clients may send as they like: so many requests at once, so many in all.
+    pub(super) fn begin_closed(&self, at_once: u64, left: u64) {
+        let mut state = self.0.borrow_mut();
+        (state.phase, state.at_once, state.left) = (Phase::Closed, at_once, left);
+        state.call_all();
+    }
+
+    /// Clients wait for their turns.
+    pub(super) fn begin_open(&self) {
+        self.0.borrow_mut().phase = Phase::Open;
+    }
+
+    /// The time of a request has come.
+    pub(super) fn due(&self, at: Instant) {
+        let mut state = self.0.borrow_mut();
+        let turn = Turn { intended: Some(at), in_time: true, requests: 1 };
+        match state.waiting.pop_front() {
+            Some(seat) => {
+                state.busy += 1;
+                seat.is_queued.set(false);
+                seat.turn.set(Some(turn));
+                seat.call();
+            }
+            None if state.due.len() < DUE_MAX => state.due.push_back(at),
+            None => state.unsent += 1,
+        }
+    }
+
+    /// No request starts any more but those whose time has come.
+    pub(super) fn end(&self) {
+        let mut state = self.0.borrow_mut();
+        state.phase = Phase::Over;
+        state.call_all();
+        state.look();
+    }
+
+    /// Ready once no client is busy, and no turn is left.
+    pub(super) fn poll_quiet(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.0.borrow_mut();
+        if state.is_quiet() {
+            return Poll::Ready(());
+        }
+        state.watcher = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Requests whose time has come and which were not sent.
+    pub(super) fn unsent(&self) -> u64 {
+        let state = self.0.borrow();
+        state.unsent + state.due.len() as u64
+    }
+}
+
+impl State {
+    fn turn(&mut self) -> Poll<Option<Turn>> {
+        let turn = match (self.phase, self.due.pop_front()) {
+            (_, Some(at)) => Turn { intended: Some(at), in_time: false, requests: 1 },
+            (Phase::Closed, None) if self.left > 0 => {
+                let requests = self.at_once.min(self.left);
+                self.left -= requests;
+                Turn { intended: None, in_time: true, requests }
+            }
+            (Phase::Closed | Phase::Over, None) => return Poll::Ready(None),
+            (Phase::Opening | Phase::Open, None) => return Poll::Pending,
+        };
+        self.busy += 1;
+        Poll::Ready(Some(turn))
+    }
+
+    fn is_quiet(&self) -> bool {
+        let may_start = match self.phase {
+            Phase::Closed => self.left > 0,
+            Phase::Open => true,
+            Phase::Opening | Phase::Over => !self.due.is_empty(),
+        };
+        self.busy == 0 && !may_start
+    }
+
+    fn look(&mut self) {
+        if self.is_quiet()
+            && let Some(watcher) = self.watcher.take()
+        {
+            watcher.wake();
+        }
+    }
+
+    fn call_all(&mut self) {
+        for seat in self.waiting.drain(..) {
+            seat.is_queued.set(false);
+            seat.call();
+        }
+    }
+}
+
+impl Seat {
+    fn call(&self) {
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn poll<T>(poll: impl Fn(&mut Context<'_>) -> Poll<T>) -> Option<T> {
+        match poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(ready) => Some(ready),
+            Poll::Pending => None,
+        }
+    }
+
+    fn turn(pace: &Pace, seat: &Rc<Seat>) -> Option<Option<Turn>> {
+        poll(|cx| pace.poll_turn(seat, cx))
+    }
+
+    fn open() -> (Pace, [Rc<Seat>; 2]) {
+        let pace = Pace::default();
+        let seats = [pace.seat(), pace.seat()];
+        pace.done();
+        assert!(poll(|cx| pace.poll_quiet(cx)).is_none(), "one is still connecting");
+        pace.done();
+        assert!(poll(|cx| pace.poll_quiet(cx)).is_some());
+        (pace, seats)
+    }
+
+    #[test]
+    fn a_closed_loop_counts_down() {
+        let (pace, seats) = open();
+        assert_eq!(turn(&pace, &seats[0]), None);
+        pace.begin_closed(2, 3);
+        let requests = |seat| turn(&pace, seat).map(|turn| turn.map(|turn| turn.requests));
+        assert_eq!(requests(&seats[0]), Some(Some(2)));
+        assert_eq!(requests(&seats[1]), Some(Some(1)));
+        assert_eq!(requests(&seats[1]), Some(None));
+        pace.done();
+        assert!(poll(|cx| pace.poll_quiet(cx)).is_none());
+        pace.done();
+        assert!(poll(|cx| pace.poll_quiet(cx)).is_some());
+    }
+
+    #[test]
+    fn turns_go_to_who_waited_longest() {
+        let (pace, seats) = open();
+        pace.begin_open();
+        assert_eq!((turn(&pace, &seats[1]), turn(&pace, &seats[0])), (None, None));
+        let at = Instant::now();
+        // A client that looks again keeps its place.
+        assert_eq!(turn(&pace, &seats[1]), None);
+        pace.due(at);
+        assert_eq!(turn(&pace, &seats[0]), None);
+        let expected = Turn { intended: Some(at), in_time: true, requests: 1 };
+        assert_eq!(turn(&pace, &seats[1]), Some(Some(expected)));
+    }
+
+    #[test]
+    fn a_turn_without_a_client_keeps_its_time() {
+        let (pace, seats) = open();
+        pace.begin_open();
+        let at = Instant::now();
+        pace.due(at);
+        assert_eq!(pace.unsent(), 1);
+        pace.end();
+        let expected = Turn { intended: Some(at), in_time: false, requests: 1 };
+        assert_eq!(turn(&pace, &seats[0]), Some(Some(expected)));
+        assert!(poll(|cx| pace.poll_quiet(cx)).is_none());
+        pace.done();
+        assert!(poll(|cx| pace.poll_quiet(cx)).is_some());
+        assert_eq!(turn(&pace, &seats[0]), Some(None));
+    }
+}

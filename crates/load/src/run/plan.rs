@@ -1,0 +1,54 @@
+//! What a run does, complete: every word understood, every name resolved.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use net::Address;
+
+use super::schedule::Rate;
+use crate::requests::Mix;
+use crate::target::Scheme;
+
+/// See above. It is shared by all threads.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is asked for, as it was written.
+    pub urls: Vec<String>,
+    /// What is spoken.
+    pub scheme: Scheme,
+    /// The server.
+    pub address: Address,
+    /// The addresses that connections come from, in turn; none: the system chooses.
+    pub from: Vec<IpAddr>,
+    /// What is sent.
+    pub mix: Mix,
+    /// Threads.
+    pub threads: u64,
+    /// Connections of all threads.
+    pub connections: u64,
+    /// How long requests are started.
+    pub duration: Option<Duration>,
+    /// How many are started.
+    pub requests: Option<u64>,
+    /// An open loop's rate of starts.
+    pub rate: Option<Rate>,
+    /// How long a request may take.
+    pub timeout: Duration,
+    /// Requests on one connection at most; it is then opened within the time of a request.
+    pub per_connection: Option<u64>,
+    /// Requests sent at once, one behind the other.
+    pub pipeline: u64,
+}
+
+impl Plan {
+    /// How many of `total` are the share of a thread.
+    pub(super) fn share(&self, thread: u64, total: u64) -> u64 {
+        total / self.threads + u64::from(thread < total % self.threads)
+    }
+
+    /// Where a client's connections come from.
+    pub(super) fn source(&self, client: u64) -> Option<IpAddr> {
+        let count = self.from.len();
+        (count > 0).then(|| self.from[client as usize % count])
+    }
+}

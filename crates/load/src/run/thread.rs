@@ -1,0 +1,263 @@
+//! A thread of a run: its clients, its share of the schedule, its tally.
+//!
+//! ```text
+//! clients connect --all have--> Ready --Go--> requests --quiet or time is up--> Done
+//!                                                `- every second: Second
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use net::{Alarm, Mailbox, Sender};
+
+use super::client::Client;
+use super::pace::Pace;
+use super::plan::Plan;
+use crate::requests::Request;
+use crate::results::Tally;
+
+/// What a thread is told.
+pub(super) enum Order {
+    /// Requests begin then.
+    Go(Instant),
+    /// It is over.
+    Stop,
+}
+
+/// What is told to who runs the threads.
+pub(super) enum News {
+    /// Its connections stand, those that can.
+    Ready,
+    /// What it has counted in one second.
+    Second(usize, Tally),
+    /// It has ended.
+    Done(Ended),
+    /// It could not go on.
+    Failed(io::Error),
+    /// Somebody wants everything to end.
+    Interrupt,
+}
+
+/// A thread's end.
+pub(super) struct Ended {
+    /// What was counted since its last second.
+    pub(super) tally: Tally,
+    /// How long it has sent requests and waited for replies.
+    pub(super) elapsed: Duration,
+    /// For how much of this it was on a CPU.
+    pub(super) on_cpu: Duration,
+}
+
+/// How often replies are counted for the figure of requests a second, as in wrk.
+const SAMPLE: Duration = Duration::from_millis(100);
+/// Samples in a second.
+const SAMPLES_PER_SECOND: u32 = 10;
+
+/// What the clients of a thread share.
+pub(super) struct Shared {
+    pub(super) plan: Arc<Plan>,
+    pub(super) pace: Pace,
+    /// Since the last second was told.
+    pub(super) tally: RefCell<Tally>,
+    started: Cell<u64>,
+    last_reply: Cell<Option<Instant>>,
+}
+
+impl Shared {
+    /// The next request of the mix.
+    pub(super) fn next_request(&self) -> &Request {
+        let n = self.started.get();
+        self.started.set(n + 1);
+        self.plan.mix.at(n)
+    }
+
+    /// Counts a reply to a request that should have started at `begun`.
+    pub(super) fn replied(&self, status: u16, begun: Instant, now: Instant) {
+        let latency = now.saturating_duration_since(begun);
+        self.last_reply.set(Some(now));
+        let mut tally = self.tally.borrow_mut();
+        tally.replies += 1;
+        tally.statuses[usize::from(status / 100).min(5)] += 1;
+        tally.latency_us.saturating_record(latency.as_micros() as u64);
+    }
+
+    /// A request started so much after its time, though a client was free.
+    pub(super) fn is_late(&self, late: Duration) {
+        self.tally.borrow_mut().lateness_us.saturating_record(late.as_micros() as u64);
+    }
+}
+
+/// Runs one.
+pub(super) fn run(plan: Arc<Plan>, number: u64, orders: Mailbox<Order>, news: &Sender<News>) {
+    let work = || net::run(Thread::new(plan, number).run(orders, news))?;
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    // What a panic has to say it has said.
+    if let Err(error) = ran.unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))) {
+        news.send(News::Failed(error));
+    }
+}
+
+struct Thread {
+    shared: Rc<Shared>,
+    number: u64,
+}
+
+impl Thread {
+    fn new(plan: Arc<Plan>, number: u64) -> Self {
+        let shared = Shared {
+            // Threads begin at different places of the mix.
+            started: Cell::new(number),
+            plan,
+            pace: Pace::default(),
+            tally: RefCell::default(),
+            last_reply: Cell::new(None),
+        };
+        Self { shared: Rc::new(shared), number }
+    }
+
+    async fn run(self, mut orders: Mailbox<Order>, news: &Sender<News>) -> io::Result<()> {
+        let plan = &self.shared.plan;
+        for client in 0..plan.share(self.number, plan.connections) {
+            let number = client * plan.threads + self.number;
+            net::spawn(Client::new(Rc::clone(&self.shared), number).run());
+        }
+        let ended = match self.begin(&mut orders, news).await {
+            Some(begin) => self.measure(begin, &mut orders, news).await?,
+            None => self.ended(Duration::ZERO, Duration::ZERO),
+        };
+        news.send(News::Done(ended));
+        Ok(())
+    }
+
+    /// Waits for the connections, and then for the word to begin.
+    async fn begin(&self, orders: &mut Mailbox<Order>, news: &Sender<News>) -> Option<Instant> {
+        until(self.quiet(), stop(orders)).await?;
+        news.send(News::Ready);
+        match orders.next().await? {
+            Order::Go(begin) => Some(begin),
+            Order::Stop => None,
+        }
+    }
+
+    async fn measure(
+        &self,
+        begin: Instant,
+        orders: &mut Mailbox<Order>,
+        news: &Sender<News>,
+    ) -> io::Result<Ended> {
+        wait_until(begin).await?;
+        let on_cpu = net::clock::thread_cpu();
+        let seconds = net::spawn(tell_seconds(Rc::clone(&self.shared), begin, news.clone()));
+        until(self.load(begin), stop(orders)).await.transpose()?;
+        seconds.stop();
+        Ok(self.ended(self.elapsed(begin), net::clock::thread_cpu() - on_cpu))
+    }
+
+    fn ended(&self, elapsed: Duration, on_cpu: Duration) -> Ended {
+        let unsent = self.shared.pace.unsent();
+        Ended { tally: Tally { unsent, ..self.shared.tally.take() }, elapsed, on_cpu }
+    }
+
+    /// Until every request has its reply, or the time is up.
+    async fn load(&self, begin: Instant) -> io::Result<()> {
+        let plan = &self.shared.plan;
+        let end = plan.duration.map(|duration| begin + duration);
+        if plan.rate.is_some() {
+            return self.load_open(begin).await;
+        }
+        let requests = plan.requests.map_or(u64::MAX, |total| plan.share(self.number, total));
+        self.shared.pace.begin_closed(plan.pipeline, requests);
+        match end {
+            None => self.quiet().await,
+            Some(end) => {
+                let mut failed = Ok(());
+                until(self.quiet(), async { failed = wait_until(end).await }).await;
+                failed?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives turns by the clock. What is on its way when the time is up still has the time that
+    /// every request has: without it the slowest replies would go missing.
+    async fn load_open(&self, begin: Instant) -> io::Result<()> {
+        let (plan, pace) = (&self.shared.plan, &self.shared.pace);
+        let Some(rate) = plan.rate else { return Ok(()) };
+        pace.begin_open();
+        let mut alarm = Alarm::new()?;
+        for n in (self.number..plan.requests.unwrap_or(u64::MAX)).step_by(plan.threads as usize) {
+            let after = rate.start_of(n);
+            if plan.duration.is_some_and(|duration| after >= duration) {
+                break;
+            }
+            let Some(at) = begin.checked_add(after) else { break };
+            alarm.set(at);
+            poll_fn(|cx| alarm.poll(cx)).await;
+            pace.due(at);
+        }
+        pace.end();
+        let mut failed = Ok(());
+        let grace = async { failed = wait_until(Instant::now() + plan.timeout).await };
+        until(self.quiet(), grace).await;
+        failed
+    }
+
+    /// Until every client is idle, and none has anything to do.
+    async fn quiet(&self) {
+        poll_fn(|cx| self.shared.pace.poll_quiet(cx)).await;
+    }
+
+    /// How long requests were sent and waited for.
+    fn elapsed(&self, begin: Instant) -> Duration {
+        let last = self.shared.last_reply.get().filter(|_| self.shared.plan.rate.is_some());
+        last.map_or_else(|| begin.elapsed(), |last| last.saturating_duration_since(begin))
+    }
+}
+
+/// Once a second what was counted in it.
+async fn tell_seconds(shared: Rc<Shared>, begin: Instant, news: Sender<News>) {
+    let (mut seen, mut before) = (0, begin);
+    for sample in 1.. {
+        if wait_until(begin + SAMPLE * sample).await.is_err() {
+            return;
+        }
+        let mut tally = shared.tally.borrow_mut();
+        let now = Instant::now();
+        let seconds = now.saturating_duration_since(before).as_secs_f64();
+        let rate = (tally.replies - seen) as f64 / seconds;
+        tally.rate.saturating_record(rate as u64);
+        (seen, before) = (tally.replies, now);
+        if sample % SAMPLES_PER_SECOND == 0 {
+            news.send(News::Second((sample / SAMPLES_PER_SECOND) as usize, std::mem::take(&mut tally)));
+            seen = 0;
+        }
+    }
+}
+
+async fn wait_until(at: Instant) -> io::Result<()> {
+    let mut alarm = Alarm::new()?;
+    alarm.set(at);
+    poll_fn(|cx| alarm.poll(cx)).await;
+    Ok(())
+}
+
+/// Until there is no more to do: somebody says so, or is gone.
+async fn stop(orders: &mut Mailbox<Order>) {
+    let _ = orders.next().await;
+}
+
+/// The result of the work, unless the end comes first.
+async fn until<T>(work: impl Future<Output = T>, end: impl Future<Output = ()>) -> Option<T> {
+    let (mut work, mut end) = (pin!(work), pin!(end));
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => end.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
