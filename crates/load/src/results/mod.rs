@@ -3,9 +3,21 @@
 //! Threads count for themselves into a [`Tally`]; at the end they are added up. Every latency is
 //! in microseconds, from the moment the request should have started to the last byte of its reply.
 
+mod amounts;
+mod doubts;
+pub mod notes;
+mod spread;
+mod tally;
+#[cfg(test)]
+mod testing;
+pub mod wrk;
+
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+
+pub use doubts::doubts;
+pub use spread::Spread;
 
 /// What one thread has seen, or all of them together.
 #[derive(Clone, Debug)]
@@ -93,27 +105,10 @@ pub struct Results {
     pub tally: Tally,
     /// Second by second.
     pub seconds: Vec<Second>,
+    /// The CPU time that the generator took for it, all threads together.
+    pub cpu: Duration,
     /// The share of its time that the busiest thread was on a CPU.
     pub busiest_thread: f64,
     /// Whether somebody ended it before its time.
     pub interrupted: bool,
-}
-
-/// Significant digits of histograms.
-const DIGITS: u8 = 3;
-
-impl Default for Tally {
-    fn default() -> Self {
-        let histogram = || Histogram::new(DIGITS).expect("a number of digits that it has");
-        Self {
-            replies: 0,
-            bytes: 0,
-            statuses: [0; 6],
-            latency_us: histogram(),
-            rate: histogram(),
-            lateness_us: histogram(),
-            unsent: 0,
-            errors: Errors::default(),
-        }
-    }
 }

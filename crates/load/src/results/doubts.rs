@@ -1,0 +1,88 @@
+//! Whether the figures are the server's, or those of the generator that measured it.
+//!
+//! It judges its own work only; what the network or the machine did is not known here.
+
+use super::{Pace, Results, amounts};
+
+/// A thread on a CPU for more than this share of its time answers late: what it measures then is
+/// its own queue.
+pub const BUSY_MAX: f64 = 0.9;
+
+/// Starts may be late by this, the accuracy that latencies are given with, ...
+pub const LATENESS_MAX_US: f64 = 1000.0;
+/// ... or by this share of a long p99 latency, in which it is not seen, ...
+pub const LATENESS_SEEN_FROM: f64 = 0.01;
+/// ... but never by so much of a short one that the most of it is lateness, since latency counts
+/// from the intended start.
+pub const LATENESS_MOST_FROM: f64 = 0.5;
+
+/// Reasons to take the figures for the generator's, each with what to do about it.
+pub fn doubts(results: &Results) -> Vec<String> {
+    [busy(results), late(results)].into_iter().flatten().collect()
+}
+
+fn busy(results: &Results) -> Option<String> {
+    (results.busiest_thread > BUSY_MAX).then(|| {
+        format!(
+            "its busiest thread was on a CPU for {:.0} % of the time: use more threads (-t) while \
+             there are idle CPUs, and another machine when there are none",
+            results.busiest_thread * 100.0
+        )
+    })
+}
+
+fn late(results: &Results) -> Option<String> {
+    let p99 = results.tally.lateness_us.value_at_quantile(0.99) as f64;
+    let open = matches!(results.pace, Pace::Open { .. });
+    (open && p99 > lateness_max_us(results)).then(|| {
+        format!(
+            "of its requests 1 % started more than {} late though a connection was free: use more \
+             threads (-t), a lower --rate, or a machine that does nothing else",
+            amounts::time_us(p99)
+        )
+    })
+}
+
+fn lateness_max_us(results: &Results) -> f64 {
+    let latency_p99 = results.tally.latency_us.value_at_quantile(0.99) as f64;
+    LATENESS_MAX_US.min(latency_p99 * LATENESS_MOST_FROM).max(latency_p99 * LATENESS_SEEN_FROM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::results;
+
+    #[test]
+    fn a_busy_thread() {
+        let mut results = results();
+        results.busiest_thread = 0.9;
+        assert_eq!(doubts(&results), Vec::<String>::new());
+        results.busiest_thread = 0.97;
+        assert!(doubts(&results)[0].starts_with("its busiest thread was on a CPU for 97 % "));
+    }
+
+    /// p99 of lateness and of latency, and whether that is too late.
+    const LATE: [(u64, u64, bool); 8] = [
+        (999, 10_000, false),
+        (1001, 10_000, true),
+        (1500, 100_000, true),
+        (1500, 200_000, false),
+        (60, 100, true),
+        (40, 100, false),
+        (999, 1500, true),
+        (0, 100, false),
+    ];
+
+    #[test]
+    fn late_starts() {
+        for (lateness, latency, expected) in LATE {
+            let mut results = results();
+            results.tally.lateness_us.record(lateness).unwrap();
+            results.tally.latency_us.record(latency).unwrap();
+            assert!(doubts(&results).is_empty(), "a closed loop has no time to be late for");
+            results.pace = Pace::Open { from: 10.0, to: 10.0 };
+            assert_eq!(!doubts(&results).is_empty(), expected, "{lateness} of {latency}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Tallies and errors: empty, added up, and what follows from their counts.
+
+use hdrhistogram::Histogram;
+
+use super::{Errors, Results, Tally};
+
+/// Significant digits of histograms.
+const DIGITS: u8 = 3;
+
+/// A histogram that grows with its values, as all those of a tally do.
+pub(super) fn histogram() -> Histogram<u64> {
+    Histogram::new(DIGITS).expect("a number of digits that it has")
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            replies: 0,
+            bytes: 0,
+            statuses: [0; 6],
+            latency_us: histogram(),
+            rate: histogram(),
+            lateness_us: histogram(),
+            unsent: 0,
+            errors: Errors::default(),
+        }
+    }
+}
+
+impl Tally {
+    /// Adds what another thread has seen, or another run.
+    pub fn add(&mut self, other: &Self) {
+        self.replies += other.replies;
+        self.bytes += other.bytes;
+        for (sum, more) in self.statuses.iter_mut().zip(other.statuses) {
+            *sum += more;
+        }
+        for (sum, more) in [
+            (&mut self.latency_us, &other.latency_us),
+            (&mut self.rate, &other.rate),
+            (&mut self.lateness_us, &other.lateness_us),
+        ] {
+            sum.add(more).expect("a histogram that grows");
+        }
+        self.unsent += other.unsent;
+        self.errors.add(&other.errors);
+    }
+
+    /// Replies with a status of 400 or more, or with one that no class has.
+    pub fn bad_statuses(&self) -> u64 {
+        self.statuses[4] + self.statuses[5] + self.statuses[0]
+    }
+
+    /// Requests and connections that did not end in a reply of 1xx to 3xx.
+    pub fn failures(&self) -> u64 {
+        self.errors.sum() + self.bad_statuses()
+    }
+}
+
+impl Errors {
+    /// Adds what another thread has seen.
+    pub fn add(&mut self, other: &Self) {
+        for ((_, sum), (_, more)) in self.named_mut().into_iter().zip(other.named()) {
+            *sum += more;
+        }
+    }
+
+    /// All of them.
+    pub fn sum(&self) -> u64 {
+        self.named().iter().map(|(_, count)| count).sum()
+    }
+
+    /// Every kind by its name.
+    pub fn named(&self) -> [(&'static str, u64); 8] {
+        // The one list of names is that of `named_mut`.
+        let mut copy = *self;
+        copy.named_mut().map(|(name, count)| (name, *count))
+    }
+
+    pub(super) fn named_mut(&mut self) -> [(&'static str, &mut u64); 8] {
+        let Self { refused, unreachable, reset, closed, short, invalid, write, timeout } = self;
+        [
+            ("refused", refused),
+            ("unreachable", unreachable),
+            ("reset", reset),
+            ("closed", closed),
+            ("short", short),
+            ("invalid", invalid),
+            ("write", write),
+            ("timeout", timeout),
+        ]
+    }
+}
+
+impl Results {
+    /// Replies a second, over the whole run.
+    pub fn replies_per_second(&self) -> f64 {
+        self.per_second(self.tally.replies)
+    }
+
+    /// How many a second such a count is, over the whole run.
+    pub(super) fn per_second(&self, count: u64) -> f64 {
+        match self.elapsed.as_secs_f64() {
+            0.0 => 0.0,
+            seconds => count as f64 / seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(scale: u64) -> Tally {
+        let mut tally = Tally {
+            replies: scale,
+            bytes: 2 * scale,
+            statuses: [0, 1, 2, 3, 4, 5].map(|n| n * scale),
+            unsent: 3 * scale,
+            ..Tally::default()
+        };
+        for (n, (_, count)) in (1..).zip(tally.errors.named_mut()) {
+            *count = n * scale;
+        }
+        tally.latency_us.record(scale * 1000).unwrap();
+        tally.rate.record(scale * 10).unwrap();
+        tally.lateness_us.record(scale).unwrap();
+        tally
+    }
+
+    #[test]
+    fn everything_is_added() {
+        let mut sum = tally(1);
+        sum.add(&tally(10));
+        assert_eq!((sum.replies, sum.bytes, sum.unsent), (11, 22, 33));
+        assert_eq!(sum.statuses, [0, 11, 22, 33, 44, 55]);
+        assert_eq!(sum.errors.named().map(|(_, n)| n), [11, 22, 33, 44, 55, 66, 77, 88]);
+        let histograms = [&sum.latency_us, &sum.rate, &sum.lateness_us];
+        assert_eq!(histograms.map(|h| (h.len(), h.min())), [(2, 1000), (2, 10), (2, 1)]);
+    }
+
+    #[test]
+    fn failures_are_errors_and_bad_statuses() {
+        assert_eq!(tally(1).failures(), 36 + 4 + 5);
+    }
+}

@@ -1,0 +1,113 @@
+//! wrk's text, for the scripts that read it: byte for byte wrk's form.
+//!
+//! As of wrk 4.1.0 on x86-64; 4.2.0 prints the same (their sources differ in nothing that is
+//! printed). What wrk cannot say is not said here but in [`notes`](super::notes).
+//!
+//! Not wrk's is one number behind the text: wrk adds latencies that it has not measured, a guess
+//! at what a stalled connection would have seen; here is what was measured.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::{Errors, Results, Spread, amounts};
+
+/// The two lines before a run. Without a duration, which wrk always has, none is named.
+pub fn opening(
+    urls: &[String],
+    threads: u64,
+    connections: u64,
+    duration: Option<Duration>,
+) -> String {
+    let time = duration.map_or_else(String::new, |time| format!("{} ", asked(time)));
+    let url = urls.first().map_or("", String::as_str);
+    let more = match urls.len() {
+        0 | 1 => String::new(),
+        several => format!(" and {} more", several - 1),
+    };
+    format!("Running {time}test @ {url}{more}\n  {threads} threads and {connections} connections\n")
+}
+
+/// wrk takes whole seconds only; others are written out rather than rounded.
+fn asked(time: Duration) -> String {
+    if time.subsec_nanos() == 0 {
+        amounts::time_s(time.as_secs_f64())
+    } else {
+        format!("{}s", time.as_secs_f64())
+    }
+}
+
+/// What follows a run; `latency` as for wrk's `--latency`.
+pub fn closing(results: &Results, latency: bool) -> String {
+    let tally = &results.tally;
+    let mut text = thread_stats(results);
+    if latency {
+        text += &latency_distribution(&tally.latency_us);
+    }
+    text += &format!(
+        "  {} requests in {}, {}B read\n",
+        tally.replies,
+        amounts::time_us(results.elapsed.as_micros() as f64),
+        amounts::bytes(tally.bytes as f64),
+    );
+    text += &socket_errors(&tally.errors);
+    if tally.bad_statuses() > 0 {
+        text += &format!("  Non-2xx or 3xx responses: {}\n", tally.bad_statuses());
+    }
+    let transfer = amounts::bytes(results.per_second(tally.bytes));
+    text += &format!("Requests/sec: {:9.2}\n", results.replies_per_second());
+    text += &format!("Transfer/sec: {transfer:>10}B\n");
+    text
+}
+
+fn thread_stats(results: &Results) -> String {
+    let row = |name: &str, histogram: &Histogram<u64>, write: fn(f64) -> String| {
+        let spread = Spread::of(histogram);
+        let within = match spread.within {
+            nothing if nothing.is_nan() => format!("{:>8}", "-nan"),
+            share => format!("{:8.2}", share * 100.0),
+        };
+        format!(
+            "    {name:<10}{}{}{}{within}%\n",
+            cell(&write(spread.mean), 8),
+            cell(&write(spread.stdev), 10),
+            cell(&write(histogram.max() as f64), 9),
+        )
+    };
+    let (latency, rate) = (&results.tally.latency_us, &results.tally.rate);
+    format!("  Thread Stats{:>6}{:>11}{:>8}{:>12}\n", "Avg", "Stdev", "Max", "+/- Stdev")
+        + &row("Latency", latency, amounts::time_us)
+        + &row("Req/Sec", rate, amounts::count)
+}
+
+fn latency_distribution(latency_us: &Histogram<u64>) -> String {
+    let mut text = "  Latency Distribution\n".to_owned();
+    for percent in [50, 75, 90, 99] {
+        let value = latency_us.value_at_quantile(f64::from(percent) / 100.0);
+        text += &format!("{percent:7}%{}\n", cell(&amounts::time_us(value as f64), 10));
+    }
+    text
+}
+
+/// wrk's four kinds of errors stand for our eight; without any there is no line.
+fn socket_errors(errors: &Errors) -> String {
+    let Errors { refused, unreachable, reset, closed, short, invalid, write, timeout } = errors;
+    if errors.sum() == 0 {
+        return String::new();
+    }
+    let connect = refused + unreachable;
+    let read = reset + closed + short + invalid;
+    format!("  Socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}\n")
+}
+
+/// Digits are aligned, so a unit of one letter is followed by a blank, and none by two; what is
+/// wider loses its end: `1000.00ms` in a column of eight is `1000.00m`.
+fn cell(text: &str, width: usize) -> String {
+    let letters = text.chars().rev().take(2).filter(char::is_ascii_alphabetic).count();
+    let blanks = 2 - letters;
+    let width = width - blanks;
+    format!("{text:>width$.width$}{:blanks$}", "")
+}
+
+#[cfg(test)]
+mod tests;
