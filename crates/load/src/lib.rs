@@ -8,10 +8,14 @@
 //! What it is told to send it sends, and what it reports it has seen: nothing is corrected
 //! afterwards. Deliberately absent: the server's configuration, and sockets (crate `net`).
 
+mod command;
 pub mod options;
 pub mod replies;
 pub mod requests;
 pub mod results;
 pub mod run;
+mod settings;
 pub mod target;
 pub mod units;
+
+pub use command::{Called, command};

@@ -98,7 +98,11 @@ impl Replies {
             match &mut self.expect {
                 Expect::Head => {
                     let Some(length) = self.head.parse(&input[at..]).or(Err(Invalid))? else {
-                        return if input.len() - at < HEAD_MAX { Ok(Found::More(at)) } else { Err(Invalid) };
+                        return if input.len() - at < HEAD_MAX {
+                            Ok(Found::More(at))
+                        } else {
+                            Err(Invalid)
+                        };
                     };
                     self.begin_body(&input[at..], to_head)?;
                     at += length;

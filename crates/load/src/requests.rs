@@ -45,7 +45,8 @@ impl Common {
         let mut line = |name: &str, value: &str| {
             bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
         };
-        let says = |name: &str| self.headers.iter().any(|(said, _)| said.eq_ignore_ascii_case(name));
+        let says =
+            |name: &str| self.headers.iter().any(|(said, _)| said.eq_ignore_ascii_case(name));
         if !says("Host") {
             line("Host", &target.authority());
         }

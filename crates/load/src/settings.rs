@@ -342,8 +342,7 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 /// A name as HTTP has them (RFC 9110, section 5.6.2).
 fn token(text: &str) -> Result<String, String> {
-    let is_token =
-        |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_token) {
         Ok(text.to_owned())
     } else {

@@ -123,12 +123,8 @@ impl Target {
         for address in self.addresses()? {
             let tried = match &address {
                 _ if self.scheme == Scheme::Udp => Ok(()),
-                Address::Ip(ip) => {
-                    std::net::TcpStream::connect_timeout(ip, TRIAL_MAX).map(|_| ())
-                }
-                Address::Unix(path) => {
-                    std::os::unix::net::UnixStream::connect(path).map(|_| ())
-                }
+                Address::Ip(ip) => std::net::TcpStream::connect_timeout(ip, TRIAL_MAX).map(|_| ()),
+                Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(|_| ()),
             };
             match tried {
                 Ok(()) => return Ok(address),
@@ -165,7 +161,13 @@ mod tests {
     fn urls() {
         let table = [
             ("http://h", Scheme::Http, "h", "h", "/"),
-            ("http://127.0.0.1:8080/a/b?c=d#e", Scheme::Http, "127.0.0.1", "127.0.0.1:8080", "/a/b?c=d"),
+            (
+                "http://127.0.0.1:8080/a/b?c=d#e",
+                Scheme::Http,
+                "127.0.0.1",
+                "127.0.0.1:8080",
+                "/a/b?c=d",
+            ),
             ("http://h?q", Scheme::Http, "h", "h", "/?q"),
             ("http://u:p@h/", Scheme::Http, "h", "h", "/"),
             ("http://[::1]:81/", Scheme::Http, "::1", "[::1]:81", "/"),
@@ -182,8 +184,18 @@ mod tests {
     #[test]
     fn what_is_no_url() {
         for url in [
-            "h", "http://", "ftp://h/", "https://h/", "http://:80/", "http://h:x/", "http://h:0/",
-            "http://h:65536/", "http://[::1", "http://[::1]x/", "tcp://h", "http://h/a b",
+            "h",
+            "http://",
+            "ftp://h/",
+            "https://h/",
+            "http://:80/",
+            "http://h:x/",
+            "http://h:0/",
+            "http://h:65536/",
+            "http://[::1",
+            "http://[::1]x/",
+            "tcp://h",
+            "http://h/a b",
         ] {
             assert!(Target::parse(url).is_err(), "{url}");
         }

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     if arguments.is_worker_process() {
         return worker_process::run();
     }
-    if let Some(result) = subcommand::run(arguments.rest()) {
+    if let Some(result) = subcommand::run(arguments.called(), arguments.rest()) {
         return exit(result);
     }
     let command = match CommandLine::parse(arguments.rest()) {

@@ -1,10 +1,12 @@
-//! What `weir` does besides serving: `fmt` and `reference`. Called `nginx` it has neither.
+//! What `weir` does besides serving: `load`, `fmt` and `reference`. Called `nginx` it has none of
+//! them; called `wrk` it is `weir load`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::path::Path;
 
 use conf::{Diagnostic, Source, Sources};
+use load::Called;
 
 use crate::Told;
 use crate::name::name;
@@ -15,13 +17,25 @@ const FMT_USAGE: &str =
     "usage: weir fmt [--check] FILE...   (-: standard input to standard output)";
 
 /// Runs the subcommand that the arguments begin with, if they do.
-pub fn run(arguments: &[OsString]) -> Option<Result<(), Told>> {
+pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<Result<(), Told>> {
+    if called.is_some_and(|called| Path::new(called).file_name() == Some(OsStr::new("wrk"))) {
+        return Some(load(arguments, Called::Wrk));
+    }
     let (first, rest) = arguments.split_first().filter(|_| name().word == "weir")?;
     match first.as_encoded_bytes() {
+        b"load" => Some(load(rest, Called::Load)),
         b"fmt" => Some(fmt(rest)),
         b"reference" if rest.is_empty() => Some(print(reference::markdown().as_bytes())),
         _ => None,
     }
+}
+
+fn load(arguments: &[OsString], called: Called) -> Result<(), Told> {
+    let name = if called == Called::Wrk { "wrk" } else { "weir load" };
+    load::command(arguments, called).map_err(|what| {
+        eprintln!("{name}: {what}");
+        Told
+    })
 }
 
 fn print(text: &[u8]) -> Result<(), Told> {

@@ -1,7 +1,7 @@
 //! A client: one connection at a time, one turn after the other.
 
-use std::future::poll_fn;
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -154,12 +154,8 @@ impl Client {
     }
 
     fn begin(&mut self, begun: Instant, requests: u64) -> Exchange {
-        let mut exchange = Exchange {
-            begun,
-            output: buffers::lend(),
-            written: 0,
-            to_head: VecDeque::new(),
-        };
+        let mut exchange =
+            Exchange { begun, output: buffers::lend(), written: 0, to_head: VecDeque::new() };
         for _ in 0..requests {
             let request = self.shared.next_request();
             exchange.output.extend_from_slice(&request.bytes);

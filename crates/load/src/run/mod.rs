@@ -147,6 +147,7 @@ impl Run {
                 .zip(self.seconds)
                 .map(|(number, (tally, _))| Second { at: f64::from(number), tally })
                 .collect(),
+            cpu: self.ended.iter().map(|ended| ended.on_cpu).sum(),
             busiest_thread: self.ended.iter().map(share).fold(0.0, f64::max),
             interrupted: self.interrupted,
         }

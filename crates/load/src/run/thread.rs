@@ -234,7 +234,10 @@ async fn tell_seconds(shared: Rc<Shared>, begin: Instant, news: Sender<News>) {
         tally.rate.saturating_record(rate as u64);
         (seen, before) = (tally.replies, now);
         if sample % SAMPLES_PER_SECOND == 0 {
-            news.send(News::Second((sample / SAMPLES_PER_SECOND) as usize, std::mem::take(&mut tally)));
+            news.send(News::Second(
+                (sample / SAMPLES_PER_SECOND) as usize,
+                std::mem::take(&mut tally),
+            ));
             seen = 0;
         }
     }
