@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
 use net::{Alarm, Mailbox, Sender};
 
 use super::client::Client;
@@ -84,13 +85,21 @@ impl Shared {
         let mut tally = self.tally.borrow_mut();
         tally.replies += 1;
         tally.statuses[usize::from(status / 100).min(5)] += 1;
-        tally.latency_us.saturating_record(latency.as_micros() as u64);
+        note(&mut tally.latency_us, latency.as_micros() as u64);
     }
 
     /// A request started so much after its time, though a client was free.
     pub(super) fn is_late(&self, late: Duration) {
-        self.tally.borrow_mut().lateness_us.saturating_record(late.as_micros() as u64);
+        note(&mut self.tally.borrow_mut().lateness_us, late.as_micros() as u64);
     }
+}
+
+/// No value is larger: a day in microseconds, and more replies a second than there are.
+const VALUE_MAX: u64 = 24 * 3600 * 1_000_000;
+
+fn note(histogram: &mut Histogram<u64>, value: u64) {
+    // It grows with its values; what is within the limit finds room.
+    let _ = histogram.record(value.min(VALUE_MAX));
 }
 
 /// Runs one.
@@ -231,7 +240,7 @@ async fn tell_seconds(shared: Rc<Shared>, begin: Instant, news: Sender<News>) {
         let now = Instant::now();
         let seconds = now.saturating_duration_since(before).as_secs_f64();
         let rate = (tally.replies - seen) as f64 / seconds;
-        tally.rate.saturating_record(rate as u64);
+        note(&mut tally.rate, rate as u64);
         (seen, before) = (tally.replies, now);
         if sample % SAMPLES_PER_SECOND == 0 {
             news.send(News::Second(
