@@ -10,4 +10,5 @@
 
 pub mod options;
 pub mod results;
+pub mod script;
 pub mod units;
