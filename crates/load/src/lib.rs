@@ -14,6 +14,7 @@ pub mod replies;
 pub mod requests;
 pub mod results;
 pub mod run;
+pub mod script;
 mod settings;
 pub mod target;
 pub mod units;

@@ -1,0 +1,74 @@
+//! Values on their way from one Lua state to another.
+
+use mlua::{Lua, Result, Table};
+
+use super::error::{kind, refuse};
+use crate::script::Value;
+
+/// Tables in tables. One that contains itself has no end.
+const DEPTH_MAX: usize = 100;
+
+/// Values in a table, its keys and all tables in it included.
+const VALUES_MAX: usize = 1 << 22;
+
+/// A value out of a state.
+pub(super) fn from_lua(value: mlua::Value) -> Result<Value> {
+    Copy { values: 0 }.value(value, 0)
+}
+
+/// A copy under way.
+struct Copy {
+    values: usize,
+}
+
+impl Copy {
+    fn value(&mut self, value: mlua::Value, depth: usize) -> Result<Value> {
+        self.values += 1;
+        if self.values > VALUES_MAX {
+            return Err(refuse(format!("a table of over {VALUES_MAX} values cannot cross")));
+        }
+        Ok(match value {
+            mlua::Value::Nil => Value::Nil,
+            mlua::Value::Boolean(value) => Value::Boolean(value),
+            mlua::Value::Integer(value) => Value::Number(value as f64),
+            mlua::Value::Number(value) => Value::Number(value),
+            mlua::Value::String(value) => Value::String(value.as_bytes().to_vec()),
+            mlua::Value::Table(table) => self.table(&table, depth)?,
+            other => {
+                let what =
+                    "between threads, only nil, booleans, numbers, strings and tables of them";
+                return Err(refuse(format!("{} cannot cross {what}", kind(&other))));
+            }
+        })
+    }
+
+    fn table(&mut self, table: &Table, depth: usize) -> Result<Value> {
+        if depth == DEPTH_MAX {
+            let why = "or one that contains itself";
+            return Err(refuse(format!("a table {DEPTH_MAX} deep, {why}, cannot cross")));
+        }
+        let mut entries = Vec::new();
+        table.for_each(|key, value| {
+            entries.push((self.value(key, depth + 1)?, self.value(value, depth + 1)?));
+            Ok(())
+        })?;
+        Ok(Value::Table(entries))
+    }
+}
+
+/// A value into a state.
+pub(super) fn into_lua(lua: &Lua, value: &Value) -> Result<mlua::Value> {
+    Ok(match value {
+        Value::Nil => mlua::Value::Nil,
+        Value::Boolean(value) => mlua::Value::Boolean(*value),
+        Value::Number(value) => mlua::Value::Number(*value),
+        Value::String(bytes) => mlua::Value::String(lua.create_string(bytes)?),
+        Value::Table(entries) => {
+            let table = lua.create_table()?;
+            for (key, value) in entries {
+                table.raw_set(into_lua(lua, key)?, into_lua(lua, value)?)?;
+            }
+            mlua::Value::Table(table)
+        }
+    })
+}
