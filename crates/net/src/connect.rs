@@ -34,6 +34,20 @@ pub struct Connecting {
 impl Connect {
     /// Begins to open a connection. An error comes with the name of the call.
     pub fn begin(&self, to: &Address) -> Result<Connecting, (&'static str, io::Error)> {
+        let (socket, under_way) = self.socket(to)?;
+        // The kernel is done with a connection to its own machine when it says that it has begun.
+        let is_near = matches!(to, Address::Ip(ip) if ip.ip().is_loopback());
+        let under_way = under_way && !(is_near && stands(&socket));
+        Ok(Connecting { stream: Some(Stream::new(socket.into())), under_way })
+    }
+
+    /// The same without waiting: what is written first waits for the connection, or fails with it.
+    pub fn begin_stream(&self, to: &Address) -> Result<Stream, (&'static str, io::Error)> {
+        Ok(Stream::new(self.socket(to)?.0.into()))
+    }
+
+    /// A socket that connects, and whether it still does.
+    fn socket(&self, to: &Address) -> Result<(Socket, bool), (&'static str, io::Error)> {
         let (domain, address) = match to {
             Address::Ip(ip) => (Domain::for_address(*ip), SockAddr::from(*ip)),
             Address::Unix(path) => {
@@ -43,15 +57,11 @@ impl Connect {
         let kind = Type::STREAM.nonblocking().cloexec();
         let socket = Socket::new(domain, kind, None).map_err(|error| ("socket()", error))?;
         self.prepare(&socket, domain)?;
-        let under_way = match socket.connect(&address) {
-            Ok(()) => false,
-            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => true,
-            Err(error) => return Err(("connect()", error)),
-        };
-        // The kernel is done with a connection to its own machine when it says that it has begun.
-        let is_near = matches!(to, Address::Ip(ip) if ip.ip().is_loopback());
-        let under_way = under_way && !(is_near && stands(&socket));
-        Ok(Connecting { stream: Some(Stream::new(socket.into())), under_way })
+        match socket.connect(&address) {
+            Ok(()) => Ok((socket, false)),
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok((socket, true)),
+            Err(error) => Err(("connect()", error)),
+        }
     }
 
     fn prepare(&self, socket: &Socket, domain: Domain) -> Result<(), (&'static str, io::Error)> {

@@ -38,6 +38,8 @@ struct Exchange {
     begun: Instant,
     output: Vec<u8>,
     written: usize,
+    /// Whether others may be asked first: nobody answers at once.
+    may_yield: bool,
     /// For every request whether its reply is a head alone; those answered are gone.
     to_head: VecDeque<bool>,
 }
@@ -97,7 +99,11 @@ impl Client {
         self.set_timer();
         let mut begun = turn.intended.unwrap_or_else(Instant::now);
         if self.stream.is_none() {
-            self.open().await.map_err(|failure| (failure, turn.requests))?;
+            let opened = match shared.plan.per_connection {
+                None => self.open().await,
+                Some(_) => self.open_as_it_sends(),
+            };
+            opened.map_err(|failure| (failure, turn.requests))?;
             // Connections that stay open are opened aside, as wrk does.
             if turn.intended.is_none() && shared.plan.per_connection.is_none() {
                 begun = Instant::now();
@@ -133,6 +139,13 @@ impl Client {
         Ok(())
     }
 
+    /// Opens a connection for a few requests: the first of them finds out whether it stands.
+    fn open_as_it_sends(&mut self) -> Result<(), Failure> {
+        let begun = self.connect.begin_stream(&self.shared.plan.address);
+        self.stream = Some(begun.map_err(|(_, error)| Failure::of_connect(&error))?);
+        Ok(())
+    }
+
     /// Counts what went wrong. Without a server the client pauses.
     async fn fail(&mut self, failure: Failure, requests: u64) {
         self.close();
@@ -154,8 +167,13 @@ impl Client {
     }
 
     fn begin(&mut self, begun: Instant, requests: u64) -> Exchange {
-        let mut exchange =
-            Exchange { begun, output: buffers::lend(), written: 0, to_head: VecDeque::new() };
+        let mut exchange = Exchange {
+            begun,
+            output: buffers::lend(),
+            written: 0,
+            may_yield: self.asked == 0,
+            to_head: VecDeque::new(),
+        };
         for _ in 0..requests {
             let request = self.shared.next_request();
             exchange.output.extend_from_slice(&request.bytes);
@@ -180,11 +198,19 @@ impl Client {
                 Poll::Ready(Ok(written)) => exchange.written += written,
                 Poll::Ready(Err(error)) => {
                     // What the server had to say is read first.
-                    unwritable = Some(Failure::of_write(&error));
+                    let is_new = self.asked == 0 && exchange.written == 0;
+                    let failure = if is_new { Failure::of_connect } else { Failure::of_write };
+                    unwritable = Some(failure(&error));
                     break;
                 }
                 Poll::Pending => break,
             }
+        }
+        // The kernel is asked for the reply once the others have sent, too: then it may be there, and
+        // a connection for one request never enters an epoll set.
+        if std::mem::take(&mut exchange.may_yield) && unwritable.is_none() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         match self.poll_replies(exchange, cx) {
             Poll::Ready(done) => Poll::Ready(done),
