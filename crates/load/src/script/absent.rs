@@ -91,3 +91,15 @@ impl Script {
         match self.0 {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_scripts_says_so() {
+        let refused = Script::load("a.lua", b"", &Target::default()).err();
+        let expected = "-s needs a build with the feature \"script\"";
+        assert_eq!(refused.map(|error| error.to_string()), Some(expected.into()));
+    }
+}

@@ -1,9 +1,9 @@
 //! wrk's Lua scripts: what a script may say about requests, delays, replies and the report.
 //!
 //! ```text
-//! main state     load  setup(thread)...                              done(summary, latency, requests)
-//!                         | get, set, addr (messages: `Thread`)         | get
-//! thread state   load ----'---- init(args)  { delay() request() response() }...
+//! main state    load  setup(thread)...                 done(summary, latency, requests)
+//!                       | get, set, addr (`Thread`)      | get
+//! thread state  load ---'-- init(args)  { delay() request() response() }...
 //! ```
 //!
 //! One [`Script`] is one Lua state and stays in the thread that made it. The main state shapes the

@@ -60,10 +60,12 @@ fn root(error: &Error) -> (&Error, Option<&str>) {
     }
 }
 
-/// `script.lua:12` out of a traceback: the innermost line that is Lua's.
+/// `script.lua:12` out of a traceback: the innermost line that is Lua's, and not Lua that mlua
+/// has put around the fields of an object.
 fn place_in(traceback: &str) -> Option<&str> {
     let lines = traceback.lines().map(str::trim);
-    let (place, _) =
-        lines.filter(|line| !line.starts_with('[')).find_map(|line| line.split_once(": in "))?;
+    let (place, _) = lines
+        .filter(|line| !line.starts_with('[') && !line.starts_with("__mlua"))
+        .find_map(|line| line.split_once(": in "))?;
     Some(place)
 }

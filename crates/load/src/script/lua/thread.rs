@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use mlua::{Lua, Result, UserData, UserDataFields, UserDataMethods};
+use mlua::{Lua, MetaMethod, Result, UserData, UserDataFields, UserDataMethods};
 
 use super::addr::Addr;
 use super::error::refuse;
@@ -78,13 +78,17 @@ impl Handle {
 impl UserData for Handle {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
         fields.add_field_method_get("addr", |_, thread| Ok(thread.addr().map(Addr)));
-        fields.add_field_method_set("addr", |_, thread, addr: mlua::Value| {
-            thread.set_addr(Addr::of(&addr)?);
-            Ok(())
-        });
     }
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        let set = |_: &Lua, thread: &Self, (key, value): (mlua::Value, mlua::Value)| {
+            if key.as_string().is_none_or(|key| key != "addr") {
+                return Err(refuse("of a thread only the field addr can be set"));
+            }
+            thread.set_addr(Addr::of(&value)?);
+            Ok(())
+        };
+        methods.add_meta_method(MetaMethod::NewIndex, set);
         methods.add_method("get", |lua, thread, name: String| thread.get(lua, &name));
         methods.add_method("set", |lua, thread, (name, given): (String, mlua::Value)| {
             let value = value::from_lua(given)

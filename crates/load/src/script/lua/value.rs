@@ -9,7 +9,7 @@ use crate::script::Value;
 const DEPTH_MAX: usize = 100;
 
 /// Values in a table, its keys and all tables in it included.
-const VALUES_MAX: usize = 1 << 22;
+const VALUES_MAX: usize = 1 << 20;
 
 /// A value out of a state.
 pub(super) fn from_lua(value: mlua::Value) -> Result<Value> {
