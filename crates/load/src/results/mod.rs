@@ -5,6 +5,8 @@
 
 mod amounts;
 mod doubts;
+mod hlog;
+pub mod live;
 pub mod notes;
 mod spread;
 mod tally;
@@ -17,6 +19,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 pub use doubts::doubts;
+pub use hlog::hlog;
 pub use spread::Spread;
 
 /// What one thread has seen, or all of them together.
