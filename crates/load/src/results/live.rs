@@ -114,10 +114,13 @@ mod tests {
         failing.tally.errors.reset = 2;
         failing.tally.statuses[5] = 1;
         let text = live.line(&second(1.0, 200, 123)) + &live.line(&failing);
-        let expected = "    1.0s      200.00 requests/s       0 errors   p50  123.00us   p99  123.00us   max  123.00us
-    2.5s      200.00 requests/s       3 errors   p50    2.50ms   p99    2.50ms   max    2.50ms
-";
-        assert_eq!(text, expected);
+        let expected = [
+            "    1.0s      200.00 requests/s       0 errors   ",
+            "p50  123.00us   p99  123.00us   max  123.00us\n",
+            "    2.5s      200.00 requests/s       3 errors   ",
+            "p50    2.50ms   p99    2.50ms   max    2.50ms\n",
+        ];
+        assert_eq!(text, expected.concat());
     }
 
     #[test]
