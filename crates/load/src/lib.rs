@@ -9,6 +9,7 @@
 //! afterwards. Deliberately absent: the server's configuration, and sockets (crate `net`).
 
 mod command;
+pub mod fuzz;
 pub mod options;
 pub mod replies;
 pub mod requests;

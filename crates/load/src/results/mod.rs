@@ -5,6 +5,10 @@
 
 mod amounts;
 mod doubts;
+mod hlog;
+pub mod json;
+mod kept;
+pub mod live;
 pub mod notes;
 mod spread;
 mod tally;
@@ -17,6 +21,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 pub use doubts::doubts;
+pub use hlog::hlog;
 pub use spread::Spread;
 
 /// What one thread has seen, or all of them together.
@@ -84,9 +89,31 @@ pub enum Pace {
     },
 }
 
+/// What is kept of a second when a run is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moment {
+    /// Seconds since the start, at its end.
+    pub at: f64,
+    /// Complete replies.
+    pub replies: u64,
+    /// Requests that failed, those with a bad status among them.
+    pub errors: u64,
+    /// The mean of latencies in microseconds.
+    pub mean_us: f64,
+    /// Their median.
+    pub p50_us: u64,
+    /// What 99 of 100 stay below.
+    pub p99_us: u64,
+    /// The highest.
+    pub max_us: u64,
+}
+
+/// A run as a file keeps it.
+pub type Kept = Results<Moment>;
+
 /// A run, complete.
 #[derive(Clone, Debug)]
-pub struct Results {
+pub struct Results<S = Second> {
     /// What was asked for, as it was written.
     pub urls: Vec<String>,
     /// Threads.
@@ -104,7 +131,7 @@ pub struct Results {
     /// All threads together.
     pub tally: Tally,
     /// Second by second.
-    pub seconds: Vec<Second>,
+    pub seconds: Vec<S>,
     /// The CPU time that the generator took for it, all threads together.
     pub cpu: Duration,
     /// The share of its time that the busiest thread was on a CPU.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Pace, Results, Tally};
+use super::{Pace, Results, Second, Tally};
 
 /// A closed loop of ten seconds in which nothing was counted.
 pub(super) fn results() -> Results {
@@ -20,4 +20,14 @@ pub(super) fn results() -> Results {
         busiest_thread: 0.3,
         interrupted: false,
     }
+}
+
+/// A second of so many replies, which all took as long.
+pub(super) fn second(at: f64, replies: u64, latency_us: u64) -> Second {
+    let mut tally = Tally { replies, ..Tally::default() };
+    // Recording a value no times would make it the highest.
+    if replies > 0 {
+        tally.latency_us.record_n(latency_us, replies).unwrap();
+    }
+    Second { at, tally }
 }

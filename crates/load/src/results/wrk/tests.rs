@@ -35,10 +35,10 @@ fn a_server_that_sleeps() {
     Latency     1.20s   504.18us   1.20s    66.67%
     Req/Sec     1.00      0.00     1.00    100.00%
   Latency Distribution
-     50%    1.20s 
-     75%    1.20s 
-     90%    1.20s 
-     99%    1.20s 
+     50%    1.20s\x20
+     75%    1.20s\x20
+     90%    1.20s\x20
+     99%    1.20s\x20
   12 requests in 4.01s, 516.00B read
 Requests/sec:      2.99
 Transfer/sec:     128.71B

@@ -1,0 +1,190 @@
+//! What of a run stands where in the JSON.
+//!
+//! Values that follow from others (rates, percentiles) are written for those who read the file,
+//! and not read back. Fields that are not known are left alone; missing ones are errors.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::super::{Errors, Kept, Moment, Pace, Results, Spread, Tally, tally};
+use super::fields::{Fields, list, number, text, truth, whole};
+use super::{Json, WHOLE_MAX, parse};
+
+/// What the field `format` says of this form.
+const FORMAT: &str = "weir load 1";
+
+/// One run as an object, several as a list of objects.
+pub fn write(runs: &[Kept]) -> String {
+    match runs {
+        [run] => format!("{}\n", run_to(run)),
+        runs => {
+            let runs: Vec<String> = runs.iter().map(|run| run_to(run).to_string()).collect();
+            format!("[{}]\n", runs.join(",\n"))
+        }
+    }
+}
+
+/// Reads what [`write`] has written. An error says where in the file and what.
+pub fn read(text: &[u8]) -> Result<Vec<Kept>, String> {
+    match parse::parse(text)? {
+        Json::List(runs) => (1..)
+            .zip(&runs)
+            .map(|(n, run)| run_from(run).map_err(|what| format!("run {n}: {what}")))
+            .collect(),
+        run => Ok(vec![run_from(&run)?]),
+    }
+}
+
+fn run_to(run: &Kept) -> Json {
+    let tally = &run.tally;
+    Json::map([
+        ("format", FORMAT.into()),
+        ("urls", run.urls.iter().map(|url| url.as_str().into()).collect()),
+        ("threads", run.threads.into()),
+        ("connections", run.connections.into()),
+        ("duration_s", run.duration.map(|time| time.as_secs_f64()).into()),
+        ("pace", pace_to(run.pace)),
+        ("began_unix_ms", run.began_unix_ms.into()),
+        ("elapsed_s", run.elapsed.as_secs_f64().into()),
+        ("interrupted", run.interrupted.into()),
+        ("busiest_thread", run.busiest_thread.into()),
+        ("cpu_s", run.cpu.as_secs_f64().into()),
+        ("replies", tally.replies.into()),
+        ("replies_per_s", run.replies_per_second().into()),
+        ("bytes", tally.bytes.into()),
+        ("statuses", tally.statuses.into_iter().map(Json::from).collect()),
+        ("unsent", tally.unsent.into()),
+        ("errors", Json::map(tally.errors.named().map(|(name, count)| (name, count.into())))),
+        ("latency_us", histogram_to(&tally.latency_us)),
+        ("lateness_us", histogram_to(&tally.lateness_us)),
+        ("thread_rate", histogram_to(&tally.rate)),
+        ("seconds", run.seconds.iter().map(moment_to).collect()),
+    ])
+}
+
+fn run_from(json: &Json) -> Result<Kept, String> {
+    let run = Fields::of(json).map_err(|what| format!("this{what}"))?;
+    run.is("format", FORMAT)?;
+    Ok(Results {
+        urls: run.read("urls", |json| list(json, text))?,
+        threads: run.read("threads", whole)?,
+        connections: run.read("connections", whole)?,
+        duration: run.read("duration_s", |json| match json {
+            Json::Null => Ok(None),
+            seconds => time(seconds).map(Some),
+        })?,
+        pace: run.read("pace", pace_from)?,
+        began_unix_ms: run.read("began_unix_ms", whole)?,
+        elapsed: run.read("elapsed_s", time)?,
+        tally: Tally {
+            replies: run.read("replies", whole)?,
+            bytes: run.read("bytes", whole)?,
+            statuses: run.read("statuses", |json| {
+                list(json, whole)?.try_into().map_err(|_| " has not six numbers".to_owned())
+            })?,
+            latency_us: run.read("latency_us", histogram_from)?,
+            rate: run.read("thread_rate", histogram_from)?,
+            lateness_us: run.read("lateness_us", histogram_from)?,
+            unsent: run.read("unsent", whole)?,
+            errors: run.read("errors", errors_from)?,
+        },
+        seconds: run.read("seconds", |json| list(json, moment_from))?,
+        cpu: run.read("cpu_s", time)?,
+        busiest_thread: run.read("busiest_thread", number)?,
+        interrupted: run.read("interrupted", truth)?,
+    })
+}
+
+fn pace_to(pace: Pace) -> Json {
+    match pace {
+        Pace::Closed => "closed".into(),
+        Pace::Open { from, to } => Json::map([("from", from.into()), ("to", to.into())]),
+    }
+}
+
+fn pace_from(json: &Json) -> Result<Pace, String> {
+    if *json == Json::from("closed") {
+        return Ok(Pace::Closed);
+    }
+    let rates = Fields::of(json).map_err(|_| " is neither \"closed\" nor a map".to_owned())?;
+    Ok(Pace::Open { from: rates.read("from", number)?, to: rates.read("to", number)? })
+}
+
+fn errors_from(json: &Json) -> Result<Errors, String> {
+    let fields = Fields::of(json)?;
+    let mut errors = Errors::default();
+    for (name, count) in errors.named_mut() {
+        *count = fields.read(name, whole)?;
+    }
+    Ok(errors)
+}
+
+fn histogram_to(histogram: &Histogram<u64>) -> Json {
+    let Spread { mean, stdev, .. } = Spread::of(histogram);
+    let at = |quantile| histogram.value_at_quantile(quantile).into();
+    let pair = |value: u64, count: u64| [value, count].into_iter().map(Json::from).collect();
+    let counts = histogram.iter_recorded();
+    Json::map([
+        ("mean", mean.into()),
+        ("stdev", stdev.into()),
+        ("p50", at(0.5)),
+        ("p75", at(0.75)),
+        ("p90", at(0.9)),
+        ("p99", at(0.99)),
+        ("p99.9", at(0.999)),
+        ("p99.99", at(0.9999)),
+        ("max", histogram.max().into()),
+        (
+            "counts",
+            counts.map(|step| pair(step.value_iterated_to(), step.count_at_value())).collect(),
+        ),
+    ])
+}
+
+fn histogram_from(json: &Json) -> Result<Histogram<u64>, String> {
+    let mut histogram = tally::histogram();
+    let counts = Fields::of(json)?.read("counts", |json| list(json, |json| list(json, whole)))?;
+    for pair in counts {
+        let [value, count] = pair[..] else {
+            return Err(".counts has something that is not [value, count]".to_owned());
+        };
+        if count == 0 || histogram.len() + count > WHOLE_MAX {
+            return Err(".counts has a count of none, or of too many".to_owned());
+        }
+        histogram.record_n(value, count).map_err(|error| format!(".counts: {error}"))?;
+    }
+    Ok(histogram)
+}
+
+fn moment_to(moment: &Moment) -> Json {
+    Json::map([
+        ("at", moment.at.into()),
+        ("replies", moment.replies.into()),
+        ("errors", moment.errors.into()),
+        ("mean_us", moment.mean_us.into()),
+        ("p50_us", moment.p50_us.into()),
+        ("p99_us", moment.p99_us.into()),
+        ("max_us", moment.max_us.into()),
+    ])
+}
+
+fn moment_from(json: &Json) -> Result<Moment, String> {
+    let moment = Fields::of(json)?;
+    Ok(Moment {
+        at: moment.read("at", number)?,
+        replies: moment.read("replies", whole)?,
+        errors: moment.read("errors", whole)?,
+        mean_us: moment.read("mean_us", number)?,
+        p50_us: moment.read("p50_us", whole)?,
+        p99_us: moment.read("p99_us", whole)?,
+        max_us: moment.read("max_us", whole)?,
+    })
+}
+
+fn time(json: &Json) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(number(json)?).map_err(|_| " is too long a time".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

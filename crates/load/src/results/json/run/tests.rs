@@ -1,0 +1,105 @@
+use super::*;
+use crate::results::testing::{results, second};
+
+/// A run with something of everything.
+fn run() -> Kept {
+    let mut run = results();
+    run.urls.push("http://h/\"a\"\u{1}".into());
+    run.pace = Pace::Open { from: 10.0, to: 2000.5 };
+    run.elapsed = Duration::from_nanos(10_000_123_457);
+    run.interrupted = true;
+    run.seconds = vec![second(1.0, 10, 1234), second(2.001, 0, 1), second(3.5, 7, 5_000_000)];
+    let tally = &mut run.tally;
+    *tally = Tally { replies: 3, bytes: 5, statuses: [0, 1, 2, 3, 4, 5], ..Tally::default() };
+    tally.unsent = 9;
+    for (n, (_, count)) in (1..).zip(tally.errors.named_mut()) {
+        *count = n;
+    }
+    for value in [0, 1, 2047, 2048, 1_000_001, WHOLE_MAX] {
+        tally.latency_us.record_n(value, 3).unwrap();
+    }
+    tally.rate.record(70_000).unwrap();
+    tally.lateness_us.record(12).unwrap();
+    Kept::from(&run)
+}
+
+/// Runs have no equality of their own; this shows every field.
+fn shown(runs: &[Kept]) -> String {
+    runs.iter().map(|run| format!("{run:?}\n")).collect()
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    for runs in [vec![run()], vec![run(), Kept::from(&results()), run()], vec![]] {
+        let text = write(&runs);
+        let read = read(text.as_bytes()).unwrap();
+        // Histograms grow differently; what they hold is compared by the text.
+        assert_eq!(write(&read), text);
+        let plain = |runs: &[Kept]| {
+            let mut runs = runs.to_vec();
+            for run in &mut runs {
+                run.tally.latency_us = tally::histogram();
+                run.tally.rate = tally::histogram();
+                run.tally.lateness_us = tally::histogram();
+            }
+            shown(&runs)
+        };
+        assert_eq!(plain(&read), plain(&runs));
+        for (read, run) in read.iter().zip(&runs) {
+            assert_eq!(read.tally.latency_us, run.tally.latency_us);
+            assert_eq!(read.tally.rate, run.tally.rate);
+            assert_eq!(read.tally.lateness_us, run.tally.lateness_us);
+        }
+    }
+}
+
+/// What is replaced by what, and what is then said.
+const BAD: [(&str, &str, &str); 14] = [
+    ("weir load 1", "weir load 2", ".format is not \"weir load 1\""),
+    ("\"threads\"", "\"thread\"", ".threads is missing"),
+    ("\"threads\": 2", "\"threads\": 2.5", ".threads is not a whole number, or too large"),
+    ("\"threads\": 2", "\"threads\": -2", ".threads is not a whole number, or too large"),
+    ("\"threads\": 2", "\"threads\": 1e17", ".threads is not a whole number, or too large"),
+    ("\"cpu_s\": 0.5", "\"cpu_s\": 1e99", ".cpu_s is too long a time"),
+    ("\"cpu_s\": 0.5", "\"cpu_s\": null", ".cpu_s is not a number of 0 or more"),
+    ("[0, 1, 2, 3, 4, 5]", "[0, 1]", ".statuses has not six numbers"),
+    ("\"reset\": 3", "\"reset\": \"3\"", ".errors.reset is not a whole number, or too large"),
+    ("\"interrupted\": true", "\"interrupted\": 1", ".interrupted is neither true nor false"),
+    ("{\"at\": 1,", "{", ".seconds[0].at is missing"),
+    ("[[70015, 1]]", "[[70015]]", ".thread_rate.counts has something that is not [value, count]"),
+    ("[[70015, 1]]", "[[70015, 0]]", ".thread_rate.counts has a count of none, or of too many"),
+    ("{\"from\": 10,", "{", ".pace.from is missing"),
+];
+
+#[test]
+fn what_is_refused() {
+    let text = write(&[run()]);
+    for (good, bad, expected) in BAD {
+        assert!(text.contains(good), "{good} in {text}");
+        let error = read(text.replacen(good, bad, 1).as_bytes()).unwrap_err();
+        assert_eq!(error, expected);
+    }
+    let two = write(&[run(), run()]);
+    let at = two.rfind("cpu_s").unwrap();
+    let error = read(format!("{}x{}", &two[..at], &two[at..]).as_bytes()).unwrap_err();
+    assert_eq!(error, "run 2: .cpu_s is missing");
+    assert_eq!(read(b"1").unwrap_err(), "this is not a map");
+}
+
+#[test]
+fn unknown_fields_are_left_alone() {
+    let text = write(&[run()]);
+    let more = text.replacen("{\"format\"", "{\"server\": {\"cpu\": [1]}, \"format\"", 1);
+    assert_eq!(write(&read(more.as_bytes()).unwrap()), text);
+}
+
+/// Two counts of one value are one; of too many there is an error, not an overflow.
+#[test]
+fn counts_add_up() {
+    let counts = |text: &str| {
+        let json = parse::parse(format!("{{\"counts\": {text}}}").as_bytes()).unwrap();
+        histogram_from(&json).map(|histogram| histogram.len())
+    };
+    assert_eq!(counts("[[1, 2], [1, 3], [0, 1]]"), Ok(6));
+    assert!(counts("[[1, 9007199254740992], [2, 1]]").is_err());
+}
