@@ -8,6 +8,7 @@
 //! What it is told to send it sends, and what it reports it has seen: nothing is corrected
 //! afterwards. Deliberately absent: the server's configuration, and sockets (crate `net`).
 
+pub mod backend;
 mod command;
 pub mod fuzz;
 pub mod options;

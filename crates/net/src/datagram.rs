@@ -1,7 +1,7 @@
-//! A datagram socket with one peer.
+//! Datagram sockets: one with a peer, and one that anybody may send to.
 //!
-//! It is connected: the kernel drops what anyone else sends to it, and tells when the peer's port
-//! is closed. Its own port is the kernel's choice, another for every socket.
+//! The one with a peer is connected: the kernel drops what anyone else sends to it, and tells when
+//! the peer's port is closed. Its own port is the kernel's choice, another for every socket.
 
 use std::io;
 use std::net::SocketAddr;
@@ -54,6 +54,53 @@ impl Datagram {
     }
 }
 
+/// A bound UDP socket.
+pub struct Datagrams {
+    fd: AsyncFd<OwnedFd>,
+}
+
+impl Datagrams {
+    /// Opens and binds one, for a worker to take.
+    pub fn bind(address: SocketAddr) -> io::Result<OwnedFd> {
+        let kind = Type::DGRAM.nonblocking().cloexec();
+        let socket = Socket::new(Domain::for_address(address), kind, None)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        socket.bind(&address.into())?;
+        Ok(socket.into())
+    }
+
+    /// Takes a bound, non-blocking socket.
+    pub fn new(fd: OwnedFd) -> io::Result<Self> {
+        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
+        Ok(Self { fd: unsafe { AsyncFd::register_with_interest(fd, ARRIVES) }? })
+    }
+
+    /// Sends one at once. A full socket is an error: datagrams may get lost anyway.
+    pub fn send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
+        rustix::net::sendto(self.fd.as_fd(), datagram, SendFlags::NOSIGNAL, &to)?;
+        Ok(())
+    }
+
+    /// Waits for the next one: how long it is, and from whom. What the buffer has no room for is
+    /// cut off.
+    pub async fn receive_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        loop {
+            let mut ready = self.fd.ready(ARRIVES).await?;
+            match rustix::net::recvfrom(self.fd.as_fd(), &mut *buffer, RecvFlags::empty()) {
+                Ok((length, _, from)) => {
+                    let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+                    return Ok((length, from.ok_or(Errno::AFNOSUPPORT)?));
+                }
+                Err(Errno::AGAIN) => ready.clear_ready(),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
@@ -93,6 +140,24 @@ mod tests {
             datagram.send(b"hello").unwrap();
             let error = datagram.receive(&mut [0; 8]).await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        });
+    }
+
+    #[test]
+    fn anybody_is_heard_and_answered() {
+        let socket = Datagrams::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = crate::Address::of(socket.as_fd()).unwrap().to_string();
+        let peers = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        within_a_worker(async {
+            let datagrams = Datagrams::new(socket).unwrap();
+            for peer in &peers {
+                peer.send_to(b"hello", &address).unwrap();
+                let mut buffer = [0; 8];
+                let (length, from) = datagrams.receive_from(&mut buffer).await.unwrap();
+                assert_eq!((&buffer[..length], from), (&b"hello"[..], peer.local_addr().unwrap()));
+                datagrams.send_to(b"hi", from).unwrap();
+                assert_eq!(peer.recv(&mut buffer).unwrap(), 2);
+            }
         });
     }
 }

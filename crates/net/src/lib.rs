@@ -37,7 +37,7 @@ mod worker;
 pub use address::{Address, BACKLOG, KeepaliveProbes, SocketOptions};
 pub use alarm::Alarm;
 pub use connect::{Connect, Connecting};
-pub use datagram::Datagram;
+pub use datagram::{Datagram, Datagrams};
 pub use listener::Listener;
 pub use lot::Lot;
 pub use mailbox::{Mailbox, Sender, mailbox};

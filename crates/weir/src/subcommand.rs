@@ -1,5 +1,5 @@
-//! What `weir` does besides serving: `load`, `fmt` and `reference`. Called `nginx` it has none of
-//! them; called `wrk` it is `weir load`.
+//! What `weir` does besides serving: `backend`, `load`, `fmt` and `reference`. Called `nginx` it has
+//! none of them; called `wrk` it is `weir load`.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
@@ -23,6 +23,10 @@ pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<Result<(), 
     }
     let (first, rest) = arguments.split_first().filter(|_| name().word == "weir")?;
     match first.as_encoded_bytes() {
+        b"backend" => {
+            let ended = load::backend::run(rest);
+            Some(ended.map_err(|why| complain(format_args!("backend: {why}"))))
+        }
         b"load" => Some(load(rest, Called::Load)),
         b"fmt" => Some(fmt(rest)),
         b"reference" if rest.is_empty() => Some(print(reference::markdown().as_bytes())),

@@ -1,0 +1,72 @@
+//! What is left of a request's body.
+
+use std::ops::Range;
+
+use wire::http1::chunked::{ChunkedDecoder, Decoded, InvalidChunked};
+use wire::http1::framing::Body;
+
+/// A body on its way.
+pub(super) enum Rest {
+    /// So many bytes.
+    Length(u64),
+    /// Chunks.
+    Chunks(ChunkedDecoder),
+}
+
+impl Rest {
+    /// All of a body.
+    pub(super) fn of(body: Body) -> Self {
+        match body {
+            Body::None => Self::Length(0),
+            Body::Length(length) => Self::Length(length),
+            Body::Chunked => Self::Chunks(ChunkedDecoder::default()),
+        }
+    }
+
+    /// Whether nothing is left.
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            Self::Length(length) => *length == 0,
+            Self::Chunks(decoder) => decoder.is_done(),
+        }
+    }
+
+    /// Where bytes of the body lie in the input, and how much of it is used up then.
+    pub(super) fn next(&mut self, input: &[u8]) -> Result<(Range<usize>, usize), InvalidChunked> {
+        match self {
+            Self::Length(length) => {
+                let here = usize::try_from(*length).map_or(input.len(), |all| all.min(input.len()));
+                *length -= here as u64;
+                Ok((0..here, here))
+            }
+            Self::Chunks(decoder) => Ok(match decoder.decode(input)? {
+                Decoded::Data(part) => (part.clone(), part.end),
+                Decoded::More => (0..0, input.len()),
+                Decoded::End(end) | Decoded::Trailers(end) => (0..0, end),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: Body, input: &[u8]) -> (Vec<u8>, usize) {
+        let (mut rest, mut bytes, mut at) = (Rest::of(body), Vec::new(), 0);
+        while !rest.is_over() && at < input.len() {
+            let (part, used) = rest.next(&input[at..]).unwrap();
+            bytes.extend_from_slice(&input[at..][part]);
+            at += used;
+        }
+        (bytes, at)
+    }
+
+    #[test]
+    fn it_ends_where_the_next_request_begins() {
+        assert_eq!(read(Body::None, b"GET"), (vec![], 0));
+        assert_eq!(read(Body::Length(3), b"abcGET"), (b"abc".to_vec(), 3));
+        let chunks = b"1\r\na\r\n2\r\nbc\r\n0\r\n\r\nGET";
+        assert_eq!(read(Body::Chunked, chunks), (b"abc".to_vec(), chunks.len() - 3));
+    }
+}

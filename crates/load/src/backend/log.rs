@@ -1,0 +1,93 @@
+//! A line for each request, to compare with what a load generator says.
+//!
+//! Times are microseconds since 1970: the wall clock's at the start, counted on by the clock that
+//! never jumps. Each thread collects lines and writes them before it sleeps.
+
+use std::cell::RefCell;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Bytes of lines that are written though there is more to do.
+const COLLECTED_MAX: usize = 64 * 1024;
+
+/// One thread's end of the file.
+pub(super) struct Log {
+    file: File,
+    /// A moment by both clocks.
+    moment: (Instant, u64),
+    lines: RefCell<Vec<u8>>,
+}
+
+/// What became of a request.
+pub(super) struct Line<'l> {
+    /// Its head was complete.
+    pub(super) arrived: Instant,
+    /// The reply's first byte was about to be written, or the connection closed instead.
+    pub(super) begun: Instant,
+    /// The last was.
+    pub(super) written: Instant,
+    /// 0: there was no reply.
+    pub(super) status: u16,
+    /// Bytes of the reply, its head included.
+    pub(super) bytes: u64,
+    /// Method and target.
+    pub(super) asked: &'l str,
+}
+
+impl Log {
+    /// Opens the file, empty.
+    pub(super) fn create(path: &Path) -> Result<Self, String> {
+        let file = open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let moment = (Instant::now(), unix.as_micros() as u64);
+        Ok(Self { file, moment, lines: RefCell::default() })
+    }
+
+    /// The same file for another thread.
+    pub(super) fn share(&self) -> Result<Self, String> {
+        let file = self.file.try_clone().map_err(|error| format!("dup(): {error}"))?;
+        Ok(Self { file, moment: self.moment, lines: RefCell::default() })
+    }
+
+    /// Adds a line.
+    pub(super) fn add(&self, line: &Line<'_>) {
+        let mut lines = self.lines.borrow_mut();
+        let times = [line.arrived, line.begun, line.written].map(|at| self.unix_us(at));
+        let [arrived, begun, written] = times;
+        let Line { status, bytes, asked, .. } = line;
+        let written = writeln!(lines, "{arrived} {begun} {written} {status} {bytes} {asked}");
+        debug_assert!(written.is_ok(), "memory takes all");
+        if lines.len() >= COLLECTED_MAX {
+            drop(lines);
+            self.flush();
+        }
+    }
+
+    /// Writes what was collected.
+    pub(super) fn flush(&self) {
+        let mut lines = self.lines.borrow_mut();
+        if lines.is_empty() {
+            return;
+        }
+        if let Err(error) = (&self.file).write_all(&lines) {
+            eprintln!("weir: backend: the log: {error}");
+        }
+        lines.clear();
+    }
+
+    fn unix_us(&self, at: Instant) -> u64 {
+        let (then, unix_us) = self.moment;
+        unix_us + at.saturating_duration_since(then).as_micros() as u64
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().append(true).create(true).open(path)?;
+    // A pipe or a terminal is as it is.
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}

@@ -1,0 +1,131 @@
+//! What goes wrong, and how often.
+//!
+//! Each request has a number, and its luck depends on that and the seed alone: of the first
+//! thousand requests always the same fail, however many threads and connections there are.
+
+use std::time::Duration;
+
+/// How many of the requests fare how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Misfortunes {
+    /// Shares of the requests that fare badly, each in one way only.
+    pub(super) shares: Vec<(f64, Fate)>,
+    /// Shares that take longer, and by how much.
+    pub(super) delays: Vec<(f64, Duration)>,
+}
+
+/// How a request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// As it should.
+    Answer,
+    /// With an error's status.
+    Error,
+    /// The connection is closed before the first byte of the reply.
+    Disconnect,
+    /// The connection is closed in the middle of the reply's body.
+    Cut,
+    /// The connection is reset before the first byte of the reply.
+    Reset,
+}
+
+impl Misfortunes {
+    /// How a request ends.
+    pub(super) fn fate(&self, luck: &mut Luck) -> Fate {
+        if self.shares.is_empty() {
+            return Fate::Answer;
+        }
+        pick(&self.shares, luck).unwrap_or(Fate::Answer)
+    }
+
+    /// How much longer a request takes.
+    pub(super) fn delay(&self, luck: &mut Luck) -> Duration {
+        if self.delays.is_empty() {
+            return Duration::ZERO;
+        }
+        pick(&self.delays, luck).unwrap_or_default()
+    }
+}
+
+/// One of the shares, or what is left of the whole.
+fn pick<T: Copy>(shares: &[(f64, T)], luck: &mut Luck) -> Option<T> {
+    let mut left = luck.draw();
+    for &(share, what) in shares {
+        if left < share {
+            return Some(what);
+        }
+        left -= share;
+    }
+    None
+}
+
+/// The pseudo-random numbers of one request (SplitMix64).
+pub(super) struct Luck(u64);
+
+/// SplitMix64's step: odd, and 2^64 divided by the golden ratio.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Luck {
+    /// Those of the request with this number.
+    pub(super) fn of(seed: u64, number: u64) -> Self {
+        Self(mix(mix(seed.wrapping_add(STEP)).wrapping_add(number)))
+    }
+
+    /// A number from 0 to just below 1.
+    pub(super) fn draw(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(STEP);
+        // A double holds 53 bits exactly.
+        (mix(self.0) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANY: u64 = 100_000;
+
+    fn fates(seed: u64) -> Vec<Fate> {
+        let shares = vec![(0.1, Fate::Error), (0.01, Fate::Cut)];
+        let misfortunes = Misfortunes { shares, delays: Vec::new() };
+        (0..MANY).map(|number| misfortunes.fate(&mut Luck::of(seed, number))).collect()
+    }
+
+    #[test]
+    fn shares_are_kept() {
+        let count = |fate| fates(1).iter().filter(|one| **one == fate).count();
+        assert!((9_700..10_300).contains(&count(Fate::Error)), "{}", count(Fate::Error));
+        assert!((900..1_100).contains(&count(Fate::Cut)), "{}", count(Fate::Cut));
+        assert_eq!(count(Fate::Reset), 0);
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        assert_eq!(fates(1), fates(1));
+        assert_ne!(fates(1), fates(2));
+    }
+
+    #[test]
+    fn all_is_all() {
+        let second = Duration::from_secs(1);
+        let misfortunes =
+            Misfortunes { shares: vec![(1.0, Fate::Reset)], delays: vec![(1.0, second)] };
+        for number in 0..1000 {
+            let luck = &mut Luck::of(0, number);
+            assert_eq!(misfortunes.fate(luck), Fate::Reset);
+            assert_eq!(misfortunes.delay(luck), second);
+        }
+    }
+
+    #[test]
+    fn numbers_are_spread_evenly() {
+        let mean = (0..MANY).map(|number| Luck::of(7, number).draw()).sum::<f64>() / MANY as f64;
+        assert!((mean - 0.5).abs() < 0.005, "{mean}");
+    }
+}

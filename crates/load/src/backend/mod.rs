@@ -1,0 +1,149 @@
+//! `weir backend`: what stands behind a server in tests and measurements.
+//!
+//! It answers as it is told, late, wrong or not at all, and counts what it has seen. It is cheap:
+//! its replies are bytes made beforehand. Deliberately absent: files, routes, TLS.
+//!
+//! ```text
+//! settings -> sockets -> threads: accept -> serve (place: counts, pool) -> reply
+//! ```
+
+mod body;
+mod echo;
+mod log;
+mod misfortune;
+mod pause;
+mod place;
+mod pool;
+mod reply;
+mod serve;
+mod settings;
+mod sockets;
+mod stats;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use net::{Datagrams, Listener, Mailbox, Sender, signals};
+
+use log::Log;
+use place::{Backend, Place};
+use settings::Settings;
+use sockets::{Open, Socket, Sort};
+
+/// How long nothing is accepted where there are no descriptors left.
+const RELIEF: Duration = Duration::from_millis(100);
+
+/// Runs the backend with these arguments until a signal ends it.
+pub fn run(arguments: &[OsString]) -> Result<(), String> {
+    let Some(settings) = Settings::read(arguments)? else {
+        return say(&settings::help());
+    };
+    // Blocked here, they are so in every thread that is started.
+    let ends = signals::Signals::take(&[signals::SIGINT, signals::SIGTERM])
+        .map_err(|error| format!("signalfd(): {error}"))?;
+    let _ = net::process::raise_open_files_limit();
+    let log = settings.log.as_deref().map(Log::create).transpose()?;
+    let open = sockets::open(&settings)?;
+    let names: Vec<_> = open.iter().map(|open| open.name.clone()).collect();
+    let backend = Arc::new(Backend::new(settings, names.clone()));
+    let crew = start(&backend, &open, log.as_ref())?;
+    names.iter().try_for_each(|name| say(&format!("listening on {name}\n")))?;
+    wait_for_end(ends)?;
+    for (orders, thread) in crew {
+        orders.send(());
+        thread.join().map_err(|_| "a thread has panicked")?;
+    }
+    open.iter().for_each(Open::close);
+    eprintln!("{}", backend.stats.text());
+    Ok(())
+}
+
+/// A line is there for whoever waits for it at once.
+fn say(text: &str) -> Result<(), String> {
+    let mut out = std::io::stdout();
+    let said = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    said.map_err(|error| format!("standard output: {error}"))
+}
+
+fn wait_for_end(ends: signals::Signals) -> Result<(), String> {
+    let waited = net::run(async {
+        let (sender, mut came) = net::mailbox();
+        let _reader = net::spawn(async move {
+            let _ = ends.each(|_| sender.send(())).await;
+        });
+        came.next().await;
+    });
+    waited.map_err(|error| format!("epoll: {error}"))
+}
+
+/// A thread, and how it is told to end.
+type Worker = (Sender<()>, JoinHandle<()>);
+
+fn start(backend: &Arc<Backend>, open: &[Open], log: Option<&Log>) -> Result<Vec<Worker>, String> {
+    let mut crew = Vec::new();
+    for number in 0..backend.settings.threads {
+        let sockets: Vec<_> =
+            open.iter().map(|open| open.share(number)).collect::<Result<_, _>>()?;
+        let log = log.map(Log::share).transpose()?;
+        let (sender, orders) = net::mailbox();
+        let backend = backend.clone();
+        let work = move || {
+            if let Err(error) = net::run(work(backend, number, sockets, log, orders)) {
+                eprintln!("weir: backend: thread {number}: {error}");
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("backend {number}")).spawn(work);
+        crew.push((sender, thread.map_err(|error| format!("a thread: {error}"))?));
+    }
+    Ok(crew)
+}
+
+/// A thread's part: every address, until it is told to end.
+async fn work(
+    backend: Arc<Backend>,
+    thread: usize,
+    sockets: Vec<Option<Socket>>,
+    log: Option<Log>,
+    mut orders: Mailbox<()>,
+) {
+    let log = log.map(Rc::new);
+    if let Some(log) = log.clone() {
+        net::at_turn_end(move || log.flush());
+    }
+    for (socket, port) in sockets.into_iter().zip(0..) {
+        let place = Place { backend: backend.clone(), port, thread, log: log.clone() };
+        if let Some(socket) = socket {
+            net::spawn(attend(socket, Rc::new(place)));
+        }
+    }
+    orders.next().await;
+}
+
+/// Serves whatever comes in by a socket.
+async fn attend(socket: Socket, place: Rc<Place>) {
+    let result = match socket.sort {
+        Sort::Udp => match Datagrams::new(socket.fd) {
+            Ok(datagrams) => return echo::datagrams(datagrams, place).await,
+            Err(error) => Err(error),
+        },
+        Sort::Http | Sort::Tcp => Listener::new(socket.fd),
+    };
+    let listener = match result {
+        Ok(listener) => listener,
+        Err(error) => return eprintln!("weir: backend: epoll_ctl(): {error}"),
+    };
+    loop {
+        match (listener.accept().await, socket.sort) {
+            (Ok((fd, _)), Sort::Http) => drop(net::spawn(serve::serve(fd, place.clone()))),
+            (Ok((fd, _)), _) => drop(net::spawn(echo::serve(fd, place.clone()))),
+            (Err(error), _) => {
+                eprintln!("weir: backend: accept(): {error}");
+                net::sleep(RELIEF).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Workers that serve one request each, as an application server's threads do, and the line of
+//! those who wait for one: first come, first served.
+//!
+//! As in Tomcat (`maxThreads`), requests wait without end; where its executor's queue has a limit
+//! (`maxQueueSize`) and is full, the connection is closed without a reply. Here, too.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use net::Sender;
+
+/// The workers of one address.
+pub(super) struct Pool {
+    size: u64,
+    line_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    used: u64,
+    /// Who waits is told how many are served when it is.
+    line: VecDeque<Sender<u64>>,
+}
+
+/// The line is full.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+impl Pool {
+    /// So many workers, and so many that may wait.
+    pub(super) fn new(size: u64, line_max: usize) -> Self {
+        Self { size, line_max, state: Mutex::default() }
+    }
+
+    /// Waits for a worker; answers how many are at work with it. Whoever gets one gives it back.
+    /// Not to be dropped while it waits: its worker would be lost.
+    pub(super) async fn take(&self) -> Result<u64, Full> {
+        let mut waiting = {
+            let mut state = self.lock();
+            if state.used < self.size {
+                state.used += 1;
+                return Ok(state.used);
+            }
+            if state.line.len() >= self.line_max {
+                return Err(Full);
+            }
+            let (sender, mailbox) = net::mailbox();
+            state.line.push_back(sender);
+            mailbox
+        };
+        waiting.next().await.ok_or(Full)
+    }
+
+    /// Gives a worker back, or on to who has waited longest.
+    pub(super) fn give_back(&self) {
+        let mut state = self.lock();
+        match state.line.pop_front() {
+            Some(next) => next.send(state.used),
+            None => state.used -= 1,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_is_served_in_turn() {
+        net::run(async {
+            let pool = Rc::new(Pool::new(2, 3));
+            let served = Rc::new(RefCell::new(Vec::new()));
+            assert_eq!((pool.take().await, pool.take().await), (Ok(1), Ok(2)));
+            for number in 0..3 {
+                let (pool, served) = (pool.clone(), served.clone());
+                net::spawn(async move {
+                    assert_eq!(pool.take().await, Ok(2));
+                    served.borrow_mut().push(number);
+                });
+            }
+            net::yield_now().await;
+            assert_eq!(pool.take().await, Err(Full));
+            for served_now in 1..=3 {
+                pool.give_back();
+                net::yield_now().await;
+                net::yield_now().await;
+                assert_eq!(*served.borrow(), (0..served_now).collect::<Vec<_>>());
+            }
+            pool.give_back();
+            pool.give_back();
+            assert_eq!(pool.take().await, Ok(1));
+        })
+        .unwrap();
+    }
+}

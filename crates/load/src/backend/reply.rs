@@ -1,0 +1,327 @@
+//! A reply as bytes, made once and sent many times.
+//!
+//! A small one is one piece. A large one is a head, one block over and over, and a tail: its length
+//! costs no memory.
+
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::Arc;
+
+use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
+use wire::http1::reply::status_text;
+
+/// Pieces in one write at most.
+pub(super) const PIECES_MAX: usize = 16;
+/// A reply up to here is one piece.
+const JOINED_MAX: u64 = 16 * 1024;
+/// Bytes of the block that bodies of a given size are made of, and of their chunks.
+const BLOCK: usize = 26 * 2520;
+
+/// What replies are made of.
+#[derive(Clone)]
+pub(super) struct Content {
+    /// Status.
+    pub(super) status: u16,
+    /// `Name: value`
+    pub(super) headers: Vec<String>,
+    /// The body's bytes; they are repeated, or cut off, to its length.
+    pub(super) block: Arc<[u8]>,
+    /// Bytes of the body.
+    pub(super) length: u64,
+    /// Whether HTTP/1.1 gets the body in chunks.
+    pub(super) chunked: bool,
+}
+
+impl Content {
+    /// A body of these bytes.
+    pub(super) fn of(bytes: impl Into<Arc<[u8]>>) -> Self {
+        let block = bytes.into();
+        let length = block.len() as u64;
+        Self { status: 200, headers: Vec::new(), block, length, chunked: false }
+    }
+
+    /// A body of that length: the letters from a to z, over and over.
+    pub(super) fn pattern(length: u64) -> Self {
+        let block: Arc<[u8]> = (b'a'..=b'z').cycle().take(BLOCK).collect();
+        Self { length, ..Self::of(block) }
+    }
+
+    /// A status and nothing but its name.
+    pub(super) fn status(status: u16) -> Self {
+        Self { status, ..Self::of(format!("{}\n", phrase(status)).into_bytes()) }
+    }
+}
+
+/// `200 OK`; a status that has no name is a number.
+fn phrase(status: u16) -> String {
+    status_text(status).map_or_else(|| status.to_string(), str::to_owned)
+}
+
+/// To whom a reply goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Client {
+    /// Speaks HTTP/1.1, not HTTP/1.0.
+    pub(super) is_11: bool,
+    /// Means to send another request.
+    pub(super) keeps: bool,
+}
+
+/// A reply.
+pub(super) struct Reply {
+    /// Status.
+    pub(super) status: u16,
+    /// Whether its end is the connection's.
+    pub(super) closes: bool,
+    head_length: u64,
+    /// The head, and where it is small everything else.
+    first: Vec<u8>,
+    block: Arc<[u8]>,
+    repeated: u64,
+    tail: Vec<u8>,
+}
+
+impl Reply {
+    /// The reply with this content to such a client.
+    pub(super) fn new(content: &Content, client: Client) -> Self {
+        // RFC 9112, section 6.3: these never have one.
+        let has_body = !matches!(content.status, 204 | 304);
+        let framing = match (has_body, content.chunked, client.is_11) {
+            (false, ..) => Framing::NoBody,
+            (true, false, _) => Framing::Length(content.length),
+            (true, true, true) => Framing::Chunks,
+            (true, true, false) => Framing::Close,
+        };
+        let closes = !client.keeps || framing == Framing::Close;
+        let head = head(content, &framing, closes, client).into_bytes();
+        let mut reply = Self {
+            status: content.status,
+            closes,
+            head_length: head.len() as u64,
+            first: head,
+            block: content.block.clone(),
+            repeated: if has_body { content.length } else { 0 },
+            tail: Vec::new(),
+        };
+        if framing == Framing::Chunks {
+            reply.cut_in_chunks();
+        }
+        reply.join();
+        reply
+    }
+
+    /// Bytes of all.
+    pub(super) fn length(&self) -> u64 {
+        self.repeated_to() + self.tail.len() as u64
+    }
+
+    /// Bytes of the head.
+    pub(super) fn head_length(&self) -> u64 {
+        self.head_length
+    }
+
+    /// The middle of the body, or where there is none, of the head.
+    pub(super) fn middle(&self) -> u64 {
+        match self.length() - self.head_length {
+            0 => self.head_length / 2,
+            body => self.head_length + body / 2,
+        }
+    }
+
+    /// A part of the reply, or as much of its beginning as there is room for; answers how many
+    /// pieces and bytes that is.
+    pub(super) fn pieces<'r>(
+        &'r self,
+        part: Range<u64>,
+        pieces: &mut [IoSlice<'r>; PIECES_MAX],
+    ) -> (usize, u64) {
+        let (mut count, mut at) = (0, part.start);
+        while count < PIECES_MAX && at < part.end {
+            let rest = self.from(at);
+            let length = (rest.len() as u64).min(part.end - at);
+            pieces[count] = IoSlice::new(&rest[..length as usize]);
+            (count, at) = (count + 1, at + length);
+        }
+        (count, at - part.start)
+    }
+
+    /// The bytes from there to the end of the piece they are in.
+    fn from(&self, at: u64) -> &[u8] {
+        let (first, repeated_to) = (self.first.len() as u64, self.repeated_to());
+        if at < first {
+            &self.first[at as usize..]
+        } else if at < repeated_to {
+            let block = &self.block[((at - first) % self.block.len() as u64) as usize..];
+            let length = (repeated_to - at).min(block.len() as u64);
+            &block[..length as usize]
+        } else {
+            &self.tail[(at - repeated_to) as usize..]
+        }
+    }
+
+    fn repeated_to(&self) -> u64 {
+        self.first.len() as u64 + self.repeated
+    }
+
+    /// A block becomes a whole chunk; what does not fill one stands in the tail.
+    fn cut_in_chunks(&mut self) {
+        let plain = std::mem::replace(&mut self.block, [].into());
+        let chunk =
+            |bytes: &[u8]| [ChunkHead::new(bytes.len() as u64).as_ref(), bytes, b"\r\n"].concat();
+        let size = plain.len() as u64;
+        let (whole, rest) = match size {
+            0 => (0, 0),
+            _ => (self.repeated / size, (self.repeated % size) as usize),
+        };
+        self.block = chunk(&plain).into();
+        self.repeated = whole * self.block.len() as u64;
+        if rest > 0 {
+            self.tail.extend(chunk(&plain[..rest]));
+        }
+        self.tail.extend_from_slice(LAST_CHUNK);
+    }
+
+    fn join(&mut self) {
+        let length = self.length();
+        if length > JOINED_MAX {
+            return;
+        }
+        let mut all = Vec::with_capacity(length as usize);
+        while (all.len() as u64) < length {
+            all.extend_from_slice(self.from(all.len() as u64));
+        }
+        (self.first, self.repeated, self.tail) = (all, 0, Vec::new());
+    }
+}
+
+/// How the end of a body is found.
+#[derive(PartialEq)]
+enum Framing {
+    NoBody,
+    Length(u64),
+    Chunks,
+    /// It ends with the connection: HTTP/1.0 has no chunks.
+    Close,
+}
+
+fn head(content: &Content, framing: &Framing, closes: bool, client: Client) -> String {
+    let mut head = format!("HTTP/1.1 {}\r\n", phrase(content.status));
+    for line in &content.headers {
+        head.extend([line.as_str(), "\r\n"]);
+    }
+    match framing {
+        Framing::NoBody | Framing::Close => {}
+        Framing::Length(length) => head.extend(["Content-Length: ", &length.to_string(), "\r\n"]),
+        Framing::Chunks => head.push_str("Transfer-Encoding: chunked\r\n"),
+    }
+    match (closes, client.is_11) {
+        (true, _) => head.push_str("Connection: close\r\n"),
+        (false, false) => head.push_str("Connection: keep-alive\r\n"),
+        (false, true) => {}
+    }
+    head.push_str("\r\n");
+    head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODERN: Client = Client { is_11: true, keeps: true };
+
+    /// All of a reply, written `most` bytes at a time.
+    fn written(reply: &Reply, upto: u64, most: u64) -> Vec<u8> {
+        let mut all = Vec::new();
+        while (all.len() as u64) < upto {
+            let at = all.len() as u64;
+            let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+            let (count, bytes) = reply.pieces(at..upto.min(at.saturating_add(most)), &mut pieces);
+            let before = all.len();
+            pieces[..count].iter().for_each(|piece| all.extend_from_slice(piece));
+            assert_eq!((all.len() - before) as u64, bytes);
+            assert!(bytes > 0);
+        }
+        all
+    }
+
+    fn text(content: &Content, client: Client) -> (String, bool) {
+        let reply = Reply::new(content, client);
+        let all = written(&reply, reply.length(), u64::MAX);
+        (String::from_utf8(all).unwrap(), reply.closes)
+    }
+
+    #[test]
+    fn heads() {
+        let fixed = Content { headers: vec!["A: b".into()], ..Content::of(*b"hi") };
+        let chunked = Content { chunked: true, ..fixed.clone() };
+        let (old, last) = (Client { is_11: false, keeps: true }, Client { keeps: false, ..MODERN });
+        for (content, client, expected, closes) in [
+            (&fixed, MODERN, "Content-Length: 2\r\n\r\nhi", false),
+            (&fixed, old, "Content-Length: 2\r\nConnection: keep-alive\r\n\r\nhi", false),
+            (&fixed, last, "Content-Length: 2\r\nConnection: close\r\n\r\nhi", true),
+            (&chunked, MODERN, "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", false),
+            (&chunked, old, "Connection: close\r\n\r\nhi", true),
+        ] {
+            let expected = format!("HTTP/1.1 200 OK\r\nA: b\r\n{expected}");
+            assert_eq!(text(content, client), (expected, closes), "{client:?}");
+        }
+        let none = Content { status: 204, ..fixed };
+        let expected = "HTTP/1.1 204 No Content\r\nA: b\r\n\r\n";
+        assert_eq!(text(&none, MODERN), (expected.into(), false));
+        let unknown = "HTTP/1.1 299\r\nContent-Length: 4\r\n\r\n299\n";
+        assert_eq!(text(&Content::status(299), MODERN), (unknown.into(), false));
+    }
+
+    #[test]
+    fn a_body_of_any_length_is_the_alphabet() {
+        let block = BLOCK as u64;
+        for length in [0, 1, 100, block - 1, block, block + 1, 20 * block + 7] {
+            let reply = Reply::new(&Content::pattern(length), MODERN);
+            for most in [u64::MAX, 50_000] {
+                let all = written(&reply, reply.length(), most);
+                let body = &all[reply.head_length() as usize..];
+                assert_eq!(body.len() as u64, length);
+                let is_right = |(byte, at): (&u8, usize)| *byte == b'a' + (at % 26) as u8;
+                assert!(body.iter().zip(0..).all(is_right), "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_are_put_together_again() {
+        let block = BLOCK as u64;
+        for length in [0, 1, 70_000, block, 3 * block] {
+            let content = Content { chunked: true, ..Content::pattern(length) };
+            let reply = Reply::new(&content, MODERN);
+            let all = written(&reply, reply.length(), u64::MAX);
+            let mut rest = &all[reply.head_length() as usize..];
+            let mut found = 0;
+            let mut decoder = wire::http1::chunked::ChunkedDecoder::default();
+            loop {
+                use wire::http1::chunked::Decoded;
+                match decoder.decode(rest).unwrap() {
+                    Decoded::Data(part) => {
+                        found += part.len() as u64;
+                        rest = &rest[part.end..];
+                    }
+                    other => break assert_eq!(other, Decoded::End(rest.len())),
+                }
+            }
+            assert_eq!(found, length);
+        }
+    }
+
+    #[test]
+    fn gigabytes_cost_nothing() {
+        let reply = Reply::new(&Content::pattern(100 << 30), MODERN);
+        let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+        let last = reply.length() - 3;
+        assert_eq!(reply.pieces(last..reply.length(), &mut pieces), (1, 3));
+        assert_eq!(reply.middle() - reply.head_length(), 50 << 30);
+    }
+
+    #[test]
+    fn the_middle_of_no_body_is_in_the_head() {
+        let reply = Reply::new(&Content::of(*b""), MODERN);
+        assert!((1..reply.head_length()).contains(&reply.middle()));
+    }
+}

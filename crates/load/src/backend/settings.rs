@@ -1,0 +1,405 @@
+//! The command line, and what it asks for.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use net::Address;
+
+use super::misfortune::{Fate, Luck, Misfortunes};
+use super::pause::Pause;
+use super::reply::Content;
+use super::stats::STATUS_END;
+use crate::options::{self, Choice, Said};
+use crate::units;
+
+/// Where it listens unless told otherwise.
+const LISTEN: &str = "127.0.0.1:8081";
+/// What it answers unless told otherwise.
+const BODY: &str = "Hello, world!\n";
+/// Threads at most.
+const THREADS_MAX: u64 = 1024;
+
+/// What the command line asks for.
+#[derive(Default)]
+pub(super) struct Settings {
+    pub(super) listen: Vec<Address>,
+    pub(super) tcp_echo: Vec<Address>,
+    pub(super) udp_echo: Vec<Address>,
+    pub(super) threads: usize,
+    /// The reply; with `echo` its body is the request's.
+    pub(super) content: Option<Content>,
+    pub(super) echo: bool,
+    pub(super) status: u16,
+    pub(super) error_status: u16,
+    pub(super) headers: Vec<String>,
+    pub(super) chunked: bool,
+    pub(super) work: Work,
+    /// How many requests are served at once, and how many may wait.
+    pub(super) pool: Option<u64>,
+    pub(super) pool_queue: Option<u64>,
+    pub(super) misfortunes: Misfortunes,
+    pub(super) seed: u64,
+    pub(super) pause: Option<Pause>,
+    pub(super) log: Option<PathBuf>,
+}
+
+/// What a request costs.
+#[derive(Default)]
+pub(super) struct Work {
+    /// Sleeps so long: between the two.
+    pub(super) sleep: Option<(Duration, Duration)>,
+    /// Sleeps the longer the more there are.
+    pub(super) slow: Option<Slow>,
+    /// Then adds so often.
+    pub(super) spin: u64,
+}
+
+/// A service that is slower the more it has to do at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Slow {
+    /// How long a request takes that is alone.
+    pub(super) alone: Duration,
+    /// With so many a request takes twice as long, and requests per second are the most.
+    pub(super) best: u64,
+}
+
+impl Slow {
+    /// How long the `n`th of those in progress takes.
+    pub(super) fn time(&self, n: u64) -> Duration {
+        self.alone.mul_f64(1.0 + (n as f64 / self.best as f64).powi(2))
+    }
+}
+
+impl Work {
+    /// How long a request sleeps that is the `n`th of those in progress.
+    pub(super) fn time(&self, n: u64, luck: &mut Luck) -> Duration {
+        let sleep = self.sleep.map(|(least, most)| least + (most - least).mul_f64(luck.draw()));
+        sleep.unwrap_or_default() + self.slow.map(|slow| slow.time(n)).unwrap_or_default()
+    }
+}
+
+const fn row(short: char, long: &'static str, value: &'static str, help: &'static str) -> Choice {
+    Choice { short, long, value, help }
+}
+
+const TABLE: &[Choice] = &[
+    row(
+        'l',
+        "listen",
+        "<ADDRESS>",
+        "HTTP: PORT, IP:PORT, unix:PATH; port 0 is a free one\n(repeatable; 127.0.0.1:8081)",
+    ),
+    row('t', "threads", "<N>", "Threads that serve (1)"),
+    row('b', "body", "<TEXT>", "The body of every reply (\"Hello, world!\")"),
+    row('\0', "body-file", "<FILE>", "The same, out of a file"),
+    row('\0', "size", "<SIZE>", "A body of so many bytes: the letters a to z, over and over"),
+    row('\0', "echo", "", "The body is that of the request"),
+    row('s', "status", "<STATUS>", "The status of every reply (200)"),
+    row('H', "header", "<LINE>", "\"Name: value\" in every reply (repeatable)"),
+    row('\0', "chunked", "", "Bodies in chunks"),
+    row('\0', "sleep", "<TIME>", "Sleeps before it answers: 50ms, or as chance has it 0..1s"),
+    row('\0', "slow", "<ALONE,BEST>", "Sleeps the longer the more requests are in progress"),
+    row('\0', "spin", "<N>", "Then burns CPU: so many additions"),
+    row('\0', "pool", "<N>", "Serves so many requests at once; the others wait in turn"),
+    row('\0', "pool-queue", "<N>", "Closes the connection where so many wait already (no limit)"),
+    row('\0', "pause", "<TIME/PERIOD>", "Answers nothing for a time at the end of each period"),
+    row('\0', "error", "<SHARE>", "Answers a share of the requests, such as 1%, with an error"),
+    row('\0', "error-status", "<STATUS>", "Which one (500)"),
+    row('\0', "disconnect", "<SHARE>", "Closes the connection instead of answering"),
+    row('\0', "reset", "<SHARE>", "Resets it instead of answering"),
+    row('\0', "cut", "<SHARE>", "Closes it in the middle of the reply's body"),
+    row('\0', "delay", "<SHARE:TIME>", "Sleeps so much longer for a share (repeatable)"),
+    row('\0', "seed", "<N>", "Another seed, other chances (0)"),
+    row('\0', "log", "<FILE>", "A line for each request"),
+    row('\0', "tcp-echo", "<ADDRESS>", "Sends back what comes over TCP (repeatable)"),
+    row('\0', "udp-echo", "<ADDRESS>", "Sends back datagrams (repeatable)"),
+    row('h', "help", "", "This text"),
+];
+
+const ABOUT: &str = "A backend for tests and measurements.
+
+usage: weir backend [OPTIONS]
+
+";
+
+const MODELS: &str = "
+When it is ready it prints a line for each address: listening on http://127.0.0.1:8081
+SIGINT and SIGTERM end it; it prints then what it counted.
+
+GET /_stats                   What was counted, as JSON. Neither these requests are counted nor
+                              connections that begin with one.
+GET /_stats/reset             Counts from nothing again; schedule and chances begin again, too.
+
+Each address is a backend of its own: the models below know nothing of the others.
+
+Time      What a request sleeps is the sum of --sleep, --slow and --delay. It is never too short.
+--slow    With n requests in progress, itself among them, one sleeps ALONE * (1 + (n / BEST)^2).
+          Requests per second are the most with BEST of them, and half as many with nearly four
+          times as many. With --pool, n counts those that are served.
+--pool    A request is served from when its body has arrived until the last of its reply is about
+          to be written. Others wait without end, or where --pool-queue are waiting already, their
+          connection is closed without a reply. This is what Tomcat does (maxThreads, and its
+          executor's maxQueueSize).
+--pause   1s/10s: periods of 10 s since the first request; nothing is answered in the last second of
+          each. What would be answered then is answered when it ends.
+--error   A request fares badly in one way at most. Which ones do depends on the seed and their
+          number in the order of arrival alone.
+--log     Arrived, begun and written in microseconds since 1970, status, bytes, method and target.
+          Arrived: its head was complete. Begun: the first byte of the reply was about to be
+          written, or the connection closed instead (then the status is 0).
+in_progress  In the counts: from when a head is complete until the last of the reply is about to be
+          written, so a client that takes one reply at a time is never counted twice.
+";
+
+/// The text of `--help`.
+pub(super) fn help() -> String {
+    format!("{ABOUT}{}{MODELS}", options::help(TABLE))
+}
+
+impl Settings {
+    /// Reads the command line; `None`: it asks for help.
+    pub(super) fn read(words: &[OsString]) -> Result<Option<Self>, String> {
+        let mut settings = Self { threads: 1, status: 200, error_status: 500, ..Self::default() };
+        for said in options::read(TABLE, words).map_err(|refused| refused.to_string())? {
+            match said {
+                Said::Option("help", _) => return Ok(None),
+                Said::Option(name, value) => {
+                    settings.take(name, &value).map_err(|why| format!("--{name}: {why}"))?;
+                }
+                Said::Word(word) | Said::Rest(word) => {
+                    return Err(format!("\"{word}\" is not an option; see --help"));
+                }
+            }
+        }
+        settings.complete().map(Some)
+    }
+
+    fn take(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let misfortunes = &mut self.misfortunes;
+        match name {
+            "listen" => self.listen.push(address(value)?),
+            "tcp-echo" => self.tcp_echo.push(address(value)?),
+            "udp-echo" => self.udp_echo.push(address(value)?),
+            "threads" => self.threads = threads(value)?,
+            "body" => self.set_content(Content::of(value.as_bytes()))?,
+            "body-file" => {
+                let bytes = std::fs::read(value).map_err(|error| format!("{value}: {error}"))?;
+                self.set_content(Content::of(bytes))?;
+            }
+            "size" => self.set_content(Content::pattern(units::size(value)?))?,
+            "echo" => self.echo = true,
+            "status" => self.status = status(value)?,
+            "error-status" => self.error_status = status(value)?,
+            "header" => self.headers.push(header(value)?),
+            "chunked" => self.chunked = true,
+            "sleep" => self.work.sleep = Some(range(value)?),
+            "slow" => self.work.slow = Some(slow(value)?),
+            "spin" => self.work.spin = units::count(value)?,
+            "pool" => self.pool = Some(units::count(value)?),
+            "pool-queue" => self.pool_queue = Some(units::count(value)?),
+            "error" => misfortunes.shares.push((units::share(value)?, Fate::Error)),
+            "disconnect" => misfortunes.shares.push((units::share(value)?, Fate::Disconnect)),
+            "reset" => misfortunes.shares.push((units::share(value)?, Fate::Reset)),
+            "cut" => misfortunes.shares.push((units::share(value)?, Fate::Cut)),
+            "delay" => misfortunes.delays.push(delay(value)?),
+            "seed" => self.seed = units::count(value)?,
+            "pause" => self.pause = Some(pause(value)?),
+            "log" => self.log = Some(value.into()),
+            _ => unreachable!("the table has no other"),
+        }
+        Ok(())
+    }
+
+    fn set_content(&mut self, content: Content) -> Result<(), String> {
+        match self.content.replace(content) {
+            Some(_) => Err("there is one body".into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Sees whether it all goes together, and fills in what was not said.
+    fn complete(mut self) -> Result<Self, String> {
+        if self.echo && self.content.is_some() {
+            return Err("--echo: there is one body".into());
+        }
+        if self.pool == Some(0) || self.pool_queue.is_some() && self.pool.is_none() {
+            return Err("--pool: a pool has at least one worker".into());
+        }
+        let Misfortunes { shares, delays } = &self.misfortunes;
+        let sums = [shares.iter().map(|one| one.0).sum(), delays.iter().map(|one| one.0).sum()];
+        if sums.iter().any(|sum: &f64| *sum > 1.0 + 1e-9) {
+            return Err("the shares are more than 100 % together".into());
+        }
+        if self.listen.is_empty() && self.tcp_echo.is_empty() && self.udp_echo.is_empty() {
+            self.listen.push(address(LISTEN)?);
+        }
+        let content = self.content.take().unwrap_or_else(|| Content::of(BODY.as_bytes()));
+        self.content = Some(self.dress(Content { status: self.status, ..content }));
+        Ok(self)
+    }
+
+    /// Gives a reply the headers and the coding that all have.
+    pub(super) fn dress(&self, content: Content) -> Content {
+        const TYPE: &str = "Content-Type";
+        let mut headers = self.headers.clone();
+        if !headers.iter().any(|line| is_named(line, TYPE)) {
+            headers.push(format!("{TYPE}: text/plain"));
+        }
+        Content { headers, chunked: self.chunked, ..content }
+    }
+
+    /// Whether anything is left to chance.
+    pub(super) fn has_chances(&self) -> bool {
+        let Misfortunes { shares, delays } = &self.misfortunes;
+        let sleeps_vary = self.work.sleep.is_some_and(|(least, most)| least < most);
+        sleeps_vary || !shares.is_empty() || !delays.is_empty()
+    }
+}
+
+fn address(text: &str) -> Result<Address, String> {
+    if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+        return Ok(Address::Unix(path.into()));
+    }
+    let ip = match text.parse::<u16>() {
+        Ok(port) => Some(([127, 0, 0, 1], port).into()),
+        Err(_) => text.parse().ok(),
+    };
+    ip.map(Address::Ip).ok_or_else(|| {
+        format!("\"{text}\" is not an address, such as 8081, 0.0.0.0:80, unix:/run/x")
+    })
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match units::count(text)? {
+        threads @ 1..=THREADS_MAX => Ok(threads as usize),
+        _ => Err(format!("from 1 to {THREADS_MAX}")),
+    }
+}
+
+fn status(text: &str) -> Result<u16, String> {
+    let status = text.parse().ok().filter(|status| (200..STATUS_END as u16).contains(status));
+    status.ok_or_else(|| format!("\"{text}\" is not a status from 200 to {}", STATUS_END - 1))
+}
+
+fn header(line: &str) -> Result<String, String> {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':')
+    };
+    if line.contains(['\r', '\n', '\0'])
+        || !line.split_once(':').is_some_and(|(name, _)| is_name(name))
+    {
+        return Err(format!("\"{line}\" is not \"Name: value\""));
+    }
+    match ["Content-Length", "Transfer-Encoding", "Connection"]
+        .iter()
+        .find(|name| is_named(line, name))
+    {
+        Some(name) => Err(format!("{name} is for the backend to say")),
+        None => Ok(line.to_owned()),
+    }
+}
+
+fn is_named(line: &str, name: &str) -> bool {
+    line.split(':').next().is_some_and(|own| own.eq_ignore_ascii_case(name))
+}
+
+fn range(text: &str) -> Result<(Duration, Duration), String> {
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    let range = (units::time(least)?, units::time(most)?);
+    if range.0 <= range.1 { Ok(range) } else { Err(format!("{text} ends before it begins")) }
+}
+
+fn slow(text: &str) -> Result<Slow, String> {
+    let (alone, best) = text.split_once(',').ok_or("ALONE,BEST, such as 25ms,150")?;
+    match units::count(best)? {
+        0 => Err("BEST is at least 1".into()),
+        best => Ok(Slow { alone: units::time(alone)?, best }),
+    }
+}
+
+fn delay(text: &str) -> Result<(f64, Duration), String> {
+    let (share, time) = text.split_once(':').ok_or("SHARE:TIME, such as 1%:2s")?;
+    Ok((units::share(share)?, units::time(time)?))
+}
+
+fn pause(text: &str) -> Result<Pause, String> {
+    let (length, every) = text.split_once('/').ok_or("TIME/PERIOD, such as 1s/10s")?;
+    let (length, every) = (units::time(length)?, units::time(every)?);
+    if length < every {
+        Ok(Pause::new(length, every))
+    } else {
+        Err(format!("{text}: nothing would ever be answered"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Settings, String> {
+        let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
+        Settings::read(&words).map(|settings| settings.expect("no --help"))
+    }
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn nothing_said() {
+        let settings = read("").unwrap();
+        assert_eq!(settings.listen, [address("8081").unwrap()]);
+        assert_eq!(settings.content.unwrap().headers, ["Content-Type: text/plain"]);
+        assert_eq!(read("--udp-echo 7").unwrap().listen, []);
+        assert!(Settings::read(&["--help".into()]).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_the_seeds_need() {
+        let settings = read("-l 8000 --sleep 0..1s --spin 10000000").unwrap();
+        assert_eq!(settings.work.sleep, Some((ms(0), ms(1000))));
+        assert_eq!((settings.work.spin, settings.threads), (10_000_000, 1));
+        assert!(settings.has_chances());
+        let settings = read("-l 9090 --pool 1024 --slow 25ms,150").unwrap();
+        assert_eq!(settings.work.slow, Some(Slow { alone: ms(25), best: 150 }));
+        assert!(!settings.has_chances());
+    }
+
+    #[test]
+    fn it_is_at_its_best_where_it_says() {
+        let slow = Slow { alone: ms(25), best: 150 };
+        let rate = |n: u64| n as f64 / slow.time(n).as_secs_f64();
+        assert!((1..600).all(|n| rate(n) <= rate(150)));
+        assert!(rate(600) < rate(150) / 2.0);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for line in [
+            "word",
+            "--listen here",
+            "--listen unix:",
+            "--threads 0",
+            "--body a --size 1",
+            "--echo --size 1",
+            "--status 99",
+            "--status 600",
+            "--header a",
+            "--header :",
+            "--header Content-Length:5",
+            "--sleep 2s..1s",
+            "--slow 5ms",
+            "--slow 5ms,0",
+            "--pool 0",
+            "--pool-queue 5",
+            "--error 60% --cut 60%",
+            "--delay 1%",
+            "--pause 1s/1s",
+            "--body-file /nowhere/at/all",
+        ] {
+            assert!(read(line).is_err(), "{line}");
+        }
+        assert!(read("--error 60% --cut 40%").is_ok());
+    }
+}
