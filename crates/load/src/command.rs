@@ -42,12 +42,14 @@ fn load(settings: &Settings, called: Called) -> Result<(), String> {
     // Where the system allows fewer connections than are asked for, they say so themselves.
     let _ = net::process::raise_open_files_limit();
     print(&wrk::opening(&plan.urls, plan.threads, plan.connections, plan.duration))?;
-    let results = run::run(&plan, &mut |second| watch(second))?;
-    print(&wrk::closing(&results, settings.latency))?;
+    let finished = run::run(&plan, &mut |second| watch(second))?;
+    let results = &finished.results;
+    print(&wrk::closing(results, settings.latency))?;
+    finished.say_done()?;
     if called == Called::Load {
-        print(&format!("\n{}", notes::notes(&results, settings.latency)))?;
+        print(&format!("\n{}", notes::notes(results, settings.latency)))?;
     }
-    answered(&results)
+    finished.failed.map_or_else(|| answered(results), Err)
 }
 
 fn watch(_second: &Second) {}

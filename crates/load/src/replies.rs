@@ -44,6 +44,18 @@ pub struct Replies {
     heard: Option<Box<Heard>>,
 }
 
+/// The machine for HTTP.
+impl Default for Replies {
+    fn default() -> Self {
+        Self {
+            head: ReplyHead::default(),
+            expect: Expect::Head,
+            reply: Reply { status: 0, keep: true },
+            heard: None,
+        }
+    }
+}
+
 /// A reply as a script is told of it.
 #[derive(Debug, Default)]
 pub struct Heard {
@@ -64,13 +76,10 @@ enum Expect {
 }
 
 impl Replies {
-    /// The machine for HTTP. `listens`: somebody wants to know what the replies are.
-    pub fn new(listens: bool) -> Self {
-        Self {
-            head: ReplyHead::default(),
-            expect: Expect::Head,
-            reply: Reply { status: 0, keep: true },
-            heard: listens.then(Box::default),
+    /// Whether somebody wants to know what replies are.
+    pub fn listen(&mut self, listens: bool) {
+        if listens != self.heard.is_some() {
+            self.heard = listens.then(Box::default);
         }
     }
 

@@ -5,10 +5,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use net::Address;
+
 use crate::options::{self, Choice, Said};
 use crate::requests::{Common, Mix, listed};
-use crate::run::plan::Plan;
+use crate::run::plan::{Plan, ScriptPlan};
 use crate::run::schedule::Rate;
+use crate::script;
 use crate::target::{Scheme, Target};
 use crate::units;
 
@@ -249,10 +252,12 @@ impl Settings {
     /// Everything that a run needs.
     pub(crate) fn plan(&self) -> Result<Plan, String> {
         let target = &self.targets[0];
+        let address = target.reachable()?;
         Ok(Plan {
             urls: self.targets.iter().map(|target| target.url.clone()).collect(),
             scheme: target.scheme,
-            address: target.reachable()?,
+            script: self.script(target, &address)?,
+            address,
             from: self.from.clone(),
             mix: self.mix()?,
             threads: self.threads,
@@ -264,6 +269,30 @@ impl Settings {
             per_connection: self.per_connection,
             pipeline: self.pipeline,
         })
+    }
+
+    fn script(&self, target: &Target, address: &Address) -> Result<Option<ScriptPlan>, String> {
+        let Some(path) = &self.script else { return Ok(None) };
+        let name = path.display().to_string();
+        let has_port = !target.port.is_empty();
+        Ok(Some(ScriptPlan {
+            source: std::fs::read(path).map_err(of(&name))?,
+            name,
+            target: script::Target {
+                scheme: "http".into(),
+                host: target.host.clone(),
+                port: has_port.then(|| target.port()),
+                path: target.path.clone(),
+                method: self.common.method().to_owned(),
+                headers: self.common.headers.clone(),
+                body: (!self.common.body.is_empty()).then(|| self.common.body.clone()),
+                addrs: match address {
+                    Address::Ip(ip) => vec![*ip],
+                    Address::Unix(_) => Vec::new(),
+                },
+            },
+            arguments: std::iter::once(&target.url).chain(&self.arguments).cloned().collect(),
+        }))
     }
 
     /// A ramp that does not say how long it takes takes the whole time.

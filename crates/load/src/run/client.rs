@@ -8,12 +8,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use net::{Connect, Stream, Timer, buffers};
+use net::{Address, Connect, Stream, Timer, buffers};
 
 use super::failure::Failure;
 use super::pace::{Seat, Turn};
 use super::thread::Shared;
 use crate::replies::{Found, HEAD_MAX, Replies, Reply};
+use crate::script::ScriptError;
 use crate::target::Scheme;
 
 /// How long a client waits after it could not connect: a server that is down is not hammered, and
@@ -23,6 +24,7 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct Client {
     shared: Rc<Shared>,
     seat: Rc<Seat>,
+    address: Rc<Address>,
     connect: Connect,
     stream: Option<Stream>,
     timer: Timer,
@@ -31,6 +33,14 @@ pub(super) struct Client {
     input: Vec<u8>,
     /// Requests that have been sent on this connection.
     asked: u64,
+}
+
+/// Why a turn was not taken to its end.
+enum Trouble {
+    /// It went wrong, and that cost so many requests.
+    Failure(Failure, u64),
+    /// The script did not say what to send.
+    Script(ScriptError),
 }
 
 /// What a turn has come to so far.
@@ -46,14 +56,15 @@ struct Exchange {
 
 impl Client {
     /// The `number`th of all threads' clients.
-    pub(super) fn new(shared: Rc<Shared>, number: u64) -> Self {
+    pub(super) fn new(shared: Rc<Shared>, address: Rc<Address>, number: u64) -> Self {
         let from = shared.plan.source(number).map(|ip| SocketAddr::new(ip, 0));
         Self {
             seat: shared.pace.seat(),
+            address,
             connect: Connect { from, ..Connect::default() },
             stream: None,
             timer: Timer::new(),
-            replies: Replies::new(false),
+            replies: Replies::default(),
             input: Vec::new(),
             asked: 0,
             shared,
@@ -70,8 +81,10 @@ impl Client {
         }
         self.shared.pace.done();
         while let Some(turn) = self.turn().await {
-            if let Err((failure, requests)) = self.take(turn).await {
-                self.fail(failure, requests).await;
+            match self.take(turn).await {
+                Ok(()) => {}
+                Err(Trouble::Failure(failure, requests)) => self.fail(failure, requests).await,
+                Err(Trouble::Script(error)) => return self.shared.halt(Err(error)),
             }
             self.shared.pace.done();
         }
@@ -92,40 +105,53 @@ impl Client {
         .await
     }
 
-    /// A turn: its requests are sent, and their replies counted. A failure comes with the number of
-    /// requests that it cost.
-    async fn take(&mut self, turn: Turn) -> Result<(), (Failure, u64)> {
-        let shared = Rc::clone(&self.shared);
+    /// A turn: its requests are sent, and their replies counted.
+    async fn take(&mut self, turn: Turn) -> Result<(), Trouble> {
+        self.pause().await?;
         self.set_timer();
         let mut begun = turn.intended.unwrap_or_else(Instant::now);
         if self.stream.is_none() {
-            let opened = match shared.plan.per_connection {
-                None => self.open().await,
-                Some(_) => self.open_as_it_sends(),
-            };
-            opened.map_err(|failure| (failure, turn.requests))?;
+            self.reopen().await.map_err(|failure| Trouble::Failure(failure, turn.requests))?;
             // Connections that stay open are opened aside, as wrk does.
-            if turn.intended.is_none() && shared.plan.per_connection.is_none() {
+            if turn.intended.is_none() && self.shared.plan.per_connection.is_none() {
                 begun = Instant::now();
             }
         }
         if turn.intended.is_some() && turn.in_time {
-            shared.is_late(begun.elapsed());
+            self.shared.is_late(begun.elapsed());
         }
-        let mut exchange = self.begin(begun, turn.requests);
+        let mut exchange = self.begin(begun, turn.requests).map_err(Trouble::Script)?;
         let result = poll_fn(|cx| self.poll_exchange(&mut exchange, cx)).await;
         buffers::give_back(std::mem::take(&mut exchange.output));
+        result.map_err(|failure| Trouble::Failure(failure, exchange.to_head.len() as u64))?;
         self.asked += turn.requests;
-        result.map_err(|failure| (failure, exchange.to_head.len() as u64))?;
-        if shared.plan.per_connection.is_some_and(|most| self.asked >= most) {
+        if self.shared.plan.per_connection.is_some_and(|most| self.asked >= most) {
             self.close();
         }
         Ok(())
     }
 
+    /// As long as the script says.
+    async fn pause(&self) -> Result<(), Trouble> {
+        if let Some(script) = &self.shared.script {
+            let delay = script.delay().map_err(Trouble::Script)?;
+            if !delay.is_zero() {
+                net::sleep(delay).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn reopen(&mut self) -> Result<(), Failure> {
+        match self.shared.plan.per_connection {
+            None => self.open().await,
+            Some(_) => self.open_as_it_sends(),
+        }
+    }
+
     async fn open(&mut self) -> Result<(), Failure> {
         let failed = |error: std::io::Error| Failure::of_connect(&error);
-        let begun = self.connect.begin(&self.shared.plan.address);
+        let begun = self.connect.begin(&self.address);
         let mut connecting = begun.map_err(|(_, error)| failed(error))?;
         let connected = poll_fn(|cx| {
             if let Poll::Ready(connected) = connecting.poll(cx) {
@@ -141,7 +167,7 @@ impl Client {
 
     /// Opens a connection for a few requests: the first of them finds out whether it stands.
     fn open_as_it_sends(&mut self) -> Result<(), Failure> {
-        let begun = self.connect.begin_stream(&self.shared.plan.address);
+        let begun = self.connect.begin_stream(&self.address);
         self.stream = Some(begun.map_err(|(_, error)| Failure::of_connect(&error))?);
         Ok(())
     }
@@ -166,7 +192,7 @@ impl Client {
         self.timer.set(self.shared.plan.timeout.as_millis() as u64);
     }
 
-    fn begin(&mut self, begun: Instant, requests: u64) -> Exchange {
+    fn begin(&mut self, begun: Instant, requests: u64) -> Result<Exchange, ScriptError> {
         let mut exchange = Exchange {
             begun,
             output: buffers::lend(),
@@ -174,6 +200,13 @@ impl Client {
             may_yield: self.asked == 0,
             to_head: VecDeque::new(),
         };
+        if let Some(script) = &self.shared.script {
+            script.fill(&mut exchange.output)?;
+            self.replies.listen(script.listens());
+            let to_head = exchange.output.starts_with(b"HEAD ");
+            exchange.to_head.extend((0..script.at_once()).map(|_| to_head));
+            return Ok(exchange);
+        }
         for _ in 0..requests {
             let request = self.shared.next_request();
             exchange.output.extend_from_slice(&request.bytes);
@@ -182,7 +215,7 @@ impl Client {
                 self.replies.expect_echo(request.bytes.len());
             }
         }
-        exchange
+        Ok(exchange)
     }
 
     /// Writes and reads at once: a server may answer before it has read everything.
@@ -312,5 +345,12 @@ impl Client {
     fn count(&self, exchange: &mut Exchange, reply: Reply, now: Instant) {
         exchange.to_head.pop_front();
         self.shared.replied(reply.status, exchange.begun, now);
+        if let (Some(script), Some(heard)) = (&self.shared.script, self.replies.heard()) {
+            match script.hear(reply.status, heard) {
+                Ok(false) => {}
+                Ok(true) => self.shared.halt(Ok(())),
+                Err(error) => self.shared.halt(Err(error)),
+            }
+        }
     }
 }

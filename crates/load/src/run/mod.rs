@@ -1,10 +1,12 @@
 //! A run: threads are started, connect, begin together, and are added up.
 
 mod client;
+mod director;
 mod failure;
 mod pace;
 pub mod plan;
 pub mod schedule;
+mod scripted;
 mod thread;
 
 use std::io;
@@ -15,14 +17,34 @@ use net::signals::{SIGINT, SIGTERM, Signals};
 use net::{Mailbox, Sender, mailbox};
 
 use crate::results::{Pace, Results, Second, Tally};
+use director::Director;
 use plan::Plan;
 use thread::{Ended, News, Order};
 
 /// From the moment when all connections stand to the first request.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
+/// A run that has ended.
+pub struct Finished {
+    /// What it came to.
+    pub results: Results,
+    /// Why it ended before its time: a script that failed.
+    pub failed: Option<String>,
+    director: Option<Director>,
+    /// They have the threads' states live on.
+    _orders: Vec<Sender<Order>>,
+}
+
+impl Finished {
+    /// Lets the script say the last word.
+    pub fn say_done(&self) -> Result<(), String> {
+        let said = self.director.as_ref().map(|director| director.done(&self.results));
+        said.transpose().map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
 /// Runs a plan. `watch` sees every second as it ends.
-pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Second)) -> Result<Results, String> {
+pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Second)) -> Result<Finished, String> {
     let run = async {
         // Before there are threads, which inherit that these are blocked.
         let signals = Signals::take(&[SIGINT, SIGTERM])?;
@@ -39,6 +61,7 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Second)) -> Result<Results, Strin
 struct Run {
     plan: Arc<Plan>,
     orders: Vec<Sender<Order>>,
+    director: Option<Director>,
     began: Instant,
     began_unix_ms: u64,
     interrupted: bool,
@@ -51,6 +74,8 @@ struct Run {
 impl Run {
     fn start(plan: &Plan, news: &Sender<News>) -> io::Result<Self> {
         let plan = Arc::new(plan.clone());
+        let director = plan.script.as_ref().map(Director::load).transpose();
+        let director = director.map_err(io::Error::other)?;
         let mut orders = Vec::new();
         for number in 0..plan.threads {
             let (sender, receiver) = mailbox();
@@ -58,11 +83,18 @@ impl Run {
             std::thread::Builder::new()
                 .name(format!("load {number}"))
                 .spawn(move || thread::run(plan, number, receiver, &news))?;
+            if let Some(director) = &director {
+                director.setup(&sender).map_err(io::Error::other)?;
+            }
             orders.push(sender);
+        }
+        for thread in &orders {
+            thread.send(Order::Connect);
         }
         Ok(Self {
             plan,
             orders,
+            director,
             began: Instant::now(),
             began_unix_ms: unix_ms(),
             interrupted: false,
@@ -76,12 +108,12 @@ impl Run {
         mut self,
         mut heard: Mailbox<News>,
         watch: &mut dyn FnMut(&Second),
-    ) -> io::Result<Results> {
+    ) -> io::Result<Finished> {
         while self.ended.len() < self.orders.len() {
             match heard.next().await {
                 Some(News::Ready) => self.is_ready(),
                 Some(News::Second(number, tally)) => self.add_second(number, &tally, watch),
-                Some(News::Done(ended)) => self.ended.push(ended),
+                Some(News::Done(ended)) => self.has_ended(ended),
                 Some(News::Failed(error)) => return Err(error),
                 Some(News::Interrupt) => {
                     self.interrupted = true;
@@ -90,7 +122,18 @@ impl Run {
                 None => break,
             }
         }
-        Ok(self.results())
+        let failed = self.ended.iter().find_map(|ended| ended.failed.clone());
+        let orders = std::mem::take(&mut self.orders);
+        let director = self.director.take();
+        Ok(Finished { results: self.results(), failed, director, _orders: orders })
+    }
+
+    /// Where one script fails all threads stop.
+    fn has_ended(&mut self, ended: Ended) {
+        if ended.failed.is_some() {
+            self.tell_all(|| Order::Stop);
+        }
+        self.ended.push(ended);
     }
 
     /// Once all connections stand, all threads begin at the same moment.

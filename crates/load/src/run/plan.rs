@@ -7,6 +7,7 @@ use net::Address;
 
 use super::schedule::Rate;
 use crate::requests::Mix;
+use crate::script;
 use crate::target::Scheme;
 
 /// See above. It is shared by all threads.
@@ -38,6 +39,21 @@ pub struct Plan {
     pub per_connection: Option<u64>,
     /// Requests sent at once, one behind the other.
     pub pipeline: u64,
+    /// Who makes the requests instead.
+    pub script: Option<ScriptPlan>,
+}
+
+/// A script, read but not understood yet: every thread has its own state.
+#[derive(Clone, Debug)]
+pub struct ScriptPlan {
+    /// Its path.
+    pub name: String,
+    /// Its text.
+    pub source: Vec<u8>,
+    /// The request that was asked for.
+    pub target: script::Target,
+    /// The URL, and the words that follow it.
+    pub arguments: Vec<String>,
 }
 
 impl Plan {

@@ -1,8 +1,8 @@
 //! A thread of a run: its clients, its share of the schedule, its tally.
 //!
 //! ```text
-//! clients connect --all have--> Ready --Go--> requests --quiet or time is up--> Done
-//!                                                `- every second: Second
+//! (Ask) --Connect--> clients connect --all have--> Ready --Go--> requests --no more--> Done (Ask)
+//!                                                                   `- every second: Second
 //! ```
 
 use std::cell::{Cell, RefCell};
@@ -11,20 +11,26 @@ use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use net::{Alarm, Mailbox, Sender};
+use net::{Address, Alarm, Mailbox, Sender, Task};
 
 use super::client::Client;
 use super::pace::Pace;
 use super::plan::Plan;
+use super::scripted::Scripted;
 use crate::requests::Request;
 use crate::results::Tally;
+use crate::script::{Script, ScriptError};
 
 /// What a thread is told.
 pub(super) enum Order {
+    /// Somebody has a question to its script.
+    Ask(Box<dyn FnOnce(&Script) + Send>),
+    /// Connections are opened.
+    Connect,
     /// Requests begin then.
     Go(Instant),
     /// It is over.
@@ -53,6 +59,8 @@ pub(super) struct Ended {
     pub(super) elapsed: Duration,
     /// For how much of this it was on a CPU.
     pub(super) on_cpu: Duration,
+    /// Why it ended, if its script failed.
+    pub(super) failed: Option<String>,
 }
 
 /// How often replies are counted for the figure of requests a second, as in wrk.
@@ -66,8 +74,17 @@ pub(super) struct Shared {
     pub(super) pace: Pace,
     /// Since the last second was told.
     pub(super) tally: RefCell<Tally>,
+    pub(super) script: Option<Scripted>,
     started: Cell<u64>,
     last_reply: Cell<Option<Instant>>,
+    halted: RefCell<Halted>,
+}
+
+/// Whether its script has ended the thread, and why.
+#[derive(Default)]
+struct Halted {
+    why: Option<Result<(), String>>,
+    watcher: Option<Waker>,
 }
 
 impl Shared {
@@ -88,6 +105,24 @@ impl Shared {
         note(&mut tally.latency_us, latency.as_micros() as u64);
     }
 
+    /// Ends the thread: its script wants it, or has failed.
+    pub(super) fn halt(&self, why: Result<(), ScriptError>) {
+        let mut halted = self.halted.borrow_mut();
+        halted.why.get_or_insert(why.map_err(|error| error.to_string()));
+        if let Some(watcher) = halted.watcher.take() {
+            watcher.wake();
+        }
+    }
+
+    fn poll_halted(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut halted = self.halted.borrow_mut();
+        if halted.why.is_some() {
+            return Poll::Ready(());
+        }
+        halted.watcher = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
     /// A request started so much after its time, though a client was free.
     pub(super) fn is_late(&self, late: Duration) {
         note(&mut self.tally.borrow_mut().lateness_us, late.as_micros() as u64);
@@ -104,7 +139,7 @@ fn note(histogram: &mut Histogram<u64>, value: u64) {
 
 /// Runs one.
 pub(super) fn run(plan: Arc<Plan>, number: u64, orders: Mailbox<Order>, news: &Sender<News>) {
-    let work = || net::run(Thread::new(plan, number).run(orders, news))?;
+    let work = || net::run(async { Thread::new(plan, number)?.run(orders, news).await })?;
     let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     // What a panic has to say it has said.
     if let Err(error) = ran.unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))) {
@@ -118,30 +153,62 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(plan: Arc<Plan>, number: u64) -> Self {
+    fn new(plan: Arc<Plan>, number: u64) -> io::Result<Self> {
+        let script = plan.script.as_ref().map(Scripted::load).transpose();
         let shared = Shared {
+            script: script.map_err(io::Error::other)?,
             // Threads begin at different places of the mix.
             started: Cell::new(number),
             plan,
             pace: Pace::default(),
             tally: RefCell::default(),
             last_reply: Cell::new(None),
+            halted: RefCell::default(),
         };
-        Self { shared: Rc::new(shared), number }
+        Ok(Self { shared: Rc::new(shared), number })
     }
 
     async fn run(self, mut orders: Mailbox<Order>, news: &Sender<News>) -> io::Result<()> {
-        let plan = &self.shared.plan;
-        for client in 0..plan.share(self.number, plan.connections) {
-            let number = client * plan.threads + self.number;
-            net::spawn(Client::new(Rc::clone(&self.shared), number).run());
+        let mut ended = self.ended(Duration::ZERO, Duration::ZERO);
+        if let Some(Order::Connect) = self.next_order(&mut orders).await {
+            let clients = self.connect()?;
+            if let Some(begin) = self.begin(&mut orders, news).await {
+                ended = self.measure(begin, &mut orders, news).await?;
+            }
+            clients.iter().for_each(Task::stop);
         }
-        let ended = match self.begin(&mut orders, news).await {
-            Some(begin) => self.measure(begin, &mut orders, news).await?,
-            None => self.ended(Duration::ZERO, Duration::ZERO),
-        };
         news.send(News::Done(ended));
+        self.next_order(&mut orders).await;
         Ok(())
+    }
+
+    /// The next order that is no question.
+    async fn next_order(&self, orders: &mut Mailbox<Order>) -> Option<Order> {
+        loop {
+            match (orders.next().await?, &self.shared.script) {
+                (Order::Ask(question), Some(script)) => question(script.script()),
+                (Order::Ask(_), None) => {}
+                (order, _) => return Some(order),
+            }
+        }
+    }
+
+    fn connect(&self) -> io::Result<Vec<Task>> {
+        let plan = &self.shared.plan;
+        let mut address = plan.address.clone();
+        if let (Some(script), Some(words)) = (&self.shared.script, &plan.script) {
+            script.begin(&words.arguments).map_err(io::Error::other)?;
+            if let Some(own) = script.script().addr() {
+                address = Address::Ip(own);
+            }
+        }
+        let address = Rc::new(address);
+        let client = |number| {
+            let number = number * plan.threads + self.number;
+            Client::new(Rc::clone(&self.shared), Rc::clone(&address), number)
+        };
+        let count = plan.share(self.number, plan.connections);
+        Ok((0..count).map(|number| net::spawn(client(number).run())).collect())
     }
 
     /// Waits for the connections, and then for the word to begin.
@@ -150,7 +217,7 @@ impl Thread {
         news.send(News::Ready);
         match orders.next().await? {
             Order::Go(begin) => Some(begin),
-            Order::Stop => None,
+            _ => None,
         }
     }
 
@@ -163,14 +230,23 @@ impl Thread {
         wait_until(begin).await?;
         let on_cpu = net::clock::thread_cpu();
         let seconds = net::spawn(tell_seconds(Rc::clone(&self.shared), begin, news.clone()));
-        until(self.load(begin), stop(orders)).await.transpose()?;
+        let halted = poll_fn(|cx| self.shared.poll_halted(cx));
+        let load = until(self.load(begin), halted);
+        until(load, stop(orders)).await.flatten().transpose()?;
         seconds.stop();
         Ok(self.ended(self.elapsed(begin), net::clock::thread_cpu() - on_cpu))
     }
 
     fn ended(&self, elapsed: Duration, on_cpu: Duration) -> Ended {
-        let unsent = self.shared.pace.unsent();
-        Ended { tally: Tally { unsent, ..self.shared.tally.take() }, elapsed, on_cpu }
+        let mut tally = self.shared.tally.take();
+        tally.unsent = self.shared.pace.unsent();
+        // A run that is shorter than a sample is one.
+        if tally.rate.is_empty() && elapsed < SAMPLE && !elapsed.is_zero() {
+            note(&mut tally.rate, (tally.replies as f64 / elapsed.as_secs_f64()) as u64);
+        }
+        let why = self.shared.halted.borrow_mut().why.take();
+        let failed = why.and_then(Result::err);
+        Ended { tally, elapsed, on_cpu, failed }
     }
 
     /// Until every request has its reply, or the time is up.
@@ -181,7 +257,8 @@ impl Thread {
             return self.load_open(begin).await;
         }
         let requests = plan.requests.map_or(u64::MAX, |total| plan.share(self.number, total));
-        self.shared.pace.begin_closed(plan.pipeline, requests);
+        let at_once = self.shared.script.as_ref().map_or(plan.pipeline, Scripted::at_once);
+        self.shared.pace.begin_closed(at_once, requests);
         match end {
             None => self.quiet().await,
             Some(end) => {

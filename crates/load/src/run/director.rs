@@ -1,0 +1,77 @@
+//! The main state of a script: it sets up the threads before a run, and has the last word after.
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+
+use net::Sender;
+
+use super::plan::ScriptPlan;
+use super::thread::Order;
+use crate::results::Results;
+use crate::script::{Script, ScriptError, Summary, Thread, Value};
+
+pub(super) struct Director(Script);
+
+impl Director {
+    pub(super) fn load(plan: &ScriptPlan) -> Result<Self, ScriptError> {
+        Ok(Self(Script::load(&plan.name, &plan.source, &plan.target)?))
+    }
+
+    /// Shows it a thread.
+    pub(super) fn setup(&self, thread: &Sender<Order>) -> Result<(), ScriptError> {
+        self.0.setup(Remote(thread.clone()))
+    }
+
+    /// Shows it what was measured.
+    pub(super) fn done(&self, results: &Results) -> Result<(), ScriptError> {
+        let (tally, errors) = (&results.tally, &results.tally.errors);
+        let summary = Summary {
+            duration: results.elapsed,
+            requests: tally.replies,
+            bytes: tally.bytes,
+            connect: errors.refused + errors.unreachable,
+            read: errors.reset + errors.closed + errors.short + errors.invalid,
+            write: errors.write,
+            status: tally.bad_statuses(),
+            timeout: errors.timeout,
+        };
+        self.0.done(&summary, &tally.latency_us, &tally.rate)
+    }
+}
+
+/// A thread, from outside. It answers between its start and its first connection, and at its end.
+struct Remote(Sender<Order>);
+
+impl Remote {
+    fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Script) -> T + Send + 'static,
+    ) -> Result<T, ScriptError> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        self.0.send(Order::Ask(Box::new(move |script| {
+            // Who has asked waits for it.
+            let _ = answer.send(question(script));
+        })));
+        answered.recv().map_err(|_| ScriptError::new("the thread has ended"))
+    }
+}
+
+impl Thread for Remote {
+    fn addr(&self) -> Option<SocketAddr> {
+        self.ask(Script::addr).ok().flatten()
+    }
+
+    fn set_addr(&self, addr: SocketAddr) {
+        let _ = self.ask(move |script| script.set_addr(addr));
+    }
+
+    fn get(&self, name: &str) -> Result<Value, ScriptError> {
+        let name = name.to_owned();
+        self.ask(move |script| script.get(&name))?
+    }
+
+    fn set(&self, name: &str, value: Value) -> Result<(), ScriptError> {
+        let name = name.to_owned();
+        self.ask(move |script| script.set(&name, &value))?
+    }
+}
