@@ -120,8 +120,8 @@ impl Script {
         self.function(&self.names.request).is_some()
     }
 
-    /// Replaces `out` by the bytes of the next request, or of several. wrk has the first thread make
-    /// one that is never sent, to count them ([`requests_in`](super::requests_in)).
+    /// Replaces `out` by the bytes of the next request, or of several. wrk has the first thread
+    /// make one that is never sent, to count them ([`requests_in`](super::requests_in)).
     pub fn request(&self, out: &mut Vec<u8>) -> Result<(), ScriptError> {
         self.shown(self.ask_request(out))
     }
