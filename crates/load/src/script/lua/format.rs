@@ -42,7 +42,7 @@ impl Format {
     ) -> Result<LuaString> {
         let method = self.or(method, &self.method)?;
         let path = self.or(path, &self.path)?;
-        let headers = self.complete(lua, headers)?;
+        let headers = self.complete(headers)?;
         let body = self.body(lua, body)?;
         let length = body.as_ref().map(|body| body.as_bytes().len());
         headers.raw_set(&self.content_length, length)?;
@@ -75,7 +75,7 @@ impl Format {
     }
 
     /// The table of headers, with the field `Host`.
-    fn complete(&self, _lua: &Lua, given: Value) -> Result<Table> {
+    fn complete(&self, given: Value) -> Result<Table> {
         let headers = match self.or(given, &self.headers)? {
             Value::Table(headers) => headers,
             other => return Err(refuse(wrong("headers", "a table", &other))),
@@ -115,5 +115,5 @@ fn write(lua: &Lua, out: &mut Vec<u8>, what: &str, value: Value) -> Result<()> {
 }
 
 fn wrong(what: &str, wanted: &str, found: &Value) -> String {
-    format!("wrk.format: the {what} is {}, not {wanted}", kind(found))
+    format!("wrk.format: {what}: {}, not {wanted}", kind(found))
 }

@@ -111,15 +111,17 @@ impl Script {
         for (index, word) in args.iter().enumerate() {
             words.raw_set(index, word.as_str())?;
         }
-        self.wrk.raw_get::<Function>("init")?.call(words)
+        wrk::function(&self.wrk, "init")?.call(words)
     }
 
-    /// Whether `request` is asked before each request. Without, one does for all.
+    /// Whether `request` is asked before each request. Without, one does for all. wrk asks this
+    /// and the next two once, after `init`, and of the first thread only.
     pub fn has_request(&self) -> bool {
         self.function(&self.names.request).is_some()
     }
 
-    /// Replaces `out` by the bytes of the next request, or of several.
+    /// Replaces `out` by the bytes of the next request, or of several. wrk has the first thread
+    /// make one that is never sent, to count them ([`requests_in`](super::requests_in)).
     pub fn request(&self, out: &mut Vec<u8>) -> Result<(), ScriptError> {
         self.shown(self.ask_request(out))
     }
@@ -127,7 +129,7 @@ impl Script {
     fn ask_request(&self, out: &mut Vec<u8>) -> mlua::Result<()> {
         let request = match self.function(&self.names.request) {
             Some(request) => request,
-            None => self.wrk.raw_get(&self.names.request)?,
+            None => wrk::function(&self.wrk, "request")?,
         };
         out.clear();
         match request.call(())? {
@@ -195,8 +197,7 @@ impl Script {
     /// In the main state, for each thread before its `init`: the script's `setup(thread)`.
     pub fn setup(&self, thread: impl Thread + 'static) -> Result<(), ScriptError> {
         let handle = Handle::Other(Rc::new(thread));
-        let setup = self.wrk.raw_get::<Function>("setup");
-        let done = setup.and_then(|setup| setup.call::<()>(handle));
+        let done = wrk::function(&self.wrk, "setup").and_then(|setup| setup.call::<()>(handle));
         self.flush();
         self.shown(done)
     }

@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-use mlua::{Function, Lua, Result, Table, Value};
+use mlua::{Error, Function, Lua, Result, Table, Value};
 
 use super::addr::{self, Addr};
-use super::error::refuse;
+use super::error::{kind, refuse};
 use super::format::Format;
 use crate::script::Target;
 
@@ -28,6 +28,18 @@ pub(super) fn table(lua: &Lua, target: &Target) -> Result<Table> {
     wrk.raw_set("addrs", addrs)?;
     add_functions(lua, &wrk)?;
     Ok(wrk)
+}
+
+/// A function of the table, which the script may have replaced.
+pub(super) fn function(wrk: &Table, name: &str) -> Result<Function> {
+    match wrk.raw_get(name)? {
+        Value::Function(function) => Ok(function),
+        other => Err(missing(name, "a function", &other)),
+    }
+}
+
+fn missing(name: &str, wanted: &str, found: &Value) -> Error {
+    refuse(format!("wrk.{name} is {}, not {wanted}", kind(found)))
 }
 
 fn headers(lua: &Lua, target: &Target) -> Result<Table> {
@@ -60,14 +72,17 @@ fn init(lua: &Lua, wrk: Table) -> Result<Function> {
     lua.create_function(move |lua, args: Value| {
         add_host(&wrk)?;
         within.call(lua, "init", args)?;
-        let request: Value = within.guard(|| wrk.raw_get::<Function>("format")?.call(()))?;
+        let request: Value = within.guard(|| function(&wrk, "format")?.call(()))?;
         let request = lua.create_function(move |_, ()| Ok(request.clone()))?;
         wrk.raw_set("request", request)
     })
 }
 
 fn add_host(wrk: &Table) -> Result<()> {
-    let headers: Table = wrk.raw_get("headers")?;
+    let headers = match wrk.raw_get("headers")? {
+        Value::Table(headers) => headers,
+        other => return Err(missing("headers", "a table", &other)),
+    };
     if headers.raw_get::<Option<Value>>("Host")?.is_some() {
         return Ok(());
     }

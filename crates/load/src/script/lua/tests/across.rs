@@ -79,7 +79,10 @@ fn the_main_state_shapes_threads_and_asks_them_at_the_end() {
             thread.addr = wrk.lookup('127.0.0.1', 80 + #threads)[1]
             thread:stop()
         end
-        function init() made = 0 seen = list[1] .. tostring(list[2].deep) .. tostring(wrk.thread.addr) end
+        function init()
+            made = 0
+            seen = list[1] .. tostring(list[2].deep) .. tostring(wrk.thread.addr)
+        end
         function request() made = made + 1 return wrk.request() end
         function done()
             report = ''
@@ -190,7 +193,8 @@ fn done_sees_statistics() {
                 latency:percentile(50), latency:percentile(75), latency:percentile(100.0) }, ' ')
             stdev = latency.stdev
             local value, count = latency(2)
-            second = table.concat({ value, count, (latency(9)), (latency(0)) }, ' ') .. tostring(latency.median)
+            second = table.concat({ value, count, (latency(9)), (latency(0)) }, ' ')
+            second = second .. tostring(latency.median)
             none = table.concat({ requests.min, requests.max, requests.mean, requests.stdev,
                 #requests, requests:percentile(99), (requests(1)) }, ' ')
         end",

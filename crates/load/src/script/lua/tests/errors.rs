@@ -16,18 +16,12 @@ fn scripts_that_do_not_load() {
         ("\nwrk.connect('here')", "test.lua:2: an address of wrk.lookup is expected, not a string"),
         ("wrk.lookup('h', 'gopher')", "test.lua:1: wrk.lookup: unknown service gopher"),
         ("wrk.lookup()", "test.lua:1: wrk.lookup: the host is nil, not a string"),
-        (
-            "\nwrk.format(nil, nil, 1)",
-            "test.lua:2: wrk.format: the headers is a number, not a table",
-        ),
+        ("\nwrk.format(nil, nil, 1)", "test.lua:2: wrk.format: headers: a number, not a table"),
         (
             "wrk.format(nil, nil, { A = {} })",
-            "test.lua:1: wrk.format: the value of a header is a table, not a string",
+            "test.lua:1: wrk.format: value of a header: a table, not a string",
         ),
-        (
-            "wrk.format(nil, nil, nil, {})",
-            "test.lua:1: wrk.format: the body is a table, not a string",
-        ),
+        ("wrk.format(nil, nil, nil, {})", "test.lua:1: wrk.format: body: a table, not a string"),
         ("local ffi = require 'ffi'", "test.lua:1: module 'ffi' not found:"),
     ];
     for (source, expected) in table {
@@ -94,6 +88,21 @@ fn answers_of_the_wrong_kind() {
         "test.lua: request() returned nil, not a string"
     );
     assert_eq!(message(script.delay()), "test.lua: delay() returned a table, not a number");
+}
+
+#[test]
+fn what_is_missing_in_the_table_is_named() {
+    let table = [
+        ("wrk.init = nil", "wrk.init is nil, not a function"),
+        ("wrk.format = {}", "wrk.format is a table, not a function"),
+        ("wrk.headers = nil", "wrk.headers is nil, not a table"),
+        ("function wrk.init() end", "wrk.request is nil, not a function"),
+    ];
+    for (source, expected) in table {
+        let script = load(source);
+        let asked = script.init(&[]).and_then(|()| script.request(&mut Vec::new()));
+        assert_eq!(message(asked), format!("test.lua: {expected}"), "{source}");
+    }
 }
 
 #[test]
