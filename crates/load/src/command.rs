@@ -5,11 +5,19 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 
 use crate::options;
-use crate::results::{Results, Second, notes, wrk};
-use crate::run;
-use crate::settings::{ABOUT, CHOICES, Settings, USAGE, Wish};
+use crate::results::live::Live;
+use crate::results::{Kept, Results, Second, amounts, hlog, json, notes, wrk};
+use crate::run::plan::Plan;
+use crate::run::schedule::Rate;
+use crate::run::{self, Finished};
+use crate::search::{Search, Verdict};
+use crate::settings::{ABOUT, CHOICES, Goal, Settings, USAGE, Wish};
+
+/// Steps of a search that are thrown away because the generator was in the way.
+const DISTURBED_MAX: u32 = 5;
 
 /// How the program was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +33,11 @@ pub fn command(words: &[OsString], called: Called) -> Result<(), String> {
     match Settings::read(words) {
         Ok(Wish::Load(settings)) => load(&settings, called),
         Ok(Wish::Help) => print(&usage()),
-        Ok(Wish::Version) => print(&format!(
-            "weir load {} with the options of wrk 4.2.0\n",
-            env!("CARGO_PKG_VERSION")
-        )),
-        Err(what) => Err(format!("{what}\n{}", usage())),
+        Ok(Wish::Version) => {
+            let version = env!("CARGO_PKG_VERSION");
+            print(&format!("weir load {version} with the options of wrk 4.2.0\n"))
+        }
+        Err(what) => Err(format!("{what}\n(weir load --help says what there is)")),
     }
 }
 
@@ -41,18 +49,131 @@ fn load(settings: &Settings, called: Called) -> Result<(), String> {
     let plan = settings.plan()?;
     // Where the system allows fewer connections than are asked for, they say so themselves.
     let _ = net::process::raise_open_files_limit();
-    print(&wrk::opening(&plan.urls, plan.threads, plan.connections, plan.duration))?;
-    let finished = run::run(&plan, &mut |second| watch(second))?;
-    let results = &finished.results;
-    print(&wrk::closing(results, settings.latency))?;
-    finished.say_done()?;
-    if called == Called::Load {
-        print(&format!("\n{}", notes::notes(results, settings.latency)))?;
+    match settings.search {
+        Some(goal) => search(settings, &plan, goal),
+        None => measure(settings, &plan, called),
     }
-    finished.failed.map_or_else(|| answered(results), Err)
 }
 
-fn watch(_second: &Second) {}
+/// Runs as often as it is told to, and shows each run.
+fn measure(settings: &Settings, plan: &Plan, called: Called) -> Result<(), String> {
+    let is_quiet = settings.quiet || called == Called::Wrk;
+    let mut kept = Vec::new();
+    for number in 1..=settings.repeat {
+        if settings.repeat > 1 {
+            print(&format!("Run {number} of {}\n", settings.repeat))?;
+        }
+        print(&wrk::opening(&plan.urls, plan.threads, plan.connections, plan.duration))?;
+        let finished = watched(plan, is_quiet)?;
+        let results = &finished.results;
+        print(&wrk::closing(results, settings.latency))?;
+        finished.say_done()?;
+        if called == Called::Load {
+            print(&format!("\n{}", notes::notes(results, settings.latency)))?;
+        }
+        kept.push(Kept::from(results));
+        save(settings, &kept, results)?;
+        let is_interrupted = results.interrupted;
+        answered(results)?;
+        finished.failed.map_or(Ok(()), Err)?;
+        if is_interrupted {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A run, with a line for each of its seconds on standard error, or a view where it is a terminal.
+fn watched(plan: &Plan, is_quiet: bool) -> Result<Finished, String> {
+    let mut live = Live::default();
+    let columns = net::system::terminal_columns();
+    let finished = run::run(plan, &mut |second: &Second| {
+        if !is_quiet {
+            tell(&match columns {
+                Some(columns) => live.view(second, columns),
+                None => live.line(second),
+            });
+        }
+    });
+    tell(&live.clear());
+    finished
+}
+
+/// Writes what is to be kept: all runs so far, and the latencies of the last.
+fn save(settings: &Settings, kept: &[Kept], last: &Results) -> Result<(), String> {
+    if let Some(path) = &settings.json {
+        write(path, &json::write(kept))?;
+    }
+    if let Some(path) = &settings.hlog {
+        write(path, &hlog(last)?)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    if path == Path::new("-") {
+        return print(text);
+    }
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Looks for the highest rate, and shows every step.
+fn search(settings: &Settings, plan: &Plan, goal: Goal) -> Result<(), String> {
+    let most = run::run(plan, &mut |_| {})?;
+    answered(&most.results)?;
+    let capacity = most.results.replies_per_second();
+    let percentile = format!("p{}", goal.percentile);
+    print(&format!(
+        "Searching the highest rate with {percentile} below {} @ {}\n\
+         \x20 closed loop: {capacity:.0} requests/s\n\
+         {:>10} {:>10} {:>10} {percentile:>10} {:>10}\n",
+        amounts::time_us(goal.below.as_micros() as f64),
+        plan.urls[0],
+        "asked",
+        "replies/s",
+        "p50",
+        "max",
+    ))?;
+    let mut search = Search::new((capacity / 2.0).max(1.0));
+    let (mut kept, mut disturbed) = (Vec::new(), 0);
+    let mut is_interrupted = most.results.interrupted;
+    while let Some(rate) = search.next().filter(|_| !is_interrupted) {
+        let plan = Plan { rate: Some(Rate::constant(rate)), ..plan.clone() };
+        let results = run::run(&plan, &mut |_| {})?.results;
+        is_interrupted = results.interrupted;
+        let verdict = goal.judge(&results, rate);
+        print(&step(&results, rate, goal, &verdict))?;
+        kept.push(Kept::from(&results));
+        save(settings, &kept, &results)?;
+        disturbed += u32::from(verdict == Verdict::Disturbed);
+        // What says nothing about the server is asked again, but not for ever.
+        if verdict != Verdict::Disturbed || disturbed > DISTURBED_MAX {
+            search.learn(verdict == Verdict::Holds);
+        }
+    }
+    print(&match search.found() {
+        Some(rate) => format!("{percentile} stays below the bound up to {rate:.0} requests/s.\n"),
+        None => "At no rate that was tried it stays below the bound.\n".into(),
+    })
+}
+
+/// A step of a search, as a line.
+fn step(results: &Results, rate: f64, goal: Goal, verdict: &Verdict) -> String {
+    let latency = &results.tally.latency_us;
+    let time = |us: u64| amounts::time_us(us as f64);
+    format!(
+        "{rate:>10.0} {:>10.0} {:>10} {:>10} {:>10}  {}\n",
+        results.replies_per_second(),
+        time(latency.value_at_quantile(0.5)),
+        time(goal.reached(results).as_micros() as u64),
+        time(latency.max()),
+        match verdict {
+            Verdict::Holds => "holds",
+            Verdict::Fails(why) => why,
+            Verdict::Disturbed => "the generator was too slow, or disturbed",
+        },
+    )
+}
 
 /// A run without a single reply has failed.
 fn answered(results: &Results) -> Result<(), String> {
@@ -67,4 +188,9 @@ fn answered(results: &Results) -> Result<(), String> {
 fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| error.to_string())
+}
+
+/// Nobody need read it.
+fn tell(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -1,8 +1,8 @@
 //! Measuring servers: a load generator of wrk's class, and a backend to measure with.
 //!
 //! ```text
-//! command line -> settings -> threads (run) -> one task per connection -> tally per thread
-//!                                `- schedule                                 `-> results -> text, JSON, .hlog
+//! command line -> settings -> run: threads -> a task for each connection -> a tally each
+//!                                    `- schedule                 results: text, JSON, .hlog <-'
 //! ```
 //!
 //! What it is told to send it sends, and what it reports it has seen: nothing is corrected
@@ -17,6 +17,7 @@ pub mod requests;
 pub mod results;
 pub mod run;
 pub mod script;
+mod search;
 mod settings;
 pub mod target;
 pub mod units;

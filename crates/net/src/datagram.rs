@@ -24,9 +24,20 @@ pub struct Datagram {
 impl Datagram {
     /// Opens one. An error comes with the name of the call.
     pub fn connect(peer: SocketAddr) -> Result<Self, (&'static str, io::Error)> {
+        Self::connect_from(None, peer)
+    }
+
+    /// The same from an address of this machine; its port may be 0.
+    pub fn connect_from(
+        from: Option<SocketAddr>,
+        peer: SocketAddr,
+    ) -> Result<Self, (&'static str, io::Error)> {
         let kind = Type::DGRAM.nonblocking().cloexec();
         let socket = Socket::new(Domain::for_address(peer), kind, None);
         let socket = socket.map_err(|error| ("socket()", error))?;
+        if let Some(from) = from {
+            socket.bind(&from.into()).map_err(|error| ("bind()", error))?;
+        }
         socket.connect(&peer.into()).map_err(|error| ("connect()", error))?;
         let fd = OwnedFd::from(socket);
         // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.

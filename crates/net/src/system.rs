@@ -7,6 +7,12 @@ pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().to_lowercase()
 }
 
+/// How many columns the terminal has that standard error goes to; `None`: it is no terminal.
+pub fn terminal_columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr()).ok()?;
+    Some(usize::from(size.ws_col))
+}
+
 /// Bits that nobody can foretell.
 pub fn random() -> u64 {
     let mut bytes = [0; 8];

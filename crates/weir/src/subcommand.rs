@@ -1,5 +1,5 @@
-//! What `weir` does besides serving: `backend`, `load`, `fmt` and `reference`. Called `nginx` it has
-//! none of them; called `wrk` it is `weir load`.
+//! What `weir` does besides serving: `backend`, `load`, `fmt` and `reference`. Called `nginx` it
+//! has none of them; called `wrk` it is `weir load`.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};

@@ -17,7 +17,7 @@ const COUNT: Units = Units { base: "", scale: 1000.0, above: &["k", "M", "G", "T
 const NEXT_UNIT_AT: f64 = 0.85;
 
 /// A time measured: `1.23ms`.
-pub(super) fn time_us(microseconds: f64) -> String {
+pub(crate) fn time_us(microseconds: f64) -> String {
     if microseconds >= 1e6 {
         write(microseconds / 1e6, &SECONDS, 2)
     } else {
@@ -26,17 +26,17 @@ pub(super) fn time_us(microseconds: f64) -> String {
 }
 
 /// A time asked for, in whole units: `30s`, `2m`.
-pub(super) fn time_s(seconds: f64) -> String {
+pub(crate) fn time_s(seconds: f64) -> String {
     write(seconds, &SECONDS, 0)
 }
 
 /// A number of bytes without its B: `1.23K`.
-pub(super) fn bytes(bytes: f64) -> String {
+pub(crate) fn bytes(bytes: f64) -> String {
     write(bytes, &BYTES, 2)
 }
 
 /// A number: `1.23k`.
-pub(super) fn count(count: f64) -> String {
+pub(crate) fn count(count: f64) -> String {
     write(count, &COUNT, 2)
 }
 

@@ -3,7 +3,7 @@
 //! Threads count for themselves into a [`Tally`]; at the end they are added up. Every latency is
 //! in microseconds, from the moment the request should have started to the last byte of its reply.
 
-mod amounts;
+pub(crate) mod amounts;
 mod doubts;
 mod hlog;
 pub mod json;

@@ -19,7 +19,7 @@ use crate::target::Scheme;
 
 /// How long a client waits after it could not connect: a server that is down is not hammered, and
 /// the client's CPU is not burnt.
-const CONNECT_PAUSE: Duration = Duration::from_millis(10);
+pub(super) const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Client {
     shared: Rc<Shared>,

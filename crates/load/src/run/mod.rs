@@ -1,6 +1,7 @@
 //! A run: threads are started, connect, begin together, and are added up.
 
 mod client;
+mod datagrams;
 mod director;
 mod failure;
 mod pace;
@@ -23,6 +24,9 @@ use thread::{Ended, News, Order};
 
 /// From the moment when all connections stand to the first request.
 const START_AHEAD: Duration = Duration::from_millis(5);
+
+/// A part of a second at the end that counts as a second of its own.
+const REST_MIN_S: f64 = 0.02;
 
 /// A run that has ended.
 pub struct Finished {
@@ -53,7 +57,7 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Second)) -> Result<Finished, Stri
         net::spawn(async move {
             let _ = signals.each(|_| news.send(News::Interrupt)).await;
         });
-        run.to_the_end(heard, watch).await
+        run.finish(heard, watch).await
     };
     net::run(run).and_then(|done| done).map_err(|error: io::Error| error.to_string())
 }
@@ -104,7 +108,7 @@ impl Run {
         })
     }
 
-    async fn to_the_end(
+    async fn finish(
         mut self,
         mut heard: Mailbox<News>,
         watch: &mut dyn FnMut(&Second),
@@ -165,13 +169,24 @@ impl Run {
         }
     }
 
-    fn results(self) -> Results {
-        let mut tally = Tally::default();
-        for part in self.seconds.iter().map(|(tally, _)| tally) {
-            tally.add(part);
-        }
+    fn results(mut self) -> Results {
+        let elapsed = self.ended.iter().map(|ended| ended.elapsed).max().unwrap_or_default();
+        let mut rest = Tally::default();
         for ended in &self.ended {
-            tally.add(&ended.tally);
+            rest.add(&ended.tally);
+        }
+        let mut seconds: Vec<Second> = (1..)
+            .zip(std::mem::take(&mut self.seconds))
+            .map(|(number, (tally, _))| Second { at: f64::from(number), tally })
+            .collect();
+        match seconds.last_mut() {
+            // What came at the very end belongs to the last second.
+            Some(last) if elapsed.as_secs_f64() < last.at + REST_MIN_S => last.tally.add(&rest),
+            _ => seconds.push(Second { at: elapsed.as_secs_f64(), tally: rest }),
+        }
+        let mut tally = Tally::default();
+        for second in &seconds {
+            tally.add(&second.tally);
         }
         let share = |ended: &Ended| ended.on_cpu.as_secs_f64() / ended.elapsed.as_secs_f64();
         Results {
@@ -184,12 +199,9 @@ impl Run {
                 Some(rate) => Pace::Open { from: rate.from, to: rate.to },
             },
             began_unix_ms: self.began_unix_ms,
-            elapsed: self.ended.iter().map(|ended| ended.elapsed).max().unwrap_or_default(),
+            elapsed,
             tally,
-            seconds: (1..)
-                .zip(self.seconds)
-                .map(|(number, (tally, _))| Second { at: f64::from(number), tally })
-                .collect(),
+            seconds,
             cpu: self.ended.iter().map(|ended| ended.on_cpu).sum(),
             busiest_thread: self.ended.iter().map(share).fold(0.0, f64::max),
             interrupted: self.interrupted,

@@ -24,6 +24,9 @@ impl Rate {
     /// Requests started by then are the area below the line of the rate: `from·t + a·t²/2`, where
     /// `a` is the rate's growth. Once the ramp has ended the rate stays.
     pub fn start_of(&self, n: u64) -> Duration {
+        if n == 0 {
+            return Duration::ZERO;
+        }
         let n = n as f64;
         let ramp_s = self.over.as_secs_f64();
         let within = (self.from + self.to) / 2.0 * ramp_s;

@@ -18,12 +18,14 @@ use hdrhistogram::Histogram;
 use net::{Address, Alarm, Mailbox, Sender, Task};
 
 use super::client::Client;
+use super::datagrams::DatagramClient;
 use super::pace::Pace;
 use super::plan::Plan;
 use super::scripted::Scripted;
 use crate::requests::Request;
 use crate::results::Tally;
 use crate::script::{Script, ScriptError};
+use crate::target::Scheme;
 
 /// What a thread is told.
 pub(super) enum Order {
@@ -101,7 +103,10 @@ impl Shared {
         self.last_reply.set(Some(now));
         let mut tally = self.tally.borrow_mut();
         tally.replies += 1;
-        tally.statuses[usize::from(status / 100).min(5)] += 1;
+        // What only comes back has none.
+        if status > 0 {
+            tally.statuses[usize::from(status / 100).min(5)] += 1;
+        }
         note(&mut tally.latency_us, latency.as_micros() as u64);
     }
 
@@ -203,12 +208,15 @@ impl Thread {
             }
         }
         let address = Rc::new(address);
-        let client = |number| {
-            let number = number * plan.threads + self.number;
-            Client::new(Rc::clone(&self.shared), Rc::clone(&address), number)
+        let spawn = |number| {
+            let (shared, number) = (Rc::clone(&self.shared), number * plan.threads + self.number);
+            if plan.scheme == Scheme::Udp {
+                let client = DatagramClient::new(shared, &address, number);
+                return client.map(|client| net::spawn(client.run()));
+            }
+            Some(net::spawn(Client::new(shared, Rc::clone(&address), number).run()))
         };
-        let count = plan.share(self.number, plan.connections);
-        Ok((0..count).map(|number| net::spawn(client(number).run())).collect())
+        Ok((0..plan.share(self.number, plan.connections)).filter_map(spawn).collect())
     }
 
     /// Waits for the connections, and then for the word to begin.
@@ -243,6 +251,9 @@ impl Thread {
         // A run that is shorter than a sample is one.
         if tally.rate.is_empty() && elapsed < SAMPLE && !elapsed.is_zero() {
             note(&mut tally.rate, (tally.replies as f64 / elapsed.as_secs_f64()) as u64);
+        }
+        if let Some(script) = &self.shared.script {
+            script.script().flush();
         }
         let why = self.shared.halted.borrow_mut().why.take();
         let failed = why.and_then(Result::err);

@@ -1,0 +1,106 @@
+//! A client that sends datagrams and gets them back.
+//!
+//! One is on its way at a time. What comes back late, after its time was up, is not taken for the
+//! next one: the socket is a new one then.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Instant;
+
+use net::{Address, Datagram, Timer};
+
+use super::failure::Failure;
+use super::pace::Seat;
+use super::thread::Shared;
+
+/// Bytes of a datagram at most.
+const DATAGRAM_MAX: usize = 65_536;
+
+pub(super) struct DatagramClient {
+    shared: Rc<Shared>,
+    seat: Rc<Seat>,
+    server: SocketAddr,
+    from: Option<SocketAddr>,
+    timer: Timer,
+    buffer: Vec<u8>,
+}
+
+impl DatagramClient {
+    /// The `number`th of all threads' clients; none for a server without an IP address.
+    pub(super) fn new(shared: Rc<Shared>, address: &Address, number: u64) -> Option<Self> {
+        let Address::Ip(server) = *address else { return None };
+        Some(Self {
+            seat: shared.pace.seat(),
+            from: shared.plan.source(number).map(|ip| SocketAddr::new(ip, 0)),
+            server,
+            timer: Timer::new(),
+            buffer: vec![0; DATAGRAM_MAX],
+            shared,
+        })
+    }
+
+    /// Takes turns until there are no more.
+    pub(super) async fn run(mut self) {
+        self.shared.pace.done();
+        let mut socket = None;
+        while let Some(turn) = poll_fn(|cx| self.shared.pace.poll_turn(&self.seat, cx)).await {
+            let begun = turn.intended.unwrap_or_else(Instant::now);
+            if turn.intended.is_some() && turn.in_time {
+                self.shared.is_late(begun.elapsed());
+            }
+            if let Err(failure) = self.exchange(&mut socket, begun).await {
+                socket = None;
+                failure.count(1, &mut self.shared.tally.borrow_mut().errors);
+                if failure.is_of_connect() {
+                    net::sleep(super::client::CONNECT_PAUSE).await;
+                }
+            }
+            self.shared.pace.done();
+        }
+    }
+
+    async fn exchange(
+        &mut self,
+        socket: &mut Option<Datagram>,
+        begun: Instant,
+    ) -> Result<(), Failure> {
+        let socket = match socket {
+            Some(socket) => socket,
+            None => {
+                let opened = Datagram::connect_from(self.from, self.server);
+                socket.insert(opened.map_err(|(_, error)| Failure::of_connect(&error))?)
+            }
+        };
+        let sent = self.shared.next_request().bytes.clone();
+        // The kernel tells of a closed port at the next call.
+        socket.send(&sent).map_err(|error| of_datagram(&error, Failure::Write))?;
+        self.timer.set(self.shared.plan.timeout.as_millis() as u64);
+        let received = {
+            let mut receiving = pin!(socket.receive(&mut self.buffer));
+            let received = poll_fn(|cx| match receiving.as_mut().poll(cx) {
+                Poll::Ready(received) => {
+                    Poll::Ready(received.map_err(|error| of_datagram(&error, Failure::Reset)))
+                }
+                Poll::Pending => self.timer.poll(cx).map(|()| Err(Failure::Timeout)),
+            });
+            received.await?
+        };
+        self.shared.tally.borrow_mut().bytes += received as u64;
+        if self.buffer[..received] != sent[..] {
+            return Err(Failure::Invalid);
+        }
+        self.shared.replied(0, begun, Instant::now());
+        Ok(())
+    }
+}
+
+fn of_datagram(error: &io::Error, otherwise: Failure) -> Failure {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => Failure::Refused,
+        _ => otherwise,
+    }
+}
