@@ -176,8 +176,11 @@ impl Bench {
             }
             Backend::Tunnels => (None, Some(tunnels::start(port)?)),
         };
-        let server =
-            Server::pinned(&contender.binary, self.cores.server, &site.front, site.ports.http)?;
+        let serves = match row.work {
+            Work::Generator(_) => &self.nginx,
+            Work::Load(_) | Work::Idle(_) => &contender.binary,
+        };
+        let server = Server::pinned(serves, self.cores.server, &site.front, site.ports.http)?;
         let answer = answer::of(&site.fill(row.url))?;
         match &row.work {
             Work::Load(generator) => {
@@ -185,6 +188,12 @@ impl Bench {
                 load::sample(&server, &generator, self.cores.load, self.seconds, answer)
             }
             Work::Idle(idle) => idle::sample(&server, site.ports.http, idle, answer),
+            Work::Generator(options) => {
+                let weir = format!("{} load -q", contender.binary.display());
+                let program = if contender.name == "weir" { &weir } else { "wrk" };
+                let generator = format!("{program} {options} {}", site.fill(row.url));
+                load::sample_generator(&server, &generator, self.cores.load, self.seconds, answer)
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::answer::Answer;
+use super::procfs::Cpu;
 use super::server::Server;
 use super::{Sample, procfs};
 use crate::project;
@@ -20,6 +21,28 @@ pub(super) fn sample(
     seconds: u64,
     answer: Answer,
 ) -> Result<Sample, String> {
+    run(server, generator, core, seconds, answer, |server, _| server)
+}
+
+/// The same, and charges the generator's own.
+pub(super) fn sample_generator(
+    server: &Server,
+    generator: &str,
+    core: usize,
+    seconds: u64,
+    answer: Answer,
+) -> Result<Sample, String> {
+    run(server, generator, core, seconds, answer, |_, load| load)
+}
+
+fn run(
+    server: &Server,
+    generator: &str,
+    core: usize,
+    seconds: u64,
+    answer: Answer,
+    charged: fn(Cpu, Cpu) -> Cpu,
+) -> Result<Sample, String> {
     generate(generator, core, WARM_UP_SECONDS)?;
     let (before, load_before) = (procfs::cpu(server.pid())?, procfs::cpu_of_the_ended()?);
     let begin = Instant::now();
@@ -27,7 +50,7 @@ pub(super) fn sample(
     let wall = begin.elapsed().as_secs_f64();
     let used = procfs::cpu(server.pid())? - before;
     let load = procfs::cpu_of_the_ended()? - load_before;
-    let each = used / (done.requests / MICROSECONDS);
+    let each = charged(used, load) / (done.requests / MICROSECONDS);
     Ok(Sample {
         figure: each.total(),
         split: Some(each),

@@ -111,7 +111,7 @@ impl Measured {
     /// Where not the server but the load generator set the pace; the cost per request still holds.
     fn remarks(&self) -> String {
         let mut remarks = String::new();
-        for (samples, name) in self.samples.iter().zip(["weir", "nginx"]) {
+        for (samples, name) in self.samples.iter().zip(["weir", self.row.peer()]) {
             let busy: Vec<(f64, f64)> = samples.iter().filter_map(|sample| sample.busy).collect();
             let server = median(&sorted(busy.iter().map(|(server, _)| *server).collect()));
             let load = median(&sorted(busy.iter().map(|(_, load)| *load).collect()));
@@ -122,19 +122,21 @@ impl Measured {
             }
         }
         let complaint = self.samples[1].iter().find_map(|sample| sample.complaint.as_ref());
-        complaint.map_or(String::new(), |complaint| format!("\n{:9} nginx: {complaint}", ""))
-            + &remarks
+        complaint.map_or(String::new(), |complaint| {
+            format!("\n{:9} {}: {complaint}", "", self.row.peer())
+        }) + &remarks
     }
 
     fn line(&self) -> String {
         let ratios = self.ratios();
-        let [weir, nginx] = self.samples.each_ref().map(|samples| self.cost(samples));
+        let [weir, peer] = self.samples.each_ref().map(|samples| self.cost(samples));
         let goal = if self.goal == 0.0 { "   -".into() } else { format!("{:.2}", self.goal) };
         let passed = if self.goal == 0.0 { "shown" } else { "at goal" };
         let verdict = self.verdict().unwrap_or_else(|| passed.into());
         format!(
-            "{:9} weir {weir}  nginx {nginx}  ratio {:.2} [{:.2} {:.2}]  goal {goal}  {verdict}{}",
+            "{:9} weir {weir}  {} {peer}  ratio {:.2} [{:.2} {:.2}]  goal {goal}  {verdict}{}",
             self.row.name,
+            self.row.peer(),
             median(&ratios),
             ratios[0],
             ratios[ratios.len() - 1],
@@ -144,7 +146,7 @@ impl Measured {
 
     fn unit(&self) -> &'static str {
         match self.row.work {
-            Work::Load(_) => "us",
+            Work::Load(_) | Work::Generator(_) => "us",
             Work::Idle(_) => "B",
         }
     }

@@ -33,6 +33,19 @@ pub(super) enum Work {
     Load(&'static str),
     /// Memory per idle connection.
     Idle(Idle),
+    /// CPU time per request of the load generator itself, `weir load` and wrk, with these options;
+    /// the server is nginx.
+    Generator(&'static str),
+}
+
+impl Row {
+    /// What Weir is compared with.
+    pub(super) fn peer(&self) -> &'static str {
+        match self.work {
+            Work::Generator(_) => "wrk",
+            Work::Load(_) | Work::Idle(_) => "nginx",
+        }
+    }
 }
 
 const WRK: Work = Work::Load("wrk -t1 -c64 -d{seconds}s");
@@ -122,5 +135,25 @@ pub(super) const ROWS: &[Row] = &[
         server: IDLE,
         backend: Backend::Tunnels,
         ..PLAIN
+    },
+    Row {
+        name: "load",
+        goal: 0.95,
+        work: Work::Generator("-t1 -c64 -d{seconds}s"),
+        http: "keepalive_requests 100000000;",
+        ..PLAIN
+    },
+    Row {
+        name: "loadclose",
+        goal: 0.95,
+        work: Work::Generator("-t1 -c64 -d{seconds}s -H Connection:close"),
+        ..PLAIN
+    },
+    Row {
+        name: "load100k",
+        goal: 0.95,
+        work: Work::Generator("-t1 -c64 -d{seconds}s"),
+        http: "keepalive_requests 100000000;",
+        ..file("", "http://127.0.0.1:{http}/100k.bin", 0.0)
     },
 ];

@@ -239,8 +239,8 @@ impl Client {
                 Poll::Pending => break,
             }
         }
-        // The kernel is asked for the reply once the others have sent, too: then it may be there, and
-        // a connection for one request never enters an epoll set.
+        // The kernel is asked for the reply once the others have sent, too: then it may be there,
+        // and a connection for one request never enters an epoll set.
         if std::mem::take(&mut exchange.may_yield) && unwritable.is_none() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
