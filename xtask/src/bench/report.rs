@@ -111,11 +111,13 @@ impl Measured {
     /// Where not the server but the load generator set the pace; the cost per request still holds.
     fn remarks(&self) -> String {
         let mut remarks = String::new();
+        // The generator is what is measured there.
+        let is_server = !matches!(self.row.work, Work::Generator(_));
         for (samples, name) in self.samples.iter().zip(["weir", self.row.peer()]) {
             let busy: Vec<(f64, f64)> = samples.iter().filter_map(|sample| sample.busy).collect();
             let server = median(&sorted(busy.iter().map(|(server, _)| *server).collect()));
             let load = median(&sorted(busy.iter().map(|(_, load)| *load).collect()));
-            if load >= LOAD_BUSY && server < SERVER_FREE {
+            if is_server && load >= LOAD_BUSY && server < SERVER_FREE {
                 let (load, server) = (load * 100.0, server * 100.0);
                 remarks += &format!("\n{:9} the load generator was {name}'s limit: ", "");
                 remarks += &format!("its core {load:.0} % busy, the server's {server:.0} %");
