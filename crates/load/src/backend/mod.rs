@@ -9,6 +9,7 @@
 
 mod body;
 mod echo;
+mod link;
 mod log;
 mod misfortune;
 mod pause;

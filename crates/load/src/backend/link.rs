@@ -1,0 +1,182 @@
+//! A connection as bytes: heads and bodies come out of it, replies go into it.
+//!
+//! What they mean is not known here. A buffer is held only while there are bytes in it.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use net::{Alarm, Stream, buffers};
+use wire::http1::framing::Framing;
+use wire::http1::request::{HeadError, HeadLimits, Progress, RequestHead};
+
+use super::body::Rest;
+use super::reply::{PIECES_MAX, Reply};
+
+/// Why a connection ends early.
+pub(super) enum Failed {
+    /// The other end is gone.
+    Gone,
+    /// What it sent is not HTTP, or too much: the status says so.
+    Refused(u16),
+}
+
+impl From<io::Error> for Failed {
+    fn from(_: io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<HeadError> for Failed {
+    fn from(error: HeadError) -> Self {
+        // nginx's own 494 says which of its pages is meant.
+        Self::Refused(if error.status() == 494 { 431 } else { error.status() })
+    }
+}
+
+/// A connection.
+pub(super) struct Link {
+    stream: Stream,
+    /// What has arrived, and how far it is used up.
+    received: Vec<u8>,
+    at: usize,
+    /// The head that was read last. It speaks of [`Link::input`] until that is used.
+    pub(super) head: RequestHead,
+    /// There is one from the first wait on.
+    alarm: Option<Alarm>,
+}
+
+impl Link {
+    /// Takes a connected socket.
+    pub(super) fn new(fd: OwnedFd) -> Self {
+        let stream = Stream::new(fd);
+        stream.set_nodelay();
+        Self { stream, received: Vec::new(), at: 0, head: RequestHead::default(), alarm: None }
+    }
+
+    /// What has arrived and is not used up.
+    pub(super) fn input(&self) -> &[u8] {
+        &self.received[self.at..]
+    }
+
+    /// So much of it is used up.
+    pub(super) fn use_up(&mut self, length: usize) {
+        self.at += length;
+    }
+
+    /// Waits for a head; how long it is, or `None` at the end of the connection.
+    pub(super) async fn read_head(&mut self) -> Result<Option<usize>, Failed> {
+        self.head.reset();
+        let limits = HeadLimits::default();
+        loop {
+            if self.at < self.received.len() {
+                let input = &self.received[self.at..];
+                if let Progress::Complete { len } = self.head.parse(input, &limits)? {
+                    return Ok(Some(len));
+                }
+            }
+            if self.read().await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads a body to its end, and hands out its bytes.
+    pub(super) async fn read_body(
+        &mut self,
+        framing: &Framing,
+        mut take: impl FnMut(&[u8]) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        let mut rest = Rest::of(framing.body);
+        if framing.expects_continue && !rest.is_over() && self.input().is_empty() {
+            const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+            let pieces = [IoSlice::new(CONTINUE)];
+            poll_fn(|cx| self.stream.poll_write(cx, &pieces)).await?;
+        }
+        while !rest.is_over() {
+            if self.input().is_empty() && self.read().await? == 0 {
+                return Err(Failed::Gone);
+            }
+            let (part, used) = rest.next(self.input()).map_err(|_| Failed::Refused(400))?;
+            take(&self.input()[part])?;
+            self.at += used;
+        }
+        Ok(())
+    }
+
+    /// Writes a reply up to there, and tells how many bytes went. `at_last` comes before the last
+    /// of it is written: the other end may act on it before this one is told.
+    pub(super) async fn send(
+        &mut self,
+        reply: &Reply,
+        upto: u64,
+        at_last: impl FnOnce(),
+        mut went: impl FnMut(u64),
+    ) -> io::Result<()> {
+        let (mut at, mut at_last) = (0, Some(at_last));
+        while at < upto {
+            let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+            let (count, bytes) = reply.pieces(at..upto, &mut pieces);
+            if at + bytes == upto
+                && let Some(at_last) = at_last.take()
+            {
+                at_last();
+            }
+            let write = |cx: &mut Context<'_>| self.stream.poll_write(cx, &pieces[..count]);
+            let written = poll_fn(write).await? as u64;
+            at += written;
+            went(written);
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more is written.
+    pub(super) fn end(&self) -> io::Result<()> {
+        self.stream.shutdown_write()
+    }
+
+    /// Resets the connection, when it is dropped.
+    pub(super) fn reset(&self) -> io::Result<()> {
+        self.stream.reset_on_close()
+    }
+
+    /// Waits until then.
+    pub(super) async fn wait_until(&mut self, at: Instant) -> io::Result<()> {
+        let alarm = match &mut self.alarm {
+            Some(alarm) => alarm,
+            none => {
+                let complain = |error: &io::Error| eprintln!("weir: backend: an alarm: {error}");
+                none.insert(Alarm::new().inspect_err(complain)?)
+            }
+        };
+        alarm.wait_until(at).await;
+        Ok(())
+    }
+
+    /// Reads more behind what is there; 0 is the end.
+    async fn read(&mut self) -> io::Result<usize> {
+        if self.at == self.received.len() {
+            buffers::give_back(std::mem::take(&mut self.received));
+            self.at = 0;
+        }
+        poll_fn(|cx| self.poll_read(cx)).await
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.received.is_empty() {
+            self.received = buffers::lend();
+        } else if self.received.len() == self.received.capacity() {
+            self.received.drain(..self.at);
+            self.at = 0;
+            // Nothing, unless all of it is one head, which ends somewhere: it has its limits.
+            self.received.reserve(1);
+        }
+        let read = self.stream.poll_read(cx, &mut self.received);
+        if self.received.is_empty() {
+            buffers::give_back(std::mem::take(&mut self.received));
+        }
+        read
+    }
+}

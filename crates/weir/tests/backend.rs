@@ -1,0 +1,348 @@
+//! `weir backend`: the real program, asked over real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod server;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use server::{Folder, PATIENCE, body, complaint, kill};
+
+const GET: &str = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// A running backend, which ends with the test.
+struct Backend {
+    child: Child,
+    /// Where it says that it listens.
+    names: Vec<String>,
+}
+
+impl Backend {
+    fn start(options: &str) -> Self {
+        let mut command = command(options);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let count = options.matches("--listen").count() + options.matches("p-echo ").count();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(count);
+        let names = lines.map(|line| line.unwrap().replace("listening on ", "")).collect();
+        Self { child, names }
+    }
+
+    fn address(&self, index: usize) -> &str {
+        self.names[index].split("://").last().unwrap()
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address(0)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// All that comes until the connection ends, whichever way.
+    fn ask(&self, request: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        everything(stream)
+    }
+
+    fn get(&self) -> String {
+        self.ask("GET / HTTP/1.0\r\n\r\n")
+    }
+
+    fn stats(&self) -> String {
+        body(&self.ask("GET /_stats HTTP/1.0\r\n\r\n")).to_owned()
+    }
+
+    /// A number out of the totals.
+    fn stat(&self, name: &str) -> u64 {
+        number(&self.stats(), name)
+    }
+
+    /// Ends it; what it says then.
+    fn stop(mut self) -> String {
+        kill(self.child.id() as i32, "TERM");
+        assert!(self.child.wait().unwrap().success());
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        said
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(options: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.arg("backend").args(options.split_whitespace());
+    command
+}
+
+fn run(options: &str) -> Output {
+    command(options).output().unwrap()
+}
+
+fn everything(mut stream: impl Read) -> String {
+    let mut all = Vec::new();
+    let _ = stream.read_to_end(&mut all);
+    String::from_utf8(all).unwrap()
+}
+
+/// The first number of that name.
+fn number(json: &str, name: &str) -> u64 {
+    let (_, rest) = json.split_once(&format!("\"{name}\":")).unwrap_or_default();
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().unwrap_or_default()
+}
+
+/// Reads one reply with a length, and no more.
+fn reply(stream: &mut impl BufRead) -> String {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(stream.read_line(&mut head).unwrap() > 0, "{head}");
+    }
+    let length = head.split("Content-Length: ").nth(1).unwrap().lines().next().unwrap();
+    let mut bytes = vec![0; length.parse().unwrap()];
+    stream.read_exact(&mut bytes).unwrap();
+    head + &String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn help_goes_to_standard_output_and_complaints_do_not() {
+    let help = run("--help");
+    assert!(help.status.success());
+    let text = String::from_utf8(help.stdout).unwrap();
+    assert!(text.contains("--pool") && text.contains("ALONE * (1 + (n / BEST)^2)"), "{text}");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    for (options, expected) in [
+        ("--nonsense".to_owned(), "weir: backend: unknown option --nonsense\n".to_owned()),
+        ("--sleep soon".to_owned(), "weir: backend: --sleep: \"soon\" is not a time".to_owned()),
+        (format!("--listen {address}"), format!("weir: backend: bind() to {address} failed: ")),
+    ] {
+        let output = run(&options);
+        assert!(!output.status.success());
+        assert!(complaint(&output).starts_with(&expected), "{}", complaint(&output));
+    }
+}
+
+#[test]
+fn bodies_of_every_size() {
+    for (size, length) in [("0", 0), ("1", 1), ("100k", 102_400), ("3m", 3 << 20)] {
+        for coding in ["", "--chunked"] {
+            let backend = Backend::start(&format!("--listen 0 --size {size} {coding}"));
+            let got = backend.get();
+            assert_eq!(body(&got).len(), length, "{size} {coding}");
+            assert!(body(&got).bytes().zip((b'a'..=b'z').cycle()).all(|(is, should)| is == should));
+        }
+    }
+    let backend = Backend::start("--listen 0 --body hi --status 404 --header A:b");
+    let head = "HTTP/1.1 404 Not Found\r\nA:b\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n";
+    assert_eq!(backend.get(), format!("{head}Connection: close\r\n\r\nhi"));
+    let request = "HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    assert_eq!(backend.ask(request), format!("{head}Connection: close\r\n\r\n"));
+}
+
+#[test]
+fn chunks_and_echo() {
+    let backend = Backend::start("--listen 0 --echo --chunked");
+    let got = backend.ask(
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n\
+         2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
+    );
+    assert!(
+        got.ends_with(
+            "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+        )
+    );
+    assert_eq!(backend.stat("bytes_received"), 3);
+    assert_eq!(backend.ask("nonsense\r\n\r\n").lines().next(), Some("HTTP/1.1 400 Bad Request"));
+}
+
+#[test]
+fn a_connection_goes_on_and_requests_may_come_before_their_turn() {
+    let backend = Backend::start("--listen 0 --body hi");
+    let mut stream = BufReader::new(backend.connect());
+    let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
+    let ten = [GET, post].repeat(5).concat();
+    stream.get_mut().write_all(ten.as_bytes()).unwrap();
+    (0..10).for_each(|_| assert!(reply(&mut stream).ends_with("\r\n\r\nhi")));
+    // The eleventh in two pieces, and the last as HTTP/1.0 has it.
+    let (first, second) = GET.split_at(7);
+    stream.get_mut().write_all(first.as_bytes()).unwrap();
+    thread::sleep(Duration::from_millis(20));
+    stream.get_mut().write_all(second.as_bytes()).unwrap();
+    reply(&mut stream);
+    stream.get_mut().write_all(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").unwrap();
+    assert!(reply(&mut stream).contains("\r\nConnection: keep-alive\r\n"));
+    stream.get_mut().write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    assert!(everything(stream).contains("\r\nConnection: close\r\n"));
+    let stats = backend.stats();
+    assert_eq!((number(&stats, "requests"), number(&stats, "200")), (13, 13));
+    assert_eq!((number(&stats, "accepted"), number(&stats, "bytes_received")), (1, 15));
+}
+
+#[test]
+fn the_counts_are_exact_and_by_address() {
+    let backend = Backend::start("--listen 0 --listen 127.0.0.1:0 --threads 2 --sleep 200ms");
+    let mut clients: Vec<_> = (0..12)
+        .map(|index| BufReader::new(TcpStream::connect(backend.address(index % 2)).unwrap()))
+        .collect();
+    for _ in 0..2 {
+        clients.iter_mut().for_each(|client| client.get_mut().write_all(GET.as_bytes()).unwrap());
+        clients.iter_mut().for_each(|client| drop(reply(client)));
+    }
+    let stats = backend.stats();
+    assert_eq!((number(&stats, "requests"), number(&stats, "200")), (24, 24));
+    assert_eq!((number(&stats, "open"), number(&stats, "in_progress")), (12, 0));
+    assert_eq!(number(&stats, "highest"), 12);
+    let (_, second) = stats.split_once(&format!("\"http://{}\":", backend.address(1))).unwrap();
+    assert_eq!((number(second, "requests"), number(second, "highest")), (12, 6));
+    backend.ask("GET /_stats/reset HTTP/1.0\r\n\r\n");
+    let stats = backend.stats();
+    assert_eq!((number(&stats, "requests"), number(&stats, "accepted")), (0, 0));
+    assert_eq!((number(&stats, "open"), number(&stats, "highest")), (12, 0));
+    let said = backend.stop();
+    assert_eq!(said, "0 requests on 0 connections, 0 at once at most, 0 bytes sent\n");
+}
+
+#[test]
+fn it_sleeps_as_long_as_it_says() {
+    let folder = Folder::new();
+    let log = folder.join("log");
+    let options = format!("--listen 0 --sleep 30ms --delay 100%:20ms --log {}", log.display());
+    let backend = Backend::start(&options);
+    let mut stream = BufReader::new(backend.connect());
+    let mut took = Vec::new();
+    for _ in 0..15 {
+        let start = Instant::now();
+        stream.get_mut().write_all(GET.as_bytes()).unwrap();
+        reply(&mut stream);
+        took.push(start.elapsed());
+    }
+    assert!(took.iter().all(|took| *took >= Duration::from_millis(50)), "{took:?}");
+    backend.stop();
+    let log = folder.read("log");
+    let mut late_us: Vec<_> = log
+        .lines()
+        .map(|line| {
+            let words: Vec<_> = line.split(' ').collect();
+            assert_eq!(words[3..], ["200", "79", "GET", "/x"]);
+            let [arrived, begun, written] = [0, 1, 2].map(|at| words[at].parse::<u64>().unwrap());
+            assert!(arrived < begun && begun <= written, "{line}");
+            begun - arrived - 50_000
+        })
+        .collect();
+    late_us.sort();
+    assert_eq!(late_us.len(), 15);
+    // Others use the machine, too.
+    assert!(late_us[late_us.len() / 2] < 1000, "{late_us:?}");
+}
+
+#[test]
+fn who_fares_badly_depends_on_the_seed_alone() {
+    let options =
+        "--listen 0 --error 20% --error-status 503 --disconnect 15% --cut 15% --reset 15%";
+    let fates = |seed: u64| {
+        let backend = Backend::start(&format!("{options} --seed {seed}"));
+        let fate = |_| {
+            let got = backend.get();
+            match (got.lines().next(), body(&got)) {
+                (None, _) => "nothing",
+                (Some("HTTP/1.1 200 OK"), "Hello, world!\n") => "all",
+                (Some("HTTP/1.1 200 OK"), "Hello, ") => "half",
+                (Some("HTTP/1.1 503 Service Temporarily Unavailable"), _) => "error",
+                other => panic!("{other:?}"),
+            }
+        };
+        let fates: Vec<_> = (0..200).map(fate).collect();
+        let count = |what| fates.iter().filter(|fate| **fate == what).count() as u64;
+        let stats = backend.stats();
+        assert_eq!(number(&stats, "503"), count("error"));
+        assert_eq!(number(&stats, "200"), count("all") + count("half"));
+        for (what, least) in [("nothing", 30), ("all", 40), ("half", 12), ("error", 20)] {
+            assert!(count(what) >= least, "{what}: {}", count(what));
+        }
+        fates
+    };
+    let first = fates(1);
+    assert_eq!(first, fates(1));
+    assert_ne!(first, fates(2));
+}
+
+#[test]
+fn nothing_is_answered_in_a_pause() {
+    let backend = Backend::start("--listen 0 --pause 400ms/600ms");
+    let start = Instant::now();
+    backend.get();
+    assert!(start.elapsed() < Duration::from_millis(200), "the first is before the pause");
+    thread::sleep(Duration::from_millis(300).saturating_sub(start.elapsed()));
+    backend.get();
+    let end = start.elapsed();
+    let bounds = Duration::from_millis(600)..Duration::from_millis(1000);
+    assert!(bounds.contains(&end), "{end:?}");
+}
+
+#[test]
+fn a_pool_serves_so_many_and_turns_away_whom_it_has_no_place_for() {
+    let backend = Backend::start("--listen 0 --pool 1 --pool-queue 2 --slow 250ms,1");
+    let start = Instant::now();
+    let mut clients: Vec<_> = (1..=3)
+        .map(|number| {
+            let mut client = BufReader::new(backend.connect());
+            client.get_mut().write_all(GET.as_bytes()).unwrap();
+            server::eventually("a request", || {
+                (backend.stat("in_progress") == number).then_some(())
+            });
+            client
+        })
+        .collect();
+    assert_eq!(backend.ask(GET), "", "closed without a reply");
+    // Alone in the pool each takes twice the time, since BEST is one.
+    for (client, number) in clients.iter_mut().zip(1..) {
+        reply(client);
+        assert!(start.elapsed() >= number * Duration::from_millis(500));
+    }
+    assert_eq!((backend.stat("highest"), backend.stat("requests")), (4, 4));
+}
+
+#[test]
+fn a_unix_socket_goes_with_the_program() {
+    let folder = Folder::new();
+    let path = folder.join("s");
+    let backend = Backend::start(&format!("--listen unix:{} --threads 2", path.display()));
+    assert_eq!(backend.names, [format!("unix:{}", path.display())]);
+    let mut stream = UnixStream::connect(&path).unwrap();
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    assert_eq!(body(&everything(stream)), "Hello, world!\n");
+    let said = backend.stop();
+    let expected = "1 requests on 1 connections, 1 at once at most, 98 bytes sent; 200: 1\n";
+    assert_eq!(said, expected);
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_comes_is_sent_back() {
+    let backend = Backend::start("--tcp-echo 0 --udp-echo 0 --listen 0");
+    let [http, tcp, udp] = [0, 1, 2].map(|index| backend.address(index).to_owned());
+    assert!(backend.names[1].starts_with("tcp://") && backend.names[2].starts_with("udp://"));
+    let mut stream = TcpStream::connect(tcp).unwrap();
+    stream.write_all(b"hello").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(everything(stream), "hello");
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.send_to(b"datagram", udp).unwrap();
+    let mut buffer = [0; 16];
+    assert_eq!(socket.recv(&mut buffer).unwrap(), 8);
+    assert_eq!(&buffer[..8], b"datagram");
+    assert!(TcpStream::connect(http).is_ok());
+    assert_eq!(backend.stat("bytes_sent"), 13);
+}
