@@ -17,11 +17,11 @@ pub const LATENESS_SEEN_FROM: f64 = 0.01;
 pub const LATENESS_MOST_FROM: f64 = 0.5;
 
 /// Reasons to take the figures for the generator's, each with what to do about it.
-pub fn doubts(results: &Results) -> Vec<String> {
+pub fn doubts<S>(results: &Results<S>) -> Vec<String> {
     [busy(results), late(results)].into_iter().flatten().collect()
 }
 
-fn busy(results: &Results) -> Option<String> {
+fn busy<S>(results: &Results<S>) -> Option<String> {
     (results.busiest_thread > BUSY_MAX).then(|| {
         format!(
             "its busiest thread was on a CPU for {:.0} % of the time: use more threads (-t) while \
@@ -31,7 +31,7 @@ fn busy(results: &Results) -> Option<String> {
     })
 }
 
-fn late(results: &Results) -> Option<String> {
+fn late<S>(results: &Results<S>) -> Option<String> {
     let p99 = results.tally.lateness_us.value_at_quantile(0.99) as f64;
     let open = matches!(results.pace, Pace::Open { .. });
     (open && p99 > lateness_max_us(results)).then(|| {
@@ -43,7 +43,7 @@ fn late(results: &Results) -> Option<String> {
     })
 }
 
-fn lateness_max_us(results: &Results) -> f64 {
+fn lateness_max_us<S>(results: &Results<S>) -> f64 {
     let latency_p99 = results.tally.latency_us.value_at_quantile(0.99) as f64;
     LATENESS_MAX_US.min(latency_p99 * LATENESS_MOST_FROM).max(latency_p99 * LATENESS_SEEN_FROM)
 }

@@ -4,6 +4,7 @@
 //! in microseconds, from the moment the request should have started to the last byte of its reply.
 
 pub(crate) mod amounts;
+pub mod compare;
 mod doubts;
 mod hlog;
 pub mod json;

@@ -1,0 +1,66 @@
+//! Runs that are not alike before anything was measured: other load, ended early, in doubt.
+
+use super::super::{Kept, Pace, amounts, doubts};
+
+/// What is said of a run.
+type Said = fn(&Kept) -> String;
+
+/// What a kind of load is, by its names.
+const KINDS: [(&str, Said); 5] = [
+    ("pace", |run| match run.pace {
+        Pace::Closed => "closed loop".to_owned(),
+        Pace::Open { from, to } if from == to => format!("open loop, {from} requests/s"),
+        Pace::Open { from, to } => format!("open loop, {from} to {to} requests/s"),
+    }),
+    ("connections", |run| run.connections.to_string()),
+    ("threads", |run| run.threads.to_string()),
+    ("duration", |run| match run.duration {
+        Some(time) => amounts::time_us(time.as_secs_f64() * 1e6),
+        None => "as long as its requests took".to_owned(),
+    }),
+    ("asked for", |run| run.urls.iter().map(|url| path(url)).collect::<Vec<_>>().join(" ")),
+];
+
+/// An URL without the server, which is what one compares.
+fn path(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.find(['/', '?']).map_or("/", |at| &rest[at..])
+}
+
+/// Says in which ways the loads differ; empty if in none.
+pub(super) fn differences(a: &[Kept], b: &[Kept]) -> String {
+    let mut text = String::new();
+    for (name, of) in KINDS {
+        let (a, b) = (all(a, of), all(b, of));
+        if a != b || a.len() > 1 {
+            text +=
+                &format!("  {name:<12}  A: {}\n  {:12}  B: {}\n", a.join("; "), "", b.join("; "));
+        }
+    }
+    if text.is_empty() { text } else { format!("These are different kinds of load:\n{text}\n") }
+}
+
+/// The values that runs have, each once.
+fn all(runs: &[Kept], of: Said) -> Vec<String> {
+    let mut all: Vec<String> = runs.iter().map(of).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Says which runs are not to be trusted, and why.
+pub(super) fn warnings(side: &str, runs: &[Kept]) -> String {
+    let mut text = String::new();
+    for (n, run) in (1..).zip(runs) {
+        if run.interrupted {
+            text += &format!("Run {n} of {side} was interrupted.\n");
+        }
+        for doubt in doubts(run) {
+            text += &format!(
+                "The figures of run {n} of {side} are the generator's, not the server's:\n  \
+                 {doubt}.\n"
+            );
+        }
+    }
+    text
+}

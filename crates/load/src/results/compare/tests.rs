@@ -1,0 +1,196 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::*;
+use crate::results::testing::{results, second};
+
+/// A run of ten seconds with so many replies a second, each of which took as long.
+fn measured(rate: u64, latency_us: u64) -> Kept {
+    let mut results = results();
+    results.elapsed = Duration::from_secs(10);
+    for n in 0..10 {
+        // Seconds differ from each other by a percent or so.
+        let wave = [0, 1, 3, 1, 2][n % 5];
+        results.seconds.push(second(n as f64 + 1.0, rate + rate * wave / 100, latency_us + wave));
+    }
+    for second in &results.seconds {
+        results.tally.add(&second.tally);
+    }
+    Kept::from(&results)
+}
+
+fn runs<const N: usize>(rates: [u64; N], latency_us: u64) -> Vec<Kept> {
+    rates.iter().map(|rate| measured(*rate, latency_us)).collect()
+}
+
+#[test]
+fn repeats_that_differ() {
+    let a = runs([1000, 1010, 990, 1005, 995], 900);
+    let b = runs([1100, 1111, 1089, 1105, 1095], 800);
+    let expected = "                                   A           B   B from A
+requests/s                   1013.65     1115.05    +10.0 % [+8.7, +11.3]   more than the noise
+mean latency                  0.90ms    801.41us    -11.1 % [-11.1, -11.1]  more than the noise
+p50                           0.90ms    801.00us    -11.1 % [-11.1, -11.1]  more than the noise
+p90                           0.90ms    803.00us    -11.1 % [-11.1, -11.1]  more than the noise
+p99                           0.90ms    803.00us    -11.1 % [-11.1, -11.1]  more than the noise
+p99.9                         0.90ms    803.00us    -11.1 % [-11.1, -11.1]  more than the noise
+max                           0.90ms    803.00us    -11.1 % [-11.1, -11.1]  more than the noise
+generator's CPU/request      49.33us     44.84us     -9.1 % [-10.2, -8.0]   more than the noise
+failed                      0.0000 %    0.0000 %
+
+B is 10.0 % faster [8.7, 11.3], more than the noise.
+The noise is that between the runs: 5 of A, 5 of B.
+";
+    assert_eq!(compare(&a, &b), expected);
+    let back = compare(&b, &a);
+    assert!(back.contains("\nB is 9.1 % slower [8.0, 10.2], more than the noise.\n"), "{back}");
+}
+
+#[test]
+fn repeats_that_do_not() {
+    let text = compare(&runs([1000, 1100, 900], 10), &runs([1010, 890, 1120], 10));
+    let expected = "\nNo difference in rate that these runs can show: B +0.5 % [-24.1, +33.1].\n";
+    assert!(text.contains(expected), "{text}");
+    assert!(text.contains("\nmean latency"), "{text}");
+    assert!(!text.contains("more than the noise"), "{text}");
+}
+
+/// Microseconds are whole: 26 and 27 in every repeat may be 26.4 and 26.6.
+#[test]
+fn one_step_of_a_histogram_is_no_difference() {
+    let verdict = |a, b| {
+        let text = compare(&runs([1000, 1000], a), &runs([1000, 1000], b));
+        let row = text.lines().find(|line| line.starts_with("p50")).map(str::to_owned);
+        row.unwrap()
+    };
+    assert!(verdict(26, 27).ends_with("within the noise"), "{}", verdict(26, 27));
+    assert!(verdict(26, 28).ends_with("more than the noise"), "{}", verdict(26, 28));
+    assert!(verdict(100_000, 100_070).ends_with("within the noise"));
+}
+
+#[test]
+fn single_runs_by_their_seconds() {
+    let text = compare(&runs([1000], 900), &runs([1100, 1100], 900));
+    assert!(text.contains("\nThe noise is that between the seconds within runs. "), "{text}");
+    assert!(text.contains("\nB is 10.0 % faster ["), "{text}");
+    let verdicts = [("requests/s", "more than the noise"), ("p90", "noise not known")];
+    for (name, verdict) in verdicts {
+        let row = |line: &str| line.starts_with(name) && line.ends_with(verdict);
+        assert!(text.lines().any(row), "{name} {verdict}: {text}");
+    }
+    let mut short = measured(1000, 900);
+    short.seconds.truncate(5);
+    let text = compare(&[short], &runs([1100], 900));
+    assert!(text.contains("\nWhat the difference in rate is worth, these runs cannot show.\n"));
+}
+
+/// Noise that a run has within itself makes a difference of a percent mean nothing.
+#[test]
+fn noisy_seconds() {
+    let mut noisy = measured(1000, 900);
+    for (second, n) in noisy.seconds.iter_mut().zip(0..) {
+        second.replies = if n < 5 { 700 } else { 1300 };
+    }
+    let text = compare(&[noisy], &runs([1010], 900));
+    assert!(text.contains("\nNo difference in rate that these runs can show: B "), "{text}");
+}
+
+#[test]
+fn open_loops_are_told_by_their_p99() {
+    let mut sides = [runs([1000, 1001, 1002], 1000), runs([1000, 1001, 1002], 2000)];
+    sides.iter_mut().flatten().for_each(|run| run.pace = Pace::Open { from: 1e3, to: 1e3 });
+    let text = compare(&sides[0], &sides[1]);
+    assert!(text.contains("\nB's p99 latency is 99.7 % higher [99.7, 99.7], more "), "{text}");
+}
+
+#[test]
+fn loads_of_different_kinds() {
+    let (mut a, mut b) = (runs([1000], 900), runs([1000], 900));
+    assert!(!compare(&a, &b).contains("different kinds"));
+    a[0].urls = vec!["http://127.0.0.1:1/x?y".into()];
+    b[0].urls = vec!["https://h/x?y".into()];
+    assert!(!compare(&a, &b).contains("different kinds"), "servers may differ");
+    b[0].urls = vec!["http://h".into()];
+    b[0].pace = Pace::Open { from: 10.0, to: 20.0 };
+    b[0].connections = 11;
+    let expected = "These are different kinds of load:
+  pace          A: closed loop
+                B: open loop, 10 to 20 requests/s
+  connections   A: 10
+                B: 11
+  asked for     A: /x?y
+                B: /
+
+";
+    assert!(compare(&a, &b).starts_with(expected), "{}", compare(&a, &b));
+}
+
+#[test]
+fn runs_in_doubt() {
+    let (mut a, b) = (runs([1000, 1000], 900), runs([1000, 1000], 900));
+    a[1].interrupted = true;
+    a[1].busiest_thread = 0.95;
+    let text = compare(&a, &b);
+    assert!(text.contains("\nRun 2 of A was interrupted.\nThe figures of run 2 of A are the gen"));
+    a[1].tally.errors.reset = 10;
+    a[1].tally.statuses[5] = 91;
+    // 101 of 10150, and none of the other run.
+    assert!(compare(&a, &b).contains("\nfailed                      0.4975 %    0.0000 %\n"));
+}
+
+/// Nothing was received: no value has a ratio, and nothing is claimed.
+#[test]
+fn without_replies() {
+    let none = || {
+        let mut run = Kept::from(&results());
+        run.cpu = Duration::ZERO;
+        run
+    };
+    let text = compare(&[none()], &[none()]);
+    assert!(
+        text.contains("\np99                           0.00us      0.00us        -\n"),
+        "{text}"
+    );
+    assert!(text.contains("these runs cannot show.\n"), "{text}");
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn files_and_lists_of_files() {
+    let folder = Folder::new("compare");
+    let one = folder.write("one.json", &json::write(&runs([1000], 900)));
+    let two = folder.write("two.json", &json::write(&runs([1001, 999], 900)));
+    let none = folder.write("none.json", "[]");
+    let bad = folder.write("bad.json", "[{},\n");
+    let run = |words: &[&str]| run(&words.iter().map(OsString::from).collect::<Vec<_>>());
+
+    let text = run(&[&format!("{one},{two}"), &two]).unwrap();
+    assert!(text.ends_with("between the runs: 3 of A, 2 of B.\n"), "{text}");
+    assert_eq!(run(&[&none, &one]), Err(format!("{none}: no runs")));
+    let expected = format!("{bad}: line 2, column 1: the text ends too early");
+    assert_eq!(run(&[&one, &bad]), Err(expected));
+    assert!(run(&[&one, "/nowhere"]).unwrap_err().starts_with("/nowhere: No such file"));
+    assert!(run(&[&one]).unwrap_err().contains("\nUsage: weir load compare "));
+    assert_eq!(run(&["--help"]), Ok(USAGE.to_owned()));
+}
