@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use ::upstream::Discovery;
-use net::{Accepted, Lot, Probe, Roll, Stream};
+use net::{Accepted, Gate, Lot, Probe, Roll, Stream};
 use observe::Counts;
 
 use crate::client::Client;
@@ -17,6 +17,11 @@ const EXCHANGES_KEPT_MAX: usize = 1024;
 
 /// Idle connections that end at once when there is no room for new ones.
 const RECLAIMED_MAX: usize = 32;
+
+/// Exchanges that begin to wait, for a backend mostly, before others are given what they wait for.
+/// With some hundred clients at once these few stay in the processor's cache, and fewer connections
+/// to backends are in use.
+const WAITS_PER_TURN: usize = 64;
 
 /// One worker's HTTP.
 pub struct Worker {
@@ -31,6 +36,8 @@ pub struct Worker {
     roll: Rc<Roll>,
     /// Where idle connections wait; `None` where there was no descriptor left for it.
     lot: Option<Rc<Lot<Parked>>>,
+    /// Before exchanges of which many may wait at a time.
+    pub(crate) gate: Rc<Gate>,
     leaving: Cell<bool>,
     /// How many connections that wait for another request are to end.
     wanted_back: Cell<usize>,
@@ -48,6 +55,7 @@ impl Worker {
             counts: Counts::of_worker(),
             roll: Rc::default(),
             lot: Lot::new().ok(),
+            gate: Gate::new(WAITS_PER_TURN),
             leaving: Cell::new(false),
             wanted_back: Cell::new(0),
         });

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use net::{buffers, clock};
 use observe::{Errno, ErrorLog, Level, Waiting};
@@ -90,6 +90,7 @@ impl Connection {
     }
 
     fn poll_request(&self, cx: &mut Context<'_>, idle: Idle) -> Poll<Woken> {
+        ready!(self.worker.gate.poll_open(cx));
         let mut buffer = buffers::lend();
         let woken = match self.link.stream.borrow_mut().poll_read(cx, &mut buffer) {
             Poll::Ready(Ok(1..)) => {

@@ -210,6 +210,7 @@ impl Connection {
 
     /// Waits with an exchange, and watches the client meanwhile: `None` once it is gone.
     async fn attend(&self, x: &mut Exchange, wait: Wait) -> Option<Flow> {
+        self.worker.gate.pass();
         let outlives = x.outlives_client.clone();
         x.request.make_compact();
         let mut future = wait(x);
