@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::options;
 use crate::results::live::Live;
-use crate::results::{Kept, Results, Second, amounts, hlog, json, notes, wrk};
+use crate::results::{Kept, Results, Second, amounts, compare, hlog, json, notes, wrk};
 use crate::run::plan::Plan;
 use crate::run::schedule::Rate;
 use crate::run::{self, Finished};
@@ -30,6 +30,9 @@ pub enum Called {
 
 /// Does what the words after the name say. An error is said by whoever called.
 pub fn command(words: &[OsString], called: Called) -> Result<(), String> {
+    if let Some((_, rest)) = words.split_first().filter(|(first, _)| *first == "compare") {
+        return print(&compare::run(rest)?);
+    }
     match Settings::read(words) {
         Ok(Wish::Load(settings)) => load(&settings, called),
         Ok(Wish::Help) => print(&usage()),

@@ -180,7 +180,8 @@ fn headline(row: &Row, name: &str, more: &str, less: &str) -> String {
     let [value, low, high] = [value, low, high].map(percent);
     if !row.is_more_than_noise() {
         return format!(
-            "No difference in {name} that these runs can show: B {value:+.1} % [{low:+.1}, {high:+.1}]."
+            "No difference in {name} that these runs can show: \
+             B {value:+.1} % [{low:+.1}, {high:+.1}]."
         );
     }
     let what = if more == "faster" { String::new() } else { format!("'s {name}") };
