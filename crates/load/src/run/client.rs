@@ -1,21 +1,19 @@
 //! A client: one connection at a time, one turn after the other.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io::IoSlice;
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use net::{Address, Connect, Stream, Timer, buffers};
+use net::{Address, Connect, Timer};
 
 use super::failure::Failure;
+use super::link::Link;
 use super::pace::{Seat, Turn};
 use super::thread::Shared;
-use crate::replies::{Found, HEAD_MAX, Replies, Reply};
 use crate::script::ScriptError;
-use crate::target::Scheme;
 
 /// How long a client waits after it could not connect: a server that is down is not hammered, and
 /// the client's CPU is not burnt.
@@ -26,32 +24,16 @@ pub(super) struct Client {
     seat: Rc<Seat>,
     address: Rc<Address>,
     connect: Connect,
-    stream: Option<Stream>,
+    link: Link,
     timer: Timer,
-    replies: Replies,
-    /// Bytes received that belong to no complete reply yet.
-    input: Vec<u8>,
-    /// Requests that have been sent on this connection.
-    asked: u64,
 }
 
 /// Why a turn was not taken to its end.
 enum Trouble {
-    /// It went wrong, and that cost so many requests.
-    Failure(Failure, u64),
+    /// It could not be begun, or not be finished.
+    Failure(Failure),
     /// The script did not say what to send.
     Script(ScriptError),
-}
-
-/// What a turn has come to so far.
-struct Exchange {
-    begun: Instant,
-    output: Vec<u8>,
-    written: usize,
-    /// Whether others may be asked first: nobody answers at once.
-    may_yield: bool,
-    /// For every request whether its reply is a head alone; those answered are gone.
-    to_head: VecDeque<bool>,
 }
 
 impl Client {
@@ -62,11 +44,8 @@ impl Client {
             seat: shared.pace.seat(),
             address,
             connect: Connect { from, ..Connect::default() },
-            stream: None,
+            link: Link::default(),
             timer: Timer::new(),
-            replies: Replies::default(),
-            input: Vec::new(),
-            asked: 0,
             shared,
         }
     }
@@ -83,7 +62,7 @@ impl Client {
         while let Some(turn) = self.turn().await {
             match self.take(turn).await {
                 Ok(()) => {}
-                Err(Trouble::Failure(failure, requests)) => self.fail(failure, requests).await,
+                Err(Trouble::Failure(failure)) => self.fail(failure, turn.requests).await,
                 Err(Trouble::Script(error)) => return self.shared.halt(Err(error)),
             }
             self.shared.pace.done();
@@ -94,13 +73,11 @@ impl Client {
     /// needed, as any client would.
     async fn turn(&mut self) -> Option<Turn> {
         poll_fn(|cx| {
-            if let Poll::Ready(turn) = self.shared.pace.poll_turn(&self.seat, cx) {
-                return Poll::Ready(turn);
+            let turn = self.shared.pace.poll_turn(&self.seat, cx);
+            if turn.is_pending() {
+                self.link.watch(cx);
             }
-            if self.stream.as_mut().is_some_and(|stream| stream.poll_disturbed(cx).is_ready()) {
-                self.close();
-            }
-            Poll::Pending
+            turn
         })
         .await
     }
@@ -110,8 +87,8 @@ impl Client {
         self.pause().await?;
         self.set_timer();
         let mut begun = turn.intended.unwrap_or_else(Instant::now);
-        if self.stream.is_none() {
-            self.reopen().await.map_err(|failure| Trouble::Failure(failure, turn.requests))?;
+        if !self.link.is_open() {
+            self.reopen().await.map_err(Trouble::Failure)?;
             // Connections that stay open are opened aside, as wrk does.
             if turn.intended.is_none() && self.shared.plan.per_connection.is_none() {
                 begun = Instant::now();
@@ -120,13 +97,9 @@ impl Client {
         if turn.intended.is_some() && turn.in_time {
             self.shared.is_late(begun.elapsed());
         }
-        let mut exchange = self.begin(begun, turn.requests).map_err(Trouble::Script)?;
-        let result = poll_fn(|cx| self.poll_exchange(&mut exchange, cx)).await;
-        buffers::give_back(std::mem::take(&mut exchange.output));
-        result.map_err(|failure| Trouble::Failure(failure, exchange.to_head.len() as u64))?;
-        self.asked += turn.requests;
-        if self.shared.plan.per_connection.is_some_and(|most| self.asked >= most) {
-            self.close();
+        self.exchange(begun, turn.requests).await?;
+        if self.shared.plan.per_connection.is_some_and(|most| self.link.asked() >= most) {
+            self.link.close();
         }
         Ok(())
     }
@@ -142,215 +115,55 @@ impl Client {
         Ok(())
     }
 
+    async fn exchange(&mut self, begun: Instant, requests: u64) -> Result<(), Trouble> {
+        let Self { link, shared, timer, .. } = self;
+        let mut exchange = link.begin(shared, begun, requests).map_err(Trouble::Script)?;
+        let done = poll_fn(|cx| match link.poll(&mut exchange, shared, cx) {
+            Poll::Ready(done) => Poll::Ready(done),
+            Poll::Pending => timer.poll(cx).map(|()| Err(Failure::Timeout)),
+        });
+        done.await.map_err(Trouble::Failure)
+    }
+
+    /// Opens a connection within the time of a turn. One for few requests does not wait until it
+    /// stands: the first of them finds out.
     async fn reopen(&mut self) -> Result<(), Failure> {
-        match self.shared.plan.per_connection {
-            None => self.open().await,
-            Some(_) => self.open_as_it_sends(),
+        if self.shared.plan.per_connection.is_none() {
+            return self.open().await;
         }
+        let begun = self.connect.begin_stream(&self.address);
+        self.link.open(begun.map_err(|(_, error)| Failure::of_connect(&error))?);
+        Ok(())
     }
 
     async fn open(&mut self) -> Result<(), Failure> {
-        let failed = |error: std::io::Error| Failure::of_connect(&error);
+        let failed = |error: io::Error| Failure::of_connect(&error);
         let begun = self.connect.begin(&self.address);
         let mut connecting = begun.map_err(|(_, error)| failed(error))?;
-        let connected = poll_fn(|cx| {
-            if let Poll::Ready(connected) = connecting.poll(cx) {
-                return Poll::Ready(connected.map_err(failed));
-            }
-            self.timer.poll(cx).map(|()| Err(Failure::Timeout))
+        let connected = poll_fn(|cx| match connecting.poll(cx) {
+            Poll::Ready(connected) => Poll::Ready(connected.map_err(failed)),
+            Poll::Pending => self.timer.poll(cx).map(|()| Err(Failure::Timeout)),
         });
         let stream = connected.await?;
         stream.set_nodelay();
-        self.stream = Some(stream);
+        self.link.open(stream);
         Ok(())
     }
 
-    /// Opens a connection for a few requests: the first of them finds out whether it stands.
-    fn open_as_it_sends(&mut self) -> Result<(), Failure> {
-        let begun = self.connect.begin_stream(&self.address);
-        self.stream = Some(begun.map_err(|(_, error)| Failure::of_connect(&error))?);
-        Ok(())
-    }
-
-    /// Counts what went wrong. Without a server the client pauses.
-    async fn fail(&mut self, failure: Failure, requests: u64) {
-        self.close();
-        failure.count(requests, &mut self.shared.tally.borrow_mut().errors);
+    /// Counts what went wrong: it costs the requests on their way, or those that were to be.
+    /// Without a server the client pauses.
+    async fn fail(&mut self, failure: Failure, not_begun: u64) {
+        let lost = match self.link.close() {
+            0 => not_begun,
+            lost => lost,
+        };
+        failure.count(lost, &mut self.shared.tally.borrow_mut().errors);
         if failure.is_of_connect() {
             net::sleep(CONNECT_PAUSE).await;
         }
     }
 
-    fn close(&mut self) {
-        self.stream = None;
-        self.asked = 0;
-        self.replies.reset();
-        buffers::give_back(std::mem::take(&mut self.input));
-    }
-
     fn set_timer(&self) {
         self.timer.set(self.shared.plan.timeout.as_millis() as u64);
-    }
-
-    fn begin(&mut self, begun: Instant, requests: u64) -> Result<Exchange, ScriptError> {
-        let mut exchange = Exchange {
-            begun,
-            output: buffers::lend(),
-            written: 0,
-            may_yield: self.asked == 0,
-            to_head: VecDeque::new(),
-        };
-        if let Some(script) = &self.shared.script {
-            script.fill(&mut exchange.output)?;
-            self.replies.listen(script.listens());
-            let to_head = exchange.output.starts_with(b"HEAD ");
-            exchange.to_head.extend((0..script.at_once()).map(|_| to_head));
-            return Ok(exchange);
-        }
-        for _ in 0..requests {
-            let request = self.shared.next_request();
-            exchange.output.extend_from_slice(&request.bytes);
-            exchange.to_head.push_back(request.to_head);
-            if self.shared.plan.scheme == Scheme::Tcp {
-                self.replies.expect_echo(request.bytes.len());
-            }
-        }
-        Ok(exchange)
-    }
-
-    /// Writes and reads at once: a server may answer before it has read everything.
-    fn poll_exchange(
-        &mut self,
-        exchange: &mut Exchange,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Failure>> {
-        let mut unwritable = None;
-        while exchange.written < exchange.output.len() {
-            let Some(stream) = &mut self.stream else { return Poll::Ready(Err(Failure::Closed)) };
-            match stream.poll_write(cx, &[IoSlice::new(&exchange.output[exchange.written..])]) {
-                Poll::Ready(Ok(written)) => exchange.written += written,
-                Poll::Ready(Err(error)) => {
-                    // What the server had to say is read first.
-                    let is_new = self.asked == 0 && exchange.written == 0;
-                    let failure = if is_new { Failure::of_connect } else { Failure::of_write };
-                    unwritable = Some(failure(&error));
-                    break;
-                }
-                Poll::Pending => break,
-            }
-        }
-        // The kernel is asked for the reply once the others have sent, too: then it may be there,
-        // and a connection for one request never enters an epoll set.
-        if std::mem::take(&mut exchange.may_yield) && unwritable.is_none() {
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        match self.poll_replies(exchange, cx) {
-            Poll::Ready(done) => Poll::Ready(done),
-            Poll::Pending => match unwritable {
-                Some(failure) => Poll::Ready(Err(failure)),
-                None => self.timer.poll(cx).map(|()| Err(Failure::Timeout)),
-            },
-        }
-    }
-
-    /// Reads until every request has its reply.
-    fn poll_replies(
-        &mut self,
-        exchange: &mut Exchange,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Failure>> {
-        loop {
-            let read = ready!(self.poll_read(cx))?;
-            if read == 0 {
-                return Poll::Ready(self.end(exchange));
-            }
-            if self.look(exchange)? {
-                return Poll::Ready(Ok(()));
-            }
-        }
-    }
-
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Failure>> {
-        let Some(stream) = &mut self.stream else { return Poll::Ready(Err(Failure::Closed)) };
-        if self.input.capacity() == 0 {
-            self.input = buffers::lend();
-        }
-        if self.input.len() == self.input.capacity() {
-            self.input.reserve(HEAD_MAX);
-        }
-        match stream.poll_read(cx, &mut self.input) {
-            Poll::Pending => {
-                if self.input.is_empty() {
-                    buffers::give_back(std::mem::take(&mut self.input));
-                }
-                Poll::Pending
-            }
-            Poll::Ready(read) => {
-                let read = read.map_err(|_| Failure::Reset)?;
-                self.shared.tally.borrow_mut().bytes += read as u64;
-                Poll::Ready(Ok(read))
-            }
-        }
-    }
-
-    /// Looks for replies in what has come. Whether all are there.
-    fn look(&mut self, exchange: &mut Exchange) -> Result<bool, Failure> {
-        let now = Instant::now();
-        let (mut at, mut keep) = (0, true);
-        while let Some(&to_head) = exchange.to_head.front() {
-            if at == self.input.len() && at > 0 {
-                break;
-            }
-            match self.replies.take(&self.input[at..], to_head) {
-                Err(_) => return Err(Failure::Invalid),
-                Ok(Found::More(taken)) => {
-                    at += taken;
-                    break;
-                }
-                Ok(Found::Reply(taken, reply)) => {
-                    at += taken;
-                    self.count(exchange, reply, now);
-                    keep = reply.keep;
-                    if !keep {
-                        break;
-                    }
-                }
-            }
-        }
-        self.input.drain(..at);
-        let is_complete = exchange.to_head.is_empty();
-        if is_complete && (!keep || exchange.written < exchange.output.len()) {
-            self.close();
-        } else if !keep {
-            return Err(Failure::Closed);
-        } else if is_complete && !self.input.is_empty() {
-            // What nobody asked for.
-            return Err(Failure::Invalid);
-        }
-        Ok(is_complete)
-    }
-
-    /// The server has closed the connection.
-    fn end(&mut self, exchange: &mut Exchange) -> Result<(), Failure> {
-        let Some(reply) = self.replies.end() else {
-            let is_within = self.replies.is_within(self.input.len());
-            return Err(if is_within { Failure::Short } else { Failure::Closed });
-        };
-        self.count(exchange, reply, Instant::now());
-        self.close();
-        if exchange.to_head.is_empty() { Ok(()) } else { Err(Failure::Closed) }
-    }
-
-    fn count(&self, exchange: &mut Exchange, reply: Reply, now: Instant) {
-        exchange.to_head.pop_front();
-        self.shared.replied(reply.status, exchange.begun, now);
-        if let (Some(script), Some(heard)) = (&self.shared.script, self.replies.heard()) {
-            match script.hear(reply.status, heard) {
-                Ok(false) => {}
-                Ok(true) => self.shared.halt(Ok(())),
-                Err(error) => self.shared.halt(Err(error)),
-            }
-        }
     }
 }

@@ -4,6 +4,7 @@ mod client;
 mod datagrams;
 mod director;
 mod failure;
+mod link;
 mod pace;
 pub mod plan;
 pub mod schedule;

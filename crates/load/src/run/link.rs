@@ -1,0 +1,237 @@
+//! A client's connection: requests out, replies in, whatever comes first.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use net::{Stream, buffers};
+
+use super::failure::Failure;
+use super::thread::Shared;
+use crate::replies::{Found, HEAD_MAX, Replies, Reply};
+use crate::script::ScriptError;
+use crate::target::Scheme;
+
+/// See above. It is kept from one connection to the next.
+#[derive(Default)]
+pub(super) struct Link {
+    stream: Option<Stream>,
+    replies: Replies,
+    /// Bytes received that belong to no complete reply yet.
+    input: Vec<u8>,
+    /// For every request without a reply, whether that is a head alone.
+    pending: VecDeque<bool>,
+    /// Requests that have been sent on this connection.
+    asked: u64,
+}
+
+/// Requests on their way.
+pub(super) struct Exchange {
+    /// When they should have started.
+    begun: Instant,
+    output: Vec<u8>,
+    written: usize,
+    /// Whether others may send first: nobody answers at once.
+    may_yield: bool,
+}
+
+impl Link {
+    /// Whether it has a connection.
+    pub(super) fn is_open(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Takes a connection.
+    pub(super) fn open(&mut self, stream: Stream) {
+        self.stream = Some(stream);
+    }
+
+    /// Drops the connection, and what was on its way. How many requests that costs.
+    pub(super) fn close(&mut self) -> u64 {
+        self.stream = None;
+        self.asked = 0;
+        self.replies.reset();
+        buffers::give_back(std::mem::take(&mut self.input));
+        let lost = self.pending.len() as u64;
+        self.pending.clear();
+        lost
+    }
+
+    /// Requests that this connection has served.
+    pub(super) fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    /// Closes if the server has closed, or says what nobody asked for.
+    pub(super) fn watch(&mut self, cx: &mut Context<'_>) {
+        if self.stream.as_mut().is_some_and(|stream| stream.poll_disturbed(cx).is_ready()) {
+            self.close();
+        }
+    }
+
+    /// Makes so many requests ready to be sent.
+    pub(super) fn begin(
+        &mut self,
+        shared: &Shared,
+        begun: Instant,
+        requests: u64,
+    ) -> Result<Exchange, ScriptError> {
+        let mut output = buffers::lend();
+        if let Some(script) = &shared.script {
+            script.fill(&mut output)?;
+            self.replies.listen(script.listens());
+            let to_head = output.starts_with(b"HEAD ");
+            self.pending.extend((0..script.at_once()).map(|_| to_head));
+        } else {
+            for _ in 0..requests {
+                let request = shared.next_request();
+                output.extend_from_slice(&request.bytes);
+                self.pending.push_back(request.to_head);
+            }
+        }
+        if shared.plan.scheme == Scheme::Tcp {
+            self.replies.expect_echo(output.len() / self.pending.len());
+        }
+        Ok(Exchange { begun, output, written: 0, may_yield: self.asked == 0 })
+    }
+
+    /// Writes and reads at once: a server may answer before it has read everything. Ready when every
+    /// request has its reply.
+    pub(super) fn poll(
+        &mut self,
+        exchange: &mut Exchange,
+        shared: &Shared,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Failure>> {
+        let unwritable = self.write(exchange, cx).err();
+        // The kernel is asked for the reply once the others have sent, too: then it may be there,
+        // and a connection for one request never enters an epoll set.
+        if std::mem::take(&mut exchange.may_yield) && unwritable.is_none() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        // What the server had to say is read even if it takes no more.
+        match (self.poll_replies(exchange, shared, cx), unwritable) {
+            (Poll::Pending, Some(failure)) => Poll::Ready(Err(failure)),
+            (done, _) => done,
+        }
+    }
+
+    fn write(&mut self, exchange: &mut Exchange, cx: &mut Context<'_>) -> Result<(), Failure> {
+        while exchange.written < exchange.output.len() {
+            let Some(stream) = &mut self.stream else { return Err(Failure::Closed) };
+            match stream.poll_write(cx, &[IoSlice::new(&exchange.output[exchange.written..])]) {
+                Poll::Ready(Ok(written)) => exchange.written += written,
+                Poll::Ready(Err(error)) if self.asked == 0 && exchange.written == 0 => {
+                    return Err(Failure::of_connect(&error));
+                }
+                Poll::Ready(Err(error)) => return Err(Failure::of_write(&error)),
+                Poll::Pending => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn poll_replies(
+        &mut self,
+        exchange: &mut Exchange,
+        shared: &Shared,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Failure>> {
+        loop {
+            let read = ready!(self.poll_read(cx))?;
+            if read == 0 {
+                return Poll::Ready(self.end(exchange, shared));
+            }
+            shared.tally.borrow_mut().bytes += read as u64;
+            if self.look(exchange, shared)? {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Failure>> {
+        let Some(stream) = &mut self.stream else { return Poll::Ready(Err(Failure::Closed)) };
+        if self.input.capacity() == 0 {
+            self.input = buffers::lend();
+        }
+        if self.input.len() == self.input.capacity() {
+            self.input.reserve(HEAD_MAX);
+        }
+        let read = stream.poll_read(cx, &mut self.input);
+        if read.is_pending() && self.input.is_empty() {
+            buffers::give_back(std::mem::take(&mut self.input));
+        }
+        read.map_err(|_| Failure::Reset)
+    }
+
+    /// Looks for replies in what has come. Whether all are there.
+    fn look(&mut self, exchange: &Exchange, shared: &Shared) -> Result<bool, Failure> {
+        let now = Instant::now();
+        let (mut at, mut keep) = (0, true);
+        while let Some(&to_head) = self.pending.front().filter(|_| keep) {
+            let found = self.replies.take(&self.input[at..], to_head);
+            match found.map_err(|_| Failure::Invalid)? {
+                Found::More(taken) => {
+                    at += taken;
+                    break;
+                }
+                Found::Reply(taken, reply) => {
+                    at += taken;
+                    keep = reply.keep;
+                    self.count(reply, exchange.begun, now, shared);
+                }
+            }
+        }
+        self.input.drain(..at);
+        match (self.pending.is_empty(), keep) {
+            (false, true) => Ok(false),
+            (false, false) => Err(Failure::Closed),
+            (true, _) => {
+                let is_confused = keep && !self.input.is_empty();
+                if is_confused {
+                    // What nobody asked for costs no request, but is no HTTP either.
+                    Failure::Invalid.count(1, &mut shared.tally.borrow_mut().errors);
+                }
+                if is_confused || !keep || exchange.written < exchange.output.len() {
+                    self.close();
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// The server has closed the connection.
+    fn end(&mut self, exchange: &Exchange, shared: &Shared) -> Result<(), Failure> {
+        let Some(reply) = self.replies.end() else {
+            let is_within = self.replies.is_within(self.input.len());
+            return Err(if is_within { Failure::Short } else { Failure::Closed });
+        };
+        self.count(reply, exchange.begun, Instant::now(), shared);
+        if !self.pending.is_empty() {
+            return Err(Failure::Closed);
+        }
+        self.close();
+        Ok(())
+    }
+
+    fn count(&mut self, reply: Reply, begun: Instant, now: Instant, shared: &Shared) {
+        self.pending.pop_front();
+        self.asked += 1;
+        shared.replied(reply.status, begun, now);
+        if let (Some(script), Some(heard)) = (&shared.script, self.replies.heard()) {
+            match script.hear(reply.status, heard) {
+                Ok(false) => {}
+                Ok(true) => shared.halt(Ok(())),
+                Err(error) => shared.halt(Err(error)),
+            }
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        buffers::give_back(std::mem::take(&mut self.output));
+    }
+}
