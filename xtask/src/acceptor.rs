@@ -29,10 +29,6 @@ impl Acceptor {
         });
         Ok(Self { address, over, thread: Some(thread) })
     }
-
-    pub(crate) fn port(&self) -> u16 {
-        self.address.port()
-    }
 }
 
 impl Drop for Acceptor {
@@ -53,7 +49,7 @@ mod tests {
     fn what_it_keeps_is_closed_when_it_goes() {
         let mut kept = Vec::new();
         let acceptor = Acceptor::start(0, move |client| kept.push(client)).expect("a port");
-        let port = acceptor.port();
+        let port = acceptor.address.port();
         let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("it accepts");
         drop(acceptor);
         assert!(matches!(client.read(&mut [0]), Ok(0) | Err(_)));

@@ -130,7 +130,7 @@ impl Plan {
     }
 
     fn run(&self, variant: &'static Variant, clients: usize) -> Result<Run, String> {
-        let backend = Backend::start().map_err(|err| format!("the backend: {err}"))?;
+        let backend = Backend::start(&self.weir)?;
         let port = free_port().map_err(|err| format!("a free port: {err}"))?;
         let conf = self.folder.join("nginx.conf");
         let text = CONF
@@ -143,7 +143,7 @@ impl Plan {
         let _server = Server::start(self.binary(variant), &conf, port)?;
         let url = format!("http://127.0.0.1:{port}/");
         let summary = wrk::run(&url, clients, self.seconds)?;
-        Ok(Run { variant, clients, summary, highest: backend.highest() })
+        Ok(Run { variant, clients, summary, highest: backend.highest()? })
     }
 
     fn binary(&self, variant: &Variant) -> &Path {
