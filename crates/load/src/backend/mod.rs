@@ -20,6 +20,8 @@ mod serve;
 mod settings;
 mod sockets;
 mod stats;
+mod table;
+mod work;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -41,7 +43,7 @@ const RELIEF: Duration = Duration::from_millis(100);
 /// Runs the backend with these arguments until a signal ends it.
 pub fn run(arguments: &[OsString]) -> Result<(), String> {
     let Some(settings) = Settings::read(arguments)? else {
-        return say(&settings::help());
+        return say(&table::help());
     };
     // Blocked here, they are so in every thread that is started.
     let ends = signals::Signals::take(&[signals::SIGINT, signals::SIGTERM])

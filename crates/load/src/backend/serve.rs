@@ -153,7 +153,7 @@ impl Connection {
         if !time.is_zero() {
             self.link.wait_until(Instant::now() + time).await?;
         }
-        spin(settings.work.spin);
+        settings.work.spin();
         if let Some(end) = settings.pause.as_ref().and_then(|pause| pause.end(Instant::now())) {
             self.link.wait_until(end).await?;
         }
@@ -236,13 +236,5 @@ impl Drop for Connection {
         if !self.is_observer {
             self.place.counts().add(Count::Closed, 1);
         }
-    }
-}
-
-/// Burns CPU: the loop of the document that asked for it.
-fn spin(additions: u64) {
-    let mut sum = 0u64;
-    for number in 0..additions {
-        sum = std::hint::black_box(sum.wrapping_add(number));
     }
 }
