@@ -96,8 +96,8 @@ impl Link {
         Ok(Exchange { begun, output, written: 0, may_yield: self.asked == 0 })
     }
 
-    /// Writes and reads at once: a server may answer before it has read everything. Ready when every
-    /// request has its reply.
+    /// Writes and reads at once: a server may answer before it has read everything. Ready when
+    /// every request has its reply.
     pub(super) fn poll(
         &mut self,
         exchange: &mut Exchange,
