@@ -16,30 +16,37 @@ pub const LATENESS_SEEN_FROM: f64 = 0.01;
 /// from the intended start.
 pub const LATENESS_MOST_FROM: f64 = 0.5;
 
-/// Reasons to take the figures for the generator's, each with what to do about it.
-pub fn doubts<S>(results: &Results<S>) -> Vec<String> {
+/// A reason to take the figures for the generator's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// What was seen.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+/// All there are of a run.
+pub fn doubts<S>(results: &Results<S>) -> Vec<Doubt> {
     [busy(results), late(results)].into_iter().flatten().collect()
 }
 
-fn busy<S>(results: &Results<S>) -> Option<String> {
-    (results.busiest_thread > BUSY_MAX).then(|| {
-        format!(
-            "its busiest thread was on a CPU for {:.0} % of the time: use more threads (-t) while \
-             there are idle CPUs, and another machine when there are none",
-            results.busiest_thread * 100.0
-        )
+fn busy<S>(results: &Results<S>) -> Option<Doubt> {
+    let percent = results.busiest_thread * 100.0;
+    (results.busiest_thread > BUSY_MAX).then(|| Doubt {
+        what: format!("its busiest thread was on a CPU for {percent:.0} % of the time"),
+        remedy: "use more threads (-t) while there are idle CPUs, and another machine if not",
     })
 }
 
-fn late<S>(results: &Results<S>) -> Option<String> {
+fn late<S>(results: &Results<S>) -> Option<Doubt> {
     let p99 = results.tally.lateness_us.value_at_quantile(0.99) as f64;
     let open = matches!(results.pace, Pace::Open { .. });
-    (open && p99 > lateness_max_us(results)).then(|| {
-        format!(
-            "of its requests 1 % started more than {} late though a connection was free: use more \
-             threads (-t), a lower --rate, or a machine that does nothing else",
+    (open && p99 > lateness_max_us(results)).then(|| Doubt {
+        what: format!(
+            "1 % of its requests started {} late or more though a connection was free",
             amounts::time_us(p99)
-        )
+        ),
+        remedy: "use more threads (-t), a lower --rate, or a machine that does nothing else",
     })
 }
 
@@ -57,9 +64,9 @@ mod tests {
     fn a_busy_thread() {
         let mut results = results();
         results.busiest_thread = 0.9;
-        assert_eq!(doubts(&results), Vec::<String>::new());
+        assert_eq!(doubts(&results), []);
         results.busiest_thread = 0.97;
-        assert!(doubts(&results)[0].starts_with("its busiest thread was on a CPU for 97 % "));
+        assert!(doubts(&results)[0].what.starts_with("its busiest thread was on a CPU for 97 % "));
     }
 
     /// p99 of lateness and of latency, and whether that is too late.

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-pub use doubts::doubts;
+pub use doubts::{Doubt, doubts};
 pub use hlog::hlog;
 pub use spread::Spread;
 

@@ -2,7 +2,7 @@
 //!
 //! Said to people, after wrk's text; nothing reads it back.
 
-use super::{Errors, Pace, Results, Tally, amounts, doubts};
+use super::{Doubt, Errors, Pace, Results, Tally, amounts, doubts};
 
 /// Columns that the names of a list take.
 const NAMES: usize = 34;
@@ -25,7 +25,8 @@ pub fn notes(results: &Results, latency: bool) -> String {
     }
     let doubts = doubts(results);
     if !doubts.is_empty() {
-        let reasons: String = doubts.iter().map(|doubt| format!("  - {doubt}.\n")).collect();
+        let reason = |Doubt { what, remedy }: &Doubt| format!("  - {what}:\n    {remedy}.\n");
+        let reasons: String = doubts.iter().map(reason).collect();
         parts.push(format!("These figures are the generator's, not the server's:\n{reasons}"));
     }
     parts.join("\n")

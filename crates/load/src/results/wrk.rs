@@ -3,8 +3,9 @@
 //! As of wrk 4.1.0 on x86-64; 4.2.0 prints the same (their sources differ in nothing that is
 //! printed). What wrk cannot say is not said here but in [`notes`](super::notes).
 //!
-//! Not wrk's is one number behind the text: wrk adds latencies that it has not measured, a guess
-//! at what a stalled connection would have seen; here is what was measured.
+//! Some numbers behind the text are not wrk's. It adds latencies that it has not measured, a guess
+//! at what a stalled connection would have seen; here is what was measured. Its percentiles are
+//! one value further on where the rank is whole, and its ties round as 80-bit numbers do.
 
 use std::time::Duration;
 

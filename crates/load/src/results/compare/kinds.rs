@@ -1,6 +1,6 @@
 //! Runs that are not alike before anything was measured: other load, ended early, in doubt.
 
-use super::super::{Kept, Pace, amounts, doubts};
+use super::super::{Doubt, Kept, Pace, amounts, doubts};
 
 /// What is said of a run.
 type Said = fn(&Kept) -> String;
@@ -55,10 +55,10 @@ pub(super) fn warnings(side: &str, runs: &[Kept]) -> String {
         if run.interrupted {
             text += &format!("Run {n} of {side} was interrupted.\n");
         }
-        for doubt in doubts(run) {
+        for Doubt { what, remedy } in doubts(run) {
             text += &format!(
                 "The figures of run {n} of {side} are the generator's, not the server's:\n  \
-                 {doubt}.\n"
+                 {what}:\n  {remedy}.\n"
             );
         }
     }
