@@ -21,6 +21,9 @@ use crate::target::Scheme;
 /// the client's CPU is not burnt.
 pub(super) const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
+/// Reads of a client before the others have their turn: a server may send without an end.
+const READS_MAX: usize = 64;
+
 pub(super) struct Client {
     shared: Rc<Shared>,
     seat: Rc<Seat>,
@@ -123,7 +126,9 @@ impl Client {
         let mut exchange = self.begin(begun, turn.requests).map_err(Trouble::Script)?;
         let result = poll_fn(|cx| self.poll_exchange(&mut exchange, cx)).await;
         buffers::give_back(std::mem::take(&mut exchange.output));
-        result.map_err(|failure| Trouble::Failure(failure, exchange.to_head.len() as u64))?;
+        // What comes after the last reply, asked for by nobody, is a failure of its own.
+        let lost = exchange.to_head.len().max(1) as u64;
+        result.map_err(|failure| Trouble::Failure(failure, lost))?;
         self.asked += turn.requests;
         if self.shared.plan.per_connection.is_some_and(|most| self.asked >= most) {
             self.close();
@@ -189,7 +194,7 @@ impl Client {
     }
 
     fn set_timer(&self) {
-        self.timer.set(self.shared.plan.timeout.as_millis() as u64);
+        self.timer.set(self.shared.plan.timeout_ms());
     }
 
     fn begin(&mut self, begun: Instant, requests: u64) -> Result<Exchange, ScriptError> {
@@ -201,7 +206,9 @@ impl Client {
             to_head: VecDeque::new(),
         };
         if let Some(script) = &self.shared.script {
-            script.fill(&mut exchange.output)?;
+            if script.fill(&mut exchange.output)? {
+                self.shared.halt(Ok(()));
+            }
             self.replies.listen(script.listens());
             let to_head = exchange.output.starts_with(b"HEAD ");
             exchange.to_head.extend((0..script.at_once()).map(|_| to_head));
@@ -245,12 +252,13 @@ impl Client {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        match self.poll_replies(exchange, cx) {
-            Poll::Ready(done) => Poll::Ready(done),
-            Poll::Pending => match unwritable {
-                Some(failure) => Poll::Ready(Err(failure)),
-                None => self.timer.poll(cx).map(|()| Err(Failure::Timeout)),
-            },
+        match (self.poll_replies(exchange, cx), unwritable) {
+            // The kernel tells only once how a connection has ended: to the write.
+            (Poll::Ready(Err(Failure::Closed | Failure::Reset)) | Poll::Pending, Some(failure)) => {
+                Poll::Ready(Err(failure))
+            }
+            (Poll::Ready(done), _) => Poll::Ready(done),
+            (Poll::Pending, None) => self.timer.poll(cx).map(|()| Err(Failure::Timeout)),
         }
     }
 
@@ -260,7 +268,7 @@ impl Client {
         exchange: &mut Exchange,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Failure>> {
-        loop {
+        for _ in 0..READS_MAX {
             let read = ready!(self.poll_read(cx))?;
             if read == 0 {
                 return Poll::Ready(self.end(exchange));
@@ -269,6 +277,9 @@ impl Client {
                 return Poll::Ready(Ok(()));
             }
         }
+        // The others have their turn, and so has the clock.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Failure>> {
