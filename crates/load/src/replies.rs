@@ -39,6 +39,8 @@ pub const HEAD_MAX: usize = 64 * 1024;
 pub struct Replies {
     head: ReplyHead,
     expect: Expect,
+    /// Bytes that come back for each request, where it is not HTTP.
+    echo: Option<u64>,
     reply: Reply,
     /// What a script is told of the reply.
     heard: Option<Box<Heard>>,
@@ -50,6 +52,7 @@ impl Default for Replies {
         Self {
             head: ReplyHead::default(),
             expect: Expect::Head,
+            echo: None,
             reply: Reply { status: 0, keep: true },
             heard: None,
         }
@@ -83,15 +86,20 @@ impl Replies {
         }
     }
 
-    /// Expects so many bytes back, instead of HTTP.
+    /// Expects so many bytes back for each request, instead of HTTP.
     pub fn expect_echo(&mut self, bytes: usize) {
-        self.expect = Expect::Echo(bytes as u64);
+        self.echo = Some(bytes as u64);
+        self.begin_reply();
     }
 
     /// Begins anew, on a new connection.
     pub fn reset(&mut self) {
         self.head.reset();
-        self.expect = Expect::Head;
+        self.begin_reply();
+    }
+
+    fn begin_reply(&mut self) {
+        self.expect = self.echo.map_or(Expect::Head, Expect::Echo);
     }
 
     /// The last complete reply, where somebody listens.
@@ -148,7 +156,12 @@ impl Replies {
 
     /// Whether part of a reply has come. `left`: bytes that [`take`](Self::take) did not take.
     pub fn is_within(&self, left: usize) -> bool {
-        left > 0 || !matches!(self.expect, Expect::Head)
+        left > 0
+            || match self.expect {
+                Expect::Head => false,
+                Expect::Echo(left) => Some(left) != self.echo,
+                _ => true,
+            }
     }
 
     fn begin_body(&mut self, head: &[u8], to_head: bool) -> Result<(), Invalid> {
@@ -180,7 +193,7 @@ impl Replies {
     }
 
     fn complete(&mut self, at: usize) -> Found {
-        self.expect = Expect::Head;
+        self.begin_reply();
         Found::Reply(at, self.reply)
     }
 }

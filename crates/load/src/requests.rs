@@ -36,6 +36,11 @@ impl Common {
         }
     }
 
+    /// Whether nothing is said but perhaps a body.
+    pub fn is_plain(&self) -> bool {
+        self.method.is_empty() && self.headers.is_empty()
+    }
+
     /// A request for that path.
     pub fn request(&self, target: &Target, method: &str, path: &str) -> Request {
         if matches!(target.scheme, Scheme::Tcp | Scheme::Udp) {
@@ -79,7 +84,7 @@ pub const WEIGHTS_MAX: u64 = 100_000;
 impl Mix {
     /// Each request with its weight.
     pub fn new(weighted: Vec<(Request, u64)>) -> Result<Self, String> {
-        let total: u64 = weighted.iter().map(|(_, weight)| weight).sum();
+        let total = weighted.iter().fold(0u64, |sum, (_, weight)| sum.saturating_add(*weight));
         if total == 0 || total > WEIGHTS_MAX {
             return Err(format!("weights must add up to between 1 and {WEIGHTS_MAX}"));
         }

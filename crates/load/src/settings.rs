@@ -232,6 +232,10 @@ impl Settings {
                 self.search.is_some() && (self.rate.is_some() || self.script.is_some()),
                 "--search finds the rate itself, and takes no script",
             ),
+            (
+                is_echo && (self.list.is_some() || !self.common.is_plain()),
+                "tcp:// and udp:// have neither methods nor headers nor lists",
+            ),
             (is_echo && self.common.body.is_empty(), "--body says what is sent and comes back"),
             (
                 first.scheme == Scheme::Udp && (self.pipeline > 1 || self.per_connection.is_some()),
@@ -253,6 +257,7 @@ impl Settings {
     pub(crate) fn plan(&self) -> Result<Plan, String> {
         let target = &self.targets[0];
         let address = target.reachable()?;
+        self.can_be_from(&address)?;
         Ok(Plan {
             urls: self.targets.iter().map(|target| target.url.clone()).collect(),
             scheme: target.scheme,
@@ -269,6 +274,17 @@ impl Settings {
             per_connection: self.per_connection,
             pipeline: self.pipeline,
         })
+    }
+
+    fn can_be_from(&self, server: &Address) -> Result<(), String> {
+        let reaches = |from: &&IpAddr| match server {
+            Address::Ip(server) => from.is_ipv4() == server.is_ipv4(),
+            Address::Unix(_) => false,
+        };
+        match self.from.iter().find(|from| !reaches(from)) {
+            Some(from) => Err(format!("--from: no connection from {from} reaches {server}")),
+            None => Ok(()),
+        }
     }
 
     fn script(&self, target: &Target, address: &Address) -> Result<Option<ScriptPlan>, String> {

@@ -58,13 +58,16 @@ impl Target {
             return Err(wrong("it has a space or a control character"));
         }
         if let Some(rest) = rest.strip_prefix("unix:").filter(|_| scheme == Scheme::Unix) {
-            let (socket, path) = rest.split_once(':').unwrap_or((rest, "/"));
+            let (socket, path) = rest.split_once(':').unwrap_or((rest, ""));
+            if socket.is_empty() {
+                return Err(wrong("it has no socket"));
+            }
             return Ok(Self {
                 url: url.to_owned(),
                 scheme,
                 host: socket.to_owned(),
                 port: String::new(),
-                path: if path.is_empty() { "/".into() } else { path.to_owned() },
+                path: with_slash(path),
             });
         }
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -74,13 +77,12 @@ impl Target {
         if port.is_empty() && scheme != Scheme::Http {
             return Err(wrong("it has no port"));
         }
-        let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Self {
             url: url.to_owned(),
             scheme,
             host: host.to_owned(),
             port: port.to_owned(),
-            path: format!("{slash}{path}"),
+            path: with_slash(path),
         })
     }
 
@@ -135,6 +137,10 @@ impl Target {
     }
 }
 
+fn with_slash(path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
+}
+
 /// Host and port; the port may be missing, a host may not.
 fn split_port(authority: &str) -> Option<(&str, &str)> {
     let (host, port) = match authority.strip_prefix('[') {
@@ -144,7 +150,8 @@ fn split_port(authority: &str) -> Option<(&str, &str)> {
         }
         None => authority.split_once(':').unwrap_or((authority, "")),
     };
-    let is_port = port.is_empty() || port.parse::<u16>().is_ok_and(|port| port > 0);
+    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_port = port.is_empty() || is_number && port.parse::<u16>().is_ok_and(|port| port > 0);
     (!host.is_empty() && is_port).then_some((host, port))
 }
 
@@ -172,6 +179,7 @@ mod tests {
             ("http://u:p@h/", Scheme::Http, "h", "h", "/"),
             ("http://[::1]:81/", Scheme::Http, "::1", "[::1]:81", "/"),
             ("http://unix:/tmp/s.sock:/x", Scheme::Unix, "/tmp/s.sock", "localhost", "/x"),
+            ("http://unix:/tmp/s.sock:x", Scheme::Unix, "/tmp/s.sock", "localhost", "/x"),
             ("http://unix:/tmp/s.sock", Scheme::Unix, "/tmp/s.sock", "localhost", "/"),
             ("udp://h:53", Scheme::Udp, "h", "h:53", "/"),
         ];
@@ -191,6 +199,9 @@ mod tests {
             "http://:80/",
             "http://h:x/",
             "http://h:0/",
+            "http://h:+80/",
+            "http://unix:",
+            "http://unix::/x",
             "http://h:65536/",
             "http://[::1",
             "http://[::1]x/",

@@ -164,6 +164,6 @@ impl Client {
     }
 
     fn set_timer(&self) {
-        self.timer.set(self.shared.plan.timeout.as_millis() as u64);
+        self.timer.set(self.shared.plan.timeout_ms());
     }
 }

@@ -78,7 +78,7 @@ impl DatagramClient {
         let sent = self.shared.next_request().bytes.clone();
         // The kernel tells of a closed port at the next call.
         socket.send(&sent).map_err(|error| of_datagram(&error, Failure::Write))?;
-        self.timer.set(self.shared.plan.timeout.as_millis() as u64);
+        self.timer.set(self.shared.plan.timeout_ms());
         let received = {
             let mut receiving = pin!(socket.receive(&mut self.buffer));
             let received = poll_fn(|cx| match receiving.as_mut().poll(cx) {

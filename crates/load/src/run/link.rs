@@ -13,6 +13,9 @@ use crate::replies::{Found, HEAD_MAX, Replies, Reply};
 use crate::script::ScriptError;
 use crate::target::Scheme;
 
+/// Reads before the others have their turn: a server may send without an end.
+const READS_MAX: usize = 64;
+
 /// See above. It is kept from one connection to the next.
 #[derive(Default)]
 pub(super) struct Link {
@@ -79,7 +82,9 @@ impl Link {
     ) -> Result<Exchange, ScriptError> {
         let mut output = buffers::lend();
         if let Some(script) = &shared.script {
-            script.fill(&mut output)?;
+            if script.fill(&mut output)? {
+                shared.halt(Ok(()));
+            }
             self.replies.listen(script.listens());
             let to_head = output.starts_with(b"HEAD ");
             self.pending.extend((0..script.at_once()).map(|_| to_head));
@@ -113,7 +118,10 @@ impl Link {
         }
         // What the server had to say is read even if it takes no more.
         match (self.poll_replies(exchange, shared, cx), unwritable) {
-            (Poll::Pending, Some(failure)) => Poll::Ready(Err(failure)),
+            // The kernel tells only once how a connection has ended: to the write.
+            (Poll::Ready(Err(Failure::Closed | Failure::Reset)) | Poll::Pending, Some(failure)) => {
+                Poll::Ready(Err(failure))
+            }
             (done, _) => done,
         }
     }
@@ -139,7 +147,7 @@ impl Link {
         shared: &Shared,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Failure>> {
-        loop {
+        for _ in 0..READS_MAX {
             let read = ready!(self.poll_read(cx))?;
             if read == 0 {
                 return Poll::Ready(self.end(exchange, shared));
@@ -149,6 +157,9 @@ impl Link {
                 return Poll::Ready(Ok(()));
             }
         }
+        // The others have their turn, and so has the clock.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Failure>> {

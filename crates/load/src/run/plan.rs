@@ -62,6 +62,16 @@ impl Plan {
         total / self.threads + u64::from(thread < total % self.threads)
     }
 
+    /// The number of the first request of a thread, of those that are `total` over all threads.
+    pub(super) fn first(&self, thread: u64, total: u64) -> u64 {
+        total / self.threads * thread + thread.min(total % self.threads)
+    }
+
+    /// How long a request may take, in whole milliseconds.
+    pub(super) fn timeout_ms(&self) -> u64 {
+        self.timeout.as_micros().div_ceil(1000) as u64
+    }
+
     /// Where a client's connections come from.
     pub(super) fn source(&self, client: u64) -> Option<IpAddr> {
         let count = self.from.len();

@@ -46,20 +46,20 @@ impl Scripted {
         self.at_once.get()
     }
 
-    /// The bytes of the next ones.
-    pub(super) fn fill(&self, output: &mut Vec<u8>) -> Result<(), ScriptError> {
+    /// The bytes of the next ones. Whether the script has enough with them.
+    pub(super) fn fill(&self, output: &mut Vec<u8>) -> Result<bool, ScriptError> {
         let mut first = self.first.borrow_mut();
         if !self.script.has_request()
             && let Some(bytes) = &*first
         {
             output.extend_from_slice(bytes);
-            return Ok(());
+            return Ok(false);
         }
         match first.take() {
             Some(bytes) => output.extend_from_slice(&bytes),
             None => self.script.request(output)?,
         }
-        Ok(())
+        Ok(self.script.stopped())
     }
 
     /// How long to wait before they are sent.

@@ -65,6 +65,10 @@ pub(super) struct Ended {
     pub(super) failed: Option<String>,
 }
 
+/// A request of such a script is several: they can neither be counted out nor timed.
+const SEVERAL_AT_ONCE: &str =
+    "a script that says several requests at once goes without --requests and --rate";
+
 /// How often replies are counted for the figure of requests a second, as in wrk.
 const SAMPLE: Duration = Duration::from_millis(100);
 /// Samples in a second.
@@ -93,7 +97,7 @@ impl Shared {
     /// The next request of the mix.
     pub(super) fn next_request(&self) -> &Request {
         let n = self.started.get();
-        self.started.set(n + 1);
+        self.started.set(n + if self.plan.rate.is_some() { self.plan.threads } else { 1 });
         self.plan.mix.at(n)
     }
 
@@ -162,8 +166,11 @@ impl Thread {
         let script = plan.script.as_ref().map(Scripted::load).transpose();
         let shared = Shared {
             script: script.map_err(io::Error::other)?,
-            // Threads begin at different places of the mix.
-            started: Cell::new(number),
+            // Threads share out the requests of a run: by number in an open loop, else in parts.
+            started: Cell::new(match (plan.rate, plan.requests) {
+                (None, Some(total)) => plan.first(number, total),
+                _ => number,
+            }),
             plan,
             pace: Pace::default(),
             tally: RefCell::default(),
@@ -183,7 +190,8 @@ impl Thread {
             clients.iter().for_each(Task::stop);
         }
         news.send(News::Done(ended));
-        self.next_order(&mut orders).await;
+        // Its state is asked for until nobody can ask any more.
+        while self.next_order(&mut orders).await.is_some() {}
         Ok(())
     }
 
@@ -203,6 +211,9 @@ impl Thread {
         let mut address = plan.address.clone();
         if let (Some(script), Some(words)) = (&self.shared.script, &plan.script) {
             script.begin(&words.arguments).map_err(io::Error::other)?;
+            if script.at_once() > 1 && (plan.requests.is_some() || plan.rate.is_some()) {
+                return Err(io::Error::other(SEVERAL_AT_ONCE));
+            }
             if let Some(own) = script.script().addr() {
                 address = Address::Ip(own);
             }
@@ -288,14 +299,16 @@ impl Thread {
         let Some(rate) = plan.rate else { return Ok(()) };
         pace.begin_open();
         let mut alarm = Alarm::new()?;
+        let mut now = Instant::now();
         for n in (self.number..plan.requests.unwrap_or(u64::MAX)).step_by(plan.threads as usize) {
             let after = rate.start_of(n);
             if plan.duration.is_some_and(|duration| after >= duration) {
                 break;
             }
             let Some(at) = begin.checked_add(after) else { break };
-            alarm.set(at);
-            poll_fn(|cx| alarm.poll(cx)).await;
+            if at > now {
+                now = reach(&mut alarm, at).await;
+            }
             pace.due(at);
         }
         pace.end();
@@ -338,6 +351,16 @@ async fn tell_seconds(shared: Rc<Shared>, begin: Instant, news: Sender<News>) {
             seen = 0;
         }
     }
+}
+
+/// Waits until then. Where it has come already, whoever else has something to do does it first: at
+/// a rate that nobody can keep up with that is always so.
+async fn reach(alarm: &mut Alarm, at: Instant) -> Instant {
+    match Instant::now() < at {
+        true => alarm.wait_until(at).await,
+        false => net::yield_now().await,
+    }
+    Instant::now()
 }
 
 async fn wait_until(at: Instant) -> io::Result<()> {
