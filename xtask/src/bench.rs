@@ -177,7 +177,7 @@ impl Bench {
             Backend::Tunnels => (None, Some(tunnels::start(port)?)),
         };
         let serves = match row.work {
-            Work::Generator(_) => &self.nginx,
+            Work::Generator { .. } => &self.nginx,
             Work::Load(_) | Work::Idle(_) => &contender.binary,
         };
         let server = Server::pinned(serves, self.cores.server, &site.front, site.ports.http)?;
@@ -188,10 +188,12 @@ impl Bench {
                 load::sample(&server, &generator, self.cores.load, self.seconds, answer)
             }
             Work::Idle(idle) => idle::sample(&server, site.ports.http, idle, answer),
-            Work::Generator(options) => {
-                let weir = format!("{} load -q", contender.binary.display());
-                let program = if contender.name == "weir" { &weir } else { "wrk" };
-                let generator = format!("{program} {options} {}", site.fill(row.url));
+            Work::Generator { weir, wrk } => {
+                let (program, options) = match contender.name {
+                    "weir" => (format!("{} load -q", contender.binary.display()), weir),
+                    _ => ("wrk".to_owned(), wrk),
+                };
+                let generator = site.fill(&format!("{program} {options} {}", row.url));
                 load::sample_generator(&server, &generator, self.cores.load, self.seconds, answer)
             }
         }

@@ -1,7 +1,7 @@
 //! `weir load` from its command line to its last line of output.
 //!
-//! What is measured goes to standard output, what happens meanwhile to standard error. Called as
-//! `wrk` it prints what wrk prints, and nothing else.
+//! wrk's text goes to standard output; what is said beside it, while it runs and of the result, to
+//! standard error. Called as `wrk` it prints what wrk prints, and nothing else.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -72,7 +72,8 @@ fn measure(settings: &Settings, plan: &Plan, called: Called) -> Result<(), Strin
         print(&wrk::closing(results, settings.latency))?;
         finished.say_done()?;
         if called == Called::Load {
-            print(&format!("\n{}", notes::notes(results, settings.latency)))?;
+            // Not there where programs read that expect wrk's last line to be the last.
+            tell(&format!("\n{}", notes::notes(results, settings.latency)));
         }
         kept.push(Kept::from(results));
         save(settings, &kept, results)?;

@@ -112,7 +112,7 @@ impl Measured {
     fn remarks(&self) -> String {
         let mut remarks = String::new();
         // The generator is what is measured there.
-        let is_server = !matches!(self.row.work, Work::Generator(_));
+        let is_server = !matches!(self.row.work, Work::Generator { .. });
         for (samples, name) in self.samples.iter().zip(["weir", self.row.peer()]) {
             let busy: Vec<(f64, f64)> = samples.iter().filter_map(|sample| sample.busy).collect();
             let server = median(&sorted(busy.iter().map(|(server, _)| *server).collect()));
@@ -148,7 +148,7 @@ impl Measured {
 
     fn unit(&self) -> &'static str {
         match self.row.work {
-            Work::Load(_) | Work::Generator(_) => "us",
+            Work::Load(_) | Work::Generator { .. } => "us",
             Work::Idle(_) => "B",
         }
     }

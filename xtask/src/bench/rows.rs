@@ -33,16 +33,16 @@ pub(super) enum Work {
     Load(&'static str),
     /// Memory per idle connection.
     Idle(Idle),
-    /// CPU time per request of the load generator itself, `weir load` and wrk, with these options;
-    /// the server is nginx.
-    Generator(&'static str),
+    /// CPU time per request of the load generator itself, `weir load` and wrk, each with its
+    /// options; the server is nginx.
+    Generator { weir: &'static str, wrk: &'static str },
 }
 
 impl Row {
     /// What Weir is compared with.
     pub(super) fn peer(&self) -> &'static str {
         match self.work {
-            Work::Generator(_) => "wrk",
+            Work::Generator { .. } => "wrk",
             Work::Load(_) | Work::Idle(_) => "nginx",
         }
     }
@@ -51,6 +51,13 @@ impl Row {
 const WRK: Work = Work::Load("wrk -t1 -c64 -d{seconds}s");
 const WRK_512: Work = Work::Load("wrk -t1 -c512 -d{seconds}s");
 const WRK_CLOSE: Work = Work::Load("wrk -t1 -c64 -d{seconds}s -s {d}/close.lua");
+
+const GENERATOR: Work =
+    Work::Generator { weir: "-t1 -c64 -d{seconds}s", wrk: "-t1 -c64 -d{seconds}s" };
+const GENERATOR_CLOSE: Work = Work::Generator {
+    weir: "-t1 -c64 -d{seconds}s --close",
+    wrk: "-t1 -c64 -d{seconds}s -s {d}/close.lua",
+};
 
 const NULL: &str = "location = /null { return 200 \"hello world\"; }";
 const FILES: &str = "location / {
@@ -136,24 +143,7 @@ pub(super) const ROWS: &[Row] = &[
         backend: Backend::Tunnels,
         ..PLAIN
     },
-    Row {
-        name: "load",
-        goal: 0.95,
-        work: Work::Generator("-t1 -c64 -d{seconds}s"),
-        http: "keepalive_requests 100000000;",
-        ..PLAIN
-    },
-    Row {
-        name: "loadclose",
-        goal: 0.95,
-        work: Work::Generator("-t1 -c64 -d{seconds}s -H Connection:close"),
-        ..PLAIN
-    },
-    Row {
-        name: "load100k",
-        goal: 0.95,
-        work: Work::Generator("-t1 -c64 -d{seconds}s"),
-        http: "keepalive_requests 100000000;",
-        ..file("", "http://127.0.0.1:{http}/100k.bin", 0.0)
-    },
+    Row { name: "load", goal: 0.95, work: GENERATOR, ..PLAIN },
+    Row { name: "loadclose", goal: 0.95, work: GENERATOR_CLOSE, ..PLAIN },
+    Row { work: GENERATOR, ..file("load100k", "http://127.0.0.1:{http}/100k.bin", 0.95) },
 ];

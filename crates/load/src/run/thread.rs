@@ -339,10 +339,13 @@ async fn tell_seconds(shared: Rc<Shared>, begin: Instant, news: Sender<News>) {
         }
         let mut tally = shared.tally.borrow_mut();
         let now = Instant::now();
-        let seconds = now.saturating_duration_since(before).as_secs_f64();
-        let rate = (tally.replies - seen) as f64 / seconds;
-        note(&mut tally.rate, rate as u64);
-        (seen, before) = (tally.replies, now);
+        // As in wrk a stretch without replies belongs to the next sample.
+        if tally.replies > seen {
+            let seconds = now.saturating_duration_since(before).as_secs_f64();
+            let rate = (tally.replies - seen) as f64 / seconds;
+            note(&mut tally.rate, rate as u64);
+            (seen, before) = (tally.replies, now);
+        }
         if sample % SAMPLES_PER_SECOND == 0 {
             news.send(News::Second(
                 (sample / SAMPLES_PER_SECOND) as usize,
