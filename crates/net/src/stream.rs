@@ -14,6 +14,8 @@ use rustix::net::{RecvFlags, SendFlags, sockopt};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::buffers;
+
 /// A connected socket.
 pub struct Stream {
     io: Option<Io>,
@@ -32,7 +34,10 @@ impl Stream {
         Self { io: Some(Io::Unwatched(fd)), unread: false }
     }
 
-    /// Reads what is there into the buffer's spare room, which must not be empty. 0 is the end.
+    /// Reads what is there into the buffer's spare room. 0 is the end.
+    ///
+    /// A buffer without any memory is one that is [lent](buffers::lend), but not before there is
+    /// something to read. Any other must have room.
     pub fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -48,37 +53,36 @@ impl Stream {
         buffer: &mut Vec<u8>,
         most: usize,
     ) -> Poll<io::Result<usize>> {
-        let room = most.min(buffer.capacity() - buffer.len());
-        debug_assert!(room > 0, "a read needs room");
         if self.unread || matches!(self.io(), Io::Unwatched(_)) {
-            match receive(self.as_fd(), buffer, room) {
+            match receive(self.as_fd(), buffer, most) {
                 Err(Errno::AGAIN) => {
                     self.unread = false;
                     self.watch()?;
                 }
-                done => {
-                    self.unread = done == Ok(room);
-                    return Poll::Ready(done.map_err(Into::into));
-                }
+                done => return Poll::Ready(self.note_received(done)),
             }
         }
         let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
         loop {
             let mut ready = ready!(fd.poll_read_ready(cx))?;
-            match receive(fd.as_fd(), buffer, room) {
+            match receive(fd.as_fd(), buffer, most) {
                 Err(Errno::AGAIN) => ready.clear_ready(),
                 Err(Errno::INTR) => ready.retain_ready(),
                 done => {
                     // A short read emptied the socket: the next wait needs no EAGAIN to learn it.
                     match done {
-                        Ok(n) if n < room => ready.clear_ready(),
+                        Ok(Received { emptied: true, .. }) => ready.clear_ready(),
                         _ => ready.retain_ready(),
                     }
-                    self.unread = done == Ok(room);
-                    return Poll::Ready(done.map_err(Into::into));
+                    return Poll::Ready(self.note_received(done));
                 }
             }
         }
+    }
+
+    fn note_received(&mut self, done: Result<Received, Errno>) -> io::Result<usize> {
+        self.unread = done.is_ok_and(|received| !received.emptied);
+        Ok(done?.count)
     }
 
     /// Whether bytes may be there that were not read: the last read took all it had room for, or
@@ -248,11 +252,24 @@ fn is_empty(fd: BorrowedFd<'_>) -> bool {
     peeked.is_err_and(|error| error == Errno::AGAIN)
 }
 
-fn receive(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>, most: usize) -> Result<usize, Errno> {
-    let spare = &mut buffer.spare_capacity_mut()[..most];
+/// What came of a read.
+#[derive(Clone, Copy)]
+struct Received {
+    count: usize,
+    /// Whether there was less than there was room for.
+    emptied: bool,
+}
+
+fn receive(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>, most: usize) -> Result<Received, Errno> {
+    if buffer.capacity() == 0 {
+        *buffer = buffers::lend();
+    }
+    let room = most.min(buffer.capacity() - buffer.len());
+    debug_assert!(room > 0, "a read needs room");
+    let spare = &mut buffer.spare_capacity_mut()[..room];
     let ((filled, _), _) = rustix::net::recv(fd, spare, RecvFlags::empty())?;
-    let read = filled.len();
-    // SAFETY: the kernel has filled `read` bytes after the buffer's present end.
-    unsafe { buffer.set_len(buffer.len() + read) };
-    Ok(read)
+    let count = filled.len();
+    // SAFETY: the kernel has filled `count` bytes after the buffer's present end.
+    unsafe { buffer.set_len(buffer.len() + count) };
+    Ok(Received { count, emptied: count < room })
 }

@@ -191,10 +191,10 @@ impl<'a> Asking<'a> {
         x: &mut Exchange,
     ) -> Poll<Result<Answered, Trouble>> {
         loop {
-            if self.input.capacity() == 0 {
-                self.input = lend(self.request.conf.buffer_size.0);
+            if self.input.capacity() == 0 && self.may_be_large() {
+                self.input = buffers::lend_large();
             }
-            if self.input.len() == self.input.capacity() {
+            if !self.input.is_empty() && self.input.len() == self.input.capacity() {
                 self.input.reserve(buffers::BUFFER_SIZE);
             }
             let read = self.connection.stream.poll_read(cx, &mut self.input);
@@ -216,6 +216,11 @@ impl<'a> Asking<'a> {
                 }
             }
         }
+    }
+
+    /// Whether a head may be larger than most buffers.
+    fn may_be_large(&self) -> bool {
+        self.request.conf.buffer_size.0 > buffers::BUFFER_SIZE as u64
     }
 
     fn note_read(&mut self, count: usize) {
@@ -290,14 +295,6 @@ impl<'a> Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         buffers::give_back(std::mem::take(&mut self.input));
-    }
-}
-
-/// A buffer for a head of at most that size, which few are: it grows where it must.
-fn lend(size: u64) -> Vec<u8> {
-    match size > buffers::BUFFER_SIZE as u64 {
-        true => buffers::lend_large(),
-        false => buffers::lend(),
     }
 }
 

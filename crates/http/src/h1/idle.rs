@@ -91,7 +91,7 @@ impl Connection {
 
     fn poll_request(&self, cx: &mut Context<'_>, idle: Idle) -> Poll<Woken> {
         ready!(self.worker.gate.poll_open(cx));
-        let mut buffer = buffers::lend();
+        let mut buffer = Vec::new();
         let woken = match self.link.stream.borrow_mut().poll_read(cx, &mut buffer) {
             Poll::Ready(Ok(1..)) => {
                 self.link.input.replace(buffer);

@@ -160,10 +160,7 @@ impl Link {
     pub(super) fn poll_input(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         ready!(self.poll_turn(cx));
         let mut input = self.input.borrow_mut();
-        if input.capacity() == 0 {
-            *input = buffers::lend();
-        }
-        if input.len() == input.capacity() {
+        if !input.is_empty() && input.len() == input.capacity() {
             input.reserve(buffers::BUFFER_SIZE);
         }
         let read = self.stream.borrow_mut().poll_read(cx, &mut input);
