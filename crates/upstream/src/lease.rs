@@ -1,6 +1,7 @@
 //! A request in progress on a server, from the choice to the end of the reply.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use net::Address;
@@ -161,9 +162,11 @@ impl Lease {
         }
     }
 
-    /// Ends it, and keeps its connection for the next request: of this worker or, if that one waits
-    /// for this server and has no connection, of the worker whose turn it is.
-    pub fn end_with(mut self, group: &Group, key: Key, connection: Connection) {
+    /// Ends it, and keeps its connection, made from that local address, for the next request: of
+    /// this worker or, if that one waits for this server and has no connection, of the worker whose
+    /// turn it is.
+    pub fn end_with(mut self, group: &Group, from: Option<SocketAddr>, connection: Connection) {
+        let key = Key { to: self.address().clone(), from };
         let slot = self.slot.take_if(|slot| slot.slots().awaits_gift(worker()));
         let Some(slot) = slot else { return pool::give_back(group, key, connection) };
         drop(self);

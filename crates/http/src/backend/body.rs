@@ -5,11 +5,12 @@
 //! given back at once, however slowly the client reads what is left.
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use ::upstream::pool::{Connection, Key};
+use ::upstream::pool::Connection;
 use ::upstream::{Group, Lease};
 use net::buffers::{self, Lent};
 use net::{Timer, clock};
@@ -35,7 +36,8 @@ pub(super) struct Held {
     pub(super) connection: Connection,
     pub(super) lease: Lease,
     pub(super) group: Arc<Group>,
-    pub(super) key: Key,
+    /// The local address that the connection was made from, if one was asked for.
+    pub(super) from: Option<SocketAddr>,
     pub(super) asked: Rc<Try>,
     /// What is to be learned once it has ended.
     pub(super) session: Option<Session>,
@@ -61,7 +63,7 @@ impl Held {
             session.learn(self.lease.server());
         }
         if self.keepalive {
-            self.lease.end_with(&self.group, self.key, self.connection);
+            self.lease.end_with(&self.group, self.from, self.connection);
         }
     }
 }

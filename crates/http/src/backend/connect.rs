@@ -19,7 +19,6 @@ use crate::exchange::Exchange;
 /// A connection, and whether it has been used before.
 pub(super) struct Connected {
     pub(super) connection: Connection,
-    pub(super) key: Key,
     pub(super) reused: bool,
 }
 
@@ -59,7 +58,7 @@ pub(super) async fn connect(
 ) -> Result<Connected, Trouble> {
     let key = Key { to: lease.address().clone(), from: manner.from };
     if let Some(connection) = kept_by.and_then(|group| pool::take(group, &key)) {
-        return Ok(Connected { connection, key, reused: true });
+        return Ok(Connected { connection, reused: true });
     }
     x.action = "connecting to upstream";
     let mut connecting = match manner.begin(&key.to) {
@@ -77,9 +76,7 @@ pub(super) async fn connect(
     match connected.await {
         None => Err(timed_out(x)),
         Some(Err(error)) => Err(failed(x, &error)),
-        Some(Ok(stream)) => {
-            Ok(Connected { connection: Connection::new(stream), key, reused: false })
-        }
+        Some(Ok(stream)) => Ok(Connected { connection: Connection::new(stream), reused: false }),
     }
 }
 

@@ -45,25 +45,17 @@ pub(crate) struct Plan<'a> {
 }
 
 /// Passes the exchange on.
-pub(crate) async fn pass(x: &mut Exchange, plan: Plan<'_>) -> Flow {
-    let Ok(manner) = connect::manner(plan.conf, x) else { return Flow::Status(500) };
-    let bound = Bound::of(x, plan.group);
-    x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
-    let mut passing = Passing {
-        plan,
-        bound,
-        manner,
-        attempt: Attempt::default(),
-        tries: 0,
-        begun_ms: clock::now_ms(),
-        is_first: true,
-        request_sent: false,
-        had_stale: false,
-    };
-    let flow = passing.run(x).await;
-    x.backends.active = false;
-    x.backends.request = std::mem::take(&mut passing.plan.head);
-    flow
+///
+/// Not an `async fn`: its future would have room for the plan twice, as an argument and inside.
+pub(crate) fn pass(x: &mut Exchange, plan: Plan<'_>) -> impl Future<Output = Flow> {
+    let mut passing = Passing::new(x, plan);
+    async move {
+        let Some(passing) = &mut passing else { return Flow::Status(500) };
+        let flow = passing.run(x).await;
+        x.backends.active = false;
+        x.backends.request = std::mem::take(&mut passing.plan.head);
+        flow
+    }
 }
 
 struct Passing<'a> {
@@ -81,7 +73,25 @@ struct Passing<'a> {
     had_stale: bool,
 }
 
-impl Passing<'_> {
+impl<'a> Passing<'a> {
+    /// `None`, with a line in the log: there is no way to connect to anybody.
+    fn new(x: &mut Exchange, plan: Plan<'a>) -> Option<Self> {
+        let manner = connect::manner(plan.conf, x).ok()?;
+        let bound = Bound::of(x, plan.group);
+        x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
+        Some(Self {
+            plan,
+            bound,
+            manner,
+            attempt: Attempt::default(),
+            tries: 0,
+            begun_ms: clock::now_ms(),
+            is_first: true,
+            request_sent: false,
+            had_stale: false,
+        })
+    }
+
     async fn run(&mut self, x: &mut Exchange) -> Flow {
         loop {
             let (mut lease, waited_ms) = match self.choose(x).await {
@@ -258,7 +268,7 @@ impl Passing<'_> {
             connection: connected.connection,
             lease,
             group: self.plan.group.clone(),
-            key: connected.key,
+            from: self.manner.from,
             asked: asked.clone(),
         };
         if conf.intercept_errors && status >= 300 && error_page::has_page(x, status) {

@@ -141,21 +141,29 @@ impl Proxy {
             }
             Backend::Computed(template, groups) => match self.compute(x, template, groups).await {
                 Ok(target) => {
-                    computed = target;
+                    computed = Box::new(target);
                     &computed
                 }
                 Err(flow) => return flow,
             },
         };
+        let Some(plan) = self.plan(x, target, streams) else { return Flow::Status(500) };
+        backend::pass(x, plan).await
+    }
+
+    /// What is asked; `None`, with a line in the log: there is nothing to ask for.
+    fn plan<'a>(
+        &'a self,
+        x: &mut Exchange,
+        target: &'a Target,
+        streams: Option<bool>,
+    ) -> Option<Plan<'a>> {
         let set_body = self.conf.set_body.as_ref().map(|template| x.render(template));
         let mut head = std::mem::take(&mut x.backends.request);
         head.clear();
         let length = set_body.as_ref().map(|body| body.len() as u64);
-        let chunked = streams == Some(true);
-        let Some(written) = self.write_head(x, target, length, chunked, &mut head) else {
-            return Flow::Status(500);
-        };
-        let plan = Plan {
+        let written = self.write_head(x, target, length, streams == Some(true), &mut head)?;
+        Some(Plan {
             conf: &self.family,
             passed: &self.passed,
             rules: &self.rules,
@@ -166,8 +174,7 @@ impl Proxy {
             to_head: written.to_head,
             announced: written.announced,
             streams,
-        };
-        backend::pass(x, plan).await
+        })
     }
 
     /// Reads the body first, unless it is passed on as it comes: then, whether in chunks.

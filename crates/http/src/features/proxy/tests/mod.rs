@@ -4,3 +4,25 @@ mod cookies;
 mod redirects;
 mod requests;
 mod variables;
+
+use std::rc::Rc;
+
+use crate::client::Client;
+use crate::exchange::{Exchange, Flow};
+use crate::testing::site;
+
+/// What glibc's allocator takes from the thread's own store: more costs ten times the instructions.
+const SMALL_MAX: usize = 1032;
+
+#[test]
+fn what_waits_for_a_backend_is_small() {
+    let site = site("server { location / { proxy_pass http://127.0.0.1:1; } }");
+    let client = Rc::new(Client::new(1, None, net::Probe::NONE, 0));
+    let mut x = Exchange::new(client, site.generation.clone());
+    let handler = site.generation.locations.iter().find_map(|place| place.exclusive.as_ref());
+    let Flow::Wait(wait) = handler.expect("there is a backend")(&mut x) else {
+        panic!("it does not wait")
+    };
+    let size = size_of_val(&*wait(&mut x));
+    assert!(size <= SMALL_MAX, "{size} bytes");
+}
