@@ -71,7 +71,7 @@ pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
     loop {
         flow = match flow {
             Flow::Next if x.stage.phase == Phase::Filters => return Ran::Replied,
-            Flow::Next => next(&generation, x),
+            Flow::Next => go_on(&generation, x),
             Flow::Skip if x.stage.phase == Phase::Access => granted(x),
             Flow::Skip => {
                 enter(x, after(x.stage.phase));
@@ -91,6 +91,16 @@ pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
             Flow::Jump(jump) => jump_to(x, jump),
             Flow::Wait(wait) => return Ran::Waits(wait),
         };
+    }
+}
+
+/// Calls handler after handler, as long as they let the exchange pass.
+fn go_on(site: &Site, x: &mut Exchange) -> Flow {
+    loop {
+        match next(site, x) {
+            Flow::Next if x.stage.phase != Phase::Filters => {}
+            flow => return flow,
+        }
     }
 }
 
