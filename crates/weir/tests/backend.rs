@@ -4,103 +4,16 @@
 
 mod server;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use server::{Folder, PATIENCE, body, complaint, kill};
+use server::backend::{Backend, everything, number, run};
+use server::{Folder, PATIENCE, body, complaint};
 
 const GET: &str = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
-
-/// A running backend, which ends with the test.
-struct Backend {
-    child: Child,
-    /// Where it says that it listens.
-    names: Vec<String>,
-}
-
-impl Backend {
-    fn start(options: &str) -> Self {
-        let mut command = command(options);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let count = options.matches("--listen").count() + options.matches("p-echo ").count();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(count);
-        let names = lines.map(|line| line.unwrap().replace("listening on ", "")).collect();
-        Self { child, names }
-    }
-
-    fn address(&self, index: usize) -> &str {
-        self.names[index].split("://").last().unwrap()
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address(0)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
-    }
-
-    /// All that comes until the connection ends, whichever way.
-    fn ask(&self, request: &str) -> String {
-        let mut stream = self.connect();
-        stream.write_all(request.as_bytes()).unwrap();
-        everything(stream)
-    }
-
-    fn get(&self) -> String {
-        self.ask("GET / HTTP/1.0\r\n\r\n")
-    }
-
-    fn stats(&self) -> String {
-        body(&self.ask("GET /_stats HTTP/1.0\r\n\r\n")).to_owned()
-    }
-
-    /// A number out of the totals.
-    fn stat(&self, name: &str) -> u64 {
-        number(&self.stats(), name)
-    }
-
-    /// Ends it; what it says then.
-    fn stop(mut self) -> String {
-        kill(self.child.id() as i32, "TERM");
-        assert!(self.child.wait().unwrap().success());
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        said
-    }
-}
-
-impl Drop for Backend {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn command(options: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    command.arg("backend").args(options.split_whitespace());
-    command
-}
-
-fn run(options: &str) -> Output {
-    command(options).output().unwrap()
-}
-
-fn everything(mut stream: impl Read) -> String {
-    let mut all = Vec::new();
-    let _ = stream.read_to_end(&mut all);
-    String::from_utf8(all).unwrap()
-}
-
-/// The first number of that name.
-fn number(json: &str, name: &str) -> u64 {
-    let (_, rest) = json.split_once(&format!("\"{name}\":")).unwrap_or_default();
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    rest[..end].parse().unwrap_or_default()
-}
 
 /// Reads one reply with a length, and no more.
 fn reply(stream: &mut impl BufRead) -> String {

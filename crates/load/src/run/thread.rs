@@ -69,6 +69,9 @@ pub(super) struct Ended {
 const SEVERAL_AT_ONCE: &str =
     "a script that says several requests at once goes without --requests and --rate";
 
+/// Turns that are due at once and given before the clients run.
+const GIVEN_MAX: u32 = 1024;
+
 /// How often replies are counted for the figure of requests a second, as in wrk.
 const SAMPLE: Duration = Duration::from_millis(100);
 /// Samples in a second.
@@ -299,16 +302,17 @@ impl Thread {
         let Some(rate) = plan.rate else { return Ok(()) };
         pace.begin_open();
         let mut alarm = Alarm::new()?;
-        let mut now = Instant::now();
+        let (mut now, mut given) = (Instant::now(), 0);
         for n in (self.number..plan.requests.unwrap_or(u64::MAX)).step_by(plan.threads as usize) {
             let after = rate.start_of(n);
             if plan.duration.is_some_and(|duration| after >= duration) {
                 break;
             }
             let Some(at) = begin.checked_add(after) else { break };
-            if at > now {
-                now = reach(&mut alarm, at).await;
+            if at > now || given == GIVEN_MAX {
+                (now, given) = (reach(&mut alarm, at).await, 0);
             }
+            given += 1;
             pace.due(at);
         }
         pace.end();

@@ -6,6 +6,8 @@
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
+pub mod backend;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,0 +1,76 @@
+//! What cannot be done is said in a line, at once.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use super::generator::load;
+
+/// Command lines, and how the complaint begins.
+const WRONG: &[(&str, &str)] = &[
+    ("", "it needs a URL"),
+    ("-z http://127.0.0.1:1/", "unknown option -z"),
+    ("--rates 5 http://127.0.0.1:1/", "unknown option --rates"),
+    ("http://127.0.0.1:1/ -d", "--duration needs a value"),
+    ("--close=1 http://127.0.0.1:1/", "--close takes no value"),
+    ("-c 1 -t 2 http://127.0.0.1:1/", "number of connections must be >= threads"),
+    ("-c 0 http://127.0.0.1:1/", "--connections: 0 is not between 1 and "),
+    ("-n 0 http://127.0.0.1:1/", "--requests: 0 is not between 1 and "),
+    ("-d 0 http://127.0.0.1:1/", "--duration: it must be more than 0"),
+    ("-d 5d http://127.0.0.1:1/", "--duration: \"5d\" is not a time, such as "),
+    ("--timeout=-1s http://127.0.0.1:1/", "--timeout: \"-1s\" is not a time, such as "),
+    ("--rate fast http://127.0.0.1:1/", "--rate: \"fast\" is not a number, such as "),
+    ("--rate 0 http://127.0.0.1:1/", "--rate: it must be more than 0"),
+    ("--rate 5/1s http://127.0.0.1:1/", "--rate: a constant rate has no time"),
+    ("--rate 5 --pipeline 2 http://127.0.0.1:1/", "--pipeline has no place in an open loop"),
+    ("-H nonsense http://127.0.0.1:1/", "--header: \"Name: value\" is expected"),
+    ("-m G\u{20ac}T http://127.0.0.1:1/", "--method: \"G\u{20ac}T\" is not a name"),
+    ("--weights 1,2 http://127.0.0.1:1/", "--weights needs a number for each URL"),
+    ("--weights 0 http://LISTENS/", "weights must add up to between 1 and "),
+    ("--from here http://127.0.0.1:1/", "--from: \"here\" is not an IP address"),
+    ("--from ::1 http://LISTENS/", "--from: no connection from ::1 reaches 127.0.0.1:"),
+    ("--list /nowhere http://LISTENS/", "/nowhere: No such file or directory"),
+    ("--body-file /nowhere http://127.0.0.1:1/", "--body-file: /nowhere: No such file or "),
+    ("-s /nowhere http://LISTENS/", "/nowhere: No such file or directory"),
+    ("tcp://127.0.0.1:1", "--body says what is sent and comes back"),
+    ("-b a -m PUT tcp://127.0.0.1:1", "tcp:// and udp:// have neither methods nor "),
+    ("-b a --close udp://127.0.0.1:1", "datagrams have neither connections nor pipelines"),
+    ("127.0.0.1:1", "\"127.0.0.1:1\" is not a URL that can be loaded: it has no scheme"),
+    ("https://127.0.0.1:1/", "\"https://127.0.0.1:1/\" is not a URL that can be loaded: TLS is "),
+    ("http://127.0.0.1:1/ http://127.0.0.1:2/", "all URLs must be of one server"),
+    ("http://127.0.0.1:1/", "unable to connect to 127.0.0.1:1: Connection refused"),
+    ("http://255.255.255.255/", "unable to connect to 255.255.255.255:80: "),
+    ("http://unix:/nowhere:/", "unable to connect to unix:/nowhere: No such file or "),
+    ("http://no-such-name.invalid/", "unable to resolve no-such-name.invalid: "),
+];
+
+#[test]
+fn every_complaint_is_a_line() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listens = listener.local_addr().unwrap().to_string();
+    for (words, complaint) in WRONG {
+        let report = load(&words.replace("LISTENS", &listens));
+        assert_eq!((report.code, report.out.as_str()), (Some(1), ""), "{words}: {report:#?}");
+        let mut lines = report.err.lines();
+        let expected = format!("weir load: {complaint}");
+        assert!(lines.next().unwrap().starts_with(&expected), "{words}: {report:#?}");
+        // Whoever does not know the options may look for them.
+        let more: Vec<&str> = lines.collect();
+        assert!(matches!(more[..], [] | ["(weir load --help says what there is)"]), "{report:#?}");
+    }
+}
+
+#[test]
+fn a_server_that_never_accepts_is_given_up() {
+    // A datagram to a network that is set aside for documentation goes nowhere.
+    let report = load("http://192.0.2.1/");
+    assert_eq!(report.code, Some(1), "{report:#?}");
+    assert!(report.err.starts_with("weir load: unable to connect to 192.0.2.1:80: "));
+    assert!(report.took < Duration::from_secs(10), "{report:#?}");
+}
+
+#[test]
+fn help_is_no_complaint() {
+    let report = load("--help");
+    assert_eq!((report.code, report.err.as_str()), (Some(0), ""));
+    assert!(report.out.starts_with("Usage: weir load <options> <url>"), "{}", report.out);
+}

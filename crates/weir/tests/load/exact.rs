@@ -1,0 +1,141 @@
+//! As many requests as were asked for, and those that were asked for.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::generator::{Report, load};
+use super::peer::{OK, Peer, Seen};
+use super::server::Folder;
+use super::server::backend::{Backend, number};
+
+/// Sends so many to a server that answers, and lets both say how many it were.
+fn send(requests: u64, options: &str) -> Seen {
+    let peer = Peer::answering(OK);
+    load(&format!("-n {requests} {options} http://{}/", peer.address)).assert_clean(requests);
+    let seen = peer.seen();
+    assert_eq!(seen.requests, requests, "{options}");
+    seen
+}
+
+#[test]
+fn threads_and_connections_need_not_divide_it() {
+    for options in ["-c 1 -t 1", "-c 7 -t 3", "-c 10 -t 4", "-c 3 -t 3", "-c 64 -t 5"] {
+        let seen = send(1000, options);
+        let connections: u64 = options.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!(seen.connections <= connections, "{options}: {}", seen.connections);
+    }
+    // More than there is to do.
+    send(3, "-c 40 -t 8");
+}
+
+#[test]
+fn a_connection_has_as_many_requests_as_it_may() {
+    let seen = send(1000, "-c 7 -t 3 --close");
+    assert_eq!((seen.connections, seen.most), (1000, 1));
+    assert!(seen.last.contains("\r\nConnection: close\r\n"), "{}", seen.last);
+    let seen = send(1000, "-c 5 -t 2 --per-connection 7");
+    assert_eq!(seen.most, 7);
+    assert!((1000 / 7..1000 / 7 + 5).contains(&(seen.connections - 1)), "{}", seen.connections);
+    assert!(!seen.last.contains("Connection: "), "{}", seen.last);
+}
+
+#[test]
+fn pipelines_need_not_be_full() {
+    send(1003, "-c 4 -t 3 --pipeline 5");
+    let seen = send(1000, "-c 4 -t 3 --pipeline 5 --per-connection 5");
+    assert_eq!(seen.most, 5);
+}
+
+fn lines(counts: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    counts.iter().map(|(line, count)| (format!("{line} HTTP/1.1"), *count)).collect()
+}
+
+#[test]
+fn weights_are_exact_over_all_threads() {
+    let peer = Peer::answering(OK);
+    for (options, requests) in [("-t 3 -c 7", 1000), ("-t 3 -c 7 --rate 20k", 200)] {
+        let urls = ["a", "b?x=y", "c"].map(|path| format!("http://{}/{path}", peer.address));
+        let urls = urls.join(" ");
+        let report = load(&format!("{options} -n {requests} --weights 5,3,2 {urls}"));
+        report.assert_clean(requests);
+        let shares = [("GET /a", 5), ("GET /b?x=y", 3), ("GET /c", 2)];
+        let shares = shares.map(|(line, share)| (line, share * requests / 10));
+        assert_eq!(peer.take().lines, lines(&shares), "{options}");
+    }
+}
+
+#[test]
+fn a_list_is_gone_through_in_order() {
+    let folder = Folder::new();
+    folder.write("list", "# what is asked for\n/a\nPUT /b\n\nDELETE /c?d=e\n/f\n");
+    let peer = Peer::answering(OK);
+    let url = format!("http://{}/", peer.address);
+    let list = folder.join("list").display().to_string();
+    load(&format!("-n 1000 -c 7 -t 3 --list {list} {url}")).assert_clean(1000);
+    let all = ["GET /a", "PUT /b", "DELETE /c?d=e", "GET /f"];
+    assert_eq!(peer.take().lines, lines(&all.map(|line| (line, 250))));
+    load(&format!("-n 3 -c 1 -t 1 --list {list} {url}")).assert_clean(3);
+    let seen = peer.take();
+    assert_eq!(seen.lines, lines(&[(all[0], 1), (all[1], 1), (all[2], 1)]));
+    assert!(seen.last.starts_with("DELETE /c?d=e "), "{}", seen.last);
+}
+
+#[test]
+fn what_is_said_of_requests_is_sent() {
+    let address = |seen: &Seen| seen.last.clone();
+    let plain = address(&send(4, "-t 1"));
+    let (first, host) = plain.split_once("\r\nHost: ").unwrap();
+    assert_eq!(first, "GET / HTTP/1.1");
+    let host = host.trim_end();
+    assert!(host.starts_with("127.0.0.1:"), "{plain}");
+    let said = |options: &str| send(4, options).last;
+    let text = said("-m PATCH -b some=thing -H X-One:1 -H Host:other -t 1");
+    let expected = "PATCH / HTTP/1.1\r\nX-One: 1\r\nHost: other\r\nContent-Length: 10\r\n\r\n";
+    assert_eq!(text, format!("{expected}some=thing"));
+    let folder = Folder::new();
+    folder.write("body", &"long ".repeat(100_000));
+    let text = said(&format!("--body-file {}", folder.join("body").display()));
+    assert!(text.starts_with("POST / HTTP/1.1\r\n"), "{}", &text[..100]);
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.ends_with("Content-Length: 500000") && body == "long ".repeat(100_000));
+}
+
+#[test]
+fn connections_come_from_where_they_are_told_to() {
+    let seen = send(1000, "-c 8 -t 2 --close --from 127.0.0.2,127.0.0.3");
+    let sources: Vec<IpAddr> = seen.sources.keys().copied().collect();
+    assert_eq!(sources, [IpAddr::from([127, 0, 0, 2]), IpAddr::from([127, 0, 0, 3])]);
+    assert!(seen.sources.values().all(|count| *count > 100), "{:?}", seen.sources);
+}
+
+#[test]
+fn a_unix_socket() {
+    let folder = Folder::new();
+    let path = folder.join("s").display().to_string();
+    let backend = Backend::start(&format!("--listen unix:{path} --body hi"));
+    load(&format!("-n 1000 -c 7 -t 3 http://unix:{path}:/x")).assert_clean(1000);
+    load(&format!("-n 100 -c 7 -t 3 --close http://unix:{path}")).assert_clean(100);
+    let said = backend.stop();
+    assert!(said.starts_with("1100 requests on ") && said.contains("; 200: 1100\n"), "{said}");
+}
+
+fn echoed(name: &str, options: &str, requests: u64) -> (Report, Backend) {
+    let backend = Backend::start("--tcp-echo 0 --udp-echo 0 --listen 0");
+    let url = backend.names.iter().find(|url| url.starts_with(name)).unwrap();
+    let report = load(&format!("-n {requests} {options} -b 0123456789 {url}"));
+    (report, backend)
+}
+
+#[test]
+fn what_comes_back_is_counted() {
+    for options in ["-c 7 -t 3", "-c 7 -t 3 --close", "-c 7 -t 3 --pipeline 5", "--rate 20k"] {
+        let (report, backend) = echoed("tcp", options, 1000);
+        report.assert_clean(1000);
+        assert_eq!(number(&backend.stats(), "bytes_received"), 10_000, "{options}");
+    }
+    for options in ["-c 7 -t 3", "-c 7 -t 3 --rate 20k"] {
+        let (report, backend) = echoed("udp", options, 1000);
+        report.assert_clean(1000);
+        assert_eq!(number(&backend.stats(), "requests"), 1000, "{options}");
+    }
+}

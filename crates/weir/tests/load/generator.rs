@@ -1,0 +1,160 @@
+//! A run of `weir load`, and what it says.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::server::{eventually, kill};
+
+/// Runs `weir load` with these words to its end.
+pub fn load(words: &str) -> Report {
+    start(words).end()
+}
+
+/// Starts it.
+pub fn start(words: &str) -> Generator {
+    Generator::start(Command::new(env!("CARGO_BIN_EXE_weir")).arg("load"), words)
+}
+
+/// Runs it through a link called `wrk`.
+pub fn wrk(words: &str) -> Report {
+    Generator::start(Command::new(env!("CARGO_BIN_EXE_weir")).arg0("wrk"), words).end()
+}
+
+/// It is ended where the test ends before it.
+pub struct Generator {
+    child: Child,
+    began: Instant,
+    out: BufReader<ChildStdout>,
+    said: String,
+    complained: Option<JoinHandle<String>>,
+}
+
+impl Generator {
+    fn start(command: &mut Command, words: &str) -> Self {
+        let command = command.args(words.split_whitespace()).stdin(Stdio::null());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut err = child.stderr.take().unwrap();
+        let complained = std::thread::spawn(move || {
+            let mut text = String::new();
+            err.read_to_string(&mut text).unwrap();
+            text
+        });
+        Self {
+            began: Instant::now(),
+            out: BufReader::new(child.stdout.take().unwrap()),
+            said: String::new(),
+            complained: Some(complained),
+            child,
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Reads the two lines that come before the first connection.
+    pub fn await_opening(&mut self) {
+        for _ in 0..2 {
+            assert!(self.out.read_line(&mut self.said).unwrap() > 0);
+        }
+    }
+
+    /// Interrupts it as Ctrl-C does; it has a second to say what it has measured.
+    pub fn interrupt(self) -> Report {
+        let at = Instant::now();
+        kill(self.child.id() as i32, "INT");
+        let report = self.end();
+        let took = at.elapsed();
+        assert!(took < Duration::from_secs(1), "it took {took:?}");
+        report
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Report {
+        let status = eventually("the generator's end", || self.child.try_wait().unwrap());
+        let took = self.began.elapsed();
+        self.out.read_to_string(&mut self.said).unwrap();
+        let err = self.complained.take().unwrap().join().unwrap();
+        Report { code: status.code(), out: std::mem::take(&mut self.said), err, took }
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What it has said.
+#[derive(Debug)]
+pub struct Report {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+    pub took: Duration,
+}
+
+/// Errors by the names that people read.
+pub const REFUSED: &str = "connection refused";
+pub const RESET: &str = "connection reset";
+pub const CLOSED: &str = "closed before the reply";
+pub const SHORT: &str = "reply ended too early";
+pub const INVALID: &str = "reply is not HTTP as expected";
+pub const TIMEOUT: &str = "no complete reply in time";
+pub const STATUS_4XX: &str = "status 4xx";
+pub const STATUS_5XX: &str = "status 5xx";
+
+impl Report {
+    /// The number in `  1000 requests in 1.00s, 1.00MB read`.
+    pub fn requests(&self) -> u64 {
+        let line = self.out.lines().find(|line| line.contains(" requests in "));
+        let line = line.unwrap_or_else(|| panic!("no requests in {self:#?}"));
+        line.trim().split(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// The errors that it lists, and how many each.
+    pub fn errors(&self) -> Vec<(&str, u64)> {
+        let title = "Errors, each counted once, as what it is:";
+        let lines = self.out.lines().skip_while(|line| *line != title).skip(1);
+        let parts = lines.map_while(|line| line.trim().rsplit_once(' '));
+        parts.map_while(|(name, count)| Some((name.trim(), count.parse().ok()?))).collect()
+    }
+
+    /// How many there are of that kind.
+    pub fn error(&self, kind: &str) -> u64 {
+        self.errors().iter().filter(|(name, _)| *name == kind).map(|(_, count)| count).sum()
+    }
+
+    /// Errors that are not replies.
+    pub fn failures(&self) -> u64 {
+        let errors = self.errors();
+        let failures = errors.iter().filter(|(name, _)| !name.starts_with("status"));
+        failures.map(|(_, count)| count).sum()
+    }
+
+    /// The numbers in `  Socket errors: connect 1, read 2, write 3, timeout 4`.
+    pub fn socket_errors(&self) -> Option<[u64; 4]> {
+        let rest = self.out.lines().find_map(|line| line.strip_prefix("  Socket errors: "))?;
+        let numbers = rest.split(", ").map(|part| part.rsplit(' ').next().unwrap());
+        let numbers: Vec<u64> = numbers.map(|number| number.parse().unwrap()).collect();
+        Some(numbers.try_into().unwrap())
+    }
+
+    /// The number after `Non-2xx or 3xx responses: `.
+    pub fn bad_statuses(&self) -> Option<u64> {
+        let name = "  Non-2xx or 3xx responses: ";
+        let number = self.out.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(number.parse().unwrap())
+    }
+
+    /// All replies came, and nothing else happened.
+    pub fn assert_clean(&self, requests: u64) {
+        assert_eq!((self.requests(), self.code), (requests, Some(0)), "{self:#?}");
+        assert_eq!((self.errors().len(), self.socket_errors()), (0, None), "{self:#?}");
+        assert_eq!(self.bad_statuses(), None, "{self:#?}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Open loops: requests start by the clock.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::generator::{load, start};
+use super::peer::{OK, Peer};
+
+#[test]
+fn as_many_start_as_the_rate_says() {
+    let options = [
+        "--rate 500 -d 1s",
+        "--rate 0..400/1s -d 1s",
+        "--rate 100..0/1s -d 2s",
+        "--rate 50..150/500ms -d 1s",
+    ];
+    let expected = [500, 200, 50, 50 + 75];
+    let peers = options.map(|_| Peer::answering(OK));
+    let runs: Vec<_> = std::iter::zip(options, &peers)
+        .map(|(options, peer)| start(&format!("{options} -c 8 -t 3 http://{}/", peer.address)))
+        .collect();
+    for (((running, expected), peer), options) in
+        runs.into_iter().zip(expected).zip(&peers).zip(options)
+    {
+        let report = running.end();
+        let requests = report.requests();
+        report.assert_clean(requests);
+        assert!(requests.abs_diff(expected) <= 1, "{options}: {report:#?}");
+        assert_eq!(peer.seen().requests, requests, "{options}");
+        assert!(report.out.contains("\nOpen loop: "), "{report:#?}");
+    }
+}
+
+#[test]
+fn a_number_of_requests_at_a_rate() {
+    let peer = Peer::answering(OK);
+    let report = load(&format!("--rate 1000 -n 301 -c 8 -t 3 http://{}/", peer.address));
+    report.assert_clean(301);
+    assert_eq!(peer.seen().requests, 301);
+    assert!(report.took >= Duration::from_millis(300), "{report:#?}");
+}
+
+#[test]
+fn whoever_would_have_waited_is_counted_as_waiting() {
+    let has_slept = AtomicBool::new(false);
+    let peer = Peer::start(move |mut client| {
+        while client.request()? {
+            if !has_slept.swap(true, Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(300));
+            }
+            client.write(OK)?;
+        }
+        Ok(())
+    });
+    let url = format!("http://{}/", peer.address);
+    let report = load(&format!("--rate 100 -n 40 -c 1 -t 1 --latency {url}"));
+    report.assert_clean(40);
+    // 30 of 40 would have started in the pause: half of all wait for longer than 100 ms.
+    let median = report.out.lines().find_map(|line| line.trim().strip_prefix("50%")).unwrap();
+    let ms: f64 = median.trim().strip_suffix("ms").unwrap().parse().unwrap();
+    assert!((50.0..250.0).contains(&ms), "{report:#?}");
+}
+
+#[test]
+fn what_was_never_sent_is_told() {
+    let peer = Peer::start(|mut client| {
+        client.request()?;
+        client.hold()
+    });
+    let url = format!("http://{}/", peer.address);
+    let report = load(&format!("--rate 100 -d 500ms -c 2 -t 1 --timeout 200ms {url}"));
+    let unsent = report.out.lines().find(|line| line.contains("whose time came, not sent"));
+    let unsent: u64 = unsent.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+    let seen = peer.seen().requests;
+    // Those on their way at the very end are neither.
+    assert!((48..=50).contains(&(seen + unsent)), "{seen} seen, {report:#?}");
+    assert_eq!(report.requests(), 0, "{report:#?}");
+}

@@ -1,0 +1,166 @@
+//! wrk's scripts, one of each kind.
+
+use super::generator::{Report, load};
+use super::peer::{OK, Peer};
+use super::server::Folder;
+
+/// Runs a script; its last option may be followed by words for the script.
+fn run(text: &str, options: &str, words: &str, peer: &Peer) -> Report {
+    let folder = Folder::new();
+    folder.write("script.lua", text);
+    let script = folder.join("script.lua");
+    let url = format!("http://{}/", peer.address);
+    load(&format!("{options} -s {} {url} {words}", script.display()))
+}
+
+fn said<'r>(report: &'r Report, name: &str) -> &'r str {
+    let begin = format!("{name}=");
+    let line = report.out.lines().find_map(|line| line.strip_prefix(&begin));
+    line.unwrap_or_else(|| panic!("no {name} in {report:#?}"))
+}
+
+#[test]
+fn threads_are_set_up_and_asked_at_the_end() {
+    let text = r#"
+        local threads = {}
+        function setup(thread)
+            table.insert(threads, thread)
+            thread:set("id", #threads)
+        end
+        function init(args) asked, heard, ok = 0, 0, 0; word = args[1]; path = args[0] end
+        function request()
+            asked = asked + 1
+            return wrk.format("PUT", "/" .. id, { ["X-Word"] = word }, "body of " .. id)
+        end
+        function response(status, headers, body)
+            heard = heard + 1
+            if status == 200 and headers["Content-Length"] == "2" and body == "ok" then
+                ok = ok + 1
+            end
+        end
+        function done(summary, latency, requests)
+            local sums = { heard = 0, ok = 0 }
+            for _, thread in ipairs(threads) do
+                for name in pairs(sums) do sums[name] = sums[name] + thread:get(name) end
+            end
+            print("threads=" .. #threads)
+            print("heard=" .. sums.heard)
+            print("ok=" .. sums.ok)
+            print("word=" .. threads[2]:get("word"))
+            print("path=" .. threads[1]:get("path"))
+            print("requests=" .. summary.requests)
+            print("errors=" .. summary.errors.read + summary.errors.status)
+            print("latencies=" .. #latency)
+            print("ordered=" .. tostring(latency.min <= latency:percentile(50)
+                and latency:percentile(50) <= latency.max))
+        end
+    "#;
+    let peer = Peer::answering(OK);
+    let report = run(text, "-n 1000 -c 7 -t 3", "hello", &peer);
+    report.assert_clean(1000);
+    let seen = peer.seen();
+    let lines: Vec<_> = seen.lines.iter().map(|(line, count)| (line.as_str(), *count)).collect();
+    assert_eq!(
+        lines,
+        [("PUT /1 HTTP/1.1", 334), ("PUT /2 HTTP/1.1", 333), ("PUT /3 HTTP/1.1", 333)]
+    );
+    assert!(seen.last.contains("\r\nX-Word: hello\r\n") && seen.last.contains("\r\n\r\nbody of "));
+    for (name, value) in [
+        ("threads", "3"),
+        ("heard", "1000"),
+        ("ok", "1000"),
+        ("word", "hello"),
+        ("requests", "1000"),
+    ] {
+        assert_eq!(said(&report, name), value, "{report:#?}");
+    }
+    assert_eq!((said(&report, "errors"), said(&report, "ordered")), ("0", "true"));
+    assert_eq!(said(&report, "path"), format!("http://{}/", peer.address));
+    assert!(said(&report, "latencies").parse::<u64>().unwrap() > 0);
+}
+
+#[test]
+fn a_thread_stops_when_it_has_enough() {
+    let peer = Peer::answering(OK);
+    let text = "local n = 0\n\
+                function response() n = n + 1; if n == 50 then wrk.thread:stop() end end";
+    let report = run(text, "-d 60s -c 1 -t 1", "", &peer);
+    report.assert_clean(50);
+    let text = "local n = 0\n\
+                function request() n = n + 1; if n > 50 then wrk.thread:stop() end\n\
+                return wrk.request() end";
+    let report = run(text, "-d 60s -c 1 -t 1", "", &peer);
+    assert!((48..=51).contains(&report.requests()), "{report:#?}");
+}
+
+#[test]
+fn a_delay_comes_before_each_request() {
+    let peer = Peer::answering(OK);
+    let report = run("function delay() return 50 end", "-n 10 -c 1 -t 1", "", &peer);
+    report.assert_clean(10);
+    assert!(report.took.as_millis() >= 500, "{report:#?}");
+    // It is no part of the latency.
+    let report = run("function delay() return 50 end", "-n 10 -c 1 -t 1 --latency", "", &peer);
+    let median = report.out.lines().find_map(|line| line.trim().strip_prefix("50%")).unwrap();
+    assert!(median.ends_with("us") || median.trim().starts_with(['1', '2', '3']), "{report:#?}");
+}
+
+#[test]
+fn several_requests_at_once() {
+    let peer = Peer::answering(OK);
+    let text = "function init() local r = {}\n\
+                for n = 1, 3 do r[n] = wrk.format(nil, '/' .. n) end\n\
+                all = table.concat(r) end\n\
+                function request() return all end";
+    let report = run(text, "-d 200ms -c 2 -t 1", "", &peer);
+    report.assert_clean(report.requests());
+    assert!(report.requests() > 3, "{report:#?}");
+    let counts: Vec<u64> = peer.seen().lines.values().copied().collect();
+    assert!(counts.len() == 3 && counts.iter().all(|count| count.abs_diff(counts[0]) <= 2));
+    for options in ["-n 10", "--rate 10 -d 1s"] {
+        let report = run(text, options, "", &peer);
+        assert_eq!(report.code, Some(1), "{report:#?}");
+        assert!(report.err.contains("several requests at once"), "{report:#?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_script_is_said_with_its_line() {
+    let peer = Peer::answering(OK);
+    for (text, line) in [
+        ("function request(\n", "script.lua:"),
+        ("\nerror('so not')", "script.lua:2: so not"),
+        ("function init()\nerror('init') end", "script.lua:2: init"),
+        ("function request() return 5 + nil end", "script.lua:1: "),
+        ("function response()\n\n x.y = 1 end", "script.lua:3: "),
+        ("function done() error('at the end') end", "script.lua:1: at the end"),
+    ] {
+        let report = run(text, "-n 100 -c 2 -t 2", "", &peer);
+        assert_eq!(report.code, Some(1), "{text}: {report:#?}");
+        assert!(report.err.contains(line), "{text}: {report:#?}");
+        assert!(report.took.as_secs() < 5, "{text}: {report:#?}");
+    }
+}
+
+#[test]
+fn who_is_interrupted_may_still_ask_its_threads() {
+    let peer = Peer::answering(OK);
+    let text = "local all = {}\n\
+                function setup(thread) table.insert(all, thread) end\n\
+                function init() n = 0 end\n\
+                function response() n = n + 1 end\n\
+                function done() local sum = 0\n\
+                for _, thread in ipairs(all) do sum = sum + thread:get('n') end\n\
+                print('sum=' .. sum) end";
+    let folder = Folder::new();
+    folder.write("script.lua", text);
+    let script = folder.join("script.lua");
+    let url = format!("http://{}/", peer.address);
+    let words = format!("-d 60s -c 4 -t 2 -s {} {url}", script.display());
+    let running = super::generator::start(&words);
+    peer.await_requests(100);
+    // Whoever is in a hurry says it twice.
+    super::server::kill(running.pid() as i32, "INT");
+    let report = running.interrupt();
+    assert_eq!(said(&report, "sum").parse::<u64>().unwrap(), report.requests(), "{report:#?}");
+}
