@@ -4,7 +4,7 @@
 //! is told so and goes on without it. Nothing is measured, and every transfer is bounded in time.
 
 mod checks;
-mod program;
+pub(crate) mod program;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
-use crate::{compare, docs, project, reloads, retries, tidy};
+use crate::{compare, docs, generator, project, reloads, retries, tidy};
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
@@ -41,6 +41,7 @@ const STEPS: &[Step] = &[
     Step { name: "compare", slow: true, run: side_by_side },
     Step { name: "retries", slow: true, run: retried },
     Step { name: "reloads", slow: true, run: reloaded },
+    Step { name: "generator", slow: true, run: generated },
 ];
 
 fn format() -> Result<Outcome, String> {
@@ -98,6 +99,11 @@ fn retried() -> Result<Outcome, String> {
 
 fn reloaded() -> Result<Outcome, String> {
     reloads::run(&proof("--reloads", "50")?).map(|()| Outcome::Done)
+}
+
+/// What is not installed is skipped there.
+fn generated() -> Result<Outcome, String> {
+    generator::run(&proof("--requests", "10000")?).map(|()| Outcome::Done)
 }
 
 fn proof(option: &str, value: &str) -> Result<Vec<String>, String> {

@@ -11,6 +11,7 @@ mod bench;
 mod check;
 mod compare;
 mod docs;
+mod generator;
 mod json;
 mod limit;
 mod new_feature;
@@ -39,6 +40,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "limit", help: limit::HELP, run: limit::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
     Command { name: "backends", help: backends::HELP, run: backends::run },
+    Command { name: "generator", help: generator::HELP, run: generator::run },
     Command { name: "reloads", help: reloads::HELP, run: reloads::run },
     Command { name: "retries", help: retries::HELP, run: retries::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },

@@ -70,7 +70,12 @@ impl Running {
 
     /// All that it logged.
     pub(crate) fn log(&self) -> String {
-        let bytes = fs::read(self.folder.join("error.log")).unwrap_or_default();
+        self.read("error.log")
+    }
+
+    /// A file of its folder; empty where there is none.
+    pub(crate) fn read(&self, name: &str) -> String {
+        let bytes = fs::read(self.folder.join(name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 

@@ -3,7 +3,12 @@
 //! Shared by the fuzz targets (`fuzz/`) and by the tests that run their seeds; not part of the
 //! crate's interface.
 
+use wire::fuzz::splits;
+
+use crate::replies::{Found, HEAD_MAX, Replies, Reply};
 use crate::results::json;
+use crate::settings;
+use crate::target::{Scheme, Target};
 
 /// Whatever is read as results is written as a text that is read as the same.
 pub fn load_json(input: &[u8]) {
@@ -13,20 +18,134 @@ pub fn load_json(input: &[u8]) {
     assert_eq!(json::write(&again), text);
 }
 
+/// Replies are the same in pieces and in one, to a GET and to a HEAD.
+pub fn load_replies(input: &[u8]) {
+    // How much of a head too long is looked at depends on how it comes.
+    if input.len() >= HEAD_MAX {
+        return;
+    }
+    for to_head in [false, true] {
+        let whole = hear(input, to_head, &[input.len()]);
+        for ends in splits(input) {
+            assert_eq!(hear(input, to_head, &ends), whole, "in pieces {ends:?}");
+        }
+        let statuses = whole.replies.iter().map(|(reply, ..)| reply.status);
+        assert!(statuses.into_iter().all(|status| (1..=999).contains(&status)));
+        let last = whole.replies.len().saturating_sub(1);
+        let earlier = &whole.replies[..last];
+        assert!(earlier.iter().all(|(reply, ..)| reply.keep), "nothing comes after the last");
+    }
+}
+
+/// What was heard of a server: each reply with its fields and its body, and how it ended.
+#[derive(Debug, Default, PartialEq)]
+struct Heard {
+    replies: Vec<(Reply, Fields, Vec<u8>)>,
+    is_invalid: bool,
+    /// What it means that nothing more comes, and whether that is in the middle of a reply.
+    end: Option<(Option<Reply>, bool)>,
+}
+
+type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Hears a server as a client does, which keeps what belongs to no complete reply.
+fn hear(input: &[u8], to_head: bool, ends: &[usize]) -> Heard {
+    let mut heard = Heard::default();
+    let mut replies = Replies::default();
+    replies.listen(true);
+    let mut at = 0;
+    for &end in ends {
+        while at < end {
+            match replies.take(&input[at..end], to_head) {
+                Err(_) => return Heard { is_invalid: true, ..heard },
+                Ok(Found::More(taken)) => {
+                    at += taken;
+                    assert!(at <= end);
+                    break;
+                }
+                Ok(Found::Reply(taken, reply)) => {
+                    assert!(taken <= end - at);
+                    at += taken;
+                    let said = replies.heard().expect("it listens");
+                    heard.replies.push((reply, said.fields.clone(), said.body.clone()));
+                    if !reply.keep {
+                        return heard;
+                    }
+                }
+            }
+        }
+    }
+    let is_within = replies.is_within(input.len() - at);
+    heard.end = Some((replies.end(), is_within));
+    heard
+}
+
+/// What is taken for a URL can be written again, and nothing of it could end a line of a request.
+pub fn load_url(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Ok(target) = Target::parse(text) else { return };
+    assert!(target.path.starts_with('/') && !target.host.is_empty());
+    let parts = [&target.path, &target.host, &target.port];
+    assert!(parts.iter().all(|part| part.bytes().all(|byte| byte > b' ' && byte != 0x7f)));
+    let again = match target.scheme {
+        Scheme::Unix => format!("http://unix:{}:{}", target.host, target.path),
+        scheme => {
+            let scheme = format!("{scheme:?}").to_ascii_lowercase();
+            format!("{scheme}://{}{}", target.authority(), target.path)
+        }
+    };
+    let read = Target::parse(&again).expect("what was written");
+    assert_eq!(Target { url: String::new(), ..read }, Target { url: String::new(), ..target });
+}
+
+/// Starts follow one another, at any rate.
+pub fn load_rate(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Ok(rate) = settings::rate(text) else { return };
+    let within = (rate.from + rate.to) / 2.0 * rate.over.as_secs_f64();
+    for first in [0, within as u64, within as u64 / 2] {
+        let starts: Vec<_> =
+            (first.saturating_sub(50)..first + 50).map(|n| rate.start_of(n)).collect();
+        for pair in starts.windows(2) {
+            // The last digits are the arithmetic's own.
+            let rounding = pair[0].mul_f64(1e-12);
+            assert!(pair[1].saturating_add(rounding) >= pair[0], "{rate:?}: {pair:?}");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::{fs, path::Path};
 
+    use super::*;
+
+    type Check = fn(&[u8]);
+
+    /// Every target, and how many of its seeds at least are what it looks for.
+    const TARGETS: [(&str, Check, fn(&[u8]) -> bool); 4] = [
+        ("load_json", load_json, |seed| json::read(seed).is_ok()),
+        ("load_replies", load_replies, |seed| !hear(seed, false, &[seed.len()]).replies.is_empty()),
+        ("load_url", load_url, |seed| Target::parse(&text(seed)).is_ok()),
+        ("load_rate", load_rate, |seed| settings::rate(&text(seed)).is_ok()),
+    ];
+
+    fn text(seed: &[u8]) -> String {
+        String::from_utf8_lossy(seed).into_owned()
+    }
+
     /// Findings stay fixed without a fuzzer at hand.
     #[test]
     fn seeds_pass() {
-        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/load_json");
-        let mut read = 0;
-        for entry in fs::read_dir(seeds).unwrap() {
-            let seed = fs::read(entry.unwrap().path()).unwrap();
-            super::load_json(&seed);
-            read += usize::from(crate::results::json::read(&seed).is_ok());
+        for (name, check, is_understood) in TARGETS {
+            let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(name);
+            let mut understood = 0;
+            for entry in fs::read_dir(seeds).expect(name) {
+                let seed = fs::read(entry.unwrap().path()).unwrap();
+                check(&seed);
+                understood += usize::from(is_understood(&seed));
+            }
+            assert!(understood > 1, "{name}: seeds that mean something");
         }
-        assert!(read > 1, "seeds that are results");
     }
 }

@@ -404,7 +404,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
 }
 
 /// `5000`, `1000..20000`, `1000..20000/60s`.
-fn rate(text: &str) -> Result<Rate, String> {
+pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     let count = |text| within(text, 0, RATE_MAX).map(|count| count as f64);
     let (range, over) = match text.split_once('/') {
         Some((range, over)) => (range, positive(over)?),

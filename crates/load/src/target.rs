@@ -152,7 +152,8 @@ fn split_port(authority: &str) -> Option<(&str, &str)> {
     };
     let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
     let is_port = port.is_empty() || is_number && port.parse::<u16>().is_ok_and(|port| port > 0);
-    (!host.is_empty() && is_port).then_some((host, port))
+    let is_host = !host.is_empty() && !host.contains(['[', ']']);
+    (is_host && is_port).then_some((host, port))
 }
 
 #[cfg(test)]
@@ -205,6 +206,7 @@ mod tests {
             "http://h:65536/",
             "http://[::1",
             "http://[::1]x/",
+            "http://[[::1]/",
             "tcp://h",
             "http://h/a b",
         ] {

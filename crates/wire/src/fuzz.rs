@@ -326,7 +326,7 @@ fn check_echo(question: &Question) {
 }
 
 /// Ways to cut `input`: byte by byte where it is short, and some at random.
-fn splits(input: &[u8]) -> impl Iterator<Item = Vec<usize>> {
+pub fn splits(input: &[u8]) -> impl Iterator<Item = Vec<usize>> {
     const BYTEWISE_MAX: usize = 512;
     let every = (input.len() <= BYTEWISE_MAX).then(|| (0..=input.len()).collect());
     let mut state = input.iter().fold(0x9e37_79b9_7f4a_7c15, |state: u64, &byte| {

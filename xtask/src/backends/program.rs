@@ -19,7 +19,7 @@ const CLIENT_MAX_S: &str = "60";
 const STOP_MAX: Duration = Duration::from_secs(5);
 
 /// Copies `source` to a folder called `name` and installs there what it needs, once.
-pub(super) fn prepare(source: &Path, name: &str, install: &[&str]) -> Result<PathBuf, String> {
+pub(crate) fn prepare(source: &Path, name: &str, install: &[&str]) -> Result<PathBuf, String> {
     let folder = project::root().join("target/backends").join(name);
     let fail = |err: std::io::Error| format!("{}: {err}", folder.display());
     fs::create_dir_all(&folder).map_err(fail)?;
@@ -45,21 +45,21 @@ pub(super) fn prepare(source: &Path, name: &str, install: &[&str]) -> Result<Pat
 }
 
 /// Runs a client to its end.
-pub(super) fn finish(command: &[&str], argument: &str, folder: &Path) -> Result<(), String> {
+pub(crate) fn finish(command: &[&str], argument: &str, folder: &Path) -> Result<(), String> {
     let mut client = Command::new("timeout");
     client.arg(CLIENT_MAX_S).args(command).arg(argument);
     project::output(client.current_dir(folder).env("PYTHONPATH", "lib")).map(|_| ())
 }
 
 /// A server that runs until it is dropped.
-pub(super) struct Program {
+pub(crate) struct Program {
     child: Child,
-    pub(super) port: u16,
+    pub(crate) port: u16,
 }
 
 impl Program {
     /// Starts it and reads the line `PORT n`.
-    pub(super) fn start(command: &[&str], folder: &Path) -> Result<Program, String> {
+    pub(crate) fn start(command: &[&str], folder: &Path) -> Result<Program, String> {
         let [program, arguments @ ..] = command else { return Err("no command".into()) };
         let fail = |err: std::io::Error| format!("{program}: {err}");
         let mut child = Command::new(program)
