@@ -66,7 +66,6 @@ fn measure(settings: &Settings, plan: &Plan, called: Called) -> Result<(), Strin
         if settings.repeat > 1 {
             print(&format!("Run {number} of {}\n", settings.repeat))?;
         }
-        print(&wrk::opening(&plan.urls, plan.threads, plan.connections, plan.duration))?;
         let finished = watched(plan, is_quiet)?;
         let results = &finished.results;
         print(&wrk::closing(results, settings.latency))?;
@@ -91,7 +90,8 @@ fn measure(settings: &Settings, plan: &Plan, called: Called) -> Result<(), Strin
 fn watched(plan: &Plan, is_quiet: bool) -> Result<Finished, String> {
     let mut live = Live::default();
     let columns = net::system::terminal_columns();
-    let finished = run::run(plan, &mut |second: &Second| {
+    let opening = wrk::opening(&plan.urls, plan.threads, plan.connections, plan.duration);
+    let finished = run::run(plan, &mut || print(&opening), &mut |second: &Second| {
         if !is_quiet {
             tell(&match columns {
                 Some(columns) => live.view(second, columns),
@@ -123,7 +123,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 
 /// Looks for the highest rate, and shows every step.
 fn search(settings: &Settings, plan: &Plan, goal: Goal) -> Result<(), String> {
-    let most = run::run(plan, &mut |_| {})?;
+    let most = run::run(plan, &mut || Ok(()), &mut |_| {})?;
     answered(&most.results)?;
     let capacity = most.results.replies_per_second();
     let percentile = format!("p{}", goal.percentile);
@@ -143,7 +143,7 @@ fn search(settings: &Settings, plan: &Plan, goal: Goal) -> Result<(), String> {
     let mut is_interrupted = most.results.interrupted;
     while let Some(rate) = search.next().filter(|_| !is_interrupted) {
         let plan = Plan { rate: Some(Rate::constant(rate)), ..plan.clone() };
-        let results = run::run(&plan, &mut |_| {})?.results;
+        let results = run::run(&plan, &mut || Ok(()), &mut |_| {})?.results;
         is_interrupted = results.interrupted;
         let verdict = goal.judge(&results, rate);
         print(&step(&results, rate, goal, &verdict))?;

@@ -17,9 +17,15 @@ impl Director {
         Ok(Self(Script::load(&plan.name, &plan.source, &plan.target)?))
     }
 
-    /// Shows it a thread.
-    pub(super) fn setup(&self, thread: &Sender<Order>) -> Result<(), ScriptError> {
-        self.0.setup(Remote(thread.clone()))
+    /// Shows it a thread, and has that begin, in wrk's order: one thread after the other.
+    pub(super) fn begin(
+        &self,
+        thread: &Sender<Order>,
+        plan: &ScriptPlan,
+    ) -> Result<(), ScriptError> {
+        self.0.setup(Remote(thread.clone()))?;
+        let arguments = plan.arguments.clone();
+        Remote(thread.clone()).ask(move |script| script.init(&arguments))?
     }
 
     /// Shows it what was measured.

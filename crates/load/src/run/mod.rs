@@ -48,13 +48,20 @@ impl Finished {
     }
 }
 
-/// Runs a plan. `watch` sees every second as it ends.
-pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Second)) -> Result<Finished, String> {
+/// Runs a plan. `begins` is told when scripts have begun, and what they print has been printed;
+/// `watch` sees every second as it ends.
+pub fn run(
+    plan: &Plan,
+    begins: &mut dyn FnMut() -> Result<(), String>,
+    watch: &mut dyn FnMut(&Second),
+) -> Result<Finished, String> {
     let run = async {
         // Before there are threads, which inherit that these are blocked.
         let signals = Signals::take(&[SIGINT, SIGTERM])?;
         let (news, heard) = mailbox();
         let run = Run::start(plan, &news)?;
+        begins().map_err(io::Error::other)?;
+        run.tell_all(|| Order::Connect);
         net::spawn(async move {
             let _ = signals.each(|_| news.send(News::Interrupt)).await;
         });
@@ -84,17 +91,14 @@ impl Run {
         let mut orders = Vec::new();
         for number in 0..plan.threads {
             let (sender, receiver) = mailbox();
-            let (plan, news) = (Arc::clone(&plan), news.clone());
+            let (shared, news) = (Arc::clone(&plan), news.clone());
             std::thread::Builder::new()
                 .name(format!("load {number}"))
-                .spawn(move || thread::run(plan, number, receiver, &news))?;
-            if let Some(director) = &director {
-                director.setup(&sender).map_err(io::Error::other)?;
+                .spawn(move || thread::run(shared, number, receiver, &news))?;
+            if let (Some(director), Some(script)) = (&director, &plan.script) {
+                director.begin(&sender, script).map_err(io::Error::other)?;
             }
             orders.push(sender);
-        }
-        for thread in &orders {
-            thread.send(Order::Connect);
         }
         Ok(Self {
             plan,

@@ -31,9 +31,8 @@ impl Scripted {
         &self.script
     }
 
-    /// Begins: `init`, and a first request.
-    pub(super) fn begin(&self, arguments: &[String]) -> Result<(), ScriptError> {
-        self.script.init(arguments)?;
+    /// Asks for a first request, once `init` has run.
+    pub(super) fn begin(&self) -> Result<(), ScriptError> {
         let mut first = Vec::new();
         self.script.request(&mut first)?;
         self.at_once.set(requests_in(&first)? as u64);

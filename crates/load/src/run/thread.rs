@@ -212,8 +212,8 @@ impl Thread {
     fn connect(&self) -> io::Result<Vec<Task>> {
         let plan = &self.shared.plan;
         let mut address = plan.address.clone();
-        if let (Some(script), Some(words)) = (&self.shared.script, &plan.script) {
-            script.begin(&words.arguments).map_err(io::Error::other)?;
+        if let Some(script) = &self.shared.script {
+            script.begin().map_err(io::Error::other)?;
             if script.at_once() > 1 && (plan.requests.is_some() || plan.rate.is_some()) {
                 return Err(io::Error::other(SEVERAL_AT_ONCE));
             }

@@ -119,7 +119,7 @@ impl Report {
     /// The errors that it lists, and how many each.
     pub fn errors(&self) -> Vec<(&str, u64)> {
         let title = "Errors, each counted once, as what it is:";
-        let lines = self.out.lines().skip_while(|line| *line != title).skip(1);
+        let lines = self.err.lines().skip_while(|line| *line != title).skip(1);
         let parts = lines.map_while(|line| line.trim().rsplit_once(' '));
         parts.map_while(|(name, count)| Some((name.trim(), count.parse().ok()?))).collect()
     }

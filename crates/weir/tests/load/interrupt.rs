@@ -10,7 +10,7 @@ use super::server::eventually;
 fn assert_interrupted(generator: Generator, least: u64) {
     let report = generator.interrupt();
     assert!(report.requests() >= least && report.failures() == 0, "{report:#?}");
-    assert!(report.out.contains("\nInterrupted after "), "{report:#?}");
+    assert!(report.err.contains("Interrupted after "), "{report:#?}");
     assert!(report.out.contains("\nRequests/sec: "), "{report:#?}");
     assert_eq!(report.code, Some(0), "{report:#?}");
 }

@@ -28,7 +28,7 @@ fn as_many_start_as_the_rate_says() {
         report.assert_clean(requests);
         assert!(requests.abs_diff(expected) <= 1, "{options}: {report:#?}");
         assert_eq!(peer.seen().requests, requests, "{options}");
-        assert!(report.out.contains("\nOpen loop: "), "{report:#?}");
+        assert!(report.err.contains("\nOpen loop: "), "{report:#?}");
     }
 }
 
@@ -70,7 +70,7 @@ fn what_was_never_sent_is_told() {
     });
     let url = format!("http://{}/", peer.address);
     let report = load(&format!("--rate 100 -d 500ms -c 2 -t 1 --timeout 200ms {url}"));
-    let unsent = report.out.lines().find(|line| line.contains("whose time came, not sent"));
+    let unsent = report.err.lines().find(|line| line.contains("whose time came, not sent"));
     let unsent: u64 = unsent.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
     let seen = peer.seen().requests;
     // Those on their way at the very end are neither.
