@@ -87,6 +87,10 @@ pub fn load_url(input: &[u8]) {
     assert!(target.path.starts_with('/') && !target.host.is_empty());
     let parts = [&target.path, &target.host, &target.port];
     assert!(parts.iter().all(|part| part.bytes().all(|byte| byte > b' ' && byte != 0x7f)));
+    // Such a host cannot be said without a user before it, which is not kept.
+    if target.scheme == Scheme::Http && target.authority().starts_with("unix:") {
+        return;
+    }
     let again = match target.scheme {
         Scheme::Unix => format!("http://unix:{}:{}", target.host, target.path),
         scheme => {

@@ -81,6 +81,8 @@ struct Run {
     ended: Vec<Ended>,
     /// What was counted in each second, and how many threads have told.
     seconds: Vec<(Tally, usize)>,
+    /// Seconds that have been shown.
+    shown: usize,
 }
 
 impl Run {
@@ -110,6 +112,7 @@ impl Run {
             ready: 0,
             ended: Vec::new(),
             seconds: Vec::new(),
+            shown: 0,
         })
     }
 
@@ -121,15 +124,20 @@ impl Run {
         while self.ended.len() < self.orders.len() {
             match heard.next().await {
                 Some(News::Ready) => self.is_ready(),
-                Some(News::Second(number, tally)) => self.add_second(number, &tally, watch),
+                Some(News::Second(number, tally)) => self.add_second(number, &tally).1 += 1,
                 Some(News::Done(ended)) => self.has_ended(ended),
                 Some(News::Failed(error)) => return Err(error),
+                // A script that does not come back cannot be stopped otherwise.
+                Some(News::Interrupt) if self.interrupted => {
+                    return Err(io::Error::other("interrupted again before it could end"));
+                }
                 Some(News::Interrupt) => {
                     self.interrupted = true;
                     self.tell_all(|| Order::Stop);
                 }
                 None => break,
             }
+            self.show_seconds(watch);
         }
         let failed = self.ended.iter().find_map(|ended| ended.failed.clone());
         let orders = std::mem::take(&mut self.orders);
@@ -142,6 +150,7 @@ impl Run {
         if ended.failed.is_some() {
             self.tell_all(|| Order::Stop);
         }
+        self.add_second(ended.told + 1, &ended.tally);
         self.ended.push(ended);
     }
 
@@ -162,33 +171,48 @@ impl Run {
         }
     }
 
-    fn add_second(&mut self, number: usize, tally: &Tally, watch: &mut dyn FnMut(&Second)) {
+    /// Adds to a second what a thread has counted in it.
+    fn add_second(&mut self, number: usize, tally: &Tally) -> &mut (Tally, usize) {
         while self.seconds.len() < number {
             self.seconds.push((Tally::default(), 0));
         }
-        let (sum, told) = &mut self.seconds[number - 1];
-        sum.add(tally);
-        *told += 1;
-        if *told == self.orders.len() {
-            watch(&Second { at: number as f64, tally: sum.clone() });
+        let second = &mut self.seconds[number - 1];
+        second.0.add(tally);
+        second
+    }
+
+    /// Shows the seconds that every thread has told of, but those that ended before.
+    fn show_seconds(&mut self, watch: &mut dyn FnMut(&Second)) {
+        while let Some((tally, told)) = self.seconds.get(self.shown) {
+            let gone = self.ended.iter().filter(|ended| ended.told <= self.shown).count();
+            if *told == 0 || told + gone < self.orders.len() {
+                return;
+            }
+            self.shown += 1;
+            watch(&Second { at: self.shown as f64, tally: tally.clone() });
         }
+    }
+
+    /// All seconds, the last of which may be a part of one.
+    fn take_seconds(&mut self, elapsed: Duration) -> Vec<Second> {
+        let elapsed = elapsed.as_secs_f64();
+        let mut seconds: Vec<Second> = (1..)
+            .zip(std::mem::take(&mut self.seconds))
+            .map(|(number, (tally, _))| Second { at: f64::from(number).min(elapsed), tally })
+            .collect();
+        // What came at the very end belongs to the second before.
+        if let [.., before, last] = &mut seconds[..]
+            && last.at - before.at < REST_MIN_S
+        {
+            before.tally.add(&last.tally);
+            seconds.pop();
+        }
+        seconds
     }
 
     fn results(mut self) -> Results {
         let elapsed = self.ended.iter().map(|ended| ended.elapsed).max().unwrap_or_default();
-        let mut rest = Tally::default();
-        for ended in &self.ended {
-            rest.add(&ended.tally);
-        }
-        let mut seconds: Vec<Second> = (1..)
-            .zip(std::mem::take(&mut self.seconds))
-            .map(|(number, (tally, _))| Second { at: f64::from(number), tally })
-            .collect();
-        match seconds.last_mut() {
-            // What came at the very end belongs to the last second.
-            Some(last) if elapsed.as_secs_f64() < last.at + REST_MIN_S => last.tally.add(&rest),
-            _ => seconds.push(Second { at: elapsed.as_secs_f64(), tally: rest }),
-        }
+        let seconds = self.take_seconds(elapsed);
         let mut tally = Tally::default();
         for second in &seconds {
             tally.add(&second.tally);

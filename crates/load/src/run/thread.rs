@@ -61,6 +61,8 @@ pub(super) struct Ended {
     pub(super) elapsed: Duration,
     /// For how much of this it was on a CPU.
     pub(super) on_cpu: Duration,
+    /// How many seconds it has told of.
+    pub(super) told: usize,
     /// Why it ended, if its script failed.
     pub(super) failed: Option<String>,
 }
@@ -86,6 +88,8 @@ pub(super) struct Shared {
     pub(super) script: Option<Scripted>,
     started: Cell<u64>,
     last_reply: Cell<Option<Instant>>,
+    /// Seconds that have been told of.
+    told: Cell<usize>,
     halted: RefCell<Halted>,
 }
 
@@ -178,6 +182,7 @@ impl Thread {
             pace: Pace::default(),
             tally: RefCell::default(),
             last_reply: Cell::new(None),
+            told: Cell::new(0),
             halted: RefCell::default(),
         };
         Ok(Self { shared: Rc::new(shared), number })
@@ -271,7 +276,7 @@ impl Thread {
         }
         let why = self.shared.halted.borrow_mut().why.take();
         let failed = why.and_then(Result::err);
-        Ended { tally, elapsed, on_cpu, failed }
+        Ended { tally, elapsed, on_cpu, told: self.shared.told.get(), failed }
     }
 
     /// Until every request has its reply, or the time is up.
@@ -351,10 +356,9 @@ async fn tell_seconds(shared: Rc<Shared>, begin: Instant, news: Sender<News>) {
             (seen, before) = (tally.replies, now);
         }
         if sample % SAMPLES_PER_SECOND == 0 {
-            news.send(News::Second(
-                (sample / SAMPLES_PER_SECOND) as usize,
-                std::mem::take(&mut tally),
-            ));
+            let number = (sample / SAMPLES_PER_SECOND) as usize;
+            news.send(News::Second(number, std::mem::take(&mut tally)));
+            shared.told.set(number);
             seen = 0;
         }
     }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use super::generator::{Report, load};
 use super::peer::{OK, Peer, Seen};
@@ -138,4 +141,28 @@ fn what_comes_back_is_counted() {
         report.assert_clean(1000);
         assert_eq!(number(&backend.stats(), "requests"), 1000, "{options}");
     }
+}
+
+#[test]
+fn seconds_are_told_while_any_thread_runs() {
+    let asked = AtomicU64::new(0);
+    let peer = Peer::start(move |mut client| {
+        let mut is_slow = None;
+        while client.request()? {
+            // One of two connections, so one of two threads.
+            if *is_slow.get_or_insert_with(|| asked.fetch_add(1, Ordering::Relaxed) == 1) {
+                thread::sleep(Duration::from_millis(120));
+            }
+            client.write(OK)?;
+        }
+        Ok(())
+    });
+    let report = load(&format!("-n 40 -c 2 -t 2 http://{}/", peer.address));
+    report.assert_clean(40);
+    let seconds: Vec<&str> =
+        report.err.lines().filter(|line| line.contains(" requests/s ")).collect();
+    assert!(seconds.len() == 2 && seconds[0].trim().starts_with("1.0s"), "{report:#?}");
+    // The thread that was done at once has told what it had.
+    let first: f64 = seconds[0].split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!((26.0..30.0).contains(&first), "{report:#?}");
 }

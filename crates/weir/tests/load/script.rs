@@ -176,3 +176,26 @@ fn who_is_interrupted_may_still_ask_its_threads() {
     let report = running.interrupt();
     assert_eq!((said(&report, "sum"), report.requests()), ("1", 1), "{report:#?}");
 }
+
+#[test]
+fn a_script_that_does_not_come_back_can_be_left() {
+    let peer = Peer::answering(OK);
+    let folder = Folder::new();
+    let text = "function request() if n then while true do end end n = 1 return wrk.request() end";
+    folder.write("script.lua", text);
+    let script = folder.join("script.lua");
+    let words = format!("-d 60s -c 1 -t 1 -s {} http://{}/", script.display(), peer.address);
+    let running = super::generator::start(&words);
+    peer.await_requests(1);
+    super::server::kill(running.pid() as i32, "INT");
+    // A signal that still waits to be seen would be one with the next.
+    let status = format!("/proc/{}/status", running.pid());
+    eventually("the signal seen", || {
+        let text = std::fs::read_to_string(&status).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
+        (u64::from_str_radix(line.trim(), 16).unwrap() == 0).then_some(())
+    });
+    let report = running.interrupt();
+    assert_eq!(report.code, Some(1), "{report:#?}");
+    assert!(report.err.contains("interrupted again"), "{report:#?}");
+}
