@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
-use crate::{compare, docs, project, reloads, retries, tidy};
+use crate::{compare, docs, latency, project, reloads, retries, tidy};
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
@@ -41,6 +41,7 @@ const STEPS: &[Step] = &[
     Step { name: "compare", slow: true, run: side_by_side },
     Step { name: "retries", slow: true, run: retried },
     Step { name: "reloads", slow: true, run: reloaded },
+    Step { name: "latency", slow: true, run: latencies },
 ];
 
 fn format() -> Result<Outcome, String> {
@@ -98,6 +99,14 @@ fn retried() -> Result<Outcome, String> {
 
 fn reloaded() -> Result<Outcome, String> {
     reloads::run(&proof("--reloads", "50")?).map(|()| Outcome::Done)
+}
+
+/// One pause of the schedule. A machine that is busy with something else proves nothing.
+fn latencies() -> Result<Outcome, String> {
+    Ok(match latency::prove(project::release("weir")?, 12, 3, true)? {
+        latency::Verdict::Right => Outcome::Done,
+        latency::Verdict::Disturbed(why) => Outcome::Skipped(why),
+    })
 }
 
 fn proof(option: &str, value: &str) -> Result<Vec<String>, String> {

@@ -4,10 +4,16 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::log::Log;
 use super::schedule;
 use crate::project;
+
+/// How long it may take to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(5);
 
 pub(super) struct Backend {
     child: Child,
@@ -40,7 +46,14 @@ impl Backend {
     pub(super) fn end(mut self) -> Result<Log, String> {
         let pid = self.child.id().to_string();
         project::succeed(Command::new("kill").args(["-s", "TERM", &pid]))?;
-        let status = self.child.wait().map_err(|err| format!("the backend: {err}"))?;
+        let end = Instant::now() + PATIENCE;
+        let status = loop {
+            match self.child.try_wait().map_err(|err| format!("the backend: {err}"))? {
+                Some(status) => break status,
+                None if Instant::now() > end => return Err("the backend does not end".into()),
+                None => thread::sleep(LOOK),
+            }
+        };
         if !status.success() {
             return Err(format!("the backend: {status}: {}", self.complaint()));
         }
