@@ -15,6 +15,8 @@ pub(super) struct Measured {
     pub(super) requests: u64,
     /// By how much it started a request after its time at most, by its own account.
     pub(super) late_us: f64,
+    /// And most of them at most.
+    pub(super) late_p99_us: f64,
     /// The share of its time that its busiest thread was on a CPU.
     pub(super) busiest_thread: f64,
 }
@@ -60,6 +62,7 @@ impl Measured {
             figures: Figures(names().map(|name| number(json, &["latency_us", name]))),
             requests: need(&["replies"])? as u64,
             late_us: need(&["lateness_us", "max"])?,
+            late_p99_us: need(&["lateness_us", "p99"])?,
             busiest_thread: need(&["busiest_thread"])?,
         })
     }
@@ -83,7 +86,7 @@ mod tests {
 
     const JSON: &str = r#"{"format": "weir load 1", "busiest_thread": 0.01, "replies": 2400,
         "latency_us": {"mean": 1.5, "p50": 52255, "p99": 934399, "p99.9": 1044479, "max": 1054719,
-        "counts": [[52000, 3]]}, "lateness_us": {"p50": 69, "max": 4069, "counts": []}}"#;
+        "counts": [[52000, 3]]}, "lateness_us": {"p99": 190, "max": 4069, "counts": []}}"#;
 
     #[test]
     fn what_is_read() {
@@ -92,6 +95,7 @@ mod tests {
             figures: Figures(figures),
             requests: 2400,
             late_us: 4069.0,
+            late_p99_us: 190.0,
             busiest_thread: 0.01,
         };
         assert_eq!(Measured::read(JSON), Ok(expected));
