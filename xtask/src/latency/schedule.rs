@@ -1,8 +1,8 @@
 //! What the backend is told to do, and what latencies follow from that alone: no clock, no socket.
 //!
 //! A request that is due at a time reaches the backend then, sleeps, some longer than others, and
-//! is answered: in a pause, at its end. The backend's chances are computed here a second time, so that
-//! the truth is nothing that it says of itself.
+//! is answered: in a pause, at its end. The backend's chances are computed here a second time, so
+//! that the truth is nothing that it says of itself.
 
 /// Requests a second. More would be answered in a larger heap when a pause ends, and the last of
 /// them later than the schedule says.
