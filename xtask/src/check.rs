@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
-use crate::{compare, docs, generator, project, reloads, retries, tidy};
+use crate::{compare, docs, generator, latency, project, reloads, retries, tidy};
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
@@ -42,6 +42,7 @@ const STEPS: &[Step] = &[
     Step { name: "retries", slow: true, run: retried },
     Step { name: "reloads", slow: true, run: reloaded },
     Step { name: "generator", slow: true, run: generated },
+    Step { name: "latency", slow: true, run: latencies },
 ];
 
 fn format() -> Result<Outcome, String> {
@@ -104,6 +105,14 @@ fn reloaded() -> Result<Outcome, String> {
 /// What is not installed is skipped there.
 fn generated() -> Result<Outcome, String> {
     generator::run(&proof("--requests", "10000")?).map(|()| Outcome::Done)
+}
+
+/// One pause of the schedule. A machine that is busy with something else proves nothing.
+fn latencies() -> Result<Outcome, String> {
+    Ok(match latency::prove(project::release("weir")?, 12, 3, true)? {
+        latency::Verdict::Right => Outcome::Done,
+        latency::Verdict::Disturbed(why) => Outcome::Skipped(why),
+    })
 }
 
 fn proof(option: &str, value: &str) -> Result<Vec<String>, String> {

@@ -102,7 +102,8 @@ fn count(weir: &Path, server: &Server, requests: u64) -> Result<Outcome, String>
         if said.requests != requests || !said.complaints.is_empty() || now - before != requests {
             let Said { requests: reported, complaints, .. } = said;
             return Err(format!(
-                "{options}: {requests} asked for, {reported} reported, {} counted by the server; {}",
+                "{options}: {requests} asked for, {reported} reported, \
+                 {} counted by the server; {}",
                 now - before,
                 complaints.join("; ")
             ));

@@ -6,7 +6,6 @@
 
 mod backend;
 mod report;
-mod wrk;
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::Args;
 use crate::bench::server::{Server, raise_descriptors};
-use crate::{packages, project};
+use crate::{packages, project, wrk};
 use backend::Backend;
 use report::{Report, Run};
 

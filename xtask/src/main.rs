@@ -13,6 +13,7 @@ mod compare;
 mod docs;
 mod generator;
 mod json;
+mod latency;
 mod limit;
 mod new_feature;
 mod packages;
@@ -22,6 +23,7 @@ mod retries;
 mod running;
 mod suite;
 mod tidy;
+mod wrk;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "tidy", help: tidy::HELP, run: tidy::run },
     Command { name: "docs", help: docs::HELP, run: docs::run },
     Command { name: "bench", help: bench::HELP, run: bench::run },
+    Command { name: "latency", help: latency::HELP, run: latency::run },
     Command { name: "limit", help: limit::HELP, run: limit::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
     Command { name: "backends", help: backends::HELP, run: backends::run },

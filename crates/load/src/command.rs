@@ -16,6 +16,9 @@ use crate::run::{self, Finished};
 use crate::search::{Search, Verdict};
 use crate::settings::{ABOUT, CHOICES, Goal, Settings, USAGE, Wish};
 
+/// Descriptors of threads and their alarms, and some to spare.
+const DESCRIPTORS: u64 = 4096;
+
 /// Steps of a search that are thrown away because the generator was in the way.
 const DISTURBED_MAX: u32 = 5;
 
@@ -52,6 +55,7 @@ fn load(settings: &Settings, called: Called) -> Result<(), String> {
     let plan = settings.plan()?;
     // Where the system allows fewer connections than are asked for, they say so themselves.
     let _ = net::process::raise_open_files_limit();
+    let _ = net::process::reserve_descriptors(plan.connections + DESCRIPTORS);
     match settings.search {
         Some(goal) => search(settings, &plan, goal),
         None => measure(settings, &plan, called),

@@ -1,9 +1,9 @@
 //! The runs as a table, as JSON, and what must hold of them.
 
-use super::wrk::Summary;
 use super::{CLIENTS, LIMIT, Variant};
 use crate::bench::median;
 use crate::json::Json;
+use crate::wrk::Summary;
 
 /// What many get with the limit is at least this much of what few get.
 const HOLDS: f64 = 0.95;
@@ -41,6 +41,7 @@ impl Report {
             rate: middle(|summary| summary.rate),
             p50_ms: middle(|summary| summary.p50_ms),
             p99_ms: middle(|summary| summary.p99_ms),
+            max_ms: middle(|summary| summary.max_ms),
             errors: runs.iter().map(|run| run.summary.errors).sum(),
         };
         let highest = runs.iter().map(|run| run.highest).max().unwrap_or_default();
@@ -59,7 +60,7 @@ impl Report {
         );
         for row in self.rows(variants) {
             let Row { variant: Variant { name, .. }, clients, summary, highest } = row;
-            let Summary { rate, p50_ms, p99_ms, errors } = summary;
+            let Summary { rate, p50_ms, p99_ms, errors, .. } = summary;
             table += &format!(
                 "{clients:7}  {name:15} {rate:10.0} {p50_ms:8.0} {p99_ms:8.0} \
                  {highest:15} {errors:7}\n"
@@ -118,7 +119,7 @@ mod tests {
         let run = |(clients, rate): (usize, f64)| Run {
             variant: &LIMITED,
             clients,
-            summary: Summary { rate, p50_ms: 70.0, p99_ms: 90.0, errors },
+            summary: Summary { rate, p50_ms: 70.0, p99_ms: 90.0, max_ms: 95.0, errors },
             highest,
         };
         Report(CLIENTS.into_iter().zip(rates).map(run).collect())

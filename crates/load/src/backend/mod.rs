@@ -37,6 +37,8 @@ use place::{Backend, Place};
 use settings::Settings;
 use sockets::{Open, Socket, Sort};
 
+/// Descriptors that there is room for from the beginning. More is no error.
+const DESCRIPTORS: u64 = 16 * 1024;
 /// How long nothing is accepted where there are no descriptors left.
 const RELIEF: Duration = Duration::from_millis(100);
 
@@ -49,6 +51,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), String> {
     let ends = signals::Signals::take(&[signals::SIGINT, signals::SIGTERM])
         .map_err(|error| format!("signalfd(): {error}"))?;
     let _ = net::process::raise_open_files_limit();
+    let _ = net::process::reserve_descriptors(DESCRIPTORS);
     let log = settings.log.as_deref().map(Log::create).transpose()?;
     let open = sockets::open(&settings)?;
     let names: Vec<_> = open.iter().map(|open| open.name.clone()).collect();

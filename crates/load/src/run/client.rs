@@ -17,7 +17,7 @@ use crate::script::ScriptError;
 
 /// How long a client waits after it could not connect: a server that is down is not hammered, and
 /// the client's CPU is not burnt.
-pub(super) const CONNECT_PAUSE: Duration = Duration::from_millis(10);
+const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Client {
     shared: Rc<Shared>,
@@ -50,28 +50,33 @@ impl Client {
         }
     }
 
-    /// Takes turns until there are no more.
+    /// Takes turns until it is stopped.
     pub(super) async fn run(mut self) {
         if self.shared.plan.per_connection.is_none() {
             self.set_timer();
             if let Err(failure) = self.open().await {
-                self.fail(failure, 0).await;
+                self.fail(failure, 0);
+                rest_after(failure).await;
             }
         }
         self.shared.pace.done();
-        while let Some(turn) = self.turn().await {
+        loop {
+            let turn = self.turn().await;
             match self.take(turn).await {
-                Ok(()) => {}
-                Err(Trouble::Failure(failure)) => self.fail(failure, turn.requests).await,
+                Ok(()) => self.shared.pace.done(),
+                Err(Trouble::Failure(failure)) => {
+                    self.fail(failure, turn.requests);
+                    self.shared.pace.done();
+                    rest_after(failure).await;
+                }
                 Err(Trouble::Script(error)) => return self.shared.halt(Err(error)),
             }
-            self.shared.pace.done();
         }
     }
 
     /// Waits for a turn. A connection that the server closes meanwhile is opened anew when it is
     /// needed, as any client would.
-    async fn turn(&mut self) -> Option<Turn> {
+    async fn turn(&mut self) -> Turn {
         poll_fn(|cx| {
             let turn = self.shared.pace.poll_turn(&self.seat, cx);
             if turn.is_pending() {
@@ -151,19 +156,22 @@ impl Client {
     }
 
     /// Counts what went wrong: it costs the requests on their way, or those that were to be.
-    /// Without a server the client pauses.
-    async fn fail(&mut self, failure: Failure, not_begun: u64) {
+    fn fail(&mut self, failure: Failure, not_begun: u64) {
         let lost = match self.link.close() {
             0 => not_begun,
             lost => lost,
         };
         failure.count(lost, &mut self.shared.tally.borrow_mut().errors);
-        if failure.is_of_connect() {
-            net::sleep(CONNECT_PAUSE).await;
-        }
     }
 
     fn set_timer(&self) {
         self.timer.set(self.shared.plan.timeout_ms());
+    }
+}
+
+/// Without a server the client pauses.
+pub(super) async fn rest_after(failure: Failure) {
+    if failure.is_of_connect() {
+        net::sleep(CONNECT_PAUSE).await;
     }
 }

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use net::{Address, Datagram, Timer};
 
+use super::client::rest_after;
 use super::failure::Failure;
 use super::pace::Seat;
 use super::thread::Shared;
@@ -43,23 +44,25 @@ impl DatagramClient {
         })
     }
 
-    /// Takes turns until there are no more.
+    /// Takes turns until it is stopped.
     pub(super) async fn run(mut self) {
         self.shared.pace.done();
         let mut socket = None;
-        while let Some(turn) = poll_fn(|cx| self.shared.pace.poll_turn(&self.seat, cx)).await {
+        loop {
+            let turn = poll_fn(|cx| self.shared.pace.poll_turn(&self.seat, cx)).await;
             let begun = turn.intended.unwrap_or_else(Instant::now);
             if turn.intended.is_some() && turn.in_time {
                 self.shared.is_late(begun.elapsed());
             }
-            if let Err(failure) = self.exchange(&mut socket, begun).await {
+            let done = self.exchange(&mut socket, begun).await;
+            if let Err(failure) = done {
                 socket = None;
                 failure.count(1, &mut self.shared.tally.borrow_mut().errors);
-                if failure.is_of_connect() {
-                    net::sleep(super::client::CONNECT_PAUSE).await;
-                }
             }
             self.shared.pace.done();
+            if let Err(failure) = done {
+                rest_after(failure).await;
+            }
         }
     }
 

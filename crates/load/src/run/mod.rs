@@ -159,7 +159,7 @@ impl Run {
         self.ready += 1;
         if self.ready == self.orders.len() {
             self.began = Instant::now() + START_AHEAD;
-            self.began_unix_ms = unix_ms();
+            self.began_unix_ms = unix_ms() + START_AHEAD.as_millis() as u64;
             let begin = self.began;
             self.tell_all(|| Order::Go(begin));
         }
@@ -241,3 +241,6 @@ impl Run {
 fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
+
+#[cfg(test)]
+mod tests;

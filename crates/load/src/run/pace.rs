@@ -72,10 +72,11 @@ impl Pace {
         Rc::default()
     }
 
-    /// The client's next turn; `None`: there are no more.
-    pub(super) fn poll_turn(&self, seat: &Rc<Seat>, cx: &mut Context<'_>) -> Poll<Option<Turn>> {
+    /// The client's next turn. Where there are no more it waits as well, and its connection stays
+    /// open: to close hundreds would disturb the server while it works on the last requests.
+    pub(super) fn poll_turn(&self, seat: &Rc<Seat>, cx: &mut Context<'_>) -> Poll<Turn> {
         if let Some(turn) = seat.turn.take() {
-            return Poll::Ready(Some(turn));
+            return Poll::Ready(turn);
         }
         let mut state = self.0.borrow_mut();
         if let Poll::Ready(turn) = state.turn() {
@@ -127,7 +128,6 @@ impl Pace {
     pub(super) fn end(&self) {
         let mut state = self.0.borrow_mut();
         state.phase = Phase::Over;
-        state.call_all();
         state.look();
     }
 
@@ -141,6 +141,11 @@ impl Pace {
         Poll::Pending
     }
 
+    /// Clients that are within a turn.
+    pub(super) fn busy(&self) -> u64 {
+        self.0.borrow().busy as u64
+    }
+
     /// Requests whose time has come and which were not sent.
     pub(super) fn unsent(&self) -> u64 {
         let state = self.0.borrow();
@@ -149,7 +154,7 @@ impl Pace {
 }
 
 impl State {
-    fn turn(&mut self) -> Poll<Option<Turn>> {
+    fn turn(&mut self) -> Poll<Turn> {
         let turn = match (self.phase, self.due.pop_front()) {
             (_, Some(at)) => Turn { intended: Some(at), in_time: false, requests: 1 },
             (Phase::Closed, None) if self.left > 0 => {
@@ -157,11 +162,10 @@ impl State {
                 self.left -= requests;
                 Turn { intended: None, in_time: true, requests }
             }
-            (Phase::Closed | Phase::Over, None) => return Poll::Ready(None),
-            (Phase::Opening | Phase::Open, None) => return Poll::Pending,
+            (_, None) => return Poll::Pending,
         };
         self.busy += 1;
-        Poll::Ready(Some(turn))
+        Poll::Ready(turn)
     }
 
     fn is_quiet(&self) -> bool {
@@ -208,7 +212,7 @@ mod tests {
         }
     }
 
-    fn turn(pace: &Pace, seat: &Rc<Seat>) -> Option<Option<Turn>> {
+    fn turn(pace: &Pace, seat: &Rc<Seat>) -> Option<Turn> {
         poll(|cx| pace.poll_turn(seat, cx))
     }
 
@@ -227,10 +231,10 @@ mod tests {
         let (pace, seats) = open();
         assert_eq!(turn(&pace, &seats[0]), None);
         pace.begin_closed(2, 3);
-        let requests = |seat| turn(&pace, seat).map(|turn| turn.map(|turn| turn.requests));
-        assert_eq!(requests(&seats[0]), Some(Some(2)));
-        assert_eq!(requests(&seats[1]), Some(Some(1)));
-        assert_eq!(requests(&seats[1]), Some(None));
+        let requests = |seat| turn(&pace, seat).map(|turn| turn.requests);
+        assert_eq!(requests(&seats[0]), Some(2));
+        assert_eq!(requests(&seats[1]), Some(1));
+        assert_eq!(requests(&seats[1]), None);
         pace.done();
         assert!(poll(|cx| pace.poll_quiet(cx)).is_none());
         pace.done();
@@ -248,7 +252,7 @@ mod tests {
         pace.due(at);
         assert_eq!(turn(&pace, &seats[0]), None);
         let expected = Turn { intended: Some(at), in_time: true, requests: 1 };
-        assert_eq!(turn(&pace, &seats[1]), Some(Some(expected)));
+        assert_eq!(turn(&pace, &seats[1]), Some(expected));
     }
 
     #[test]
@@ -260,10 +264,10 @@ mod tests {
         assert_eq!(pace.unsent(), 1);
         pace.end();
         let expected = Turn { intended: Some(at), in_time: false, requests: 1 };
-        assert_eq!(turn(&pace, &seats[0]), Some(Some(expected)));
+        assert_eq!((turn(&pace, &seats[0]), pace.busy()), (Some(expected), 1));
         assert!(poll(|cx| pace.poll_quiet(cx)).is_none());
         pace.done();
         assert!(poll(|cx| pace.poll_quiet(cx)).is_some());
-        assert_eq!(turn(&pace, &seats[0]), Some(None));
+        assert_eq!((turn(&pace, &seats[0]), pace.busy()), (None, 0));
     }
 }

@@ -324,6 +324,8 @@ impl Thread {
         let mut failed = Ok(());
         let grace = async { failed = wait_until(Instant::now() + plan.timeout).await };
         until(self.quiet(), grace).await;
+        // They have had it, whether or not their own timers have told.
+        self.shared.tally.borrow_mut().errors.timeout += pace.busy();
         failed
     }
 

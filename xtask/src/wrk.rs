@@ -6,17 +6,18 @@ use crate::project;
 
 /// One run's summary.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Summary {
+pub(crate) struct Summary {
     /// Requests answered in a second, whatever the answer.
-    pub(super) rate: f64,
-    pub(super) p50_ms: f64,
-    pub(super) p99_ms: f64,
+    pub(crate) rate: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) max_ms: f64,
     /// Answers above 399, and connections that failed.
-    pub(super) errors: f64,
+    pub(crate) errors: f64,
 }
 
 /// Asks for a URL on so many connections.
-pub(super) fn run(url: &str, clients: usize, seconds: u64) -> Result<Summary, String> {
+pub(crate) fn run(url: &str, clients: usize, seconds: u64) -> Result<Summary, String> {
     let mut wrk = Command::new("wrk");
     wrk.args(["-t1", "--latency", &format!("-c{clients}"), &format!("-d{seconds}s"), url]);
     let output = project::output(&mut wrk)?;
@@ -35,6 +36,8 @@ fn parse(text: &str) -> Option<Summary> {
         rate: after("Requests/sec:")?.parse().ok()?,
         p50_ms: milliseconds(after("50%")?)?,
         p99_ms: milliseconds(after("99%")?)?,
+        // Mean, deviation, maximum.
+        max_ms: milliseconds(after("Latency ")?.split_whitespace().nth(2)?)?,
         errors: socket + status,
     })
 }
@@ -53,6 +56,8 @@ mod tests {
 
     const SAID: &str = "Running 5s test @ http://127.0.0.1:1/
   1 threads and 200 connections
+    Latency    70.10ms    2.50ms   1.26s    93.38%
+    Req/Sec     2.86k   120.00     3.10k    90.87%
   Latency Distribution
      50%   69.70ms
      75%   71.39ms
@@ -64,7 +69,8 @@ Transfer/sec:    434.30KB
 
     #[test]
     fn a_summary_is_read() {
-        let expected = Summary { rate: 2852.10, p50_ms: 69.70, p99_ms: 1250.0, errors: 0.0 };
+        let expected =
+            Summary { rate: 2852.10, p50_ms: 69.70, p99_ms: 1250.0, max_ms: 1260.0, errors: 0.0 };
         assert_eq!(parse(SAID), Some(expected));
         assert_eq!(milliseconds("500.00us"), Some(0.5));
         assert_eq!(parse("unable to connect\n"), None);
