@@ -125,9 +125,10 @@ mod tests {
     use super::*;
 
     type Check = fn(&[u8]);
+    /// Whether a seed is what a target looks for.
+    type IsUnderstood = fn(&[u8]) -> bool;
 
-    /// Every target, and how many of its seeds at least are what it looks for.
-    const TARGETS: [(&str, Check, fn(&[u8]) -> bool); 4] = [
+    const TARGETS: [(&str, Check, IsUnderstood); 4] = [
         ("load_json", load_json, |seed| json::read(seed).is_ok()),
         ("load_replies", load_replies, |seed| !hear(seed, false, &[seed.len()]).replies.is_empty()),
         ("load_url", load_url, |seed| Target::parse(&text(seed)).is_ok()),

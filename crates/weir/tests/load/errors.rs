@@ -150,8 +150,11 @@ fn a_server_that_goes_is_refused_from_then_on() {
     });
     let report = load(&format!("-n 30 -c 1 -t 1 --close http://{address}/"));
     served.join().unwrap();
-    assert_eq!((report.requests(), report.errors()), (10, vec![(REFUSED, 20)]), "{report:#?}");
-    assert_eq!((report.code, report.socket_errors()), (Some(0), Some([20, 0, 0, 0])));
+    // Another test's child has the socket, too, until it is another program: that one resets.
+    let refused = report.error(REFUSED);
+    assert_eq!((report.requests(), refused + report.error(RESET)), (10, 20), "{report:#?}");
+    assert_eq!(report.socket_errors(), Some([refused, 20 - refused, 0, 0]), "{report:#?}");
+    assert!(refused > 10 && report.code == Some(0), "{report:#?}");
 }
 
 #[test]

@@ -122,9 +122,14 @@ impl Client {
         self.stream.get_mut().write_all(bytes)
     }
 
+    /// Waits for the first byte of a request, without reading it; whether there is one.
+    pub fn is_asked(&self) -> Result<bool> {
+        Ok(self.stream.get_ref().peek(&mut [0])? > 0)
+    }
+
     /// Resets the connection once a request comes: what was not read is not taken in silence.
     pub fn reset(self) -> Result<()> {
-        self.stream.get_ref().peek(&mut [0]).map(|_| ())
+        self.is_asked().map(|_| ())
     }
 
     /// Holds the connection until the other end lets go.
