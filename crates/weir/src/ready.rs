@@ -104,12 +104,19 @@ pub fn set_limits(settings: &Settings) {
         let files = settings.worker_rlimit_nofile.unwrap_or_default();
         failed(format!("setrlimit(RLIMIT_NOFILE, {files})"), error);
     }
+    let connections = workers.saturating_mul(settings.worker_connections as u64);
+    // Where there is no room, the table grows as it must.
+    let _ = net::process::reserve_descriptors(connections.min(DESCRIPTORS_RESERVED_MAX));
     if let Some(bytes) = settings.worker_rlimit_core
         && let Err(error) = net::process::set_core_limit(bytes)
     {
         failed(format!("setrlimit(RLIMIT_CORE, {bytes})"), error);
     }
 }
+
+/// Descriptors there is room for from the start, half a megabyte of the kernel's. Growing later
+/// makes every worker wait for milliseconds.
+const DESCRIPTORS_RESERVED_MAX: u64 = 65_536;
 
 /// The limit counts for each worker, and they are one process: it gets as many as it may have. Only
 /// one that nginx's worker would not get either is an error.
