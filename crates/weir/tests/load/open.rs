@@ -56,7 +56,7 @@ fn whoever_would_have_waited_is_counted_as_waiting() {
     let url = format!("http://{}/", peer.address);
     let report = load(&format!("--rate 100 -n 40 -c 1 -t 1 --latency {url}"));
     report.assert_clean(40);
-    // 30 of 40 start in the pause: half of all wait for 100 ms or longer. In a closed loop one does.
+    // 30 of 40 start in the pause: half of all wait for 100 ms or longer, in a closed loop one.
     let median = report.out.lines().find_map(|line| line.trim().strip_prefix("50%")).unwrap();
     let ms: f64 = median.trim().strip_suffix("ms").unwrap().parse().unwrap();
     assert!(ms >= 50.0, "{report:#?}");
