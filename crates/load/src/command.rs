@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::options;
 use crate::results::live::Live;
-use crate::results::{Kept, Results, Second, amounts, compare, hlog, json, notes, wrk};
+use crate::results::{Results, Second, amounts, compare, hlog, json, notes, wrk};
 use crate::run::plan::Plan;
 use crate::run::schedule::Rate;
 use crate::run::{self, Finished};
@@ -78,8 +78,8 @@ fn measure(settings: &Settings, plan: &Plan, called: Called) -> Result<(), Strin
             // Not there where programs read that expect wrk's last line to be the last.
             tell(&format!("\n{}", notes::notes(results, settings.latency)));
         }
-        kept.push(Kept::from(results));
-        save(settings, &kept, results)?;
+        kept.push(results.clone());
+        save(settings, &kept)?;
         let is_interrupted = results.interrupted;
         answered(results)?;
         finished.failed.map_or(Ok(()), Err)?;
@@ -108,11 +108,11 @@ fn watched(plan: &Plan, is_quiet: bool) -> Result<Finished, String> {
 }
 
 /// Writes what is to be kept: all runs so far, and the latencies of the last.
-fn save(settings: &Settings, kept: &[Kept], last: &Results) -> Result<(), String> {
+fn save(settings: &Settings, kept: &[Results]) -> Result<(), String> {
     if let Some(path) = &settings.json {
         write(path, &json::write(kept))?;
     }
-    if let Some(path) = &settings.hlog {
+    if let (Some(path), Some(last)) = (&settings.hlog, kept.last()) {
         write(path, &hlog(last)?)?;
     }
     Ok(())
@@ -151,8 +151,8 @@ fn search(settings: &Settings, plan: &Plan, goal: Goal) -> Result<(), String> {
         is_interrupted = results.interrupted;
         let verdict = goal.judge(&results, rate);
         print(&step(&results, rate, goal, &verdict))?;
-        kept.push(Kept::from(&results));
-        save(settings, &kept, &results)?;
+        kept.push(results);
+        save(settings, &kept)?;
         disturbed += u32::from(verdict == Verdict::Disturbed);
         // What says nothing about the server is asked again, but not for ever.
         if verdict != Verdict::Disturbed || disturbed > DISTURBED_MAX {

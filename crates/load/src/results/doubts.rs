@@ -4,7 +4,7 @@
 
 use super::{Pace, Results, amounts};
 
-/// A thread on a CPU for more than this share of its time answers late: what it measures then is
+/// A thread on a CPU for more than this share of a second answers late: what it measures then is
 /// its own queue.
 pub const BUSY_MAX: f64 = 0.9;
 
@@ -26,19 +26,19 @@ pub struct Doubt {
 }
 
 /// All there are of a run.
-pub fn doubts<S>(results: &Results<S>) -> Vec<Doubt> {
+pub fn doubts(results: &Results) -> Vec<Doubt> {
     [busy(results), late(results)].into_iter().flatten().collect()
 }
 
-fn busy<S>(results: &Results<S>) -> Option<Doubt> {
+fn busy(results: &Results) -> Option<Doubt> {
     let percent = results.busiest_thread * 100.0;
     (results.busiest_thread > BUSY_MAX).then(|| Doubt {
-        what: format!("its busiest thread was on a CPU for {percent:.0} % of the time"),
+        what: format!("its busiest thread was on a CPU for {percent:.0} % of a second"),
         remedy: "use more threads (-t) while there are idle CPUs, and another machine if not",
     })
 }
 
-fn late<S>(results: &Results<S>) -> Option<Doubt> {
+fn late(results: &Results) -> Option<Doubt> {
     let p99 = results.tally.lateness_us.value_at_quantile(0.99) as f64;
     let open = matches!(results.pace, Pace::Open { .. });
     (open && p99 > lateness_max_us(results)).then(|| Doubt {
@@ -50,7 +50,7 @@ fn late<S>(results: &Results<S>) -> Option<Doubt> {
     })
 }
 
-fn lateness_max_us<S>(results: &Results<S>) -> f64 {
+fn lateness_max_us(results: &Results) -> f64 {
     let latency_p99 = results.tally.latency_us.value_at_quantile(0.99) as f64;
     LATENESS_MAX_US.min(latency_p99 * LATENESS_MOST_FROM).max(latency_p99 * LATENESS_SEEN_FROM)
 }

@@ -44,7 +44,7 @@ fn write(results: &Results, log: &mut Vec<u8>) -> Result<(), Box<dyn std::error:
     for second in &results.seconds {
         let start = Duration::try_from_secs_f64(last_at)?;
         let length = Duration::try_from_secs_f64(second.at - last_at)?;
-        intervals.write_histogram(&second.tally.latency_us, start, length, None)?;
+        intervals.write_histogram(&second.latencies()?, start, length, None)?;
         last_at = second.at;
     }
     Ok(())
@@ -57,13 +57,13 @@ mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
     use super::*;
-    use crate::results::testing::{results, second};
+    use crate::results::testing::{moments, results};
 
     #[test]
     fn what_is_written_is_read_back() {
         let mut results = results();
         results.began_unix_ms = 1_700_000_000_250;
-        results.seconds = vec![second(1.0, 3, 120), second(2.5, 5, 70_000), second(3.0, 0, 1)];
+        results.seconds = moments([(1.0, 3, 120), (2.5, 5, 70_000), (3.0, 0, 1)]);
         let log = hlog(&results).unwrap();
         let entries: Vec<_> =
             IntervalLogIterator::new(log.as_bytes()).map(|entry| entry.unwrap()).collect();
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn seconds_that_go_back_are_refused() {
         let mut results = results();
-        results.seconds = vec![second(2.0, 1, 1), second(1.0, 1, 1)];
+        results.seconds = moments([(2.0, 1, 1), (1.0, 1, 1)]);
         assert!(hlog(&results).is_err());
     }
 }

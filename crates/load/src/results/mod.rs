@@ -8,8 +8,8 @@ pub mod compare;
 mod doubts;
 mod hlog;
 pub mod json;
-mod kept;
 pub mod live;
+mod moment;
 pub mod notes;
 mod spread;
 mod tally;
@@ -107,14 +107,13 @@ pub struct Moment {
     pub p99_us: u64,
     /// The highest.
     pub max_us: u64,
+    /// All of them, in HdrHistogram's packed form; nothing where a file was read.
+    pub packed: Vec<u8>,
 }
-
-/// A run as a file keeps it.
-pub type Kept = Results<Moment>;
 
 /// A run, complete.
 #[derive(Clone, Debug)]
-pub struct Results<S = Second> {
+pub struct Results {
     /// What was asked for, as it was written.
     pub urls: Vec<String>,
     /// Threads.
@@ -132,10 +131,11 @@ pub struct Results<S = Second> {
     /// All threads together.
     pub tally: Tally,
     /// Second by second.
-    pub seconds: Vec<S>,
+    pub seconds: Vec<Moment>,
     /// The CPU time that the generator took for it, all threads together.
     pub cpu: Duration,
-    /// The share of its time that the busiest thread was on a CPU.
+    /// The share of a second that the busiest thread was on a CPU, where it was most; of the whole
+    /// run, if that is shorter.
     pub busiest_thread: f64,
     /// Whether somebody ended it before its time.
     pub interrupted: bool,

@@ -92,7 +92,7 @@ impl Errors {
     }
 }
 
-impl<S> Results<S> {
+impl Results {
     /// Replies a second, over the whole run.
     pub fn replies_per_second(&self) -> f64 {
         self.per_second(self.tally.replies)

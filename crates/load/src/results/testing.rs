@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Pace, Results, Second, Tally};
+use super::{Moment, Pace, Results, Second, Tally};
 
 /// A closed loop of ten seconds in which nothing was counted.
 pub(super) fn results() -> Results {
@@ -30,4 +30,10 @@ pub(super) fn second(at: f64, replies: u64, latency_us: u64) -> Second {
         tally.latency_us.record_n(latency_us, replies).unwrap();
     }
     Second { at, tally }
+}
+
+/// What is kept of such seconds.
+pub(super) fn moments(seconds: impl IntoIterator<Item = (f64, u64, u64)>) -> Vec<Moment> {
+    let moment = |(at, replies, us)| Moment::from(&second(at, replies, us));
+    seconds.into_iter().map(moment).collect()
 }

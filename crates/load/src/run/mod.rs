@@ -9,6 +9,7 @@ mod pace;
 pub mod plan;
 pub mod schedule;
 mod scripted;
+mod seconds;
 mod thread;
 
 use std::io;
@@ -18,16 +19,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use net::signals::{SIGINT, SIGTERM, Signals};
 use net::{Mailbox, Sender, mailbox};
 
-use crate::results::{Pace, Results, Second, Tally};
+use crate::results::{Pace, Results, Second};
 use director::Director;
 use plan::Plan;
+use seconds::Seconds;
 use thread::{Ended, News, Order};
 
 /// From the moment when all connections stand to the first request.
 const START_AHEAD: Duration = Duration::from_millis(5);
-
-/// A part of a second at the end that counts as a second of its own.
-const REST_MIN_S: f64 = 0.02;
 
 /// A run that has ended.
 pub struct Finished {
@@ -79,10 +78,7 @@ struct Run {
     interrupted: bool,
     ready: usize,
     ended: Vec<Ended>,
-    /// What was counted in each second, and how many threads have told.
-    seconds: Vec<(Tally, usize)>,
-    /// Seconds that have been shown.
-    shown: usize,
+    seconds: Seconds,
 }
 
 impl Run {
@@ -104,6 +100,7 @@ impl Run {
         }
         Ok(Self {
             plan,
+            seconds: Seconds::of(orders.len()),
             orders,
             director,
             began: Instant::now(),
@@ -111,8 +108,6 @@ impl Run {
             interrupted: false,
             ready: 0,
             ended: Vec::new(),
-            seconds: Vec::new(),
-            shown: 0,
         })
     }
 
@@ -124,7 +119,7 @@ impl Run {
         while self.ended.len() < self.orders.len() {
             match heard.next().await {
                 Some(News::Ready) => self.is_ready(),
-                Some(News::Second(number, tally)) => self.add_second(number, &tally).1 += 1,
+                Some(News::Second(number, tally)) => self.seconds.told(number, &tally),
                 Some(News::Done(ended)) => self.has_ended(ended),
                 Some(News::Failed(error)) => return Err(error),
                 // A script that does not come back cannot be stopped otherwise.
@@ -137,7 +132,9 @@ impl Run {
                 }
                 None => break,
             }
-            self.show_seconds(watch);
+            while let Some(second) = self.seconds.next() {
+                watch(second);
+            }
         }
         let failed = self.ended.iter().find_map(|ended| ended.failed.clone());
         let orders = std::mem::take(&mut self.orders);
@@ -150,7 +147,7 @@ impl Run {
         if ended.failed.is_some() {
             self.tell_all(|| Order::Stop);
         }
-        self.add_second(ended.told + 1, &ended.tally);
+        self.seconds.ended(ended.told, &ended.tally);
         self.ended.push(ended);
     }
 
@@ -171,53 +168,9 @@ impl Run {
         }
     }
 
-    /// Adds to a second what a thread has counted in it.
-    fn add_second(&mut self, number: usize, tally: &Tally) -> &mut (Tally, usize) {
-        while self.seconds.len() < number {
-            self.seconds.push((Tally::default(), 0));
-        }
-        let second = &mut self.seconds[number - 1];
-        second.0.add(tally);
-        second
-    }
-
-    /// Shows the seconds that every thread has told of, but those that ended before.
-    fn show_seconds(&mut self, watch: &mut dyn FnMut(&Second)) {
-        while let Some((tally, told)) = self.seconds.get(self.shown) {
-            let gone = self.ended.iter().filter(|ended| ended.told <= self.shown).count();
-            if *told == 0 || told + gone < self.orders.len() {
-                return;
-            }
-            self.shown += 1;
-            watch(&Second { at: self.shown as f64, tally: tally.clone() });
-        }
-    }
-
-    /// All seconds, the last of which may be a part of one.
-    fn take_seconds(&mut self, elapsed: Duration) -> Vec<Second> {
-        let elapsed = elapsed.as_secs_f64();
-        let mut seconds: Vec<Second> = (1..)
-            .zip(std::mem::take(&mut self.seconds))
-            .map(|(number, (tally, _))| Second { at: f64::from(number).min(elapsed), tally })
-            .collect();
-        // What came at the very end belongs to the second before.
-        if let [.., before, last] = &mut seconds[..]
-            && last.at - before.at < REST_MIN_S
-        {
-            before.tally.add(&last.tally);
-            seconds.pop();
-        }
-        seconds
-    }
-
-    fn results(mut self) -> Results {
+    fn results(self) -> Results {
         let elapsed = self.ended.iter().map(|ended| ended.elapsed).max().unwrap_or_default();
-        let seconds = self.take_seconds(elapsed);
-        let mut tally = Tally::default();
-        for second in &seconds {
-            tally.add(&second.tally);
-        }
-        let share = |ended: &Ended| ended.on_cpu.as_secs_f64() / ended.elapsed.as_secs_f64();
+        let (seconds, tally) = self.seconds.finish(elapsed.as_secs_f64());
         Results {
             urls: self.plan.urls.clone(),
             threads: self.plan.threads,
@@ -232,7 +185,7 @@ impl Run {
             tally,
             seconds,
             cpu: self.ended.iter().map(|ended| ended.on_cpu).sum(),
-            busiest_thread: self.ended.iter().map(share).fold(0.0, f64::max),
+            busiest_thread: self.ended.iter().map(Ended::busiest).fold(0.0, f64::max),
             interrupted: self.interrupted,
         }
     }

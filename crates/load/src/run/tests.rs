@@ -1,14 +1,20 @@
 use std::ffi::OsString;
 use std::net::TcpListener;
+use std::time::Duration;
 
+use super::plan::Plan;
 use super::run;
 use crate::results::Results;
 use crate::settings::{Settings, Wish};
 
-fn results(line: &str) -> Results {
+fn plan(line: &str) -> Plan {
     let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
     let Wish::Load(settings) = Settings::read(&words).unwrap() else { panic!("{line}") };
-    run(&settings.plan().unwrap(), &mut || Ok(()), &mut |_| {}).unwrap().results
+    settings.plan().unwrap()
+}
+
+fn results(plan: &Plan) -> Results {
+    run(plan, &mut || Ok(()), &mut |_| {}).unwrap().results
 }
 
 #[test]
@@ -16,6 +22,20 @@ fn who_is_on_its_way_at_the_end_has_had_its_time() {
     // The kernel opens the connections; nobody ever answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", silent.local_addr().unwrap());
-    let tally = results(&format!("--rate 200 -d 100ms --timeout 50ms -c 40 -t 2 {url}")).tally;
+    let results = results(&plan(&format!("--rate 200 -d 100ms --timeout 1s -c 40 -t 2 {url}")));
+    let tally = results.tally;
     assert_eq!((tally.errors.timeout, tally.errors.sum(), tally.unsent), (20, 20, 0));
+    // How long they were waited for does not count as time in which requests started.
+    assert!((0.1..0.6).contains(&results.elapsed.as_secs_f64()), "{:?}", results.elapsed);
+}
+
+#[test]
+fn an_open_loop_takes_its_time_though_the_server_is_gone() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", server.local_addr().unwrap());
+    let plan = plan(&format!("--rate 10 -d 350ms -c 1 -t 1 {url}"));
+    drop(server);
+    let results = results(&plan);
+    assert_eq!((results.tally.replies, results.tally.errors.refused), (0, 4));
+    assert!(results.elapsed >= Duration::from_millis(350), "{:?}", results.elapsed);
 }

@@ -61,10 +61,23 @@ pub(super) struct Ended {
     pub(super) elapsed: Duration,
     /// For how much of this it was on a CPU.
     pub(super) on_cpu: Duration,
+    /// For how much of the second in which that was most.
+    pub(super) on_cpu_most: Duration,
     /// How many seconds it has told of.
     pub(super) told: usize,
     /// Why it ended, if its script failed.
     pub(super) failed: Option<String>,
+}
+
+impl Ended {
+    /// The share of a second that it was on a CPU, where it was most; of all its time, if that is
+    /// shorter.
+    pub(super) fn busiest(&self) -> f64 {
+        match self.told {
+            0 => self.on_cpu.as_secs_f64() / self.elapsed.as_secs_f64(),
+            _ => self.on_cpu_most.as_secs_f64(),
+        }
+    }
 }
 
 /// A request of such a script is several: they can neither be counted out nor timed.
@@ -88,8 +101,12 @@ pub(super) struct Shared {
     pub(super) script: Option<Scripted>,
     started: Cell<u64>,
     last_reply: Cell<Option<Instant>>,
+    /// Open loop: when the time of starts was over.
+    starts_over: Cell<Option<Instant>>,
     /// Seconds that have been told of.
     told: Cell<usize>,
+    /// The most that one of them took of a CPU.
+    on_cpu_most: Cell<Duration>,
     halted: RefCell<Halted>,
 }
 
@@ -182,7 +199,9 @@ impl Thread {
             pace: Pace::default(),
             tally: RefCell::default(),
             last_reply: Cell::new(None),
+            starts_over: Cell::new(None),
             told: Cell::new(0),
+            on_cpu_most: Cell::default(),
             halted: RefCell::default(),
         };
         Ok(Self { shared: Rc::new(shared), number })
@@ -276,7 +295,8 @@ impl Thread {
         }
         let why = self.shared.halted.borrow_mut().why.take();
         let failed = why.and_then(Result::err);
-        Ended { tally, elapsed, on_cpu, told: self.shared.told.get(), failed }
+        let (told, on_cpu_most) = (self.shared.told.get(), self.shared.on_cpu_most.get());
+        Ended { tally, elapsed, on_cpu, on_cpu_most, told, failed }
     }
 
     /// Until every request has its reply, or the time is up.
@@ -310,7 +330,8 @@ impl Thread {
         let (mut now, mut given) = (Instant::now(), 0);
         for n in (self.number..plan.requests.unwrap_or(u64::MAX)).step_by(plan.threads as usize) {
             let after = rate.start_of(n);
-            if plan.duration.is_some_and(|duration| after >= duration) {
+            if let Some(duration) = plan.duration.filter(|duration| after >= *duration) {
+                alarm.wait_until(begin + duration).await;
                 break;
             }
             let Some(at) = begin.checked_add(after) else { break };
@@ -321,6 +342,7 @@ impl Thread {
             pace.due(at);
         }
         pace.end();
+        self.shared.starts_over.set(Some(Instant::now()));
         let mut failed = Ok(());
         let grace = async { failed = wait_until(Instant::now() + plan.timeout).await };
         until(self.quiet(), grace).await;
@@ -334,16 +356,19 @@ impl Thread {
         poll_fn(|cx| self.shared.pace.poll_quiet(cx)).await;
     }
 
-    /// How long requests were sent and waited for.
+    /// How long requests were sent and waited for. In an open loop that is the time of starts, or
+    /// until the last reply: waiting for replies that never come is not part of it.
     fn elapsed(&self, begin: Instant) -> Duration {
-        let last = self.shared.last_reply.get().filter(|_| self.shared.plan.rate.is_some());
-        last.map_or_else(|| begin.elapsed(), |last| last.saturating_duration_since(begin))
+        let over = self.shared.starts_over.get();
+        let end = over.map(|over| self.shared.last_reply.get().map_or(over, |last| last.max(over)));
+        end.unwrap_or_else(Instant::now).saturating_duration_since(begin)
     }
 }
 
 /// Once a second what was counted in it.
 async fn tell_seconds(shared: Rc<Shared>, begin: Instant, news: Sender<News>) {
     let (mut seen, mut before) = (0, begin);
+    let mut on_cpu = net::clock::thread_cpu();
     for sample in 1.. {
         if wait_until(begin + SAMPLE * sample).await.is_err() {
             return;
@@ -361,6 +386,9 @@ async fn tell_seconds(shared: Rc<Shared>, begin: Instant, news: Sender<News>) {
             let number = (sample / SAMPLES_PER_SECOND) as usize;
             news.send(News::Second(number, std::mem::take(&mut tally)));
             shared.told.set(number);
+            let spent = net::clock::thread_cpu() - on_cpu;
+            shared.on_cpu_most.set(shared.on_cpu_most.get().max(spent));
+            on_cpu += spent;
             seen = 0;
         }
     }

@@ -1,9 +1,9 @@
 //! Runs that are not alike before anything was measured: other load, ended early, in doubt.
 
-use super::super::{Doubt, Kept, Pace, amounts, doubts};
+use super::super::{Doubt, Pace, Results, amounts, doubts};
 
 /// What is said of a run.
-type Said = fn(&Kept) -> String;
+type Said = fn(&Results) -> String;
 
 /// What a kind of load is, by its names.
 const KINDS: [(&str, Said); 5] = [
@@ -28,7 +28,7 @@ fn path(url: &str) -> &str {
 }
 
 /// Says in which ways the loads differ; empty if in none.
-pub(super) fn differences(a: &[Kept], b: &[Kept]) -> String {
+pub(super) fn differences(a: &[Results], b: &[Results]) -> String {
     let mut text = String::new();
     for (name, of) in KINDS {
         let (a, b) = (all(a, of), all(b, of));
@@ -41,7 +41,7 @@ pub(super) fn differences(a: &[Kept], b: &[Kept]) -> String {
 }
 
 /// The values that runs have, each once.
-fn all(runs: &[Kept], of: Said) -> Vec<String> {
+fn all(runs: &[Results], of: Said) -> Vec<String> {
     let mut all: Vec<String> = runs.iter().map(of).collect();
     all.sort();
     all.dedup();
@@ -49,7 +49,7 @@ fn all(runs: &[Kept], of: Said) -> Vec<String> {
 }
 
 /// Says which runs are not to be trusted, and why.
-pub(super) fn warnings(side: &str, runs: &[Kept]) -> String {
+pub(super) fn warnings(side: &str, runs: &[Results]) -> String {
     let mut text = String::new();
     for (n, run) in (1..).zip(runs) {
         if run.interrupted {

@@ -1,12 +1,12 @@
 //! What is compared of runs: of a whole one, and of its seconds where they tell.
 
-use super::super::{Kept, Moment, amounts};
+use super::super::{Moment, Results, amounts};
 
 /// A row of the comparison.
 pub(super) struct Measure {
     pub(super) name: &'static str,
     /// Its value in a run; 0 where there is none.
-    pub(super) of: fn(&Kept) -> f64,
+    pub(super) of: fn(&Results) -> f64,
     /// How the seconds of a run show its noise, if they do.
     pub(super) by_second: Option<BySecond>,
     /// What lies between a value and the next one that can be told from it.
@@ -30,7 +30,7 @@ pub(super) const P99: usize = 4;
 pub(super) const MEASURES: [Measure; 8] = [
     Measure {
         name: "requests/s",
-        of: Kept::replies_per_second,
+        of: Results::replies_per_second,
         by_second: Some(|second, length| (second.replies as f64 / length, length)),
         step: SMOOTH,
         show: |rate| format!("{rate:.2}"),
@@ -86,12 +86,12 @@ pub(super) const MEASURES: [Measure; 8] = [
     },
 ];
 
-fn quantile(run: &Kept, quantile: f64) -> f64 {
+fn quantile(run: &Results, quantile: f64) -> f64 {
     run.tally.latency_us.value_at_quantile(quantile) as f64
 }
 
 /// The share of requests that failed.
-pub(super) fn failed(run: &Kept) -> f64 {
+pub(super) fn failed(run: &Results) -> f64 {
     let requests = run.tally.replies + run.tally.errors.sum();
     run.tally.failures() as f64 / requests.max(1) as f64
 }
@@ -102,7 +102,7 @@ const BLOCK_SECONDS_MIN: usize = 2;
 const BLOCKS_MAX: usize = 10;
 
 /// The values of a run's blocks of seconds.
-pub(super) fn blocks(run: &Kept, by_second: BySecond) -> Vec<f64> {
+pub(super) fn blocks(run: &Results, by_second: BySecond) -> Vec<f64> {
     let begins = std::iter::once(0.0).chain(run.seconds.iter().map(|second| second.at));
     let seconds: Vec<_> = run
         .seconds
@@ -125,29 +125,26 @@ fn mean(weighted: &[(f64, f64)]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::testing::{results, second};
+    use crate::results::testing::{moments, results};
 
-    fn run(seconds: &[(f64, u64, u64)]) -> Kept {
-        let mut results = results();
-        results.seconds =
-            seconds.iter().map(|(at, replies, latency)| second(*at, *replies, *latency)).collect();
-        Kept::from(&results)
+    fn run(seconds: impl IntoIterator<Item = (f64, u64, u64)>) -> Results {
+        Results { seconds: moments(seconds), ..results() }
     }
 
-    fn of(measure: usize, run: &Kept) -> Vec<f64> {
+    fn of(measure: usize, run: &Results) -> Vec<f64> {
         blocks(run, MEASURES[measure].by_second.unwrap())
     }
 
     #[test]
     fn blocks_are_weighted() {
-        let run = run(&[(1.0, 10, 100), (2.0, 30, 300), (3.0, 5, 50), (3.5, 5, 70), (3.6, 0, 1)]);
+        let run = run([(1.0, 10, 100), (2.0, 30, 300), (3.0, 5, 50), (3.5, 5, 70), (3.6, 0, 1)]);
         assert_eq!(of(RATE, &run), [20.0, 10.0 / 1.6]);
         assert_eq!(of(P99, &run), [250.0, 60.0]);
     }
 
     #[test]
     fn blocks_without_replies_have_no_latency() {
-        let run = run(&[(1.0, 0, 1), (2.0, 0, 1), (3.0, 5, 50), (4.0, 5, 50)]);
+        let run = run([(1.0, 0, 1), (2.0, 0, 1), (3.0, 5, 50), (4.0, 5, 50)]);
         assert_eq!(of(RATE, &run), [0.0, 5.0]);
         assert_eq!(of(P99, &run), [50.0]);
     }
@@ -156,7 +153,7 @@ mod tests {
     fn how_many_blocks() {
         for (seconds, expected) in [(0, 0), (1, 0), (3, 1), (10, 5), (30, 10), (3600, 10)] {
             let seconds: Vec<_> = (0..seconds).map(|n| (f64::from(n) + 1.0, 1, 1)).collect();
-            assert_eq!(of(RATE, &run(&seconds)).len(), expected);
+            assert_eq!(of(RATE, &run(seconds)).len(), expected);
         }
     }
 

@@ -12,7 +12,7 @@ mod measures;
 use std::ffi::OsString;
 use std::fs;
 
-use super::{Kept, Pace, json};
+use super::{Pace, Results, json};
 use estimate::{Ratio, geometric_mean};
 use measures::{MEASURES, Measure, P99, RATE};
 
@@ -42,7 +42,7 @@ pub fn run(words: &[OsString]) -> Result<String, String> {
     Ok(compare(&side(a)?, &side(b)?))
 }
 
-fn side(list: &str) -> Result<Vec<Kept>, String> {
+fn side(list: &str) -> Result<Vec<Results>, String> {
     let mut runs = Vec::new();
     for file in list.split(',') {
         let of_file = |what: String| format!("{file}: {what}");
@@ -57,14 +57,14 @@ fn side(list: &str) -> Result<Vec<Kept>, String> {
 }
 
 /// Sides that are not empty.
-fn compare(a: &[Kept], b: &[Kept]) -> String {
+fn compare(a: &[Results], b: &[Results]) -> String {
     let noise = Noise::of(a, b);
     let rows: Vec<Row> = MEASURES.iter().map(|measure| Row::of(measure, noise, a, b)).collect();
     let mut text = kinds::differences(a, b);
     text += &format!("{:<24}{:>12}{:>12}   B from A\n", "", "A", "B");
     rows.iter().for_each(|row| text += &row.line());
     text += &failures(a, b);
-    let open = |run: &Kept| matches!(run.pace, Pace::Open { .. });
+    let open = |run: &Results| matches!(run.pace, Pace::Open { .. });
     let headline = if a.iter().chain(b).any(open) {
         headline(&rows[P99], "p99 latency", "higher", "lower")
     } else {
@@ -83,7 +83,7 @@ enum Noise {
 }
 
 impl Noise {
-    fn of(a: &[Kept], b: &[Kept]) -> Self {
+    fn of(a: &[Results], b: &[Results]) -> Self {
         if a.len() > 1 && b.len() > 1 { Self::Runs } else { Self::Seconds }
     }
 
@@ -109,8 +109,8 @@ struct Row {
 }
 
 impl Row {
-    fn of(measure: &'static Measure, noise: Noise, a: &[Kept], b: &[Kept]) -> Self {
-        let values = |runs: &[Kept]| runs.iter().map(measure.of).collect::<Vec<f64>>();
+    fn of(measure: &'static Measure, noise: Noise, a: &[Results], b: &[Results]) -> Self {
+        let values = |runs: &[Results]| runs.iter().map(measure.of).collect::<Vec<f64>>();
         let (a_values, b_values) = (values(a), values(b));
         let (a_mean, b_mean) = (geometric_mean(&a_values), geometric_mean(&b_values));
         let ratio = a_mean.zip(b_mean).map(|(a, b)| b / a);
@@ -153,11 +153,11 @@ impl Row {
 }
 
 /// By the blocks of all runs; `None` where there are too few of them.
-fn by_seconds(measure: &Measure, a: &[Kept], b: &[Kept]) -> Option<Ratio> {
+fn by_seconds(measure: &Measure, a: &[Results], b: &[Results]) -> Option<Ratio> {
     /// Of fewer, nothing can be said.
     const BLOCKS_MIN: usize = 3;
     let by_second = measure.by_second?;
-    let blocks = |runs: &[Kept]| {
+    let blocks = |runs: &[Results]| {
         runs.iter().flat_map(|run| measures::blocks(run, by_second)).collect::<Vec<f64>>()
     };
     let (a, b) = (blocks(a), blocks(b));
@@ -165,8 +165,8 @@ fn by_seconds(measure: &Measure, a: &[Kept], b: &[Kept]) -> Option<Ratio> {
 }
 
 /// Failures may be none at all, so that they have no ratio.
-fn failures(a: &[Kept], b: &[Kept]) -> String {
-    let share = |runs: &[Kept]| {
+fn failures(a: &[Results], b: &[Results]) -> String {
+    let share = |runs: &[Results]| {
         let mean = runs.iter().map(measures::failed).sum::<f64>() / runs.len() as f64;
         format!("{:.4} %", mean * 100.0)
     };

@@ -2,24 +2,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::*;
+use crate::results::Moment;
 use crate::results::testing::{results, second};
 
 /// A run of ten seconds with so many replies a second, each of which took as long.
-fn measured(rate: u64, latency_us: u64) -> Kept {
+fn measured(rate: u64, latency_us: u64) -> Results {
     let mut results = results();
     results.elapsed = Duration::from_secs(10);
     for n in 0..10 {
         // Seconds differ from each other by a percent or so.
         let wave = [0, 1, 3, 1, 2][n % 5];
-        results.seconds.push(second(n as f64 + 1.0, rate + rate * wave / 100, latency_us + wave));
-    }
-    for second in &results.seconds {
+        let second = second(n as f64 + 1.0, rate + rate * wave / 100, latency_us + wave);
         results.tally.add(&second.tally);
+        results.seconds.push(Moment::from(&second));
     }
-    Kept::from(&results)
+    results
 }
 
-fn runs<const N: usize>(rates: [u64; N], latency_us: u64) -> Vec<Kept> {
+fn runs<const N: usize>(rates: [u64; N], latency_us: u64) -> Vec<Results> {
     rates.iter().map(|rate| measured(*rate, latency_us)).collect()
 }
 
@@ -142,7 +142,7 @@ fn runs_in_doubt() {
 #[test]
 fn without_replies() {
     let none = || {
-        let mut run = Kept::from(&results());
+        let mut run = results();
         run.cpu = Duration::ZERO;
         run
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::super::{Errors, Kept, Moment, Pace, Results, Spread, Tally, tally};
+use super::super::{Errors, Moment, Pace, Results, Spread, Tally, tally};
 use super::fields::{Fields, list, number, text, truth, whole};
 use super::{Json, WHOLE_MAX, parse};
 
@@ -15,7 +15,7 @@ use super::{Json, WHOLE_MAX, parse};
 const FORMAT: &str = "weir load 1";
 
 /// One run as an object, several as a list of objects.
-pub fn write(runs: &[Kept]) -> String {
+pub fn write(runs: &[Results]) -> String {
     match runs {
         [run] => format!("{}\n", run_to(run)),
         runs => {
@@ -26,7 +26,7 @@ pub fn write(runs: &[Kept]) -> String {
 }
 
 /// Reads what [`write`] has written. An error says where in the file and what.
-pub fn read(text: &[u8]) -> Result<Vec<Kept>, String> {
+pub fn read(text: &[u8]) -> Result<Vec<Results>, String> {
     match parse::parse(text)? {
         Json::List(runs) => (1..)
             .zip(&runs)
@@ -36,7 +36,7 @@ pub fn read(text: &[u8]) -> Result<Vec<Kept>, String> {
     }
 }
 
-fn run_to(run: &Kept) -> Json {
+fn run_to(run: &Results) -> Json {
     let tally = &run.tally;
     Json::map([
         ("format", FORMAT.into()),
@@ -63,7 +63,7 @@ fn run_to(run: &Kept) -> Json {
     ])
 }
 
-fn run_from(json: &Json) -> Result<Kept, String> {
+fn run_from(json: &Json) -> Result<Results, String> {
     let run = Fields::of(json).map_err(|what| format!("this{what}"))?;
     run.is("format", FORMAT)?;
     Ok(Results {
@@ -179,6 +179,7 @@ fn moment_from(json: &Json) -> Result<Moment, String> {
         p50_us: moment.read("p50_us", whole)?,
         p99_us: moment.read("p99_us", whole)?,
         max_us: moment.read("max_us", whole)?,
+        packed: Vec::new(),
     })
 }
 

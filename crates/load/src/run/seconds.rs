@@ -1,0 +1,167 @@
+//! What threads have counted in each second, put together.
+//!
+//! A second is over once every thread has told of it, or has ended before. Only seconds that are
+//! not over, and the newest that is, are there with everything: a run may take hours.
+
+use std::collections::VecDeque;
+
+use crate::results::{Moment, Second, Tally};
+
+/// A part of a second at the end that counts as a second of its own.
+const REST_MIN_S: f64 = 0.02;
+
+/// See above.
+pub(super) struct Seconds {
+    threads: usize,
+    /// For each thread that has ended, how many seconds it had told of.
+    ended: Vec<usize>,
+    /// Of each second that is not over what has been counted, and how many threads have told.
+    open: VecDeque<(Tally, usize)>,
+    /// The newest that is over.
+    newest: Option<Second>,
+    /// Those before.
+    before: Vec<Moment>,
+    /// Everything in them.
+    tally: Tally,
+    over: usize,
+}
+
+impl Seconds {
+    /// Nothing yet, of so many threads.
+    pub(super) fn of(threads: usize) -> Self {
+        Self {
+            threads,
+            ended: Vec::new(),
+            open: VecDeque::new(),
+            newest: None,
+            before: Vec::new(),
+            tally: Tally::default(),
+            over: 0,
+        }
+    }
+
+    /// A thread tells of its `number`th second, counted from 1.
+    pub(super) fn told(&mut self, number: usize, tally: &Tally) {
+        self.add(number, tally, 1);
+    }
+
+    /// A thread has ended; what it has counted since it told of its last second.
+    pub(super) fn ended(&mut self, told: usize, rest: &Tally) {
+        self.ended.push(told);
+        self.add(told + 1, rest, 0);
+    }
+
+    fn add(&mut self, number: usize, tally: &Tally, told: usize) {
+        let at = number.saturating_sub(self.over + 1);
+        while self.open.len() <= at {
+            self.open.push_back(Default::default());
+        }
+        self.open[at].0.add(tally);
+        self.open[at].1 += told;
+    }
+
+    /// The next second, if it is over.
+    pub(super) fn next(&mut self) -> Option<&Second> {
+        let (_, told) = self.open.front()?;
+        let gone = self.ended.iter().filter(|seconds| **seconds <= self.over).count();
+        if *told == 0 || told + gone < self.threads {
+            return None;
+        }
+        self.close(f64::MAX)
+    }
+
+    /// Closes the oldest that is open: it has not lasted longer than until `end`.
+    fn close(&mut self, end: f64) -> Option<&Second> {
+        let (tally, _) = self.open.pop_front()?;
+        self.keep();
+        self.over += 1;
+        self.newest = Some(Second { at: (self.over as f64).min(end), tally });
+        self.newest.as_ref()
+    }
+
+    fn keep(&mut self) {
+        if let Some(second) = self.newest.take() {
+            self.tally.add(&second.tally);
+            self.before.push(Moment::from(&second));
+        }
+    }
+
+    /// All of them, and everything in them: the run has taken so many seconds.
+    pub(super) fn finish(mut self, elapsed: f64) -> (Vec<Moment>, Tally) {
+        while let Some((tally, _)) = self.open.front() {
+            // What came at the very end belongs to the second before.
+            match &mut self.newest {
+                Some(newest) if elapsed - newest.at < REST_MIN_S => {
+                    newest.tally.add(tally);
+                    self.open.pop_front();
+                }
+                _ => drop(self.close(elapsed)),
+            }
+        }
+        self.keep();
+        (self.before, self.tally)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(replies: u64) -> Tally {
+        Tally { replies, ..Tally::default() }
+    }
+
+    fn next(seconds: &mut Seconds) -> Option<(f64, u64)> {
+        seconds.next().map(|second| (second.at, second.tally.replies))
+    }
+
+    /// When each second ended, and its replies; and all replies.
+    fn finish(seconds: Seconds, elapsed: f64) -> (Vec<(f64, u64)>, u64) {
+        let (seconds, tally) = seconds.finish(elapsed);
+        (seconds.iter().map(|second| (second.at, second.replies)).collect(), tally.replies)
+    }
+
+    #[test]
+    fn a_second_is_over_when_all_have_told_of_it() {
+        let mut seconds = Seconds::of(2);
+        seconds.told(1, &tally(1));
+        seconds.told(2, &tally(10));
+        assert_eq!(next(&mut seconds), None);
+        seconds.told(1, &tally(100));
+        assert_eq!(next(&mut seconds), Some((1.0, 101)));
+        assert_eq!(next(&mut seconds), None);
+        seconds.told(2, &tally(1000));
+        assert_eq!(next(&mut seconds), Some((2.0, 1010)));
+        assert_eq!(finish(seconds, 2.0), (vec![(1.0, 101), (2.0, 1010)], 1111));
+    }
+
+    #[test]
+    fn who_has_ended_is_not_waited_for() {
+        let mut seconds = Seconds::of(2);
+        seconds.told(1, &tally(1));
+        seconds.ended(0, &tally(10));
+        assert_eq!(next(&mut seconds), Some((1.0, 11)));
+        seconds.told(2, &tally(100));
+        assert_eq!(next(&mut seconds), Some((2.0, 100)));
+        seconds.ended(2, &tally(1000));
+        assert_eq!(next(&mut seconds), None, "nobody knows how long it was");
+        assert_eq!(finish(seconds, 2.5), (vec![(1.0, 11), (2.0, 100), (2.5, 1000)], 1111));
+    }
+
+    #[test]
+    fn a_short_rest_belongs_to_the_second_before() {
+        let mut seconds = Seconds::of(1);
+        seconds.told(1, &tally(1));
+        assert_eq!(next(&mut seconds), Some((1.0, 1)));
+        seconds.ended(1, &tally(10));
+        assert_eq!(finish(seconds, 1.01), (vec![(1.0, 11)], 11));
+    }
+
+    #[test]
+    fn a_run_shorter_than_a_second_is_one() {
+        let mut seconds = Seconds::of(2);
+        seconds.ended(0, &tally(1));
+        seconds.ended(0, &tally(2));
+        assert_eq!(finish(seconds, 0.001), (vec![(0.001, 3)], 3));
+    }
+}
