@@ -32,7 +32,7 @@ use crate::exchange::{Body, Bytes, Exchange, FileSlice};
 use cache::{Look, Want};
 
 /// Largest content kept in memory. A 10 KB file costs 0.84 of nginx's sendfile from there; at 100
-/// KB the two are level on the machine this was measured on (docs/progress.md).
+/// KB the two are level on the machine this was measured on (docs/cost.md).
 pub const CONTENT_SIZE_MAX: u64 = 256 * 1024;
 /// Contents one worker keeps.
 pub const CONTENTS_BYTES_MAX: usize = 64 * 1024 * 1024;
