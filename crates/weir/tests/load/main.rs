@@ -13,6 +13,7 @@ mod many;
 mod open;
 mod peer;
 mod replies;
+#[cfg(feature = "script")]
 mod script;
 #[path = "../server/mod.rs"]
 mod server;
