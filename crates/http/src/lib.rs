@@ -15,6 +15,7 @@ mod h1;
 mod health;
 pub mod identity;
 mod keyed;
+mod lru;
 mod mime_types;
 mod phases;
 mod rate;

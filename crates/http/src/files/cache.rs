@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use net::file::{self, Failed, Links, Stat};
 
-use super::lru::Lru;
 use super::{CONTENTS_BYTES_MAX, CacheRules, ENTRIES_MAX, Found, HOT_USES_MIN, Source};
+use crate::lru::Lru;
 
 thread_local! {
     /// Contents for locations without `open_file_cache`; they outlive a reload.
@@ -176,7 +176,7 @@ impl Cache {
             self.drop_inactive(rules.inactive_ms, look.now_ms);
         }
         let (mut uses, mut known) = (1, None);
-        if let Some(entry) = self.entries.touch(look.path) {
+        if let Some(entry) = self.entries.get(look.path) {
             entry.uses = entry.uses.saturating_add(1);
             entry.used_ms = look.now_ms;
             if let Some(answer) = entry.answer(look) {
@@ -192,7 +192,9 @@ impl Cache {
 
     fn learn(&mut self, look: &Look<'_>, uses: u32, result: &Result<Found, Failed>) {
         let Some(known) = worth_knowing(look, uses, result) else {
-            self.entries.remove(look.path);
+            if let Some(entry) = self.entries.find(look.path) {
+                self.entries.remove(entry);
+            }
             return;
         };
         let _held = Held::new(known.content_bytes());
@@ -205,21 +207,20 @@ impl Cache {
 
     fn keep_limits(&mut self, entries_max: usize) {
         while self.entries.len() > entries_max {
-            self.entries.pop_oldest();
+            self.entries.remove_oldest();
         }
         // What the other caches hold is not this one's to drop; it does without contents then.
-        while Held::total() > CONTENTS_BYTES_MAX && self.entries.pop_oldest().is_some() {}
+        while Held::total() > CONTENTS_BYTES_MAX && self.entries.remove_oldest() {}
     }
 
     /// Drops up to two entries that nobody asked for lately.
     fn drop_inactive(&mut self, inactive_ms: u64, now_ms: u64) {
         for _ in 0..2 {
-            match self.entries.oldest() {
-                Some((_, oldest)) if now_ms.saturating_sub(oldest.used_ms) > inactive_ms => {
-                    self.entries.pop_oldest();
-                }
-                _ => return,
+            let Some(oldest) = self.entries.oldest() else { return };
+            if now_ms.saturating_sub(self.entries.value(oldest).used_ms) <= inactive_ms {
+                return;
             }
+            self.entries.remove(oldest);
         }
     }
 }

@@ -8,7 +8,6 @@
 
 mod cache;
 mod listing;
-mod lru;
 mod temp;
 #[cfg(test)]
 mod tests;
@@ -23,7 +22,6 @@ use observe::{Errno, Level, Text};
 
 pub use cache::Caches;
 pub use listing::{list, without_slash};
-pub(crate) use lru::Lru;
 pub use net::file::{Failed, Links, Stat};
 pub use temp::{Fate, TempFile, TempPath, TempPaths};
 pub use threads::{Reading, by_threads};

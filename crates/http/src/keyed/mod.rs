@@ -14,7 +14,7 @@ use observe::Level;
 
 use crate::exchange::Exchange;
 
-pub(crate) use table::{Entry, Table};
+pub(crate) use table::Table;
 
 /// The least size of a zone: eight of nginx's pages.
 const SIZE_MIN: u64 = 8 * table::PAGE;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::keyed::{Counted, Entry, State, Table};
+use crate::keyed::{Counted, State, Table};
+use crate::lru::Entry;
 
 /// What nginx's entry takes besides its key.
 const ENTRY_BYTES: u64 = 36;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use conf::{Bounded, Directive, Load, Result, Value, Word, units};
 
-use crate::keyed::{Entry, KeyedZone, LogLevel, missing_zone};
+use crate::keyed::{KeyedZone, LogLevel, missing_zone};
+use crate::lru::Entry;
 use crate::site::Place;
 use crate::variables::BuiltIn;
 use limiter::{Limit, Limiter};

@@ -4,7 +4,8 @@
 //! burst. One of several limits first only asks ([`Rates::reserve`]) and adds when all have agreed
 //! ([`Rates::settle`]); meanwhile the entry stays.
 
-use crate::keyed::{Counted, Entry, Table};
+use crate::keyed::{Counted, Table};
+use crate::lru::Entry;
 
 /// What nginx's entry takes besides its key.
 const ENTRY_BYTES: u64 = 80;

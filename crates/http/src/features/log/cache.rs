@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Value, Word, bytes_path, units};
 
-use crate::files::Lru;
+use crate::lru::Lru;
 
 /// Whether, and how, files stay open.
 #[derive(Clone)]
@@ -105,7 +105,7 @@ fn open(path: &[u8]) -> io::Result<Rc<File>> {
 impl Cache {
     fn open(&mut self, path: &[u8], now_ms: u64) -> io::Result<Rc<File>> {
         let rules = &self.rules;
-        let Some(entry) = self.files.touch(path) else {
+        let Some(entry) = self.files.get(path) else {
             let file = open(path)?;
             self.insert(path, &file, now_ms);
             return Ok(file);
@@ -128,11 +128,12 @@ impl Cache {
 
     fn insert(&mut self, path: &[u8], file: &Rc<File>, now_ms: u64) {
         let Rules { max, inactive_ms, min_uses, .. } = *self.rules;
-        while let Some((_, oldest)) = self.files.oldest() {
-            if self.files.len() < max && now_ms - oldest.used_ms <= inactive_ms {
+        while let Some(oldest) = self.files.oldest() {
+            let unused_ms = now_ms - self.files.value(oldest).used_ms;
+            if self.files.len() < max && unused_ms <= inactive_ms {
                 break;
             }
-            self.files.pop_oldest();
+            self.files.remove(oldest);
         }
         let file = (min_uses <= 1).then(|| file.clone());
         self.files.insert(path, Entry { file, opened_ms: now_ms, used_ms: now_ms, uses: 1 });

@@ -1,0 +1,166 @@
+//! A map that knows what was not used for longest.
+//!
+//! Finding an entry allocates nothing, and neither does putting one in the place of another.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const END: u32 = u32::MAX;
+
+/// The map. Its slots are a list ordered by last use.
+pub(crate) struct Lru<V> {
+    by_key: HashMap<Arc<[u8]>, Entry>,
+    slots: Vec<Slot<V>>,
+    free: Vec<Entry>,
+    newest: u32,
+    oldest: u32,
+}
+
+/// An entry, as long as it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry(u32);
+
+struct Slot<V> {
+    key: Arc<[u8]>,
+    value: Option<V>,
+    newer: u32,
+    older: u32,
+}
+
+impl<V> Lru<V> {
+    pub(crate) fn new() -> Self {
+        let (by_key, slots, free) = (HashMap::new(), Vec::new(), Vec::new());
+        Self { by_key, slots, free, newest: END, oldest: END }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub(crate) fn find(&self, key: &[u8]) -> Option<Entry> {
+        self.by_key.get(key).copied()
+    }
+
+    /// The value, which becomes the one used last.
+    pub(crate) fn get(&mut self, key: &[u8]) -> Option<&mut V> {
+        let entry = self.find(key)?;
+        self.touch(entry);
+        Some(self.value(entry))
+    }
+
+    pub(crate) fn value(&mut self, entry: Entry) -> &mut V {
+        self.slots[entry.0 as usize].value.as_mut().expect("the entry is there")
+    }
+
+    /// Makes it the one used last.
+    pub(crate) fn touch(&mut self, entry: Entry) {
+        if self.newest != entry.0 {
+            self.unlink(entry);
+            self.link(entry);
+        }
+    }
+
+    /// The one that was not used for longest.
+    pub(crate) fn oldest(&self) -> Option<Entry> {
+        (self.oldest != END).then_some(Entry(self.oldest))
+    }
+
+    /// Puts a value in, in the place of an older one; it is the one used last.
+    pub(crate) fn insert(&mut self, key: &[u8], value: V) -> Entry {
+        if let Some(entry) = self.find(key) {
+            self.touch(entry);
+            *self.value(entry) = value;
+            return entry;
+        }
+        let key: Arc<[u8]> = key.into();
+        let slot = Slot { key: key.clone(), value: Some(value), newer: END, older: END };
+        let entry = match self.free.pop() {
+            Some(entry) => {
+                self.slots[entry.0 as usize] = slot;
+                entry
+            }
+            None => {
+                self.slots.push(slot);
+                Entry(self.slots.len() as u32 - 1)
+            }
+        };
+        self.by_key.insert(key, entry);
+        self.link(entry);
+        entry
+    }
+
+    /// Takes an entry out: its key, and its value.
+    pub(crate) fn remove(&mut self, entry: Entry) -> (Arc<[u8]>, Option<V>) {
+        self.unlink(entry);
+        let slot = &mut self.slots[entry.0 as usize];
+        let (key, value) = (std::mem::take(&mut slot.key), slot.value.take());
+        self.by_key.remove(&key);
+        self.free.push(entry);
+        (key, value)
+    }
+
+    /// Takes out what was not used for longest; whether there was anything.
+    pub(crate) fn remove_oldest(&mut self) -> bool {
+        self.oldest().map(|entry| self.remove(entry)).is_some()
+    }
+
+    fn link(&mut self, entry: Entry) {
+        let newest = self.newest;
+        let slot = &mut self.slots[entry.0 as usize];
+        (slot.newer, slot.older) = (END, newest);
+        match self.slots.get_mut(newest as usize) {
+            Some(before) => before.newer = entry.0,
+            None => self.oldest = entry.0,
+        }
+        self.newest = entry.0;
+    }
+
+    fn unlink(&mut self, entry: Entry) {
+        let slot = &self.slots[entry.0 as usize];
+        let (newer, older) = (slot.newer, slot.older);
+        match self.slots.get_mut(newer as usize) {
+            Some(slot) => slot.older = older,
+            None => self.newest = older,
+        }
+        match self.slots.get_mut(older as usize) {
+            Some(slot) => slot.newer = newer,
+            None => self.oldest = newer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_and_go_in_order_of_use() {
+        let mut lru = Lru::new();
+        let [a, b, c] = [b"a", b"b", b"c"].map(|key| lru.insert(key, key[0]));
+        assert_eq!((lru.find(b"b"), lru.find(b"d")), (Some(b), None));
+        assert_eq!(lru.oldest(), Some(a));
+        lru.touch(a);
+        assert_eq!(lru.oldest(), Some(b));
+        lru.touch(a);
+        let (key, value) = lru.remove(b);
+        assert_eq!((&key[..], value), (&b"b"[..], Some(b'b')));
+        assert_eq!((lru.find(b"b"), lru.oldest()), (None, Some(c)));
+        assert_eq!(lru.insert(b"c", b'C'), c);
+        let d = lru.insert(b"d", b'd');
+        assert_eq!((*lru.value(c), *lru.value(a), *lru.value(d)), (b'C', b'a', b'd'));
+        assert_eq!((lru.oldest(), lru.len()), (Some(a), 3));
+        lru.remove(c);
+        assert!(lru.remove_oldest() && lru.remove_oldest());
+        assert!(!lru.remove_oldest() && lru.oldest().is_none());
+    }
+
+    #[test]
+    fn slots_are_used_again() {
+        let mut lru = Lru::new();
+        for _ in 0..1000 {
+            let entry = lru.insert(b"key", ());
+            lru.remove(entry);
+        }
+        assert_eq!(lru.slots.len(), 1);
+    }
+}
