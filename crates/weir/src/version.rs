@@ -39,10 +39,24 @@ Options:
   -e filename   : set error log file (default: {error_log})
   -c filename   : set configuration file (default: {conf})
   -g directives : set global directives out of configuration file
-
 "
     );
+    if *word == "weir" {
+        text.push_str(BESIDES);
+    }
+    text.push('\n');
 }
+
+/// What nginx does not have.
+const BESIDES: &str =
+    "  --lenient     : what this version does not have yet is a warning, not an error
+
+Besides serving:
+  weir load      : measure a server, as wrk does and beyond (weir load --help)
+  weir backend   : be a server to measure, or to put behind a proxy (weir backend --help)
+  weir fmt       : format configurations
+  weir reference : print every directive with its state here
+";
 
 /// A part of nginx that its `configure` can leave out or put in.
 struct Part {

@@ -26,6 +26,16 @@ fn the_name_it_is_called_by_is_the_name_it_answers_to() {
 }
 
 #[test]
+fn what_nginx_does_not_have_is_in_the_help_of_weir_alone() {
+    let last = "  -g directives : set global directives out of configuration file\n";
+    let nginx = complaint(&Folder::new().run(&["-h"]));
+    assert!(nginx.ends_with(&format!("{last}\n")), "{nginx}");
+    let weir = complaint(&Command::new(env!("CARGO_BIN_EXE_weir")).arg("-h").output().unwrap());
+    assert!(weir.contains(&format!("{last}  --lenient     : ")), "{weir}");
+    assert!(weir.contains("\n  weir load "), "{weir}");
+}
+
+#[test]
 fn the_parts_that_are_not_there_are_listed_as_left_out() {
     let said = complaint(&Folder::new().run(&["-V"]));
     let mut lines = said.lines();
