@@ -103,6 +103,15 @@ fn a_connection_goes_on_and_requests_may_come_before_their_turn() {
 }
 
 #[test]
+fn a_reply_to_head_has_no_body_whatever_it_is_about() {
+    let backend = Backend::start("--listen 0 --cut 100% --size 100k");
+    for head in ["HEAD / HTTP/1.0\r\n\r\n", "HEAD /_stats HTTP/1.0\r\n\r\n"] {
+        let reply = backend.ask(head);
+        assert!(reply.len() < 200, "{head}: {reply}");
+    }
+}
+
+#[test]
 fn the_counts_are_exact_and_by_address() {
     let backend = Backend::start("--listen 0 --listen 127.0.0.1:0 --threads 2 --sleep 200ms");
     let mut clients: Vec<_> = (0..12)

@@ -177,9 +177,8 @@ impl Connection {
                 self.note(asked, begun, 0, 0);
                 return Ok(false);
             }
-            Fate::Cut => reply.middle(),
-            Fate::Answer | Fate::Error if asked.is_head => reply.head_length(),
-            Fate::Answer | Fate::Error => reply.length(),
+            Fate::Cut => reply.middle(asked.is_head),
+            Fate::Answer | Fate::Error => reply.end(asked.is_head),
         };
         let counts = self.place.counts();
         counts.add_status(reply.status);
@@ -204,7 +203,7 @@ impl Connection {
         let keeps = asked.client.keeps && asked.framing.body == Body::None;
         let reply =
             Reply::new(&Content { headers, ..Content::of(json) }, Client { keeps, ..asked.client });
-        self.link.send(&reply, reply.length(), || (), |_| ()).await?;
+        self.link.send(&reply, reply.end(asked.is_head), || (), |_| ()).await?;
         Ok(keeps)
     }
 
