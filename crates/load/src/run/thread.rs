@@ -133,7 +133,8 @@ impl Shared {
         tally.replies += 1;
         // What only comes back has none.
         if status > 0 {
-            tally.statuses[usize::from(status / 100).min(5)] += 1;
+            let class = usize::from(status / 100);
+            tally.statuses[if class < 6 { class } else { 0 }] += 1;
         }
         note(&mut tally.latency_us, latency.as_micros() as u64);
     }
@@ -172,7 +173,10 @@ fn note(histogram: &mut Histogram<u64>, value: u64) {
 
 /// Runs one.
 pub(super) fn run(plan: Arc<Plan>, number: u64, orders: Mailbox<Order>, news: &Sender<News>) {
-    let work = || net::run(async { Thread::new(plan, number)?.run(orders, news).await })?;
+    let work = || {
+        net::signals::block(super::ENDING)?;
+        net::run(async { Thread::new(plan, number)?.run(orders, news).await })?
+    };
     let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     // What a panic has to say it has said.
     if let Err(error) = ran.unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))) {
@@ -326,20 +330,19 @@ impl Thread {
         let (plan, pace) = (&self.shared.plan, &self.shared.pace);
         let Some(rate) = plan.rate else { return Ok(()) };
         pace.begin_open();
-        let mut alarm = Alarm::new()?;
+        let (mut alarm, end) = (Alarm::new()?, plan.starts_end());
         let (mut now, mut given) = (Instant::now(), 0);
         for n in (self.number..plan.requests.unwrap_or(u64::MAX)).step_by(plan.threads as usize) {
             let after = rate.start_of(n);
-            if let Some(duration) = plan.duration.filter(|duration| after >= *duration) {
-                alarm.wait_until(begin + duration).await;
-                break;
-            }
-            let Some(at) = begin.checked_add(after) else { break };
+            let Some(at) = begin.checked_add(after).filter(|_| after < end) else { break };
             if at > now || given == GIVEN_MAX {
                 (now, given) = (reach(&mut alarm, at).await, 0);
             }
             given += 1;
             pace.due(at);
+        }
+        if let Some(end) = begin.checked_add(end) {
+            alarm.wait_until(end).await;
         }
         pace.end();
         self.shared.starts_over.set(Some(Instant::now()));

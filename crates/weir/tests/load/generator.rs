@@ -57,8 +57,13 @@ impl Generator {
 
     /// Reads the two lines that come before the first connection.
     pub fn await_opening(&mut self) {
-        for _ in 0..2 {
-            assert!(self.out.read_line(&mut self.said).unwrap() > 0);
+        self.await_line(" threads and ");
+    }
+
+    /// Reads up to a line with that in it.
+    pub fn await_line(&mut self, part: &str) {
+        while !self.said.lines().last().is_some_and(|line| line.contains(part)) {
+            assert!(self.out.read_line(&mut self.said).unwrap() > 0, "{}", self.said);
         }
     }
 
@@ -107,6 +112,7 @@ pub const INVALID: &str = "reply is not HTTP as expected";
 pub const TIMEOUT: &str = "no complete reply in time";
 pub const STATUS_4XX: &str = "status 4xx";
 pub const STATUS_5XX: &str = "status 5xx";
+pub const STATUS_OTHER: &str = "status of no known class";
 
 impl Report {
     /// The number in `  1000 requests in 1.00s, 1.00MB read`.
@@ -142,6 +148,12 @@ impl Report {
         let numbers = rest.split(", ").map(|part| part.rsplit(' ').next().unwrap());
         let numbers: Vec<u64> = numbers.map(|number| number.parse().unwrap()).collect();
         Some(numbers.try_into().unwrap())
+    }
+
+    /// The number after `Requests/sec:`.
+    pub fn rate(&self) -> f64 {
+        let rate = self.out.lines().find_map(|line| line.strip_prefix("Requests/sec:"));
+        rate.unwrap().trim().parse().unwrap()
     }
 
     /// The number after `Non-2xx or 3xx responses: `.
