@@ -227,10 +227,14 @@ impl Settings {
                 self.script.is_some() && (self.list.is_some() || self.pipeline > 1 || is_echo),
                 "a script makes its requests itself: without --list and --pipeline, over HTTP",
             ),
-            (self.rate.is_some() && self.pipeline > 1, "--pipeline has no place in an open loop"),
             (
-                self.search.is_some() && (self.rate.is_some() || self.script.is_some()),
-                "--search finds the rate itself, and takes no script",
+                self.pipeline > 1 && (self.rate.is_some() || self.search.is_some()),
+                "--pipeline has no place in an open loop",
+            ),
+            (
+                self.search.is_some()
+                    && (self.rate.is_some() || self.script.is_some() || self.repeat > 1),
+                "--search finds the rate itself, and takes neither a script nor --repeat",
             ),
             (
                 is_echo && (self.list.is_some() || !self.common.is_plain()),

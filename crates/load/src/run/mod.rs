@@ -152,7 +152,7 @@ impl Run {
         let failed = self.ended.iter().find_map(|ended| ended.failed.clone());
         let orders = std::mem::take(&mut self.orders);
         let director = self.director.take();
-        Ok(Finished { results: self.results(), failed, director, _orders: orders })
+        Ok(Finished { results: self.results(watch), failed, director, _orders: orders })
     }
 
     /// Where one script fails all threads stop.
@@ -181,9 +181,9 @@ impl Run {
         }
     }
 
-    fn results(self) -> Results {
+    fn results(self, watch: &mut dyn FnMut(&Second)) -> Results {
         let elapsed = self.ended.iter().map(|ended| ended.elapsed).max().unwrap_or_default();
-        let (seconds, tally) = self.seconds.finish(elapsed.as_secs_f64());
+        let (seconds, tally) = self.seconds.finish(elapsed.as_secs_f64(), watch);
         Results {
             urls: self.plan.urls.clone(),
             threads: self.plan.threads,

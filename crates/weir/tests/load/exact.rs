@@ -170,7 +170,7 @@ fn seconds_are_told_while_any_thread_runs() {
     report.assert_clean(40);
     let seconds: Vec<&str> =
         report.err.lines().filter(|line| line.contains(" requests/s ")).collect();
-    assert!(seconds.len() == 2 && seconds[0].trim().starts_with("1.0s"), "{report:#?}");
+    assert!(seconds.len() == 3 && seconds[0].trim().starts_with("1.0s"), "{report:#?}");
     // The thread that was done at once has told what it had.
     let first: f64 = seconds[0].split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!((26.0..30.0).contains(&first), "{report:#?}");
