@@ -4,14 +4,14 @@
 
 mod server;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use server::backend::{Backend, everything, number, run};
-use server::{Folder, PATIENCE, body, complaint};
+use server::{Folder, PATIENCE, body, complaint, eventually};
 
 const GET: &str = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -109,6 +109,24 @@ fn a_reply_to_head_has_no_body_whatever_it_is_about() {
         let reply = backend.ask(head);
         assert!(reply.len() < 200, "{head}: {reply}");
     }
+}
+
+#[test]
+fn a_reply_that_nobody_waits_for_is_logged_as_far_as_it_went() {
+    let folder = Folder::new();
+    let log = folder.join("log").display().to_string();
+    let backend = Backend::start(&format!("--listen 0 --size 1g --log {log}"));
+    let mut stream = backend.connect();
+    stream.write_all(GET.as_bytes()).unwrap();
+    stream.read_exact(&mut [0; 100]).unwrap();
+    drop(stream);
+    let line = eventually("a line", || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        text.lines().next().map(str::to_owned)
+    });
+    let parts: Vec<&str> = line.split(' ').collect();
+    let sent: u64 = parts[4].parse().unwrap();
+    assert!((100..1 << 30).contains(&sent) && parts[3] == "200", "{line}");
 }
 
 #[test]

@@ -182,8 +182,14 @@ impl Connection {
         };
         let counts = self.place.counts();
         counts.add_status(reply.status);
-        self.link.send(reply, upto, || drop(turn), |bytes| counts.add(Count::Sent, bytes)).await?;
-        self.note(asked, begun, reply.status, upto);
+        let mut sent = 0;
+        let went = |bytes| {
+            sent += bytes;
+            counts.add(Count::Sent, bytes);
+        };
+        let done = self.link.send(reply, upto, || drop(turn), went).await;
+        self.note(asked, begun, reply.status, sent);
+        done?;
         Ok(fate != Fate::Cut && !reply.closes)
     }
 
