@@ -277,9 +277,11 @@ impl Thread {
         orders: &mut Mailbox<Order>,
         news: &Sender<News>,
     ) -> io::Result<Ended> {
-        wait_until(begin).await?;
+        let mut alarm = Alarm::new()?;
+        alarm.wait_until(begin).await;
         let on_cpu = net::clock::thread_cpu();
-        let seconds = net::spawn(tell_seconds(Rc::clone(&self.shared), begin, news.clone()));
+        let telling = tell_seconds(Rc::clone(&self.shared), begin, alarm, news.clone());
+        let seconds = net::spawn(telling);
         let halted = poll_fn(|cx| self.shared.poll_halted(cx));
         let load = until(self.load(begin), halted);
         until(load, stop(orders)).await.flatten().transpose()?;
@@ -316,9 +318,8 @@ impl Thread {
         match end {
             None => self.quiet().await,
             Some(end) => {
-                let mut failed = Ok(());
-                until(self.quiet(), async { failed = wait_until(end).await }).await;
-                failed?;
+                let mut alarm = Alarm::new()?;
+                until(self.quiet(), alarm.wait_until(end)).await;
             }
         }
         Ok(())
@@ -346,12 +347,10 @@ impl Thread {
         }
         pace.end();
         self.shared.starts_over.set(Some(Instant::now()));
-        let mut failed = Ok(());
-        let grace = async { failed = wait_until(Instant::now() + plan.timeout).await };
-        until(self.quiet(), grace).await;
+        until(self.quiet(), alarm.wait_until(Instant::now() + plan.timeout)).await;
         // They have had it, whether or not their own timers have told.
         self.shared.tally.borrow_mut().errors.timeout += pace.busy();
-        failed
+        Ok(())
     }
 
     /// Until every client is idle, and none has anything to do.
@@ -369,13 +368,11 @@ impl Thread {
 }
 
 /// Once a second what was counted in it.
-async fn tell_seconds(shared: Rc<Shared>, begin: Instant, news: Sender<News>) {
+async fn tell_seconds(shared: Rc<Shared>, begin: Instant, mut alarm: Alarm, news: Sender<News>) {
     let (mut seen, mut before) = (0, begin);
     let mut on_cpu = net::clock::thread_cpu();
     for sample in 1.. {
-        if wait_until(begin + SAMPLE * sample).await.is_err() {
-            return;
-        }
+        alarm.wait_until(begin + SAMPLE * sample).await;
         let mut tally = shared.tally.borrow_mut();
         let now = Instant::now();
         // As in wrk a stretch without replies belongs to the next sample.
@@ -405,13 +402,6 @@ async fn reach(alarm: &mut Alarm, at: Instant) -> Instant {
         false => net::yield_now().await,
     }
     Instant::now()
-}
-
-async fn wait_until(at: Instant) -> io::Result<()> {
-    let mut alarm = Alarm::new()?;
-    alarm.set(at);
-    poll_fn(|cx| alarm.poll(cx)).await;
-    Ok(())
 }
 
 /// Until there is no more to do: somebody says so, or is gone.

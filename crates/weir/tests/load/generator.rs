@@ -23,6 +23,13 @@ pub fn wrk(words: &str) -> Report {
     Generator::start(Command::new(env!("CARGO_BIN_EXE_weir")).arg0("wrk"), words).end()
 }
 
+/// Runs it where so many files may be open.
+pub fn load_within(files: u64, words: &str) -> Report {
+    let script = format!("ulimit -n {files} && exec \"$0\" load \"$@\"");
+    let command = &mut Command::new("sh");
+    Generator::start(command.args(["-c", &script, env!("CARGO_BIN_EXE_weir")]), words).end()
+}
+
 /// It is ended where the test ends before it.
 pub struct Generator {
     child: Child,
@@ -104,6 +111,7 @@ pub struct Report {
 }
 
 /// Errors by the names that people read.
+pub const IMPOSSIBLE: &str = "connection not possible";
 pub const REFUSED: &str = "connection refused";
 pub const RESET: &str = "connection reset";
 pub const CLOSED: &str = "closed before the reply";

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::generator::{load, start};
+use super::generator::{IMPOSSIBLE, load, load_within, start};
 use super::peer::{OK, Peer};
 
 #[test]
@@ -68,6 +68,19 @@ fn whoever_would_have_waited_is_counted_as_waiting() {
     let median = report.out.lines().find_map(|line| line.trim().strip_prefix("50%")).unwrap();
     let ms: f64 = median.trim().strip_suffix("ms").unwrap().parse().unwrap();
     assert!(ms >= 50.0, "{report:#?}");
+}
+
+#[test]
+fn descriptors_that_run_out_cost_requests_and_not_the_run() {
+    let peer = Peer::start(|mut client| {
+        client.request()?;
+        thread::sleep(Duration::from_millis(50));
+        client.write(OK)
+    });
+    let options = "--close --rate 3000 -d 500ms --timeout 300ms -c 100";
+    let report = load_within(64, &format!("{options} http://{}/", peer.address));
+    assert_eq!(report.code, Some(0), "{report:#?}");
+    assert!(report.requests() > 0 && report.error(IMPOSSIBLE) > 0, "{report:#?}");
 }
 
 #[test]
