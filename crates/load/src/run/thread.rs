@@ -22,7 +22,6 @@ use super::datagrams::DatagramClient;
 use super::pace::Pace;
 use super::plan::Plan;
 use super::scripted::Scripted;
-use crate::requests::Request;
 use crate::results::Tally;
 use crate::script::{Script, ScriptError};
 use crate::target::Scheme;
@@ -118,11 +117,11 @@ struct Halted {
 }
 
 impl Shared {
-    /// The next request of the mix.
-    pub(super) fn next_request(&self) -> &Request {
+    /// The number of the next request, by which the mix knows it.
+    pub(super) fn next_number(&self) -> u64 {
         let n = self.started.get();
         self.started.set(n + if self.plan.rate.is_some() { self.plan.threads } else { 1 });
-        self.plan.mix.at(n)
+        n
     }
 
     /// Counts a reply to a request that should have started at `begun`.
