@@ -17,6 +17,7 @@ use crate::run::schedule::Rate;
 use crate::run::{self, Finished};
 use crate::search::{Search, Verdict};
 use crate::settings::{ABOUT, CHOICES, Goal, Settings, USAGE, Wish};
+use crate::tell;
 
 /// Descriptors of threads and their alarms, and some to spare.
 const DESCRIPTORS: u64 = 4096;
@@ -250,9 +251,4 @@ fn show(settings: &Settings, text: &str) -> Result<(), String> {
 fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| error.to_string())
-}
-
-/// Nobody need read it.
-fn tell(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
 }

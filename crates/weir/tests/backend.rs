@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use server::backend::{Backend, everything, number, run};
+use server::backend::{Backend, ends_unheard, everything, number, run};
 use server::{Folder, PATIENCE, body, complaint, eventually};
 
 const GET: &str = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -44,6 +44,11 @@ fn help_goes_to_standard_output_and_complaints_do_not() {
         assert!(!output.status.success());
         assert!(complaint(&output).starts_with(&expected), "{}", complaint(&output));
     }
+}
+
+#[test]
+fn what_nobody_can_read_is_no_failure() {
+    assert!(ends_unheard("--listen 0"));
 }
 
 #[test]

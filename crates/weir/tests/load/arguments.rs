@@ -1,6 +1,7 @@
 //! What cannot be done is said in a line, at once.
 
 use std::net::TcpListener;
+use std::process::Command;
 use std::time::Duration;
 
 use super::generator::load;
@@ -74,6 +75,15 @@ fn a_server_that_never_accepts_is_given_up() {
     assert_eq!(report.code, Some(1), "{report:#?}");
     assert!(report.err.starts_with("weir load: unable to connect to 192.0.2.1:80: "));
     assert!(report.took < Duration::from_secs(10), "{report:#?}");
+}
+
+#[test]
+fn a_complaint_that_nobody_can_read_is_one() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = command.args(["load", "--nonsense"]).stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(1));
 }
 
 #[test]
