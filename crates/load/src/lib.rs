@@ -23,3 +23,8 @@ pub mod target;
 pub mod units;
 
 pub use command::{Called, command};
+
+/// Says something beside the results. Nobody need read it: unlike `eprintln!` it does not panic.
+fn tell(text: &str) {
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+}

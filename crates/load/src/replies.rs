@@ -6,8 +6,9 @@
 //!       +-> Close ----> (the connection's end)
 //! ```
 
+use wire::Version;
 use wire::http1::chunked::{ChunkedDecoder, Decoded};
-use wire::http1::response::{ReplyBody, ReplyHead};
+use wire::http1::response::{ReplyBody, ReplyField, ReplyHead, ReplyName};
 
 /// A complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +171,7 @@ impl Replies {
             return Ok(()); // The reply is still to come.
         }
         let body = ReplyBody::of(&self.head, head, to_head).or(Err(Invalid))?;
-        self.reply = Reply { status, keep: status != 101 && !self.head.closes(head) };
+        self.reply = Reply { status, keep: status != 101 && goes_on(&self.head, head) };
         if let Some(heard) = &mut self.heard {
             heard.body.clear();
             let fields = self.head.fields.iter();
@@ -196,4 +197,14 @@ impl Replies {
         self.begin_reply();
         Found::Reply(at, self.reply)
     }
+}
+
+/// Whether the connection does after this reply. That of HTTP/1.0 does where the server says so
+/// (RFC 9112, section 9.3).
+fn goes_on(head: &ReplyHead, bytes: &[u8]) -> bool {
+    let says = |field: &ReplyField| {
+        field.id == ReplyName::Connection
+            && field.value.of(bytes).eq_ignore_ascii_case(b"keep-alive")
+    };
+    !head.closes(bytes) || head.version == Version::HTTP_10 && head.fields.iter().any(says)
 }

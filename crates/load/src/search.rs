@@ -78,6 +78,8 @@ pub(crate) enum Verdict {
     Fails(&'static str),
     /// Nobody knows: the generator was in the way.
     Disturbed,
+    /// Nobody knows: it was not over.
+    Interrupted,
 }
 
 impl Goal {
@@ -87,7 +89,9 @@ impl Goal {
         let failures = (tally.failures() + tally.unsent) as f64;
         let asked = tally.replies as f64 + failures;
         let holds = self.reached(results) <= self.below;
-        if asked == 0.0 || failures > asked * FAILURES_MAX {
+        if results.interrupted {
+            Verdict::Interrupted
+        } else if asked == 0.0 || failures > asked * FAILURES_MAX {
             Verdict::Fails("requests failed")
         } else if holds && results.replies_per_second() >= rate * REACHED {
             Verdict::Holds

@@ -1,8 +1,8 @@
 //! The command line of `weir load`, understood.
 
 use std::ffi::OsString;
-use std::net::IpAddr;
-use std::path::PathBuf;
+use std::net::{IpAddr, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::Address;
@@ -227,16 +227,24 @@ impl Settings {
                 self.script.is_some() && (self.list.is_some() || self.pipeline > 1 || is_echo),
                 "a script makes its requests itself: without --list and --pipeline, over HTTP",
             ),
-            (self.rate.is_some() && self.pipeline > 1, "--pipeline has no place in an open loop"),
             (
-                self.search.is_some() && (self.rate.is_some() || self.script.is_some()),
-                "--search finds the rate itself, and takes no script",
+                self.pipeline > 1 && (self.rate.is_some() || self.search.is_some()),
+                "--pipeline has no place in an open loop",
+            ),
+            (
+                self.search.is_some()
+                    && (self.rate.is_some() || self.script.is_some() || self.repeat > 1),
+                "--search finds the rate itself, and takes neither a script nor --repeat",
             ),
             (
                 is_echo && (self.list.is_some() || !self.common.is_plain()),
                 "tcp:// and udp:// have neither methods nor headers nor lists",
             ),
             (is_echo && self.common.body.is_empty(), "--body says what is sent and comes back"),
+            (
+                self.per_connection.is_some_and(|most| most % self.pipeline != 0),
+                "a connection has whole pipelines: --close or --per-connection says otherwise",
+            ),
             (
                 first.scheme == Scheme::Udp && (self.pipeline > 1 || self.per_connection.is_some()),
                 "datagrams have neither connections nor pipelines",
@@ -246,6 +254,11 @@ impl Settings {
             Some((_, what)) => Err(what.into()),
             None => Ok(()),
         }
+    }
+
+    /// Where what was measured is kept.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        [&self.json, &self.hlog].into_iter().flatten().map(PathBuf::as_path)
     }
 
     /// How long requests are started, as far as it is known before.
@@ -277,14 +290,18 @@ impl Settings {
     }
 
     fn can_be_from(&self, server: &Address) -> Result<(), String> {
-        let reaches = |from: &&IpAddr| match server {
+        let reaches = |from: &IpAddr| match server {
             Address::Ip(server) => from.is_ipv4() == server.is_ipv4(),
             Address::Unix(_) => false,
         };
-        match self.from.iter().find(|from| !reaches(from)) {
-            Some(from) => Err(format!("--from: no connection from {from} reaches {server}")),
-            None => Ok(()),
+        for from in &self.from {
+            if !reaches(from) {
+                return Err(format!("--from: no connection from {from} reaches {server}"));
+            }
+            // Whether it is one of this machine's.
+            UdpSocket::bind((*from, 0)).map_err(|error| format!("--from: {from}: {error}"))?;
         }
+        Ok(())
     }
 
     fn script(&self, target: &Target, address: &Address) -> Result<Option<ScriptPlan>, String> {

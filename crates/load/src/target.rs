@@ -3,6 +3,7 @@
 //! `http://host:port/path?query`, `http://unix:/path/to/socket:/path` in nginx's notation, and
 //! `tcp://host:port`, `udp://host:port` for servers that send back what they get.
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -130,11 +131,17 @@ impl Target {
             };
             match tried {
                 Ok(()) => return Ok(address),
+                Err(error) if has_stood(&error) => return Ok(address),
                 Err(error) => failed = format!("unable to connect to {address}: {error}"),
             }
         }
         Err(failed)
     }
+}
+
+/// Whether there was a connection: nobody else could have reset it at once.
+fn has_stood(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionReset
 }
 
 fn with_slash(path: &str) -> String {
@@ -219,6 +226,12 @@ mod tests {
         let target = |url| Target::parse(url).expect("a URL");
         assert!(target("http://h/a").is_with(&target("http://h:80/b")));
         assert!(!target("http://h/a").is_with(&target("http://h:81/a")));
+    }
+
+    #[test]
+    fn who_resets_at_once_is_there() {
+        assert!(has_stood(&io::ErrorKind::ConnectionReset.into()));
+        assert!(!has_stood(&io::ErrorKind::ConnectionRefused.into()));
     }
 
     #[test]

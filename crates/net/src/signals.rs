@@ -1,7 +1,7 @@
 //! Signals as messages with their sender, read from a descriptor instead of handled.
 //!
 //! They are blocked for the thread that takes them and every thread it starts afterwards: take them
-//! before any worker starts. Programs are started with none blocked.
+//! before any worker starts, or have each block them itself. Programs are started with none blocked.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -32,21 +32,12 @@ pub struct Signals {
 impl Signals {
     /// Blocks these signals and reads them from now on; ignores SIGPIPE.
     pub fn take(numbers: &[Number]) -> io::Result<Self> {
-        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: `sigemptyset` initialises the set that the other calls then read; a signal number
-        // that does not exist makes them fail, which the last call reports.
+        block(numbers)?;
+        let set = set_of(numbers);
+        // SAFETY: `set` is read only.
         let fd = unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            for &number in numbers {
-                libc::sigaddset(set.as_mut_ptr(), number);
-            }
             libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-            let refused =
-                libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
-            if refused != 0 {
-                return Err(io::Error::from_raw_os_error(refused));
-            }
-            libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+            libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
         };
         if fd < 0 {
             return Err(io::Error::last_os_error());
@@ -96,15 +87,40 @@ impl AsRawFd for Signals {
     }
 }
 
+/// Leaves these signals to other threads, or to whoever reads them.
+pub fn block(numbers: &[Number]) -> io::Result<()> {
+    mask(libc::SIG_BLOCK, numbers)
+}
+
+/// Has these signals do again what they do by themselves, in this thread.
+pub fn unblock(numbers: &[Number]) -> io::Result<()> {
+    mask(libc::SIG_UNBLOCK, numbers)
+}
+
 /// Blocks none any more: for a child between fork and exec, where this is allowed.
 pub(crate) fn unblock_all() -> io::Result<()> {
-    let mut none = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: `sigemptyset` initialises the set that the other call then reads.
-    let refused = unsafe {
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
-    };
-    if refused == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(refused)) }
+    mask(libc::SIG_SETMASK, &[])
+}
+
+fn mask(how: i32, numbers: &[Number]) -> io::Result<()> {
+    let set = set_of(numbers);
+    // SAFETY: `set` is read only, and nobody asks for what was before.
+    match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        refused => Err(io::Error::from_raw_os_error(refused)),
+    }
+}
+
+fn set_of(numbers: &[Number]) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigemptyset` initialises the set; a signal number that does not exist is not added.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for &number in numbers {
+            libc::sigaddset(set.as_mut_ptr(), number);
+        }
+        set.assume_init()
+    }
 }
 
 /// Sends a signal.

@@ -37,7 +37,7 @@ pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<Result<(), 
 fn load(arguments: &[OsString], called: Called) -> Result<(), Told> {
     let name = if called == Called::Wrk { "wrk" } else { "weir load" };
     load::command(arguments, called).map_err(|what| {
-        eprintln!("{name}: {what}");
+        let _ = writeln!(std::io::stderr(), "{name}: {what}");
         Told
     })
 }
@@ -47,7 +47,7 @@ fn print(text: &[u8]) -> Result<(), Told> {
 }
 
 fn complain(text: impl std::fmt::Display) -> Told {
-    eprintln!("weir: {text}");
+    let _ = writeln!(std::io::stderr(), "weir: {text}");
     Told
 }
 

@@ -4,14 +4,14 @@
 
 mod server;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use server::backend::{Backend, everything, number, run};
-use server::{Folder, PATIENCE, body, complaint};
+use server::backend::{Backend, ends_unheard, everything, number, run};
+use server::{Folder, PATIENCE, body, complaint, eventually};
 
 const GET: &str = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -44,6 +44,11 @@ fn help_goes_to_standard_output_and_complaints_do_not() {
         assert!(!output.status.success());
         assert!(complaint(&output).starts_with(&expected), "{}", complaint(&output));
     }
+}
+
+#[test]
+fn what_nobody_can_read_is_no_failure() {
+    assert!(ends_unheard("--listen 0"));
 }
 
 #[test]
@@ -100,6 +105,33 @@ fn a_connection_goes_on_and_requests_may_come_before_their_turn() {
     let stats = backend.stats();
     assert_eq!((number(&stats, "requests"), number(&stats, "200")), (13, 13));
     assert_eq!((number(&stats, "accepted"), number(&stats, "bytes_received")), (1, 15));
+}
+
+#[test]
+fn a_reply_to_head_has_no_body_whatever_it_is_about() {
+    let backend = Backend::start("--listen 0 --cut 100% --size 100k");
+    for head in ["HEAD / HTTP/1.0\r\n\r\n", "HEAD /_stats HTTP/1.0\r\n\r\n"] {
+        let reply = backend.ask(head);
+        assert!(reply.len() < 200, "{head}: {reply}");
+    }
+}
+
+#[test]
+fn a_reply_that_nobody_waits_for_is_logged_as_far_as_it_went() {
+    let folder = Folder::new();
+    let log = folder.join("log").display().to_string();
+    let backend = Backend::start(&format!("--listen 0 --size 1g --log {log}"));
+    let mut stream = backend.connect();
+    stream.write_all(GET.as_bytes()).unwrap();
+    stream.read_exact(&mut [0; 100]).unwrap();
+    drop(stream);
+    let line = eventually("a line", || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        text.lines().next().map(str::to_owned)
+    });
+    let parts: Vec<&str> = line.split(' ').collect();
+    let sent: u64 = parts[4].parse().unwrap();
+    assert!((100..1 << 30).contains(&sent) && parts[3] == "200", "{line}");
 }
 
 #[test]

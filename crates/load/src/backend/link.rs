@@ -13,6 +13,7 @@ use wire::http1::framing::Framing;
 use wire::http1::request::{HeadError, HeadLimits, Progress, RequestHead};
 
 use super::body::Rest;
+use super::complain;
 use super::reply::{PIECES_MAX, Reply};
 
 /// Why a connection ends early.
@@ -147,8 +148,8 @@ impl Link {
         let alarm = match &mut self.alarm {
             Some(alarm) => alarm,
             none => {
-                let complain = |error: &io::Error| eprintln!("weir: backend: an alarm: {error}");
-                none.insert(Alarm::new().inspect_err(complain)?)
+                let told = |error: &io::Error| complain(&format!("an alarm: {error}"));
+                none.insert(Alarm::new().inspect_err(told)?)
             }
         };
         alarm.wait_until(at).await;

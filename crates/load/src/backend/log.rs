@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use super::complain;
+
 /// Bytes of lines that are written though there is more to do.
 const COLLECTED_MAX: usize = 64 * 1024;
 
@@ -72,7 +74,7 @@ impl Log {
             return;
         }
         if let Err(error) = (&self.file).write_all(&lines) {
-            eprintln!("weir: backend: the log: {error}");
+            complain(&format!("the log: {error}"));
         }
         lines.clear();
     }

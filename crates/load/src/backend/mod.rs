@@ -64,7 +64,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), String> {
         thread.join().map_err(|_| "a thread has panicked")?;
     }
     open.iter().for_each(Open::close);
-    eprintln!("{}", backend.stats.text());
+    crate::tell(&format!("{}\n", backend.stats.text()));
     Ok(())
 }
 
@@ -73,6 +73,11 @@ fn say(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout();
     let said = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     said.map_err(|error| format!("standard output: {error}"))
+}
+
+/// What goes wrong while it runs.
+fn complain(text: &str) {
+    crate::tell(&format!("weir: backend: {text}\n"));
 }
 
 fn wait_for_end(ends: signals::Signals) -> Result<(), String> {
@@ -99,7 +104,7 @@ fn start(backend: &Arc<Backend>, open: &[Open], log: Option<&Log>) -> Result<Vec
         let backend = backend.clone();
         let work = move || {
             if let Err(error) = net::run(work(backend, number, sockets, log, orders)) {
-                eprintln!("weir: backend: thread {number}: {error}");
+                complain(&format!("thread {number}: {error}"));
             }
         };
         let thread = std::thread::Builder::new().name(format!("backend {number}")).spawn(work);
@@ -140,14 +145,14 @@ async fn attend(socket: Socket, place: Rc<Place>) {
     };
     let listener = match result {
         Ok(listener) => listener,
-        Err(error) => return eprintln!("weir: backend: epoll_ctl(): {error}"),
+        Err(error) => return complain(&format!("epoll_ctl(): {error}")),
     };
     loop {
         match (listener.accept().await, socket.sort) {
             (Ok((fd, _)), Sort::Http) => drop(net::spawn(serve::serve(fd, place.clone()))),
             (Ok((fd, _)), _) => drop(net::spawn(echo::serve(fd, place.clone()))),
             (Err(error), _) => {
-                eprintln!("weir: backend: accept(): {error}");
+                complain(&format!("accept(): {error}"));
                 net::sleep(RELIEF).await;
             }
         }

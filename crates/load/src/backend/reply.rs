@@ -48,13 +48,13 @@ impl Content {
 
     /// A status and nothing but its name.
     pub(super) fn status(status: u16) -> Self {
-        Self { status, ..Self::of(format!("{}\n", phrase(status)).into_bytes()) }
+        Self { status, ..Self::of(format!("{}\n", phrase(status).trim_end()).into_bytes()) }
     }
 }
 
-/// `200 OK`; a status that has no name is a number.
+/// `200 OK`; of a status that has no name the number, and the blank that belongs behind it.
 fn phrase(status: u16) -> String {
-    status_text(status).map_or_else(|| status.to_string(), str::to_owned)
+    status_text(status).map_or_else(|| format!("{status} "), str::to_owned)
 }
 
 /// To whom a reply goes.
@@ -114,17 +114,17 @@ impl Reply {
         self.repeated_to() + self.tail.len() as u64
     }
 
-    /// Bytes of the head.
-    pub(super) fn head_length(&self) -> u64 {
-        self.head_length
+    /// The middle of the body, or where there is none, of the head; to HEAD there never is.
+    pub(super) fn middle(&self, is_to_head: bool) -> u64 {
+        match self.length() - self.head_length {
+            body if body > 0 && !is_to_head => self.head_length + body / 2,
+            _ => self.head_length / 2,
+        }
     }
 
-    /// The middle of the body, or where there is none, of the head.
-    pub(super) fn middle(&self) -> u64 {
-        match self.length() - self.head_length {
-            0 => self.head_length / 2,
-            body => self.head_length + body / 2,
-        }
+    /// Its end, which for HEAD is that of the head.
+    pub(super) fn end(&self, is_to_head: bool) -> u64 {
+        if is_to_head { self.head_length } else { self.length() }
     }
 
     /// A part of the reply, or as much of its beginning as there is room for; answers how many
@@ -267,7 +267,7 @@ mod tests {
         let none = Content { status: 204, ..fixed };
         let expected = "HTTP/1.1 204 No Content\r\nA: b\r\n\r\n";
         assert_eq!(text(&none, MODERN), (expected.into(), false));
-        let unknown = "HTTP/1.1 299\r\nContent-Length: 4\r\n\r\n299\n";
+        let unknown = "HTTP/1.1 299 \r\nContent-Length: 4\r\n\r\n299\n";
         assert_eq!(text(&Content::status(299), MODERN), (unknown.into(), false));
     }
 
@@ -278,7 +278,7 @@ mod tests {
             let reply = Reply::new(&Content::pattern(length), MODERN);
             for most in [u64::MAX, 50_000] {
                 let all = written(&reply, reply.length(), most);
-                let body = &all[reply.head_length() as usize..];
+                let body = &all[reply.end(true) as usize..];
                 assert_eq!(body.len() as u64, length);
                 let is_right = |(byte, at): (&u8, usize)| *byte == b'a' + (at % 26) as u8;
                 assert!(body.iter().zip(0..).all(is_right), "{length}");
@@ -293,7 +293,7 @@ mod tests {
             let content = Content { chunked: true, ..Content::pattern(length) };
             let reply = Reply::new(&content, MODERN);
             let all = written(&reply, reply.length(), u64::MAX);
-            let mut rest = &all[reply.head_length() as usize..];
+            let mut rest = &all[reply.end(true) as usize..];
             let mut found = 0;
             let mut decoder = wire::http1::chunked::ChunkedDecoder::default();
             loop {
@@ -316,12 +316,14 @@ mod tests {
         let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
         let last = reply.length() - 3;
         assert_eq!(reply.pieces(last..reply.length(), &mut pieces), (1, 3));
-        assert_eq!(reply.middle() - reply.head_length(), 50 << 30);
+        assert_eq!(reply.middle(false) - reply.end(true), 50 << 30);
     }
 
     #[test]
     fn the_middle_of_no_body_is_in_the_head() {
         let reply = Reply::new(&Content::of(*b""), MODERN);
-        assert!((1..reply.head_length()).contains(&reply.middle()));
+        assert!((1..reply.end(true)).contains(&reply.middle(false)));
+        let to_head = Reply::new(&Content::of(*b"body"), MODERN).middle(true);
+        assert_eq!(to_head, reply.middle(false));
     }
 }

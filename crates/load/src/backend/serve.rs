@@ -177,14 +177,19 @@ impl Connection {
                 self.note(asked, begun, 0, 0);
                 return Ok(false);
             }
-            Fate::Cut => reply.middle(),
-            Fate::Answer | Fate::Error if asked.is_head => reply.head_length(),
-            Fate::Answer | Fate::Error => reply.length(),
+            Fate::Cut => reply.middle(asked.is_head),
+            Fate::Answer | Fate::Error => reply.end(asked.is_head),
         };
         let counts = self.place.counts();
         counts.add_status(reply.status);
-        self.link.send(reply, upto, || drop(turn), |bytes| counts.add(Count::Sent, bytes)).await?;
-        self.note(asked, begun, reply.status, upto);
+        let mut sent = 0;
+        let went = |bytes| {
+            sent += bytes;
+            counts.add(Count::Sent, bytes);
+        };
+        let done = self.link.send(reply, upto, || drop(turn), went).await;
+        self.note(asked, begun, reply.status, sent);
+        done?;
         Ok(fate != Fate::Cut && !reply.closes)
     }
 
@@ -204,7 +209,7 @@ impl Connection {
         let keeps = asked.client.keeps && asked.framing.body == Body::None;
         let reply =
             Reply::new(&Content { headers, ..Content::of(json) }, Client { keeps, ..asked.client });
-        self.link.send(&reply, reply.length(), || (), |_| ()).await?;
+        self.link.send(&reply, reply.end(asked.is_head), || (), |_| ()).await?;
         Ok(keeps)
     }
 

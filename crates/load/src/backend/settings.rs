@@ -112,8 +112,11 @@ impl Settings {
         if self.echo && self.content.is_some() {
             return Err("--echo: there is one body".into());
         }
-        if self.pool == Some(0) || self.pool_queue.is_some() && self.pool.is_none() {
+        if self.pool == Some(0) {
             return Err("--pool: a pool has at least one worker".into());
+        }
+        if self.pool_queue.is_some() && self.pool.is_none() {
+            return Err("--pool-queue: it is that of a --pool".into());
         }
         let Misfortunes { shares, delays } = &self.misfortunes;
         let sums = [shares.iter().map(|one| one.0).sum(), delays.iter().map(|one| one.0).sum()];
@@ -215,7 +218,8 @@ fn delay(text: &str) -> Result<(f64, Duration), String> {
 fn pause(text: &str) -> Result<Pause, String> {
     let (length, every) = text.split_once('/').ok_or("TIME/PERIOD, such as 1s/10s")?;
     let (length, every) = (units::time(length)?, units::time(every)?);
-    if length < every {
+    // Whole microseconds are what the schedule counts.
+    if length.as_micros() < every.as_micros() {
         Ok(Pause::new(length, every))
     } else {
         Err(format!("{text}: nothing would ever be answered"))
@@ -277,6 +281,7 @@ mod tests {
             "--error 60% --cut 60%",
             "--delay 1%",
             "--pause 1s/1s",
+            "--pause 0us/0.5us",
             "--body-file /nowhere/at/all",
         ] {
             assert!(read(line).is_err(), "{line}");

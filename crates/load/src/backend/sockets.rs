@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use net::listening;
 use net::{Address, Datagrams, SocketOptions};
 
+use super::complain;
 use super::settings::Settings;
 
 /// Connections that may wait to be accepted, as far as the system lets them.
@@ -80,7 +81,7 @@ impl Open {
     /// Takes the file of a Unix socket away.
     pub(super) fn close(&self) {
         if let Err(error) = self.address.unlink() {
-            eprintln!("weir: backend: {}: {error}", self.address);
+            complain(&format!("{}: {error}", self.address));
         }
     }
 }

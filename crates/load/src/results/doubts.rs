@@ -51,6 +51,9 @@ fn late(results: &Results) -> Option<Doubt> {
 }
 
 fn lateness_max_us(results: &Results) -> f64 {
+    if results.tally.latency_us.is_empty() {
+        return LATENESS_MAX_US;
+    }
     let latency_p99 = results.tally.latency_us.value_at_quantile(0.99) as f64;
     LATENESS_MAX_US.min(latency_p99 * LATENESS_MOST_FROM).max(latency_p99 * LATENESS_SEEN_FROM)
 }
@@ -91,5 +94,13 @@ mod tests {
             results.pace = Pace::Open { from: 10.0, to: 10.0 };
             assert_eq!(!doubts(&results).is_empty(), expected, "{lateness} of {latency}");
         }
+    }
+
+    #[test]
+    fn without_a_reply_no_latency_is_short() {
+        let mut results = results();
+        results.pace = Pace::Open { from: 10.0, to: 10.0 };
+        results.tally.lateness_us.record(300).unwrap();
+        assert_eq!(doubts(&results), []);
     }
 }

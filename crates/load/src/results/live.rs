@@ -31,6 +31,10 @@ impl Live {
 
     /// The next second as what the terminal is to be sent: the view in place of the last one.
     pub fn view(&mut self, second: &Second, columns: usize) -> String {
+        // There are terminals that have never been told how wide they are.
+        if columns == 0 {
+            return self.line(second);
+        }
         let (rate, failures) = self.count(second);
         let history = self.history(columns.saturating_sub(BESIDE_HISTORY));
         let lines = [
@@ -145,8 +149,15 @@ mod tests {
     }
 
     #[test]
+    fn a_terminal_of_no_width_has_lines() {
+        let (mut live, second) = (Live::default(), second(1.0, 200, 123));
+        assert_eq!(live.view(&second, 0), Live::default().line(&second));
+        assert_eq!(live.clear(), "");
+    }
+
+    #[test]
     fn no_line_of_the_view_is_wider_than_the_terminal() {
-        for columns in [0, 1, 20, 40, 200] {
+        for columns in [1, 20, 40, 200] {
             let mut live = Live::default();
             for n in 1..100 {
                 let text = live.view(&second(f64::from(n), 7, 1), columns).replace("\x1b[K", "");

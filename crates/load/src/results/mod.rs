@@ -32,7 +32,7 @@ pub struct Tally {
     pub replies: u64,
     /// Bytes received, heads included.
     pub bytes: u64,
-    /// Replies by the first digit of their status, 1 to 5.
+    /// Replies by the first digit of their status, 1 to 5; others at 0.
     pub statuses: [u64; 6],
     /// Latencies of complete replies.
     pub latency_us: Histogram<u64>,

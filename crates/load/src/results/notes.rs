@@ -61,7 +61,7 @@ fn open(results: &Results, from: f64, to: f64) -> String {
     let asked = if from == to {
         format!("{from} requests/s asked for")
     } else {
-        format!("{from} to {to} requests/s asked for, {} on average", (from + to) / 2.0)
+        format!("{from:.0} to {to:.0} requests/s asked for")
     };
     let mut text = format!(
         "Open loop: {asked}, {:.2} replies/s received.\n{OPEN}",
@@ -145,7 +145,7 @@ part of it.
         assert_eq!(notes(&results, false), expected);
         results.pace = Pace::Open { from: 10.0, to: 200.0 };
         let text = notes(&results, false);
-        assert!(text.starts_with("Open loop: 10 to 200 requests/s asked for, 105 on average, "));
+        assert!(text.starts_with("Open loop: 10 to 200 requests/s asked for, 99.50 replies/s "));
     }
 
     #[test]

@@ -89,6 +89,10 @@ impl Client {
 
     /// A turn: its requests are sent, and their replies counted.
     async fn take(&mut self, turn: Turn) -> Result<(), Trouble> {
+        // What comes before the request is the script's time and the server's.
+        if let Some(intended) = turn.intended.filter(|_| turn.in_time) {
+            self.shared.is_late(intended.elapsed());
+        }
         self.pause().await?;
         self.set_timer();
         let mut begun = turn.intended.unwrap_or_else(Instant::now);
@@ -98,9 +102,6 @@ impl Client {
             if turn.intended.is_none() && self.shared.plan.per_connection.is_none() {
                 begun = Instant::now();
             }
-        }
-        if turn.intended.is_some() && turn.in_time {
-            self.shared.is_late(begun.elapsed());
         }
         self.exchange(begun, turn.requests).await?;
         if self.shared.plan.per_connection.is_some_and(|most| self.link.asked() >= most) {

@@ -78,10 +78,11 @@ impl DatagramClient {
                 socket.insert(opened.map_err(|(_, error)| Failure::of_connect(&error))?)
             }
         };
-        let sent = self.shared.next_request().bytes.clone();
+        let shared = Rc::clone(&self.shared);
+        let sent = &shared.plan.mix.at(shared.next_number()).bytes;
         // The kernel tells of a closed port at the next call.
-        socket.send(&sent).map_err(|error| of_datagram(&error, Failure::Write))?;
-        self.timer.set(self.shared.plan.timeout_ms());
+        socket.send(sent).map_err(|error| of_datagram(&error, Failure::Write))?;
+        self.timer.set(shared.plan.timeout_ms());
         let received = {
             let mut receiving = pin!(socket.receive(&mut self.buffer));
             let received = poll_fn(|cx| match receiving.as_mut().poll(cx) {
@@ -92,11 +93,11 @@ impl DatagramClient {
             });
             received.await?
         };
-        self.shared.tally.borrow_mut().bytes += received as u64;
+        shared.tally.borrow_mut().bytes += received as u64;
         if self.buffer[..received] != sent[..] {
             return Err(Failure::Invalid);
         }
-        self.shared.replied(0, begun, Instant::now());
+        shared.replied(0, begun, Instant::now());
         Ok(())
     }
 }

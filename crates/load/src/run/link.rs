@@ -8,6 +8,7 @@ use std::time::Instant;
 use net::{Stream, buffers};
 
 use super::failure::Failure;
+use super::scripted::Scripted;
 use super::thread::Shared;
 use crate::replies::{Found, HEAD_MAX, Replies, Reply};
 use crate::script::ScriptError;
@@ -33,10 +34,18 @@ pub(super) struct Link {
 pub(super) struct Exchange {
     /// When they should have started.
     begun: Instant,
-    output: Vec<u8>,
+    output: Output,
     written: usize,
     /// Whether others may send first: nobody answers at once.
     may_yield: bool,
+}
+
+/// What is sent.
+enum Output {
+    /// One request of the mix, by its number: it may be large, and nobody needs a copy.
+    Mixed(u64),
+    /// What was put together.
+    Made(Vec<u8>),
 }
 
 impl Link {
@@ -80,25 +89,40 @@ impl Link {
         begun: Instant,
         requests: u64,
     ) -> Result<Exchange, ScriptError> {
-        let mut output = buffers::lend();
-        if let Some(script) = &shared.script {
-            if script.fill(&mut output)? {
-                shared.halt(Ok(()));
-            }
-            self.replies.listen(script.listens());
-            let to_head = output.starts_with(b"HEAD ");
-            self.pending.extend((0..script.at_once()).map(|_| to_head));
-        } else {
-            for _ in 0..requests {
-                let request = shared.next_request();
-                output.extend_from_slice(&request.bytes);
-                self.pending.push_back(request.to_head);
-            }
-        }
+        let output = match &shared.script {
+            Some(script) => self.scripted(script, shared)?,
+            None => self.mixed(shared, requests),
+        };
         if shared.plan.scheme == Scheme::Tcp {
-            self.replies.expect_echo(output.len() / self.pending.len());
+            self.replies.expect_echo(output.bytes(shared).len() / self.pending.len());
         }
         Ok(Exchange { begun, output, written: 0, may_yield: self.asked == 0 })
+    }
+
+    fn scripted(&mut self, script: &Scripted, shared: &Shared) -> Result<Output, ScriptError> {
+        let mut bytes = buffers::lend();
+        if script.fill(&mut bytes)? {
+            shared.halt(Ok(()));
+        }
+        self.replies.listen(script.listens());
+        let to_head = bytes.starts_with(b"HEAD ");
+        self.pending.extend((0..script.at_once()).map(|_| to_head));
+        Ok(Output::Made(bytes))
+    }
+
+    fn mixed(&mut self, shared: &Shared, requests: u64) -> Output {
+        if requests == 1 {
+            let number = shared.next_number();
+            self.pending.push_back(shared.plan.mix.at(number).to_head);
+            return Output::Mixed(number);
+        }
+        let mut bytes = buffers::lend();
+        for _ in 0..requests {
+            let request = shared.plan.mix.at(shared.next_number());
+            bytes.extend_from_slice(&request.bytes);
+            self.pending.push_back(request.to_head);
+        }
+        Output::Made(bytes)
     }
 
     /// Writes and reads at once: a server may answer before it has read everything. Ready when
@@ -109,7 +133,7 @@ impl Link {
         shared: &Shared,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Failure>> {
-        let unwritable = self.write(exchange, cx).err();
+        let unwritable = self.write(exchange, shared, cx).err();
         // The kernel is asked for the reply once the others have sent, too: then it may be there,
         // and a connection for one request never enters an epoll set.
         if std::mem::take(&mut exchange.may_yield) && unwritable.is_none() {
@@ -126,10 +150,16 @@ impl Link {
         }
     }
 
-    fn write(&mut self, exchange: &mut Exchange, cx: &mut Context<'_>) -> Result<(), Failure> {
-        while exchange.written < exchange.output.len() {
+    fn write(
+        &mut self,
+        exchange: &mut Exchange,
+        shared: &Shared,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Failure> {
+        let bytes = exchange.output.bytes(shared);
+        while exchange.written < bytes.len() {
             let Some(stream) = &mut self.stream else { return Err(Failure::Closed) };
-            match stream.poll_write(cx, &[IoSlice::new(&exchange.output[exchange.written..])]) {
+            match stream.poll_write(cx, &[IoSlice::new(&bytes[exchange.written..])]) {
                 Poll::Ready(Ok(written)) => exchange.written += written,
                 Poll::Ready(Err(error)) if self.asked == 0 && exchange.written == 0 => {
                     return Err(Failure::of_connect(&error));
@@ -205,7 +235,8 @@ impl Link {
                     // What nobody asked for costs no request, but is no HTTP either.
                     Failure::Invalid.count(1, &mut shared.tally.borrow_mut().errors);
                 }
-                if is_confused || !keep || exchange.written < exchange.output.len() {
+                let is_written = exchange.written == exchange.output.bytes(shared).len();
+                if is_confused || !keep || !is_written {
                     self.close();
                 }
                 Ok(true)
@@ -241,8 +272,19 @@ impl Link {
     }
 }
 
-impl Drop for Exchange {
+impl Output {
+    fn bytes<'o>(&'o self, shared: &'o Shared) -> &'o [u8] {
+        match self {
+            Self::Mixed(number) => &shared.plan.mix.at(*number).bytes,
+            Self::Made(bytes) => bytes,
+        }
+    }
+}
+
+impl Drop for Output {
     fn drop(&mut self) {
-        buffers::give_back(std::mem::take(&mut self.output));
+        if let Self::Made(bytes) = self {
+            buffers::give_back(std::mem::take(bytes));
+        }
     }
 }

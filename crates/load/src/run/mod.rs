@@ -16,7 +16,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use net::signals::{SIGINT, SIGTERM, Signals};
+use net::signals::{self, SIGINT, SIGTERM, Signals};
 use net::{Mailbox, Sender, mailbox};
 
 use crate::results::{Pace, Results, Second};
@@ -24,6 +24,9 @@ use director::Director;
 use plan::Plan;
 use seconds::Seconds;
 use thread::{Ended, News, Order};
+
+/// What ends a run before its time.
+const ENDING: &[signals::Number] = &[SIGINT, SIGTERM];
 
 /// From the moment when all connections stand to the first request.
 const START_AHEAD: Duration = Duration::from_millis(5);
@@ -40,10 +43,11 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Lets the script say the last word.
+    /// Lets the script say the last word. One that does not come to an end can be interrupted.
     pub fn say_done(&self) -> Result<(), String> {
-        let said = self.director.as_ref().map(|director| director.done(&self.results));
-        said.transpose().map(|_| ()).map_err(|error| error.to_string())
+        let Some(director) = &self.director else { return Ok(()) };
+        signals::unblock(ENDING).map_err(|error| error.to_string())?;
+        director.done(&self.results).map_err(|error| error.to_string())
     }
 }
 
@@ -55,10 +59,10 @@ pub fn run(
     watch: &mut dyn FnMut(&Second),
 ) -> Result<Finished, String> {
     let run = async {
-        // Before there are threads, which inherit that these are blocked.
-        let signals = Signals::take(&[SIGINT, SIGTERM])?;
         let (news, heard) = mailbox();
+        // Until scripts have begun a signal ends the program: nothing is measured yet.
         let run = Run::start(plan, &news)?;
+        let signals = Signals::take(ENDING)?;
         begins().map_err(io::Error::other)?;
         run.tell_all(|| Order::Connect);
         net::spawn(async move {
@@ -66,7 +70,16 @@ pub fn run(
         });
         run.finish(heard, watch).await
     };
-    net::run(run).and_then(|done| done).map_err(|error: io::Error| error.to_string())
+    net::run(run).and_then(|done| done).map_err(|error| explained(&error, plan))
+}
+
+fn explained(error: &io::Error, plan: &Plan) -> String {
+    match error.raw_os_error() {
+        Some(net::listening::EMFILE) => {
+            format!("{error}: ulimit -n allows too few for {} connections", plan.connections)
+        }
+        _ => error.to_string(),
+    }
 }
 
 struct Run {
@@ -139,7 +152,7 @@ impl Run {
         let failed = self.ended.iter().find_map(|ended| ended.failed.clone());
         let orders = std::mem::take(&mut self.orders);
         let director = self.director.take();
-        Ok(Finished { results: self.results(), failed, director, _orders: orders })
+        Ok(Finished { results: self.results(watch), failed, director, _orders: orders })
     }
 
     /// Where one script fails all threads stop.
@@ -168,9 +181,9 @@ impl Run {
         }
     }
 
-    fn results(self) -> Results {
+    fn results(self, watch: &mut dyn FnMut(&Second)) -> Results {
         let elapsed = self.ended.iter().map(|ended| ended.elapsed).max().unwrap_or_default();
-        let (seconds, tally) = self.seconds.finish(elapsed.as_secs_f64());
+        let (seconds, tally) = self.seconds.finish(elapsed.as_secs_f64(), watch);
         Results {
             urls: self.plan.urls.clone(),
             threads: self.plan.threads,
@@ -178,7 +191,10 @@ impl Run {
             duration: self.plan.duration,
             pace: match self.plan.rate {
                 None => Pace::Closed,
-                Some(rate) => Pace::Open { from: rate.from, to: rate.to },
+                Some(rate) => {
+                    let end = elapsed.min(self.plan.starts_end());
+                    Pace::Open { from: rate.from, to: rate.at(end) }
+                }
             },
             began_unix_ms: self.began_unix_ms,
             elapsed,

@@ -67,6 +67,12 @@ impl Plan {
         total / self.threads * thread + thread.min(total % self.threads)
     }
 
+    /// When an open loop is over, counted from the beginning: one more request would start then.
+    pub(super) fn starts_end(&self) -> Duration {
+        let counted = self.rate.zip(self.requests).map(|(rate, total)| rate.start_of(total));
+        [self.duration, counted].into_iter().flatten().min().unwrap_or(Duration::MAX)
+    }
+
     /// How long a request may take, in whole milliseconds.
     pub(super) fn timeout_ms(&self) -> u64 {
         self.timeout.as_micros().div_ceil(1000) as u64

@@ -19,6 +19,14 @@ impl Rate {
         Self { from: rate, to: rate, over: Duration::ZERO }
     }
 
+    /// How many a second at that time.
+    pub fn at(&self, time: Duration) -> f64 {
+        if time >= self.over {
+            return self.to;
+        }
+        self.from + (self.to - self.from) * time.as_secs_f64() / self.over.as_secs_f64()
+    }
+
     /// When the request starts that `n` others have started before, counted from the beginning.
     ///
     /// Requests started by then are the area below the line of the rate: `from·t + a·t²/2`, where
@@ -63,6 +71,8 @@ mod tests {
         let rate = Rate { from: 1000.0, to: 3000.0, over: Duration::from_secs(10) };
         assert!((starts(rate, 20_000) - 10.0).abs() < 1e-6);
         assert!((starts(rate, 23_000) - 11.0).abs() < 1e-6);
+        assert_eq!(rate.at(Duration::from_secs(5)), 2000.0);
+        assert_eq!(rate.at(Duration::from_secs(11)), 3000.0);
         // After 5 s: 1000·5 + 200·25/2 = 7500.
         assert!((starts(rate, 7500) - 5.0).abs() < 1e-6);
         let down = Rate { from: 3000.0, to: 1000.0, ..rate };

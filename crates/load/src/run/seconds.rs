@@ -86,8 +86,13 @@ impl Seconds {
         }
     }
 
-    /// All of them, and everything in them: the run has taken so many seconds.
-    pub(super) fn finish(mut self, elapsed: f64) -> (Vec<Moment>, Tally) {
+    /// All of them, and everything in them: the run has taken so many seconds. `watch` sees those
+    /// at the end of a run of a second or more.
+    pub(super) fn finish(
+        mut self,
+        elapsed: f64,
+        watch: &mut dyn FnMut(&Second),
+    ) -> (Vec<Moment>, Tally) {
         while let Some((tally, _)) = self.open.front() {
             // What came at the very end belongs to the second before.
             match &mut self.newest {
@@ -95,7 +100,9 @@ impl Seconds {
                     newest.tally.add(tally);
                     self.open.pop_front();
                 }
-                _ => drop(self.close(elapsed)),
+                _ => {
+                    self.close(elapsed).filter(|_| elapsed >= 1.0).map(&mut *watch);
+                }
             }
         }
         self.keep();
@@ -117,7 +124,7 @@ mod tests {
 
     /// When each second ended, and its replies; and all replies.
     fn finish(seconds: Seconds, elapsed: f64) -> (Vec<(f64, u64)>, u64) {
-        let (seconds, tally) = seconds.finish(elapsed);
+        let (seconds, tally) = seconds.finish(elapsed, &mut |_| {});
         (seconds.iter().map(|second| (second.at, second.replies)).collect(), tally.replies)
     }
 
@@ -155,6 +162,19 @@ mod tests {
         assert_eq!(next(&mut seconds), Some((1.0, 1)));
         seconds.ended(1, &tally(10));
         assert_eq!(finish(seconds, 1.01), (vec![(1.0, 11)], 11));
+    }
+
+    #[test]
+    fn the_last_second_is_seen_but_not_all_of_a_short_run() {
+        let seen = |elapsed| {
+            let mut seconds = Seconds::of(1);
+            seconds.ended(0, &tally(7));
+            let mut seen = Vec::new();
+            seconds.finish(elapsed, &mut |second| seen.push((second.at, second.tally.replies)));
+            seen
+        };
+        assert_eq!(seen(1.0), [(1.0, 7)]);
+        assert_eq!(seen(0.5), []);
     }
 
     #[test]

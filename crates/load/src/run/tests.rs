@@ -1,9 +1,10 @@
 use std::ffi::OsString;
+use std::io;
 use std::net::TcpListener;
 use std::time::Duration;
 
 use super::plan::Plan;
-use super::run;
+use super::{explained, run};
 use crate::results::Results;
 use crate::settings::{Settings, Wish};
 
@@ -38,4 +39,12 @@ fn an_open_loop_takes_its_time_though_the_server_is_gone() {
     let results = results(&plan);
     assert_eq!((results.tally.replies, results.tally.errors.refused), (0, 4));
     assert!(results.elapsed >= Duration::from_millis(350), "{:?}", results.elapsed);
+}
+
+#[test]
+fn a_limit_of_the_system_is_named() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let plan = plan(&format!("-c 100 http://{}/", server.local_addr().unwrap()));
+    let error = io::Error::from_raw_os_error(net::listening::EMFILE);
+    assert!(explained(&error, &plan).ends_with(": ulimit -n allows too few for 100 connections"));
 }

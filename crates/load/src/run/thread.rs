@@ -22,7 +22,6 @@ use super::datagrams::DatagramClient;
 use super::pace::Pace;
 use super::plan::Plan;
 use super::scripted::Scripted;
-use crate::requests::Request;
 use crate::results::Tally;
 use crate::script::{Script, ScriptError};
 use crate::target::Scheme;
@@ -118,11 +117,11 @@ struct Halted {
 }
 
 impl Shared {
-    /// The next request of the mix.
-    pub(super) fn next_request(&self) -> &Request {
+    /// The number of the next request, by which the mix knows it.
+    pub(super) fn next_number(&self) -> u64 {
         let n = self.started.get();
         self.started.set(n + if self.plan.rate.is_some() { self.plan.threads } else { 1 });
-        self.plan.mix.at(n)
+        n
     }
 
     /// Counts a reply to a request that should have started at `begun`.
@@ -133,7 +132,8 @@ impl Shared {
         tally.replies += 1;
         // What only comes back has none.
         if status > 0 {
-            tally.statuses[usize::from(status / 100).min(5)] += 1;
+            let class = usize::from(status / 100);
+            tally.statuses[if class < 6 { class } else { 0 }] += 1;
         }
         note(&mut tally.latency_us, latency.as_micros() as u64);
     }
@@ -172,7 +172,10 @@ fn note(histogram: &mut Histogram<u64>, value: u64) {
 
 /// Runs one.
 pub(super) fn run(plan: Arc<Plan>, number: u64, orders: Mailbox<Order>, news: &Sender<News>) {
-    let work = || net::run(async { Thread::new(plan, number)?.run(orders, news).await })?;
+    let work = || {
+        net::signals::block(super::ENDING)?;
+        net::run(async { Thread::new(plan, number)?.run(orders, news).await })?
+    };
     let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     // What a panic has to say it has said.
     if let Err(error) = ran.unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))) {
@@ -273,9 +276,11 @@ impl Thread {
         orders: &mut Mailbox<Order>,
         news: &Sender<News>,
     ) -> io::Result<Ended> {
-        wait_until(begin).await?;
+        let mut alarm = Alarm::new()?;
+        alarm.wait_until(begin).await;
         let on_cpu = net::clock::thread_cpu();
-        let seconds = net::spawn(tell_seconds(Rc::clone(&self.shared), begin, news.clone()));
+        let telling = tell_seconds(Rc::clone(&self.shared), begin, alarm, news.clone());
+        let seconds = net::spawn(telling);
         let halted = poll_fn(|cx| self.shared.poll_halted(cx));
         let load = until(self.load(begin), halted);
         until(load, stop(orders)).await.flatten().transpose()?;
@@ -312,9 +317,8 @@ impl Thread {
         match end {
             None => self.quiet().await,
             Some(end) => {
-                let mut failed = Ok(());
-                until(self.quiet(), async { failed = wait_until(end).await }).await;
-                failed?;
+                let mut alarm = Alarm::new()?;
+                until(self.quiet(), alarm.wait_until(end)).await;
             }
         }
         Ok(())
@@ -326,29 +330,26 @@ impl Thread {
         let (plan, pace) = (&self.shared.plan, &self.shared.pace);
         let Some(rate) = plan.rate else { return Ok(()) };
         pace.begin_open();
-        let mut alarm = Alarm::new()?;
+        let (mut alarm, end) = (Alarm::new()?, plan.starts_end());
         let (mut now, mut given) = (Instant::now(), 0);
         for n in (self.number..plan.requests.unwrap_or(u64::MAX)).step_by(plan.threads as usize) {
             let after = rate.start_of(n);
-            if let Some(duration) = plan.duration.filter(|duration| after >= *duration) {
-                alarm.wait_until(begin + duration).await;
-                break;
-            }
-            let Some(at) = begin.checked_add(after) else { break };
+            let Some(at) = begin.checked_add(after).filter(|_| after < end) else { break };
             if at > now || given == GIVEN_MAX {
                 (now, given) = (reach(&mut alarm, at).await, 0);
             }
             given += 1;
             pace.due(at);
         }
+        if let Some(end) = begin.checked_add(end) {
+            alarm.wait_until(end).await;
+        }
         pace.end();
         self.shared.starts_over.set(Some(Instant::now()));
-        let mut failed = Ok(());
-        let grace = async { failed = wait_until(Instant::now() + plan.timeout).await };
-        until(self.quiet(), grace).await;
+        until(self.quiet(), alarm.wait_until(Instant::now() + plan.timeout)).await;
         // They have had it, whether or not their own timers have told.
         self.shared.tally.borrow_mut().errors.timeout += pace.busy();
-        failed
+        Ok(())
     }
 
     /// Until every client is idle, and none has anything to do.
@@ -366,13 +367,11 @@ impl Thread {
 }
 
 /// Once a second what was counted in it.
-async fn tell_seconds(shared: Rc<Shared>, begin: Instant, news: Sender<News>) {
+async fn tell_seconds(shared: Rc<Shared>, begin: Instant, mut alarm: Alarm, news: Sender<News>) {
     let (mut seen, mut before) = (0, begin);
     let mut on_cpu = net::clock::thread_cpu();
     for sample in 1.. {
-        if wait_until(begin + SAMPLE * sample).await.is_err() {
-            return;
-        }
+        alarm.wait_until(begin + SAMPLE * sample).await;
         let mut tally = shared.tally.borrow_mut();
         let now = Instant::now();
         // As in wrk a stretch without replies belongs to the next sample.
@@ -402,13 +401,6 @@ async fn reach(alarm: &mut Alarm, at: Instant) -> Instant {
         false => net::yield_now().await,
     }
     Instant::now()
-}
-
-async fn wait_until(at: Instant) -> io::Result<()> {
-    let mut alarm = Alarm::new()?;
-    alarm.set(at);
-    poll_fn(|cx| alarm.poll(cx)).await;
-    Ok(())
 }
 
 /// Until there is no more to do: somebody says so, or is gone.

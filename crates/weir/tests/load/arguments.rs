@@ -1,6 +1,7 @@
 //! What cannot be done is said in a line, at once.
 
 use std::net::TcpListener;
+use std::process::Command;
 use std::time::Duration;
 
 use super::generator::load;
@@ -22,12 +23,20 @@ const WRONG: &[(&str, &str)] = &[
     ("--rate 0 http://127.0.0.1:1/", "--rate: it must be more than 0"),
     ("--rate 5/1s http://127.0.0.1:1/", "--rate: a constant rate has no time"),
     ("--rate 5 --pipeline 2 http://127.0.0.1:1/", "--pipeline has no place in an open loop"),
+    ("--close --pipeline 2 http://127.0.0.1:1/", "a connection has whole pipelines: "),
+    ("--per-connection 7 --pipeline 2 http://127.0.0.1:1/", "a connection has whole pipelines: "),
+    ("--search p99=1s --pipeline 2 http://127.0.0.1:1/", "--pipeline has no place in an open "),
+    ("--search p99=1s --repeat 2 http://127.0.0.1:1/", "--search finds the rate itself, and "),
+    ("--search p100=1s http://127.0.0.1:1/", "--search: \"p100=1s\" is not of the form p99="),
     ("-H nonsense http://127.0.0.1:1/", "--header: \"Name: value\" is expected"),
     ("-m G\u{20ac}T http://127.0.0.1:1/", "--method: \"G\u{20ac}T\" is not a name"),
     ("--weights 1,2 http://127.0.0.1:1/", "--weights needs a number for each URL"),
     ("--weights 0 http://LISTENS/", "weights must add up to between 1 and "),
     ("--from here http://127.0.0.1:1/", "--from: \"here\" is not an IP address"),
     ("--from ::1 http://LISTENS/", "--from: no connection from ::1 reaches 127.0.0.1:"),
+    ("--from 192.0.2.1 http://LISTENS/", "--from: 192.0.2.1: Cannot assign requested address"),
+    ("--json /nowhere/a http://LISTENS/", "/nowhere/a: No such file or directory"),
+    ("--hlog / http://LISTENS/", "/: Is a directory"),
     ("--list /nowhere http://LISTENS/", "/nowhere: No such file or directory"),
     ("--body-file /nowhere http://127.0.0.1:1/", "--body-file: /nowhere: No such file or "),
     ("-s /nowhere http://LISTENS/", "/nowhere: No such file or directory"),
@@ -66,6 +75,15 @@ fn a_server_that_never_accepts_is_given_up() {
     assert_eq!(report.code, Some(1), "{report:#?}");
     assert!(report.err.starts_with("weir load: unable to connect to 192.0.2.1:80: "));
     assert!(report.took < Duration::from_secs(10), "{report:#?}");
+}
+
+#[test]
+fn a_complaint_that_nobody_can_read_is_one() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = command.args(["load", "--nonsense"]).stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(1));
 }
 
 #[test]

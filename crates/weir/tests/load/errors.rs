@@ -5,7 +5,8 @@ use std::net::TcpListener;
 use std::thread;
 
 use super::generator::{
-    CLOSED, INVALID, REFUSED, RESET, Report, SHORT, STATUS_4XX, STATUS_5XX, TIMEOUT, load, start,
+    CLOSED, INVALID, REFUSED, RESET, Report, SHORT, STATUS_4XX, STATUS_5XX, STATUS_OTHER, TIMEOUT,
+    load, start,
 };
 use super::peer::{Client, OK, Peer};
 use super::server::Folder;
@@ -117,6 +118,7 @@ fn statuses_are_replies() {
     for (reply, kind) in [
         (&b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"[..], STATUS_4XX),
         (b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", STATUS_5XX),
+        (b"HTTP/1.1 600 ?\r\nContent-Length: 0\r\n\r\n", STATUS_OTHER),
     ] {
         let peer = Peer::answering(reply);
         let report = load(&format!("-n {REQUESTS} -c 3 -t 2 http://{}/", peer.address));

@@ -144,6 +144,15 @@ fn what_comes_back_is_counted() {
 }
 
 #[test]
+fn what_programs_read_stands_alone() {
+    let peer = Peer::answering(OK);
+    let report = load(&format!("-n 10 --repeat 2 --json - http://{}/", peer.address));
+    assert!(report.out.starts_with("[{") && report.out.ends_with("}]\n"), "{report:#?}");
+    assert_eq!(report.out.matches("\"format\": ").count(), 2, "{report:#?}");
+    assert!(report.err.contains("\nRun 2 of 2\nRunning test @ "), "{report:#?}");
+}
+
+#[test]
 fn seconds_are_told_while_any_thread_runs() {
     let asked = AtomicU64::new(0);
     let peer = Peer::start(move |mut client| {
@@ -161,7 +170,7 @@ fn seconds_are_told_while_any_thread_runs() {
     report.assert_clean(40);
     let seconds: Vec<&str> =
         report.err.lines().filter(|line| line.contains(" requests/s ")).collect();
-    assert!(seconds.len() == 2 && seconds[0].trim().starts_with("1.0s"), "{report:#?}");
+    assert!(seconds.len() == 3 && seconds[0].trim().starts_with("1.0s"), "{report:#?}");
     // The thread that was done at once has told what it had.
     let first: f64 = seconds[0].split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!((26.0..30.0).contains(&first), "{report:#?}");

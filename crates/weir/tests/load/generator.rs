@@ -23,6 +23,13 @@ pub fn wrk(words: &str) -> Report {
     Generator::start(Command::new(env!("CARGO_BIN_EXE_weir")).arg0("wrk"), words).end()
 }
 
+/// Runs it where so many files may be open.
+pub fn load_within(files: u64, words: &str) -> Report {
+    let script = format!("ulimit -n {files} && exec \"$0\" load \"$@\"");
+    let command = &mut Command::new("sh");
+    Generator::start(command.args(["-c", &script, env!("CARGO_BIN_EXE_weir")]), words).end()
+}
+
 /// It is ended where the test ends before it.
 pub struct Generator {
     child: Child,
@@ -57,8 +64,13 @@ impl Generator {
 
     /// Reads the two lines that come before the first connection.
     pub fn await_opening(&mut self) {
-        for _ in 0..2 {
-            assert!(self.out.read_line(&mut self.said).unwrap() > 0);
+        self.await_line(" threads and ");
+    }
+
+    /// Reads up to a line with that in it.
+    pub fn await_line(&mut self, part: &str) {
+        while !self.said.lines().last().is_some_and(|line| line.contains(part)) {
+            assert!(self.out.read_line(&mut self.said).unwrap() > 0, "{}", self.said);
         }
     }
 
@@ -99,6 +111,7 @@ pub struct Report {
 }
 
 /// Errors by the names that people read.
+pub const IMPOSSIBLE: &str = "connection not possible";
 pub const REFUSED: &str = "connection refused";
 pub const RESET: &str = "connection reset";
 pub const CLOSED: &str = "closed before the reply";
@@ -107,6 +120,7 @@ pub const INVALID: &str = "reply is not HTTP as expected";
 pub const TIMEOUT: &str = "no complete reply in time";
 pub const STATUS_4XX: &str = "status 4xx";
 pub const STATUS_5XX: &str = "status 5xx";
+pub const STATUS_OTHER: &str = "status of no known class";
 
 impl Report {
     /// The number in `  1000 requests in 1.00s, 1.00MB read`.
@@ -142,6 +156,12 @@ impl Report {
         let numbers = rest.split(", ").map(|part| part.rsplit(' ').next().unwrap());
         let numbers: Vec<u64> = numbers.map(|number| number.parse().unwrap()).collect();
         Some(numbers.try_into().unwrap())
+    }
+
+    /// The number after `Requests/sec:`.
+    pub fn rate(&self) -> f64 {
+        let rate = self.out.lines().find_map(|line| line.strip_prefix("Requests/sec:"));
+        rate.unwrap().trim().parse().unwrap()
     }
 
     /// The number after `Non-2xx or 3xx responses: `.

@@ -46,6 +46,18 @@ fn while_the_server_says_nothing() {
 }
 
 #[test]
+fn while_it_searches() {
+    let peer = Peer::answering(OK);
+    let words = format!("-d 1s -c 2 --search p99=1s http://{}/", peer.address);
+    let mut running = start(&words);
+    running.await_line("  asked ");
+    let report = running.interrupt();
+    // A step that was not over proves nothing.
+    assert!(report.out.contains("  interrupted\nInterrupted before a rate was found.\n"));
+    assert_eq!(report.code, Some(0), "{report:#?}");
+}
+
+#[test]
 fn while_it_connects() {
     // Nobody accepts: beyond the queue's length connections wait.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

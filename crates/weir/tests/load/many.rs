@@ -1,9 +1,13 @@
 //! As many connections as one process can have.
 
-use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, thread};
 
-use super::generator::load;
+use super::generator::{load, start};
+use super::peer::Peer;
 use super::server::backend::Backend;
+use super::server::{Folder, eventually};
 
 const CONNECTIONS: u64 = 15_000;
 /// Descriptors that a process has besides.
@@ -34,4 +38,27 @@ fn fifteen_thousand_connections() {
     let accepted = backend.stat("accepted");
     assert!((CONNECTIONS..=CONNECTIONS + 2).contains(&accepted), "{accepted}");
     assert_eq!(backend.stat("requests"), 30_000);
+}
+
+#[test]
+fn a_large_body_is_not_there_once_for_each_connection() {
+    const BODY: usize = 8 << 20;
+    let asked = Arc::new(AtomicU64::new(0));
+    let count = asked.clone();
+    let peer = Peer::start(move |client| {
+        count.fetch_add(u64::from(client.is_asked()?), Ordering::Relaxed);
+        // What comes is not read, and the connection stays.
+        loop {
+            thread::park();
+        }
+    });
+    let folder = Folder::new();
+    folder.write("body", &"x".repeat(BODY));
+    let body = folder.join("body").display().to_string();
+    let running = start(&format!("-d 60s -c 30 --body-file {body} http://{}/", peer.address));
+    eventually("requests", || (asked.load(Ordering::Relaxed) == 30).then_some(()));
+    let status = fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: usize = most.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kilobytes * 1024 < 15 * BODY, "{most}");
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::generator::{load, start};
+use super::generator::{IMPOSSIBLE, load, load_within, start};
 use super::peer::{OK, Peer};
 
 #[test]
@@ -38,7 +38,15 @@ fn a_number_of_requests_at_a_rate() {
     let report = load(&format!("--rate 1000 -n 301 -c 8 -t 3 http://{}/", peer.address));
     report.assert_clean(301);
     assert_eq!(peer.seen().requests, 301);
-    assert!(report.took >= Duration::from_millis(300), "{report:#?}");
+    // That many take so long at that rate: the last one has its time, too.
+    assert!(report.rate() <= 1000.0, "{report:#?}");
+}
+
+#[test]
+fn a_ramp_that_is_cut_short_says_how_far_it_got() {
+    let peer = Peer::answering(OK);
+    let report = load(&format!("--rate 100..1000/2s -d 500ms http://{}/", peer.address));
+    assert!(report.err.contains("\nOpen loop: 100 to 325 requests/s asked for, "), "{report:#?}");
 }
 
 #[test]
@@ -60,6 +68,19 @@ fn whoever_would_have_waited_is_counted_as_waiting() {
     let median = report.out.lines().find_map(|line| line.trim().strip_prefix("50%")).unwrap();
     let ms: f64 = median.trim().strip_suffix("ms").unwrap().parse().unwrap();
     assert!(ms >= 50.0, "{report:#?}");
+}
+
+#[test]
+fn descriptors_that_run_out_cost_requests_and_not_the_run() {
+    let peer = Peer::start(|mut client| {
+        client.request()?;
+        thread::sleep(Duration::from_millis(50));
+        client.write(OK)
+    });
+    let options = "--close --rate 3000 -d 500ms --timeout 300ms -c 100";
+    let report = load_within(64, &format!("{options} http://{}/", peer.address));
+    assert_eq!(report.code, Some(0), "{report:#?}");
+    assert!(report.requests() > 0 && report.error(IMPOSSIBLE) > 0, "{report:#?}");
 }
 
 #[test]

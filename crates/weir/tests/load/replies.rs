@@ -22,6 +22,10 @@ const KEPT: &[(&str, &[u8])] = &[
           HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
     ),
     ("with bare line feeds", b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok"),
+    (
+        "of HTTP/1.0, going on",
+        b"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\nok",
+    ),
     ("a redirect", b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"),
 ];
 

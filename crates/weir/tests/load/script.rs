@@ -109,6 +109,18 @@ fn a_delay_comes_before_each_request() {
 }
 
 #[test]
+fn a_delay_does_not_make_the_generator_late() {
+    let peer = Peer::answering(OK);
+    let text = "function delay() return 300 end";
+    let report = run(text, "--rate 20 -d 500ms -c 10 -t 1", "", &peer);
+    report.assert_clean(10);
+    let late = report.err.lines().find(|line| line.contains("the generator's own lateness"));
+    let (_, median) = late.unwrap().split_once("p50 ").unwrap();
+    let ms = median.split_once("ms,").map_or(0.0, |(ms, _)| ms.parse().unwrap_or(0.0));
+    assert!(ms < 200.0, "{report:#?}");
+}
+
+#[test]
 fn several_requests_at_once() {
     let peer = Peer::answering(OK);
     let text = "function init() local r = {}\n\
@@ -142,6 +154,38 @@ fn what_is_wrong_with_a_script_is_said_with_its_line() {
         assert_eq!(report.code, Some(1), "{text}: {report:#?}");
         assert!(report.err.contains(line), "{text}: {report:#?}");
         assert!(report.took.as_secs() < 5, "{text}: {report:#?}");
+    }
+}
+
+#[test]
+fn a_script_that_fails_at_the_end_costs_no_results() {
+    let peer = Peer::answering(OK);
+    let folder = Folder::new();
+    let json = folder.join("run.json").display().to_string();
+    let text = "function done() error('at the end') end";
+    let report = run(text, &format!("-n 100 --json {json}"), "", &peer);
+    assert_eq!(report.code, Some(1), "{report:#?}");
+    assert!(std::fs::read_to_string(json).unwrap().contains("\"replies\": 100"));
+}
+
+#[test]
+fn a_script_that_hangs_before_or_after_the_run_can_be_ended() {
+    let peer = Peer::answering(OK);
+    let folder = Folder::new();
+    let script = folder.join("script.lua").display().to_string();
+    let hang = "print('hangs') io.stdout:flush() while true do end";
+    for text in [
+        hang.to_owned(),
+        format!("function setup() {hang} end"),
+        format!("function init() {hang} end"),
+        format!("function done() {hang} end"),
+    ] {
+        folder.write("script.lua", &text);
+        let mut running =
+            super::generator::start(&format!("-n 20 -s {script} http://{}/", peer.address));
+        running.await_line("hangs");
+        let report = running.interrupt();
+        assert_eq!(report.code, None, "{text}: {report:#?}");
     }
 }
 

@@ -63,6 +63,14 @@ impl Backend {
     }
 }
 
+/// Whether a backend ends as it should though nobody can read what it says.
+pub fn ends_unheard(options: &str) -> bool {
+    let mut backend = Backend::start(options);
+    drop(backend.child.stderr.take());
+    kill(backend.child.id() as i32, "TERM");
+    backend.child.wait().unwrap().success()
+}
+
 impl Drop for Backend {
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -10,7 +10,7 @@ const KINDS: [(&str, Said); 5] = [
     ("pace", |run| match run.pace {
         Pace::Closed => "closed loop".to_owned(),
         Pace::Open { from, to } if from == to => format!("open loop, {from} requests/s"),
-        Pace::Open { from, to } => format!("open loop, {from} to {to} requests/s"),
+        Pace::Open { from, to } => format!("open loop, {from:.0} to {to:.0} requests/s"),
     }),
     ("connections", |run| run.connections.to_string()),
     ("threads", |run| run.threads.to_string()),
