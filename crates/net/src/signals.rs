@@ -1,7 +1,7 @@
 //! Signals as messages with their sender, read from a descriptor instead of handled.
 //!
 //! They are blocked for the thread that takes them and every thread it starts afterwards: take them
-//! before any worker starts, or have each block them itself. Programs are started with none blocked.
+//! before any worker starts, or have each block them itself. Programs start with none blocked.
 
 use std::io;
 use std::mem::MaybeUninit;
