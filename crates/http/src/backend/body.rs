@@ -124,7 +124,8 @@ pub(super) fn receive(
             let mut incoming = Incoming::new(x, held, coding, manner);
             incoming.keep(input, head_bytes, head_bytes, taken, false);
             incoming.note_read(received as u64);
-            incoming.flush_due = !incoming.buffering && incoming.spool.is_empty();
+            let is_head_alone = incoming.spool.is_empty() && incoming.failed.is_none();
+            incoming.flush_due = !incoming.buffering && is_head_alone;
             Body::Stream(Box::new(incoming))
         }
     }
@@ -185,6 +186,8 @@ struct Incoming {
     /// Bytes that came, framing included.
     received: u64,
     flush_due: bool,
+    /// Whether pieces were given since the client was last to get what there is.
+    unflushed: bool,
 }
 
 /// What the timer is for.
@@ -220,6 +223,7 @@ impl Incoming {
             rate: manner.rate,
             received: 0,
             flush_due: false,
+            unflushed: false,
         }
     }
 
@@ -369,7 +373,7 @@ impl Incoming {
         match self.coding {
             Coding::Close | Coding::Ended => self.end(false),
             Coding::Length(_) | Coding::Chunked(_) | Coding::Trailers(_) => {
-                self.fail(BodyError::Upstream("upstream prematurely closed connection".into()));
+                self.fail(BodyError::UpstreamClosed);
             }
         }
     }
@@ -397,10 +401,12 @@ impl BodyStream for Incoming {
                 return Poll::Ready(Ok(Some(Chunk::Remark(remark))));
             }
             if std::mem::take(&mut self.flush_due) {
+                self.unflushed = false;
                 return Poll::Ready(Ok(Some(Chunk::Flush)));
             }
             if let Some(chunk) = self.spool.pop() {
                 self.flush_due = !self.buffering;
+                self.unflushed = true;
                 return Poll::Ready(Ok(Some(chunk)));
             }
             if let Some(error) = self.failed.take() {
@@ -409,7 +415,13 @@ impl BodyStream for Incoming {
             if self.held.is_none() {
                 return Poll::Ready(Ok(self.trailers.take().map(Chunk::Trailers)));
             }
-            ready!(self.poll_read(cx, false));
+            if self.poll_read(cx, false).is_pending() {
+                if !self.unflushed || !self.coding.is_between_chunks() {
+                    return Poll::Pending;
+                }
+                // Nobody knows when the next chunk comes: an event may be complete.
+                self.flush_due = true;
+            }
         }
     }
 

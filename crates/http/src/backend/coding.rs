@@ -66,6 +66,11 @@ impl Coding {
         }
     }
 
+    /// Whether all chunks that have begun are complete.
+    pub(super) fn is_between_chunks(&self) -> bool {
+        matches!(self, Self::Chunked(decoder) if decoder.chunk_left() == 0)
+    }
+
     /// Finds the body in `buffer` from `start` on, and moves it together there.
     pub(crate) fn take(
         &mut self,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::upstream::address::Place as Whereabouts;
 use ::upstream::{Group, Groups};
-use conf::{Load, Result, Span};
+use conf::{Error, Load, Result, Span};
 
 /// Groups by name, or by host and port.
 pub(crate) type ByName = HashMap<Box<[u8]>, Arc<Group>>;
@@ -38,6 +38,18 @@ impl Host {
         groups.get(&self.text.to_ascii_lowercase()[..]).or_else(|| groups.get(&self.key()[..]))
     }
 
+    /// A block's name has no port: nobody means a server of that name.
+    fn refuse_port(&self, at: Option<Span>, groups: &ByName) -> Result<()> {
+        let colon = self.text.iter().rposition(|&byte| byte == b':').unwrap_or(0);
+        let (name, port) = self.text.split_at(colon);
+        if !groups.contains_key(&name.to_ascii_lowercase()[..]) {
+            return Ok(());
+        }
+        let (name, port) = (String::from_utf8_lossy(name), String::from_utf8_lossy(&port[1..]));
+        let message = format!("upstream \"{name}\" may not have port {port}");
+        Err(at.map_or_else(|| Error::bare(&*message), |at| Error::at(at, &*message)))
+    }
+
     /// Host and port, the port also where it goes without saying.
     fn key(&self) -> Box<[u8]> {
         match &self.place {
@@ -59,6 +71,7 @@ pub(crate) fn all(load: &mut Load<'_>) -> Result<Arc<ByName>> {
     let mut groups = load.registry.of::<Groups>().all();
     for (host, at) in std::mem::take(&mut load.registry.of::<Named>().hosts) {
         if host.find(&groups).is_none() {
+            host.refuse_port(at, &groups)?;
             let group = Groups::implicit(&host.text, &host.place, at, load)?;
             groups.insert(host.key(), group);
         }

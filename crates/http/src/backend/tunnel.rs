@@ -93,7 +93,7 @@ impl Switched {
             (_, Stands::WaitsForRoom) => self.send_timeout_ms.min(self.read_timeout_ms),
             _ => self.read_timeout_ms,
         };
-        if moved || !std::mem::replace(&mut self.is_timed, true) {
+        if !std::mem::replace(&mut self.is_timed, true) || moved {
             self.timer.set(timeout_ms);
         }
         self.timer.poll(cx)

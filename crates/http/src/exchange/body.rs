@@ -72,7 +72,9 @@ pub enum BodyError {
     Io(io::Error),
     /// The source ended early.
     Truncated,
-    /// A backend did, or sent what is no body: nginx's words for it.
+    /// A backend closed its connection early.
+    UpstreamClosed,
+    /// What a backend sent is no body: nginx's words for it.
     Upstream(Cow<'static, str>),
     /// A backend was silent for too long.
     UpstreamTimedOut,
@@ -80,6 +82,14 @@ pub enum BodyError {
     UpstreamRead(io::Error),
     /// This call failed on a temporary file.
     TempFile(&'static str, PathBuf, io::Error),
+}
+
+impl BodyError {
+    /// Whether what is not sent yet is not worth sending. A head alone, to a client of HTTP/1.0,
+    /// is an empty reply.
+    pub(crate) fn spoils(&self) -> bool {
+        matches!(self, Self::Upstream(_) | Self::TempFile(..))
+    }
 }
 
 /// Bytes that somebody keeps until they are written.

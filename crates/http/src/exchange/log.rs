@@ -98,6 +98,9 @@ impl BodyError {
                 x.log(Level::Alert, format_args!("{reading}{}", Errno(error)));
             }
             Self::Truncated => {}
+            Self::UpstreamClosed => {
+                x.log(Level::Error, format_args!("upstream prematurely closed connection"));
+            }
             Self::Upstream(message) => x.log(Level::Error, format_args!("{message}")),
             Self::UpstreamTimedOut => {
                 let error = net::timed_out();

@@ -65,7 +65,7 @@ enum Failed {
     TimedOut,
     /// A system call.
     Call(&'static str, io::Error),
-    /// The body ended before its end; what there was of it is sent.
+    /// The body ended before its end.
     Body(BodyError),
     /// The body is longer than its head says.
     TooLong,
@@ -186,7 +186,7 @@ impl<'c> Sending<'c> {
                 Ok(Gathered::More) => continue,
                 Ok(Gathered::Enough) => None,
                 Ok(Gathered::End) => Some(self.finish(x)),
-                Err(failed @ Failed::Body(_)) => Some(Err(failed)),
+                Err(Failed::Body(error)) if !error.spoils() => Some(Err(Failed::Body(error))),
                 Err(failed) => return Poll::Ready(Err(failed)),
             };
             self.end = end;

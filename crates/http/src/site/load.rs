@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use conf::{
     Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, Info, LIMIT_EXCEPT, LOCATION, Levels, Load,
-    MAIN, Result, SERVER,
+    MAIN, Result, SERVER, Span,
 };
 
 use super::listen::unsaid;
@@ -237,7 +237,7 @@ impl Plan {
             let id = ServerId(site.servers.len() as u32);
             let scope = main.child(block.layers, false);
             sockets.add(&scope, id, &block.from, compiler.load)?;
-            site.servers.push(compiler.server(scope, block.inner)?);
+            site.servers.push(compiler.server(scope, block.from.end, block.inner)?);
         }
         site.locations = compiler.locations;
         sockets.list.iter_mut().try_for_each(|listen| listen.check_names(load))?;
@@ -366,12 +366,12 @@ struct Compiler<'a, 'f> {
 }
 
 impl Compiler<'_, '_> {
-    fn server(&mut self, scope: Scope, inner: Vec<Block>) -> Result<Server> {
+    fn server(&mut self, scope: Scope, at: Span, inner: Vec<Block>) -> Result<Server> {
         let reading = scope.server.reading();
         self.server_names = scope.server.names().into();
         let name = &self.server_names[0].text;
         let name = name.strip_prefix(b".").unwrap_or(name).into();
-        let (outer, locations) = self.place(scope, Box::default(), inner)?;
+        let (outer, locations) = self.place(scope, at, Box::default(), inner)?;
         Ok(Server { name, outer, locations, reading })
     }
 
@@ -379,6 +379,7 @@ impl Compiler<'_, '_> {
     fn place(
         &mut self,
         scope: Scope,
+        at: Span,
         name: Box<[u8]>,
         inner: Vec<Block>,
     ) -> Result<(LocationId, Locations)> {
@@ -390,7 +391,7 @@ impl Compiler<'_, '_> {
                 _ => name.clone(),
             };
             let child = scope.child(block.layers, nameless);
-            let (id, locations) = self.place(child, own_name, block.inner)?;
+            let (id, locations) = self.place(child, block.from.end, own_name, block.inner)?;
             self.locations[id.0 as usize].inner = locations;
             match block.kind {
                 Kind::Location(matcher) => list.push((matcher, id, block.from.end)),
@@ -399,7 +400,7 @@ impl Compiler<'_, '_> {
                 Kind::Server => unreachable!("servers are not nested"),
             }
         }
-        let mut place = Place::new(self.load, name, self.server_names.clone(), ifs);
+        let mut place = Place::new(self.load, at, name, self.server_names.clone(), ifs);
         scope.install(&mut place)?;
         let location = place.finish(Locations::default(), limit_except);
         self.locations.push(location);

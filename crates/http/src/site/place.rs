@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::Load;
+use conf::{Load, Span};
 
 use super::{Location, LocationId, Locations, Name};
 use crate::backend::Conf as Family;
@@ -14,6 +14,8 @@ use crate::health::Checkable;
 pub struct Place<'a, 'f> {
     /// What has been declared: zones, formats, variables.
     pub load: &'a mut Load<'f>,
+    /// Where the block begins: for errors about what its lines come to together.
+    pub at: Span,
     /// The location's name.
     pub name: Box<[u8]>,
     /// The names of the server that it belongs to.
@@ -42,12 +44,14 @@ pub struct Place<'a, 'f> {
 impl<'a, 'f> Place<'a, 'f> {
     pub(crate) fn new(
         load: &'a mut Load<'f>,
+        at: Span,
         name: Box<[u8]>,
         server_names: Arc<[Name]>,
         ifs: Vec<LocationId>,
     ) -> Self {
         Self {
             load,
+            at,
             name,
             server_names,
             ifs,

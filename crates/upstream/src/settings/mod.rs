@@ -137,14 +137,12 @@ impl Conf {
 }
 
 impl Layer {
-    /// Refuses a block without servers, at its end as nginx does.
+    /// Refuses a block without servers, at its end as nginx does. Where the text breaks off before
+    /// that end, it is not known to be one.
     fn check(&self, from: &Directive) -> Result<()> {
-        match self.server {
-            Some(_) => Ok(()),
-            None => {
-                let end = from.close.unwrap_or(from.end);
-                Err(Error::at(end, "no servers are inside upstream"))
-            }
+        match (&self.server, from.close) {
+            (None, Some(end)) => Err(Error::at(end, "no servers are inside upstream")),
+            _ => Ok(()),
         }
     }
 }

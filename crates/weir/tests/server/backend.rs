@@ -1,14 +1,14 @@
 //! `weir backend` as a program that a test runs.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
-use super::{PATIENCE, body, kill};
+use super::{Running, body, connect, eventually, in_time, kill, output};
 
 /// A running backend, which ends with the test.
 pub struct Backend {
-    child: Child,
+    running: Running,
     /// Where it says that it listens.
     pub names: Vec<String>,
 }
@@ -16,11 +16,13 @@ pub struct Backend {
 impl Backend {
     pub fn start(options: &str) -> Self {
         let mut command = command(options);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut running = Running(child);
         let count = options.matches("--listen").count() + options.matches("p-echo ").count();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(count);
-        let names = lines.map(|line| line.unwrap().replace("listening on ", "")).collect();
-        Self { child, names }
+        let lines = BufReader::new(running.0.stdout.take().unwrap()).lines().take(count);
+        let names = lines.map(|line| line.unwrap().replace("listening on ", ""));
+        let names = in_time("line that says where it listens", || names.collect());
+        Self { running, names }
     }
 
     pub fn address(&self, index: usize) -> &str {
@@ -28,9 +30,11 @@ impl Backend {
     }
 
     pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address(0)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
+        self.connect_to(0)
+    }
+
+    pub fn connect_to(&self, index: usize) -> TcpStream {
+        connect(&self.address(index).parse().unwrap())
     }
 
     /// All that comes until the connection ends, whichever way.
@@ -55,27 +59,24 @@ impl Backend {
 
     /// Ends it; what it says then.
     pub fn stop(mut self) -> String {
-        kill(self.child.id() as i32, "TERM");
-        assert!(self.child.wait().unwrap().success());
+        assert!(self.end().success());
         let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        self.running.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         said
+    }
+
+    fn end(&mut self) -> ExitStatus {
+        let Running(child) = &mut self.running;
+        kill(child.id() as i32, "TERM");
+        eventually("end of the backend", || child.try_wait().unwrap())
     }
 }
 
 /// Whether a backend ends as it should though nobody can read what it says.
 pub fn ends_unheard(options: &str) -> bool {
     let mut backend = Backend::start(options);
-    drop(backend.child.stderr.take());
-    kill(backend.child.id() as i32, "TERM");
-    backend.child.wait().unwrap().success()
-}
-
-impl Drop for Backend {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    drop(backend.running.0.stderr.take());
+    backend.end().success()
 }
 
 fn command(options: &str) -> Command {
@@ -85,12 +86,14 @@ fn command(options: &str) -> Command {
 }
 
 pub fn run(options: &str) -> Output {
-    command(options).output().unwrap()
+    output(command(options))
 }
 
+/// All that comes until the connection ends or breaks.
 pub fn everything(mut stream: impl Read) -> String {
     let mut all = Vec::new();
-    let _ = stream.read_to_end(&mut all);
+    let end = stream.read_to_end(&mut all).map_err(|error| error.kind());
+    assert!(!matches!(end, Err(ErrorKind::WouldBlock)), "still no end");
     String::from_utf8(all).unwrap()
 }
 

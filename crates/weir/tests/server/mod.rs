@@ -15,6 +15,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long anything may take; a slow machine shared by others is not a failure.
@@ -84,7 +86,7 @@ impl Folder {
     pub fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(self.nginx());
         command.arg("-p").arg(&self.0).args(["-e", "error.log"]).args(arguments);
-        command.stdin(Stdio::null()).output().unwrap()
+        output(command)
     }
 }
 
@@ -183,9 +185,7 @@ impl Server {
 
     /// Connects; the connection waits where nobody accepts yet.
     pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
+        connect(&self.address)
     }
 
     /// The body of a reply to `GET path`, on a connection of its own.
@@ -223,13 +223,13 @@ pub struct Stopped {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            if std::thread::panicking() {
+            if thread::panicking() {
                 eprintln!("{}", self.log());
             }
             kill(self.child.id() as i32, "TERM");
             let end = Instant::now() + PATIENCE;
             while let (Ok(None), true) = (self.child.try_wait(), Instant::now() < end) {
-                std::thread::sleep(LOOK);
+                thread::sleep(LOOK);
             }
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -249,6 +249,43 @@ fn spawn(folder: &Folder, socket: OwnedFd) -> Child {
         .stdin(Stdio::from(socket))
         .spawn()
         .unwrap()
+}
+
+/// A program that does not outlive its test.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a program that says little to its end.
+pub fn output(mut command: Command) -> Output {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running(command.spawn().unwrap());
+    let status = eventually("end of a program", || running.0.try_wait().unwrap());
+    let Running(child) = &mut running;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    child.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
+    child.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
+    Output { status, stdout, stderr }
+}
+
+/// A connection on which nothing is waited for without end.
+pub fn connect(address: &SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(address, PATIENCE).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// What comes of work that may wait.
+pub fn in_time<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, done) = mpsc::channel();
+    thread::spawn(move || sender.send(work()));
+    done.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("still no {what}"))
 }
 
 pub fn kill(pid: i32, signal: &str) {
@@ -273,6 +310,6 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             return seen;
         }
         assert!(Instant::now() < end, "still no {what}");
-        std::thread::sleep(LOOK);
+        thread::sleep(LOOK);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::backend::testing::{Backend, Peer, proxy, text};
@@ -218,7 +219,6 @@ fn what_is_cut_short_has_no_end() {
         ("Content-Length: 9\n\nabc", "abc"),
         ("Transfer-Encoding: chunked\n\n3\r\nabc\r\n", "3\r\nabc\r\n"),
         ("Transfer-Encoding: chunked\n\n3\r\nabc\r\n0\r\n", "3\r\nabc\r\n"),
-        ("Transfer-Encoding: chunked\n\n3\r\nabc\r\nx\r\n", ""),
     ] {
         for lines in ["", "proxy_buffering off;"] {
             let backend = Backend::playing(move |mut peer| {
@@ -232,6 +232,60 @@ fn what_is_cut_short_has_no_end() {
             assert_eq!(server.log().len(), 1, "{:?}", server.log());
         }
     }
+}
+
+#[test]
+fn of_what_is_no_reply_nothing_is_sent() {
+    const HEAD: &str = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n";
+    for (lines, pieces) in [
+        ("", [HEAD, "x\r\n"].as_slice()),
+        ("", &[&format!("{HEAD}x\r\n")]),
+        ("", &[&format!("{HEAD}3\r\nabc\r\nx\r\n")]),
+        ("proxy_buffering off;", &[&format!("{HEAD}x\r\n")]),
+        ("proxy_buffering off;", &[&format!("{HEAD}3\r\nabc\r\nx\r\n")]),
+    ] {
+        let pieces: Vec<_> = pieces.iter().map(|&piece| piece.to_owned()).collect();
+        let backend = Backend::playing(move |mut peer| {
+            peer.request();
+            for piece in &pieces {
+                peer.send(piece);
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let server = proxy(&backend, lines);
+        // To a client of HTTP/1.0 a head alone would be an empty reply.
+        assert_eq!(server.ask("GET / HTTP/1.0\r\n\r\n"), "", "{lines}");
+        assert_eq!(server.log().len(), 1, "{:?}", server.log());
+        assert_eq!(server.logged().0, 200);
+    }
+}
+
+#[test]
+fn a_chunk_that_is_complete_goes_on_though_replies_are_buffered() {
+    let (go_on, signal) = channel::<()>();
+    let signal = Mutex::new(signal);
+    let backend = Backend::playing(move |mut peer| {
+        peer.request();
+        let wait = || signal.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+        peer.send("HTTP/1.1 200 OK\nDate: d\nServer: s\nTransfer-Encoding: chunked\n\n");
+        for piece in ["1\r\na\r\n", "2\r\nb", "c\r\n", "0\r\n\r\n"] {
+            wait();
+            peer.send_raw(piece);
+        }
+    });
+    let server = proxy(&backend, "proxy_pass_header Server; proxy_pass_header Date;");
+    let mut client = slow(&server);
+    go_on.send(()).unwrap();
+    client.expect_raw(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\
+         Date: d\r\nServer: s\r\n\r\n1\r\na\r\n",
+    );
+    go_on.send(()).unwrap();
+    client.expect_nothing();
+    go_on.send(()).unwrap();
+    client.expect_raw("1\r\nb\r\n1\r\nc\r\n");
+    go_on.send(()).unwrap();
+    assert_eq!(client.rest(), "0\r\n\r\n");
 }
 
 #[test]

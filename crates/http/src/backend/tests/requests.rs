@@ -50,6 +50,30 @@ fn a_server_that_answers_early_is_heard() {
 }
 
 #[test]
+fn a_server_that_reads_nothing_is_not_waited_for() {
+    for lines in ["", "proxy_request_buffering off;", "proxy_buffering off;"] {
+        let (over, test_over) = channel::<()>();
+        let test_over = Mutex::new(test_over);
+        let backend = Backend::playing(move |_peer| {
+            let _ = test_over.lock().unwrap().recv_timeout(PATIENCE);
+        });
+        let lines = format!("client_max_body_size 0; proxy_send_timeout 200ms; {lines}");
+        let server = proxy(&backend, &lines);
+        let mut client = server.connect_tcp();
+        let mut sender = client.twin();
+        client.send(put(LARGE));
+        let writer = std::thread::spawn(move || sender.send_if_wanted(text(LARGE)));
+        let reply = client.rest();
+        assert!(reply.starts_with("HTTP/1.1 504 Gateway Time-out\r\n"), "{lines} {reply}");
+        let said =
+            "upstream timed out (110: Connection timed out) while sending request to upstream";
+        assert!(server.log().iter().any(|line| line.starts_with(said)), "{:?}", server.log());
+        drop((over, client));
+        writer.join().unwrap();
+    }
+}
+
+#[test]
 fn pieces_are_passed_on_as_they_come() {
     let (sender, pieces) = channel();
     let sender = Mutex::new(sender);

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use super::{Stands, Way};
 
@@ -120,6 +121,18 @@ fn a_silent_server_has_its_time() {
     let expected = "upstream timed out (110: Connection timed out) while proxying upgraded \
                     connection, client: ";
     assert!(log.len() == 1 && log[0].starts_with(expected), "{log:?}");
+}
+
+#[test]
+fn the_time_after_the_last_byte_is_no_longer_than_that() {
+    let backend = switching(echo);
+    let server = proxy(&backend, &format!("{PASSED} proxy_read_timeout 1s;"));
+    let mut client = switch(&server, "");
+    client.send("on");
+    client.expect("on");
+    let begun = Instant::now();
+    client.expect_end();
+    assert!(begun.elapsed() < Duration::from_millis(1900), "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -97,7 +97,7 @@ struct Proxy {
 /// Answers everything in a location that has a backend.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     let family = place.family.take().expect("the family's row stands before this one");
-    family.check("proxy_").map_err(Error::bare)?;
+    family.check("proxy_").map_err(|message| Error::at(place.at, message))?;
     let Some(pass) = &conf.target else { return Ok(()) };
     let passed = Arc::new(Passed::new(&family));
     let trailers = conf.pass_trailers.then(|| passed.clone());

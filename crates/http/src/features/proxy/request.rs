@@ -70,7 +70,8 @@ impl Proxy {
         if let Some(uri) = target.uri.as_deref().filter(|_| target.uri_is_whole) {
             return out.extend_from_slice(uri);
         }
-        if target.uri.is_none() && request.uri_unchanged {
+        // A target without a path would be none: "/" it is, as it has been understood.
+        if target.uri.is_none() && request.uri_unchanged && !request.head.empty_path {
             return out.extend_from_slice(request.text(request.head.target));
         }
         let replaced = match &target.uri {

@@ -4,6 +4,11 @@ use crate::testing::{refusal, refused, site};
 fn blocks_are_read_and_refused_as_nginx_does() {
     let table = [
         ("upstream u { }", "no servers are inside upstream:1"),
+        ("upstream u { server }", "unexpected \"}\":1"),
+        (
+            "server { location / { proxy_pass http://u:80; } } upstream u { server 127.0.0.1; }",
+            "upstream \"u\" may not have port 80:1",
+        ),
         ("upstream u { server a b; }", "invalid parameter \"b\":1"),
         (
             "upstream u { server 127.0.0.1; } upstream U { server 127.0.0.1; }",

@@ -9,10 +9,16 @@ use std::rc::Rc;
 
 use crate::client::Client;
 use crate::exchange::{Exchange, Flow};
-use crate::testing::site;
+use crate::testing::{refusal, site};
 
 /// What glibc's allocator takes from the thread's own store: more costs ten times the instructions.
 const SMALL_MAX: usize = 1032;
+
+#[test]
+fn sizes_that_do_not_fit_are_refused_where_they_hold() {
+    let refusal = refusal("server {\nlocation / {\nproxy_buffers 1 4k; } }");
+    assert_eq!(refusal, "there must be at least 2 \"proxy_buffers\":2");
+}
 
 #[test]
 fn what_waits_for_a_backend_is_small() {

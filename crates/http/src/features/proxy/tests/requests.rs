@@ -41,6 +41,18 @@ fn who_leaves_out_the_slash_is_sent_there() {
 }
 
 #[test]
+fn a_target_without_a_path_is_the_root() {
+    let backend = Backend::replying(EMPTY);
+    let address = backend.address();
+    let server =
+        Server::start(format!("server {{ location / {{ proxy_pass http://{address}; }} }}"));
+    for (target, asked) in [("http://h", "/"), ("http://h?a=b", "/?a=b"), ("http://h/?", "/?")] {
+        server.ask(&format!("GET {target} HTTP/1.0\r\n\r\n"));
+        assert!(backend.asked().starts_with(&format!("GET {asked} HTTP/1.1\n")), "{target}");
+    }
+}
+
+#[test]
 fn an_error_page_is_asked_for_by_get() {
     let backend = Backend::replying(EMPTY);
     let address = backend.address();
