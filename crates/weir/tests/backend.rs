@@ -4,13 +4,8 @@
 
 mod server;
 
-<<<<<<< HEAD
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
-=======
-use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, UdpSocket};
->>>>>>> proxyrev
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
