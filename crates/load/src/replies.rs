@@ -40,8 +40,8 @@ pub const HEAD_MAX: usize = 64 * 1024;
 pub struct Replies {
     head: ReplyHead,
     expect: Expect,
-    /// Bytes that come back for each request, where it is not HTTP.
-    echo: Option<u64>,
+    /// What comes back for each request, where it is not HTTP.
+    echo: Option<Box<[u8]>>,
     reply: Reply,
     /// What a script is told of the reply.
     heard: Option<Box<Heard>>,
@@ -75,8 +75,8 @@ enum Expect {
     Length(u64),
     Chunked(ChunkedDecoder),
     Close,
-    /// So many bytes of whatever kind.
-    Echo(u64),
+    /// The rest of what was sent, of which so many bytes have come back.
+    Echo(usize),
 }
 
 impl Replies {
@@ -87,9 +87,11 @@ impl Replies {
         }
     }
 
-    /// Expects so many bytes back for each request, instead of HTTP.
-    pub fn expect_echo(&mut self, bytes: usize) {
-        self.echo = Some(bytes as u64);
+    /// Expects these bytes back for each request, instead of HTTP.
+    pub fn expect_echo(&mut self, message: &[u8]) {
+        if self.echo.as_deref() != Some(message) {
+            self.echo = Some(message.into());
+        }
         self.begin_reply();
     }
 
@@ -100,7 +102,7 @@ impl Replies {
     }
 
     fn begin_reply(&mut self) {
-        self.expect = self.echo.map_or(Expect::Head, Expect::Echo);
+        self.expect = if self.echo.is_some() { Expect::Echo(0) } else { Expect::Head };
     }
 
     /// The last complete reply, where somebody listens.
@@ -126,7 +128,18 @@ impl Replies {
                     at += length;
                     self.head.reset();
                 }
-                Expect::Length(left) | Expect::Echo(left) => {
+                Expect::Echo(done) => {
+                    let left = &self.echo.as_deref().unwrap_or_default()[*done..];
+                    let size = left.len().min(input.len() - at);
+                    if input[at..at + size] != left[..size] {
+                        return Err(Invalid);
+                    }
+                    *done += size;
+                    let is_complete = size == left.len();
+                    at += size;
+                    return Ok(if is_complete { self.complete(at) } else { Found::More(at) });
+                }
+                Expect::Length(left) => {
                     let size = (*left).min((input.len() - at) as u64) as usize;
                     *left -= size as u64;
                     let is_complete = *left == 0;
@@ -160,7 +173,7 @@ impl Replies {
         left > 0
             || match self.expect {
                 Expect::Head => false,
-                Expect::Echo(left) => Some(left) != self.echo,
+                Expect::Echo(done) => done > 0,
                 _ => true,
             }
     }
@@ -207,4 +220,22 @@ fn goes_on(head: &ReplyHead, bytes: &[u8]) -> bool {
             && field.value.of(bytes).eq_ignore_ascii_case(b"keep-alive")
     };
     !head.closes(bytes) || head.version == Version::HTTP_10 && head.fields.iter().any(says)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_back_is_what_was_sent() {
+        let mut replies = Replies::default();
+        replies.expect_echo(b"message");
+        let reply = Reply { status: 0, keep: true };
+        assert_eq!(replies.take(b"mess", false), Ok(Found::More(4)));
+        assert!(replies.is_within(0));
+        assert_eq!(replies.take(b"agemes", false), Ok(Found::Reply(3, reply)));
+        assert!(!replies.is_within(0));
+        assert_eq!(replies.take(b"mes", false), Ok(Found::More(3)));
+        assert_eq!(replies.take(b"Sage", false), Err(Invalid));
+    }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Search {
 impl Search {
     /// Begins with that rate.
     pub(crate) fn new(first: f64) -> Self {
-        Self { next: first, held: None, failed: None, was_tried: false }
+        Self { next: readable(first), held: None, failed: None, was_tried: false }
     }
 
     /// The rate to try; `None`: it is found, or there is none.
@@ -55,18 +55,25 @@ impl Search {
             true => self.held = Some(self.next),
             false => self.failed = Some(self.next),
         }
-        self.next = match (self.held, self.failed) {
+        let next = match (self.held, self.failed) {
             (Some(held), Some(failed)) => (held * failed).sqrt(),
             (Some(held), None) => held * 2.0,
             (None, Some(failed)) => failed / 2.0,
             (None, None) => self.next,
         };
+        self.next = readable(next);
     }
 
     /// The highest rate that held.
     pub(crate) fn found(&self) -> Option<f64> {
         self.held
     }
+}
+
+/// The rate in four digits or whole: closer to it than any other that is tried.
+fn readable(rate: f64) -> f64 {
+    let scale = 10_f64.powf((3.0 - rate.log10().floor()).max(0.0));
+    (rate * scale).round() / scale
 }
 
 /// What a step came to.
@@ -140,6 +147,13 @@ mod tests {
     fn a_server_that_is_always_too_slow() {
         let (rates, found) = tried(8.0, 0.0);
         assert_eq!((found, rates), (None, vec![8.0, 8.0, 4.0, 4.0, 2.0, 2.0, 1.0, 1.0]));
+    }
+
+    #[test]
+    fn rates_can_be_read() {
+        for (rate, expected) in [(1.23456, 1.235), (10.4881, 10.49), (10_351.255_37, 10_351.0)] {
+            assert_eq!(Search::new(rate).next(), Some(expected));
+        }
     }
 
     #[test]

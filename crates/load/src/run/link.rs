@@ -94,7 +94,8 @@ impl Link {
             None => self.mixed(shared, requests),
         };
         if shared.plan.scheme == Scheme::Tcp {
-            self.replies.expect_echo(output.bytes(shared).len() / self.pending.len());
+            let bytes = output.bytes(shared);
+            self.replies.expect_echo(&bytes[..bytes.len() / self.pending.len()]);
         }
         Ok(Exchange { begun, output, written: 0, may_yield: self.asked == 0 })
     }
