@@ -165,6 +165,11 @@ impl Destination {
     }
 }
 
+/// Says something on standard error. Nobody need read it: unlike `eprint!` it does not panic.
+pub fn tell(text: fmt::Arguments<'_>) {
+    to_stderr(text.to_string().as_bytes());
+}
+
 fn to_stderr(line: &[u8]) {
     // There is nobody left to tell.
     let _ = io::stderr().write_all(line);

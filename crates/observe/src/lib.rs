@@ -18,7 +18,7 @@ mod text;
 pub use counters::{Counts, InRequest, Open, Totals, Waiting, connection_number};
 pub use errno::Errno;
 pub use error_log::{
-    ErrorLog, MainLog, Source, copies_to_stderr, log, main_log, set_main_log, stderr_copies,
+    ErrorLog, MainLog, Source, copies_to_stderr, log, main_log, set_main_log, stderr_copies, tell,
 };
 pub use files::{LogFile, LogFiles, OpenError, append_to};
 pub use level::{Level, Levels};

@@ -143,7 +143,7 @@ fn say(error: &Error, sources: &Sources) {
     let diagnostic = conf::Diagnostic { error, sources };
     observe::log(level, format_args!("{}", diagnostic.headline()));
     if observe::copies_to_stderr() && level <= Level::Warn {
-        eprint!("{}", diagnostic.excerpt());
+        observe::tell(format_args!("{}", diagnostic.excerpt()));
     }
 }
 

@@ -60,12 +60,12 @@ fn main() -> ExitCode {
     let command = match CommandLine::parse(arguments.rest()) {
         Ok(command) => command,
         Err(complaint) => {
-            eprintln!("{}: {complaint}", name.word);
+            observe::tell(format_args!("{}: {complaint}\n", name.word));
             return ExitCode::FAILURE;
         }
     };
     if command.show_version {
-        eprint!("{}", version::text(&command));
+        observe::tell(format_args!("{}", version::text(&command)));
         if !command.test {
             return ExitCode::SUCCESS;
         }

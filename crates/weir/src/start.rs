@@ -1,5 +1,6 @@
 //! From a configuration to a running server; and `-t` and `-s`, which do not get so far.
 
+use std::io::{Write, stdout};
 use std::sync::{Arc, OnceLock};
 
 use conf::Recorder;
@@ -8,7 +9,7 @@ use net::signals::{
     SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signals,
 };
 use net::{Address, SocketOptions};
-use observe::{Errno, ErrorLog, Level, LogFiles};
+use observe::{Errno, ErrorLog, Level, LogFiles, tell};
 
 use crate::arguments::Arguments;
 use crate::command_line::{CommandLine, Request};
@@ -30,7 +31,7 @@ pub fn set_first_log(origin: &Origin, test: bool) {
             Ok(()) => Some(file),
             Err(error) => {
                 let name = name().word;
-                eprintln!("{name}: [alert] could not open error log file: {error}");
+                tell(format_args!("{name}: [alert] could not open error log file: {error}\n"));
                 None
             }
         }
@@ -57,20 +58,20 @@ pub fn test(command: &CommandLine, origin: &Origin) -> Result<(), Told> {
     let (name, file) = (name().word, String::from_utf8_lossy(&origin.conf));
     let tried = load::load(origin, &mut *origin.files()).and_then(|loaded| {
         if !command.quiet {
-            eprintln!("{name}: the configuration file {file} syntax is ok");
+            tell(format_args!("{name}: the configuration file {file} syntax is ok\n"));
         }
         try_out(&loaded, origin).map(|()| loaded)
     });
     let Ok(loaded) = tried else {
-        eprintln!("{name}: configuration file {file} test failed");
+        tell(format_args!("{name}: configuration file {file} test failed\n"));
         return Err(Told);
     };
     if !command.quiet {
-        eprintln!("{name}: configuration file {file} test is successful");
+        tell(format_args!("{name}: configuration file {file} test is successful\n"));
     }
     if command.dump {
         // A reader that has seen enough closes the pipe.
-        let _ = std::io::Write::write_all(&mut std::io::stdout(), &conf::dump(&loaded.sources));
+        let _ = stdout().write_all(&conf::dump(&loaded.sources));
     }
     Ok(())
 }
@@ -116,7 +117,8 @@ pub fn run(origin: Origin, arguments: &Arguments, inherited: Option<String>) -> 
     observe::stderr_copies(false);
     ready::use_log(loaded.main_log.clone());
     if origin.embedded {
-        print!("{}", embedded::next_steps());
+        // Nobody need read it.
+        let _ = stdout().write_all(embedded::next_steps().as_bytes());
     }
     if !settings.master_process {
         return single::run(origin, loaded, sockets, signals);

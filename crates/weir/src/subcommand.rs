@@ -37,7 +37,7 @@ pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<Result<(), 
 fn load(arguments: &[OsString], called: Called) -> Result<(), Told> {
     let name = if called == Called::Wrk { "wrk" } else { "weir load" };
     load::command(arguments, called).map_err(|what| {
-        let _ = writeln!(std::io::stderr(), "{name}: {what}");
+        observe::tell(format_args!("{name}: {what}\n"));
         Told
     })
 }
@@ -47,7 +47,7 @@ fn print(text: &[u8]) -> Result<(), Told> {
 }
 
 fn complain(text: impl std::fmt::Display) -> Told {
-    let _ = writeln!(std::io::stderr(), "weir: {text}");
+    observe::tell(format_args!("weir: {text}\n"));
     Told
 }
 
@@ -86,7 +86,8 @@ fn formatted(path: &str, text: &[u8]) -> Result<Vec<u8>, Told> {
     conf::fmt::format(text).map_err(|error| {
         let mut sources = Sources::default();
         sources.add(Source { path: Some(path.as_bytes().into()), text: text.into() });
-        eprint!("{}", Diagnostic { error: &error, sources: &sources }.render("weir"));
+        let diagnostic = Diagnostic { error: &error, sources: &sources };
+        observe::tell(format_args!("{}", diagnostic.render("weir")));
         Told
     })
 }

@@ -10,7 +10,7 @@ use conf::{Replay, Zones};
 use net::channel::{self, Channel};
 use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signal, Signals};
 use net::{Mailbox, Sender};
-use observe::Errno;
+use observe::{Errno, tell};
 
 use crate::Told;
 use crate::bundle::Bundle;
@@ -47,7 +47,8 @@ pub fn run() -> ExitCode {
 
 async fn serve(signals: Signals, fd: OwnedFd) -> Result<(), Told> {
     let not_called = |error| {
-        eprintln!("{}: only a master process may start this{}", name().word, Errno(&error));
+        let name = name().word;
+        tell(format_args!("{name}: only a master process may start this{}\n", Errno(&error)));
         Told
     };
     let channel = Rc::new(Channel::new(fd).map_err(not_called)?);

@@ -49,6 +49,19 @@ fn the_parts_that_are_not_there_are_listed_as_left_out() {
 }
 
 #[test]
+fn what_nobody_reads_is_no_failure() {
+    let folder = configured("http { access_log off; }");
+    for (words, code) in [(&["-t"][..], 0), (&["-v"], 0), (&["-h"], 0), (&["-z"], 1)] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(folder.nginx());
+        command.arg("-p").arg(folder.join("")).args(["-c", "nginx.conf"]).args(words);
+        let status = command.stdout(writer.try_clone().unwrap()).stderr(writer).status();
+        assert_eq!(status.unwrap().code(), Some(code), "{words:?}");
+    }
+}
+
+#[test]
 fn a_wrong_option_is_refused_in_nginxs_words() {
     let output = Folder::new().run(&["-z"]);
     assert_eq!(complaint(&output), "nginx: invalid option: \"z\"\n");
