@@ -4,6 +4,8 @@
 //! this builds in a moment on a fresh machine; what it needs of the outside (git, taskset, curl)
 //! it calls as programs.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to a developer")]
+
 mod acceptor;
 mod args;
 mod backends;

@@ -1,6 +1,6 @@
 //! Binary upgrade: two masters, one set of sockets.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic, and tell why")]
 
 mod server;
 

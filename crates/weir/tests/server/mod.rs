@@ -5,6 +5,7 @@
 //! awaited in the error log.
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
+#![allow(clippy::print_stderr, reason = "a test may tell why it fails")]
 
 pub mod backend;
 
