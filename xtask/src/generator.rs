@@ -39,9 +39,6 @@ const WAYS: &[(&str, &str)] = &[
     ("-c 4 -t 2 -b some=thing", "/closing"),
 ];
 
-/// How long a request may take: what the kernel has lost it sends again after a second or three.
-const TIMEOUT: &str = "10s";
-
 /// How long a run may take, in seconds.
 const RUN_MAX_S: &str = "120";
 
@@ -99,7 +96,7 @@ fn count(weir: &Path, server: &Server, requests: u64) -> Result<Outcome, String>
     let mut before = server.count()?;
     for (options, path) in WAYS {
         let url = format!("http://{}{path}", server.address);
-        let words = format!("load -q -n {requests} --timeout {TIMEOUT} {options} {url}");
+        let words = format!("load -q -n {requests} {options} {url}");
         let said = Said::read(&run_bounded(weir, &words)?)?;
         let now = server.await_count(before + requests)?;
         if said.requests != requests || !said.complaints.is_empty() || now - before != requests {

@@ -40,6 +40,8 @@ impl Running {
         // The worker process may be another user.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).map_err(fail)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fail)?;
+        // nginx takes that for granted: of two workers the second would wait in accept().
+        listener.set_nonblocking(true).map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
         write_conf(&folder, address, workers, http).map_err(fail)?;
         let socket: OwnedFd = listener.try_clone().map_err(fail)?.into();
