@@ -9,7 +9,7 @@
 
 use std::ops::{BitOr, RangeInclusive};
 
-use crate::{Directive, Error, Load, Result, Word};
+use crate::{Directive, Doc, Error, Load, Result, Word};
 
 /// The kinds of block a directive may stand in, relative to its subsystem: the folder of `map`
 /// says [`MAIN`] and means `http {}` where http mounts it and `stream {}` where stream does.
@@ -87,6 +87,8 @@ pub trait Value: Clone {
     const ARGS: RangeInclusive<usize> = 1..=1;
     /// Whether a block follows.
     const BLOCK: bool = false;
+    /// The arguments as the reference shows them, `on | off`. Empty: the directive's docs say it.
+    const SYNTAX: &'static str = "";
     /// Who sees it.
     const INHERITED: Inherited = Inherited::Always;
     /// Reads the first mention in a block. The number of arguments has been checked.
@@ -126,6 +128,7 @@ impl<T> Absent for Vec<T> {
 impl<T: Value> Value for Option<T> {
     const ARGS: RangeInclusive<usize> = T::ARGS;
     const BLOCK: bool = T::BLOCK;
+    const SYNTAX: &'static str = T::SYNTAX;
     const INHERITED: Inherited = T::INHERITED;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         T::parse(from, load).map(Some)
@@ -147,6 +150,7 @@ impl<T: Value> Value for Option<T> {
 impl<T: Value> Value for Vec<T> {
     const ARGS: RangeInclusive<usize> = T::ARGS;
     const BLOCK: bool = T::BLOCK;
+    const SYNTAX: &'static str = T::SYNTAX;
     const INHERITED: Inherited = T::INHERITED;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         T::parse(from, load).map(|first| vec![first])
@@ -164,10 +168,12 @@ pub struct Info {
     pub name: &'static str,
     /// Where it may stand.
     pub levels: Levels,
-    /// Its documentation, a line each.
+    /// Its documentation, a line each, in the form that [`Doc`](crate::Doc) reads.
     pub docs: &'static [&'static str],
     /// Its default in nginx's notation, empty where there is none.
     pub default: &'static str,
+    /// The arguments as its type shows them, empty where only the docs do.
+    pub syntax: &'static str,
     /// How many arguments it takes.
     pub args: (usize, usize),
     /// Whether it opens a block.
@@ -175,6 +181,11 @@ pub struct Info {
 }
 
 impl Info {
+    /// Its documentation, taken apart.
+    pub fn doc(&self) -> Doc {
+        Doc::parse(self.docs)
+    }
+
     /// Refuses what nginx's dispatcher refuses, in its order and words.
     pub fn admit(&self, from: &Directive, level: Levels) -> Result<()> {
         if !self.levels.has(level) {
@@ -354,6 +365,7 @@ macro_rules! directives {
                     levels: IN $(.or($crate::$more))*,
                     docs: &[$($doc),*],
                     default: $crate::directives!(@default $($default)?),
+                    syntax: <$ty as $crate::Value>::SYNTAX,
                     args: $crate::args_of::<$ty>(),
                     block: <$ty as $crate::Value>::BLOCK,
                 }, )*
@@ -362,6 +374,7 @@ macro_rules! directives {
                     levels: $crate::Levels(0) $(.or($crate::$alevel))+,
                     docs: &[$($adoc),*],
                     default: "",
+                    syntax: "",
                     args: (*$aargs.start(), *$aargs.end()),
                     block: $crate::directives!(@block $($ablock)?),
                 }, )*)?
@@ -370,6 +383,7 @@ macro_rules! directives {
                     levels: $crate::Levels(0) $(.or($crate::$dlevel))+,
                     docs: &[$($ddoc),*],
                     default: "",
+                    syntax: "",
                     args: (*$dargs.start(), *$dargs.end()),
                     block: $crate::directives!(@block $($dblock)?),
                 }, )*)?
@@ -410,6 +424,25 @@ macro_rules! directives {
                 }
             }
         }
+    };
+}
+
+/// A table of directives whose meaning is built into the subsystem: blocks, and `include`.
+///
+/// Each row is one of [`directives!`](crate::directives)'s declarations without what it calls.
+#[macro_export]
+macro_rules! rows {
+    ($( $(#[doc = $doc:literal])*
+        $name:ident ($args:expr) $($block:block)? in $($level:ident)|+; )*) => {
+        &[ $( $crate::Info {
+            name: stringify!($name),
+            levels: $crate::Levels(0) $(.or($level))+,
+            docs: &[$($doc),*],
+            default: "",
+            syntax: "",
+            args: (*$args.start(), *$args.end()),
+            block: $crate::directives!(@block $($block)?),
+        }, )* ]
     };
 }
 

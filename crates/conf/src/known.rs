@@ -19,6 +19,8 @@ pub struct Known {
     pub contexts: &'static str,
     /// How many arguments it takes: `1`, `1|2`, `1+`, `flag(on|off)`, `block(2)`.
     pub args: &'static str,
+    /// Its default in nginx, as its table has it; empty or `-`: none, or a handler's business.
+    pub default: &'static str,
     /// The macro that nginx must be built with, where there is one.
     pub build: Option<&'static str>,
     /// Whether nginx would rather not see it.
@@ -109,9 +111,9 @@ fn row(line: &'static str) -> Known {
     let mut columns = line.split('\t');
     let mut column = || columns.next().expect("directives.tsv has eleven columns");
     let (module, name, contexts, args) = (column(), column(), column(), column());
-    let (_default, _values, standing, build) = (column(), column(), column(), column());
+    let (default, _values, standing, build) = (column(), column(), column(), column());
     let build = (!build.is_empty()).then_some(build);
-    Known { name, module, contexts, args, build, standing: self::standing(standing) }
+    Known { name, module, contexts, args, default, build, standing: self::standing(standing) }
 }
 
 fn standing(column: &'static str) -> Standing {

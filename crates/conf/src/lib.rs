@@ -7,6 +7,7 @@
 
 mod cidr;
 mod diagnostic;
+mod doc;
 mod dump;
 mod error;
 mod files;
@@ -28,6 +29,7 @@ mod zones;
 
 pub use cidr::{Cidr, address, address_port, address_v4};
 pub use diagnostic::Diagnostic;
+pub use doc::Doc;
 pub use dump::dump;
 pub use error::{Error, Level, Result};
 pub use files::{Call, Disk, FileError, Files, Memory, Recorder, Replay, full_name, has_magic};
@@ -36,7 +38,8 @@ pub use kernel::{
     Levels, MAIN, SERVER, UPSTREAM, Value, args_of, assign, inherit, row,
 };
 pub use parser::{
-    BLOCKS_DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, INCLUDES_DEPTH_MAX, Parsed, TEXT_BYTES_MAX, parse,
+    BLOCKS_DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, INCLUDE, INCLUDES_DEPTH_MAX, Parsed,
+    TEXT_BYTES_MAX, parse,
 };
 pub use registry::{Load, Registry, bytes_path};
 pub use sources::{Source, Sources};

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use crate::files::{Call, Files, Memory, full_name, has_magic};
 use crate::lexer::{Lexer, Origin, Token, unquote};
-use crate::{Directive, Error, FileId, Level, Result, Source, Sources, Span, Tree, Word};
+use crate::{
+    Directive, Error, FileId, Info, Level, MAIN, Result, Source, Sources, Span, Tree, Word,
+};
 
 /// How deep blocks may nest.
 pub const BLOCKS_DEPTH_MAX: usize = 100;
@@ -65,6 +67,22 @@ pub(crate) fn parse_alone(text: &[u8]) -> Result<Tree> {
     parser.text(source, Inside::File, &mut tree.root)?;
     Ok(tree)
 }
+
+/// The directive that is part of the grammar, for the reference.
+pub const INCLUDE: &[Info] = crate::rows! {
+    /// Reads other files in place of this line. MASK has wildcards: its files are read in the order
+    /// of their names, and it is no error if there are none. A relative name starts at the
+    /// directory of the main configuration file.
+    ///
+    /// Syntax: FILE
+    /// Syntax: MASK
+    /// Differs: files may include each other 32 levels deep at most.
+    ///
+    /// ```nginx
+    /// include conf.d/*.conf;
+    /// ```
+    include(1..=1) in MAIN;
+};
 
 /// Blocks of free entries in which `include` is nothing special.
 const WITHOUT_INCLUDE: [&[u8]; 2] = [b"charset_map", b"split_clients"];

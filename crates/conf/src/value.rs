@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use crate::{Directive, Load, Result, Template, Value, Values, units};
 
 impl Value for bool {
+    const SYNTAX: &'static str = "on | off";
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         match from.arg(0).text.to_ascii_lowercase().as_slice() {
             b"on" => Ok(true),
@@ -43,6 +44,7 @@ pub type Number = Bounded<0, NUMBER_MAX>;
 pub const NUMBER_MAX: u64 = i64::MAX as u64;
 
 impl<const MIN: u64, const MAX: u64> Value for Bounded<MIN, MAX> {
+    const SYNTAX: &'static str = "NUMBER";
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let number = units::number(&from.arg(0).text).ok_or_else(|| invalid(from, "number"))?;
         if (MIN..=MAX).contains(&number) {
@@ -61,6 +63,7 @@ impl<const MIN: u64, const MAX: u64> Value for Bounded<MIN, MAX> {
 pub struct Size(pub u64);
 
 impl Value for Size {
+    const SYNTAX: &'static str = "SIZE";
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         units::size(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
     }
@@ -71,6 +74,7 @@ impl Value for Size {
 pub struct Offset(pub u64);
 
 impl Value for Offset {
+    const SYNTAX: &'static str = "SIZE";
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         units::offset(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
     }
@@ -86,6 +90,7 @@ pub struct Buffers {
 }
 
 impl Value for Buffers {
+    const SYNTAX: &'static str = "NUMBER SIZE";
     const ARGS: RangeInclusive<usize> = 2..=2;
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let positive = |index: usize, read: fn(&[u8]) -> Option<u64>| {
@@ -106,6 +111,7 @@ pub enum SizeTemplate {
 }
 
 impl Value for SizeTemplate {
+    const SYNTAX: &'static str = "SIZE";
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let template = Template::parse(from, load)?;
         match template.as_fixed() {
@@ -123,6 +129,7 @@ impl Value for SizeTemplate {
 pub struct Predicates(Vec<Template>);
 
 impl Value for Predicates {
+    const SYNTAX: &'static str = "STRING...";
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut predicates = Self(Vec::new());
@@ -154,6 +161,7 @@ impl Predicates {
 pub struct Milliseconds(pub u64);
 
 impl Value for Milliseconds {
+    const SYNTAX: &'static str = "TIME";
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         units::milliseconds(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
     }
@@ -164,6 +172,7 @@ impl Value for Milliseconds {
 pub struct Seconds(pub u64);
 
 impl Value for Seconds {
+    const SYNTAX: &'static str = "TIME";
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         units::seconds(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
     }
@@ -174,12 +183,14 @@ impl Value for Seconds {
 pub struct Text(pub Box<[u8]>);
 
 impl Value for Text {
+    const SYNTAX: &'static str = "TEXT";
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         Ok(Self(from.arg(0).text.clone()))
     }
 }
 
 impl Value for Template {
+    const SYNTAX: &'static str = "STRING";
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         Self::compile(from.arg(0), from, load)
     }
@@ -193,18 +204,23 @@ fn invalid(from: &Directive, what: &str) -> crate::Error {
 #[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* pub enum $type:ident {
-        $( $(#[$variant_meta:meta])* $variant:ident = $word:literal ),+ $(,)?
+        $(#[$first_meta:meta])* $first:ident = $first_word:literal
+        $(, $(#[$variant_meta:meta])* $variant:ident = $word:literal )* $(,)?
     }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $type { $( $(#[$variant_meta])* $variant, )+ }
+        pub enum $type { $(#[$first_meta])* $first, $( $(#[$variant_meta])* $variant, )* }
 
         impl $crate::Value for $type {
+            const SYNTAX: &'static str = concat!($first_word, $(" | ", $word),*);
             fn parse(from: &$crate::Directive, _: &mut $crate::Load<'_>) -> $crate::Result<Self> {
                 let word = from.arg(0);
+                if word.text.eq_ignore_ascii_case($first_word.as_bytes()) {
+                    return Ok(Self::$first);
+                }
                 $( if word.text.eq_ignore_ascii_case($word.as_bytes()) {
                     return Ok(Self::$variant);
-                } )+
+                } )*
                 Err(from.error_at(word, format!("invalid value \"{word}\"")))
             }
         }

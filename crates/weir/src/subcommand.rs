@@ -29,7 +29,7 @@ pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<Result<(), 
         }
         b"load" => Some(load(rest, Called::Load)),
         b"fmt" => Some(fmt(rest)),
-        b"reference" if rest.is_empty() => Some(print(reference::markdown().as_bytes())),
+        b"reference" => Some(reference::run(rest)),
         _ => None,
     }
 }

@@ -55,7 +55,7 @@ Besides serving:
   weir load      : measure a server, as wrk does and beyond (weir load --help)
   weir backend   : be a server to measure, or to put behind a proxy (weir backend --help)
   weir fmt       : format configurations
-  weir reference : print every directive with its state here
+  weir reference : explain a directive, or list all (weir reference --help)
 ";
 
 /// A part of nginx that its `configure` can leave out or put in.

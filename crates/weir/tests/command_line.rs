@@ -193,11 +193,3 @@ fn files_are_formatted_in_place_or_told() {
     assert!(refused.starts_with("weir: [emerg] unexpected end of file"), "{refused}");
     assert!(refused.contains("b.conf:1"), "{refused}");
 }
-
-#[test]
-fn the_reference_is_markdown_with_every_directive() {
-    let output = Command::new(env!("CARGO_BIN_EXE_weir")).arg("reference").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("# Directives\n"));
-    assert!(text.contains("\n| `proxy_pass` | "));
-}

@@ -56,63 +56,215 @@ pub(crate) use variables::TABLE as VARIABLES;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether a reply is read as fast as the backend sends it, to memory and file if need be.
+    /// Whether a reply is read as fast as the backend sends it, into memory and then into a
+    /// temporary file, so that a slow client does not keep the backend busy. `off` passes each part
+    /// on at once, as streaming and server-sent events need.
+    ///
+    /// ```nginx
+    /// location /events {
+    ///     proxy_pass http://127.0.0.1:3000;
+    ///     proxy_buffering off;
+    /// }
+    /// ```
     buffering: bool = "on",
-    /// Whether the request is read as a whole before the backend is asked.
+    /// Whether the whole request body is read before the backend is asked. `off` passes it on as it
+    /// arrives; such a request cannot be sent to another server after a failure.
+    ///
+    /// ```nginx
+    /// proxy_request_buffering off;
+    /// ```
     request_buffering: bool = "on",
-    /// Whether the backend is asked on although the client has gone.
+    /// Whether the request to the backend goes on after the client has closed its connection.
+    ///
+    /// ```nginx
+    /// proxy_ignore_client_abort on;
+    /// ```
     ignore_client_abort: bool = "off",
-    /// The local address that connections come from; `transparent`: even one of others.
+    /// The local address that connections to backends are made from. `transparent` allows an
+    /// address that is not this machine's, such as the client's; that needs root.
+    ///
+    /// Syntax: ADDRESS [transparent]
+    /// Syntax: off
+    ///
+    /// ```nginx
+    /// proxy_bind 127.0.0.2;
+    /// ```
     bind: Option<Bind>,
-    /// Whether the kernel probes silent connections.
+    /// Whether the kernel sends TCP keepalive probes on connections to backends.
+    ///
+    /// ```nginx
+    /// proxy_socket_keepalive on;
+    /// ```
     socket_keepalive: bool = "off",
-    /// Receive buffer of connections; 0: the system's choice.
+    /// The size of the receive buffer of connections to backends. 0 leaves it to the system.
     socket_rcvbuf: Size = "0",
-    /// Send buffer of connections; 0: the system's choice.
+    /// The size of the send buffer of connections to backends. 0 leaves it to the system.
     socket_sndbuf: Size = "0",
-    /// Time for a connection to be made.
+    /// How long a connection to a backend may take to be made.
+    ///
+    /// ```nginx
+    /// proxy_connect_timeout 5s;
+    /// ```
     connect_timeout: Milliseconds = "60s",
-    /// Time between two writes.
+    /// The longest time between two writes of a request to a backend. It is not a limit for the
+    /// whole request.
+    ///
+    /// ```nginx
+    /// proxy_send_timeout 30s;
+    /// ```
     send_timeout: Milliseconds = "60s",
-    /// Accepted, and without effect on Linux, as in nginx.
+    /// No effect on Linux, as in nginx.
     send_lowat: Size = "0",
-    /// Whether `error_page` answers for replies of 300 and above.
+    /// Whether replies with a status of 300 and above are handled by `error_page` instead of passed
+    /// on.
+    ///
+    /// ```nginx
+    /// location / {
+    ///     proxy_pass http://127.0.0.1:3000;
+    ///     proxy_intercept_errors on;
+    ///     error_page 502 503 /sorry.html;
+    /// }
+    /// ```
     intercept_errors: bool = "off",
-    /// Whether the request's header fields are passed on.
+    /// Whether the client's request header is passed on to the backend.
     pass_request_headers: bool = "on",
-    /// Whether the request's body is passed on.
+    /// Whether the client's request body is passed on to the backend. Authentication requests need
+    /// no body.
+    ///
+    /// ```nginx
+    /// location = /auth {
+    ///     internal;
+    ///     proxy_pass http://127.0.0.1:3001;
+    ///     proxy_pass_request_body off;
+    ///     proxy_set_header Content-Length "";
+    /// }
+    /// ```
     pass_request_body: bool = "on",
-    /// The longest head of a reply.
+    /// The largest response header of a backend. A larger one is answered with 502.
+    ///
+    /// ```nginx
+    /// proxy_buffer_size 16k;
+    /// ```
     buffer_size: Size = "4k",
-    /// Time between two reads.
+    /// The longest time between two reads of a backend's response. It is not a limit for the whole
+    /// response. A tunnel (WebSocket) without traffic is closed after it, too.
+    ///
+    /// ```nginx
+    /// location /ws {
+    ///     proxy_pass http://127.0.0.1:3000;
+    ///     proxy_set_header Upgrade $http_upgrade;
+    ///     proxy_set_header Connection upgrade;
+    ///     proxy_read_timeout 1h;
+    /// }
+    /// ```
     read_timeout: Milliseconds = "60s",
-    /// Memory for one reply.
+    /// The number and size of the buffers that one buffered response may take; the rest goes to a
+    /// temporary file.
+    ///
+    /// Differs: the memory is taken as it is needed; only the product of both numbers matters.
+    ///
+    /// ```nginx
+    /// proxy_buffers 16 32k;
+    /// ```
     buffers: Buffers = "8 4k",
-    /// How much of it may be on the way to the client. Memory here is not tied up by that.
+    /// How much of the buffers may be on its way to the client.
+    ///
+    /// Differs: checked, and no effect: what is on its way to the client does not tie up the rest.
     busy_buffers_size: Option<Size>,
-    /// Whether ranges are cut out of replies whatever the backend says of them.
+    /// Whether byte ranges are cut out of responses whose backend does not announce that it
+    /// supports them.
     force_ranges: bool = "off",
-    /// Bytes a second read from the backend; 0: as they come.
+    /// Limits how many bytes per second are read from the backend for one request. 0 is no limit.
+    ///
+    /// ```nginx
+    /// proxy_limit_rate 1m;
+    /// ```
     limit_rate: SizeTemplate = "0",
-    /// Where replies are kept as files: `on`: where requests map to.
+    /// Saves responses as files: `on` at the path that the request maps to by `root` or `alias`,
+    /// otherwise at this path.
+    ///
+    /// Syntax: on | off | STRING
+    ///
+    /// ```nginx
+    /// location /images/ {
+    ///     root /var/www/mirror;
+    ///     error_page 404 = /fetch$uri;
+    /// }
+    /// location /fetch/ {
+    ///     internal;
+    ///     proxy_pass http://127.0.0.1:3000/;
+    ///     proxy_store /var/www/mirror$uri;
+    /// }
+    /// ```
     store: Store = "off",
-    /// The permissions of such files.
+    /// The permissions of files that `proxy_store` saves.
+    ///
+    /// Syntax: user:PERMISSIONS [group:PERMISSIONS] [all:PERMISSIONS]
+    ///
+    /// ```nginx
+    /// proxy_store_access user:rw group:rw all:r;
+    /// ```
     store_access: StoreAccess = "user:rw",
-    /// The largest file for one reply; 0: none.
+    /// The largest temporary file for one response. What neither memory nor this file can hold is
+    /// read from the backend at the client's speed. 0 turns temporary files off.
+    ///
+    /// Default: 1g
+    ///
+    /// ```nginx
+    /// proxy_max_temp_file_size 0;
+    /// ```
     max_temp_file_size: Option<Offset>,
-    /// How much is written to it at once.
+    /// How much is written to a temporary file at once.
+    ///
+    /// Default: twice the larger of proxy_buffer_size and one of proxy_buffers
     temp_file_write_size: Option<Size>,
-    /// When another server is asked.
+    /// When a request is sent to another server: after an error, a timeout, an invalid response
+    /// header, or a response with one of these statuses. A request that may not be repeated (POST,
+    /// LOCK, PATCH) is sent again only with `non_idempotent`, unless nothing of it was sent.
+    ///
+    /// Syntax: error | timeout | denied | invalid_header | http_500 | http_502 | http_503 |
+    /// http_504 | http_403 | http_404 | http_429 | non_idempotent | off ...
+    /// Differs: a server that has sent the first byte of its response is the last one for `error`
+    /// and `timeout`.
+    ///
+    /// ```nginx
+    /// proxy_next_upstream error timeout http_503;
+    /// ```
     next_upstream: NextUpstream = "error timeout",
-    /// How many are asked at most; 0: all there are.
+    /// The largest number of servers that are tried for one request. 0 is no limit.
+    ///
+    /// ```nginx
+    /// proxy_next_upstream_tries 2;
+    /// ```
     next_upstream_tries: Number = "0",
-    /// Within which time others are asked; 0: any.
+    /// How long after its first try a request may be sent to another server. 0 is no limit.
+    ///
+    /// ```nginx
+    /// proxy_next_upstream_timeout 10s;
+    /// ```
     next_upstream_timeout: Milliseconds = "0",
-    /// A header field of replies that is passed on although it is not usually.
+    /// Passes on a field of the response that is otherwise hidden: `Date`, `Server`, `X-Pad` or
+    /// `X-Accel-...`.
+    ///
+    /// ```nginx
+    /// proxy_pass_header Server;
+    /// ```
     pass_header: Vec<Text>,
-    /// A header field of replies that is not passed on.
+    /// Does not pass on this field of the response.
+    ///
+    /// ```nginx
+    /// proxy_hide_header X-Powered-By;
+    /// ```
     hide_header: Vec<Text>,
-    /// Header fields of replies that have no effect here.
+    /// Takes no notice of these fields of the response; they are passed on as any other:
+    /// `X-Accel-Redirect`, `X-Accel-Limit-Rate`, `X-Accel-Buffering`, `X-Accel-Charset`,
+    /// `X-Accel-Expires`, `Expires`, `Cache-Control`, `Set-Cookie`, `Vary`.
+    ///
+    /// Syntax: FIELD...
+    ///
+    /// ```nginx
+    /// proxy_ignore_headers X-Accel-Redirect;
+    /// ```
     ignore_headers: Option<Ignored>,
 }
 

@@ -79,40 +79,74 @@ impl Within {
 pub struct SoFar(pub Notes);
 
 /// The blocks that settings hold in.
-pub const BLOCKS: &[Info] = &[
-    Info {
-        name: "server",
-        levels: MAIN,
-        docs: &["A virtual server."],
-        default: "",
-        args: (0, 0),
-        block: true,
-    },
-    Info {
-        name: "location",
-        levels: SERVER.or(LOCATION),
-        docs: &["Settings for requests by their path: `=`, `^~`, `~`, `~*`, or `@name`."],
-        default: "",
-        args: (1, 2),
-        block: true,
-    },
-    Info {
-        name: "limit_except",
-        levels: LOCATION,
-        docs: &["Settings for all methods but those named."],
-        default: "",
-        args: (1, usize::MAX),
-        block: true,
-    },
-    Info {
-        name: "upstream",
-        levels: MAIN,
-        docs: &["A group of servers that requests are passed on to, by its name."],
-        default: "",
-        args: (1, 1),
-        block: true,
-    },
-];
+pub const BLOCKS: &[Info] = conf::rows! {
+    /// A virtual server: the settings for requests that reach one of its `listen` addresses and
+    /// name one of its `server_name`s.
+    ///
+    /// ```nginx
+    /// server {
+    ///     listen 80;
+    ///     server_name example.com www.example.com;
+    ///     root /var/www/example;
+    /// }
+    /// ```
+    server(0..=0) {} in MAIN;
+    /// Settings for requests by the path that they ask for:
+    /// - `= PATH`: this path alone
+    /// - `PATH`: paths that begin so; the longest one wins
+    /// - `^~ PATH`: the same, and regular expressions are not tried if it is the longest
+    /// - `~ REGEX`, `~* REGEX`: paths that match, with or without regard to case; the first in the
+    ///   file wins over paths by their beginning
+    /// - `@NAME`: no path at all; other directives lead here, such as `error_page` and `try_files`
+    ///
+    /// Syntax: [= | ^~ | ~ | ~*] PATH
+    /// Syntax: @NAME
+    ///
+    /// ```nginx
+    /// location = /favicon.ico {
+    ///     log_not_found off;
+    /// }
+    ///
+    /// location /images/ {
+    ///     expires 30d;
+    /// }
+    ///
+    /// location ~ \.(js|css)$ {
+    ///     expires 1h;
+    /// }
+    /// ```
+    location(1..=2) {} in SERVER | LOCATION;
+    /// Settings for requests whose method is none of these. `GET` includes `HEAD`. What may stand
+    /// inside: `allow`, `deny`, `auth_basic`, `proxy_pass`, `access_log`.
+    ///
+    /// Syntax: METHOD...
+    ///
+    /// ```nginx
+    /// limit_except GET {
+    ///     allow 10.0.0.0/8;
+    ///     deny all;
+    /// }
+    /// ```
+    limit_except(1..=usize::MAX) {} in LOCATION;
+    /// A group of servers, which `proxy_pass` names like a host. Requests are spread over its
+    /// servers in turn, by their weights, unless the group names another method.
+    ///
+    /// Syntax: NAME
+    ///
+    /// ```nginx
+    /// upstream backend {
+    ///     server 127.0.0.1:8001;
+    ///     server 127.0.0.1:8002;
+    /// }
+    ///
+    /// server {
+    ///     location / {
+    ///         proxy_pass http://backend;
+    ///     }
+    /// }
+    /// ```
+    upstream(1..=1) {} in MAIN;
+};
 
 /// Reads `http {}`.
 pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {

@@ -33,29 +33,98 @@ pub use zone::Zone;
 
 conf::directives! {
     declare {
-        /// Names a zone: groups that name one share the count of requests in progress by server.
-        /// The size is checked and has no effect.
+        /// Names a zone for `limit_upstream_conn`. Groups that name the same zone share the count
+        /// of requests in progress at each server address.
+        ///
+        /// Syntax: NAME SIZE
+        /// Differs: not in nginx's sources; as in the module nginx-limit-upstream. The size is
+        /// checked and has no effect. See docs/limit.md.
+        ///
+        /// ```nginx
+        /// limit_upstream_zone backends 1m;
+        ///
+        /// upstream app {
+        ///     server 127.0.0.1:8001;
+        ///     limit_upstream_conn zone=backends limit=100;
+        /// }
+        /// ```
         limit_upstream_zone(2..=2) in MAIN => limit::declare_zone;
-        /// Refused: connections are not bound to clients.
+        /// Binds connections to servers to those of clients.
+        ///
+        /// Refused: connections to servers are not bound to clients.
         ntlm(0..=0) in UPSTREAM => refuse_ntlm;
-        /// Refused: the servers of a group stand in the configuration.
+        /// Keeps the servers of a group in a file.
+        ///
+        /// Refused: the servers of a group are written in the configuration.
         state(1..=1) in UPSTREAM => refuse_state;
-        /// Read and checked; has no effect: what is known of servers takes the memory it needs.
+        /// The size of the memory for the state of checks.
+        ///
+        /// Syntax: SIZE
+        /// Differs: not in nginx's sources; as in Tengine. Checked, and no effect: the state takes
+        /// the memory it needs.
         check_shm_size(1..=1) in MAIN => read_size;
     }
     also {
-        /// Prefers the server with the fewest requests in progress.
+        /// Chooses the server with the fewest requests in progress, by weight.
+        ///
+        /// Differs: the count is exact over all workers, with or without `zone`.
+        ///
+        /// ```nginx
+        /// upstream app {
+        ///     least_conn;
+        ///     server 127.0.0.1:8001;
+        ///     server 127.0.0.1:8002 weight=2;
+        /// }
+        /// ```
         least_conn(0..=0) in UPSTREAM => method;
-        /// Chooses by the client's address.
+        /// Chooses the server by the client's address, so that a client keeps its server.
+        ///
+        /// ```nginx
+        /// upstream app {
+        ///     ip_hash;
+        ///     server 127.0.0.1:8001;
+        ///     server 127.0.0.1:8002;
+        /// }
+        /// ```
         ip_hash(0..=0) in UPSTREAM => method;
-        /// Chooses by a text: by its checksum, or with `consistent` on a ring, so that few texts
-        /// move when servers come or go.
+        /// Chooses the server by the checksum of a text. With `consistent` few texts change their
+        /// server when servers are added or removed.
+        ///
+        /// Syntax: STRING [consistent]
+        ///
+        /// ```nginx
+        /// upstream cache {
+        ///     hash $request_uri consistent;
+        ///     server 127.0.0.1:8001;
+        ///     server 127.0.0.1:8002;
+        /// }
+        /// ```
         hash(1..=2) in UPSTREAM => method;
-        /// Chooses by chance; with `two`, the better of two: by `least_conn`, `least_time=header`
-        /// or `least_time=last_byte`.
+        /// Chooses a server at random, by weight. With `two`, chooses two at random and takes the
+        /// better one: by the fewest requests in progress, or by the lowest average time.
+        ///
+        /// Syntax: [two [least_conn | least_time=header | least_time=last_byte]]
+        ///
+        /// ```nginx
+        /// upstream app {
+        ///     random two least_conn;
+        ///     server 127.0.0.1:8001;
+        ///     server 127.0.0.1:8002;
+        /// }
+        /// ```
         random(0..=2) in UPSTREAM => method;
-        /// Prefers the server that replies fastest, by the time until the `header` or the
-        /// `last_byte`; with `inflight`, unfinished requests count, too.
+        /// Chooses the server with the lowest average time until the response header (`header`) or
+        /// the end of the response (`last_byte`). With `inflight`, unfinished requests count, too.
+        ///
+        /// Syntax: header | last_byte [inflight]
+        ///
+        /// ```nginx
+        /// upstream app {
+        ///     least_time header;
+        ///     server 127.0.0.1:8001;
+        ///     server 127.0.0.1:8002;
+        /// }
+        /// ```
         least_time(1..=2) in UPSTREAM => method;
     }
     slots {
@@ -65,45 +134,233 @@ conf::directives! {
 
     in UPSTREAM;
 
-    /// Adds a server: its address, and `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`,
-    /// `slow_start=`, `route=`, `backup`, `down`, `drain`, `resolve`, `service=`.
+    /// A server of the group: an address and port, a name, or a Unix socket. A name with several
+    /// addresses is several servers.
+    /// - `weight=NUMBER`: its share of the requests; 1
+    /// - `max_conns=NUMBER`: the largest number of requests in progress; 0, no limit
+    /// - `max_fails=NUMBER`, `fail_timeout=TIME`: after so many failures within this time the
+    ///   server is not used for as long; 1 and 10s
+    /// - `slow_start=TIME`: how long a server that comes back takes to reach its full weight; 0
+    /// - `backup`: used only while no other server is available
+    /// - `down`: never used; `drain`: used only for requests bound to it by `sticky`
+    /// - `resolve`: its name is looked up again while the server runs; `service=NAME`: by SRV
+    ///   records
+    /// - `route=TEXT`: its name for `sticky route`
+    ///
+    /// Syntax: ADDRESS [weight=NUMBER] [max_conns=NUMBER] [max_fails=NUMBER] [fail_timeout=TIME]
+    /// [slow_start=TIME] [backup] [down | drain] [resolve] [service=NAME] [route=TEXT]
+    /// Differs: `slow_start` is not in nginx's sources, but in NGINX Plus. All workers share one
+    /// exact count and state. A name that is not found at start does not keep Weir from starting
+    /// (see `upstream_host_not_found`).
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     server 127.0.0.1:8001 weight=2 max_fails=3 fail_timeout=30s;
+    ///     server 127.0.0.1:8002 slow_start=1m;
+    ///     server unix:/run/app.sock backup;
+    /// }
+    /// ```
     server: Vec<ServerLine>,
-    /// Limits the requests in progress at each server, exactly over all workers: `zone=`, `limit=`,
-    /// and for those that wait, first come first served, `backlog=` (by server) and `timeout=`, or
-    /// `nodelay`. `instant_hook` has no effect.
+    /// Limits the requests in progress at each server of the group, exactly and over all workers.
+    /// Requests above the limit wait, and the one that has waited longest is the next.
+    /// - `zone=NAME`: a zone of `limit_upstream_zone`
+    /// - `limit=NUMBER`: requests in progress at each server
+    /// - `backlog=NUMBER`: requests that may wait at each server, over all workers; 1000
+    /// - `timeout=TIME`: how long a request waits before it is answered with 408; as
+    ///   `proxy_read_timeout`
+    /// - `nodelay`: no request waits; those above the limit are answered with 502
+    ///
+    /// Syntax: zone=NAME limit=NUMBER [backlog=NUMBER] [timeout=TIME] [nodelay]
+    /// Differs: not in nginx's sources; as in the module nginx-limit-upstream, but exact.
+    /// `instant_hook` has no effect. See docs/limit.md.
+    ///
+    /// ```nginx
+    /// limit_upstream_zone backends 1m;
+    ///
+    /// upstream app {
+    ///     server 127.0.0.1:8001;
+    ///     server 127.0.0.1:8002;
+    ///     limit_upstream_conn zone=backends limit=200 backlog=1000 timeout=3s;
+    /// }
+    /// ```
     limit_upstream_conn: Option<LimitConn>,
-    /// The level of what is said about requests that wait.
+    /// The level at which it is logged that a request waits, goes on, or has waited too long.
+    ///
+    /// Differs: not in nginx's sources; as in the module nginx-limit-upstream. See docs/limit.md.
+    ///
+    /// ```nginx
+    /// limit_upstream_log_level info;
+    /// ```
     limit_upstream_log_level + MAIN: LogLevel = "notice",
-    /// Lets so many requests wait while every server has its `max_conns`; `timeout=` is how long.
+    /// Lets this many requests wait while every server of the group has reached its `max_conns`. A
+    /// request that has waited for `timeout=` (60s), or finds the queue full, is answered with 502.
+    ///
+    /// Syntax: NUMBER [timeout=TIME]
+    /// Differs: not in nginx's sources; as in NGINX Plus. See docs/limit.md.
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     server 127.0.0.1:8001 max_conns=100;
+    ///     server 127.0.0.1:8002 max_conns=100;
+    ///     queue 500 timeout=5s;
+    /// }
+    /// ```
     queue: Option<Queue>,
-    /// Sets the name servers that names of servers with `resolve` are looked up at.
+    /// The name servers that look up the names of servers with `resolve`. The parameters are those
+    /// of `resolver` in http.
+    ///
+    /// Syntax: ADDRESS[:PORT]... [valid=TIME] [ipv4=on|off] [ipv6=on|off]
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     resolver 127.0.0.1:53 valid=30s;
+    ///     server app.example.com:8080 resolve;
+    /// }
+    /// ```
     resolver: Option<NameServers>,
-    /// Sets the time for looking up a name.
+    /// How long the lookup of a name may take.
+    ///
+    /// Default: 30s
     resolver_timeout: Option<Milliseconds>,
-    /// Binds requests to their server: by a `cookie`, a `route`, or sessions that it `learn`s.
+    /// Binds a client's requests to the server that answered its first one.
+    /// - `cookie`: by a cookie that the proxy sets
+    /// - `route`: by the first of these variables that is not empty, which names a server's
+    ///   `route=`
+    /// - `learn`: by a session that a response begins (`create=`) and later requests name
+    ///   (`lookup=`)
+    ///
+    /// Syntax: cookie NAME [expires=TIME|max] [domain=NAME] [path=PATH] [httponly] [secure]
+    /// [samesite=strict|lax|none]
+    /// Syntax: route $VARIABLE...
+    /// Syntax: learn create=$VARIABLE lookup=$VARIABLE zone=NAME:SIZE [timeout=TIME] [header]
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     server 127.0.0.1:8001;
+    ///     server 127.0.0.1:8002;
+    ///     sticky cookie srv expires=1h path=/;
+    /// }
+    /// ```
     sticky: Option<Sticky>,
-    /// Read and checked; has no effect: all workers share the state of every group.
+    /// Names shared memory for the state of the group.
+    ///
+    /// Syntax: NAME [SIZE]
+    /// Differs: checked, and no effect: all workers always share the state of every group.
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     zone app 64k;
+    ///     server 127.0.0.1:8001;
+    /// }
+    /// ```
     zone: Option<Zone>,
-    /// How many idle connections each worker keeps open to the servers of the group.
+    /// How many idle connections to the servers of the group each worker keeps open. 0 keeps none.
+    /// With `local`, connections are kept apart for each location.
+    ///
+    /// Syntax: NUMBER [local]
+    /// Differs: connections that have been idle for less than a second do not count.
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     server 127.0.0.1:8001;
+    ///     keepalive 64;
+    /// }
+    /// ```
     keepalive: Idle = "32 local",
-    /// Requests made through one kept connection.
+    /// The largest number of requests sent over one connection to a server.
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     server 127.0.0.1:8001;
+    ///     keepalive_requests 10000;
+    /// }
+    /// ```
     keepalive_requests: Number = "1000",
-    /// How long requests are made through one kept connection.
+    /// How long requests are sent over one connection to a server.
     keepalive_time: Milliseconds = "1h",
-    /// How long an idle connection is kept.
+    /// How long an idle connection to a server is kept open.
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     server 127.0.0.1:8001;
+    ///     keepalive_timeout 30s;
+    /// }
+    /// ```
     keepalive_timeout: Milliseconds = "60s",
-    /// Asks every server of the group again and again, and does not use those that fail:
-    /// `interval=`, `timeout=` (milliseconds), `rise=`, `fall=`, `default_down=`, `type=tcp|http`,
-    /// `port=`.
+    /// Checks every server of the group again and again, and does not use servers that fail. All
+    /// numbers are plain: times are milliseconds.
+    /// - `interval=NUMBER`: the time between two checks; 30000
+    /// - `fall=NUMBER`, `rise=NUMBER`: failures or passes in a row that change a server's state; 5
+    ///   and 2
+    /// - `timeout=NUMBER`: the time for one check; 1000
+    /// - `default_down=true|false`: whether a server is not used before it has passed; `true`
+    /// - `type=tcp|http`: whether to connect, or to send `check_http_send`; `tcp`
+    /// - `port=NUMBER`: the port to connect to; the server's own
+    ///
+    /// Syntax: [interval=NUMBER] [fall=NUMBER] [rise=NUMBER] [timeout=NUMBER]
+    /// [default_down=true|false] [type=tcp|http] [port=NUMBER]
+    /// Differs: not in nginx's sources; as in Tengine. The types `ssl_hello`, `mysql`, `ajp` and
+    /// `fastcgi` are refused. See docs/health.md.
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     server 127.0.0.1:8001;
+    ///     server 127.0.0.1:8002;
+    ///     check interval=3000 rise=2 fall=5 timeout=1000 type=http;
+    ///     check_http_send "GET /health HTTP/1.0\r\n\r\n";
+    ///     check_http_expect_alive http_2xx;
+    /// }
+    /// ```
     check: Option<CheckLine>,
-    /// The request of a check of the type `http`.
+    /// The request of a check with `type=http`, byte by byte.
+    ///
+    /// Syntax: TEXT
+    /// Default: "GET / HTTP/1.0\r\n\r\n"
+    /// Differs: not in nginx's sources; as in Tengine.
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     server 127.0.0.1:8001;
+    ///     check type=http;
+    ///     check_http_send "HEAD /health HTTP/1.1\r\nHost: app\r\nConnection: close\r\n\r\n";
+    /// }
+    /// ```
     check_http_send: Option<HttpSend>,
-    /// The statuses that a server passes with: `http_2xx`, `http_3xx`, `http_4xx`, `http_5xx`.
+    /// The classes of statuses that pass a check with `type=http`.
+    ///
+    /// Syntax: http_2xx | http_3xx | http_4xx | http_5xx ...
+    /// Differs: not in nginx's sources; as in Tengine.
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     server 127.0.0.1:8001;
+    ///     check type=http;
+    ///     check_http_expect_alive http_2xx;
+    /// }
+    /// ```
     check_http_expect_alive: Alive = "http_2xx http_3xx",
-    /// Requests made through one connection of a check.
+    /// How many checks are made over one connection.
+    ///
+    /// Differs: not in nginx's sources; as in Tengine.
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     server 127.0.0.1:8001;
+    ///     check type=http;
+    ///     check_http_send "GET /health HTTP/1.1\r\nHost: app\r\nConnection: keep-alive\r\n\r\n";
+    ///     check_keepalive_requests 100;
+    /// }
+    /// ```
     check_keepalive_requests: Bounded<1, { u32::MAX as u64 }> = "1",
-    /// What is made of a server whose name is not found at start: `down` until it is, with a
-    /// warning, or `refuse` to start, as nginx does.
+    /// What to do if the name of a server is not found at start. `down`: the server is down, with a
+    /// warning, and its name is looked up every five seconds until it is found. `refuse`: the
+    /// configuration is refused.
+    ///
+    /// Differs: a directive of Weir alone; nginx always refuses.
+    ///
+    /// ```nginx
+    /// upstream_host_not_found refuse;
+    /// ```
     upstream_host_not_found + MAIN: HostNotFound = "down",
 }
 

@@ -21,41 +21,126 @@ conf::words! {
 
 conf::directives! {
     declare {
-        /// Names a dynamic module; everything is built in, so this only checks that it is.
+        /// Checks that a dynamic module of nginx is one that Weir has built in. Nothing is loaded.
+        ///
+        /// Syntax: FILE
+        /// Differs: a module that Weir does not have is a notice, not an error; its directives are
+        /// errors.
+        ///
+        /// ```nginx
+        /// load_module modules/ngx_http_realip_module.so;
+        /// ```
         load_module(1..=1) in MAIN => load_module;
     }
 
     in MAIN;
 
-    /// Whether the server goes into the background.
+    /// Whether the server puts itself into the background. Service managers and containers want
+    /// `off`.
+    ///
+    /// ```nginx
+    /// daemon off;
+    /// ```
     daemon: bool = "on",
-    /// Whether a master process watches over a worker process.
+    /// Whether a master process starts the worker process and watches it. `off` is for debugging.
+    ///
+    /// ```nginx
+    /// master_process off;
+    /// ```
     master_process: bool = "on",
-    /// How coarse the clock is; here it is read at every wake-up.
+    /// How often nginx updates its clock.
+    ///
+    /// Differs: no effect; the clock is read at every wake-up.
     timer_resolution: Option<NoEffect<Milliseconds>>,
-    /// The file with the number of the master process.
+    /// The file that holds the process number of the master, for `-s` and for service managers.
+    ///
+    /// Syntax: FILE
+    /// Default: the installation's
+    ///
+    /// ```nginx
+    /// pid /run/weir.pid;
+    /// ```
     pid: File,
-    /// nginx's file for locks, which no system with atomic operations needs.
+    /// A file for locks that nginx needs on systems without atomic operations.
+    ///
+    /// Syntax: FILE
+    /// Differs: no effect; no lock file is needed.
     lock_file: Option<File>,
-    /// The number of workers: threads of the worker process. `auto`: one per processor.
+    /// The number of workers. `auto` is one for each processor.
+    ///
+    /// Syntax: NUMBER | auto
+    /// Differs: workers are threads of one worker process, so that all of them share one exact
+    /// state of the upstream servers.
+    ///
+    /// ```nginx
+    /// worker_processes auto;
+    /// ```
     worker_processes: Workers = "1",
-    /// What to do when the program finds a mistake of its own; here it is logged.
+    /// What to do when the program finds a mistake of its own.
+    ///
+    /// Syntax: abort | stop
+    /// Differs: no effect; the mistake is logged.
     debug_points: Option<NoEffect<DebugPoint>>,
-    /// Who the worker process runs as: user and group.
+    /// The user and group that the worker process runs as. Only root can change the user; for
+    /// others this is ignored with a warning.
+    ///
+    /// Syntax: USER [GROUP]
+    /// Default: the user who starts the server, or nobody if that is root
+    ///
+    /// ```nginx
+    /// user www-data;
+    /// ```
     user: Option<User>,
-    /// The workers' scheduling priority, lowest number first.
+    /// The scheduling priority of the workers, as with `nice`: a negative number is a higher
+    /// priority.
+    ///
+    /// Syntax: NUMBER
+    ///
+    /// ```nginx
+    /// worker_priority -5;
+    /// ```
     worker_priority: Priority = "0",
-    /// The processors that each worker may use, as masks; `auto`: one each.
+    /// The processors that each worker may run on: a mask of bits for each worker, or `auto` for
+    /// one processor each. A mask after `auto` limits which processors are used.
+    ///
+    /// Syntax: MASK...
+    /// Syntax: auto [MASK]
+    ///
+    /// ```nginx
+    /// worker_processes auto;
+    /// worker_cpu_affinity auto;
+    /// ```
     worker_cpu_affinity: Option<Affinity>,
-    /// Open files for each worker.
+    /// The largest number of open files for each worker. It counts connections to clients and to
+    /// servers.
+    ///
+    /// ```nginx
+    /// worker_rlimit_nofile 65536;
+    /// ```
     worker_rlimit_nofile: Option<Number>,
-    /// Largest core file.
+    /// The largest size of a core file.
     worker_rlimit_core: Option<Offset>,
-    /// How long a shutdown waits for connections in use.
+    /// How long a graceful shutdown or a reload waits for connections in use before it closes them.
+    /// 0 waits without a limit.
+    ///
+    /// ```nginx
+    /// worker_shutdown_timeout 30s;
+    /// ```
     worker_shutdown_timeout: Milliseconds = "0",
-    /// The worker process's current directory.
+    /// The current directory of the worker process; core files are written there.
+    ///
+    /// ```nginx
+    /// working_directory /var/lib/weir;
+    /// ```
     working_directory: Option<Text>,
-    /// Environment variables that the worker process keeps or gets.
+    /// Keeps an environment variable for the worker process, or sets it. All others are removed,
+    /// except TZ.
+    ///
+    /// Syntax: NAME[=VALUE]
+    ///
+    /// ```nginx
+    /// env MALLOC_ARENA_MAX=2;
+    /// ```
     env: Vec<Env>,
 }
 

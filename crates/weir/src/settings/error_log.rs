@@ -9,7 +9,17 @@ use super::Settings;
 
 conf::directives! {
     in MAIN;
-    /// Where messages go, and from which level on.
+    /// Where messages are logged, and from which level on. Several lines log to several places. The
+    /// levels are `debug`, `info`, `notice`, `warn`, `error`, `crit`, `alert`, `emerg`; without
+    /// one, `error`.
+    ///
+    /// Syntax: FILE | stderr | syslog:server=ADDRESS[,...] [LEVEL]
+    /// Default: the installation's error.log at error
+    /// Differs: `memory:` is refused.
+    ///
+    /// ```nginx
+    /// error_log /var/log/weir/error.log warn;
+    /// ```
     error_log: Option<ErrorLog>,
 }
 

@@ -11,21 +11,58 @@ use super::values::{NoEffect, OffOnly};
 conf::directives! {
     in EVENTS;
 
-    /// Connections that one worker holds at most.
+    /// The largest number of connections that one worker holds, to clients and to servers together.
+    ///
+    /// Syntax: NUMBER
+    ///
+    /// ```nginx
+    /// events {
+    ///     worker_connections 4096;
+    /// }
+    /// ```
     worker_connections: Connections = "512",
-    /// The system's way to wait for events: epoll.
+    /// How the server waits for events.
+    ///
+    /// Syntax: epoll
+    /// Default: epoll
+    /// Differs: epoll is the only method; any other is a warning.
+    ///
+    /// ```nginx
+    /// use epoll;
+    /// ```
     r#use: Option<Method>,
-    /// Whether a worker takes every connection that waits when it wakes.
+    /// Whether a worker accepts every waiting connection when it wakes up, instead of one.
+    ///
+    /// ```nginx
+    /// multi_accept on;
+    /// ```
     multi_accept: bool = "off",
-    /// Whether workers take turns to accept. Here each has sockets of its own.
+    /// Whether workers take turns to accept connections.
+    ///
+    /// Syntax: on | off
+    /// Differs: `on` has no effect, since each worker has listening sockets of its own.
     accept_mutex: OffOnly = "off",
-    /// How long a worker waits for its turn, or after it ran out of descriptors.
+    /// How long a worker that has run out of descriptors waits before it accepts again.
+    ///
+    /// Differs: in nginx this is also how long a worker waits for its turn to accept.
     accept_mutex_delay: Milliseconds = "500ms",
-    /// Addresses whose connections are logged in all detail.
+    /// Logs connections from these addresses at the level `debug`.
+    ///
+    /// Syntax: ADDRESS | CIDR | unix:
+    ///
+    /// ```nginx
+    /// debug_connection 127.0.0.1;
+    /// ```
     debug_connection: Vec<Clients>,
-    /// Events taken from the kernel at once. Here the number is fixed.
+    /// How many events are taken from the kernel at once.
+    ///
+    /// Syntax: NUMBER
+    /// Differs: no effect; the number is fixed.
     epoll_events: Option<NoEffect<Number>>,
-    /// Outstanding asynchronous disk operations. Here threads read, as many as there are.
+    /// The largest number of asynchronous disk operations in progress.
+    ///
+    /// Syntax: NUMBER
+    /// Differs: no effect; threads read files.
     worker_aio_requests: Option<NoEffect<Number>>,
 }
 

@@ -12,7 +12,7 @@ mod values;
 
 use std::path::PathBuf;
 
-use conf::{Error, Info, Load, Result};
+use conf::{Error, Info, Load, MAIN, Result};
 use observe::ErrorLog;
 
 pub use debug_connection::Client;
@@ -29,24 +29,27 @@ conf::features! {
 }
 
 /// The blocks of the main level, each with a subsystem of its own inside.
-pub const BLOCKS: &[Info] = &[
-    Info {
-        name: "events",
-        levels: conf::MAIN,
-        docs: &["How connections are processed."],
-        default: "",
-        args: (0, 0),
-        block: true,
-    },
-    Info {
-        name: "http",
-        levels: conf::MAIN,
-        docs: &["The HTTP server."],
-        default: "",
-        args: (0, 0),
-        block: true,
-    },
-];
+pub const BLOCKS: &[Info] = conf::rows! {
+    /// Settings of how connections are processed. Required, and may be empty.
+    ///
+    /// ```nginx
+    /// events {
+    ///     worker_connections 4096;
+    /// }
+    /// ```
+    events(0..=0) {} in MAIN;
+    /// The HTTP server: its settings and its virtual servers.
+    ///
+    /// ```nginx
+    /// http {
+    ///     server {
+    ///         listen 8080;
+    ///         root /var/www/html;
+    ///     }
+    /// }
+    /// ```
+    http(0..=0) {} in MAIN;
+};
 
 /// The settings of the program, complete.
 #[derive(Default)]

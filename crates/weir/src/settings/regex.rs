@@ -8,7 +8,9 @@ use super::Settings;
 
 conf::directives! {
     in MAIN;
-    /// Whether patterns are compiled to machine code. Here they always are where PCRE can.
+    /// Whether regular expressions are compiled to machine code.
+    ///
+    /// Differs: no effect; they always are where PCRE2 supports it.
     pcre_jit: bool = "off",
 }
 

@@ -93,6 +93,7 @@ impl Value for User {
 pub struct NoEffect<T>(std::marker::PhantomData<T>);
 
 impl<T: Value> Value for NoEffect<T> {
+    const SYNTAX: &'static str = T::SYNTAX;
     const ARGS: RangeInclusive<usize> = T::ARGS;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         T::parse(from, load)?;

@@ -18,9 +18,27 @@ use rules::{Rules, Verdict};
 
 conf::directives! {
     also {
-        /// Lets clients in by address: `all`, `unix:`, an address or a network.
+        /// Allows clients by address. The first `allow` or `deny` that matches decides; if none
+        /// does, access is allowed.
+        ///
+        /// Syntax: ADDRESS | CIDR | unix: | all
+        ///
+        /// ```nginx
+        /// location /admin/ {
+        ///     allow 10.0.0.0/8;
+        ///     allow 2001:db8::/32;
+        ///     deny all;
+        /// }
+        /// ```
         allow(1..=1) in MAIN | SERVER | LOCATION | LIMIT_EXCEPT => rules;
-        /// Turns clients away by address.
+        /// Denies clients by address: they are answered with 403. The first `allow` or `deny` that
+        /// matches decides.
+        ///
+        /// Syntax: ADDRESS | CIDR | unix: | all
+        ///
+        /// ```nginx
+        /// deny 192.0.2.7;
+        /// ```
         deny(1..=1) in MAIN | SERVER | LOCATION | LIMIT_EXCEPT => rules;
     }
     slots {

@@ -19,13 +19,30 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether threads read files. `on` has that effect with `directio` only.
+    /// Whether threads read files, so that a slow disk does not hold up a worker. `on` does so only
+    /// for files above `directio`.
+    ///
+    /// Syntax: on | off | threads[=POOL]
+    ///
+    /// ```nginx
+    /// aio threads;
+    /// ```
     aio: Aio = "off",
-    /// Whether threads write temporary files. Read and checked; has no effect.
+    /// Whether threads write temporary files.
+    ///
+    /// Differs: checked, and no effect.
     aio_write: bool = "off",
     /// The size from which on files are read past the kernel's cache, by threads.
+    ///
+    /// Syntax: SIZE | off
+    ///
+    /// ```nginx
+    /// directio 8m;
+    /// ```
     directio: Directio = "off",
-    /// The alignment of such reads. Less than 4k is taken as that.
+    /// The alignment of such reads.
+    ///
+    /// Differs: less than 4k is taken as 4k.
     directio_alignment: Size = "512",
 }
 

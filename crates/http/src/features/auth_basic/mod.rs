@@ -24,9 +24,27 @@ use user_file::UserFile;
 conf::directives! {
     in MAIN | SERVER | LOCATION | LIMIT_EXCEPT;
 
-    /// Asks for a name and a password, for what this text names. `off` asks for none.
+    /// Asks for a name and a password; the text tells the user what for. `off` asks for none.
+    ///
+    /// Syntax: STRING | off
+    /// Default: off
+    ///
+    /// ```nginx
+    /// location /admin/ {
+    ///     auth_basic "Administration";
+    ///     auth_basic_user_file htpasswd;
+    /// }
+    /// ```
     auth_basic: Option<Template>,
-    /// The file that has names and what is kept of their passwords.
+    /// The file of names and password hashes, a `NAME:HASH` on each line: crypt (MD5, SHA-256,
+    /// SHA-512), bcrypt, yescrypt, apr1, `{SHA}`, `{SSHA}`, `{PLAIN}`. It is read for each request,
+    /// as the worker's user.
+    ///
+    /// Syntax: FILE
+    ///
+    /// ```nginx
+    /// auth_basic_user_file htpasswd;
+    /// ```
     auth_basic_user_file: Option<UserFile>,
 }
 

@@ -17,9 +17,36 @@ use crate::variables::{self, Setter, Variable};
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// The path that is asked whether a request may go on. `off`: nobody is.
+    /// Asks this location by a subrequest whether a request is allowed: a status of 2xx allows it;
+    /// 401 and 403 deny it with the same status; anything else is an error.
+    ///
+    /// Syntax: PATH | off
+    ///
+    /// ```nginx
+    /// location /private/ {
+    ///     auth_request /auth;
+    /// }
+    /// location = /auth {
+    ///     internal;
+    ///     proxy_pass http://127.0.0.1:3001;
+    ///     proxy_pass_request_body off;
+    ///     proxy_set_header Content-Length "";
+    ///     proxy_set_header X-Original-URI $request_uri;
+    /// }
+    /// ```
     auth_request: Judge = "off",
-    /// Gives a variable a value by what was answered there.
+    /// Sets a variable after the subrequest of `auth_request`, whose variables may be used.
+    ///
+    /// Syntax: $VARIABLE STRING
+    ///
+    /// ```nginx
+    /// location / {
+    ///     auth_request /auth;
+    ///     auth_request_set $user $upstream_http_x_user;
+    ///     proxy_set_header X-User $user;
+    ///     proxy_pass http://127.0.0.1:3000;
+    /// }
+    /// ```
     auth_request_set: Vec<Set>,
 }
 

@@ -23,13 +23,32 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether a directory is answered by a list of what is in it.
+    /// Whether a directory without an index file is answered with a list of its files.
+    ///
+    /// ```nginx
+    /// location /files/ {
+    ///     autoindex on;
+    ///     autoindex_exact_size off;
+    /// }
+    /// ```
     autoindex: bool = "off",
-    /// The form of the list.
+    /// The format of the list.
+    ///
+    /// ```nginx
+    /// autoindex_format json;
+    /// ```
     autoindex_format: Format = "html",
-    /// Whether times in HTML are local, or UTC.
+    /// Whether times in an HTML list are local instead of UTC.
+    ///
+    /// ```nginx
+    /// autoindex_localtime on;
+    /// ```
     autoindex_localtime: bool = "off",
-    /// Whether sizes in HTML are exact, or rounded to kilobytes, megabytes and gigabytes.
+    /// Whether sizes in an HTML list are exact instead of rounded.
+    ///
+    /// ```nginx
+    /// autoindex_exact_size off;
+    /// ```
     autoindex_exact_size: bool = "on",
 }
 

@@ -21,19 +21,36 @@ use recode::Recoder;
 
 conf::directives! {
     declare {
-        /// Says which characters of two charsets are the same.
+        /// Says which characters of two charsets correspond, as pairs of hexadecimal codes.
+        ///
+        /// Syntax: CHARSET1 CHARSET2
         charset_map(2..=2) {} in MAIN => map::declare;
     }
 
     in MAIN | SERVER | LOCATION;
 
-    /// The charset that replies are said to be in, and recoded to.
+    /// The charset that is named in the field `Content-Type`, and that responses are converted to
+    /// if `source_charset` is another one.
+    ///
+    /// Syntax: CHARSET | $VARIABLE | off
+    ///
+    /// ```nginx
+    /// charset utf-8;
+    /// ```
     charset + IF_IN_LOCATION: Charset = "off",
-    /// The charset that replies are in before.
+    /// The charset that responses have before.
+    ///
+    /// Syntax: CHARSET | $VARIABLE
     source_charset + IF_IN_LOCATION: Option<Name>,
-    /// Whether a reply that names its charset is recoded, too.
+    /// Whether a response of a backend that names its charset is converted, too.
     override_charset + IF_IN_LOCATION: bool = "off",
-    /// The MIME types, beside `text/html`, that have a charset; `*`: all.
+    /// The MIME types, besides `text/html`, that `charset` holds for. `*` is all.
+    ///
+    /// Syntax: TYPE...
+    ///
+    /// ```nginx
+    /// charset_types text/css application/json;
+    /// ```
     charset_types: MimeTypes =
         "text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml",
 }

@@ -15,17 +15,41 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Largest body that a request may have; 0: any.
+    /// The largest request body. A larger one is answered with 413. 0 is no limit.
+    ///
+    /// ```nginx
+    /// client_max_body_size 50m;
+    /// ```
     client_max_body_size: Offset = "1m",
-    /// A body larger than this goes to a file.
+    /// The largest request body that is kept in memory; a larger one goes to a temporary file.
+    ///
+    /// Differs: 8k on every system; in nginx it is two pages.
+    ///
+    /// ```nginx
+    /// client_body_buffer_size 128k;
+    /// ```
     client_body_buffer_size: Size = "8k",
-    /// Time between two reads of a body.
+    /// The longest time between two reads of a request body. After it, 408.
+    ///
+    /// ```nginx
+    /// client_body_timeout 30s;
+    /// ```
     client_body_timeout: Milliseconds = "60s",
-    /// Where the files are, and how many characters the names of its subdirectories have.
+    /// The directory of temporary files for request bodies, and how many characters the names of
+    /// its subdirectories have.
+    ///
+    /// Syntax: DIRECTORY [LEVEL1 [LEVEL2 [LEVEL3]]]
+    ///
+    /// ```nginx
+    /// client_body_temp_path /var/lib/weir/body 1 2;
+    /// ```
     client_body_temp_path: TempPath = "client_body_temp",
-    /// Whether every body goes to a file, which is kept or deleted after the request.
+    /// Whether every request body goes to a file. `on` keeps the file, `clean` deletes it after the
+    /// request.
     client_body_in_file_only: InFileOnly = "off",
-    /// Whether a body in memory is in one piece. Here it always is.
+    /// Whether a request body in memory is kept in one piece.
+    ///
+    /// Differs: no effect; it always is.
     client_body_in_single_buffer: bool = "off",
 }
 

@@ -18,11 +18,28 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Sets where errors are logged, and from which level on.
+    /// Where errors of requests are logged, and from which level on. It replaces the main
+    /// `error_log` here.
+    ///
+    /// Syntax: FILE | stderr | syslog:server=ADDRESS[,...] [LEVEL]
+    /// Default: that of the block around
+    ///
+    /// ```nginx
+    /// server {
+    ///     error_log /var/log/weir/example.com.log;
+    /// }
+    /// ```
     error_log: Option<ErrorLog>,
-    /// How much the server says of itself in replies.
+    /// What the field `Server` and error pages say: the name and version (`on`), the name (`off`),
+    /// or also the name of the build (`build`).
+    ///
+    /// Differs: the name is Weir's own unless the program is called `nginx`.
+    ///
+    /// ```nginx
+    /// server_tokens off;
+    /// ```
     server_tokens: ServerTokens = "on",
-    /// Passes early hints on to the client where one of these is neither empty nor 0.
+    /// Passes responses 103 of a backend on to the client if one of these is neither empty nor `0`.
     early_hints: Option<Predicates>,
 }
 

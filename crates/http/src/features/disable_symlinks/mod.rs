@@ -13,7 +13,15 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Refuses files behind symbolic links: all links, or those of another owner.
+    /// Refuses files behind symbolic links: all links, or those whose owner is not the file's.
+    /// `from=` leaves out the beginning of the path.
+    ///
+    /// Syntax: off
+    /// Syntax: on | if_not_owner [from=STRING]
+    ///
+    /// ```nginx
+    /// disable_symlinks if_not_owner from=$document_root;
+    /// ```
     disable_symlinks: Rule = "off",
 }
 

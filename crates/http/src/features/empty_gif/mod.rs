@@ -12,7 +12,13 @@ use crate::site::Place;
 conf::directives! {
     in LOCATION;
 
-    /// Answers with an image of one transparent pixel.
+    /// Answers with a transparent image of one pixel.
+    ///
+    /// ```nginx
+    /// location = /pixel.gif {
+    ///     empty_gif;
+    /// }
+    /// ```
     empty_gif: Option<EmptyGif>,
 }
 

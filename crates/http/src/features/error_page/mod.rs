@@ -21,15 +21,35 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Answers with another resource instead of the built-in page of a status.
+    /// Answers these statuses with another resource: a path, which is looked up as a request of its
+    /// own, a `@name` or a URL to redirect to. `=` before it answers with its status, `=CODE` with
+    /// this one.
+    ///
+    /// Syntax: CODE... [=[CODE]] URI
+    ///
+    /// ```nginx
+    /// error_page 404 /404.html;
+    /// error_page 500 502 503 504 =503 /sorry.html;
+    /// ```
     error_page + IF_IN_LOCATION: Vec<ErrorPage>,
-    /// Whether an error of what `error_page` led to is led elsewhere, too.
+    /// Whether an error while `error_page` is carried out is handled by `error_page` again.
+    ///
+    /// ```nginx
+    /// recursive_error_pages on;
+    /// ```
     recursive_error_pages: bool = "off",
-    /// Whether built-in pages are made long enough for browsers that else show one of their own.
+    /// Whether built-in error pages are padded to 512 bytes for old browsers.
     msie_padding: bool = "on",
-    /// Whether MSIE gets a page that refreshes itself instead of a redirect.
+    /// Whether Internet Explorer gets a page that refreshes itself instead of a redirect.
     msie_refresh: bool = "off",
-    /// Whether files that are not found are logged.
+    /// Whether missing files are logged in the error log.
+    ///
+    /// ```nginx
+    /// location = /favicon.ico {
+    ///     log_not_found off;
+    ///     access_log off;
+    /// }
+    /// ```
     log_not_found: bool = "on",
 }
 

@@ -27,7 +27,21 @@ use stretches::Stretches;
 
 conf::directives! {
     declare {
-        /// Defines a variable whose value depends on an address.
+        /// Sets a variable by an address: the client's, or that of another variable. The most
+        /// specific network wins. Inside: `default`, `include`, `ranges`, `proxy`, `delete`,
+        /// `volatile`.
+        ///
+        /// Syntax: [$ADDRESS] $VARIABLE
+        /// Differs: binary files (`FILE.bin`) are neither read nor written; the text beside them is
+        /// read.
+        ///
+        /// ```nginx
+        /// geo $internal {
+        ///     default 0;
+        ///     10.0.0.0/8 1;
+        ///     192.168.0.0/16 1;
+        /// }
+        /// ```
         geo(1..=2) {} in MAIN => declare;
     }
 

@@ -17,20 +17,51 @@ use expires::Expires;
 
 conf::directives! {
     also {
-        /// What becomes of an outer block's `add_header`: nothing, all unless there are own
-        /// ones, or all after the own ones.
+        /// Whether `add_header` lines of the block around hold here: `on` unless there are own
+        /// ones, `off` never, `merge` before the own ones.
+        ///
+        /// Syntax: on | off | merge
+        /// Default: on
+        ///
+        /// ```nginx
+        /// add_header_inherit merge;
+        /// ```
         add_header_inherit(1..=1) in MAIN | SERVER | LOCATION | IF_IN_LOCATION => add_header;
-        /// What becomes of an outer block's `add_trailer`.
+        /// The same for `add_trailer`.
+        ///
+        /// Syntax: on | off | merge
+        /// Default: on
         add_trailer_inherit(1..=1) in MAIN | SERVER | LOCATION | IF_IN_LOCATION => add_trailer;
     }
 
     in MAIN | SERVER | LOCATION;
 
-    /// Sets `Expires` and `Cache-Control`.
+    /// Sets the fields `Expires` and `Cache-Control`: to a time from now, from the file's last
+    /// change (`modified`), or at a time of the day (`@`). A negative time forbids caching.
+    ///
+    /// Syntax: [modified] TIME | @TIME | $VARIABLE
+    /// Syntax: epoch | max | off
+    ///
+    /// ```nginx
+    /// location /static/ {
+    ///     expires 30d;
+    /// }
+    /// ```
     expires + IF_IN_LOCATION: Expires = "off",
-    /// Adds a field to successful replies and redirects, or `always`.
+    /// Adds a field to responses with the status 200, 201, 204, 206, 301, 302, 303, 304, 307 or
+    /// 308; with `always` to all. One such line in a block hides all lines of the blocks around it
+    /// (see `add_header_inherit`).
+    ///
+    /// Syntax: FIELD STRING [always]
+    ///
+    /// ```nginx
+    /// add_header X-Content-Type-Options nosniff always;
+    /// add_header Cache-Control "public, max-age=3600";
+    /// ```
     add_header + IF_IN_LOCATION: Added,
-    /// Adds a field after the body of such replies.
+    /// Adds a field after the body of such responses, if they are sent in chunks.
+    ///
+    /// Syntax: FIELD STRING [always]
     add_trailer + IF_IN_LOCATION: Added,
 }
 

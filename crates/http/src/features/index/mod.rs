@@ -17,7 +17,13 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// The files that answer for a directory, in the order in which they are looked for.
+    /// The files that answer for a directory; the first one that is there is used.
+    ///
+    /// Syntax: FILE...
+    ///
+    /// ```nginx
+    /// index index.html index.htm;
+    /// ```
     index: Names = "index.html",
 }
 

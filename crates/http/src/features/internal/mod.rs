@@ -9,7 +9,15 @@ use crate::site::Place;
 conf::directives! {
     in LOCATION;
 
-    /// Answers 404 to requests from outside.
+    /// Answers requests of clients with 404. Only redirects within the server lead here:
+    /// `error_page`, `try_files`, `rewrite`, `X-Accel-Redirect`, subrequests.
+    ///
+    /// ```nginx
+    /// location /protected/ {
+    ///     internal;
+    ///     root /srv;
+    /// }
+    /// ```
     internal: Option<Present>,
 }
 

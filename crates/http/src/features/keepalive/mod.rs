@@ -12,15 +12,39 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// How long an idle keepalive connection stays open; the second time is told to the client.
+    /// How long an idle connection of a client is kept open; 0 closes it after each response.
+    /// HEADER_TIME is what the field `Keep-Alive` tells the client; without it there is no such
+    /// field.
+    ///
+    /// Syntax: TIME [HEADER_TIME]
+    ///
+    /// ```nginx
+    /// keepalive_timeout 65s;
+    /// ```
     keepalive_timeout: Timeout = "75s",
-    /// How long an idle keepalive connection stays open even when the server is about to stop.
+    /// How long an idle connection of a client is kept open at least when the server shuts down or
+    /// reloads.
     keepalive_min_timeout: Milliseconds = "0",
-    /// Requests served through one keepalive connection.
+    /// The largest number of requests on one connection of a client.
+    ///
+    /// ```nginx
+    /// keepalive_requests 10000;
+    /// ```
     keepalive_requests: Number = "1000",
-    /// How long requests are served through one keepalive connection.
+    /// How long requests are served on one connection of a client.
+    ///
+    /// ```nginx
+    /// keepalive_time 1h;
+    /// ```
     keepalive_time: Milliseconds = "1h",
-    /// Browsers with which connections are not kept.
+    /// Browsers whose connections are closed after a response: old versions of Internet Explorer
+    /// after a POST (`msie6`), or Safari.
+    ///
+    /// Syntax: none | msie6 | safari ...
+    ///
+    /// ```nginx
+    /// keepalive_disable none;
+    /// ```
     keepalive_disable: Browsers = "msie6",
 }
 

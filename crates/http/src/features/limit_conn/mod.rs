@@ -21,19 +21,46 @@ use counts::{Counts, Held, Refused};
 
 conf::directives! {
     declare {
-        /// Opens a zone in which requests under way are counted by a key.
+        /// Names a zone that counts requests in progress by a key. Requests with an empty key are
+        /// not counted.
+        ///
+        /// Syntax: STRING zone=NAME:SIZE
+        ///
+        /// ```nginx
+        /// limit_conn_zone $binary_remote_addr zone=clients:10m;
+        ///
+        /// server {
+        ///     limit_conn clients 20;
+        /// }
+        /// ```
         limit_conn_zone(2..=2) in MAIN => declare;
     }
 
     in MAIN | SERVER | LOCATION;
 
-    /// How many requests with the same key in a zone may be under way.
+    /// The largest number of requests in progress with the same key.
+    ///
+    /// Syntax: ZONE NUMBER
+    ///
+    /// ```nginx
+    /// limit_conn_zone $binary_remote_addr zone=clients:10m;
+    ///
+    /// server {
+    ///     location /download/ {
+    ///         limit_conn clients 2;
+    ///     }
+    /// }
+    /// ```
     limit_conn: Option<Limits>,
-    /// The level at which refusals are logged.
+    /// The level at which refused requests are logged.
     limit_conn_log_level: LogLevel = "error",
-    /// The status of refusals.
+    /// The status of refused requests.
+    ///
+    /// ```nginx
+    /// limit_conn_status 429;
+    /// ```
     limit_conn_status: Bounded<400, 599> = "503",
-    /// Whether requests are counted, but not refused.
+    /// Whether requests are counted and logged, but not refused.
     limit_conn_dry_run: bool = "off",
 }
 

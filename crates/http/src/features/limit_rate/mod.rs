@@ -11,9 +11,20 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION | IF_IN_LOCATION;
 
-    /// Bytes a second; 0: as fast as it goes.
+    /// Limits how many bytes per second of a response are sent. 0 is no limit.
+    ///
+    /// Default: 0
+    ///
+    /// ```nginx
+    /// location /download/ {
+    ///     limit_rate_after 10m;
+    ///     limit_rate 500k;
+    /// }
+    /// ```
     limit_rate: Option<SizeTemplate>,
-    /// Bytes at the beginning of a reply that are not limited.
+    /// How many bytes at the beginning of a response are not limited.
+    ///
+    /// Default: 0
     limit_rate_after: Option<SizeTemplate>,
 }
 

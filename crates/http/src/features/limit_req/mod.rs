@@ -22,19 +22,58 @@ use rates::{REQUEST, Rates};
 
 conf::directives! {
     declare {
-        /// Opens a zone in which requests are counted by a key, and sets how fast they may come.
+        /// Names a zone that counts requests by a key, and sets the rate at which requests with the
+        /// same key are let through: per second or per minute. Requests with an empty key are not
+        /// counted.
+        ///
+        /// Syntax: STRING zone=NAME:SIZE rate=NUMBERr/s|NUMBERr/m
+        ///
+        /// ```nginx
+        /// limit_req_zone $binary_remote_addr zone=perip:10m rate=10r/s;
+        ///
+        /// server {
+        ///     location /login {
+        ///         limit_req zone=perip burst=20 nodelay;
+        ///         limit_req_status 429;
+        ///     }
+        /// }
+        /// ```
         limit_req_zone(3..=3) in MAIN => declare;
     }
 
     in MAIN | SERVER | LOCATION;
 
-    /// A zone whose rate holds, and how many requests may exceed it.
+    /// Limits the rate of requests by a zone. Up to `burst=` requests above the rate are delayed,
+    /// with `nodelay` they are let through at once, with `delay=NUMBER` the first ones are; all
+    /// others are refused.
+    ///
+    /// Syntax: zone=NAME [burst=NUMBER] [nodelay | delay=NUMBER]
+    ///
+    /// ```nginx
+    /// limit_req_zone $binary_remote_addr zone=perip:10m rate=10r/s;
+    ///
+    /// server {
+    ///     limit_req zone=perip burst=20 delay=10;
+    /// }
+    /// ```
     limit_req: Option<Limits>,
-    /// The level at which refusals are logged; delays are logged at the next one.
+    /// The level at which refused requests are logged. Delayed ones are logged one level below.
+    ///
+    /// ```nginx
+    /// limit_req_log_level warn;
+    /// ```
     limit_req_log_level: LogLevel = "error",
-    /// The status of refusals.
+    /// The status of refused requests.
+    ///
+    /// ```nginx
+    /// limit_req_status 429;
+    /// ```
     limit_req_status: Bounded<400, 599> = "503",
-    /// Whether requests are counted, but neither delayed nor refused.
+    /// Whether requests are counted and logged, but neither delayed nor refused.
+    ///
+    /// ```nginx
+    /// limit_req_dry_run on;
+    /// ```
     limit_req_dry_run: bool = "off",
 }
 

@@ -9,11 +9,21 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether a connection that is closed is read on, so that the client gets the whole reply.
+    /// Whether the server reads on for a while before it closes a connection on which the client
+    /// still sends, so that the client receives the whole response. `always` does so even if
+    /// nothing more is expected.
+    ///
+    /// ```nginx
+    /// lingering_close off;
+    /// ```
     lingering_close: Close = "on",
-    /// How long it is read on.
+    /// How long the server reads on in all.
     lingering_time: Milliseconds = "30s",
-    /// How long it is waited for more to read.
+    /// How long the server waits for more to read.
+    ///
+    /// ```nginx
+    /// lingering_timeout 2s;
+    /// ```
     lingering_timeout: Milliseconds = "5s",
 }
 

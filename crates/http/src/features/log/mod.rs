@@ -25,15 +25,42 @@ use crate::site::Place;
 
 conf::directives! {
     declare {
-        /// Names a form of log lines.
+        /// Names a format of access log lines, made of text and variables. `escape=json` and
+        /// `escape=none` choose how characters of variables are escaped. `combined` is built in.
+        ///
+        /// Syntax: NAME [escape=default | escape=json | escape=none] STRING...
+        /// Default: combined "$remote_addr - $remote_user [$time_local] ..."
+        ///
+        /// ```nginx
+        /// log_format timed '$remote_addr "$request" $status $request_time';
+        /// ```
         log_format(2..=usize::MAX) in MAIN => format::declare;
     }
 
     in MAIN | SERVER | LOCATION;
 
-    /// Sets where requests are logged, and how.
+    /// Where requests are logged, in which format, and on which condition. Several lines log to
+    /// several places. With `buffer=` lines are written in bulk, at least every `flush=`; with
+    /// `gzip` compressed. A path may contain variables.
+    /// - `if=STRING`: the request is logged unless this is empty or `0`
+    ///
+    /// Syntax: PATH | syslog:server=ADDRESS[,...] [FORMAT] [buffer=SIZE] [gzip[=LEVEL]]
+    /// [flush=TIME] [if=STRING]
+    /// Syntax: off
+    /// Default: the installation's access.log in combined
+    ///
+    /// ```nginx
+    /// access_log /var/log/weir/access.log combined buffer=64k flush=5s;
+    /// ```
     access_log + IF_IN_LOCATION + LIMIT_EXCEPT: Option<AccessLogs>,
-    /// Keeps log files open whose names have variables.
+    /// Keeps log files open whose names contain variables.
+    ///
+    /// Syntax: max=NUMBER [inactive=TIME] [min_uses=NUMBER] [valid=TIME]
+    /// Syntax: off
+    ///
+    /// ```nginx
+    /// open_log_file_cache max=100 inactive=20s valid=1m min_uses=2;
+    /// ```
     open_log_file_cache: LogFileCache = "off",
 }
 

@@ -20,15 +20,31 @@ use block::Block;
 
 conf::directives! {
     declare {
-        /// Defines a variable whose value depends on that of others.
+        /// Sets a variable by the value of a text: by exact strings, names with `*` (after
+        /// `hostnames`), or regular expressions after `~` (`~*`: without regard to case). It is
+        /// worked out when the variable is used. Inside: `default`, `hostnames`, `include`,
+        /// `volatile`.
+        ///
+        /// Syntax: STRING $VARIABLE
+        ///
+        /// ```nginx
+        /// map $http_upgrade $connection_upgrade {
+        ///     default upgrade;
+        ///     "" close;
+        /// }
+        /// ```
         map(2..=2) {} in MAIN => declare;
     }
 
     in MAIN;
 
-    /// Read and checked; has no effect: tables of maps are sized by what they hold.
+    /// The largest size of nginx's tables of maps.
+    ///
+    /// Differs: no effect; the tables are sized by their contents.
     map_hash_max_size: Number = "2048",
-    /// Read and checked; has no effect: tables of maps are sized by what they hold.
+    /// The size of a bucket in nginx's tables of maps.
+    ///
+    /// Differs: no effect; the tables are sized by their contents.
     map_hash_bucket_size: Number = "64",
 }
 

@@ -14,9 +14,22 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// A path that gets a copy of every request. `off`: there is none.
+    /// Sends a copy of each request to this location and ignores the response.
+    ///
+    /// Syntax: PATH | off
+    ///
+    /// ```nginx
+    /// location / {
+    ///     mirror /mirror;
+    ///     proxy_pass http://127.0.0.1:3000;
+    /// }
+    /// location = /mirror {
+    ///     internal;
+    ///     proxy_pass http://127.0.0.1:3001$request_uri;
+    /// }
+    /// ```
     mirror: Mirrors = "off",
-    /// Whether the copies have the request's body, which is read as a whole then.
+    /// Whether the copies have the request body, which is then read as a whole first.
     mirror_request_body: bool = "on",
 }
 

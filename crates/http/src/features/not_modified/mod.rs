@@ -17,9 +17,18 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// When what `If-Modified-Since` says makes a 304.
+    /// When a request with `If-Modified-Since` is answered with 304: if the time is the file's
+    /// (`exact`), or if the file is not newer (`before`).
+    ///
+    /// ```nginx
+    /// if_modified_since before;
+    /// ```
     if_modified_since: IfModifiedSince = "exact",
-    /// Whether files get an entity tag.
+    /// Whether files get the field `ETag`.
+    ///
+    /// ```nginx
+    /// etag off;
+    /// ```
     etag: bool = "on",
 }
 

@@ -14,15 +14,39 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Keeps what is known of files: descriptors, sizes, times, and with `_errors` failures.
+    /// Keeps files open and remembers their sizes, times and errors: up to `max=` files, each for
+    /// `inactive=` after its last use (60s).
+    ///
+    /// Syntax: max=NUMBER [inactive=TIME]
+    /// Syntax: off
+    /// Default: off
+    ///
+    /// ```nginx
+    /// open_file_cache max=10000 inactive=60s;
+    /// open_file_cache_valid 30s;
+    /// ```
     open_file_cache: Option<Cache>,
-    /// How long what is known of a file is believed.
+    /// How long what is remembered of a file is used before it is checked again.
+    ///
+    /// ```nginx
+    /// open_file_cache_valid 30s;
+    /// ```
     open_file_cache_valid: Seconds = "60s",
-    /// Uses of a file that it takes for it to stay open.
+    /// How often a file must be used within `inactive=` to stay open.
+    ///
+    /// ```nginx
+    /// open_file_cache_min_uses 2;
+    /// ```
     open_file_cache_min_uses: Number = "1",
-    /// Whether failures to find a file are kept, too.
+    /// Whether it is remembered that a file was not found.
+    ///
+    /// ```nginx
+    /// open_file_cache_errors on;
+    /// ```
     open_file_cache_errors: bool = "off",
-    /// Whether the kernel tells of changed files. Accepted; on Linux it does not, as with nginx.
+    /// No effect on Linux, as in nginx.
+    ///
+    /// Syntax: on | off
     open_file_cache_events: Events = "off",
 }
 

@@ -9,27 +9,72 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether files are sent by the kernel.
+    /// Whether the kernel sends files straight from its cache.
+    ///
+    /// ```nginx
+    /// sendfile on;
+    /// ```
     sendfile + IF_IN_LOCATION: bool = "off",
-    /// Most that one connection sends before others get their turn; 0: any amount.
+    /// The most that is sent on one connection before others get their turn. 0 is no limit.
+    ///
+    /// ```nginx
+    /// sendfile_max_chunk 512k;
+    /// ```
     sendfile_max_chunk: Size = "2m",
-    /// Whether a head waits for the beginning of the file behind it.
+    /// Whether the response header is held back until it can be sent together with the beginning of
+    /// the file.
+    ///
+    /// ```nginx
+    /// sendfile on;
+    /// tcp_nopush on;
+    /// ```
     tcp_nopush: bool = "off",
-    /// Whether small writes are sent at once.
+    /// Whether small parts of a response are sent at once instead of collected by the kernel.
+    ///
+    /// ```nginx
+    /// tcp_nodelay on;
+    /// ```
     tcp_nodelay: bool = "on",
-    /// Time between two writes to the client.
+    /// The longest time between two writes of a response to a client. It is not a limit for the
+    /// whole response.
+    ///
+    /// ```nginx
+    /// send_timeout 30s;
+    /// ```
     send_timeout: Milliseconds = "60s",
-    /// Bytes that the kernel must have room for; Linux does not know how.
+    /// How much room the kernel must have before the server writes.
+    ///
+    /// Syntax: SIZE
+    /// Default: 0
+    /// Differs: no effect on Linux, which has no such option.
     send_lowat: Option<Lowat>,
-    /// Less than this waits for more of the reply.
+    /// A part of a response smaller than this waits for more, unless the response ends or is
+    /// flushed.
+    ///
+    /// ```nginx
+    /// postpone_output 0;
+    /// ```
     postpone_output: Size = "1460",
-    /// Buffers for reading files that are not sent by the kernel.
+    /// The number and size of buffers for reading files that the kernel does not send by itself.
+    ///
+    /// ```nginx
+    /// output_buffers 1 512k;
+    /// ```
     output_buffers: Buffers = "2 32k",
-    /// Least that the kernel is told to read ahead of a file.
+    /// How far the kernel is told to read ahead in a file.
     read_ahead: Size = "0",
-    /// Whether replies of unknown length are chunked.
+    /// Whether responses of unknown length are sent in chunks. `off` closes the connection after
+    /// them.
+    ///
+    /// ```nginx
+    /// chunked_transfer_encoding off;
+    /// ```
     chunked_transfer_encoding: bool = "on",
-    /// Whether a connection that timed out is reset.
+    /// Whether a connection that timed out is reset, which frees its memory in the kernel at once.
+    ///
+    /// ```nginx
+    /// reset_timedout_connection on;
+    /// ```
     reset_timedout_connection: bool = "off",
 }
 

@@ -10,9 +10,15 @@ use crate::site::Place;
 
 conf::directives! {
     in MAIN | SERVER;
-    /// Read and checked; has no effect: a connection's memory is what it needs.
+    /// The size of nginx's memory pool of a connection.
+    ///
+    /// Syntax: SIZE
+    /// Differs: checked, and no effect; memory is taken as it is needed.
     connection_pool_size: PoolSize = "512",
-    /// Read and checked; has no effect: an exchange keeps the memory that requests needed.
+    /// The size of nginx's memory pool of a request.
+    ///
+    /// Syntax: SIZE
+    /// Differs: checked, and no effect; memory is taken as it is needed.
     request_pool_size: PoolSize = "4k",
 }
 

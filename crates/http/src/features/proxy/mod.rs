@@ -34,7 +34,22 @@ use wire::Slice;
 
 conf::directives! {
     also {
-        /// Passes requests on to an HTTP server, or to a group of them.
+        /// Passes requests on to an HTTP server or to the servers of an `upstream`. A URL with a
+        /// path replaces the part of the request's path that the location matched; without a path
+        /// the request's path is passed on as it is. With variables the URL is passed as it comes
+        /// out.
+        ///
+        /// Syntax: URL
+        /// Differs: `https://` is refused, as there is no TLS yet. A host that is not found at
+        /// start is a warning (see `upstream_host_not_found`).
+        ///
+        /// ```nginx
+        /// location /api/ {
+        ///     proxy_pass http://127.0.0.1:3000/;
+        ///     proxy_set_header Host $host;
+        ///     proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+        /// }
+        /// ```
         pass(1..=1) in LOCATION | IF_IN_LOCATION | LIMIT_EXCEPT => target;
     }
     slots {
@@ -44,30 +59,96 @@ conf::directives! {
 
     in MAIN | SERVER | LOCATION;
 
-    /// Sends a request header field of this value; an empty value: no such field.
+    /// Sets a field of the request to the backend; an empty value leaves the field out. One such
+    /// line in a block hides all lines of the blocks around it.
+    ///
+    /// Syntax: FIELD STRING
+    /// Default: Host $proxy_host
+    ///
+    /// ```nginx
+    /// proxy_set_header Host $host;
+    /// proxy_set_header X-Real-IP $remote_addr;
+    /// proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+    /// proxy_set_header X-Forwarded-Proto $scheme;
+    /// ```
     set_header: Vec<SetHeader>,
-    /// Sends this instead of the request's body.
+    /// Sends this instead of the client's request body.
     set_body: Option<Template>,
-    /// Asks with this method.
+    /// Sends requests with this method instead of the client's.
+    ///
+    /// ```nginx
+    /// proxy_method GET;
+    /// ```
     method: Option<Template>,
-    /// What stands for what in `Location` and `Refresh`; `default`, which holds where nothing is
-    /// said: the location for the URL of `proxy_pass`.
+    /// Changes the beginning of the URL in the response's `Location` and `Refresh`. `default`
+    /// replaces the URL of `proxy_pass` by the location's path; `off` changes nothing.
+    ///
+    /// Syntax: default
+    /// Syntax: off
+    /// Syntax: FROM TO
+    /// Default: default
+    /// Differs: each `proxy_pass` implies `default` for itself, also inside a location with another
+    /// one.
+    ///
+    /// ```nginx
+    /// proxy_redirect http://backend.internal:8080/ /;
+    /// ```
     redirect: Option<Lines<Redirect>>,
-    /// What stands for what in the attribute `domain` of cookies.
+    /// Changes the attribute `domain` of cookies in responses.
+    ///
+    /// Syntax: FROM TO
+    /// Syntax: off
+    ///
+    /// ```nginx
+    /// proxy_cookie_domain backend.internal example.com;
+    /// ```
     cookie_domain: Option<Lines<Domain>>,
-    /// What stands for what at the beginning of the attribute `path` of cookies.
+    /// Changes the attribute `path` of cookies in responses.
+    ///
+    /// Syntax: FROM TO
+    /// Syntax: off
+    ///
+    /// ```nginx
+    /// proxy_cookie_path /app/ /;
+    /// ```
     cookie_path: Option<Lines<Path>>,
-    /// Attributes that cookies of that name get or lose.
+    /// Adds attributes to cookies of this name, or removes them: `secure`, `httponly`,
+    /// `samesite=strict|lax|none`, `nosecure`, `nohttponly`, `nosamesite`. A name that begins with
+    /// `~` is a regular expression.
+    ///
+    /// Syntax: COOKIE FLAG...
+    /// Syntax: off
+    ///
+    /// ```nginx
+    /// proxy_cookie_flags ~ secure samesite=lax;
+    /// ```
     cookie_flags: Option<Lines<Flags>>,
-    /// The protocol's version.
+    /// The version of HTTP spoken with backends.
+    ///
+    /// Differs: `2` is not supported.
+    ///
+    /// ```nginx
+    /// proxy_http_version 1.1;
+    /// ```
     http_version: HttpVersion = "1.1",
-    /// Whether fields after a reply's body are passed on.
+    /// Whether fields after the response body are passed on to the client.
     pass_trailers: bool = "off",
-    /// Where the files of replies are that do not fit into memory.
+    /// The directory of temporary files for responses, and how many characters the names of its
+    /// subdirectories have.
+    ///
+    /// Syntax: DIRECTORY [LEVEL1 [LEVEL2 [LEVEL3]]]
+    ///
+    /// ```nginx
+    /// proxy_temp_path /var/lib/weir/proxy 1 2;
+    /// ```
     temp_path: TempPath = "proxy_temp 1 2",
-    /// Accepted, and without effect: no table is built.
+    /// The largest size of nginx's table of header fields.
+    ///
+    /// Differs: no effect; no table is built.
     headers_hash_max_size: Bounded<1, { u32::MAX as u64 }> = "512",
-    /// Accepted, and without effect: no table is built.
+    /// The size of a bucket in nginx's table of header fields.
+    ///
+    /// Differs: no effect; no table is built.
     headers_hash_bucket_size: Bounded<1, { u32::MAX as u64 }> = "64",
 }
 

@@ -17,7 +17,7 @@ use crate::site::Place;
 conf::directives! {
     in LOCATION;
 
-    /// Whether a file of the directory, any that is not hidden, answers for it.
+    /// Whether a directory is answered with one of its files, chosen at random.
     random_index: bool = "off",
 }
 

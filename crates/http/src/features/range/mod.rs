@@ -26,7 +26,12 @@ const UNLIMITED: u64 = i32::MAX as u64;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Ranges allowed in one request; 0: none, and they are not offered.
+    /// The largest number of byte ranges in a request; with more, the whole file is sent. 0 ignores
+    /// ranges.
+    ///
+    /// ```nginx
+    /// max_ranges 10;
+    /// ```
     max_ranges: Number = "2147483647",
 }
 

@@ -22,11 +22,32 @@ use crate::variables::{BuiltIn, port, some};
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Names proxies that are believed when they say whom they speak for.
+    /// A proxy whose word about the client's address is believed: an address, a network, a host
+    /// name, or every client of a Unix socket.
+    ///
+    /// Syntax: ADDRESS | CIDR | unix:
+    ///
+    /// ```nginx
+    /// set_real_ip_from 10.0.0.0/8;
+    /// real_ip_header X-Forwarded-For;
+    /// real_ip_recursive on;
+    /// ```
     set_real_ip_from: Option<Proxies>,
-    /// Where they say it: a header field, or the PROXY protocol.
+    /// Where a trusted proxy writes the client's address: a field of the request, or the PROXY
+    /// protocol.
+    ///
+    /// Syntax: FIELD | X-Real-IP | X-Forwarded-For | proxy_protocol
+    ///
+    /// ```nginx
+    /// real_ip_header X-Forwarded-For;
+    /// ```
     real_ip_header: Source = "X-Real-IP",
-    /// Whether the last address that is no trusted proxy's is taken instead of the last one.
+    /// Whether the last address in the list that is not a trusted proxy is taken, instead of the
+    /// last one.
+    ///
+    /// ```nginx
+    /// real_ip_recursive on;
+    /// ```
     real_ip_recursive: bool = "off",
 }
 

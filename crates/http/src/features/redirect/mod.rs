@@ -11,11 +11,23 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether redirects within the server name scheme, host and port.
+    /// Whether redirects of the server itself contain scheme, host and port.
+    ///
+    /// ```nginx
+    /// absolute_redirect off;
+    /// ```
     absolute_redirect: bool = "on",
-    /// Whether they name the server by `server_name` rather than as the client did.
+    /// Whether such redirects contain the first `server_name` instead of the name in the request.
+    ///
+    /// ```nginx
+    /// server_name_in_redirect on;
+    /// ```
     server_name_in_redirect: bool = "off",
-    /// Whether they name the port.
+    /// Whether such redirects contain the port.
+    ///
+    /// ```nginx
+    /// port_in_redirect off;
+    /// ```
     port_in_redirect: bool = "on",
 }
 

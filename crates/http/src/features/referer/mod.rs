@@ -22,12 +22,28 @@ use lines::{Lines, Valid};
 conf::directives! {
     in SERVER | LOCATION;
 
-    /// Where links may be: names, wildcards, regular expressions, `server_names`, `none`,
-    /// `blocked`.
+    /// The values of the field `Referer` that leave `$invalid_referer` empty: `none` (no such
+    /// field), `blocked` (its value was removed by a firewall), `server_names`, names, and regular
+    /// expressions after `~`.
+    ///
+    /// Syntax: none | blocked | server_names | NAME | ~REGEX ...
+    ///
+    /// ```nginx
+    /// location /images/ {
+    ///     valid_referers none blocked server_names *.example.com;
+    ///     if ($invalid_referer) {
+    ///         return 403;
+    ///     }
+    /// }
+    /// ```
     valid_referers: Option<Lines>,
-    /// Read and checked; has no effect: the table is sized by what it holds.
+    /// The largest size of nginx's table of referers.
+    ///
+    /// Differs: no effect; the table is sized by its contents.
     referer_hash_max_size: Number = "2048",
-    /// Read and checked; has no effect: the table is sized by what it holds.
+    /// The size of a bucket in nginx's table of referers.
+    ///
+    /// Differs: no effect; the table is sized by its contents.
     referer_hash_bucket_size: Number = "64",
 }
 

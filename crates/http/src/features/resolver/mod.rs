@@ -16,11 +16,27 @@ use crate::site::Place;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
-    /// Sets the name servers that names are looked up at: addresses with or without a port, asked
-    /// in turn. `valid=` is how long an answer is used whatever its TTL says; `ipv4=off` and
-    /// `ipv6=off` leave one kind of address out.
+    /// The name servers that look up names at run time, asked in turn: for `proxy_pass` with
+    /// variables and for servers with `resolve`. `valid=` is how long an answer is used, instead of
+    /// its TTL; `ipv4=off` and `ipv6=off` leave addresses of that kind out.
+    ///
+    /// Syntax: ADDRESS[:PORT]... [valid=TIME] [ipv4=on|off] [ipv6=on|off]
+    ///
+    /// ```nginx
+    /// server {
+    ///     resolver 127.0.0.1:53 valid=30s ipv6=off;
+    ///     location / {
+    ///         set $backend app.example.com;
+    ///         proxy_pass http://$backend:8080;
+    ///     }
+    /// }
+    /// ```
     resolver: Option<NameServers>,
-    /// Sets the time for looking up a name.
+    /// How long the lookup of a name may take.
+    ///
+    /// ```nginx
+    /// resolver_timeout 5s;
+    /// ```
     resolver_timeout: Milliseconds = "30s",
 }
 

@@ -23,15 +23,60 @@ use program::Program;
 
 conf::directives! {
     also {
-        /// Replaces the path where it matches a regular expression.
+        /// Replaces the path if it matches a regular expression. Without a flag, further lines are
+        /// tried. `last` looks for a location again, `break` stays in this one, `redirect` and
+        /// `permanent` answer with 302 and 301. A replacement with `http://`, `https://` or
+        /// `$scheme` in front is a redirect.
+        ///
+        /// Syntax: REGEX STRING [last | break | redirect | permanent]
+        ///
+        /// ```nginx
+        /// rewrite ^/old/(.*)$ /new/$1 permanent;
+        /// ```
         rewrite(2..=3) in SERVER | IF_IN_SERVER | LOCATION | IF_IN_LOCATION => program;
-        /// Stops processing and returns the status to the client.
+        /// Stops and answers with a status and a text, or redirects to a URL. 444 closes the
+        /// connection without an answer.
+        ///
+        /// Syntax: CODE [STRING]
+        /// Syntax: CODE URL
+        /// Syntax: URL
+        ///
+        /// ```nginx
+        /// server {
+        ///     listen 80;
+        ///     server_name www.example.com;
+        ///     return 301 http://example.com$request_uri;
+        /// }
+        /// ```
         return(1..=2) in SERVER | IF_IN_SERVER | LOCATION | IF_IN_LOCATION => program;
-        /// Ends the rewrite program.
+        /// Ends the lines of rewriting in this block: `rewrite`, `set`, `if`, `return`.
+        ///
+        /// ```nginx
+        /// if ($http_user_agent ~ bot) {
+        ///     set $name bot;
+        ///     break;
+        /// }
+        /// ```
         break(0..=0) in SERVER | IF_IN_SERVER | LOCATION | IF_IN_LOCATION => program;
-        /// Runs the lines inside, and uses the settings inside, where a condition is true.
+        /// Carries out the lines inside, and uses the settings inside, if a condition is true:
+        /// `$VARIABLE` (not empty and not `0`), `=` and `!=`, `~`, `~*`, `!~`, `!~*` with a regular
+        /// expression, `-f`, `-d`, `-e`, `-x` for files, and their negations with `!`.
+        ///
+        /// Syntax: (CONDITION)
+        ///
+        /// ```nginx
+        /// if ($request_method = POST) {
+        ///     return 405;
+        /// }
+        /// ```
         if(1..=usize::MAX) {} in SERVER | LOCATION => program;
-        /// Gives a variable a value.
+        /// Sets a variable.
+        ///
+        /// Syntax: $VARIABLE STRING
+        ///
+        /// ```nginx
+        /// set $backend http://127.0.0.1:3000;
+        /// ```
         set(2..=2) in SERVER | IF_IN_SERVER | LOCATION | IF_IN_LOCATION => program;
     }
     slots {
@@ -41,9 +86,17 @@ conf::directives! {
 
     in MAIN | SERVER | IF_IN_SERVER | LOCATION | IF_IN_LOCATION;
 
-    /// Whether the error log tells, at the level `notice`, what rewrites do.
+    /// Whether rewriting is logged in the error log at the level `notice`.
+    ///
+    /// ```nginx
+    /// rewrite_log on;
+    /// ```
     rewrite_log: bool = "off",
-    /// Whether the error log tells of variables that are read before they are set.
+    /// Whether it is logged that a variable was used before it was set.
+    ///
+    /// ```nginx
+    /// uninitialized_variable_warn off;
+    /// ```
     uninitialized_variable_warn: bool = "on",
 }
 

@@ -12,13 +12,29 @@ use crate::site::{Place, Within};
 
 conf::directives! {
     also {
-        /// Sets a replacement for the location's name in the path of the file.
+        /// The directory, or with a regular expression the file, that takes the place of the
+        /// location's path. With `location /img/ { alias /srv/pictures/; }` the file of
+        /// `/img/a.png` is `/srv/pictures/a.png`. End both with a slash or neither.
+        ///
+        /// Syntax: PATH
+        ///
+        /// ```nginx
+        /// location /img/ {
+        ///     alias /srv/pictures/;
+        /// }
+        /// ```
         alias(1..=1) in LOCATION => root;
     }
 
     in MAIN | SERVER | LOCATION;
 
-    /// Sets the directory that holds the files.
+    /// The directory that the request's path is appended to.
+    ///
+    /// Syntax: PATH
+    ///
+    /// ```nginx
+    /// root /var/www/html;
+    /// ```
     root + IF_IN_LOCATION: Root = "html",
 }
 

@@ -11,9 +11,17 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether all access checks must be passed, or any of them is enough.
+    /// Whether access needs all of `allow`/`deny`, `auth_basic` and `auth_request`, or any of them.
+    ///
+    /// ```nginx
+    /// satisfy any;
+    /// allow 10.0.0.0/8;
+    /// deny all;
+    /// auth_basic "Staff";
+    /// auth_basic_user_file htpasswd;
+    /// ```
     satisfy: Satisfy = "all",
-    /// How long an answer of 401 is held back.
+    /// Delays responses with 401, against guessing.
     auth_delay: Milliseconds = "0",
 }
 

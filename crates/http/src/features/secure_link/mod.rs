@@ -22,11 +22,33 @@ use said::Said;
 
 conf::directives! {
     also {
-        /// The text that holds the MD5 of a link in base64 for URLs and, after a comma, its end.
+        /// The MD5 checksum of a link in URL-safe base64 and, after a comma, the time at which the
+        /// link expires. `$secure_link` is then empty for a wrong checksum, `0` for an expired link
+        /// and `1` for a good one.
+        ///
+        /// Syntax: STRING
+        ///
+        /// ```nginx
+        /// location /download/ {
+        ///     secure_link $arg_md5,$arg_expires;
+        ///     secure_link_md5 "$secure_link_expires$uri$remote_addr secret";
+        ///     if ($secure_link = "") {
+        ///         return 403;
+        ///     }
+        ///     if ($secure_link = "0") {
+        ///         return 410;
+        ///     }
+        /// }
+        /// ```
         secure_link(1..=1) in MAIN | SERVER | LOCATION => said;
-        /// The words that the MD5 is to be of.
+        /// The text whose MD5 checksum `secure_link` must have.
+        ///
+        /// Syntax: STRING
         secure_link_md5(1..=1) in MAIN | SERVER | LOCATION => said;
-        /// The secret of links of the form `/any/MD5/rest`.
+        /// The secret word of links of the form `/PREFIX/MD5/LINK`. `$secure_link` is then LINK, or
+        /// empty.
+        ///
+        /// Syntax: TEXT
         secure_link_secret(1..=1) in MAIN | SERVER | LOCATION => said;
     }
     slots {

@@ -13,9 +13,43 @@ use names::Names;
 
 conf::directives! {
     also {
-        /// Sets the address and port of the server.
+        /// An address and port, a port, or a Unix socket that the server accepts connections on.
+        /// The first server of an address, or the one with `default_server`, answers requests that
+        /// name no server.
+        /// - `default_server`: answers requests for unknown names
+        /// - `proxy_protocol`: connections begin with a PROXY protocol header
+        /// - `deferred`, `deferred=off`: whether a connection is accepted only once its client has
+        ///   sent something
+        /// - `backlog=NUMBER`: connections that may wait to be accepted; 511
+        /// - `reuseport`, `bind`: accepted; every worker always has a socket of its own
+        /// - `ipv6only=on|off`, `so_keepalive=on|off|IDLE:INTERVAL:COUNT`, `rcvbuf=SIZE`,
+        ///   `sndbuf=SIZE`, `fastopen=NUMBER`, `multipath`: options of the socket
+        ///
+        /// Syntax: ADDRESS[:PORT] | PORT | unix:PATH [default_server] [proxy_protocol]
+        /// [deferred[=off]] [backlog=NUMBER] [reuseport] [OPTION...]
+        /// Default: *:80, or *:8000 where the user may not bind port 80
+        /// Differs: `deferred` is the default when the program is called `weir`; `deferred=off`
+        /// turns it off. A client that connects and stays silent is then accepted a second later.
+        /// `ssl`, `http2` and `quic` are refused.
+        ///
+        /// ```nginx
+        /// server {
+        ///     listen 8080 default_server;
+        ///     listen [::]:8080;
+        ///     listen unix:/run/weir.sock deferred=off;
+        /// }
+        /// ```
         listen(1..=usize::MAX) in SERVER => listens;
-        /// Sets the names of the server.
+        /// The names that the server answers to: exact names, `*.example.com`, `www.*`,
+        /// `.example.com` (with and without a prefix), or a regular expression after `~`. Exact
+        /// names win, then the longest wildcards, then the first regular expression.
+        ///
+        /// Syntax: NAME...
+        /// Default: ""
+        ///
+        /// ```nginx
+        /// server_name example.com *.example.com ~^(?<user>\w+)\.example\.net$;
+        /// ```
         server_name(1..=usize::MAX) in SERVER => names;
     }
     slots {
@@ -27,19 +61,45 @@ conf::directives! {
 
     in MAIN | SERVER;
 
-    /// Time for reading the head of a request.
+    /// How long a client may take to send the whole request header. After it, 408.
+    ///
+    /// ```nginx
+    /// client_header_timeout 10s;
+    /// ```
     client_header_timeout: Milliseconds = "60s",
-    /// Size of the buffer for reading the head of a request.
+    /// The size of the buffer for reading a request header. A larger header moves to
+    /// `large_client_header_buffers`.
+    ///
+    /// ```nginx
+    /// client_header_buffer_size 2k;
+    /// ```
     client_header_buffer_size: Size = "1k",
-    /// Number and size of the buffers for large heads.
+    /// The number and size of the buffers for large request headers. A request line larger than one
+    /// buffer is answered with 414, a header line with 400.
+    ///
+    /// ```nginx
+    /// large_client_header_buffers 8 16k;
+    /// ```
     large_client_header_buffers: Buffers = "4 8k",
-    /// Header fields allowed in one request.
+    /// The largest number of header fields in a request.
     max_headers: Number = "1000",
-    /// Whether header fields with invalid names are passed over.
+    /// Whether header fields with invalid names are ignored. `off` refuses the request.
+    ///
+    /// ```nginx
+    /// ignore_invalid_headers off;
+    /// ```
     ignore_invalid_headers: bool = "on",
-    /// Whether header names may have underscores.
+    /// Whether underscores are valid in names of header fields.
+    ///
+    /// ```nginx
+    /// underscores_in_headers on;
+    /// ```
     underscores_in_headers: bool = "off",
-    /// Whether adjacent slashes in a path are one.
+    /// Whether several slashes in a row in a path count as one.
+    ///
+    /// ```nginx
+    /// merge_slashes off;
+    /// ```
     merge_slashes: bool = "on",
 }
 

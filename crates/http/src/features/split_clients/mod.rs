@@ -16,7 +16,17 @@ use crate::variables::{self, Variable};
 
 conf::directives! {
     declare {
-        /// Defines a variable whose value depends on the hash of a text.
+        /// Sets a variable to one of several values, by the hash of a text: for tests with a share
+        /// of the clients. `*` takes the rest.
+        ///
+        /// Syntax: STRING $VARIABLE
+        ///
+        /// ```nginx
+        /// split_clients $remote_addr $variant {
+        ///     5% new;
+        ///     * old;
+        /// }
+        /// ```
         split_clients(2..=2) {} in MAIN => declare;
     }
 

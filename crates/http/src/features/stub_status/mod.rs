@@ -15,7 +15,17 @@ use crate::variables::{BuiltIn, number};
 conf::directives! {
     in SERVER | LOCATION;
 
-    /// Answers with the numbers of connections and requests.
+    /// Answers with the number of connections and requests.
+    ///
+    /// Default: off
+    ///
+    /// ```nginx
+    /// location = /status {
+    ///     stub_status;
+    ///     allow 127.0.0.1;
+    ///     deny all;
+    /// }
+    /// ```
     stub_status: Option<StubStatus>,
 }
 

@@ -11,11 +11,19 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether subrequests are logged.
+    /// Whether subrequests are logged in the access log.
+    ///
+    /// ```nginx
+    /// log_subrequest on;
+    /// ```
     log_subrequest: bool = "off",
-    /// How much of a subrequest's reply is kept where it is needed as a whole.
+    /// The largest response of a subrequest that is needed as a whole.
+    ///
+    /// Differs: 4k on every system; in nginx it is one page.
     subrequest_output_buffer_size: Size = "4k",
-    /// What is asked for, by path or by a location's name, once the reply has been sent.
+    /// A path or a `@name` that gets a subrequest after the response has been sent.
+    ///
+    /// Syntax: PATH | @NAME
     post_action + IF_IN_LOCATION: Option<Text>,
 }
 

@@ -9,13 +9,21 @@ use crate::site::Place;
 
 conf::directives! {
     in MAIN;
-    /// Read and checked; has no effect: tables of variables are sized by what they hold.
+    /// The largest size of nginx's table of variables.
+    ///
+    /// Differs: no effect; the table is sized by its contents.
     variables_hash_max_size: Number = "1024",
-    /// Read and checked; has no effect: tables of variables are sized by what they hold.
+    /// The size of a bucket in nginx's table of variables.
+    ///
+    /// Differs: no effect; the table is sized by its contents.
     variables_hash_bucket_size: Number = "64",
-    /// Read and checked; has no effect: tables of names are sized by what they hold.
+    /// The largest size of nginx's table of server names.
+    ///
+    /// Differs: no effect; the table is sized by its contents.
     server_names_hash_max_size: Number = "512",
-    /// Read and checked; has no effect: tables of names are sized by what they hold.
+    /// The size of a bucket in nginx's table of server names.
+    ///
+    /// Differs: no effect; the table is sized by its contents.
     server_names_hash_bucket_size: Number = "64",
 }
 

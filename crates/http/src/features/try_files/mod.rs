@@ -18,8 +18,17 @@ use crate::site::Place;
 conf::directives! {
     in SERVER | LOCATION;
 
-    /// Looks for files in order and answers with the first; the last argument is for when there
-    /// is none.
+    /// Looks for these files in turn and answers with the first one; a name that ends with `/` is a
+    /// directory. If there is none, the last argument holds: a path, a `@name`, or `=CODE`.
+    ///
+    /// Syntax: FILE... URI
+    /// Syntax: FILE... =CODE
+    ///
+    /// ```nginx
+    /// location / {
+    ///     try_files $uri $uri/ /index.html;
+    /// }
+    /// ```
     try_files: Option<Tries>,
 }
 

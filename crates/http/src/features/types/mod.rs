@@ -15,13 +15,35 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Maps file name extensions to MIME types.
+    /// Maps file name extensions to MIME types. A block in a server or location replaces the one
+    /// outside it.
+    ///
+    /// Default: html, gif and jpg only
+    ///
+    /// ```nginx
+    /// types {
+    ///     text/html html htm;
+    ///     text/css css;
+    ///     application/javascript js mjs;
+    ///     image/svg+xml svg;
+    /// }
+    /// ```
     types: Types,
-    /// The MIME type of files whose extension is not known.
+    /// The MIME type of files whose extension has none. An empty value sends none.
+    ///
+    /// Syntax: STRING
+    ///
+    /// ```nginx
+    /// default_type application/octet-stream;
+    /// ```
     default_type: Type = "text/plain",
-    /// How large nginx's table of types may grow. Accepted; the table here needs no size.
+    /// The largest size of nginx's table of types.
+    ///
+    /// Differs: no effect; the table needs no size.
     types_hash_max_size: Number = "1024",
-    /// How large a part of nginx's table of types is. Accepted; the table here needs no size.
+    /// The size of a bucket in nginx's table of types.
+    ///
+    /// Differs: no effect; the table needs no size.
     types_hash_bucket_size: Number = "64",
 }
 

@@ -19,16 +19,60 @@ use parameters::HealthCheck;
 
 conf::directives! {
     declare {
-        /// Defines what a reply to a health check must be like: tests of `status`, `header`,
-        /// `body`, and variables that it `require`s.
+        /// Names a set of tests that the response to a health check must pass. Each line is one
+        /// test; all of them must pass.
+        /// - `status [!] CODE | CODE-CODE ...`: the status is one of these, or none of them
+        /// - `header [!] FIELD`: the field is there, or is not
+        /// - `header FIELD = | != | ~ | !~ VALUE`: the field's value, compared or matched
+        /// - `body ~ | !~ REGEX`: the first 256 KB of the body match, or do not
+        /// - `require $VARIABLE...`: none of these variables is empty or `0`
+        ///
+        /// Syntax: NAME
+        /// Differs: not in nginx's sources; as in NGINX Plus. See docs/health.md.
+        ///
+        /// ```nginx
+        /// match ready {
+        ///     status 200;
+        ///     header Content-Type ~ json;
+        ///     body !~ maintenance;
+        /// }
+        /// ```
         match(1..=1) {} in MAIN => declare;
     }
 
     in LOCATION;
 
-    /// Asks every server of the group that `proxy_pass` names again and again, and does not use
-    /// those that fail: `interval=`, `jitter=`, `fails=`, `passes=`, `uri=`, `mandatory`
-    /// `persistent`, `match=`, `port=`, `keepalive_time=`.
+    /// Sends a request to every server of the group that `proxy_pass` names, again and again, and
+    /// does not use servers that fail.
+    /// - `interval=TIME`: the time between two checks; 5s
+    /// - `jitter=TIME`: the largest random delay added to it; 0
+    /// - `fails=NUMBER`, `passes=NUMBER`: failures or passes in a row that change a server's state;
+    ///   1
+    /// - `uri=PATH`: the path of the request; `/`
+    /// - `match=NAME`: the tests of the response; without it, a status of 2xx or 3xx passes
+    /// - `port=NUMBER`: the port to connect to; the server's own
+    /// - `mandatory`: a server is not used before it has passed; `persistent` after it keeps the
+    ///   state over a reload
+    /// - `keepalive_time=TIME`: how long one connection serves for further checks; 0
+    ///
+    /// Syntax: [interval=TIME] [jitter=TIME] [fails=NUMBER] [passes=NUMBER] [uri=PATH] [match=NAME]
+    /// [port=NUMBER] [mandatory [persistent]] [keepalive_time=TIME]
+    /// Differs: not in nginx's sources; as in NGINX Plus, except that no `zone` is needed and
+    /// `type=grpc` is refused. See docs/health.md.
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     server 127.0.0.1:8001 slow_start=30s;
+    ///     server 127.0.0.1:8002;
+    /// }
+    ///
+    /// server {
+    ///     location / {
+    ///         proxy_pass http://app;
+    ///         health_check interval=2s fails=3 passes=2 uri=/health;
+    ///     }
+    /// }
+    /// ```
     health_check: Option<HealthCheck>,
 }
 

@@ -25,23 +25,42 @@ use settings::{Expires, Flags, Mark, Unless, Userid};
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether browsers are given a cookie (`on`, `v1`) or their cookies are only logged (`log`).
+    /// Whether clients are given a cookie that identifies them. `log` gives none, but logs the
+    /// cookies that arrive; `v1` is an old format.
+    ///
+    /// Syntax: on | v1 | log | off
+    ///
+    /// ```nginx
+    /// userid on;
+    /// userid_expires 365d;
+    /// ```
     userid: Userid = "off",
-    /// The number of this server within the cookie; else its address is, or 0 in `v1`.
+    /// The number of this server within the cookie. Without it, the server's address, or 0 with
+    /// `v1`.
     userid_service: Option<Number>,
     /// The name of the cookie.
     userid_name: Text = "uid",
-    /// The domain that the cookie is for; `none` names none.
+    /// The domain of the cookie; `none` names none.
+    ///
+    /// Syntax: NAME | none
     userid_domain: Unless = "none",
-    /// The path that the cookie is for.
+    /// The path of the cookie.
     userid_path: Text = "/",
-    /// How long browsers keep the cookie: a time, `max`, or `off` for the session.
+    /// How long browsers keep the cookie. `off` is until the browser is closed.
+    ///
+    /// Syntax: TIME | max | off
     userid_expires: Expires = "off",
     /// Further attributes of the cookie.
+    ///
+    /// Syntax: off | secure | httponly | samesite=strict | samesite=lax | samesite=none ...
     userid_flags: Flags = "off",
-    /// The field `P3P` that goes with the cookie; `none` sends none.
+    /// The value of the field `P3P` that goes with the cookie; `none` sends no such field.
+    ///
+    /// Syntax: STRING | none
     userid_p3p: Unless = "none",
-    /// A digit in place of the cookie's padding: a cookie without it is sent once more.
+    /// A character in place of the cookie's padding; a cookie without it is sent once more.
+    ///
+    /// Syntax: CHARACTER | = | off
     userid_mark: Mark = "off",
 }
 

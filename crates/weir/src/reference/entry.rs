@@ -1,0 +1,134 @@
+//! The directives that Weir has and those that it has not, from the tables.
+
+use std::collections::BTreeMap;
+
+use conf::known::{self, Known};
+use conf::{Doc, Info, Levels};
+
+use crate::settings;
+
+/// A directive as one subsystem has it. Another entry may have its name: `keepalive_timeout` in a
+/// location and in an upstream are two.
+pub struct Entry {
+    pub name: String,
+    pub info: &'static Info,
+    pub doc: Doc,
+    /// Where it may stand.
+    contexts: Vec<Context>,
+}
+
+/// A kind of block.
+#[derive(Clone, Copy)]
+struct Context {
+    level: Levels,
+    /// As the reference calls it.
+    word: &'static str,
+    /// As nginx's table calls it.
+    in_table: &'static str,
+}
+
+const fn context(level: Levels, word: &'static str, in_table: &'static str) -> Context {
+    Context { level, word, in_table }
+}
+
+/// The blocks outside of `http {}`.
+const OWN: [Context; 2] =
+    [context(conf::MAIN, "main", "main"), context(conf::EVENTS, "events", "events")];
+
+/// The blocks of HTTP.
+const HTTP: [Context; 7] = [
+    context(conf::MAIN, "http", "http"),
+    context(conf::SERVER, "server", "server"),
+    context(conf::LOCATION, "location", "location"),
+    context(conf::IF_IN_SERVER, "if in server", "if-in-server"),
+    context(conf::IF_IN_LOCATION, "if in location", "if-in-location"),
+    context(conf::LIMIT_EXCEPT, "limit_except", "limit_except"),
+    context(conf::UPSTREAM, "upstream", "upstream"),
+];
+
+/// Where the grammar's own directive may stand.
+const ANYWHERE: Context = context(conf::MAIN, "any", "any");
+
+impl Entry {
+    fn new(prefix: &str, info: &'static Info, contexts: &[Context]) -> Self {
+        let name = format!("{prefix}{}", info.name);
+        let allowed = contexts.iter().filter(|context| info.levels.has(context.level));
+        Self { name, info, doc: info.doc(), contexts: allowed.copied().collect() }
+    }
+
+    fn outermost(&self) -> u32 {
+        self.info.levels.0.trailing_zeros()
+    }
+
+    /// Its contexts, with commas between.
+    pub fn contexts(&self) -> String {
+        self.contexts.iter().map(|context| context.word).collect::<Vec<_>>().join(", ")
+    }
+
+    /// How it is written: a line for each form.
+    pub fn syntax(&self) -> Vec<String> {
+        let end = if self.info.block { " { ... }" } else { ";" };
+        let forms: Vec<&str> = match &self.doc.syntax[..] {
+            [] => vec![self.info.syntax],
+            forms => forms.iter().map(String::as_str).collect(),
+        };
+        let written = |form: &&str| format!("{} {form}", self.name).trim_end().to_owned() + end;
+        forms.iter().map(written).collect()
+    }
+
+    /// Its default in nginx's notation, where it has one.
+    pub fn default(&self) -> Option<&str> {
+        self.doc.default.as_deref().or(Some(self.info.default).filter(|text| !text.is_empty()))
+    }
+
+    /// The row of nginx's table that this is, if nginx has it.
+    pub fn in_nginx(&self) -> Option<&'static Known> {
+        let known = known::find(self.name.as_bytes());
+        known.iter().find(|known| self.contexts.iter().any(|c| known.allowed_in(c.in_table)))
+    }
+}
+
+/// Everything that the tables have, by name; of one name, from the outer blocks to the inner.
+pub fn all() -> BTreeMap<String, Vec<Entry>> {
+    let rows = |tables: &'static [(&str, &'static str, &'static [Info])]| {
+        tables.iter().flat_map(|(_, prefix, rows)| rows.iter().map(move |row| (*prefix, row)))
+    };
+    let blocks = |rows: &'static [Info]| rows.iter().map(|row| ("", row));
+    let own = rows(settings::TABLES).chain(blocks(settings::BLOCKS));
+    let http = rows(http::TABLES).chain(blocks(http::BLOCKS));
+    let own = own.map(|(prefix, row)| Entry::new(prefix, row, &OWN));
+    let http = http.map(|(prefix, row)| Entry::new(prefix, row, &HTTP));
+    let include = conf::INCLUDE.iter().map(|row| Entry::new("", row, &[ANYWHERE]));
+
+    let mut all: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+    for entry in own.chain(http).chain(include) {
+        all.entry(entry.name.clone()).or_default().push(entry);
+    }
+    // Outer blocks first.
+    all.values_mut().for_each(|entries| entries.sort_by_key(Entry::outermost));
+    all
+}
+
+/// What a configuration may use: [`all`] without what is only known in order to be refused.
+pub fn supported() -> BTreeMap<String, Vec<Entry>> {
+    let mut all = all();
+    all.values_mut().for_each(|entries| entries.retain(|entry| entry.doc.refused.is_none()));
+    all.retain(|_, entries| !entries.is_empty());
+    all
+}
+
+/// nginx's directives that nothing here takes, in the order of their names.
+pub fn missing() -> Vec<&'static Known> {
+    let all = all();
+    let taken = |known: &Known| {
+        let entries = all.get(known.name).into_iter().flatten();
+        entries.filter_map(Entry::in_nginx).any(|taken| taken == known)
+    };
+    known::all().iter().filter(|known| !taken(known)).collect()
+}
+
+/// Directives that are known only in order to be refused.
+pub fn refused() -> Vec<Entry> {
+    let entries = all().into_values().flatten();
+    entries.filter(|entry| entry.doc.refused.is_some()).collect()
+}

@@ -1,0 +1,160 @@
+//! The pages docs/directives.md and docs/unsupported.md.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use conf::known::{Known, Standing};
+
+use super::entry::{self, Entry};
+use super::text::wrap;
+
+const COLUMNS: usize = 100;
+/// The heading over directives that nginx's sources do not have.
+const BEYOND: &str = "Not in nginx's sources";
+
+/// The reference of every directive that Weir has.
+pub fn directives() -> String {
+    let supported = entry::supported();
+    let mut out = String::from("# Directives\n");
+    paragraph(
+        &mut out,
+        &format!(
+            "Every directive that Weir has; `weir reference NAME` prints one of them. Behavior \
+             follows nginx {version} except where a directive says \"Differs from nginx\". \
+             Directives of nginx that Weir does not have are listed in \
+             [unsupported.md](unsupported.md).",
+            version = crate::name::NGINX_VERSION,
+        ),
+    );
+    paragraph(
+        &mut out,
+        "`TIME` is a number with a unit (`500ms`, `30s`, `5m`, `1h30m`, `1d`; without a unit, \
+         seconds). `SIZE` is a number of bytes, also with `k`, `m`, or for files `g`. `STRING` may \
+         contain variables, `TEXT` may not. This page is written by `cargo xtask docs` from the \
+         declarations in the source code; do not edit it.",
+    );
+    index(&mut out, &supported);
+    for (name, entries) in &supported {
+        let _ = write!(out, "\n## {name}\n");
+        for entry in entries {
+            if entries.len() > 1 {
+                let _ = write!(out, "\n### {name} in {}\n", entry.contexts());
+            }
+            section(&mut out, entry);
+        }
+    }
+    out
+}
+
+/// Links to every directive, by nginx's modules.
+fn index(out: &mut String, supported: &BTreeMap<String, Vec<Entry>>) {
+    let mut modules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut beyond = Vec::new();
+    for entry in supported.values().flatten() {
+        match entry.in_nginx() {
+            Some(known) => modules.entry(known.module).or_default().push(&entry.name),
+            None => beyond.push(&*entry.name),
+        }
+    }
+    out.push_str("\n## By module\n");
+    for (module, mut names) in modules.into_iter().chain([(BEYOND, beyond)]) {
+        names.dedup();
+        let links: Vec<_> = names.iter().map(|name| format!("[{name}](#{name})")).collect();
+        paragraph(out, &format!("**{module}:** {}", links.join(", ")));
+    }
+}
+
+fn section(out: &mut String, entry: &Entry) {
+    let syntax: Vec<_> = entry.syntax().iter().map(|form| format!("`{form}`")).collect();
+    let default = entry.default().map_or("none".to_owned(), |text| format!("`{text}`"));
+    out.push('\n');
+    item(out, "Syntax", &syntax.join(" or "));
+    item(out, "Default", &default);
+    item(out, "Context", &entry.contexts());
+    if entry.in_nginx().is_none() {
+        item(out, "Module", "not in nginx's sources");
+    }
+    let mut before = "";
+    for text in &entry.doc.paragraphs {
+        if text.starts_with("- ") && before.starts_with("- ") {
+            lines(out, &linked(text));
+        } else {
+            paragraph(out, &linked(text));
+        }
+        before = text;
+    }
+    if !entry.doc.example.is_empty() {
+        let _ = write!(out, "\n```nginx\n{}\n```\n", entry.doc.example.join("\n"));
+    }
+    for text in &entry.doc.differs {
+        paragraph(out, &format!("**Differs from nginx:** {}", linked(text)));
+    }
+}
+
+fn item(out: &mut String, name: &str, text: &str) {
+    lines(out, &format!("- **{name}:** {text}"));
+}
+
+fn paragraph(out: &mut String, text: &str) {
+    out.push('\n');
+    lines(out, text);
+}
+
+fn lines(out: &mut String, text: &str) {
+    for line in wrap(text, COLUMNS) {
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+/// Pages of docs/ become links.
+fn linked(text: &str) -> String {
+    let words = text.split(' ').map(|word| {
+        let file = word.strip_prefix("docs/").and_then(|rest| rest.split_once(".md"));
+        file.map_or_else(
+            || word.to_owned(),
+            |(page, after)| format!("[{page}.md]({page}.md){after}"),
+        )
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The directives of nginx that Weir does not have.
+pub fn unsupported() -> String {
+    let (obsolete, missing): (Vec<&Known>, Vec<_>) = entry::missing()
+        .into_iter()
+        .partition(|known| matches!(known.standing, Standing::Obsolete { .. }));
+    let mut out = String::from("# Unsupported directives\n");
+    paragraph(
+        &mut out,
+        &format!(
+            "Directives of nginx {} that this version of Weir does not have. A configuration that \
+             uses one of them is refused, with its file and line. With `--lenient` the server \
+             starts without it, with a warning. [directives.md](directives.md) has the directives \
+             that Weir has. This page is written by `cargo xtask docs`; do not edit it.",
+            crate::name::NGINX_VERSION,
+        ),
+    );
+    let mut modules: BTreeMap<&str, Vec<&Known>> = BTreeMap::new();
+    missing.iter().for_each(|known| modules.entry(known.module).or_default().push(known));
+    for (module, rows) in modules {
+        let _ = write!(out, "\n## {module}\n\n| directive | context |\n|---|---|\n");
+        for known in rows {
+            let contexts = known.contexts.replace(',', ", ");
+            let _ = writeln!(out, "| `{}` | {contexts} |", known.name);
+        }
+    }
+    out.push_str("\n## Refused on purpose\n");
+    paragraph(&mut out, "These are not in nginx's sources, but in NGINX Plus.");
+    out.push_str("\n| directive | why |\n|---|---|\n");
+    for entry in entry::refused() {
+        let why = entry.doc.refused.as_deref().unwrap_or_default();
+        let _ = writeln!(out, "| `{}` | {why} |", entry.name);
+    }
+    out.push_str("\n## Obsolete\n");
+    let names: Vec<_> = obsolete.iter().map(|known| format!("`{}`", known.name)).collect();
+    paragraph(
+        &mut out,
+        &format!("Accepted with a warning and ignored, as in nginx: {}.", names.join(", ")),
+    );
+    out
+}

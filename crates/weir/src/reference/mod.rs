@@ -1,0 +1,69 @@
+//! `weir reference`: what every directive means, on the terminal and as the pages in docs/.
+//!
+//! All of it is read from the tables that configurations are read with: names, contexts, arguments
+//! and defaults from the declarations, the text from their doc comments ([`conf::Doc`]), modules
+//! from the table of nginx's directives ([`conf::known`]). Deliberately absent: any text about a
+//! particular directive. It belongs to the declaration.
+
+mod entry;
+mod markdown;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use crate::Told;
+
+pub const HELP: &str = "usage: weir reference [NAME...]
+       weir reference --markdown | --unsupported
+
+What a directive does: its syntax, default and context, an example, and what differs from nginx.
+
+  NAME           a directive; without one, every directive is listed with one line
+  --markdown     print docs/directives.md, the reference of all directives
+  --unsupported  print docs/unsupported.md, the directives of nginx that Weir does not have
+  --help         print this text
+";
+
+/// Runs `weir reference` with these arguments.
+pub fn run(arguments: &[OsString]) -> Result<(), Told> {
+    let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match words[..] {
+        [] => print(&terminal::list()),
+        ["--markdown"] => print(&markdown::directives()),
+        ["--unsupported"] => print(&markdown::unsupported()),
+        _ if words.iter().any(|word| matches!(*word, "-h" | "--help")) => print(HELP),
+        _ => match words.iter().find(|word| word.starts_with('-')) {
+            Some(option) => {
+                Err(complain(&format!("unknown option {option}; weir reference --help lists them")))
+            }
+            None => names(&words),
+        },
+    }
+}
+
+/// Prints every directive that is there, and complains of each that is not.
+fn names(names: &[&str]) -> Result<(), Told> {
+    let mut result = Ok(());
+    for (at, name) in names.iter().enumerate() {
+        match terminal::page(name) {
+            Ok(page) if at == 0 => print(&page)?,
+            Ok(page) => print(&format!("\n{page}"))?,
+            Err(why) => result = Err(complain(&why)),
+        }
+    }
+    result
+}
+
+fn print(text: &str) -> Result<(), Told> {
+    std::io::stdout().write_all(text.as_bytes()).map_err(|_| Told)
+}
+
+fn complain(why: &str) -> Told {
+    observe::tell(format_args!("weir reference: {why}\n"));
+    Told
+}

@@ -1,0 +1,139 @@
+//! The reference on a terminal: one directive, or a line for each.
+
+use std::fmt::Write;
+
+use conf::known::{self, Known};
+use conf::suggest;
+
+use super::entry::{self, Entry};
+use super::text::wrap;
+
+const COLUMNS: usize = 80;
+const INDENT: &str = "  ";
+/// The width of a field's name, with what follows it.
+const FIELD: usize = 10;
+
+/// A line for each directive.
+pub fn list() -> String {
+    let mut out = String::new();
+    let supported = entry::supported();
+    let width = supported.keys().map(String::len).max().unwrap_or_default();
+    for entry in supported.values().flatten() {
+        let _ = writeln!(out, "{:width$}  {}", entry.name, entry.doc.summary());
+    }
+    out
+}
+
+/// What there is to say of a directive; the error is why there is nothing.
+pub fn page(name: &str) -> Result<String, String> {
+    let all = entry::all();
+    if let Some(entries) = all.get(name) {
+        let pages: Vec<_> = entries.iter().map(of_entry).collect();
+        return Ok(pages.join("\n"));
+    }
+    match known::find(name.as_bytes()) {
+        [] => Err(unknown(name)),
+        known => Ok(unsupported(known)),
+    }
+}
+
+fn of_entry(entry: &Entry) -> String {
+    let mut out = format!("{}\n\n", entry.name);
+    if let Some(why) = &entry.doc.refused {
+        paragraph(&mut out, &format!("A configuration with this directive is refused: {why}"));
+        return out;
+    }
+    for (at, form) in entry.syntax().iter().enumerate() {
+        field(&mut out, if at == 0 { "Syntax:" } else { "" }, form);
+    }
+    field(&mut out, "Default:", entry.default().unwrap_or("none"));
+    field(&mut out, "Context:", &entry.contexts());
+    field(&mut out, "Module:", entry.in_nginx().map_or("not in nginx", |known| known.module));
+    out.push('\n');
+    let mut before = "";
+    for text in &entry.doc.paragraphs {
+        if !before.is_empty() && !text.starts_with("- ") {
+            out.push('\n');
+        }
+        before = text;
+        paragraph(&mut out, text);
+    }
+    if !entry.doc.example.is_empty() {
+        let _ = write!(out, "\n{INDENT}Example:\n\n");
+        for line in &entry.doc.example {
+            let _ = writeln!(out, "{}", format!("{INDENT}    {line}").trim_end());
+        }
+    }
+    for text in &entry.doc.differs {
+        out.push('\n');
+        paragraph(&mut out, &format!("Differs from nginx: {text}"));
+    }
+    out
+}
+
+fn field(out: &mut String, name: &str, text: &str) {
+    let lines = wrap(text, COLUMNS - INDENT.len() - FIELD);
+    for (at, line) in lines.iter().enumerate() {
+        let name = if at == 0 { name } else { "" };
+        let _ = writeln!(out, "{INDENT}{name:FIELD$}{line}");
+    }
+}
+
+fn paragraph(out: &mut String, text: &str) {
+    for line in wrap(text, COLUMNS - INDENT.len()) {
+        let _ = writeln!(out, "{INDENT}{line}");
+    }
+}
+
+/// nginx has it, and Weir has not.
+fn unsupported(known: &[Known]) -> String {
+    let mut out = format!("{}\n\n", known[0].name);
+    for known in known {
+        field(&mut out, "Module:", known.module);
+        field(&mut out, "Context:", &known.contexts.replace(',', ", "));
+    }
+    out.push('\n');
+    match known[0].warning() {
+        Some(warning) if matches!(known[0].standing, known::Standing::Obsolete { .. }) => {
+            paragraph(&mut out, &format!("It does nothing, as in nginx: {warning}."));
+        }
+        _ => paragraph(&mut out, UNSUPPORTED),
+    }
+    out
+}
+
+const UNSUPPORTED: &str = "nginx has this directive; this version of Weir does not. A \
+    configuration that uses it is refused with its file and line. With --lenient the server starts \
+    without it, with a warning.";
+
+/// Nobody has it: what was meant?
+fn unknown(name: &str) -> String {
+    let all = entry::all();
+    if let Some(advice) = known::removed(name.as_bytes()) {
+        return format!("there is no directive \"{name}\": {advice}");
+    }
+    let takes = |entry: &&Entry| {
+        let texts = entry.syntax().into_iter().chain(entry.doc.paragraphs.iter().cloned());
+        texts.flat_map(words).any(|word| word == name)
+    };
+    let takers: Vec<_> = all.values().flatten().filter(takes).map(|e| e.name.as_str()).collect();
+    if !takers.is_empty() && takers.len() <= TAKERS_MAX {
+        let takers = takers.join(", ");
+        return format!("there is no directive \"{name}\"; it is a word of: {takers}");
+    }
+    let names = all.keys().map(String::as_str).chain(known::all().iter().map(|known| known.name));
+    match suggest::nearest(name.as_bytes(), names) {
+        Some(near) => format!("there is no directive \"{name}\"; {}", suggest::did_you_mean(near)),
+        None => format!("there is no directive \"{name}\"; weir reference lists them"),
+    }
+}
+
+/// A word that more directives have is no parameter's name.
+const TAKERS_MAX: usize = 4;
+
+/// The names of parameters in a text: `slow_start` of `[slow_start=TIME]`.
+fn words(text: String) -> Vec<String> {
+    let parts = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let names = parts.filter(|word| word.contains('_') || word.len() > 3);
+    names.map(str::to_owned).collect()
+}

@@ -1,0 +1,235 @@
+//! The declarations hold what the reference needs, and what they say is true.
+
+use conf::{Directive, Memory};
+
+use super::entry::{self, Entry};
+use super::{markdown, terminal};
+use crate::load::{self, Origin};
+
+fn entries() -> Vec<Entry> {
+    entry::supported().into_values().flatten().collect()
+}
+
+#[test]
+fn every_directive_says_what_it_does_and_how_it_is_written() {
+    for entry in entries() {
+        let (name, contexts) = (&entry.name, entry.contexts());
+        assert!(!entry.doc.paragraphs.is_empty(), "{name} in {contexts}: no text");
+        assert!(!contexts.is_empty(), "{name}: no context");
+        let has_arguments = |form: &String| form.trim_start_matches(name.as_str()).starts_with(' ');
+        assert!(
+            entry.info.args.0 == 0 || entry.syntax().iter().all(has_arguments),
+            "{name} in {contexts}: what are its arguments? Its type says it by Value::SYNTAX, or \
+             its docs by a line \"Syntax: ...\""
+        );
+    }
+}
+
+#[test]
+fn every_directive_that_nginx_lacks_has_an_example_and_says_where_it_is_from() {
+    let beyond: Vec<_> = entries().into_iter().filter(|e| e.in_nginx().is_none()).collect();
+    assert!(beyond.iter().any(|entry| entry.name == "health_check"));
+    for entry in beyond {
+        assert!(!entry.doc.differs.is_empty(), "{}: from where?", entry.name);
+        let without_effect = entry.doc.differs.iter().any(|text| text.contains("no effect:"));
+        assert!(!entry.doc.example.is_empty() || without_effect, "{}: no example", entry.name);
+    }
+}
+
+const SAME: &str = "the same in other words";
+const PATH: &str = "a path of the installation";
+const PAGE: &str = "nginx takes the page size, which is 4k on x86-64 and may be more elsewhere";
+const BITS: &str = "nginx's depends on the processor; this is x86-64's";
+const EFFECT: &str = "it has no effect here";
+
+/// Defaults that are not nginx's word for word: directive, nginx's, ours, and why.
+const DEFAULTS: &[(&str, &str, &str, &str)] = &[
+    ("access_log", "logs/access.log combined", "the installation's access.log in combined", PATH),
+    ("client_body_buffer_size", "2 pages (8k)", "8k", PAGE),
+    ("connection_pool_size", "64 * sizeof(void *)", "512", BITS),
+    ("debug_points", "0", "", EFFECT),
+    ("epoll_events", "512", "", EFFECT),
+    ("error_log", "logs/error.log error", "the installation's error.log at error", PATH),
+    ("error_log", "inherits", "that of the block around", SAME),
+    ("keepalive_timeout", "75s (no header)", "75s", SAME),
+    (
+        "listen",
+        "*:80 (root) or *:8000",
+        "*:80, or *:8000 where the user may not bind port 80",
+        SAME,
+    ),
+    ("pid", "build path", "the installation's", PATH),
+    ("proxy_buffer_size", "page size (4k)", "4k", PAGE),
+    ("proxy_buffers", "8 page", "8 4k", PAGE),
+    ("proxy_busy_buffers_size", "2 x max(buffer_size, one buffer)", "", EFFECT),
+    ("proxy_store_access", "0600", "user:rw", SAME),
+    (
+        "proxy_temp_file_write_size",
+        "2 x max(buffer_size, one buffer)",
+        "twice the larger of proxy_buffer_size and one of proxy_buffers",
+        SAME,
+    ),
+    ("server_names_hash_bucket_size", "CPU cache line", "64", BITS),
+    ("source_charset", "off", "", SAME),
+    ("subrequest_output_buffer_size", "page size (4k)", "4k", PAGE),
+    ("timer_resolution", "0", "", EFFECT),
+    ("types", "html, gif, jpg only", "html, gif and jpg only", SAME),
+    ("use", "best (epoll on Linux)", "epoll", SAME),
+    (
+        "user",
+        "nobody + its group",
+        "the user who starts the server, or nobody if that is root",
+        SAME,
+    ),
+    ("userid_path", "; path=/", "/", SAME),
+    ("worker_aio_requests", "32", "", EFFECT),
+];
+
+#[test]
+fn defaults_are_nginxs_but_for_those_with_a_reason() {
+    let mut wrong = String::new();
+    let mut used = Vec::new();
+    for entry in entries() {
+        // Where the table says nothing, a handler of nginx's decides.
+        let known = entry.in_nginx().filter(|known| !matches!(known.default, "" | "-"));
+        let Some(known) = known else { continue };
+        let (ours, theirs) = (entry.default().unwrap_or(""), known.default);
+        let row = (entry.name.as_str(), theirs, ours);
+        let excuse = DEFAULTS.iter().position(|(name, nginx, weir, _)| row == (name, nginx, weir));
+        match excuse {
+            Some(at) => used.push(at),
+            None if ours == theirs => {}
+            None => wrong += &format!("{row:?}\n"),
+        }
+    }
+    assert!(wrong.is_empty(), "defaults that are not nginx's (name, nginx, Weir):\n{wrong}");
+    for (at, row) in DEFAULTS.iter().enumerate() {
+        assert!(used.contains(&at), "{row:?} is no difference any more");
+    }
+}
+
+#[test]
+fn every_example_is_a_configuration_that_is_accepted() {
+    let with_example: Vec<_> =
+        entries().into_iter().filter(|entry| !entry.doc.example.is_empty()).collect();
+    assert!(with_example.len() > 100, "{}", with_example.len());
+    for entry in with_example {
+        let (text, lines) = parsed(&entry);
+        assert!(mentions(&lines, &entry.name), "{} is not in its example:\n{text}", entry.name);
+        let whole = around(&entry, &lines, &text);
+        let mut files = Memory::default().with("/nginx.conf", &*whole);
+        let origin = Origin { conf: (*b"/nginx.conf").into(), ..Origin::default() };
+        let loaded = load::load(&origin, &mut files);
+        assert!(loaded.is_ok(), "the example of {}:\n{whole}", entry.name);
+    }
+}
+
+/// An example as it stands, and its lines.
+fn parsed(entry: &Entry) -> (String, Vec<Directive>) {
+    let text = entry.doc.example.join("\n");
+    let mut files = Memory::default().with("/example", &*text);
+    let (_, tree) = conf::parse(b"/example", b"/", None, &mut files).into_result();
+    match tree {
+        Ok(tree) => (text, tree.root),
+        Err(error) => panic!("the example of {}: {}\n{text}", entry.name, error.message),
+    }
+}
+
+/// Whether a directive is among these lines. A line that reads other files leaves none.
+fn mentions(lines: &[Directive], name: &str) -> bool {
+    name == "include"
+        || lines.iter().any(|line| {
+            *line.name.text == *name.as_bytes()
+                || mentions(line.block.as_deref().unwrap_or_default(), name)
+        })
+}
+
+/// The outermost block where all lines of an example may stand, around it.
+fn around(entry: &Entry, lines: &[Directive], text: &str) -> String {
+    let all = entry::all();
+    let allows = |entry: &Entry, context: &str| {
+        entry.contexts().split(", ").any(|allowed| allowed == context || allowed == "any")
+    };
+    let may_stand = |line: &Directive, context: &str| {
+        if *line.name.text == *entry.name.as_bytes() {
+            return allows(entry, context);
+        }
+        let name = String::from_utf8_lossy(&line.name.text);
+        all.get(&*name).is_some_and(|entries| entries.iter().any(|entry| allows(entry, context)))
+    };
+    let fits = |context: &str| {
+        allows(entry, context) || lines.iter().all(|line| *line.name.text != *entry.name.as_bytes())
+    };
+    let context = CONTEXTS
+        .iter()
+        .find(|(context, _)| fits(context) && lines.iter().all(|line| may_stand(line, context)));
+    let Some((_, form)) = context else { panic!("{}: where may it stand?\n{text}", entry.name) };
+    let has = |name: &str| lines.iter().any(|line| *line.name.text == *name.as_bytes());
+    let events = if has("events") || form.contains("events") { "" } else { "events {}\n" };
+    form.replace("EXAMPLE", text) + events
+}
+
+const CONTEXTS: [(&str, &str); 6] = [
+    ("main", "EXAMPLE\n"),
+    ("events", "events {\nEXAMPLE\n}\n"),
+    ("http", "http {\nEXAMPLE\n}\n"),
+    ("server", "http { server {\nEXAMPLE\n} }\n"),
+    ("location", "http { server { location / {\nEXAMPLE\n} } }\n"),
+    ("upstream", "http { upstream u {\nEXAMPLE\n} }\n"),
+];
+
+#[test]
+fn directives_of_one_name_are_told_apart() {
+    let page = markdown::directives();
+    let (_, section) = page.split_once("\n## keepalive_timeout\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let (of_clients, of_servers) = section.split_once("### keepalive_timeout in upstream").unwrap();
+    assert!(of_clients.contains("- **Default:** `75s`\n- **Context:** http, server, location\n"));
+    assert!(of_servers.contains("- **Default:** `60s`\n- **Context:** upstream\n"));
+
+    let page = terminal::page("server").unwrap();
+    assert!(page.contains("server { ... }\n") && page.contains("server ADDRESS"), "{page}");
+}
+
+#[test]
+fn what_nginx_has_and_weir_has_not_is_said_to_be_missing() {
+    let page = terminal::page("fastcgi_pass").unwrap();
+    assert!(page.contains("this version of Weir does not"), "{page}");
+    let page = terminal::page("ntlm").unwrap();
+    assert!(page.contains("is refused: connections to servers"), "{page}");
+    let missing = markdown::unsupported();
+    assert!(missing.contains("| `fastcgi_pass` | location, if-in-location |"), "{missing}");
+    assert!(missing.contains("| `ntlm` | connections to servers"));
+    assert!(!missing.contains("| `proxy_pass` | location"), "the one of streams is");
+    let (_, obsolete) = missing.split_once("## Obsolete").unwrap();
+    assert!(obsolete.contains("`http2_push`"));
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest_one() {
+    let why = |name| terminal::page(name).unwrap_err();
+    assert_eq!(why("locaton"), "there is no directive \"locaton\"; did you mean \"location\"?");
+    assert_eq!(why("slow_start"), "there is no directive \"slow_start\"; it is a word of: server");
+    assert!(why("optimize_server_names").contains("it is gone since nginx 0.7.1"));
+    assert!(why("qqqqqqqq").contains("weir reference lists them"));
+}
+
+#[test]
+fn lines_of_the_pages_fit() {
+    for page in [markdown::directives(), markdown::unsupported()] {
+        let long = page.lines().find(|line| line.chars().count() > 100 && !line.starts_with('|'));
+        assert_eq!(long, None);
+    }
+    let pages = entries().into_iter().map(|entry| terminal::page(&entry.name).unwrap());
+    for page in pages {
+        let long = page.lines().find(|line| line.chars().count() > 100);
+        assert_eq!(long, None);
+    }
+}
+
+#[test]
+fn the_list_has_every_directive() {
+    let list = terminal::list();
+    assert_eq!(list.lines().count(), entries().len());
+    assert!(list.lines().any(|line| line.starts_with("health_check ")), "{list}");
+}
