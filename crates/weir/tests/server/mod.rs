@@ -137,7 +137,8 @@ impl Server {
         })
     }
 
-    fn start_with(configure: impl FnOnce(&Folder, &str)) -> Self {
+    /// The same, with whatever `configure` writes for the address where it is to listen.
+    pub fn start_with(configure: impl FnOnce(&Folder, &str)) -> Self {
         let folder = Folder::new();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,0 +1,1 @@
+document.getElementById("app").textContent = "You are at " + location.pathname;
