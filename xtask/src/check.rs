@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
-use crate::{compare, docs, generator, latency, project, reloads, retries, tidy};
+use crate::{compare, docs, generator, latency, project, reloads, retries, takeover, tidy};
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
@@ -41,6 +41,7 @@ const STEPS: &[Step] = &[
     Step { name: "compare", slow: true, run: side_by_side },
     Step { name: "retries", slow: true, run: retried },
     Step { name: "reloads", slow: true, run: reloaded },
+    Step { name: "takeover", slow: true, run: taken_over },
     Step { name: "generator", slow: true, run: generated },
     Step { name: "latency", slow: true, run: latencies },
 ];
@@ -97,6 +98,14 @@ fn retried() -> Result<Outcome, String> {
 
 fn reloaded() -> Result<Outcome, String> {
     reloads::run(&proof("--reloads", "50")?).map(|()| Outcome::Done)
+}
+
+/// Once there and back, with the nginx that is installed.
+fn taken_over() -> Result<Outcome, String> {
+    if !Path::new(REFERENCE).exists() {
+        return Ok(Outcome::Skipped(format!("{REFERENCE} is not there")));
+    }
+    takeover::run(&proof("--times", "1")?).map(|()| Outcome::Done)
 }
 
 /// What is not installed is skipped there.

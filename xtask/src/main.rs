@@ -24,6 +24,7 @@ mod reloads;
 mod retries;
 mod running;
 mod suite;
+mod takeover;
 mod tidy;
 mod wrk;
 
@@ -48,6 +49,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "generator", help: generator::HELP, run: generator::run },
     Command { name: "reloads", help: reloads::HELP, run: reloads::run },
     Command { name: "retries", help: retries::HELP, run: retries::run },
+    Command { name: "takeover", help: takeover::HELP, run: takeover::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },
 ];
