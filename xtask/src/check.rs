@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
-use crate::{compare, docs, generator, latency, project, reloads, retries, takeover, tidy};
+use crate::{
+    compare, docs, examples, generator, latency, project, reloads, retries, takeover, tidy,
+};
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
@@ -41,6 +43,7 @@ const STEPS: &[Step] = &[
     Step { name: "compare", slow: true, run: side_by_side },
     Step { name: "retries", slow: true, run: retried },
     Step { name: "reloads", slow: true, run: reloaded },
+    Step { name: "examples", slow: true, run: shown },
     Step { name: "takeover", slow: true, run: taken_over },
     Step { name: "generator", slow: true, run: generated },
     Step { name: "latency", slow: true, run: latencies },
@@ -98,6 +101,12 @@ fn retried() -> Result<Outcome, String> {
 
 fn reloaded() -> Result<Outcome, String> {
     reloads::run(&proof("--reloads", "50")?).map(|()| Outcome::Done)
+}
+
+/// What is not installed is skipped there.
+fn shown() -> Result<Outcome, String> {
+    let weir = project::release("weir")?.display().to_string();
+    examples::run(&["--weir".to_owned(), weir]).map(|()| Outcome::Done)
 }
 
 /// Once there and back, with the nginx that is installed.

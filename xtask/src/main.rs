@@ -13,6 +13,7 @@ mod bench;
 mod check;
 mod compare;
 mod docs;
+mod examples;
 mod generator;
 mod json;
 mod latency;
@@ -49,6 +50,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "generator", help: generator::HELP, run: generator::run },
     Command { name: "reloads", help: reloads::HELP, run: reloads::run },
     Command { name: "retries", help: retries::HELP, run: retries::run },
+    Command { name: "examples", help: examples::HELP, run: examples::run },
     Command { name: "takeover", help: takeover::HELP, run: takeover::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },
