@@ -8,13 +8,15 @@
 
 use crate::lexer::{Lexer, Origin, PARAMETER_BYTES_MAX, Token};
 use crate::parser::parse_alone;
-use crate::{Error, FileId, Result, Span};
+use crate::{Directive, Error, FileId, Result, Span, lua};
 
 const INDENT: &[u8] = b"    ";
 
 /// The text in the uniform layout, or why it is no configuration: places are in file 0.
 pub fn format(text: &[u8]) -> Result<Vec<u8>> {
-    parse_alone(text)?;
+    if let Some(line) = lua_block(&parse_alone(text)?.root) {
+        return Err(line.error("a block of Lua is not formatted"));
+    }
     let mut layout = Layout {
         text,
         out: Vec::with_capacity(text.len()),
@@ -37,6 +39,14 @@ pub fn format(text: &[u8]) -> Result<Vec<u8>> {
         return Err(Error::bare("formatting would change what this file means"));
     }
     Ok(layout.out)
+}
+
+/// The first directive whose block is Lua: its line breaks end comments, and nothing here knows.
+fn lua_block(lines: &[Directive]) -> Option<&Directive> {
+    lines.iter().find_map(|line| match &line.block {
+        Some(_) if lua::is_block_of(&line.name.text) => Some(line),
+        inner => lua_block(inner.as_deref().unwrap_or_default()),
+    })
 }
 
 /// What a text says to nginx, and to people in comments.

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    const PIECES: [&[u8]; 24] = [
+    const PIECES: [&[u8]; 28] = [
         b"a",
         b"bc",
         b" ",
@@ -89,6 +89,10 @@ mod tests {
         b"*",
         b"\0",
         b"",
+        b"x_by_lua_block {",
+        b"--",
+        b"[[",
+        b"]]",
     ];
 
     /// Numbers that look random and are the same each time: Steele and Vigna's splitmix64.

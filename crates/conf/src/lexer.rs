@@ -4,7 +4,7 @@
 //! directives. Tokens are spans: comments come out too, so that `fmt` sees what the parser skips.
 //! The bytes of a word without quotes and escapes are what [`unquote`] makes of its span.
 
-use crate::{Error, FileId, Result, Span};
+use crate::{Error, FileId, Result, Span, lua};
 
 /// nginx reads files through a buffer of this size, and a parameter must fit in it. A comment, too.
 pub(crate) const PARAMETER_BYTES_MAX: usize = 4096;
@@ -79,6 +79,18 @@ impl<'a> Lexer<'a> {
             Some(_) => self.bare(start)?,
         };
         Ok((token, self.span_from(start)))
+    }
+
+    /// Passes over a block of Lua, to after its `}`; the answer is that token, or the text's end.
+    pub(crate) fn lua_block(&mut self) -> (Token, Span) {
+        let len = lua::end_of_block(&self.text[self.at..]);
+        let end = len.map_or(self.text.len(), |len| self.at + len);
+        while self.at < end {
+            self.bump();
+        }
+        let start = Start { at: self.at, line: self.line, counted: self.at, quote: None };
+        let token = if len.is_some() { self.single(Token::Close) } else { Token::End };
+        (token, self.span_from(start))
     }
 
     /// The bytes of a token as written.

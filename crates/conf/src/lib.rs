@@ -17,6 +17,7 @@ pub mod fuzz;
 pub mod kernel;
 pub mod known;
 mod lexer;
+mod lua;
 mod parser;
 mod registry;
 mod sources;

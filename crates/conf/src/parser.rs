@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::files::{Call, Files, Memory, full_name, has_magic};
 use crate::lexer::{Lexer, Origin, Token, unquote};
 use crate::{
-    Directive, Error, FileId, Info, Level, MAIN, Result, Source, Sources, Span, Tree, Word,
+    Directive, Error, FileId, Info, Level, MAIN, Result, Source, Sources, Span, Tree, Word, lua,
 };
 
 /// How deep blocks may nest.
@@ -257,7 +257,10 @@ impl<'a> Parser<'a> {
         out.push(Directive { block: Some(Vec::new()), ..directive });
         let inner = out[at].block.get_or_insert_default();
         self.blocks_depth += 1;
-        let (token, end) = self.directives(lexer, Inside::Block, &name.text, inner)?;
+        let (token, end) = match lua::is_block_of(&name.text) {
+            true => lexer.lua_block(),
+            false => self.directives(lexer, Inside::Block, &name.text, inner)?,
+        };
         self.blocks_depth -= 1;
         if token == Token::End {
             return Err(Error::at(end, r#"unexpected end of file, expecting "}""#)
