@@ -5,6 +5,7 @@
 //! are kept with it. What the program has by itself stands in [`TABLES`]; what the configuration
 //! defines (`map`, `set`, named groups) is collected while it is read.
 
+mod absent;
 mod client;
 mod connection;
 pub(crate) mod fields;
@@ -70,6 +71,7 @@ impl Variable {
 
 /// The variables that the program has by itself. A feature that has some adds its table here.
 const TABLES: &[&[BuiltIn]] = &[
+    absent::TABLE,
     client::TABLE,
     proxy_protocol::TABLE,
     connection::TABLE,

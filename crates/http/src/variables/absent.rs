@@ -1,0 +1,56 @@
+//! Variables of what this version does not have, and so no request has either: they are what nginx
+//! makes of them for a request without TLS, HTTP/2 or a cache.
+//!
+//! Those about a client's certificate are not among them. Who asks for one wants it checked, and
+//! must hear that it is not.
+
+use super::BuiltIn;
+
+pub(super) const TABLE: &[BuiltIn] = &[
+    BuiltIn::fresh("http2", |_, _| true),
+    BuiltIn::fresh("http3", |_, _| true),
+    absent("ssl_alpn_protocol"),
+    absent("ssl_cipher"),
+    absent("ssl_ciphers"),
+    absent("ssl_curve"),
+    absent("ssl_curves"),
+    absent("ssl_early_data"),
+    absent("ssl_protocol"),
+    absent("ssl_server_name"),
+    absent("ssl_session_id"),
+    absent("ssl_session_reused"),
+    absent("ssl_sigalg"),
+    absent("ssl_sigalgs"),
+    absent("upstream_cache_etag"),
+    absent("upstream_cache_last_modified"),
+    absent("upstream_cache_status"),
+];
+
+const fn absent(name: &'static str) -> BuiltIn {
+    BuiltIn::fresh(name, |_, _| false)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{refusal, site};
+
+    #[test]
+    fn no_request_has_them() {
+        let site = site(
+            "log_format f '$ssl_protocol $ssl_cipher $upstream_cache_status';
+             server {
+                 add_header X-Cache $upstream_cache_status;
+                 return 200 '[$ssl_protocol$ssl_session_reused$http2$http3$upstream_cache_status]';
+             }",
+        );
+        let reply = site.get("/");
+        assert_eq!(reply.body(), "[]");
+        assert_eq!(reply.field("X-Cache"), None);
+    }
+
+    #[test]
+    fn a_clients_certificate_is_not_just_absent() {
+        let unknown = "unknown \"ssl_client_verify\" variable";
+        assert_eq!(refusal("server { return 200 $ssl_client_verify; }"), unknown);
+    }
+}
