@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::Span;
+use crate::lacking::Class;
 
 /// The result of reading configuration.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -46,6 +47,9 @@ pub struct Error {
     pub help: Option<String>,
     /// How bad it is.
     pub level: Level,
+    /// Where nothing is wrong but something is asked for that this version does not have: what
+    /// that is for.
+    pub lacks: Option<Class>,
 }
 
 impl Error {
@@ -62,6 +66,7 @@ impl Error {
             mark: None,
             help: None,
             level: Level::default(),
+            lacks: None,
         }
     }
 
@@ -73,6 +78,11 @@ impl Error {
     /// The same, with advice.
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
+    }
+
+    /// The same, because this version does not have something.
+    pub fn lacks(self, class: Class) -> Self {
+        Self { lacks: Some(class), ..self }
     }
 
     /// The same at another level.

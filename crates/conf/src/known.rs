@@ -21,6 +21,10 @@ pub struct Known {
     pub args: &'static str,
     /// Its default in nginx, as its table has it; empty or `-`: none, or a handler's business.
     pub default: &'static str,
+    /// The words that it takes, where they are known, with spaces between.
+    pub values: &'static str,
+    /// The function of nginx's that reads it: it decides what the arguments may be.
+    pub setter: &'static str,
     /// The macro that nginx must be built with, where there is one.
     pub build: Option<&'static str>,
     /// Whether nginx would rather not see it.
@@ -111,9 +115,10 @@ fn row(line: &'static str) -> Known {
     let mut columns = line.split('\t');
     let mut column = || columns.next().expect("directives.tsv has eleven columns");
     let (module, name, contexts, args) = (column(), column(), column(), column());
-    let (default, _values, standing, build) = (column(), column(), column(), column());
-    let build = (!build.is_empty()).then_some(build);
-    Known { name, module, contexts, args, default, build, standing: self::standing(standing) }
+    let (default, values, standing, build) = (column(), column(), column(), column());
+    let (build, setter) = ((!build.is_empty()).then_some(build), column());
+    let standing = self::standing(standing);
+    Known { name, module, contexts, args, default, values, setter, build, standing }
 }
 
 fn standing(column: &'static str) -> Standing {

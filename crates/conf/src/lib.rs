@@ -16,6 +16,7 @@ pub mod fmt;
 pub mod fuzz;
 pub mod kernel;
 pub mod known;
+pub mod lacking;
 mod lexer;
 mod lua;
 mod parser;

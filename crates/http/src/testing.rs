@@ -40,15 +40,30 @@ pub(crate) fn site(http: &str) -> TestSite {
 /// The same, changed after it was compiled: by handlers that no directive installs.
 pub(crate) fn site_with(http: &str, change: impl FnOnce(&mut Site)) -> TestSite {
     let folder = Folder::new();
-    let mut loaded = load(http, &folder.0).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let mut loaded = load(http, &folder.0, false).unwrap_or_else(|refusal| panic!("{refusal}"));
     change(&mut loaded.site);
-    let generation = Generation::new(Arc::new(loaded.site), 1);
-    TestSite { generation, folder, log_files: loaded.log_files, warnings: loaded.warnings }
+    loaded.into_site(folder)
+}
+
+/// A site that is loaded as `--lenient` asks for.
+pub(crate) fn lenient_site(http: &str) -> TestSite {
+    let folder = Folder::new();
+    let loaded = load(http, &folder.0, true).unwrap_or_else(|refusal| panic!("{refusal}: {http}"));
+    loaded.into_site(folder)
 }
 
 /// The message that this text is refused with, and its line.
 pub(crate) fn refusal(http: &str) -> String {
-    match load(http, Path::new("/nowhere")) {
+    refusal_of(http, false)
+}
+
+/// The same with `--lenient`.
+pub(crate) fn refusal_of_lenient(http: &str) -> String {
+    refusal_of(http, true)
+}
+
+fn refusal_of(http: &str, lenient: bool) -> String {
+    match load(http, Path::new("/nowhere"), lenient) {
         Ok(_) => panic!("accepted: {http}"),
         Err(refusal) => refusal,
     }
@@ -80,20 +95,31 @@ struct Loaded {
     site: Site,
     log_files: LogFiles,
     warnings: Vec<String>,
+    lacks: usize,
 }
 
-fn load(http: &str, prefix: &Path) -> Result<Loaded, String> {
+impl Loaded {
+    fn into_site(self, folder: Folder) -> TestSite {
+        let Self { site, log_files, warnings, lacks } = self;
+        let generation = Generation::new(Arc::new(site), 1);
+        TestSite { generation, folder, log_files, warnings, lacks }
+    }
+}
+
+fn load(http: &str, prefix: &Path, lenient: bool) -> Result<Loaded, String> {
     let text = format!("http {{ access_log off; {http}\n}}");
     let mut files = Memory::default().with("/nginx.conf", text);
-    let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
+    let (sources, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
     let tree = tree.map_err(message)?;
     let mut load = Load::new(&mut files, prefix, Path::new("/"));
+    (load.lenient, load.sources) = (lenient, sources);
     let http: &Directive = &tree.root[0];
     let site = site::read(http, &mut load).and_then(|plan| plan.compile(&mut load));
     let site = site.map_err(message)?;
     load.registry.of::<LogFiles>().open().map_err(|error| error.to_string())?;
     let warnings = std::mem::take(&mut load.warnings).into_iter().map(message).collect();
-    Ok(Loaded { site, log_files: std::mem::take(load.registry.of::<LogFiles>()), warnings })
+    let log_files = std::mem::take(load.registry.of::<LogFiles>());
+    Ok(Loaded { site, log_files, warnings, lacks: load.lacks.len() })
 }
 
 /// `message:line`, the line counted from 1 within the text.
@@ -111,6 +137,8 @@ pub(crate) struct TestSite {
     log_files: LogFiles,
     /// What was said while it was loaded, each as `message:line`.
     pub(crate) warnings: Vec<String>,
+    /// How many lines ask for something that this version does not have.
+    pub(crate) lacks: usize,
 }
 
 impl TestSite {

@@ -6,12 +6,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Directive, Disk, EVENTS, Error, Files, Load, MAIN, Parsed, Result, Sources, Zones};
+use conf::lacking::Block;
+use conf::{
+    Directive, Disk, EVENTS, Error, Files, Load, MAIN, Parsed, Result, Sources, Tree, Zones,
+};
 use observe::{ErrorLog, Level, LogFiles, MainLog};
 
 use crate::Told;
 use crate::command_line::CommandLine;
 use crate::embedded;
+use crate::lenient;
+use crate::name::name;
 use crate::settings::{BLOCKS, Layers, ModulesUsed, Scope, Settings};
 
 /// Where a configuration comes from, and what its relative names are relative to.
@@ -27,7 +32,7 @@ pub struct Origin {
     pub directives: Option<Box<[u8]>>,
     /// The error log where no `error_log` names a file; `None`: standard error.
     pub error_log: Option<Box<[u8]>>,
-    /// `--lenient`
+    /// `--lenient`, or the environment says so; the configuration may say it, too.
     pub lenient: bool,
     /// Whether the master has the rights of root.
     pub privileged: bool,
@@ -39,7 +44,7 @@ impl Origin {
     /// What the command line means.
     pub fn of(command: &CommandLine) -> Self {
         if embedded::is_meant(command) {
-            return Self { lenient: command.lenient, ..Self::embedded() };
+            return Self { lenient: lenient::is_asked(command), ..Self::embedded() };
         }
         Self {
             conf: command.conf().into(),
@@ -47,7 +52,7 @@ impl Origin {
             conf_prefix: command.conf_prefix().into(),
             directives: command.directives.clone(),
             error_log: command.error_log().map(Into::into),
-            lenient: command.lenient,
+            lenient: lenient::is_asked(command),
             privileged: net::is_privileged(),
             embedded: false,
         }
@@ -112,16 +117,11 @@ fn load_and(
     files: &mut dyn Files,
     warn: bool,
 ) -> Result<Loaded, Told> {
-    let directives = origin.directives.as_deref();
-    let parsed = conf::parse(&origin.conf, &origin.conf_prefix, directives, files);
-    let Parsed { sources, tree, error } = parsed;
-    let path = conf::bytes_path;
-    let mut load = Load::new(files, path(&origin.prefix), path(&origin.conf_prefix));
+    let (mut load, tree, error) = begin(origin, files);
     load.zones = Zones::after(before);
-    load.lenient = origin.lenient;
-    load.privileged = origin.privileged;
     let loaded = read(&tree.root, error, origin, &mut load);
     let warnings = std::mem::take(&mut load.warnings);
+    let sources = load.sources;
     warnings.iter().filter(|_| warn).for_each(|warning| say(warning, &sources));
     match loaded {
         Ok(loaded) => Ok(Loaded { sources, ..loaded }),
@@ -130,6 +130,20 @@ fn load_and(
             Err(Told)
         }
     }
+}
+
+/// Parses a configuration; what ended that early comes third.
+fn begin<'a>(origin: &Origin, files: &'a mut dyn Files) -> (Load<'a>, Tree, Option<Error>) {
+    let directives = origin.directives.as_deref();
+    let parsed = conf::parse(&origin.conf, &origin.conf_prefix, directives, files);
+    let Parsed { sources, tree, error } = parsed;
+    let path = conf::bytes_path;
+    let mut load = Load::new(files, path(&origin.prefix), path(&origin.conf_prefix));
+    load.lenient = origin.lenient || lenient::is_said(&tree.root);
+    load.as_nginx = name().word == "nginx";
+    load.privileged = origin.privileged;
+    load.sources = sources;
+    (load, tree, error)
 }
 
 /// nginx's line for the log; on the terminal also the place.
@@ -155,47 +169,68 @@ fn read(
     origin: &Origin,
     load: &mut Load<'_>,
 ) -> Result<Loaded> {
-    let mut layers = Layers::default();
-    let (mut events, mut http) = (None, None);
+    let mut main = Main::default();
+    let block = Block { context: "main", lines: root };
     for line in root {
-        match BLOCKS.iter().find(|block| block.name.as_bytes() == &*line.name.text) {
-            Some(block) => {
-                block.admit(line, MAIN)?;
-                load.registry.of::<ModulesUsed>().0 = true;
-                let slot = if block.name == "http" { &mut http } else { &mut events };
-                if slot.is_some() {
-                    return Err(line.refuse("is duplicate"));
-                }
-                *slot = Some(match block.name {
-                    "http" => Some(http::read(line, load)?),
-                    _ => read_events(line, &mut layers, load)?,
-                });
-            }
-            None if layers.set(MAIN, line, load)? => {}
-            None => load.without_feature(line, "main")?,
-        }
+        let read = main.line(line, block, load);
+        load.tolerate(read)?;
     }
     if let Some(error) = broken {
         return Err(error);
     }
-    if events.is_none() {
+    if !main.has_events {
         return Err(Error::bare("no \"events\" section in configuration"));
     }
-    compile(layers, http.flatten(), origin, load)
+    if let Some(at) = load.errors.iter().position(|error| error.lacks.is_none()) {
+        // What is wrong further on may follow from it.
+        return Err(load.errors.remove(at));
+    }
+    compile(main.layers, main.http, origin, load)
 }
 
-/// Reads `events {}`; there is no plan to make of it.
-fn read_events(
-    block: &Directive,
-    layers: &mut Layers,
-    load: &mut Load<'_>,
-) -> Result<Option<http::Plan>> {
-    for line in block.block.iter().flatten() {
-        if !layers.set(EVENTS, line, load)? {
-            load.without_feature(line, "events")?;
+/// The main level, as far as it has been read.
+#[derive(Default)]
+struct Main {
+    layers: Layers,
+    has_events: bool,
+    has_http: bool,
+    http: Option<http::Plan>,
+}
+
+impl Main {
+    fn line(&mut self, line: &Directive, block: Block<'_>, load: &mut Load<'_>) -> Result<()> {
+        match BLOCKS.iter().find(|block| block.name.as_bytes() == &*line.name.text) {
+            Some(info) => {
+                info.admit(line, MAIN)?;
+                load.registry.of::<ModulesUsed>().0 = true;
+                let is_http = info.name == "http";
+                let seen = if is_http { &mut self.has_http } else { &mut self.has_events };
+                if std::mem::replace(seen, true) {
+                    return Err(line.refuse("is duplicate"));
+                }
+                match is_http {
+                    true => self.http = Some(http::read(line, load)?),
+                    false => read_events(line, &mut self.layers, load)?,
+                }
+            }
+            None if self.layers.set(MAIN, line, load)? => {}
+            None => drop(load.without_feature(line, block)?),
         }
+        Ok(())
     }
-    Ok(None)
+}
+
+/// Reads `events {}`.
+fn read_events(block: &Directive, layers: &mut Layers, load: &mut Load<'_>) -> Result<()> {
+    let around = Block { context: "events", lines: block.block.as_deref().unwrap_or_default() };
+    for line in around.lines {
+        let read = match layers.set(EVENTS, line, load) {
+            Ok(false) => load.without_feature(line, around).map(drop),
+            read => read.map(drop),
+        };
+        load.tolerate(read)?;
+    }
+    Ok(())
 }
 
 fn compile(

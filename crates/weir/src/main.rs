@@ -17,6 +17,7 @@ mod control;
 mod crew;
 mod embedded;
 mod event;
+mod lenient;
 mod load;
 mod log;
 mod master;

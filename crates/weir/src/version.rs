@@ -48,8 +48,8 @@ Options:
 }
 
 /// What nginx does not have.
-const BESIDES: &str =
-    "  --lenient     : what this version does not have yet is a warning, not an error
+const BESIDES: &str = "  --lenient     : start without directives that this version does not have
+                  (as \"lenient on;\" or WEIR_LENIENT=1)
 
 Besides serving:
   weir load      : measure a server, as wrk does and beyond (weir load --help)

@@ -129,18 +129,6 @@ fn bad_configurations_are_refused_with_their_place() {
 }
 
 #[test]
-fn what_is_missing_is_told_from_what_is_unknown_and_may_be_passed_over() {
-    let folder = configured("http { access_log off; server { ssl_certificate a.pem; } }");
-    let output = folder.run(&["-t", "-c", "nginx.conf"]);
-    let missing = "directive \"ssl_certificate\" is not supported by this version of weir";
-    assert!(complaint(&output).starts_with(&format!("nginx: [emerg] {missing} in ")));
-    assert_eq!(output.status.code(), Some(1));
-    let lenient = folder.run(&["--lenient", "-t", "-c", "nginx.conf"]);
-    assert!(complaint(&lenient).starts_with(&format!("nginx: [warn] {missing} in ")));
-    assert_eq!(lenient.status.code(), Some(0));
-}
-
-#[test]
 fn a_missing_configuration_is_nginxs_error() {
     let folder = Folder::new();
     let output = folder.run(&["-c", "none.conf"]);

@@ -17,6 +17,7 @@ pub mod headers;
 pub mod index;
 pub mod internal;
 pub mod keepalive;
+pub mod lenient;
 pub mod limit_conn;
 pub mod limit_rate;
 pub mod limit_req;
@@ -50,6 +51,9 @@ pub mod types;
 pub mod upstream;
 pub mod upstream_hc;
 pub mod userid;
+
+use conf::lacking::Block;
+use conf::{Directive, Levels, Load, Result};
 
 use crate::backend as proxy_family;
 
@@ -101,6 +105,7 @@ conf::features! {
     index: index,
     autoindex: autoindex,
     static_file: static_file,
+    lenient: lenient,
     aio: aio,
     not_modified: not_modified,
     headers: headers,
@@ -114,5 +119,33 @@ impl Layers {
     /// Takes over from an `if` block what is run in the block around it.
     pub(crate) fn enclose(&mut self, inside: &mut Self) {
         self.rewrite.enclose(&mut inside.rewrite);
+    }
+
+    /// Deals with a line that no feature has.
+    pub(crate) fn without_feature(
+        &mut self,
+        line: &Directive,
+        block: Block<'_>,
+        load: &mut Load<'_>,
+    ) -> Result<()> {
+        if load.without_feature(line, block)? {
+            self.lenient.ignore(line, load)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out a line that a feature has. What it asks for may be more than there is.
+    pub(crate) fn set_or_ignore(
+        &mut self,
+        level: Levels,
+        line: &Directive,
+        load: &mut Load<'_>,
+    ) -> Result<bool> {
+        let before = load.lacks.len();
+        let found = self.set(level, line, load)?;
+        if load.lacks.len() > before {
+            self.lenient.ignore(line, load)?;
+        }
+        Ok(found)
     }
 }

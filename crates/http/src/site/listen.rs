@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use conf::lacking::Class;
 use conf::{Directive, Error, Inherited, Load, Result, Value, Word, units};
 use net::{Address, KeepaliveProbes, SocketOptions};
 
@@ -63,7 +64,7 @@ pub struct ListenLine {
 impl Value for ListenLine {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     const INHERITED: Inherited = Inherited::Never;
-    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut line = Self {
             addresses: addresses(from.arg(0), from)?,
             default_server: false,
@@ -72,7 +73,8 @@ impl Value for ListenLine {
             from: from.clone(),
         };
         for word in &from.args[1..] {
-            line.parameter(word, from)?;
+            let read = line.parameter(word, from);
+            load.tolerate(read)?;
         }
         Ok(line)
     }
@@ -157,6 +159,8 @@ fn ipv6only(text: &[u8], v6: bool, word: &Word, from: &Directive) -> Result<bool
 
 fn requires(from: &Directive, parameter: &str, module: &str) -> Error {
     from.error(format!("the \"{parameter}\" parameter requires {module}"))
+        .help("this version of weir has neither TLS nor HTTP/2 nor HTTP/3")
+        .lacks(Class::Block)
 }
 
 fn positive(text: &[u8], name: &str, word: &Word, from: &Directive) -> Result<i32> {

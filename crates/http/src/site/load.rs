@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use conf::lacking::Block as Around;
 use conf::{
     Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, Info, LIMIT_EXCEPT, LOCATION, Levels, Load,
     MAIN, Result, SERVER, Span,
@@ -150,51 +151,74 @@ pub const BLOCKS: &[Info] = conf::rows! {
 
 /// Reads `http {}`.
 pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
-    let mut main = Layers::default();
-    let mut servers = Vec::new();
-    for line in http.block.iter().flatten() {
+    let mut plan = Plan { main: Layers::default(), servers: Vec::new() };
+    let lines = http.block.as_deref().unwrap_or_default();
+    let around = Around { context: context(MAIN), lines };
+    for line in around.lines {
+        let read = plan.line(line, around, load);
+        load.tolerate(read)?;
+    }
+    Ok(plan)
+}
+
+impl Plan {
+    fn line(&mut self, line: &Directive, around: Around<'_>, load: &mut Load<'_>) -> Result<()> {
         admit(line, MAIN)?;
         match &*line.name.text {
-            b"server" => servers.push(block(Kind::Server, SERVER, line, load)?),
+            b"server" => self.servers.push(block(Kind::Server, SERVER, line, load)?),
             b"upstream" => upstream::read(line, load)?,
-            _ if main.set(MAIN, line, load)? => {}
-            _ => load.without_feature(line, context(MAIN))?,
+            _ if self.main.set_or_ignore(MAIN, line, load)? => {}
+            _ => self.main.without_feature(line, around, load)?,
         }
+        Ok(())
     }
-    Ok(Plan { main, servers })
 }
 
 fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Result<Block> {
     let outside = std::mem::replace(load.registry.of(), Within::of(&kind));
     let before = std::mem::take(load.registry.of::<SoFar>());
-    let mut layers = Layers::default();
-    let mut inner = Vec::new();
     let Some(lines) = &from.block else {
         return Err(Error::at(
             from.end,
             format!("directive \"{}\" has no opening \"{{\"", from.name),
         ));
     };
+    let head = Directive { block: None, ..from.clone() };
+    let mut block = Block { kind, layers: Layers::default(), inner: Vec::new(), from: head };
+    let around = Around { context: context(level), lines };
     for line in lines {
-        match inner_kind(level, &kind, line, load)? {
-            Some((inner_kind, inside)) => {
-                if matches!(inner_kind, Kind::If) {
-                    layers.set(level, line, load)?;
-                }
-                let mut block = block(inner_kind, inside, line, load)?;
-                if matches!(block.kind, Kind::If) {
-                    layers.enclose(&mut block.layers);
-                }
-                inner.push(block);
-            }
-            None if layers.set(level, line, load)? => {}
-            None => load.without_feature(line, context(level))?,
-        }
+        let read = block.line(level, line, around, load);
+        load.tolerate(read)?;
     }
     *load.registry.of() = outside;
     *load.registry.of() = before;
-    let head = Directive { block: None, ..from.clone() };
-    Ok(Block { kind, layers, inner, from: head })
+    Ok(block)
+}
+
+impl Block {
+    fn line(
+        &mut self,
+        level: Levels,
+        line: &Directive,
+        around: Around<'_>,
+        load: &mut Load<'_>,
+    ) -> Result<()> {
+        match inner_kind(level, &self.kind, line, load)? {
+            Some((inner_kind, inside)) => {
+                if matches!(inner_kind, Kind::If) {
+                    self.layers.set(level, line, load)?;
+                }
+                let mut block = block(inner_kind, inside, line, load)?;
+                if matches!(block.kind, Kind::If) {
+                    self.layers.enclose(&mut block.layers);
+                }
+                self.inner.push(block);
+            }
+            None if self.layers.set_or_ignore(level, line, load)? => {}
+            None => self.layers.without_feature(line, around, load)?,
+        }
+        Ok(())
+    }
 }
 
 /// The blocks that settings hold in. All other directives belong to features.
@@ -270,8 +294,10 @@ impl Plan {
         for block in self.servers {
             let id = ServerId(site.servers.len() as u32);
             let scope = main.child(block.layers, false);
-            sockets.add(&scope, id, &block.from, compiler.load)?;
-            site.servers.push(compiler.server(scope, block.from.end, block.inner)?);
+            let server = sockets
+                .add(&scope, id, &block.from, compiler.load)
+                .and_then(|()| compiler.server(scope, block.from.end, block.inner));
+            site.servers.extend(compiler.load.tolerate(server)?);
         }
         site.locations = compiler.locations;
         sockets.list.iter_mut().try_for_each(|listen| listen.check_names(load))?;

@@ -25,6 +25,7 @@ pub(crate) use time::now;
 
 use std::collections::HashMap;
 
+use conf::lacking::{self, Class};
 use conf::{Directive, Error, Load, Result, Span, VariableId, Word};
 
 use crate::backend;
@@ -224,22 +225,66 @@ fn claim_name(name: &[u8], from: &Directive) -> Result<Claimed> {
 /// Gives every name that the configuration mentions its getter.
 pub(crate) fn resolve(load: &mut Load<'_>) -> Result<Vec<Variable>> {
     let mut defined = std::mem::take(load.registry.of::<Defined>());
-    load.names.mentions().map(|(name, at)| variable(name, at, &mut defined)).collect()
+    let names = std::mem::take(&mut load.names);
+    let mut variables = Vec::new();
+    for (name, at) in names.mentions() {
+        let variable = variable(name, at, &mut defined, load);
+        // What is only checked is not run.
+        variables.push(load.tolerate(variable)?.unwrap_or(Variable::fresh(|_, _| false)));
+    }
+    load.names = names;
+    Ok(variables)
 }
 
 /// nginx names no line for an unknown variable; we mark the first mention.
-fn variable(name: &[u8], at: Option<Span>, defined: &mut Defined) -> Result<Variable> {
+fn variable(
+    name: &[u8],
+    at: Option<Span>,
+    defined: &mut Defined,
+    load: &Load<'_>,
+) -> Result<Variable> {
+    if let Some(ignored) = load.forgotten.get(name) {
+        return Err(forgotten(name, ignored));
+    }
     let found = (defined.computed.remove(name))
         .or_else(|| plain(name).map(|row| row.variable(name)))
         .or_else(|| prefix(name).map(|row| row.variable(name)))
-        .or_else(|| defined.set.remove(name));
+        .or_else(|| defined.set.remove(name))
+        .or_else(|| stand_in(name, load));
     match found {
         Some(variable) => Ok(Variable { name: name.into(), ..variable }),
         None => {
             let shown = String::from_utf8_lossy(name);
-            let error = Error::bare(format!("unknown \"{shown}\" variable"));
+            let mut error = Error::bare(format!("unknown \"{shown}\" variable"));
+            if let Some(row) = lacking::of_variable(name) {
+                let module = row.module;
+                error = error.help(format!(
+                    "it belongs to {module}, which this version of weir does not have"
+                ));
+                error = error.lacks(Class::Variable);
+            }
             Err(at.map_or(error.clone(), |span| error.marked(span)))
         }
+    }
+}
+
+/// A variable whose values only an ignored directive would have set: whatever another line says it
+/// is, that is not all.
+fn forgotten(name: &[u8], ignored: &Directive) -> Error {
+    let shown = String::from_utf8_lossy(name);
+    let why = format!("variable \"{shown}\" is set by \"{}\", which is ignored", ignored.name);
+    ignored.error(format!("{why}: no request could be judged by it")).lacks(Class::Variable)
+}
+
+/// What a lenient server takes for variables of a content handler that it lacks. Where they would
+/// have another value, that handler's directive stands, and every request is answered with 503.
+fn stand_in(name: &[u8], load: &Load<'_>) -> Option<Variable> {
+    match name {
+        b"fastcgi_script_name" if load.lenient => {
+            Some(Variable::fresh(|x, out| some(out, &x.request.uri)))
+        }
+        b"fastcgi_path_info" if load.lenient => Some(Variable::fresh(|_, _| true)),
+        _ => None,
     }
 }
 

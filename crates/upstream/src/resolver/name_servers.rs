@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
+use conf::lacking::{Class, Part};
 use conf::{Directive, Load, Result, Value, Word, units};
 use net::Address;
 
@@ -102,10 +103,12 @@ impl Settings {
             self.ipv6 = flag(text)?;
         } else if text.starts_with(b"status_zone=") {
             let missing = "parameter \"status_zone\" is not supported by this version of weir";
-            match load.lenient {
-                true => load.warn(from.error_at(word, missing)),
-                false => return Err(from.error_at(word, missing)),
-            }
+            let part = Part {
+                what: "resolver ... status_zone=",
+                module: "NGINX Plus",
+                class: Class::Metadata,
+            };
+            load.without_part(from, part, from.error_at(word, missing))?;
         } else {
             self.servers.extend(servers(word, from)?);
         }

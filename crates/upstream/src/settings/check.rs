@@ -5,6 +5,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use conf::lacking::Class;
 use conf::{Directive, Load, Result, Value, Word, units};
 
 use super::Conf;
@@ -143,7 +144,7 @@ impl CheckLine {
                     let kind = String::from_utf8_lossy(value);
                     let message =
                         format!("check type \"{kind}\" is not supported: tcp and http are");
-                    return Err(from.error_at(word, message));
+                    return Err(from.error_at(word, message).lacks(Class::Behavior));
                 }
                 _ => return Err(invalid()),
             },

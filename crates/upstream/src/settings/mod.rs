@@ -16,6 +16,7 @@ mod zone;
 
 use std::sync::Arc;
 
+use conf::lacking::Class;
 use conf::{Bounded, Directive, Error, Load, Milliseconds, Number, Result, Size, Value};
 
 use crate::balance::{Balance, RoundRobin};
@@ -405,11 +406,13 @@ impl Layer {
 }
 
 fn refuse_ntlm(from: &Directive, _: &mut Load<'_>) -> Result<()> {
-    Err(from.refuse("is not supported: connections to servers are not bound to clients"))
+    let why = "is not supported: connections to servers are not bound to clients";
+    Err(from.refuse(why).lacks(Class::Behavior))
 }
 
 fn refuse_state(from: &Directive, _: &mut Load<'_>) -> Result<()> {
-    Err(from.refuse("is not supported: the servers of a group stand in the configuration"))
+    let why = "is not supported: the servers of a group stand in the configuration";
+    Err(from.refuse(why).lacks(Class::Behavior))
 }
 
 fn read_size(from: &Directive, load: &mut Load<'_>) -> Result<()> {

@@ -6,7 +6,7 @@ use observe::{Errno, Level};
 
 use super::{Master, environment};
 use crate::log::{alert, notice};
-use crate::{INHERITED, pid_file, start};
+use crate::{INHERITED, lenient, pid_file, start};
 
 /// The master of a new binary, while there is one.
 #[derive(Default)]
@@ -72,6 +72,9 @@ impl Master {
         let mut launch = self.arguments.new_binary()?;
         for (name, value) in environment::of_worker_process(&self.plan.loaded.settings.env) {
             launch = launch.variable(name, value);
+        }
+        if self.plan.origin.lenient {
+            launch = launch.variable(lenient::VARIABLE, "1");
         }
         launch = launch.variable(INHERITED, self.sockets.names());
         self.sockets.descriptors().fold(launch, |launch, fd| launch.inherit(fd)).start()

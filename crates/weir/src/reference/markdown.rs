@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use conf::known::{Known, Standing};
+use conf::lacking;
 
 use super::entry::{self, Entry};
 use super::text::wrap;
@@ -118,6 +119,15 @@ fn linked(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// What a lenient server does without a directive.
+fn instead(known: &Known) -> String {
+    match lacking::of(known) {
+        Some(row) if row.of.is_empty() => row.class.instead().to_owned(),
+        Some(row) => format!("belongs to `{}`", row.of),
+        None => String::new(),
+    }
+}
+
 /// The directives of nginx that Weir does not have.
 pub fn unsupported() -> String {
     let (obsolete, missing): (Vec<&Known>, Vec<_>) = entry::missing()
@@ -128,19 +138,24 @@ pub fn unsupported() -> String {
         &mut out,
         &format!(
             "Directives of nginx {} that this version of Weir does not have. A configuration that \
-             uses one of them is refused, with its file and line. With `--lenient` the server \
-             starts without it, with a warning. [directives.md](directives.md) has the directives \
-             that Weir has. This page is written by `cargo xtask docs`; do not edit it.",
+             uses one of them is refused, with its file and line, unless the directive asks for \
+             nothing, such as `ssi off`, or belongs to another one that the configuration does not \
+             use. With `--lenient` the server starts and does what the last column says \
+             ([check.md](check.md)). [directives.md](directives.md) has the directives that Weir \
+             has. This page is written by `cargo xtask docs`; do not edit it.",
             crate::name::NGINX_VERSION,
         ),
     );
     let mut modules: BTreeMap<&str, Vec<&Known>> = BTreeMap::new();
     missing.iter().for_each(|known| modules.entry(known.module).or_default().push(known));
     for (module, rows) in modules {
-        let _ = write!(out, "\n## {module}\n\n| directive | context |\n|---|---|\n");
+        let _ = write!(
+            out,
+            "\n## {module}\n\n| directive | context | with `--lenient` |\n|---|---|---|\n"
+        );
         for known in rows {
             let contexts = known.contexts.replace(',', ", ");
-            let _ = writeln!(out, "| `{}` | {contexts} |", known.name);
+            let _ = writeln!(out, "| `{}` | {contexts} | {} |", known.name, instead(known));
         }
     }
     out.push_str("\n## Refused on purpose\n");

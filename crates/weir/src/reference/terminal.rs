@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use conf::known::{self, Known};
-use conf::suggest;
+use conf::{lacking, suggest};
 
 use super::entry::{self, Entry};
 use super::text::wrap;
@@ -97,14 +97,24 @@ fn unsupported(known: &[Known]) -> String {
         Some(warning) if matches!(known[0].standing, known::Standing::Obsolete { .. }) => {
             paragraph(&mut out, &format!("It does nothing, as in nginx: {warning}."));
         }
-        _ => paragraph(&mut out, UNSUPPORTED),
+        _ => {
+            paragraph(&mut out, UNSUPPORTED);
+            known.iter().filter_map(lacking::of).take(1).for_each(|row| {
+                let instead = match row.of {
+                    "" => format!("With --lenient: {}.", row.class.instead()),
+                    of => format!("It is a setting of {of}, and no error without that."),
+                };
+                out.push('\n');
+                paragraph(&mut out, &instead);
+            });
+        }
     }
     out
 }
 
 const UNSUPPORTED: &str = "nginx has this directive; this version of Weir does not. A \
-    configuration that uses it is refused with its file and line. With --lenient the server starts \
-    without it, with a warning.";
+    configuration that uses it is refused with its file and line. weir check lists everything in a \
+    configuration that this version does not have.";
 
 /// Nobody has it: what was meant?
 fn unknown(name: &str) -> String {

@@ -35,6 +35,16 @@ conf::directives! {
 
     in MAIN;
 
+    /// Whether the server starts although the configuration contains directives that this version
+    /// does not support. It holds for the whole configuration, wherever it stands.
+    ///
+    /// Differs: nginx does not have it. The option `--lenient` and the environment variable
+    /// WEIR_LENIENT=1 do the same.
+    ///
+    /// ```nginx
+    /// lenient on;
+    /// ```
+    lenient: bool = "off",
     /// Whether the server puts itself into the background. Service managers and containers want
     /// `off`.
     ///

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ::upstream::Group;
 use ::upstream::address::{self, Place as Whereabouts};
+use conf::lacking::{Class, Part};
 use conf::{Directive, Error, Inherited, Load, Result, Template, Value, Word};
 use net::Address;
 use observe::{Level, Text};
@@ -70,14 +71,10 @@ impl Value for Pass {
             load.registry.of::<SoFar>().0.set(Said::Computed);
             return Ok(Self::Computed(template));
         }
-        let url = Url::parse(&word.text).map_err(|refusal| match refusal {
-            Refusal::Prefix => from.error_at(word, "invalid URL prefix"),
-            Refusal::Tls => refuse_tls(from, word),
-            Refusal::Address(why) => {
-                let rest = String::from_utf8_lossy(&word.text[SCHEMA.len()..]).into_owned();
-                from.error_at(word, format!("{why} in upstream \"{rest}\""))
-            }
-        })?;
+        let url = match Url::parse(&word.text) {
+            Err(Refusal::Tls) => Url::of_ignored(word, from, load)?,
+            parsed => parsed.map_err(|refusal| refusal.into_error(&word.text, word, from))?,
+        };
         let location = match load.registry.of::<Within>() {
             Within::Prefix(name) => name.clone(),
             _ if url.uri.is_some() => return Err(from.error_at(word, URI_PART)),
@@ -93,9 +90,7 @@ const URI_PART: &str = "\"proxy_pass\" cannot have URI part in location given by
     expression, or inside named location, or inside \"if\" statement, or inside \"limit_except\" \
     block";
 
-fn refuse_tls(from: &Directive, word: &Word) -> Error {
-    from.error_at(word, "\"https://\" in \"proxy_pass\" is not supported by this version")
-}
+const NO_TLS: &str = "\"https://\" in \"proxy_pass\" is not supported by this version";
 
 enum Refusal {
     Prefix,
@@ -103,7 +98,30 @@ enum Refusal {
     Address(&'static str),
 }
 
+impl Refusal {
+    fn into_error(self, text: &[u8], word: &Word, from: &Directive) -> Error {
+        match self {
+            Self::Prefix => from.error_at(word, "invalid URL prefix"),
+            Self::Tls => from.error_at(word, NO_TLS),
+            Self::Address(why) => {
+                let rest = String::from_utf8_lossy(&text[SCHEMA.len()..]).into_owned();
+                from.error_at(word, format!("{why} in upstream \"{rest}\""))
+            }
+        }
+    }
+}
+
 impl Url {
+    /// What a URL would be without TLS. A lenient server ignores the line, so nobody is asked
+    /// there; what else the line says is checked all the same.
+    fn of_ignored(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let error = from.error_at(word, NO_TLS);
+        let (what, module) = ("proxy_pass https://", "ngx_http_ssl_module");
+        load.without_part(from, Part { what, module, class: Class::Handler }, error)?;
+        let plain = [SCHEMA, &word.text[b"https://".len()..]].concat();
+        Self::parse(&plain).map_err(|refusal| refusal.into_error(&plain, word, from))
+    }
+
     fn parse(text: &[u8]) -> std::result::Result<Self, Refusal> {
         let begins = |schema: &[u8]| {
             text.get(..schema.len()).is_some_and(|start| start.eq_ignore_ascii_case(schema))

@@ -10,6 +10,7 @@ mod tests;
 use std::sync::Arc;
 
 use ::upstream::Groups;
+use conf::lacking::Block;
 use conf::{Directive, Load, Result, UPSTREAM};
 
 use super::{Layers, resolver};
@@ -26,10 +27,13 @@ pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
 pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     Groups::begin(from, load)?;
     let mut layers = Layers::default();
-    for line in from.block.iter().flatten() {
-        if !layers.set(UPSTREAM, line, load)? {
-            load.without_feature(line, "upstream")?;
-        }
+    let block = Block { context: "upstream", lines: from.block.as_deref().unwrap_or_default() };
+    for line in block.lines {
+        let read = match layers.set(UPSTREAM, line, load) {
+            Ok(false) => load.without_feature(line, block).map(drop),
+            read => read.map(drop),
+        };
+        load.tolerate(read)?;
     }
     Groups::end(layers.upstream, from, load)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ::upstream::health::{Begin, Terms};
 use ::upstream::{Group, Groups};
+use conf::lacking::Class;
 use conf::{Directive, Error, Inherited, Load, Result, Value, Word, units};
 
 use super::matching::{Match, Matches};
@@ -78,7 +79,8 @@ impl HealthCheck {
                 _ => return Err(from.error_at(word, "\"persistent\" needs \"mandatory\"")),
             },
             b"type=" if value == b"grpc" => {
-                return Err(from.error_at(word, "health checks of gRPC servers are not supported"));
+                let why = "health checks of gRPC servers are not supported";
+                return Err(from.error_at(word, why).lacks(Class::Behavior));
             }
             _ => return Err(invalid()),
         }

@@ -1,0 +1,189 @@
+//! Directives that no feature takes, as they are met while a configuration is read.
+
+use super::{Class, Lack, Row, arguments, of, third_party};
+use crate::known::{self, Standing};
+use crate::{Directive, Error, Load, Result, Word, suggest};
+
+/// The block that a directive stands in.
+#[derive(Clone, Copy)]
+pub struct Block<'a> {
+    /// What nginx's table calls it: `http`, `if-in-location`.
+    pub context: &'a str,
+    /// All its lines.
+    pub lines: &'a [Directive],
+}
+
+/// A part of a line.
+pub struct Part {
+    /// What the line says: `proxy_pass https://`.
+    pub what: &'static str,
+    /// Who has it.
+    pub module: &'static str,
+    /// What it is for.
+    pub class: Class,
+}
+
+impl Load<'_> {
+    /// Deals with a directive that no feature has: unknown, misplaced, or not here yet. What asks
+    /// for nothing passes, its arguments checked as nginx checks them. What asks for something is
+    /// an error, or, leniently, a warning. What the caller must do without is then the last of
+    /// [`lacks`](Load::lacks), and the answer is true.
+    pub fn without_feature(&mut self, line: &Directive, block: Block<'_>) -> Result<bool> {
+        let known = known::find(&line.name.text);
+        if known.is_empty() {
+            let Some(row) = third_party(&line.name.text) else {
+                return Err(self.unknown(line, block.context));
+            };
+            if WITHOUT_REQUESTS.contains(&block.context) && row.class.is_enforced() {
+                return Err(line.refuse("is not allowed here"));
+            }
+            return self.without(line, row, |load| load.of_third_party(line, row));
+        }
+        let Some(known) = known.iter().find(|known| known.allowed_in(block.context)) else {
+            return Err(line.refuse("is not allowed here"));
+        };
+        arguments::check(known, line, block.lines, self)?;
+        if let Standing::Obsolete { .. } = known.standing {
+            self.warn(line.error(known.warning().unwrap_or_default()));
+            return Ok(false);
+        }
+        let row = of(known).unwrap_or(&NEW);
+        self.without(line, row, |_| missing(line, row.class))
+    }
+
+    fn without(
+        &mut self,
+        line: &Directive,
+        row: &'static Row,
+        refuse: impl FnOnce(&Self) -> Error,
+    ) -> Result<bool> {
+        let lack = Lack {
+            what: line.name.to_string().into(),
+            module: row.module,
+            class: row.class,
+            active: row.of.is_empty() && !row.is_inert(&line.args),
+            of: row.of,
+            instead: row.class.instead(),
+            at: line.end,
+        };
+        if lack.active && !self.lenient {
+            return Err(refuse(self));
+        }
+        self.forget_variables(line, row);
+        if lack.active && !self.checking {
+            let missing = match third_party(&line.name.text) {
+                Some(row) => belongs(line, row),
+                None => missing(line, row.class).message,
+            };
+            self.warn(line.error(format!("{missing}: {}", lack.instead)));
+        }
+        self.lacks.push(lack);
+        Ok(true)
+    }
+
+    /// Deals with a part of a line that Weir does not have, though it has the directive. Leniently
+    /// the line, or that part of it, is ignored, with a warning.
+    pub fn without_part(&mut self, line: &Directive, part: Part, error: Error) -> Result<()> {
+        let Part { what, module, class } = part;
+        if !self.lenient {
+            return Err(error.help(advice(class)).lacks(class));
+        }
+        let instead = class.instead();
+        if !self.checking {
+            let message = format!("{}: {instead}", error.message);
+            self.warn(Error { message, ..error });
+        }
+        let (what, at) = (what.into(), line.end);
+        self.lacks.push(Lack { what, module, class, active: true, of: "", instead, at });
+        Ok(())
+    }
+
+    /// Takes note of the variables that an ignored line would have set: whoever uses one would see
+    /// it empty, and might let pass what should be refused.
+    fn forget_variables(&mut self, line: &Directive, row: &Row) {
+        let mut forget = |word: &Word| {
+            if let Some(name) = word.text.strip_prefix(b"$") {
+                let name: Box<[u8]> = name.to_ascii_lowercase().into();
+                self.forgotten.entry(name).or_insert_with(|| line.clone());
+            }
+        };
+        for column in row.defines.split(',') {
+            match column.parse::<usize>() {
+                Ok(number) => line.args.get(number - 1).into_iter().for_each(&mut forget),
+                Err(_) if column == "block" => {
+                    let lines = line.block.iter().flatten();
+                    lines.map(|inner| &inner.name).for_each(&mut forget);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Refuses a directive of a module that nginx does not bring. Called `nginx`, the program says
+    /// first what nginx says.
+    fn of_third_party(&self, line: &Directive, row: &Row) -> Error {
+        let error = match self.as_nginx {
+            true => {
+                let unknown = format!("unknown directive \"{}\"", line.name);
+                let of = row.module;
+                line.error(unknown)
+                    .help(format!("it belongs to {of}, which this version of weir does not have"))
+            }
+            false => line.error(belongs(line, row)).help(advice(row.class)),
+        };
+        error.lacks(row.class)
+    }
+
+    fn unknown(&self, line: &Directive, context: &str) -> Error {
+        let name = &line.name.text;
+        let error = line.error(format!("unknown directive \"{}\"", line.name));
+        if let Some(advice) = known::removed(name) {
+            return error.help(advice);
+        }
+        let here = known::all().iter().filter(|known| known.allowed_in(context));
+        match suggest::nearest(name, here.map(|known| known.name)) {
+            Some(meant) => error.help(suggest::did_you_mean(meant)),
+            None => error,
+        }
+    }
+
+    /// Lets the reading of the lines after this one go on where the whole configuration is being
+    /// checked: an error is then kept for the report.
+    pub fn tolerate<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if self.checking => {
+                self.errors.push(error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Blocks that no request is in when its access is checked and its content made.
+const WITHOUT_REQUESTS: [&str; 4] = ["main", "events", "upstream", "if-in-server"];
+
+/// What is assumed of a directive of nginx's that the table does not have: the worst.
+static NEW: Row =
+    Row { module: "nginx", name: "*", class: Class::Protection, inert: "", of: "", defines: "" };
+
+fn missing(line: &Directive, class: Class) -> Error {
+    line.error(format!("directive \"{}\" is not supported by this version of weir", line.name))
+        .help(advice(class))
+        .lacks(class)
+}
+
+fn belongs(line: &Directive, row: &Row) -> String {
+    let (name, of) = (&line.name, row.module);
+    format!("directive \"{name}\" belongs to {of}, which this version of weir does not have")
+}
+
+fn advice(class: Class) -> String {
+    match class {
+        Class::Behavior | Class::Performance | Class::Metadata | Class::Nothing => {
+            "with --lenient the server starts without it".into()
+        }
+        class => format!("with --lenient the server starts: {}", class.instead()),
+    }
+}

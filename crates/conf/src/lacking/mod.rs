@@ -1,0 +1,198 @@
+//! What this version does not have: what each such directive is for, and what is done without it.
+//!
+//! `lacking.tsv` has nginx's own directives that Weir may lack, `third_party.tsv` those of modules
+//! that nginx does not bring. In both, the first row that fits a name holds, and a `*` ends a
+//! pattern. A row says the directive's class, the values with which it asks for nothing, and the
+//! directive that it belongs to (column `of`): a setting of `fastcgi_pass` means nothing where
+//! `fastcgi_pass` is absent, and where it is present, that is the directive to complain about. So
+//! a directive with an `of` is never an error itself.
+//!
+//! Deliberately absent: which directives Weir has. Only what no feature takes is looked up here.
+
+mod arguments;
+mod load;
+#[cfg(test)]
+mod tests;
+
+use std::sync::LazyLock;
+
+pub use load::{Block, Part};
+
+use crate::Span;
+use crate::known::Known;
+
+/// What a directive is for, as far as it matters what happens without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It decides who may see something.
+    Protection,
+    /// It answers all requests of its location.
+    Handler,
+    /// It turns what is read into what a client may see.
+    Source,
+    /// It opens a block of its own with servers in it.
+    Block,
+    /// It gives variables their values.
+    Variable,
+    /// It changes what clients or backends get.
+    Behavior,
+    /// It saves time, memory or bandwidth, and changes nothing else.
+    Performance,
+    /// It counts, traces or logs.
+    Metadata,
+    /// It does nothing by itself.
+    Nothing,
+}
+
+/// What follows from a missing directive, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Consequence {
+    /// Somebody could see or do what they may not.
+    Security,
+    /// Something is not served.
+    Content,
+    /// Clients, backends or logs get something else.
+    Behavior,
+    /// It costs more.
+    Performance,
+    /// None.
+    Nothing,
+}
+
+impl Class {
+    fn of(word: &str) -> Option<Self> {
+        let all = [
+            (Self::Protection, "protection"),
+            (Self::Handler, "handler"),
+            (Self::Source, "source"),
+            (Self::Block, "block"),
+            (Self::Variable, "variable"),
+            (Self::Behavior, "behavior"),
+            (Self::Performance, "performance"),
+            (Self::Metadata, "metadata"),
+            (Self::Nothing, "nothing"),
+        ];
+        all.into_iter().find(|(_, name)| *name == word).map(|(class, _)| class)
+    }
+
+    /// What follows.
+    pub fn consequence(self) -> Consequence {
+        match self {
+            Self::Protection => Consequence::Security,
+            Self::Handler | Self::Source | Self::Block => Consequence::Content,
+            Self::Variable | Self::Behavior | Self::Metadata => Consequence::Behavior,
+            Self::Performance => Consequence::Performance,
+            Self::Nothing => Consequence::Nothing,
+        }
+    }
+
+    /// Whether requests are refused in its place.
+    fn is_enforced(self) -> bool {
+        matches!(self, Self::Protection | Self::Handler | Self::Source)
+    }
+
+    /// What a lenient Weir does instead.
+    pub fn instead(self) -> &'static str {
+        match self {
+            Self::Protection => "requests it would protect are answered with 403",
+            Self::Handler => "requests to its location are answered with 503",
+            Self::Source => "requests it would apply to are answered with 503",
+            Self::Block => "nothing in its block is served, and none of its ports is opened",
+            Self::Variable => "ignored; if a variable it sets is used, Weir refuses to start",
+            Self::Behavior | Self::Performance | Self::Metadata | Self::Nothing => "ignored",
+        }
+    }
+}
+
+/// Something in a configuration that this version does not have.
+#[derive(Clone, Debug)]
+pub struct Lack {
+    /// The directive, or what it says that is not there: `listen ... ssl`.
+    pub what: Box<str>,
+    /// The module that has it, where it is known.
+    pub module: &'static str,
+    /// What it is for.
+    pub class: Class,
+    /// Whether it asks for anything: it does not have a value such as `off`, and is no setting of
+    /// another directive.
+    pub active: bool,
+    /// The directive whose setting it is; empty where it is none's.
+    pub of: &'static str,
+    /// What a lenient Weir does instead.
+    pub instead: &'static str,
+    /// Where it stands.
+    pub at: Span,
+}
+
+/// A row of the tables.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The module, or a pattern.
+    pub module: &'static str,
+    /// The directive, or a pattern.
+    pub name: &'static str,
+    /// What the directive is for.
+    pub class: Class,
+    /// The values with which it asks for nothing.
+    inert: &'static str,
+    /// What activates it: a directive, a directive's value, or a variable; empty: itself.
+    pub of: &'static str,
+    /// The variables that it defines: numbers of arguments, `block`, or names with their `$`.
+    defines: &'static str,
+}
+
+impl Row {
+    /// Whether a directive with these arguments asks for nothing.
+    fn is_inert(&self, args: &[crate::Word]) -> bool {
+        let value = |word: &str| match args {
+            [only] => only.text.eq_ignore_ascii_case(word.as_bytes()),
+            _ => false,
+        };
+        self.inert.split(' ').any(|word| !word.is_empty() && value(word))
+    }
+
+    fn has_variable(&self, name: &str) -> bool {
+        let mut names = self.defines.split(',').filter_map(|word| word.strip_prefix('$'));
+        names.any(|pattern| fits(pattern, name))
+    }
+}
+
+/// What is known of a directive of nginx's that Weir does not have.
+pub fn of(known: &Known) -> Option<&'static Row> {
+    OWN.iter().find(|row| fits(row.module, known.module) && fits(row.name, known.name))
+}
+
+/// What is known of a directive that nginx does not bring.
+pub fn third_party(name: &[u8]) -> Option<&'static Row> {
+    let name = std::str::from_utf8(name).ok()?;
+    THIRD_PARTY.iter().find(|row| fits(row.name, name))
+}
+
+/// The row of the module that has a variable of that name by itself.
+pub fn of_variable(name: &[u8]) -> Option<&'static Row> {
+    let name = std::str::from_utf8(name).ok()?;
+    OWN.iter().chain(THIRD_PARTY.iter()).find(|row| row.has_variable(name))
+}
+
+static OWN: LazyLock<Vec<Row>> = LazyLock::new(|| rows(include_str!("../../lacking.tsv")));
+static THIRD_PARTY: LazyLock<Vec<Row>> =
+    LazyLock::new(|| rows(include_str!("../../third_party.tsv")));
+
+fn rows(table: &'static str) -> Vec<Row> {
+    table.lines().skip(1).map(row).collect()
+}
+
+fn row(line: &'static str) -> Row {
+    let mut columns = line.split('\t');
+    let mut column = || columns.next().expect("the tables have six columns");
+    let (module, name, class, inert) = (column(), column(), column(), column());
+    let class = Class::of(class).expect("the table's classes are Weir's");
+    Row { module, name, class, inert, of: column(), defines: column() }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}

@@ -1,0 +1,275 @@
+use std::path::Path;
+
+use super::*;
+use crate::{Directive, Error, Level, Load, Memory, Sources, known};
+
+/// What becomes of the last line of a block, the ones before it being its neighbours.
+struct Met {
+    error: Option<Error>,
+    warnings: Vec<Error>,
+    lack: Option<Lack>,
+    forgotten: Vec<Box<[u8]>>,
+}
+
+fn meet_as(lines: &str, context: &str, change: impl FnOnce(&mut Load<'_>)) -> Met {
+    let tree = crate::parser::parse_alone(lines.as_bytes()).unwrap();
+    let mut files = Memory::default();
+    let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
+    change(&mut load);
+    let line: &Directive = tree.root.last().unwrap();
+    let error = load.without_feature(line, Block { context, lines: &tree.root }).err();
+    let forgotten = load.forgotten.into_keys().collect();
+    Met { error, warnings: load.warnings, lack: load.lacks.pop(), forgotten }
+}
+
+fn meet(lines: &str, context: &str) -> Met {
+    meet_as(lines, context, |_| {})
+}
+
+fn leniently(lines: &str, context: &str) -> Met {
+    meet_as(lines, context, |load| load.lenient = true)
+}
+
+fn refusal(lines: &str, context: &str) -> (String, String) {
+    let error = meet(lines, context).error.unwrap_or_else(|| panic!("{lines} passes"));
+    (error.message, error.help.unwrap_or_default())
+}
+
+#[test]
+fn unknown_misplaced_and_missing_are_told_apart() {
+    let (text, help) = refusal("lisen 80;", "server");
+    assert_eq!(text, r#"unknown directive "lisen""#);
+    assert_eq!(help, r#"did you mean "listen"?"#);
+    assert_eq!(refusal("listen 80;", "http").0, r#""listen" directive is not allowed here"#);
+    let (text, help) = refusal("fastcgi_pass a;", "location");
+    assert_eq!(text, r#"directive "fastcgi_pass" is not supported by this version of weir"#);
+    assert!(help.contains("503"), "{help}");
+}
+
+#[test]
+fn a_directive_of_another_module_is_said_to_be_that() {
+    let (text, help) = refusal("brotli on;", "http");
+    let belongs = "belongs to ngx_brotli, which this version of weir does not have";
+    assert_eq!(text, format!("directive \"brotli\" {belongs}"));
+    assert_eq!(help, "with --lenient the server starts without it");
+    let error = meet_as("brotli on;", "http", |load| load.as_nginx = true).error.unwrap();
+    assert_eq!(error.message, r#"unknown directive "brotli""#);
+    assert_eq!(error.help, Some(format!("it {belongs}")));
+}
+
+#[test]
+fn a_check_where_no_request_is_cannot_be_enforced_and_is_refused() {
+    for (line, context) in [("auth_jwt a;", "if-in-server"), ("modsecurity on;", "main")] {
+        let error = leniently(line, context).error.unwrap();
+        assert!(error.message.ends_with("directive is not allowed here"), "{}", error.message);
+    }
+    assert_eq!(leniently("brotli on;", "if-in-server").error, None);
+}
+
+#[test]
+fn leniency_passes_over_what_is_missing_and_nothing_else() {
+    let met = leniently("fastcgi_pass a;", "location");
+    assert!(met.error.is_none() && met.lack.unwrap().class == Class::Handler);
+    assert_eq!(met.warnings[0].level, Level::Warn);
+    let said = &met.warnings[0].message;
+    assert!(said.ends_with("of weir: requests to its location are answered with 503"), "{said}");
+    for (line, context) in [("listen 80;", "http"), ("lisen 80;", "server"), ("ssi maybe;", "http")]
+    {
+        assert!(leniently(line, context).error.is_some(), "{line}");
+    }
+}
+
+#[test]
+fn what_nginx_ignores_is_ignored_in_its_words() {
+    for lenient in [false, true] {
+        let met = meet_as("http2_push on;", "location", |load| load.lenient = lenient);
+        assert!(met.error.is_none() && met.lack.is_none());
+        assert_eq!(met.warnings[0].message, r#"the "http2_push" directive is obsolete, ignored"#);
+    }
+}
+
+#[test]
+fn what_asks_for_nothing_is_no_error_and_not_worth_a_word() {
+    let lines = [
+        ("proxy_cache off;", "location"),
+        ("proxy_cache_bypass $http_upgrade;", "location"),
+        ("proxy_no_cache $cookie_a $arg_b;", "location"),
+        ("proxy_cache_valid 200 302 10m;", "http"),
+        ("proxy_cache_path /var/cache levels=1:2 keys_zone=a:10m;", "http"),
+        ("fastcgi_cache off;", "server"),
+        ("fastcgi_param A b if_not_empty;", "http"),
+        ("fastcgi_buffers 16 16k;", "http"),
+        ("ssi off;", "http"),
+        ("http2 off;", "server"),
+        ("ssl_protocols TLSv1.2 TLSv1.3;", "http"),
+        ("ssl_session_cache shared:a:10m;", "http"),
+        ("ssl_session_timeout 1d;", "http"),
+        ("ssl_certificate a.pem;", "server"),
+        ("ssl_verify_client off;", "server"),
+        ("proxy_ssl_verify off;", "location"),
+        ("proxy_ssl_server_name on;", "location"),
+        ("sub_filter_once off;", "location"),
+        ("dav_methods off;", "location"),
+        ("slice 0;", "location"),
+        ("auth_jwt off;", "location"),
+        ("brotli off;", "http"),
+        ("brotli_types text/css;", "http"),
+    ];
+    for (line, context) in lines {
+        let met = meet(line, context);
+        assert_eq!(met.error, None, "{line}");
+        assert!(met.warnings.is_empty() && !met.lack.unwrap().active, "{line}");
+    }
+}
+
+#[test]
+fn the_directive_to_blame_is_the_one_that_asks() {
+    for (line, context) in [
+        ("proxy_cache zone;", "location"),
+        ("ssi on;", "http"),
+        ("http2 on;", "server"),
+        ("ssl_verify_client on;", "server"),
+        ("stream { }", "main"),
+        ("auth_jwt realm;", "location"),
+        ("SecRulesEnabled;", "location"),
+    ] {
+        let error = meet(line, context).error.unwrap_or_else(|| panic!("{line}"));
+        assert!(error.lacks.is_some(), "{line}");
+    }
+}
+
+#[test]
+fn arguments_are_refused_in_nginxs_words() {
+    let value = |of: &str| format!("\"{of}\" directive invalid value");
+    let cases = [
+        ("ssi on off;", "http", "invalid number of arguments in \"ssi\" directive".into()),
+        (
+            "ssi maybe;",
+            "http",
+            "invalid value \"maybe\" in \"ssi\" directive, it must be \"on\" or \"off\"".into(),
+        ),
+        ("fastcgi_read_timeout soon;", "http", value("fastcgi_read_timeout")),
+        ("fastcgi_buffer_size 4kb;", "http", value("fastcgi_buffer_size")),
+        ("fastcgi_buffers 4 big;", "http", value("fastcgi_buffers")),
+        ("ssl_session_timeout 1q;", "http", value("ssl_session_timeout")),
+        (
+            "proxy_cache_min_uses x;",
+            "http",
+            "\"proxy_cache_min_uses\" directive invalid number".into(),
+        ),
+        ("ssl_protocols TLSv1.4;", "http", "invalid value \"TLSv1.4\"".into()),
+        ("ssl_verify_client maybe;", "http", "invalid value \"maybe\"".into()),
+        ("ssi off; ssi off;", "http", "\"ssi\" directive is duplicate".into()),
+        (
+            "proxy_cache off; a b; proxy_cache off;",
+            "http",
+            "\"proxy_cache\" directive is duplicate".into(),
+        ),
+        ("proxy_cache_bypass $;", "http", "invalid variable name".into()),
+        (
+            "proxy_cache_bypass;",
+            "http",
+            "invalid number of arguments in \"proxy_cache_bypass\" directive".into(),
+        ),
+        (
+            "proxy_cache_path /a;",
+            "http",
+            "invalid number of arguments in \"proxy_cache_path\" directive".into(),
+        ),
+        ("fastcgi_limit_rate fast;", "http", value("fastcgi_limit_rate")),
+        ("proxy_cache_valid 200 soon;", "http", "invalid time value \"soon\"".into()),
+        ("proxy_cache_valid 99 1m;", "http", "invalid status \"99\"".into()),
+        ("stream;", "main", "directive \"stream\" has no opening \"{\"".into()),
+        ("ssi on { }", "http", "directive \"ssi\" is not terminated by \";\"".into()),
+        ("fastcgi_pass a;", "http", "\"fastcgi_pass\" directive is not allowed here".into()),
+    ];
+    for (line, context, expected) in cases {
+        let (text, _): (String, _) = refusal(line, context);
+        assert!(text.starts_with(&expected), "{line}: {text}");
+        let expected: String = expected;
+        let lenient = leniently(line, context).error.unwrap_or_else(|| panic!("{line}"));
+        assert!(lenient.message.starts_with(&expected), "{line}: {}", lenient.message);
+    }
+    for line in
+        ["fastcgi_param A b; fastcgi_param A c;", "ssl_protocols TLSv1.2; ssl_protocols TLSv1.3;"]
+    {
+        assert_eq!(meet(line, "http").error, None, "{line}");
+    }
+    let met = meet("ssl_protocols TLSv1.2 TLSv1.2;", "http");
+    assert_eq!(met.warnings[0].message, "duplicate value \"TLSv1.2\"");
+}
+
+#[test]
+fn the_variables_of_an_ignored_line_are_remembered() {
+    let names = |line: &str, context: &str| {
+        let mut names: Vec<_> = leniently(line, context)
+            .forgotten
+            .iter()
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("perl_set $a 'sub {}';", "http"), ["a"]);
+    assert_eq!(names("js_set $A f;", "http"), ["a"]);
+    assert_eq!(names("set_by_lua_block $b { return 1 }", "location"), ["b"]);
+    assert_eq!(names("keyval $remote_addr $c zone=z;", "http"), ["c"]);
+    assert_eq!(names("geoip2 a.mmdb { auto_reload 5m; $d country; $e city; }", "http"), ["d", "e"]);
+    assert!(names("fastcgi_param A $a;", "http").is_empty());
+}
+
+#[test]
+fn rows_are_well_formed() {
+    let all = || OWN.iter().chain(THIRD_PARTY.iter());
+    for row in OWN.iter() {
+        let mut known = known::all().iter();
+        let found = known.any(|known| fits(row.module, known.module) && fits(row.name, known.name));
+        assert!(found, "{row:?}");
+        assert_eq!(row.class == Class::Nothing, !row.of.is_empty(), "{row:?}");
+    }
+    for table in [include_str!("../../lacking.tsv"), include_str!("../../third_party.tsv")] {
+        assert!(table.starts_with("module\tdirective\tclass\tinert\tof\tdefines\n"));
+    }
+    for row in THIRD_PARTY.iter() {
+        let name = row.name.trim_end_matches('*');
+        assert!(known::find(row.name.as_bytes()).is_empty(), "{row:?} is nginx's");
+        assert!(
+            third_party(name.as_bytes())
+                .is_some_and(|first| { std::ptr::eq(first, row) || row.name.ends_with('*') }),
+            "{row:?} is hidden"
+        );
+    }
+    for row in all().filter(|row| !row.of.is_empty()) {
+        let of = row.of;
+        let is_value = of.contains(' ') || of.starts_with('$');
+        let exists = known::find(of.as_bytes()).iter().any(|known| super::of(known).is_some())
+            || third_party(of.as_bytes()).is_some();
+        assert!(is_value || exists, "{row:?}");
+    }
+    let columns = all().flat_map(|row| row.defines.split(','));
+    for column in columns.filter(|column| !column.is_empty()) {
+        let number = column.parse::<usize>().is_ok_and(|number| number > 0);
+        assert!(number || column == "block" || column.starts_with('$'), "{column}");
+    }
+}
+
+#[test]
+fn variables_lead_to_their_modules() {
+    let module = |name: &str| of_variable(name.as_bytes()).map(|row| row.module);
+    assert_eq!(module("geoip_country_code"), Some("ngx_http_geoip_module"));
+    assert_eq!(module("ssl_client_verify"), Some("ngx_http_ssl_module"));
+    assert_eq!(module("upstream_cache_status"), Some("ngx_http_proxy_module"));
+    assert_eq!(module("remote_addr"), None);
+}
+
+#[test]
+fn a_whole_check_goes_on_after_an_error() {
+    let mut files = Memory::default();
+    let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
+    assert!(load.tolerate::<()>(Err(Error::bare("no"))).is_err());
+    load.checking = true;
+    assert_eq!(load.tolerate::<()>(Err(Error::bare("no"))), Ok(None));
+    assert_eq!(load.errors, [Error::bare("no")]);
+    assert!(load.sources.iter().next().is_none());
+    let _: Sources = load.sources;
+}
