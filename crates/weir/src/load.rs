@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::lacking::Block;
+use conf::lacking::{Block, Lack};
 use conf::{
     Directive, Disk, EVENTS, Error, Files, Load, MAIN, Parsed, Result, Sources, Tree, Zones,
 };
@@ -144,6 +144,28 @@ fn begin<'a>(origin: &Origin, files: &'a mut dyn Files) -> (Load<'a>, Tree, Opti
     load.privileged = origin.privileged;
     load.sources = sources;
     (load, tree, error)
+}
+
+/// All that can be said of a configuration which is not to be served.
+pub struct Examined {
+    /// What is wrong. Where it is only that this version does not have something, the error says
+    /// so ([`Error::lacks`]).
+    pub errors: Vec<Error>,
+    pub warnings: Vec<Error>,
+    /// What this version does not have, and what it does instead.
+    pub lacks: Vec<Lack>,
+    pub sources: Sources,
+}
+
+/// Reads a configuration to its end, whatever is wrong with it.
+pub fn examine(origin: &Origin, files: &mut dyn Files) -> Examined {
+    let (mut load, tree, error) = begin(origin, files);
+    (load.lenient, load.checking) = (true, true);
+    if let Err(error) = read(&tree.root, error, origin, &mut load) {
+        load.errors.push(error);
+    }
+    let Load { errors, warnings, lacks, sources, .. } = load;
+    Examined { errors, warnings, lacks, sources }
 }
 
 /// nginx's line for the log; on the terminal also the place.

@@ -12,6 +12,7 @@
 
 mod arguments;
 mod bundle;
+mod check;
 mod command_line;
 mod control;
 mod crew;
@@ -54,6 +55,9 @@ fn main() -> ExitCode {
     let name = name::settle(arguments.called());
     if arguments.is_worker_process() {
         return worker_process::run();
+    }
+    if let Some(code) = check::run(arguments.rest()) {
+        return code;
     }
     if let Some(result) = subcommand::run(arguments.called(), arguments.rest()) {
         return exit(result);

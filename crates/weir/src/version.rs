@@ -49,11 +49,12 @@ Options:
 
 /// What nginx does not have.
 const BESIDES: &str = "  --lenient     : start without directives that this version does not have
-                  (as \"lenient on;\" or WEIR_LENIENT=1)
+                  (as \"lenient on;\" or WEIR_LENIENT=1; weir check lists them)
 
 Besides serving:
   weir load      : measure a server, as wrk does and beyond (weir load --help)
   weir backend   : be a server to measure, or to put behind a proxy (weir backend --help)
+  weir check     : list what a configuration has and this version does not
   weir fmt       : format configurations
   weir reference : explain a directive, or list all (weir reference --help)
 ";

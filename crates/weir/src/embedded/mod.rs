@@ -58,7 +58,7 @@ There is no {conf}, so all of it is built in. What to try next:
     weir -T                                  the configuration that does this
     weir -t -c nginx.conf                    check the configuration you have
     weir -c nginx.conf                       serve it
-    weir --lenient -c nginx.conf             pass over what this version does not have yet
+    weir check nginx.conf                    what of it this version does not have
     weir load -c64 -d5s http://{ADDRESS}/
                                              measure it, as wrk would
     weir -h                                  every option

@@ -1,0 +1,151 @@
+//! `weir check`: everything in a configuration that this version does not have, in one run.
+//!
+//! The configuration is read as a lenient server would read it, and to its end, whatever is wrong
+//! with it. Nothing is opened but the files that belong to it, and nothing is made.
+
+mod json;
+mod report;
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::command_line::CommandLine;
+use crate::load::{self, Origin};
+use crate::name::name;
+use report::Report;
+
+const USAGE: &str = "usage: weir check [--json] [FILE]
+
+Lists everything in the configuration FILE (default: the one that weir would serve) that this
+version of weir does not support, and what a lenient weir does instead.
+
+  --json  print JSON (docs/check.md says what the fields mean)
+
+Exit code: 0 if everything is supported; 1 if the configuration is not valid or cannot be read;
+2 if something unsupported concerns security or content; 3 if only behavior or performance.
+";
+
+/// What the arguments after `check` say.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Arguments {
+    help: bool,
+    json: bool,
+    file: Option<OsString>,
+}
+
+impl Arguments {
+    fn parse(words: &[OsString]) -> Result<Self, String> {
+        let mut arguments = Self::default();
+        for word in words {
+            match word.as_bytes() {
+                b"--json" => arguments.json = true,
+                b"--help" | b"-h" => arguments.help = true,
+                [b'-', ..] => {
+                    return Err(format!("unknown option {}", word.to_string_lossy()));
+                }
+                _ if arguments.file.is_some() => {
+                    return Err("only one FILE can be checked at a time".to_owned());
+                }
+                _ => arguments.file = Some(word.clone()),
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+/// Runs `weir check`, if the arguments ask for it.
+pub fn run(words: &[OsString]) -> Option<ExitCode> {
+    let (first, rest) = words.split_first().filter(|_| name().word == "weir")?;
+    (first == "check").then(|| check(rest))
+}
+
+fn check(words: &[OsString]) -> ExitCode {
+    let arguments = match Arguments::parse(words) {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            observe::tell(format_args!("weir check: {why}\n{USAGE}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    if arguments.help {
+        print(USAGE);
+        return ExitCode::SUCCESS;
+    }
+    let origin = match origin(arguments.file.as_deref()) {
+        Ok(origin) => origin,
+        Err(error) => {
+            observe::tell(format_args!("weir check: {error}\n"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let examined = load::examine(&origin, &mut *origin.files());
+    let report = Report::new(&origin.conf, &examined);
+    print(&if arguments.json { json::text(&report) } else { report.text() });
+    ExitCode::from(report.exit_code())
+}
+
+/// The configuration that is meant: a relative name counts from the current directory.
+fn origin(file: Option<&OsStr>) -> std::io::Result<Origin> {
+    let file = file.map(|file| std::path::absolute(Path::new(file))).transpose()?;
+    let conf = file.map(|file| file.as_os_str().as_bytes().into());
+    Ok(Origin::of(&CommandLine { conf, ..CommandLine::default() }))
+}
+
+fn print(text: &str) {
+    // Nobody need read it.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &str) -> Result<Arguments, String> {
+        Arguments::parse(&words.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn arguments_are_a_file_and_switches() {
+        let file = |name: &str| Some(OsString::from(name));
+        assert_eq!(parse(""), Ok(Arguments::default()));
+        let expected = Arguments { json: true, file: file("a"), ..Arguments::default() };
+        assert_eq!(parse("a --json"), Ok(expected));
+        assert!(parse("-h").is_ok_and(|arguments| arguments.help));
+        assert_eq!(parse("--yaml"), Err("unknown option --yaml".to_owned()));
+        assert!(parse("a b").is_err());
+    }
+
+    #[test]
+    fn a_relative_file_is_in_the_current_directory() {
+        let here = std::env::current_dir().unwrap();
+        let origin = origin(Some(OsStr::new("some/a.conf"))).unwrap();
+        assert_eq!(&*origin.conf, here.join("some/a.conf").as_os_str().as_bytes());
+        assert_eq!(&*origin.conf_prefix, [here.join("some").as_os_str().as_bytes(), b"/"].concat());
+    }
+
+    #[test]
+    fn every_directive_that_is_not_supported_has_a_class() {
+        let tables = http::TABLES.iter().chain(crate::settings::TABLES);
+        let rows = tables.flat_map(|(_, prefix, rows)| {
+            rows.iter().map(move |row| format!("{prefix}{}", row.name))
+        });
+        let blocks = http::BLOCKS.iter().chain(crate::settings::BLOCKS);
+        let mut supported: Vec<_> = rows.chain(blocks.map(|block| block.name.to_owned())).collect();
+        supported.push("include".to_owned());
+        let mut count = 0;
+        for known in conf::known::all() {
+            let elsewhere = ["ngx_stream_", "ngx_mail_"];
+            let of_http = !elsewhere.iter().any(|start| known.module.starts_with(start));
+            let obsolete = matches!(known.standing, conf::known::Standing::Obsolete { .. });
+            if obsolete || of_http && supported.iter().any(|name| name == known.name) {
+                continue;
+            }
+            assert!(conf::lacking::of(known).is_some(), "{known:?}");
+            count += 1;
+        }
+        assert!(count > 100, "{count}");
+    }
+}
