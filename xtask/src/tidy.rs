@@ -6,6 +6,8 @@
 
 mod code;
 mod features;
+mod imports;
+mod layers;
 mod manifest;
 mod papers;
 mod rooms;
@@ -39,6 +41,7 @@ const RULES: &[Rule] = &[
     rooms::unsafety,
     rooms::no_std,
     features::check,
+    layers::check,
     papers::check,
 ];
 

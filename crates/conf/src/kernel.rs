@@ -448,11 +448,25 @@ macro_rules! rows {
 
 /// Lists a subsystem's features: the order of handlers within a phase and of filters.
 ///
-/// Each row is `field: module "prefix"`. Every module has `Conf`, `Layer` and
-/// `install(&Arc<Conf>, &mut Place) -> Result<()>`.
+/// Each row is `field: module "prefix" with VARIABLES`. Every module has `Conf`, `Layer` and
+/// `install(&Arc<Conf>, &mut Place) -> Result<()>`; one that has variables names their table.
 #[macro_export]
 macro_rules! features {
-    (into $place:ty; $( $field:ident : $module:ident $($prefix:literal)?, )*) => {
+    (into $place:ty, variables $variable:ty; $($rows:tt)*) => {
+        $crate::features!(into $place; $($rows)*);
+        $crate::features!(@variables $variable; $($rows)*);
+    };
+    (
+        @variables $variable:ty;
+        $( $field:ident : $module:ident $($prefix:literal)? $(with $variables:ident)?, )*
+    ) => {
+        /// The tables of the features' variables.
+        pub const VARIABLES: &[&[$variable]] = &[$( $( $module::$variables, )? )*];
+    };
+    (
+        into $place:ty;
+        $( $field:ident : $module:ident $($prefix:literal)? $(with $variables:ident)?, )*
+    ) => {
         /// What one block of the configuration says.
         #[derive(Clone, Default)]
         pub struct Layers { $( $field: $module::Layer, )* }

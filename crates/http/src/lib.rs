@@ -4,6 +4,7 @@
 
 mod backend;
 mod base64;
+mod builtin;
 mod client;
 mod credentials;
 mod decimal;

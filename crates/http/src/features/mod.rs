@@ -56,11 +56,12 @@ use conf::lacking::Block;
 use conf::{Directive, Levels, Load, Result};
 
 use crate::backend as proxy_family;
+use crate::variables::BuiltIn;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
 
 conf::features! {
-    into Place<'_, '_>;
+    into Place<'_, '_>, variables BuiltIn;
     server: server,
     tables: tables,
     pools: pools,
@@ -76,8 +77,8 @@ conf::features! {
     internal: internal,
     satisfy: satisfy,
     subrequest: subrequest,
-    referer: referer,
-    secure_link: secure_link,
+    referer: referer with VARIABLES,
+    secure_link: secure_link with VARIABLES,
     client_body: client_body,
     keepalive: keepalive,
     limit_rate: limit_rate,
@@ -88,18 +89,18 @@ conf::features! {
     disable_symlinks: disable_symlinks,
     client_body_early_read: client_body_early_read,
     rewrite: rewrite,
-    realip: realip,
-    limit_req: limit_req,
-    limit_conn: limit_conn,
+    realip: realip with VARIABLES,
+    limit_req: limit_req with VARIABLES,
+    limit_conn: limit_conn with VARIABLES,
     access: access,
     auth_basic: auth_basic,
     auth_request: auth_request,
     try_files: try_files,
     mirror: mirror,
-    stub_status: stub_status,
+    stub_status: stub_status with VARIABLES,
     empty_gif: empty_gif,
-    proxy_family: proxy_family "proxy_",
-    proxy: proxy "proxy_",
+    proxy_family: proxy_family "proxy_" with VARIABLES,
+    proxy: proxy "proxy_" with VARIABLES,
     upstream_hc: upstream_hc,
     random_index: random_index,
     index: index,
@@ -109,7 +110,7 @@ conf::features! {
     aio: aio,
     not_modified: not_modified,
     headers: headers,
-    userid: userid,
+    userid: userid with VARIABLES,
     charset: charset,
     range: range,
     log: log,

@@ -22,9 +22,10 @@ use super::{
 use net::Address;
 
 use crate::backend::groups;
+use crate::builtin;
 use crate::exchange::Notes;
-use crate::features::{Layers, Scope, upstream};
-use crate::variables;
+use crate::features::{self, Layers, Scope, upstream};
+use crate::variables::{self, BuiltIns};
 
 /// `http {}` as it was read, not yet compiled.
 pub struct Plan {
@@ -151,6 +152,9 @@ pub const BLOCKS: &[Info] = conf::rows! {
 
 /// Reads `http {}`.
 pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
+    let built_ins: &mut BuiltIns = load.registry.of();
+    built_ins.add(builtin::VARIABLES);
+    built_ins.add(features::VARIABLES);
     let mut plan = Plan { main: Layers::default(), servers: Vec::new() };
     let lines = http.block.as_deref().unwrap_or_default();
     let around = Around { context: context(MAIN), lines };

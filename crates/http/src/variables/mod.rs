@@ -2,38 +2,19 @@
 //!
 //! A name is resolved once, at load, to a getter by number. Getters append to a buffer, so reading
 //! a variable into a log line copies it once. Those whose answer must not change within an exchange
-//! are kept with it. What the program has by itself stands in [`TABLES`]; what the configuration
-//! defines (`map`, `set`, named groups) is collected while it is read.
-
-mod absent;
-mod client;
-mod connection;
-pub(crate) mod fields;
-mod files;
-mod program;
-mod proxy_protocol;
-mod reply;
-mod request;
-mod time;
+//! are kept with it. The built-in variables are handed in as tables ([`BuiltIns`]); what the
+//! configuration defines (`map`, `set`, named groups) is collected while it is read.
 
 #[cfg(test)]
 mod values_tests;
-
-pub(crate) use client::port;
-pub(crate) use fields::cookie_in;
-pub(crate) use time::now;
 
 use std::collections::HashMap;
 
 use conf::lacking::{self, Class};
 use conf::{Directive, Error, Load, Result, Span, VariableId, Word};
 
-use crate::backend;
 use crate::decimal;
 use crate::exchange::Exchange;
-use crate::features::{
-    limit_conn, limit_req, proxy, realip, referer, secure_link, stub_status, userid,
-};
 
 /// How many variables may be computed within each other; one more is taken for a cycle.
 pub const DEPTH_MAX: u8 = 100;
@@ -70,30 +51,11 @@ impl Variable {
     }
 }
 
-/// The variables that the program has by itself. A feature that has some adds its table here.
-const TABLES: &[&[BuiltIn]] = &[
-    absent::TABLE,
-    client::TABLE,
-    proxy_protocol::TABLE,
-    connection::TABLE,
-    request::TABLE,
-    fields::TABLE,
-    reply::TABLE,
-    files::TABLE,
-    time::TABLE,
-    program::TABLE,
-    stub_status::VARIABLES,
-    realip::VARIABLES,
-    limit_conn::VARIABLES,
-    limit_req::VARIABLES,
-    referer::VARIABLES,
-    secure_link::VARIABLES,
-    userid::VARIABLES,
-    proxy::VARIABLES,
-    backend::VARIABLES,
-];
+/// The tables of built-in variables, handed in before anything is read.
+#[derive(Default)]
+pub struct BuiltIns(Vec<&'static [BuiltIn]>);
 
-/// A row of such a table.
+/// A built-in variable.
 pub struct BuiltIn {
     name: &'static str,
     get: Get,
@@ -139,6 +101,10 @@ impl BuiltIn {
         Self { set: Some(set), changeable: true, ..self }
     }
 
+    fn is_prefix_of(&self, name: &[u8]) -> bool {
+        matches!(self.get, Get::Prefix(_)) && name.starts_with(self.name.as_bytes())
+    }
+
     fn variable(&self, name: &[u8]) -> Variable {
         let get: Getter = match self.get {
             Get::Plain(get) => Box::new(get),
@@ -148,16 +114,22 @@ impl BuiltIn {
     }
 }
 
-fn plain(name: &[u8]) -> Option<&'static BuiltIn> {
-    let mut rows = TABLES.iter().copied().flatten();
-    rows.find(|row| matches!(row.get, Get::Plain(_)) && row.name.as_bytes() == name)
-}
+impl BuiltIns {
+    /// Adds tables.
+    pub(crate) fn add(&mut self, tables: &[&'static [BuiltIn]]) {
+        self.0.extend_from_slice(tables);
+    }
 
-/// The longest prefix that the name begins with.
-fn prefix(name: &[u8]) -> Option<&'static BuiltIn> {
-    let rows = TABLES.iter().copied().flatten();
-    rows.filter(|row| matches!(row.get, Get::Prefix(_)) && name.starts_with(row.name.as_bytes()))
-        .max_by_key(|row| row.name.len())
+    fn plain(&self, name: &[u8]) -> Option<&'static BuiltIn> {
+        let mut rows = self.0.iter().copied().flatten();
+        rows.find(|row| matches!(row.get, Get::Plain(_)) && row.name.as_bytes() == name)
+    }
+
+    /// The longest prefix that the name begins with.
+    fn prefix(&self, name: &[u8]) -> Option<&'static BuiltIn> {
+        let prefixes = self.0.iter().copied().flatten().filter(|row| row.is_prefix_of(name));
+        prefixes.max_by_key(|row| row.name.len())
+    }
 }
 
 /// Variables that the configuration defines, by name in lower case.
@@ -172,8 +144,8 @@ pub struct Defined {
 pub struct Claimed(Box<[u8]>);
 
 /// The name that an argument has after its `$`, unless it belongs to the program.
-pub fn claim(word: &Word, from: &Directive) -> Result<Claimed> {
-    claim_name(name(word, from)?, from)
+pub fn claim(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Claimed> {
+    claim_name(name(word, from)?, from, load)
 }
 
 /// Defines a variable, as `map` and its like do. The last definition of a name holds.
@@ -183,7 +155,8 @@ pub fn define(name: Claimed, variable: Variable, load: &mut Load<'_>) {
 
 /// Defines the variable of a named group: it has a value once its pattern has matched.
 pub(crate) fn define_captured(name: &[u8], from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    define(claim_name(name, from)?, Variable::fresh(|_, _| false), load);
+    let name = claim_name(name, from, load)?;
+    define(name, Variable::fresh(|_, _| false), load);
     Ok(())
 }
 
@@ -195,9 +168,9 @@ pub(crate) fn define_set(
     load: &mut Load<'_>,
     unset: impl FnOnce(&[u8]) -> Variable,
 ) -> Result<(VariableId, Option<Setter>)> {
-    let Claimed(name) = claim(word, from)?;
+    let Claimed(name) = claim(word, from, load)?;
     let id = load.names.number(&name, Some(word.span));
-    let set = plain(&name).and_then(|row| row.set);
+    let set = built_ins(load).plain(&name).and_then(|row| row.set);
     let defined = &mut load.registry.of::<Defined>().set;
     defined.entry(name).or_insert_with_key(|name| unset(name));
     Ok((id, set))
@@ -211,9 +184,13 @@ pub fn name<'w>(word: &'w Word, from: &Directive) -> Result<&'w [u8]> {
     }
 }
 
-fn claim_name(name: &[u8], from: &Directive) -> Result<Claimed> {
+fn built_ins<'l>(load: &'l mut Load<'_>) -> &'l BuiltIns {
+    load.registry.of()
+}
+
+fn claim_name(name: &[u8], from: &Directive, load: &mut Load<'_>) -> Result<Claimed> {
     let lower: Box<[u8]> = name.to_ascii_lowercase().into();
-    match plain(&lower) {
+    match built_ins(load).plain(&lower) {
         Some(row) if !row.changeable => {
             let shown = String::from_utf8_lossy(name);
             Err(from.error(format!("the duplicate \"{shown}\" variable")))
@@ -226,9 +203,10 @@ fn claim_name(name: &[u8], from: &Directive) -> Result<Claimed> {
 pub(crate) fn resolve(load: &mut Load<'_>) -> Result<Vec<Variable>> {
     let mut defined = std::mem::take(load.registry.of::<Defined>());
     let names = std::mem::take(&mut load.names);
+    let built_ins = std::mem::take(load.registry.of::<BuiltIns>());
     let mut variables = Vec::new();
     for (name, at) in names.mentions() {
-        let variable = variable(name, at, &mut defined, load);
+        let variable = variable(name, at, &mut defined, &built_ins, load);
         // What is only checked is not run.
         variables.push(load.tolerate(variable)?.unwrap_or(Variable::fresh(|_, _| false)));
     }
@@ -241,14 +219,15 @@ fn variable(
     name: &[u8],
     at: Option<Span>,
     defined: &mut Defined,
+    built_ins: &BuiltIns,
     load: &Load<'_>,
 ) -> Result<Variable> {
     if let Some(ignored) = load.forgotten.get(name) {
         return Err(forgotten(name, ignored));
     }
     let found = (defined.computed.remove(name))
-        .or_else(|| plain(name).map(|row| row.variable(name)))
-        .or_else(|| prefix(name).map(|row| row.variable(name)))
+        .or_else(|| built_ins.plain(name).map(|row| row.variable(name)))
+        .or_else(|| built_ins.prefix(name).map(|row| row.variable(name)))
         .or_else(|| defined.set.remove(name))
         .or_else(|| stand_in(name, load));
     match found {
@@ -295,7 +274,7 @@ pub(crate) fn some(out: &mut Vec<u8>, value: &[u8]) -> bool {
 }
 
 /// A value that may not be there.
-fn maybe(out: &mut Vec<u8>, value: Option<&[u8]>) -> bool {
+pub(crate) fn maybe(out: &mut Vec<u8>, value: Option<&[u8]>) -> bool {
     out.extend_from_slice(value.unwrap_or_default());
     value.is_some()
 }

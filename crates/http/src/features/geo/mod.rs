@@ -73,7 +73,7 @@ fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         }
         None => (None, first),
     };
-    let name = variables::claim(name, from)?;
+    let name = variables::claim(name, from, load)?;
     let mut block = Block::default();
     for line in from.block.iter().flatten() {
         block.line(line, load)?;

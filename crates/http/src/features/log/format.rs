@@ -8,9 +8,9 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, Values, VariableId, Word};
 
 use super::escape::Escape;
+use crate::builtin::now;
 use crate::decimal;
 use crate::exchange::Exchange;
-use crate::variables::now;
 
 /// A compiled line.
 pub(super) struct Format {

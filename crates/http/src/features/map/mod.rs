@@ -67,7 +67,7 @@ pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
 
 fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let source = Template::compile(from.arg(0), from, load)?;
-    let name = variables::claim(from.arg(1), from)?;
+    let name = variables::claim(from.arg(1), from, load)?;
     let Block { mut map, volatile } = Block::read(from, load)?;
     map.source = source;
     let get = move |x: &mut Exchange, out: &mut Vec<u8>| map.get(x, out);

@@ -14,10 +14,11 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, Value};
 use wire::Known;
 
+use crate::builtin::port;
 use crate::exchange::{Exchange, Flow};
 use crate::forwarded::{Proxies, forwarded};
 use crate::site::Place;
-use crate::variables::{BuiltIn, port, some};
+use crate::variables::{BuiltIn, some};
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;

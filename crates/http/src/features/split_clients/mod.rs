@@ -55,7 +55,7 @@ pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
 
 fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let source = Template::compile(from.arg(0), from, load)?;
-    let name = variables::claim(from.arg(1), from)?;
+    let name = variables::claim(from.arg(1), from, load)?;
     let split = Split { source, parts: parts(from)? };
     variables::define(name, Variable::cached(move |x, out| split.get(x, out)), load);
     Ok(())

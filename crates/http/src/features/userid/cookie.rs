@@ -7,8 +7,8 @@ use super::Conf;
 use super::number::Uid;
 use super::settings::Mark;
 use crate::base64;
+use crate::builtin::cookie_in;
 use crate::exchange::Exchange;
-use crate::variables::cookie_in;
 
 /// Digits of a number without padding. More is not looked at: the padding may be marked, and there
 /// are cookies around that end in anything.

@@ -1,6 +1,6 @@
 //! Who answers: `$hostname`, `$pid`, `$nginx_version`.
 
-use super::{BuiltIn, number, some};
+use crate::variables::{BuiltIn, number, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("hostname", |_, out| some(out, observe::system().hostname.as_bytes())),

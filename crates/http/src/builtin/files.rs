@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use conf::bytes_path;
 use observe::{Errno, Level};
 
-use super::{BuiltIn, some};
 use crate::exchange::Exchange;
+use crate::variables::{BuiltIn, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("document_root", |x, out| {

@@ -5,9 +5,9 @@
 use observe::Level;
 
 use super::fields::join;
-use super::{BuiltIn, Getter, maybe, number, some};
 use crate::decimal;
 use crate::exchange::{Exchange, Fields};
+use crate::variables::{BuiltIn, Getter, maybe, number, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("status", |x, out| {

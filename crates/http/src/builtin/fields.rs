@@ -4,8 +4,8 @@
 
 use wire::Known;
 
-use super::{BuiltIn, Getter};
 use crate::exchange::{Exchange, Request};
+use crate::variables::{BuiltIn, Getter};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("http_host", |x, out| known(x, Known::Host, b", ", out)),

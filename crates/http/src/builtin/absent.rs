@@ -4,7 +4,7 @@
 //! Those about a client's certificate are not among them. Who asks for one wants it checked, and
 //! must hear that it is not.
 
-use super::BuiltIn;
+use crate::variables::BuiltIn;
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("http2", |_, _| true),

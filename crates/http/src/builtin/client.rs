@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{BuiltIn, number, some};
 use crate::credentials;
 use crate::exchange::Exchange;
+use crate::variables::{BuiltIn, number, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("remote_addr", |x, out| some(out, x.client.address())),

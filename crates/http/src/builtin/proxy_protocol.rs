@@ -3,8 +3,8 @@
 use observe::Level;
 use wire::proxy_protocol::{Endpoint, Header, TlvError, TlvName};
 
-use super::{BuiltIn, Getter, number, some};
 use crate::exchange::Exchange;
+use crate::variables::{BuiltIn, Getter, number, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("proxy_protocol_addr", |x, out| address(header(x).map(|h| &h.source), out)),

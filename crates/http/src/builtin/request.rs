@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use wire::{Known, Method};
 
-use super::{BuiltIn, maybe, number, some};
 use crate::decimal;
 use crate::exchange::{Exchange, Kept};
+use crate::variables::{BuiltIn, maybe, number, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("request", |x, out| some(out, x.request.line())),

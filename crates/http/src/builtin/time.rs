@@ -2,8 +2,8 @@
 
 use observe::Stamps;
 
-use super::{BuiltIn, some};
 use crate::decimal;
+use crate::variables::{BuiltIn, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("msec", |_, out| {

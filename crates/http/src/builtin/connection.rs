@@ -2,9 +2,9 @@
 
 use net::TcpInfo;
 
-use super::{BuiltIn, number, some};
 use crate::decimal;
 use crate::exchange::Exchange;
+use crate::variables::{BuiltIn, number, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("connection", |x, out| number(out, x.client.serial)),
