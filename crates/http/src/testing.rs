@@ -26,10 +26,11 @@ use observe::LogFiles;
 use wire::http1::request::Progress;
 
 use crate::client::Client;
+use crate::compile;
 use crate::exchange::{Body, Chunk, Exchange, Fields};
 use crate::h1;
 use crate::phases::{self, Ran};
-use crate::site::{self, Generation, Site};
+use crate::site::{Generation, Site};
 
 /// A site whose `http {}` holds this text, and writes no access log unless a server says so. Its
 /// files are looked for in a directory of its own.
@@ -114,7 +115,7 @@ fn load(http: &str, prefix: &Path, lenient: bool) -> Result<Loaded, String> {
     let mut load = Load::new(&mut files, prefix, Path::new("/"));
     (load.lenient, load.sources) = (lenient, sources);
     let http: &Directive = &tree.root[0];
-    let site = site::read(http, &mut load).and_then(|plan| plan.compile(&mut load));
+    let site = compile::read(http, &mut load).and_then(|plan| plan.compile(&mut load));
     let site = site.map_err(message)?;
     load.registry.of::<LogFiles>().open().map_err(|error| error.to_string())?;
     let warnings = std::mem::take(&mut load.warnings).into_iter().map(message).collect();

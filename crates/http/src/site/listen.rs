@@ -28,7 +28,7 @@ pub struct Listen {
 
 impl Listen {
     /// Tells of names that could not be added.
-    pub(super) fn check_names(&mut self, load: &mut Load<'_>) -> Result<()> {
+    pub(crate) fn check_names(&mut self, load: &mut Load<'_>) -> Result<()> {
         let address = &self.address;
         for (name, refused) in self.names.refused() {
             let name = String::from_utf8_lossy(&name);

@@ -3,8 +3,8 @@
 //! All of it is built at load and never changed. At run time nothing is looked up by name but what
 //! a client names: its host and its path.
 
+mod context;
 mod listen;
-mod load;
 mod locate;
 mod matcher;
 mod names;
@@ -20,12 +20,15 @@ use std::sync::Arc;
 use ::upstream::Group;
 use conf::VariableId;
 
+pub use context::{BlockContext, ParsedSoFar};
+pub(crate) use listen::unsaid;
 pub use listen::{Listen, ListenLine};
-pub use load::{BLOCKS, Plan, SoFar, Within, read};
 pub use locate::Locations;
 pub(crate) use locate::choose as choose_location;
+pub(crate) use matcher::Matcher;
 pub use names::{Name, ServerNames};
 pub use place::Place;
+pub(crate) use protocols::ProtocolLines;
 pub use protocols::Protocols;
 
 use crate::exchange::{Filter, Handler, Logger, Reach};

@@ -26,23 +26,23 @@ impl BitOr for Protocols {
 
 /// What the lines of an address have said so far.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(crate) struct ProtocolLines {
     /// All protocols that any line named.
-    pub(super) all: Protocols,
+    pub(crate) all: Protocols,
     /// What a further line is expected to name.
     expected: Option<Protocols>,
     changed: bool,
     options_said: bool,
 }
 
-impl Lines {
+impl ProtocolLines {
     /// The first line; `options`: it says how the socket is opened.
-    pub(super) fn new(all: Protocols, options: bool) -> Self {
+    pub(crate) fn new(all: Protocols, options: bool) -> Self {
         Self { all, options_said: options, ..Self::default() }
     }
 
     /// A further line; whether nginx warns of it.
-    pub(super) fn add(&mut self, line: Protocols, options: bool) -> bool {
+    pub(crate) fn add(&mut self, line: Protocols, options: bool) -> bool {
         let before = self.all;
         let unexpected = self.expected.is_some_and(|expected| expected != line);
         self.options_said |= options;
@@ -72,7 +72,7 @@ mod tests {
         };
         let mut rest = lines.chars().map(read);
         let (protocols, options) = rest.next().unwrap();
-        let mut said = Lines::new(protocols, options);
+        let mut said = ProtocolLines::new(protocols, options);
         rest.map(|(line, options)| if said.add(line, options) { '!' } else { '.' }).collect()
     }
 

@@ -14,7 +14,7 @@ use observe::{Level, Text};
 use crate::backend::AnyBackend;
 use crate::backend::groups::{self, ByName, Host};
 use crate::exchange::{Exchange, Flow};
-use crate::site::{SoFar, Within};
+use crate::site::{BlockContext, ParsedSoFar};
 
 /// A backend as the line says it.
 #[derive(Clone, Debug)]
@@ -68,20 +68,20 @@ impl Value for Pass {
         load.registry.of::<AnyBackend>().0 = true;
         let template = Template::compile(word, from, load)?;
         if template.as_fixed().is_none() {
-            load.registry.of::<SoFar>().0.set(Said::Computed);
+            load.registry.of::<ParsedSoFar>().0.set(Said::Computed);
             return Ok(Self::Computed(template));
         }
         let url = match Url::parse(&word.text) {
             Err(Refusal::Tls) => Url::of_ignored(word, from, load)?,
             parsed => parsed.map_err(|refusal| refusal.into_error(&word.text, word, from))?,
         };
-        let location = match load.registry.of::<Within>() {
-            Within::Prefix(name) => name.clone(),
+        let location = match load.registry.of::<BlockContext>() {
+            BlockContext::Prefix(name) => name.clone(),
             _ if url.uri.is_some() => return Err(from.error_at(word, URI_PART)),
             _ => Box::default(),
         };
         url.host.declare(Some(from.end), load);
-        load.registry.of::<SoFar>().0.set(Said::Fixed { url: url.clone(), location });
+        load.registry.of::<ParsedSoFar>().0.set(Said::Fixed { url: url.clone(), location });
         Ok(Self::Fixed(url))
     }
 }

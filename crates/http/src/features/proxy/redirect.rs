@@ -7,7 +7,7 @@ use conf::{Directive, Load, Result};
 use super::pass::{Pass, Said, Url};
 use super::rules::{Line, Lines, Rule};
 use crate::exchange::Exchange;
-use crate::site::SoFar;
+use crate::site::ParsedSoFar;
 
 /// A line of `proxy_redirect`.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ impl Line for Redirect {
         if &*word.text != b"default" {
             return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
         }
-        match load.registry.of::<SoFar>().0.find::<Said>() {
+        match load.registry.of::<ParsedSoFar>().0.find::<Said>() {
             Some(Said::Fixed { url, location }) => Ok(Self::implied(url, location)),
             Some(Said::Computed) => Err(from.error(
                 "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with \

@@ -8,7 +8,7 @@ use conf::{Directive, Load, Result, Template, Value};
 use observe::{Level, Text};
 
 use crate::exchange::Exchange;
-use crate::site::{Place, Within};
+use crate::site::{BlockContext, Place};
 
 conf::directives! {
     also {
@@ -67,10 +67,10 @@ pub enum StandsFor {
 impl Value for Root {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);
-        let stands_for = match (&*from.name.text, load.registry.of::<Within>()) {
-            (b"alias", Within::Prefix(name)) => StandsFor::Name(name.clone()),
-            (b"alias", Within::Pattern) => StandsFor::Path,
-            (b"alias", Within::Named) => {
+        let stands_for = match (&*from.name.text, load.registry.of::<BlockContext>()) {
+            (b"alias", BlockContext::Prefix(name)) => StandsFor::Name(name.clone()),
+            (b"alias", BlockContext::Pattern) => StandsFor::Path,
+            (b"alias", BlockContext::Named) => {
                 let message = "the \"alias\" directive cannot be used inside the named location";
                 return Err(from.error(message));
             }

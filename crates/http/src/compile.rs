@@ -12,19 +12,15 @@ use conf::{
     MAIN, Result, SERVER, Span,
 };
 
-use super::listen::unsaid;
-use super::matcher::Matcher;
-use super::protocols::Lines;
-use super::{
-    Listen, ListenLine, Location, LocationId, Locations, Name, Place, Protocols, Server, ServerId,
-    ServerNames, Site,
-};
 use net::Address;
 
 use crate::backend::groups;
 use crate::builtin;
-use crate::exchange::Notes;
 use crate::features::{self, Layers, Scope, upstream};
+use crate::site::{
+    BlockContext, Listen, ListenLine, Location, LocationId, Locations, Matcher, Name, ParsedSoFar,
+    Place, ProtocolLines, Protocols, Server, ServerId, ServerNames, Site, unsaid,
+};
 use crate::variables::{self, BuiltIns};
 
 /// `http {}` as it was read, not yet compiled.
@@ -48,37 +44,18 @@ enum Kind {
     LimitExcept(u32),
 }
 
-/// The block whose lines are being read, kept in the registry for what depends on it: `alias`.
-#[derive(Default)]
-pub enum Within {
-    /// No location.
-    #[default]
-    Outside,
-    /// A location that stands for the beginning of a path: its name.
-    Prefix(Box<[u8]>),
-    /// A location with a regular expression.
-    Pattern,
-    /// A location that no path leads to.
-    Named,
-}
-
-impl Within {
-    fn of(kind: &Kind) -> Self {
-        match kind {
+impl Kind {
+    fn context(&self) -> BlockContext {
+        match self {
             Kind::Location(Matcher::Exact(name) | Matcher::Prefix(name, _)) => {
-                Self::Prefix(name.clone())
+                BlockContext::Prefix(name.clone())
             }
-            Kind::Location(Matcher::Pattern(_)) => Self::Pattern,
-            Kind::Location(Matcher::Named(_)) => Self::Named,
-            Kind::Server | Kind::If | Kind::LimitExcept(_) => Self::Outside,
+            Kind::Location(Matcher::Pattern(_)) => BlockContext::Pattern,
+            Kind::Location(Matcher::Named(_)) => BlockContext::Named,
+            Kind::Server | Kind::If | Kind::LimitExcept(_) => BlockContext::Outside,
         }
     }
 }
-
-/// What has been said so far in the block whose lines are being read, kept in the registry for what
-/// may only stand after something else.
-#[derive(Default)]
-pub struct SoFar(pub Notes);
 
 /// The blocks that settings hold in.
 pub const BLOCKS: &[Info] = conf::rows! {
@@ -179,8 +156,8 @@ impl Plan {
 }
 
 fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Result<Block> {
-    let outside = std::mem::replace(load.registry.of(), Within::of(&kind));
-    let before = std::mem::take(load.registry.of::<SoFar>());
+    let outside = std::mem::replace(load.registry.of(), kind.context());
+    let before = std::mem::take(load.registry.of::<ParsedSoFar>());
     let Some(lines) = &from.block else {
         return Err(Error::at(
             from.end,
@@ -395,7 +372,7 @@ struct Said {
     last_server: ServerId,
     options_said: bool,
     default_said: bool,
-    protocols: Option<Lines>,
+    protocols: Option<ProtocolLines>,
 }
 
 impl Said {
@@ -408,7 +385,7 @@ impl Said {
     ) -> Protocols {
         let options = line.options.is_some();
         match &mut self.protocols {
-            None => self.protocols = Some(Lines::new(line.protocols, options)),
+            None => self.protocols = Some(ProtocolLines::new(line.protocols, options)),
             Some(lines) => {
                 if lines.add(line.protocols, options) {
                     let message = format!("protocol options redefined for {address}");
