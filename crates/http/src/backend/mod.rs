@@ -40,7 +40,6 @@ use std::sync::Arc;
 
 use conf::{Buffers, Milliseconds, Number, Offset, Result, Size, SizeTemplate, Text};
 
-use crate::health::Times;
 use crate::site::Place;
 pub(crate) use ask::describe;
 pub(crate) use body::Rules;
@@ -281,6 +280,17 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 /// nginx's bound of `*_max_temp_file_size` where nothing is said.
 const TEMP_FILE_SIZE_MAX: u64 = 1024 * 1024 * 1024;
 
+/// How long each step of a request to a backend may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Timeouts {
+    /// To connect.
+    pub(crate) connect_ms: u64,
+    /// Between two writes.
+    pub(crate) send_ms: u64,
+    /// Between two reads.
+    pub(crate) read_ms: u64,
+}
+
 impl Conf {
     /// Checks what sizes say of each other, in nginx's words; `prefix` is the family's.
     pub(crate) fn check(&self, prefix: &str) -> std::result::Result<(), String> {
@@ -344,14 +354,18 @@ impl Conf {
         self.request_buffering
     }
 
-    /// How long each step of a health check may take, and the longest head of its reply.
-    pub(crate) fn check_limits(&self) -> (Times, usize) {
-        let times = Times::Steps {
+    /// How long each step of a request may take.
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        Timeouts {
             connect_ms: self.connect_timeout.0,
             send_ms: self.send_timeout.0,
             read_ms: self.read_timeout.0,
-        };
-        (times, usize::try_from(self.buffer_size.0).unwrap_or(usize::MAX))
+        }
+    }
+
+    /// The longest head of a reply.
+    pub(crate) fn head_bytes_max(&self) -> usize {
+        usize::try_from(self.buffer_size.0).unwrap_or(usize::MAX)
     }
 
     /// How much of a reply is held in memory.

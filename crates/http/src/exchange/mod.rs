@@ -26,6 +26,7 @@ pub use fields::{FieldName, Fields};
 pub(crate) use log::Aside;
 pub use notes::Notes;
 pub use reply::Reply;
+pub(crate) use request::BadPath;
 pub use request::Request;
 pub use request_body::{Kept, RequestBody, RequestBodyError};
 pub use tunnel::{Tunnel, TunnelEnd, TunnelError};

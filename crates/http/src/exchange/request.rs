@@ -1,13 +1,16 @@
 //! What was asked.
 
 use net::buffers;
-use wire::http1::request::RequestHead;
+use wire::http1::request::{HeadLimits, Progress, RequestHead};
 use wire::{Known, Method, Slice};
 
 use super::RequestBody;
 
 /// Memory of a head that is kept for the next one.
 const COMPACT_MAX: usize = 4096;
+
+/// A path that cannot be decoded, or that leads above the root.
+pub(crate) struct BadPath;
 
 /// A request as it was received, and its URI as it stands after rewrites.
 #[derive(Default)]
@@ -104,6 +107,33 @@ impl Request {
         self.body = parent.body.share();
         self.head_bytes = parent.head_bytes;
         self.uri_unchanged = false;
+    }
+
+    /// The request line is there: the path in normal form, and the arguments.
+    pub(crate) fn decode_target(&mut self, merge_slashes: bool) -> Result<(), BadPath> {
+        let path = self.head.path.of(&self.received);
+        if self.head.needs_normalising {
+            wire::uri::normalise(path, merge_slashes, &mut self.uri).map_err(|_| BadPath)?;
+        } else {
+            self.uri.extend_from_slice(path);
+        }
+        if let Some(args) = self.head.args {
+            self.args.extend_from_slice(args.of(&self.received));
+            self.has_args = !self.args.is_empty();
+        }
+        Ok(())
+    }
+
+    /// Becomes a `GET` that no client has sent, for a path in normal form.
+    pub(crate) fn make_get(&mut self, uri: &[u8], merge_slashes: bool) {
+        self.received = [b"GET ", uri, b" HTTP/1.0\r\n\r\n"].concat();
+        let large_client_header_buffers = (1, self.received.len());
+        let limits = HeadLimits { large_client_header_buffers, ..HeadLimits::default() };
+        if let Ok(Progress::Complete { len }) = self.head.parse(&self.received, &limits) {
+            self.head_bytes = len;
+            // What cannot be decoded has no `$uri`, and is asked for as it is.
+            let _ = self.decode_target(merge_slashes);
+        }
     }
 
     /// The method's name: as it was sent, unless it is another by now.

@@ -8,12 +8,12 @@ use std::task::Poll;
 use net::buffers;
 use observe::{Errno, InRequest, Level};
 use wire::http1::framing::Framing;
-use wire::http1::request::{HeadError, HeadLimits, Progress};
+use wire::http1::request::{HeadError, Progress};
 use wire::{Method, Slice, Version};
 
 use super::link::WaitsFor;
 use super::{After, Connection};
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::{BadPath, Exchange, Flow};
 use crate::phases::{self, Ran};
 
 /// Why a head is not answered as the request it was meant to be.
@@ -159,18 +159,8 @@ fn parse(x: &mut Exchange) -> Result<bool, Refused> {
 /// The request line is there: its path in normal form, and the server where the line names it.
 fn settle_target(x: &mut Exchange) -> Result<(), Refused> {
     let merge_slashes = x.server().reading.merge_slashes;
-    let request = &mut x.request;
-    let path = request.head.path.of(&request.received);
-    if request.head.needs_normalising {
-        wire::uri::normalise(path, merge_slashes, &mut request.uri).map_err(|_| Refused::Path)?;
-    } else {
-        request.uri.extend_from_slice(path);
-    }
-    if let Some(args) = request.head.args {
-        request.args.extend_from_slice(args.of(&request.received));
-        request.has_args = !request.args.is_empty();
-    }
-    if !request.head.host.is_empty() {
+    x.request.decode_target(merge_slashes).map_err(|BadPath| Refused::Path)?;
+    if !x.request.head.host.is_empty() {
         choose_server(x);
     }
     x.action = READING_FIELDS;
@@ -192,19 +182,6 @@ fn settle_framing(x: &mut Exchange) -> Result<Framing, Refused> {
     x.keepalive = framing.keep_alive;
     x.request.body.announce(framing.body);
     Ok(framing)
-}
-
-/// Makes the exchange one of a `GET` that no client has sent; the path is a normal one.
-pub(crate) fn make_up(x: &mut Exchange, uri: &[u8]) {
-    x.request.received = [b"GET ", uri, b" HTTP/1.0\r\n\r\n"].concat();
-    let large_client_header_buffers = (1, x.request.received.len());
-    let limits = HeadLimits { large_client_header_buffers, ..HeadLimits::default() };
-    if let Ok(Progress::Complete { len }) = x.request.head.parse(&x.request.received, &limits) {
-        x.request.head_bytes = len;
-        // What cannot be decoded has no `$uri`, and is asked for as it is.
-        let _ = settle_target(x);
-    }
-    x.action = "";
 }
 
 /// Runs the phases of a request whose head is there, and which nobody drives.

@@ -27,7 +27,6 @@ pub(crate) mod tests;
 
 #[cfg(test)]
 pub(crate) use head::begin;
-pub(crate) use head::make_up;
 
 use std::future::poll_fn;
 use std::rc::Rc;

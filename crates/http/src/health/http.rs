@@ -10,7 +10,7 @@ use net::{Address, Connect, Stream, Timer, clock};
 use observe::Errno;
 use wire::http1::response::{ReplyBody, ReplyHead};
 
-use crate::backend::{self, Coding};
+use crate::backend::{self, Coding, Timeouts};
 use crate::exchange::BodyError;
 
 /// How much of a body is looked at.
@@ -41,16 +41,9 @@ pub(super) struct Question<'a> {
 
 /// How long it may take.
 #[derive(Clone, Copy)]
-pub(crate) enum Times {
+pub(super) enum Times {
     /// Each step.
-    Steps {
-        /// To be connected.
-        connect_ms: u64,
-        /// From one write to the next.
-        send_ms: u64,
-        /// From one read to the next.
-        read_ms: u64,
-    },
+    Steps(Timeouts),
     /// All of it.
     Whole(u64),
 }
@@ -112,7 +105,7 @@ pub(super) async fn ask(question: &Question<'_>, kept: Option<Kept>) -> Result<A
             return answer.map(|answer| talk.end(answer));
         }
     }
-    if let Times::Steps { connect_ms, .. } = question.times {
+    if let Times::Steps(Timeouts { connect_ms, .. }) = question.times {
         timer.set(connect_ms);
     }
     let stream = connect(&question.manner, &question.to, &timer)
@@ -172,7 +165,7 @@ impl<'a> Talk<'a> {
     async fn send(&mut self) -> Result<(), Failure> {
         let mut rest = self.question.request;
         while !rest.is_empty() {
-            if let Times::Steps { send_ms, .. } = self.question.times {
+            if let Times::Steps(Timeouts { send_ms, .. }) = self.question.times {
                 self.timer.set(send_ms);
             }
             let stream = &mut self.kept.stream;
@@ -186,7 +179,7 @@ impl<'a> Talk<'a> {
 
     /// Reads some more; 0 is the end.
     async fn read(&mut self, most: usize, action: &'static str) -> Result<usize, Failure> {
-        if let Times::Steps { read_ms, .. } = self.question.times {
+        if let Times::Steps(Timeouts { read_ms, .. }) = self.question.times {
             self.timer.set(read_ms);
         }
         let most = most.clamp(1, READ_SIZE);

@@ -7,13 +7,12 @@ use ::upstream::health::Terms;
 use ::upstream::{Group, Server};
 use net::clock;
 
-use super::http::{self, Answer, Failure, Kept, Question};
+use super::http::{self, Answer, Failure, Kept, Question, Times};
+use super::matching::Match;
 use super::{Checkable, Verdict, place};
 use crate::backend::{self, Named};
 use crate::client::Client;
 use crate::exchange::Exchange;
-use crate::features::upstream_hc::Match;
-use crate::h1;
 use crate::site::{Generation, LocationId, ServerId};
 
 /// A location's `health_check`, compiled.
@@ -88,7 +87,8 @@ impl Probe {
         let mut x = Exchange::new(client.clone(), self.generation.clone());
         x.renew(&client, &self.generation);
         (x.server, x.location) = (self.server, self.location);
-        h1::make_up(&mut x, uri);
+        let merge_slashes = x.server().reading.merge_slashes;
+        x.request.make_get(uri, merge_slashes);
         x
     }
 
@@ -104,14 +104,13 @@ impl Probe {
             .map_err(|()| Failure::new(http::CONNECTING, "invalid local address"))?;
         let asked = check.backend.ask(x, &check.uri);
         let asked = asked.ok_or_else(|| Failure::new(http::SENDING, "there is no request"))?;
-        let (times, head_max) = family.check_limits();
         let question = Question {
             to: place(server, check.port),
             manner,
             request: &asked.request,
             to_head: asked.to_head,
-            times,
-            head_max,
+            times: Times::Steps(family.timeouts()),
+            head_max: family.head_bytes_max(),
             needs_body: check.matching.needs_body(),
             keeps: check.keepalive_time_ms > 0,
         };

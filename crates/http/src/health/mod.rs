@@ -7,6 +7,7 @@
 mod http;
 mod lines;
 mod location;
+pub(crate) mod matching;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,6 @@ use crate::exchange::Exchange;
 use crate::site::{Generation, Site};
 pub(crate) use http::Failure;
 use http::Kept;
-pub(crate) use http::Times;
 pub(crate) use location::LocationCheck;
 
 /// The checks of the process, on the thread that made it.

@@ -8,8 +8,8 @@ use ::upstream::settings::{Alive, Kind, ServerCheck};
 use net::{Connect, Timer};
 
 use super::http::{self, CONNECTING, Failure, Kept, Question, Times};
+use super::matching::CHECKING_STATUS;
 use super::{Verdict, place};
-use crate::features::upstream_hc::CHECKING_STATUS;
 
 /// The longest head of a reply.
 const HEAD_MAX: usize = 16 * 1024;

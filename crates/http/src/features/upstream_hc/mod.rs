@@ -2,7 +2,6 @@
 //!
 //! Here they are read; they are carried out by [`crate::health`].
 
-mod matching;
 mod parameters;
 #[cfg(test)]
 mod tests;
@@ -12,9 +11,8 @@ use std::sync::Arc;
 use conf::Result;
 
 use crate::health::LocationCheck;
+use crate::health::matching::{Matches, declare};
 use crate::site::Place;
-pub(crate) use matching::{CHECKING_STATUS, Match};
-use matching::{Matches, declare};
 use parameters::HealthCheck;
 
 conf::directives! {

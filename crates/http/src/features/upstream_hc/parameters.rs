@@ -8,7 +8,7 @@ use ::upstream::{Group, Groups};
 use conf::lacking::Class;
 use conf::{Directive, Error, Inherited, Load, Result, Value, Word, units};
 
-use super::matching::{Match, Matches};
+use crate::health::matching::{Match, Matches};
 
 /// The value of `health_check`.
 #[derive(Clone)]

@@ -103,7 +103,7 @@ fn bodies_and_variables() {
 
 #[test]
 fn without_a_match_block_2xx_and_3xx_pass() {
-    let default = super::Match::default();
+    let default = crate::health::matching::Match::default();
     let mut x = site("server { return 200; }").get("/").x;
     for (status, passes) in [(199, false), (200, true), (399, true), (400, false)] {
         x.backends.head.status = status;

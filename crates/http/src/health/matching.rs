@@ -8,8 +8,9 @@ use conf::{Directive, Error, Load, Part, Result, Template, Word, units};
 use observe::Text;
 
 use crate::exchange::Exchange;
-use crate::health::Failure;
 use crate::regex::Pattern;
+
+use super::Failure;
 
 /// What log lines call the tests.
 pub(crate) const CHECKING_STATUS: &str = "checking status code";
@@ -68,13 +69,13 @@ impl Default for Match {
 }
 
 impl Matches {
-    pub(super) fn find(&self, name: &[u8]) -> Option<&Arc<Match>> {
+    pub(crate) fn find(&self, name: &[u8]) -> Option<&Arc<Match>> {
         self.0.get(name)
     }
 }
 
 /// Reads a block.
-pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+pub(crate) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let name = from.arg(0);
     let mut block = Match::named(&name.text);
     for line in from.block.iter().flatten() {
