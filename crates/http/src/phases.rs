@@ -12,39 +12,14 @@ use std::time::Duration;
 use observe::Level;
 
 use crate::credentials;
-use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Reach, Wait};
+use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Phase, Reach, Role, Stage, Wait};
 use crate::features::error_page;
 use crate::site::{LocationId, Site};
-use crate::subrequest::Role;
 use crate::{features, site};
-
-/// The phases.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
-    #[default]
-    Postread,
-    ServerRewrite,
-    FindLocation,
-    Rewrite,
-    Preaccess,
-    Access,
-    Precontent,
-    Content,
-    Filters,
-}
-
-/// Where an exchange stands: the phase, and the handler within it.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Stage {
-    pub(crate) phase: Phase,
-    pub(crate) next: usize,
-    /// The refusal kept while `satisfy any` asks on.
-    pub(crate) refusal: u16,
-}
 
 /// Where subrequests begin.
 pub(crate) fn after_postread() -> Stage {
-    Stage { phase: Phase::ServerRewrite, next: 0, refusal: 0 }
+    Stage::of(Phase::ServerRewrite)
 }
 
 /// Where a run ended.
@@ -151,7 +126,7 @@ fn leave(x: &mut Exchange) -> Flow {
 }
 
 fn enter(x: &mut Exchange, phase: Phase) {
-    x.stage = Stage { phase, next: 0, refusal: 0 };
+    x.stage = Stage::of(phase);
 }
 
 fn after(phase: Phase) -> Phase {
@@ -260,14 +235,14 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
             x.internal = true;
             x.action = "";
             x.location = outer(x);
-            x.notes.clear();
+            x.states.redirected();
             x.backends.request_to.begun = false;
             enter(x, Phase::ServerRewrite);
         }
         Jump::Named(location) => {
             x.internal = true;
             x.location = location;
-            x.notes.clear();
+            x.states.redirected();
             x.backends.request_to.begun = false;
             enter(x, Phase::Rewrite);
         }

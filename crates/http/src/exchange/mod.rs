@@ -7,10 +7,12 @@ mod body;
 mod downstream;
 mod fields;
 mod log;
-mod notes;
 mod reply;
 mod request;
 mod request_body;
+mod role;
+mod stage;
+mod state;
 mod tunnel;
 mod values;
 
@@ -24,19 +26,19 @@ pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice, Remark};
 pub use downstream::{BodyRules, Downstream};
 pub use fields::{FieldName, Fields};
 pub(crate) use log::Aside;
-pub use notes::Notes;
 pub use reply::Reply;
 pub(crate) use request::BadPath;
 pub use request::Request;
 pub use request_body::{Kept, RequestBody, RequestBodyError};
+pub(crate) use role::{Origin, Role, Subrequests};
+pub(crate) use stage::{Phase, Stage};
+pub use state::{State, States};
 pub use tunnel::{Tunnel, TunnelEnd, TunnelError};
 pub use values::SetValues;
 
 use crate::backend::Backends;
 use crate::client::Client;
-use crate::features::{limit_conn, limit_req};
 use crate::site::{Generation, Location, LocationId, Server, ServerId};
-use crate::subrequest::{Role, Subrequests};
 
 /// Rewrites, internal redirects and named jumps allowed in one exchange.
 pub const REDIRECTS_MAX: u8 = 10;
@@ -128,7 +130,7 @@ pub struct Exchange {
     /// Variables that have a value of their own.
     pub values: SetValues,
     /// What features remember of it.
-    pub notes: Notes,
+    pub states: States,
     /// The groups of the last regular expression that matched: the subject and its ranges.
     pub captures: Captures,
     /// The servers that were asked.
@@ -159,11 +161,7 @@ pub struct Exchange {
     /// Its subrequests; most exchanges have none.
     pub(crate) subrequests: Option<Box<Subrequests>>,
     /// Where the phases stand.
-    pub(crate) stage: crate::phases::Stage,
-    /// What `limit_conn` counts it for.
-    pub(crate) limit_conn: limit_conn::Limited,
-    /// What `limit_req` said of it.
-    pub(crate) limit_req: limit_req::Limited,
+    pub(crate) stage: Stage,
     scratch: Vec<u8>,
     /// Where the next client that a proxy speaks for finds room.
     spare_client: Option<Rc<Client>>,
@@ -197,7 +195,7 @@ impl Exchange {
             request: Request::default(),
             reply: Reply::default(),
             values: SetValues::default(),
-            notes: Notes::default(),
+            states: States::default(),
             captures: Captures::default(),
             backends: Backends::default(),
             started_unix_ms: 0,
@@ -213,8 +211,6 @@ impl Exchange {
             role: Role::Main,
             subrequests: None,
             stage: Default::default(),
-            limit_conn: Default::default(),
-            limit_req: Default::default(),
             scratch: Vec::new(),
             spare_client: None,
         }
@@ -234,7 +230,6 @@ impl Exchange {
         self.request.clear();
         self.reply.clear();
         self.values.clear();
-        self.notes.clear();
         self.captures.groups.clear();
         self.backends.clear();
         self.started_unix_ms = net::clock::unix_ms();
@@ -290,7 +285,7 @@ impl Exchange {
         self.scratch = Vec::new();
         self.spare_client = None;
         if let Some(own) = &mut self.subrequests {
-            own.shrink();
+            own.spare = None;
         }
     }
 
@@ -298,8 +293,7 @@ impl Exchange {
     pub(crate) fn retire(&mut self) {
         self.downstream = None;
         self.stop_background();
-        self.limit_conn.clear();
-        self.limit_req.clear();
+        self.states.clear();
         self.request.body.clear();
         self.reply.retire();
         self.request.retire();

@@ -1,6 +1,6 @@
 //! What a directive may know of the block it stands in, while the block is being read.
 
-use crate::exchange::Notes;
+use conf::Registry;
 
 /// The block whose lines are being read, kept in the registry for directives whose meaning depends
 /// on it, such as `alias`.
@@ -20,4 +20,4 @@ pub enum BlockContext {
 /// What the lines of the block have declared so far, kept in the registry for directives that are
 /// allowed only after another one.
 #[derive(Default)]
-pub struct ParsedSoFar(pub Notes);
+pub struct ParsedSoFar(pub Registry);

@@ -12,7 +12,6 @@
 //!
 //! Beside them stands `post_action`, which is none, but goes on in their way.
 
-mod background;
 pub(crate) mod post_action;
 mod reply;
 #[cfg(test)]
@@ -21,47 +20,12 @@ mod tests;
 use std::rc::Rc;
 
 use observe::{Level, Text};
-use wire::Method;
 
-use crate::exchange::{Exchange, Flow};
-use crate::features::userid;
+use crate::exchange::{Exchange, Flow, Origin, Role};
 use crate::phases::{self, Ran};
-use crate::site::LocationId;
-use background::Background;
 
 /// Subrequests inside each other.
 pub const DEPTH_MAX: u8 = 50;
-
-/// What an exchange is to the client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
-    /// It answers the client.
-    #[default]
-    Main,
-    /// It has answered the client, and goes on for `post_action`: nobody gets what it answers now.
-    PostAction,
-    /// It is a subrequest.
-    Sub(Origin),
-}
-
-/// Where a subrequest comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// The location where the main request was, whose error log is used.
-    location: LocationId,
-    /// The main request's method.
-    method: Method,
-    /// How many more may be inside each other.
-    deeper: u8,
-}
-
-/// What an exchange has to do with subrequests of its own.
-#[derive(Default)]
-pub(crate) struct Subrequests {
-    /// The memory of one that is over.
-    spare: Option<Box<Exchange>>,
-    background: Background,
-}
 
 /// A subrequest. Its memory goes back to its parent by [`Exchange::end`].
 pub(crate) struct Subrequest {
@@ -71,35 +35,7 @@ pub(crate) struct Subrequest {
     outlives_client: bool,
 }
 
-impl Subrequests {
-    /// Gives back the memory that it does not use.
-    pub(crate) fn shrink(&mut self) {
-        self.spare = None;
-    }
-}
-
 impl Exchange {
-    /// Whether it is a subrequest.
-    pub fn is_subrequest(&self) -> bool {
-        matches!(self.role, Role::Sub(_))
-    }
-
-    /// The method of the main request: `$request_method`.
-    pub fn main_method(&self) -> Method {
-        match self.role {
-            Role::Sub(origin) => origin.method,
-            Role::Main | Role::PostAction => self.request.head.method,
-        }
-    }
-
-    /// The location where the main request is, or was when it asked.
-    pub(crate) fn main_location(&self) -> LocationId {
-        match self.role {
-            Role::Sub(origin) => origin.location,
-            Role::Main | Role::PostAction => self.location,
-        }
-    }
-
     /// A `GET` of another resource, ready to run. `None`, with a line in the log: there are too
     /// many inside each other already.
     pub(crate) fn subrequest(&mut self, uri: &[u8], args: &[u8]) -> Option<Subrequest> {
@@ -139,9 +75,7 @@ impl Exchange {
         self.outlives_client = parent.outlives_client.clone();
         self.internal = true;
         self.stage = phases::after_postread();
-        userid::share(parent, self);
-        self.limit_conn.share(&parent.limit_conn);
-        self.limit_req.share(&parent.limit_req);
+        self.states.begin_subrequest(&parent.states);
     }
 
     /// Runs a subrequest beside this exchange, whose driver waits for its end before it goes on
@@ -149,7 +83,11 @@ impl Exchange {
     pub(crate) fn run_aside(&mut self, mut subrequest: Subrequest) {
         subrequest.x.outlives_client = Rc::default();
         self.outlives_client.set(subrequest.outlives_client);
-        self.subrequests.get_or_insert_default().background.start(subrequest);
+        let background = &mut self.subrequests.get_or_insert_default().background;
+        background.start(async move |breaks| match subrequest.run().await {
+            Ok(()) => subrequest.log(),
+            Err(_) => breaks.set(true),
+        });
     }
 
     /// A subrequest is over: it is logged where it ended, if that location says so.
@@ -157,9 +95,7 @@ impl Exchange {
         subrequest.log();
         self.outlives_client.set(subrequest.outlives_client);
         let mut x = subrequest.x;
-        userid::share(&x, self);
-        self.limit_conn.take_over(&mut x.limit_conn);
-        self.limit_req.share(&x.limit_req);
+        self.states.end_subrequest(&mut x.states);
         x.retire();
         x.values.clear();
         self.subrequests.get_or_insert_default().spare = Some(x);

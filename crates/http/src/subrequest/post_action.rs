@@ -6,8 +6,7 @@
 use observe::Text;
 use wire::Version;
 
-use super::Role;
-use crate::exchange::{Exchange, Flow, Jump};
+use crate::exchange::{Exchange, Flow, Jump, Role};
 use crate::features::error_page;
 use crate::phases::{self, Ran};
 

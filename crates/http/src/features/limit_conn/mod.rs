@@ -13,7 +13,7 @@ use std::sync::Arc;
 use conf::{Bounded, Directive, Load, Result, Value, units};
 use observe::Level;
 
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::{Exchange, Flow, State};
 use crate::keyed::{KeyedZone, LogLevel};
 use crate::site::Place;
 use crate::variables::BuiltIn;
@@ -114,28 +114,27 @@ pub(crate) struct Limited {
     held: Vec<Held>,
 }
 
-impl Limited {
+impl State for Limited {
+    fn clear(&mut self) {
+        self.said = None;
+        self.held.clear();
+    }
+
     /// A subrequest is not counted where its main request has been, and the other way round.
-    pub(crate) fn share(&mut self, other: &Self) {
-        self.said = other.said;
+    fn begin_subrequest(&mut self, parent: &Self) {
+        self.said = parent.said;
     }
 
     /// What a subrequest is counted for is its main request's from its end on.
-    pub(crate) fn take_over(&mut self, other: &mut Self) {
-        self.said = other.said;
-        self.held.append(&mut other.held);
-    }
-
-    /// The exchange is over.
-    pub(crate) fn clear(&mut self) {
-        self.said = None;
-        self.held.clear();
+    fn end_subrequest(&mut self, subrequest: &mut Self) {
+        self.said = subrequest.said;
+        self.held.append(&mut subrequest.held);
     }
 }
 
 /// `$limit_conn_status`
 pub(crate) const VARIABLES: &[BuiltIn] = &[BuiltIn::fresh("limit_conn_status", |x, out| {
-    let said = x.limit_conn.said;
+    let said = x.states.find::<Limited>().and_then(|limited| limited.said);
     out.extend_from_slice(said.unwrap_or_default().as_bytes());
     said.is_some()
 })];
@@ -165,16 +164,16 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 impl Limiter {
     /// Counts the exchange in every zone, or in none. It is asked about once.
     fn admit(&self, x: &mut Exchange) -> Flow {
-        if x.limit_conn.said.is_some() {
+        if x.states.of::<Limited>().said.is_some() {
             return Flow::Next;
         }
         for (zone, most) in &self.limits {
             let Some(key) = zone.key(x, KEY_MAX) else { continue };
-            x.limit_conn.said = Some("PASSED");
+            x.states.of::<Limited>().said = Some("PASSED");
             let held = Held::take(&zone.state, &key, *most);
             x.give_scratch(key);
             match held {
-                Ok(held) => x.limit_conn.held.push(held),
+                Ok(held) => x.states.of::<Limited>().held.push(held),
                 Err(refused) => return self.refuse(x, refused, zone),
             }
         }
@@ -193,12 +192,12 @@ impl Limiter {
                 x.log(Level::Crit, format_args!("ngx_slab_alloc() failed: no memory {place}"));
             }
         }
-        x.limit_conn.held.clear();
+        x.states.of::<Limited>().held.clear();
         if self.dry_run {
-            x.limit_conn.said = Some("REJECTED_DRY_RUN");
+            x.states.of::<Limited>().said = Some("REJECTED_DRY_RUN");
             return Flow::Next;
         }
-        x.limit_conn.said = Some("REJECTED");
+        x.states.of::<Limited>().said = Some("REJECTED");
         Flow::Status(self.status)
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use net::clock;
 use observe::Level;
 
+use super::Limited;
 use super::Zone;
 use super::rates::{REQUEST, Refused};
 use crate::exchange::{Exchange, Flow};
@@ -61,7 +62,7 @@ impl fmt::Display for Requests {
 impl Limiter {
     /// Lets the exchange through, at once or later, or refuses it. It is asked about once.
     pub(super) fn admit(&self, x: &mut Exchange) -> Flow {
-        if x.limit_req.said.is_some() {
+        if x.states.of::<Limited>().said.is_some() {
             return Flow::Next;
         }
         let now_ms = clock::now_ms();
@@ -85,7 +86,7 @@ impl Limiter {
                 rates.add(&key, zone.parameters, burst, now_ms).map(Some)
             } else {
                 rates.reserve(&key, zone.parameters, burst, now_ms).map(|entry| {
-                    x.limit_req.reserved.push((at, entry));
+                    x.states.of::<Limited>().reserved.push((at, entry));
                     None
                 })
             };
@@ -103,7 +104,7 @@ impl Limiter {
     fn settle(&self, x: &mut Exchange, counted: Option<u64>, now_ms: u64) -> Delay {
         let last = self.limits.len() - 1;
         let mut longest = counted.map_or_else(Delay::default, |excess| self.delay(last, excess));
-        for (at, entry) in x.limit_req.reserved.drain(..).rev() {
+        for (at, entry) in x.states.of::<Limited>().reserved.drain(..).rev() {
             let zone = &self.limits[at].zone;
             let excess = zone.state.lock().settle(entry, zone.parameters, now_ms);
             let delay = self.delay(at, excess);
@@ -122,7 +123,7 @@ impl Limiter {
 
     fn wait(&self, x: &mut Exchange, delay: Delay) -> Flow {
         if delay.ms == 0 {
-            x.limit_req.said = Some("PASSED");
+            x.states.of::<Limited>().said = Some("PASSED");
             return Flow::Next;
         }
         let (dry_run, excess) = (self.dry_run(), Requests(delay.excess));
@@ -131,10 +132,10 @@ impl Limiter {
             format_args!("delaying request{dry_run}, excess: {excess}, by zone \"{zone}\"");
         x.log(self.delay_level, message);
         if self.dry_run {
-            x.limit_req.said = Some("DELAYED_DRY_RUN");
+            x.states.of::<Limited>().said = Some("DELAYED_DRY_RUN");
             return Flow::Next;
         }
-        x.limit_req.said = Some("DELAYED");
+        x.states.of::<Limited>().said = Some("DELAYED");
         let delay = Duration::from_millis(delay.ms);
         Flow::Wait(Box::new(move |_| {
             Box::pin(async move {
@@ -158,14 +159,14 @@ impl Limiter {
                 observe::log(Level::Alert, format_args!("could not allocate node {place}"));
             }
         }
-        for (at, entry) in x.limit_req.reserved.drain(..) {
+        for (at, entry) in x.states.of::<Limited>().reserved.drain(..) {
             self.limits[at].zone.state.lock().release(entry);
         }
         if self.dry_run {
-            x.limit_req.said = Some("REJECTED_DRY_RUN");
+            x.states.of::<Limited>().said = Some("REJECTED_DRY_RUN");
             return Flow::Next;
         }
-        x.limit_req.said = Some("REJECTED");
+        x.states.of::<Limited>().said = Some("REJECTED");
         Flow::Status(self.status)
     }
 

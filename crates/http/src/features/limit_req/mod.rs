@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use conf::{Bounded, Directive, Load, Result, Value, Word, units};
 
+use crate::exchange::State;
 use crate::keyed::{KeyedZone, LogLevel, missing_zone};
 use crate::lru::Entry;
 use crate::site::Place;
@@ -165,21 +166,24 @@ pub(crate) struct Limited {
     reserved: Vec<(usize, Entry)>,
 }
 
-impl Limited {
-    /// A subrequest is not counted where its main request has been, and the other way round.
-    pub(crate) fn share(&mut self, other: &Self) {
-        self.said = other.said;
+impl State for Limited {
+    fn clear(&mut self) {
+        self.said = None;
     }
 
-    /// The exchange is over.
-    pub(crate) fn clear(&mut self) {
-        self.said = None;
+    /// A subrequest is not counted where its main request has been, and the other way round.
+    fn begin_subrequest(&mut self, parent: &Self) {
+        self.said = parent.said;
+    }
+
+    fn end_subrequest(&mut self, subrequest: &mut Self) {
+        self.said = subrequest.said;
     }
 }
 
 /// `$limit_req_status`
 pub(crate) const VARIABLES: &[BuiltIn] = &[BuiltIn::fresh("limit_req_status", |x, out| {
-    let said = x.limit_req.said;
+    let said = x.states.find::<Limited>().and_then(|limited| limited.said);
     out.extend_from_slice(said.unwrap_or_default().as_bytes());
     said.is_some()
 })];

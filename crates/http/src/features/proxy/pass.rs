@@ -68,7 +68,7 @@ impl Value for Pass {
         load.registry.of::<AnyBackend>().0 = true;
         let template = Template::compile(word, from, load)?;
         if template.as_fixed().is_none() {
-            load.registry.of::<ParsedSoFar>().0.set(Said::Computed);
+            load.registry.of::<ParsedSoFar>().0.of::<Option<Said>>().replace(Said::Computed);
             return Ok(Self::Computed(template));
         }
         let url = match Url::parse(&word.text) {
@@ -81,7 +81,8 @@ impl Value for Pass {
             _ => Box::default(),
         };
         url.host.declare(Some(from.end), load);
-        load.registry.of::<ParsedSoFar>().0.set(Said::Fixed { url: url.clone(), location });
+        let said = Said::Fixed { url: url.clone(), location };
+        load.registry.of::<ParsedSoFar>().0.of::<Option<Said>>().replace(said);
         Ok(Self::Fixed(url))
     }
 }

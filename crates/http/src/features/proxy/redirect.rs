@@ -23,7 +23,7 @@ impl Line for Redirect {
         if &*word.text != b"default" {
             return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
         }
-        match load.registry.of::<ParsedSoFar>().0.find::<Said>() {
+        match load.registry.of::<ParsedSoFar>().0.of::<Option<Said>>() {
             Some(Said::Fixed { url, location }) => Ok(Self::implied(url, location)),
             Some(Said::Computed) => Err(from.error(
                 "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with \

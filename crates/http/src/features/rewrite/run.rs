@@ -7,9 +7,8 @@ use wire::uri::{Unescape, unescape};
 use super::condition::Condition;
 use super::program::{Code, Program, Return, Rewrite, Set, Then};
 use super::replacement::{render, was_escaped};
-use crate::exchange::{Bytes, Exchange, Flow, Jump};
+use crate::exchange::{Bytes, Exchange, Flow, Jump, Phase};
 use crate::files;
-use crate::phases::Phase;
 use crate::regex::Pattern;
 use crate::site::LocationId;
 

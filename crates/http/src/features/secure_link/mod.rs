@@ -15,7 +15,7 @@ use md5::{Digest, Md5};
 use subtle::ConstantTimeEq;
 
 use crate::base64;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, State};
 use crate::site::Place;
 use crate::variables::BuiltIn;
 use said::Said;
@@ -80,14 +80,25 @@ pub enum SecureLink {
 pub(crate) const VARIABLES: &[BuiltIn] = &[
     BuiltIn::cached("secure_link", secure_link),
     BuiltIn::cached("secure_link_expires", |x, out| {
-        let ends = x.notes.find::<Ends>();
-        out.extend_from_slice(ends.map_or(b"", |ends| &ends.0));
+        let ends = x.states.find::<Ends>().and_then(|ends| ends.0.as_deref());
+        out.extend_from_slice(ends.unwrap_or_default());
         ends.is_some()
     }),
 ];
 
 /// When the link ends, as it says: known once `$secure_link` is.
-struct Ends(Box<[u8]>);
+#[derive(Default)]
+struct Ends(Option<Box<[u8]>>);
+
+impl State for Ends {
+    fn clear(&mut self) {
+        self.0 = None;
+    }
+
+    fn redirected(&mut self) {
+        self.0 = None;
+    }
+}
 
 /// Hands the rule to the core, where the variables find it.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
@@ -136,7 +147,7 @@ fn by_words(link: &Template, words: &Template, x: &mut Exchange) -> Option<bool>
     let mut ends_s = None;
     if let Some(text) = ends {
         ends_s = Some(conf::units::number(text).filter(|time| *time > 0)?);
-        x.notes.set(Ends(text.into()));
+        x.states.of::<Ends>().0 = Some(text.into());
     }
     /// 16 bytes in base64, its padding included.
     const DIGEST_LENGTH_MAX: usize = 24;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use conf::{Number, Result, Text, Values, VariableId};
 use observe::{Level, Text as Shown};
 
-use crate::exchange::{Exchange, Filtered};
+use crate::exchange::{Exchange, Filtered, State};
 use crate::site::Place;
 use crate::variables::BuiltIn;
 use cookie::Sent;
@@ -107,6 +107,31 @@ struct Note {
     is_reset: bool,
 }
 
+/// The note of an exchange, once it is made.
+#[derive(Default)]
+struct Noted(Option<Note>);
+
+impl State for Noted {
+    fn clear(&mut self) {
+        self.0 = None;
+    }
+
+    fn redirected(&mut self) {
+        self.0 = None;
+    }
+
+    /// A main request and its subrequests know the same of the browser.
+    fn begin_subrequest(&mut self, parent: &Self) {
+        self.0.clone_from(&parent.0);
+    }
+
+    fn end_subrequest(&mut self, subrequest: &mut Self) {
+        if let Some(note) = subrequest.0.take() {
+            self.0 = Some(note);
+        }
+    }
+}
+
 /// Gives cookies where that is on, and hands the settings to the core for the variables.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     if conf.userid == Userid::Off {
@@ -124,21 +149,14 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// A main request and its subrequests know the same of the browser.
-pub(crate) fn share(from: &Exchange, to: &mut Exchange) {
-    if let Some(note) = from.notes.find::<Note>() {
-        to.notes.set(note.clone());
-    }
-}
-
 /// What is known of the browser, found out at the first question.
 fn note(conf: &Conf, x: &mut Exchange) -> Note {
-    if let Some(note) = x.notes.find::<Note>() {
+    if let Some(note) = &x.states.of::<Noted>().0 {
         return note.clone();
     }
     let sent = Sent::find(&conf.userid_name.0, x);
     let note = Note { got: sent.uid(x), sent, ..Note::default() };
-    x.notes.set(note.clone());
+    x.states.of::<Noted>().0 = Some(note.clone());
     note
 }
 
@@ -164,7 +182,7 @@ fn given(rules: &Rules, x: &mut Exchange) -> Note {
         Some(got) if !note.is_reset => Some(got),
         _ => Some(Uid::next(&rules.conf, x)),
     };
-    x.notes.set(note.clone());
+    x.states.of::<Noted>().0 = Some(note.clone());
     note
 }
 

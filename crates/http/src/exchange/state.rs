@@ -1,0 +1,146 @@
+//! What features remember of an exchange, each under a type of its own.
+//!
+//! nginx's contexts of modules. A feature's state comes into being when the feature first asks for
+//! it, and stays for the next exchange, cleared. Most exchanges have none and pay nothing.
+
+use std::any::Any;
+
+/// A feature's state of one exchange.
+pub trait State: Default + 'static {
+    /// The exchange is over: forgets everything. Memory may be kept.
+    fn clear(&mut self);
+    /// The exchange goes on elsewhere, by an internal redirect or to a named location.
+    fn redirected(&mut self) {}
+    /// A subrequest begins: takes over from its parent what both know.
+    fn begin_subrequest(&mut self, _parent: &Self) {}
+    /// A subrequest has ended: the parent takes over what they share from now on.
+    fn end_subrequest(&mut self, _subrequest: &mut Self) {}
+}
+
+/// States by type. They are few, and looked through in order.
+#[derive(Default)]
+pub struct States(Vec<Box<dyn AnyState>>);
+
+/// A state of any type.
+trait AnyState: Any {
+    fn clear(&mut self);
+    fn redirected(&mut self);
+    fn begin_subrequest(&self, subrequest: &mut States);
+    fn end_subrequest(&mut self, parent: &mut States);
+}
+
+impl<T: State> AnyState for T {
+    fn clear(&mut self) {
+        State::clear(self);
+    }
+
+    fn redirected(&mut self) {
+        State::redirected(self);
+    }
+
+    fn begin_subrequest(&self, subrequest: &mut States) {
+        subrequest.of::<T>().begin_subrequest(self);
+    }
+
+    fn end_subrequest(&mut self, parent: &mut States) {
+        parent.of::<T>().end_subrequest(self);
+    }
+}
+
+impl States {
+    /// The state of that type, a new one at first use.
+    pub fn of<T: State>(&mut self) -> &mut T {
+        let known = self.0.iter().position(|state| is::<T>(&**state));
+        let at = known.unwrap_or_else(|| {
+            self.0.push(Box::<T>::default());
+            self.0.len() - 1
+        });
+        let state: &mut dyn Any = &mut *self.0[at];
+        state.downcast_mut().expect("a state is found by its type")
+    }
+
+    /// The state of that type, if the feature has asked for it before.
+    pub fn find<T: State>(&self) -> Option<&T> {
+        self.0.iter().find_map(|state| (&**state as &dyn Any).downcast_ref())
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.iter_mut().for_each(|state| state.clear());
+    }
+
+    pub(crate) fn redirected(&mut self) {
+        self.0.iter_mut().for_each(|state| state.redirected());
+    }
+
+    /// These are a subrequest's.
+    pub(crate) fn begin_subrequest(&mut self, parent: &Self) {
+        parent.0.iter().for_each(|state| state.begin_subrequest(self));
+    }
+
+    /// These are a parent's.
+    pub(crate) fn end_subrequest(&mut self, subrequest: &mut Self) {
+        subrequest.0.iter_mut().for_each(|state| state.end_subrequest(self));
+    }
+}
+
+fn is<T: State>(state: &dyn AnyState) -> bool {
+    (state as &dyn Any).is::<T>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(u32);
+
+    impl State for Count {
+        fn clear(&mut self) {
+            self.0 = 0;
+        }
+        fn redirected(&mut self) {
+            self.0 += 100;
+        }
+        fn begin_subrequest(&mut self, parent: &Self) {
+            self.0 = parent.0;
+        }
+        fn end_subrequest(&mut self, subrequest: &mut Self) {
+            self.0 += std::mem::take(&mut subrequest.0);
+        }
+    }
+
+    #[derive(Default)]
+    struct Text(&'static str);
+
+    impl State for Text {
+        fn clear(&mut self) {
+            self.0 = "";
+        }
+    }
+
+    #[test]
+    fn each_type_has_one_state() {
+        let mut states = States::default();
+        assert!(states.find::<Count>().is_none());
+        states.of::<Count>().0 = 1;
+        states.of::<Text>().0 = "text";
+        states.redirected();
+        assert_eq!(
+            (states.of::<Count>().0, states.find::<Text>().map(|t| t.0)),
+            (101, Some("text"))
+        );
+        states.clear();
+        assert_eq!((states.of::<Count>().0, states.of::<Text>().0), (0, ""));
+    }
+
+    #[test]
+    fn a_subrequest_takes_over_and_gives_back() {
+        let (mut parent, mut subrequest) = (States::default(), States::default());
+        parent.of::<Count>().0 = 2;
+        subrequest.begin_subrequest(&parent);
+        subrequest.of::<Text>().0 = "its own";
+        assert_eq!(subrequest.of::<Count>().0, 2);
+        parent.end_subrequest(&mut subrequest);
+        assert_eq!((parent.of::<Count>().0, parent.of::<Text>().0), (4, ""));
+    }
+}
