@@ -448,8 +448,10 @@ macro_rules! rows {
 
 /// Lists a subsystem's features: the order of handlers within a phase and of filters.
 ///
-/// Each row is `field: module "prefix" with VARIABLES`. Every module has `Conf`, `Layer` and
-/// `install(&Arc<Conf>, &mut Place) -> Result<()>`; one that has variables names their table.
+/// Each row is `field: module "prefix" over family with VARIABLES`. Every module has `Conf`, `Layer`
+/// and `install(&Arc<Conf>, &mut Place) -> Result<()>`. One whose settings stand on those of another
+/// row names that row after `over`, and `install` is given both; one that has variables names their
+/// table.
 #[macro_export]
 macro_rules! features {
     (into $place:ty, variables $variable:ty; $($rows:tt)*) => {
@@ -458,14 +460,16 @@ macro_rules! features {
     };
     (
         @variables $variable:ty;
-        $( $field:ident : $module:ident $($prefix:literal)? $(with $variables:ident)?, )*
+        $( $field:ident : $module:ident $($prefix:literal)? $(over $family:ident)?
+            $(with $variables:ident)?, )*
     ) => {
         /// The tables of the features' variables.
         pub const VARIABLES: &[&[$variable]] = &[$( $( $module::$variables, )? )*];
     };
     (
         into $place:ty;
-        $( $field:ident : $module:ident $($prefix:literal)? $(with $variables:ident)?, )*
+        $( $field:ident : $module:ident $($prefix:literal)? $(over $family:ident)?
+            $(with $variables:ident)?, )*
     ) => {
         /// What one block of the configuration says.
         #[derive(Clone, Default)]
@@ -527,7 +531,7 @@ macro_rules! features {
 
             /// Lets every feature hook into the place.
             pub fn install(&self, place: &mut $place) -> $crate::Result<()> {
-                $( $module::install(&self.$field, place)?; )*
+                $( $module::install(&self.$field, $(&self.$family,)? place)?; )*
                 Ok(())
             }
         }

@@ -16,7 +16,7 @@ use super::Conf;
 use super::connect::timed_out;
 use super::head::{self, Passed};
 use super::outgoing::{Body, Outgoing, Unsent};
-use super::tally::Try;
+use crate::exchange::Try;
 use crate::exchange::{Exchange, Flow};
 use ::upstream::pool::Connection;
 

@@ -23,7 +23,7 @@ use super::bound::Session;
 use super::coding::{Coding, Taken};
 use super::head::Passed;
 use super::spool::{FileError, Spool};
-use super::tally::Try;
+use crate::exchange::Try;
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Exchange, Fields, Remark};
 use crate::files::TempPath;
 use crate::rate::{Allowance, Rate};

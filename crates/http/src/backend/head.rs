@@ -5,8 +5,9 @@ use observe::{Level, Text};
 use wire::http1::response::{ReplyField, ReplyName};
 use wire::{Method, Slice, Version};
 
+use super::Conf;
 use super::values::Ignored;
-use super::{Backends, Conf};
+use crate::exchange::Backends;
 use crate::exchange::{Exchange, Flow, Jump, Reply};
 
 /// What a location does with the fields of replies.

@@ -26,7 +26,6 @@ mod pass;
 mod queue;
 mod spool;
 mod store;
-mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -47,8 +46,6 @@ pub(crate) use coding::Coding;
 pub(crate) use connect::manner;
 pub(crate) use head::{Passed, Rewrite};
 pub(crate) use pass::{Plan, pass};
-pub use tally::Backends;
-pub(crate) use tally::Named;
 use values::{Bind, Ignored, NextUpstream, Store, StoreAccess};
 pub(crate) use variables::TABLE as VARIABLES;
 
@@ -271,9 +268,8 @@ conf::directives! {
 #[derive(Default)]
 pub(crate) struct AnyBackend(pub(crate) bool);
 
-/// Leaves the settings to the feature that has this family.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    place.family = Some(conf.clone());
+/// The settings do nothing by themselves: the feature of the family takes them.
+pub fn install(_conf: &Arc<Conf>, _place: &mut Place<'_, '_>) -> Result<()> {
     Ok(())
 }
 

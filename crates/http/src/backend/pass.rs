@@ -20,10 +20,10 @@ use super::head::{self, Passed, Rewrite};
 use super::outgoing::Body;
 use super::queue::{Queue, Queued};
 use super::store;
-use super::tally::{Named, Try};
 use super::tunnel::Switched;
 use super::values::NextUpstream;
 use crate::exchange::{Exchange, Flow, Kept};
+use crate::exchange::{Named, Try};
 use crate::features::error_page;
 use crate::rate::Rate;
 

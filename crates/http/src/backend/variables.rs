@@ -6,10 +6,10 @@
 use ::upstream::limit::Tally;
 use wire::http1::response::ReplyName;
 
-use super::tally::Try;
 use crate::builtin::fields::{is_named, join};
 use crate::decimal;
 use crate::exchange::Exchange;
+use crate::exchange::Try;
 use crate::variables::{BuiltIn, Getter};
 
 pub(crate) const TABLE: &[BuiltIn] = &[

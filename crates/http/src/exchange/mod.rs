@@ -3,6 +3,7 @@
 //! It knows no socket and no framing: a driver (`h1`, later `h2`) fills the request, runs the
 //! phases and sends the reply. Features read and change it through this type alone.
 
+mod backends;
 mod body;
 mod downstream;
 mod fields;
@@ -22,6 +23,8 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 
+pub use backends::Backends;
+pub(crate) use backends::{Named, Try};
 pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice, Remark};
 pub use downstream::{BodyRules, Downstream};
 pub use fields::{FieldName, Fields};
@@ -36,7 +39,6 @@ pub use state::{State, States};
 pub use tunnel::{Tunnel, TunnelEnd, TunnelError};
 pub use values::SetValues;
 
-use crate::backend::Backends;
 use crate::client::Client;
 use crate::site::{Generation, Location, LocationId, Server, ServerId};
 

@@ -55,7 +55,7 @@ pub mod userid;
 use conf::lacking::Block;
 use conf::{Directive, Levels, Load, Result};
 
-use crate::backend as proxy_family;
+use crate::backend;
 use crate::variables::BuiltIn;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
@@ -99,8 +99,8 @@ conf::features! {
     mirror: mirror,
     stub_status: stub_status with VARIABLES,
     empty_gif: empty_gif,
-    proxy_family: proxy_family "proxy_" with VARIABLES,
-    proxy: proxy "proxy_" with VARIABLES,
+    proxy_family: backend "proxy_" with VARIABLES,
+    proxy: proxy "proxy_" over proxy_family with VARIABLES,
     upstream_hc: upstream_hc,
     random_index: random_index,
     index: index,

@@ -10,9 +10,10 @@ use net::clock;
 use super::http::{self, Answer, Failure, Kept, Question, Times};
 use super::matching::Match;
 use super::{Checkable, Verdict, place};
-use crate::backend::{self, Named};
+use crate::backend;
 use crate::client::Client;
 use crate::exchange::Exchange;
+use crate::exchange::Named;
 use crate::site::{Generation, LocationId, ServerId};
 
 /// A location's `health_check`, compiled.

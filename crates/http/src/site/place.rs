@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use conf::{Load, Span};
+use conf::{Load, Registry, Span};
 
 use super::{Location, LocationId, Locations, Name};
-use crate::backend::Conf as Family;
 use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger, Reach};
 use crate::features::core::Here;
-use crate::health::Checkable;
 
 /// A location being compiled. A feature that is off leaves nothing here.
 pub struct Place<'a, 'f> {
@@ -24,10 +22,8 @@ pub struct Place<'a, 'f> {
     pub(crate) ifs: Vec<LocationId>,
     /// What the core and the driver ask for.
     pub(crate) core: Here,
-    /// The settings of the family of backends whose feature comes next.
-    pub(crate) family: Option<Arc<Family>>,
-    /// Its backend, if health checks can be made of it.
-    pub(crate) checkable: Option<Arc<dyn Checkable>>,
+    /// What a feature leaves for one that is listed after it, by type.
+    pub(crate) handed_on: Registry,
     postread: Vec<Handler>,
     rewrite: Vec<Handler>,
     preaccess: Vec<Handler>,
@@ -56,8 +52,7 @@ impl<'a, 'f> Place<'a, 'f> {
             server_names,
             ifs,
             core: Here::default(),
-            family: None,
-            checkable: None,
+            handed_on: Registry::default(),
             postread: Vec::new(),
             rewrite: Vec::new(),
             preaccess: Vec::new(),

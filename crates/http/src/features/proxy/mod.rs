@@ -23,6 +23,7 @@ use crate::backend::groups::ByName;
 use crate::backend::{self, Passed, Plan, Rewrite, Rules};
 use crate::exchange::{Exchange, Flow};
 use crate::files::TempPath;
+use crate::health::Checkable;
 use crate::site::Place;
 use cookie::{Cookies, Domain, Flags, Path};
 use fields::{Compiled, SetHeader};
@@ -176,24 +177,23 @@ struct Proxy {
 }
 
 /// Answers everything in a location that has a backend.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    let family = place.family.take().expect("the family's row stands before this one");
+pub fn install(conf: &Arc<Conf>, family: &Arc<Family>, place: &mut Place<'_, '_>) -> Result<()> {
     family.check("proxy_").map_err(|message| Error::at(place.at, message))?;
     let Some(pass) = &conf.target else { return Ok(()) };
-    let passed = Arc::new(Passed::new(&family));
+    let passed = Arc::new(Passed::new(family));
     let trailers = conf.pass_trailers.then(|| passed.clone());
     let proxy = Arc::new(Proxy {
         fields: Compiled::new(&conf.set_header),
-        rules: Arc::new(Rules::new(&family, &conf.temp_path, trailers)),
+        rules: Arc::new(Rules::new(family, &conf.temp_path, trailers)),
         passed,
         redirects: Redirects::new(conf.redirect.as_ref(), pass, &place.name),
         cookies: Cookies::new(conf),
         backend: Backend::compile(pass, place.load)?,
         location: place.name.clone(),
         conf: conf.clone(),
-        family,
+        family: family.clone(),
     });
-    place.checkable = Some(proxy.clone());
+    place.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(proxy.clone());
     place.exclusive_from_slash(move |x| proxy.handle(x));
     Ok(())
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use conf::Result;
 
-use crate::health::LocationCheck;
 use crate::health::matching::{Matches, declare};
+use crate::health::{Checkable, LocationCheck};
 use crate::site::Place;
 use parameters::HealthCheck;
 
@@ -76,7 +76,7 @@ conf::directives! {
 
 /// Leaves the check to whoever asks the servers.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    let checkable = place.checkable.take();
+    let checkable = place.handed_on.of::<Option<Arc<dyn Checkable>>>().take();
     let Some(check) = &conf.health_check else { return Ok(()) };
     let backend = checkable.ok_or_else(|| check.refuse("needs \"proxy_pass\" in its location"))?;
     let group = backend.group().filter(|group| check.is_named(group, place.load));

@@ -11,7 +11,7 @@ use ::upstream::{Group, Server};
 use net::Address;
 use wire::http1::response::{ReplyHead, ReplyName};
 
-use crate::exchange::Fields;
+use super::Fields;
 
 /// What an exchange knows of its backends.
 #[derive(Default)]
