@@ -2,6 +2,8 @@
 //!
 //! Deliberately absent: the runtime (only `net` knows it), and one feature's settings in another.
 
+mod admit;
+mod answer;
 mod backend;
 mod base64;
 mod builtin;
@@ -9,6 +11,7 @@ mod client;
 mod compile;
 mod credentials;
 mod decimal;
+mod drive;
 mod exchange;
 mod features;
 mod files;
@@ -19,6 +22,7 @@ pub mod identity;
 mod keyed;
 mod lru;
 mod mime_types;
+mod paths;
 mod phases;
 mod rate;
 mod regex;

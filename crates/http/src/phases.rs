@@ -13,9 +13,8 @@ use observe::Level;
 
 use crate::credentials;
 use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Phase, Reach, Role, Stage, Wait};
-use crate::features::error_page;
 use crate::site::{LocationId, Site};
-use crate::{features, site};
+use crate::{admit, answer, features, site};
 
 /// Where subrequests begin.
 pub(crate) fn after_postread() -> Stage {
@@ -62,7 +61,7 @@ pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
             Flow::Status(status @ (408 | 444 | 499)) => return Ran::Dropped(status),
             Flow::Drop(status) => return Ran::Dropped(status),
             Flow::Status(status) if x.stage.phase == Phase::Access => refused(x, status),
-            Flow::Status(status) => error_page::answer(x, status),
+            Flow::Status(status) => answer::with_status(x, status),
             Flow::Jump(jump) => jump_to(x, jump),
             Flow::Wait(wait) => return Ran::Waits(wait),
         };
@@ -153,7 +152,7 @@ fn find_location(site: &Site, x: &mut Exchange) -> Flow {
         x.location = block;
     }
     enter(x, Phase::Rewrite);
-    match features::core::admit(x) {
+    match admit::admit(x) {
         Flow::Next if chosen.adds_slash => add_slash(site, x, chosen.location),
         flow => flow,
     }
@@ -204,13 +203,13 @@ fn refused(x: &mut Exchange, status: u16) -> Flow {
 fn refuse(x: &mut Exchange, status: u16) -> Flow {
     let delay = Duration::from_millis(x.location().core.auth_delay_ms);
     if !matches!(status, 401 | 407) || delay.is_zero() {
-        return error_page::answer(x, status);
+        return answer::with_status(x, status);
     }
     x.log(Level::Info, format_args!("delaying unauthorized request"));
     Flow::Wait(Box::new(move |x| {
         Box::pin(async move {
             net::sleep(delay).await;
-            error_page::answer(x, status)
+            answer::with_status(x, status)
         })
     }))
 }
@@ -219,7 +218,7 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
     x.redirects_left = x.redirects_left.saturating_sub(1);
     if x.redirects_left == 0 {
         log_cycle(x, &jump);
-        return error_page::answer(x, 500);
+        return answer::with_status(x, 500);
     }
     match jump {
         Jump::Relocate => enter(x, Phase::FindLocation),
@@ -283,9 +282,9 @@ fn filters(site: &Site, x: &mut Exchange) -> Flow {
             Filtered::Pass => {}
             Filtered::Instead(status) => {
                 x.reply.clear_head();
-                return error_page::answer(x, status);
+                return answer::with_status(x, status);
             }
-            Filtered::Status(status) => return error_page::answer(x, status),
+            Filtered::Status(status) => return answer::with_status(x, status),
             Filtered::Drop => return Flow::Drop(x.reply.status),
         }
     }

@@ -278,7 +278,7 @@ fn ignores(conf: &Conf, field: u16) -> bool {
 /// `X-Accel-Redirect`: some of the backend's fields stay, the rest is another resource's.
 fn redirect(x: &mut Exchange, target: Vec<u8>) -> Flow {
     if target.first() == Some(&b'@') {
-        return crate::features::error_page::to_named(x, &target);
+        return crate::answer::to_named(x, &target);
     }
     if x.request.head.method != Method::Head {
         x.request.head.method = Method::Get;

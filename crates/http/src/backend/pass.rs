@@ -22,9 +22,9 @@ use super::queue::{Queue, Queued};
 use super::store;
 use super::tunnel::Switched;
 use super::values::NextUpstream;
+use crate::answer;
 use crate::exchange::{Exchange, Flow, Kept};
 use crate::exchange::{Named, Try};
-use crate::features::error_page;
 use crate::rate::Rate;
 
 /// What a request to a backend consists of.
@@ -146,7 +146,7 @@ impl<'a> Passing<'a> {
                 Queued::Refused(status) => {
                     self.without_server(x, status, waited_ms(&queue));
                     // As any other: it is not the client that was too slow.
-                    return Err(error_page::answer(x, status));
+                    return Err(answer::with_status(x, status));
                 }
                 Queued::NoServer => {
                     self.without_server(x, 502, waited_ms(&queue));
@@ -271,7 +271,7 @@ impl<'a> Passing<'a> {
             from: self.manner.from,
             asked: asked.clone(),
         };
-        if conf.intercept_errors && status >= 300 && error_page::has_page(x, status) {
+        if conf.intercept_errors && status >= 300 && answer::has_page(x, status) {
             held.end_unread(&answered);
             return Ok(intercept(x, status));
         }

@@ -311,31 +311,6 @@ impl Exchange {
         self.generation.server(self.server)
     }
 
-    /// Appends the path of the file that the request names: `$request_filename`. False, with a line
-    /// in the log: it names none.
-    #[must_use]
-    pub fn append_path(&mut self, out: &mut Vec<u8>) -> bool {
-        let generation = self.generation.clone();
-        generation.location(self.location).core.root().append_path(self, out)
-    }
-
-    /// Appends the directory that holds the files: `$document_root`.
-    pub fn append_document_root(&mut self, out: &mut Vec<u8>) {
-        let generation = self.generation.clone();
-        generation.location(self.location).core.root().append_directory(self, out);
-    }
-
-    /// Sets the reply's content type by the extension of the path, unless a backend that led here
-    /// has set it.
-    pub fn set_content_type_of_uri(&mut self) {
-        if !self.reply.content_type.is_empty() {
-            return;
-        }
-        let here = &self.generation.location(self.location).core;
-        let content_type = here.types.of(&self.request.uri).unwrap_or(&here.default_type);
-        self.reply.set_content_type(content_type);
-    }
-
     /// An empty vector for intermediate text. Whoever takes it brings it back.
     pub fn scratch(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.scratch)

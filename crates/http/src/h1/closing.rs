@@ -12,8 +12,7 @@ use super::idle::Idle;
 use super::link::{Link, WaitsFor};
 use super::{After, Connection};
 use crate::exchange::Exchange;
-use crate::features::keepalive::Keepalive;
-use crate::features::lingering::{Close, Lingering};
+use crate::site::policy::{Close, Keepalive, Lingering};
 
 /// How throwing away the rest of a body ended.
 enum Rest {

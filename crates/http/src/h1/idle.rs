@@ -9,7 +9,7 @@ use observe::{Errno, ErrorLog, Level, Waiting};
 
 use super::Connection;
 use super::link::WaitsFor;
-use crate::features::keepalive::Keepalive;
+use crate::site::policy::Keepalive;
 
 /// How long a connection is idle before it is parked.
 const PARK_AFTER_MS: u64 = 1500;

@@ -37,8 +37,8 @@ use observe::{Open, Waiting};
 
 use crate::client::{Client, Resting};
 use crate::exchange::{Exchange, Flow, Wait};
-use crate::features::lingering::Lingering;
 use crate::phases::{self, Ran};
+use crate::site::policy::Lingering;
 use crate::worker::Worker;
 
 use idle::{Idle, Next};

@@ -6,9 +6,9 @@ use wire::http1::reply::status_text;
 use wire::{Method, Version};
 
 use crate::decimal;
+use crate::drive::redirect;
 use crate::exchange::{Exchange, FieldName, Reply};
-use crate::features::core::Here;
-use crate::features::redirect;
+use crate::site::policy::Policy;
 
 /// How the end of a reply's body is found by its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ fn may_chunk(x: &Exchange) -> bool {
         && x.location().core.output.chunked_transfer_encoding
 }
 
-fn write_lines(x: &Exchange, here: &Here, completed: bool, out: &mut Vec<u8>) {
+fn write_lines(x: &Exchange, here: &Policy, completed: bool, out: &mut Vec<u8>) {
     let reply = &x.reply;
     write_opening(reply, here.server_token(), out);
     write_content(reply, out);
@@ -107,7 +107,7 @@ fn write_content(reply: &Reply, out: &mut Vec<u8>) {
     }
 }
 
-fn write_connection(x: &Exchange, here: &Here, out: &mut Vec<u8>) {
+fn write_connection(x: &Exchange, here: &Policy, out: &mut Vec<u8>) {
     if x.reply.status == 101 {
         out.extend_from_slice(b"Connection: upgrade\r\n");
     } else if x.keepalive {

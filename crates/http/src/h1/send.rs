@@ -20,11 +20,11 @@ use super::batch::{Batch, Manner};
 use super::link::{CONTINUE, Link, WaitsFor};
 use super::reply_head::{self, Framing};
 use super::{After, Connection};
+use crate::drive::limit_rate;
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Exchange, FileSlice};
-use crate::features::limit_rate;
-use crate::features::output::Output;
 use crate::phases;
 use crate::rate::{Allowance, Rate};
+use crate::site::policy::Output;
 
 /// Files up to this are read ahead anyway.
 const READ_AHEAD_MIN: u64 = 128 * 1024;

@@ -44,7 +44,7 @@ pub(super) fn probes(
     generation: &Rc<Generation>,
 ) -> impl Iterator<Item = (Probe, &Arc<LocationCheck>)> {
     generation.locations.iter().enumerate().filter_map(|(at, location)| {
-        let check = location.core.health_check.as_ref()?;
+        let check = location.core.own.find::<Arc<LocationCheck>>()?;
         // A server's own block is numbered after the locations in it.
         let server = generation.servers.iter().position(|one| one.outer.0 as usize >= at)?;
         let (server, location) = (ServerId(server as u32), LocationId(at as u32));
@@ -56,7 +56,7 @@ impl Probe {
     /// The check.
     pub(super) fn check(&self) -> &Arc<LocationCheck> {
         let here = &self.generation.location(self.location).core;
-        here.health_check.as_ref().expect("a probe is made of one")
+        here.own.find().expect("a probe is made of one")
     }
 
     /// The log of the location.

@@ -9,6 +9,7 @@ mod locate;
 mod matcher;
 mod names;
 mod place;
+pub(crate) mod policy;
 mod protocols;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub use protocols::Protocols;
 use crate::exchange::{Filter, Handler, Logger, Reach};
 use crate::files::Caches;
 use crate::variables::Variable;
+use policy::Policy;
 
 /// The number of a location in its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +110,7 @@ pub struct Location {
     /// Whether who asks for its name without the slash it ends with is sent here.
     pub(crate) adds_slash: bool,
     /// What the core and the driver ask for.
-    pub core: crate::features::core::Here,
+    pub core: Policy,
 }
 
 /// How the requests of a server are read.

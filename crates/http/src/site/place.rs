@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use conf::{Load, Registry, Span};
 
+use super::policy::Policy;
 use super::{Location, LocationId, Locations, Name};
 use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger, Reach};
-use crate::features::core::Here;
 
 /// A location being compiled. A feature that is off leaves nothing here.
 pub struct Place<'a, 'f> {
@@ -21,7 +21,7 @@ pub struct Place<'a, 'f> {
     /// The `if` blocks inside, in order.
     pub(crate) ifs: Vec<LocationId>,
     /// What the core and the driver ask for.
-    pub(crate) core: Here,
+    pub(crate) core: Policy,
     /// What a feature leaves for one that is listed after it, by type.
     pub(crate) handed_on: Registry,
     postread: Vec<Handler>,
@@ -51,7 +51,7 @@ impl<'a, 'f> Place<'a, 'f> {
             name,
             server_names,
             ifs,
-            core: Here::default(),
+            core: Policy::default(),
             handed_on: Registry::default(),
             postread: Vec::new(),
             rewrite: Vec::new(),

@@ -6,8 +6,8 @@
 use observe::Text;
 use wire::Version;
 
+use crate::answer;
 use crate::exchange::{Exchange, Flow, Jump, Role};
-use crate::features::error_page;
 use crate::phases::{self, Ran};
 
 /// Whether the location has one that is still to be done.
@@ -45,6 +45,6 @@ fn begin(x: &mut Exchange) -> Flow {
     x.outlives_client.set(true);
     match target.first() {
         Some(b'/') => Flow::Jump(Jump::Internal { uri: target.to_vec(), args: Some(Vec::new()) }),
-        _ => error_page::to_named(x, &target),
+        _ => answer::to_named(x, &target),
     }
 }

@@ -114,19 +114,16 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         return Err(Error::bare(no_map(source, target)));
     }
     let setup = Arc::new(Setup { conf: conf.clone(), target: target.cloned(), charsets });
-    place.core.charset = Announced(Some(setup.clone()));
+    place.core.own.add(setup.clone());
     place.main_filter(move |x| filter(&setup, x));
     Ok(())
 }
 
-/// The charset that the replies of a location are said to be in.
-#[derive(Clone, Default)]
-pub struct Announced(Option<Arc<Setup>>);
-
 /// Whether a page made here will be said to be in UTF-8: its columns are characters then.
 pub(crate) fn is_utf8(x: &mut Exchange) -> bool {
     let generation = x.generation.clone();
-    let Some(setup) = &generation.location(x.location).core.charset.0 else { return false };
+    let own = &generation.location(x.location).core.own;
+    let Some(setup) = own.find::<Arc<Setup>>() else { return false };
     let target = setup.target.as_ref().and_then(|target| setup.find(target, x));
     target.is_some_and(|target| target.name.eq_ignore_ascii_case(b"utf-8"))
 }

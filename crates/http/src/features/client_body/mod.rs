@@ -5,12 +5,10 @@ mod read;
 use std::sync::Arc;
 
 use conf::{Milliseconds, Offset, Result, Size};
-use observe::Level;
 
-use crate::exchange::{Exchange, Flow};
-use crate::files::{Fate, TempPath};
-
+use crate::files::TempPath;
 use crate::site::Place;
+use crate::site::policy::{ClientBody, InFileOnly};
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -53,33 +51,6 @@ conf::directives! {
     client_body_in_single_buffer: bool = "off",
 }
 
-conf::words! {
-    /// Whether every body goes to a file.
-    #[derive(Default)]
-    pub enum InFileOnly {
-        /// Large ones only.
-        #[default]
-        Off = "off",
-        /// Every one, and it stays.
-        On = "on",
-        /// Every one, and it is deleted after the request.
-        Clean = "clean",
-    }
-}
-
-/// How a location takes bodies.
-#[derive(Clone, Debug, Default)]
-pub struct ClientBody {
-    /// `client_max_body_size`; 0: any.
-    pub size_max: u64,
-    /// `client_body_timeout`
-    pub timeout_ms: u64,
-    /// `client_body_in_file_only`
-    in_file_only: InFileOnly,
-    buffer_size: usize,
-    temp_path: Option<TempPath>,
-}
-
 /// Hands the settings to the core.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     // Off or on, it holds: memory is one piece.
@@ -92,38 +63,4 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         temp_path: Some(conf.client_body_temp_path.clone()),
     };
     Ok(())
-}
-
-/// Refuses a body whose announced length is too large for the location.
-pub(crate) fn admit(x: &mut Exchange) -> Flow {
-    let size_max = x.location().core.client_body.size_max;
-    match x.request.body.length() {
-        Some(length) if size_max != 0 && length > size_max && !x.request.body.is_discarded() => {
-            let message = format_args!("client intended to send too large body: {length} bytes");
-            x.log(Level::Error, message);
-            x.reply.without_continue = true;
-            Flow::Status(413)
-        }
-        _ => Flow::Next,
-    }
-}
-
-impl ClientBody {
-    fn fate(&self) -> Fate {
-        match self.in_file_only {
-            InFileOnly::Off => Fate::Nameless,
-            InFileOnly::On => Fate::Kept,
-            InFileOnly::Clean => Fate::Deleted,
-        }
-    }
-
-    /// What is kept in memory of a body: all of it where little more than the buffer would be
-    /// needed, as in nginx, else one buffer at a time.
-    fn memory_max(&self, length: Option<u64>) -> usize {
-        let size = self.buffer_size.max(1);
-        match length {
-            Some(length) if length < (size + size / 4) as u64 => length as usize,
-            _ => size,
-        }
-    }
 }

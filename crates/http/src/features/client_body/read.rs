@@ -4,9 +4,9 @@ use std::future::poll_fn;
 
 use observe::Level;
 
-use super::{ClientBody, InFileOnly};
 use crate::exchange::{Exchange, Flow, Kept, RequestBodyError};
 use crate::files::TempFile;
+use crate::site::policy::{ClientBody, InFileOnly};
 
 /// Bytes of memory taken at first; more as the body comes.
 const FIRST_ROOM: usize = 8 * 1024;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use conf::{Predicates, Result};
 
+use crate::admit;
 use crate::exchange::{Exchange, Flow};
-use crate::features::client_body;
 use crate::site::Place;
 
 conf::directives! {
@@ -31,7 +31,7 @@ fn read_early(conf: &Conf, x: &mut Exchange) -> Flow {
     if x.location != x.server().outer || !x.request.body.is_unread() || !predicates.any(x) {
         return Flow::Next;
     }
-    match client_body::admit(x) {
+    match admit::admit_body(x) {
         Flow::Next => Flow::Wait(Box::new(|x| {
             Box::pin(async { x.read_body().await.err().unwrap_or(Flow::Next) })
         })),

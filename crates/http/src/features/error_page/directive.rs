@@ -4,21 +4,7 @@ use std::ops::RangeInclusive;
 
 use conf::{Directive, Load, Result, Template, Value, Word};
 
-/// One line of `error_page`.
-#[derive(Clone)]
-pub(crate) struct ErrorPage {
-    statuses: Vec<u16>,
-    /// The status to answer with; 0: what the target answers; `None`: the status it is about.
-    pub(super) overwrite: Option<u16>,
-    /// A path, `@name` or a URL.
-    pub(super) target: Template,
-}
-
-impl ErrorPage {
-    pub(super) fn is_for(&self, status: u16) -> bool {
-        self.statuses.contains(&status)
-    }
-}
+use crate::site::policy::ErrorPage;
 
 impl Value for ErrorPage {
     const ARGS: RangeInclusive<usize> = 2..=usize::MAX;

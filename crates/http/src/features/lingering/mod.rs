@@ -5,6 +5,7 @@ use std::sync::Arc;
 use conf::{Milliseconds, Result};
 
 use crate::site::Place;
+use crate::site::policy::{Close, Lingering};
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -25,31 +26,6 @@ conf::directives! {
     /// lingering_timeout 2s;
     /// ```
     lingering_timeout: Milliseconds = "5s",
-}
-
-conf::words! {
-    /// When to linger.
-    #[derive(Default)]
-    pub enum Close {
-        /// Never.
-        Off = "off",
-        /// Where the client may be sending still.
-        #[default]
-        On = "on",
-        /// Always.
-        Always = "always",
-    }
-}
-
-/// What the driver asks about lingering.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Lingering {
-    /// When.
-    pub close: Close,
-    /// How long in all.
-    pub time_ms: u64,
-    /// How long without a byte.
-    pub timeout_ms: u64,
 }
 
 /// Hands the settings to the core.

@@ -47,24 +47,23 @@ conf::directives! {
     referer_hash_bucket_size: Number = "64",
 }
 
-/// What a location knows of referers; `None`: it does not ask.
-pub type Referers = Option<Arc<Valid>>;
-
 /// `$invalid_referer`
 pub(crate) const VARIABLES: &[BuiltIn] =
     &[BuiltIn::cached("invalid_referer", invalid_referer).changeable()];
 
 /// Hands the table to the core, where the variable finds it.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    if let Some(lines) = &conf.valid_referers {
-        place.core.referers = lines.with_server_names(&place.server_names)?;
+    if let Some(lines) = &conf.valid_referers
+        && let Some(valid) = lines.with_server_names(&place.server_names)?
+    {
+        place.core.own.add(valid);
     }
     Ok(())
 }
 
 /// `1`, or there and empty.
 fn invalid_referer(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
-    let Some(valid) = x.location().core.referers.clone() else { return true };
+    let Some(valid) = x.location().core.own.find::<Arc<Valid>>().cloned() else { return true };
     match is_valid(&valid, x) {
         Ok(true) => true,
         Ok(false) => {

@@ -9,10 +9,11 @@ mod tests;
 use std::sync::Arc;
 
 use ::upstream::Servers;
-use ::upstream::resolver::{NameServers, Resolver};
+use ::upstream::resolver::NameServers;
 use conf::{Layered, Load, Milliseconds, Result};
 
 use crate::site::Place;
+use crate::site::policy::Names;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -40,18 +41,11 @@ conf::directives! {
     resolver_timeout: Milliseconds = "30s",
 }
 
-/// How a location looks names up.
-#[derive(Default)]
-pub struct Names {
-    servers: Option<NameServers>,
-    timeout_ms: u64,
-}
-
-impl Names {
-    /// This worker's resolver; `None` where no name servers are set.
-    pub fn resolver(&self) -> Option<Resolver> {
-        self.servers.as_ref().map(|servers| servers.resolver(self.timeout_ms))
-    }
+/// Hands the settings to the core.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let timeout_ms = conf.resolver_timeout.0;
+    place.core.names = Names { servers: conf.resolver.clone(), timeout_ms };
+    Ok(())
 }
 
 /// Who is asked for names by what stands beside all servers, as `http {}` says it.
@@ -61,11 +55,4 @@ pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<Servers> {
     let conf = layer.resolve();
     let timeout_ms = conf.resolver_timeout.0;
     conf.resolver.map(|names| Servers { names, timeout_ms })
-}
-
-/// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    let timeout_ms = conf.resolver_timeout.0;
-    place.core.names = Names { servers: conf.resolver.clone(), timeout_ms };
-    Ok(())
 }

@@ -5,9 +5,8 @@
 use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Template, Value};
-use observe::{Level, Text};
 
-use crate::exchange::Exchange;
+use crate::site::policy::{Root, StandsFor};
 use crate::site::{BlockContext, Place};
 
 conf::directives! {
@@ -42,26 +41,6 @@ conf::directives! {
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     place.core.root = Some(conf.root.clone());
     Ok(())
-}
-
-/// Where files are.
-#[derive(Clone)]
-pub struct Root {
-    directory: Template,
-    /// What completes a directory that begins with a variable and turns out to be relative.
-    prefix: Arc<[u8]>,
-    stands_for: StandsFor,
-}
-
-/// Which part of a path the directory takes the place of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StandsFor {
-    /// `root`: none, the path follows it.
-    Nothing,
-    /// `alias`: the location's name.
-    Name(Box<[u8]>),
-    /// `alias` in a location with a regular expression: the whole path.
-    Path,
 }
 
 impl Value for Root {
@@ -124,59 +103,6 @@ fn with_slash(path: &[u8]) -> Vec<u8> {
         path.push(b'/');
     }
     path
-}
-
-impl Root {
-    /// Appends the directory: `$document_root`.
-    pub fn append_directory(&self, x: &mut Exchange, out: &mut Vec<u8>) {
-        if let Some(directory) = self.directory.as_fixed() {
-            return out.extend_from_slice(directory);
-        }
-        let start = out.len();
-        self.directory.render(x, out);
-        if out.get(start) != Some(&b'/') {
-            out.splice(start..start, self.prefix.iter().copied());
-        }
-    }
-
-    /// Appends the path of the file that the exchange's path names; false, with a line in the log,
-    /// where it names none: the location's name is no longer in it.
-    #[must_use]
-    pub fn append_path(&self, x: &mut Exchange, out: &mut Vec<u8>) -> bool {
-        if !self.may_be_used(x) {
-            return false;
-        }
-        self.append_directory(x, out);
-        out.extend_from_slice(&x.request.uri[self.skipped(x)..]);
-        true
-    }
-
-    /// `alias` in a location that was left by `rewrite ... break` has lost what it stands for.
-    pub fn may_be_used(&self, x: &Exchange) -> bool {
-        if self.stands_for == StandsFor::Nothing || x.request.valid_location {
-            return true;
-        }
-        let name = Text(&x.location().name);
-        let message =
-            format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten");
-        x.log(Level::Alert, message);
-        false
-    }
-
-    /// Which part of a path the directory takes the place of.
-    pub fn stands_for(&self) -> &StandsFor {
-        &self.stands_for
-    }
-
-    /// How many bytes of the path the directory takes the place of.
-    fn skipped(&self, x: &Exchange) -> usize {
-        match &self.stands_for {
-            StandsFor::Nothing => 0,
-            StandsFor::Name(name) => name.len().min(x.request.uri.len()),
-            StandsFor::Path if x.add_uri_to_alias => 0,
-            StandsFor::Path => x.request.uri.len(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -60,11 +60,7 @@ conf::directives! {
 }
 
 /// How a location tells good links from others.
-#[derive(Default)]
-pub enum SecureLink {
-    /// It does not.
-    #[default]
-    Off,
+enum SecureLink {
     /// By `secure_link` and `secure_link_md5`.
     Words {
         /// The MD5 and the end.
@@ -102,7 +98,7 @@ impl State for Ends {
 
 /// Hands the rule to the core, where the variables find it.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    place.core.secure_link = match conf.said.clone() {
+    let link = match conf.said.clone() {
         Said { secret: Some(_), link, words } if link.is_some() || words.is_some() => {
             let mixed = "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \
                          \"secure_link_md5\"";
@@ -110,8 +106,9 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         }
         Said { secret: Some(secret), .. } => SecureLink::Secret(secret),
         Said { link: Some(link), words: Some(words), .. } => SecureLink::Words { link, words },
-        _ => SecureLink::Off,
+        _ => return Ok(()),
     };
+    place.core.own.add(link);
     Ok(())
 }
 
@@ -119,8 +116,8 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 /// where there is a secret.
 fn secure_link(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
     let generation = x.generation.clone();
-    match &generation.location(x.location).core.secure_link {
-        SecureLink::Off => false,
+    let Some(link) = generation.location(x.location).core.own.find() else { return false };
+    match link {
         SecureLink::Words { link, words } => match by_words(link, words, x) {
             None => false,
             Some(is_over) => {

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use conf::{Directive, Inherited, Load, Result, Template, Value, units};
 use observe::Level;
 
+use crate::answer;
 use crate::exchange::{Exchange, Flow, Jump};
-use crate::features::error_page;
-use crate::features::root::StandsFor;
 use crate::files;
 use crate::site::Place;
+use crate::site::policy::StandsFor;
 
 conf::directives! {
     in SERVER | LOCATION;
@@ -122,7 +122,7 @@ fn write_path(name: &Template, x: &mut Exchange, path: &mut Vec<u8>) -> usize {
     root.append_directory(x, path);
     let name_start = path.len();
     name.render(x, path);
-    if let StandsFor::Name(location) = root.stands_for()
+    if let StandsFor::Name(location) = &root.stands_for
         && name.as_fixed().is_none()
         && let Some(replaced) = x.request.uri.get(..location.len())
         && path[name_start..].starts_with(replaced)
@@ -147,7 +147,7 @@ fn leads_to(x: &mut Exchange, path: &[u8], directory: bool) -> bool {
 /// Makes the name the path of the request.
 fn take(x: &mut Exchange, name: &[u8], is_directory: bool) {
     let generation = x.generation.clone();
-    let kept = match generation.location(x.location).core.root().stands_for() {
+    let kept = match &generation.location(x.location).core.root().stands_for {
         StandsFor::Nothing => 0,
         StandsFor::Name(location) => location.len(),
         StandsFor::Path if is_directory => return,
@@ -162,7 +162,7 @@ fn take(x: &mut Exchange, name: &[u8], is_directory: bool) {
 
 fn redirect(x: &mut Exchange, last: &[u8]) -> Flow {
     if last.starts_with(b"@") {
-        return error_page::to_named(x, last);
+        return answer::to_named(x, last);
     }
     let (uri, args) = match memchr::memchr(b'?', last) {
         Some(mark) => (&last[..mark], &last[mark + 1..]),

@@ -3,7 +3,6 @@
 //! A sorted table that is searched without copying the extension, whatever its case. The
 //! `types_hash_` directives are read and mean nothing here: this table needs no size.
 
-use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use conf::{Absent, Directive, Load, Number, Result, Value, Word};
 use observe::Text;
 
 use crate::site::Place;
+use crate::site::policy::{Types, extension_order};
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -54,16 +54,6 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     place.core.default_type = conf.default_type.0.clone();
     Ok(())
 }
-
-/// MIME types by extension.
-#[derive(Clone, Default)]
-pub struct Types {
-    /// Sorted by extension.
-    sorted: Arc<Vec<Entry>>,
-}
-
-/// An extension in lower case, and its type.
-type Entry = (Box<[u8]>, Arc<[u8]>);
 
 /// One MIME type.
 #[derive(Clone)]
@@ -117,7 +107,7 @@ impl Types {
     ) {
         let lower = extension.text.to_ascii_lowercase();
         let sorted = Arc::make_mut(&mut self.sorted);
-        let at = match sorted.binary_search_by(|(known, _)| order(known, &lower)) {
+        let at = match sorted.binary_search_by(|(known, _)| extension_order(known, &lower)) {
             Err(at) => return sorted.insert(at, (lower.into(), content_type.clone())),
             Ok(at) => at,
         };
@@ -130,20 +120,6 @@ impl Types {
         );
         load.warn(line.error_at(extension, message));
     }
-
-    /// The type for a path, by what follows the last dot in its last part. A name that begins with
-    /// its only dot has no extension.
-    pub fn of(&self, path: &[u8]) -> Option<&Arc<[u8]>> {
-        let name = &path[memchr::memrchr(b'/', path).map_or(0, |at| at + 1)..];
-        let extension = &name[memchr::memrchr(b'.', name).filter(|at| *at > 0)? + 1..];
-        let at = self.sorted.binary_search_by(|(known, _)| order(known, extension)).ok()?;
-        Some(&self.sorted[at].1)
-    }
-}
-
-/// The order of an extension of the table and one of any case.
-fn order(known: &[u8], extension: &[u8]) -> Ordering {
-    known.iter().copied().cmp(extension.iter().map(u8::to_ascii_lowercase))
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     let group = backend.group().filter(|group| check.is_named(group, place.load));
     let group =
         group.ok_or_else(|| check.refuse("needs a \"proxy_pass\" that names an upstream"))?;
-    place.core.health_check = Some(Arc::new(LocationCheck {
+    place.core.own.add(Arc::new(LocationCheck {
         group: group.clone(),
         terms: check.terms,
         uri: check.uri.clone(),

@@ -20,7 +20,11 @@ fn judge(lines: &str, reply: &str) -> Result<&'static str, String> {
     let text = format!("{}\r\n\r\n", head.replace('\n', "\r\n")).into_bytes();
     assert_eq!(x.backends.head.parse(&text).unwrap(), Some(text.len()));
     x.backends.head_text = text;
-    let mut checks = site.generation.locations.iter().filter_map(|l| l.core.health_check.as_ref());
+    let mut checks = site
+        .generation
+        .locations
+        .iter()
+        .filter_map(|l| l.core.own.find::<std::sync::Arc<crate::health::LocationCheck>>());
     let check = checks.next().unwrap();
     check.matching.judge(&mut x, body.as_bytes()).map_err(|failure| failure.cause)
 }
@@ -196,7 +200,11 @@ fn what_is_said_is_read() {
          }}
          match later {{ }}"
     ));
-    let checks = site.generation.locations.iter().filter_map(|l| l.core.health_check.as_ref());
+    let checks = site
+        .generation
+        .locations
+        .iter()
+        .filter_map(|l| l.core.own.find::<std::sync::Arc<crate::health::LocationCheck>>());
     let [check] = checks.collect::<Vec<_>>()[..] else { panic!("one location has a check") };
     let terms = check.terms;
     assert_eq!((terms.interval_ms, terms.jitter_ms), (1500, 1000));

@@ -64,9 +64,6 @@ conf::directives! {
     userid_mark: Mark = "off",
 }
 
-/// How a location knows browsers again; `None`: it does not.
-pub type UserId = Option<Rules>;
-
 /// The settings, and where `$uid_reset` is.
 #[derive(Clone)]
 pub struct Rules {
@@ -90,8 +87,8 @@ pub(crate) const VARIABLES: &[BuiltIn] = &[
 ];
 
 /// What holds where the main request is.
-fn rules(x: &Exchange) -> UserId {
-    x.generation.location(x.main_location()).core.userid.clone()
+fn rules(x: &Exchange) -> Option<Rules> {
+    x.generation.location(x.main_location()).core.own.find().cloned()
 }
 
 /// What is known of a browser in one exchange.
@@ -139,7 +136,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     }
     let uid_reset = place.load.names.number(b"uid_reset", None);
     let rules = Rules { conf: conf.clone(), uid_reset };
-    place.core.userid = Some(rules.clone());
+    place.core.own.add(rules.clone());
     if conf.userid.gives() {
         place.main_filter(move |x| {
             give(&rules, x);

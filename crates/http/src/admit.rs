@@ -1,0 +1,29 @@
+//! What a location asks of a request before any of its handlers sees it.
+
+use observe::Level;
+
+use crate::exchange::{Exchange, Flow};
+
+/// What a location asks of a request before its handlers see it.
+pub(crate) fn admit(x: &mut Exchange) -> Flow {
+    let here = &x.location().core;
+    if here.internal && !x.internal {
+        return Flow::Status(404);
+    }
+    x.keepalive = x.keepalive && here.keepalive.admits(&x.client, &x.request);
+    admit_body(x)
+}
+
+/// Refuses a body whose announced length is too large for the location.
+pub(crate) fn admit_body(x: &mut Exchange) -> Flow {
+    let size_max = x.location().core.client_body.size_max;
+    match x.request.body.length() {
+        Some(length) if size_max != 0 && length > size_max && !x.request.body.is_discarded() => {
+            let message = format_args!("client intended to send too large body: {length} bytes");
+            x.log(Level::Error, message);
+            x.reply.without_continue = true;
+            Flow::Status(413)
+        }
+        _ => Flow::Next,
+    }
+}

@@ -1,0 +1,147 @@
+//! Answers that stand for a status: where `error_page` leads, or the built-in page.
+//!
+//! A handler that ends with a status comes here. The fields it has set stay, as in nginx; what
+//! describes a body goes, since the body will be another.
+
+mod page;
+
+use observe::Level;
+
+use crate::exchange::{Bytes, Exchange, FieldName, Flow, Jump};
+use crate::site::policy::ErrorPage;
+
+/// Answers with a status: by `error_page`, or with the built-in page.
+pub(crate) fn with_status(x: &mut Exchange, status: u16) -> Flow {
+    if matches!(status, 400 | 413 | 414 | 495..=497 | 500 | 501) {
+        x.keepalive = false;
+    }
+    x.error_status = seen_outside(status);
+    forget_body(x);
+    let generation = x.generation.clone();
+    let rules = &generation.location(x.location).core.error_pages;
+    if !x.in_error_page && !rules.pages.is_empty() && x.redirects_left != 0 {
+        x.in_error_page = !rules.recursive;
+        if let Some(page) = rules.page(status) {
+            return follow(x, page);
+        }
+    }
+    if matches!(status, 301 | 302) && refreshes(x) {
+        return refresh(x);
+    }
+    built_in(x, status)
+}
+
+/// Whether `error_page` has an answer for a status here.
+pub(crate) fn has_page(x: &Exchange, status: u16) -> bool {
+    x.location().core.error_pages.page(status).is_some()
+}
+
+/// nginx's own statuses about a request that it could not read are 400 to the client.
+fn seen_outside(status: u16) -> u16 {
+    if matches!(status, 494..=497) { 400 } else { status }
+}
+
+/// Forgets what was said of the body that will not be sent.
+fn forget_body(x: &mut Exchange) {
+    let reply = &mut x.reply;
+    reply.clear_body();
+    reply.content_type.clear();
+    reply.content_length = None;
+    reply.last_modified = None;
+    reply.allow_ranges = false;
+    for known in [FieldName::AcceptRanges, FieldName::ETag, FieldName::LastModified] {
+        reply.fields.remove_known(known);
+    }
+}
+
+fn follow(x: &mut Exchange, page: &ErrorPage) -> Flow {
+    if let Some(status) = page.overwrite {
+        x.error_status = status;
+        x.reply.without_continue |= !matches!(status, 0 | 200);
+    }
+    let target = x.render(&page.target);
+    match target.first() {
+        Some(b'/') => {
+            let method = &mut x.request.head.method;
+            if *method != wire::Method::Head {
+                *method = wire::Method::Get;
+            }
+            Flow::Jump(internal(target))
+        }
+        Some(b'@') => to_named(x, &target),
+        _ => elsewhere(x, target, page.overwrite),
+    }
+}
+
+fn internal(mut uri: Vec<u8>) -> Jump {
+    let args = match memchr::memchr(b'?', &uri) {
+        Some(at) => {
+            let args = uri[at + 1..].to_vec();
+            uri.truncate(at);
+            args
+        }
+        None => Vec::new(),
+    };
+    Jump::Internal { uri, args: Some(args) }
+}
+
+/// On to the location `@name`. That it is there is known only here, as in nginx.
+pub(crate) fn to_named(x: &mut Exchange, name: &[u8]) -> Flow {
+    let location = x.server().locations.named(name);
+    let complaint = match location {
+        Some(_) if x.request.uri.is_empty() => "empty URI in redirect to",
+        Some(location) => return Flow::Jump(Jump::Named(location)),
+        None => "could not find",
+    };
+    x.redirects_left = x.redirects_left.saturating_sub(1);
+    let name = String::from_utf8_lossy(name);
+    x.log(Level::Error, format_args!("{complaint} named location \"{name}\""));
+    with_status(x, 500)
+}
+
+/// A redirect to another site: 302, unless `=` asks for another redirect.
+fn elsewhere(x: &mut Exchange, url: Vec<u8>, overwrite: Option<u16>) -> Flow {
+    let asked = overwrite.filter(|status| matches!(status, 301 | 302 | 303 | 307 | 308));
+    let status = asked.unwrap_or(302);
+    x.error_status = status;
+    x.reply.set_location(url);
+    if refreshes(x) { refresh(x) } else { built_in(x, status) }
+}
+
+/// The page that says no more than the status.
+fn built_in(x: &mut Exchange, status: u16) -> Flow {
+    x.reply.without_continue = true;
+    x.reply.status = x.error_status;
+    let mut text = x.reply.text();
+    if page::write(status, x.location().core.server_token(), &mut text) {
+        if status >= 400 && pads(x) {
+            text.extend_from_slice(page::PADDING);
+        }
+        x.reply.set_content_type(b"text/html");
+    }
+    x.reply.set_bytes(Bytes::Owned(text));
+    Flow::Done
+}
+
+fn pads(x: &Exchange) -> bool {
+    x.location().core.error_pages.msie_padding
+        && x.request.head.version >= wire::Version::HTTP_10
+        && page::shows_its_own(x)
+}
+
+fn refreshes(x: &Exchange) -> bool {
+    x.location().core.error_pages.msie_refresh && page::is_msie(x)
+}
+
+/// A redirect for browsers that do not go on to a place within a page when told to in the head.
+fn refresh(x: &mut Exchange) -> Flow {
+    x.error_status = 200;
+    x.reply.status = 200;
+    x.reply.without_continue = true;
+    let url = std::mem::take(&mut x.reply.location);
+    let mut text = x.reply.text();
+    page::write_refresh(&url, &mut text);
+    x.reply.set_content_type(b"text/html");
+    x.reply.set_bytes(Bytes::Owned(text));
+    Flow::Done
+}

@@ -1,0 +1,38 @@
+//! From the path in a redirect to the URL that the client is sent to.
+
+use net::Address;
+
+use crate::exchange::Exchange;
+
+/// Makes a `Location` that is a path a URL, where the location says so. Whether it did.
+pub(crate) fn complete(x: &mut Exchange) -> bool {
+    let rules = x.location().core.redirect;
+    if !rules.absolute || x.reply.location.first() != Some(&b'/') {
+        return false;
+    }
+    let mut url = b"http://".to_vec();
+    if rules.server_name {
+        url.extend_from_slice(&x.server().name);
+    } else if !x.request.host.is_empty() {
+        url.extend_from_slice(&x.request.host);
+    } else {
+        url.extend_from_slice(local_address(x).as_bytes());
+    }
+    if let Some(port) = rules.port.then(|| local_port(x)).flatten().filter(|port| *port != 80) {
+        url.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    url.extend_from_slice(&x.reply.location);
+    x.reply.location = url;
+    true
+}
+
+fn local_address(x: &Exchange) -> String {
+    x.client.local().map_or_else(|| "unix:".to_owned(), |address| address.ip().to_string())
+}
+
+fn local_port(x: &Exchange) -> Option<u16> {
+    match &x.generation.listen(x.client.listen)?.address {
+        Address::Ip(address) => Some(address.port()),
+        Address::Unix(_) => None,
+    }
+}

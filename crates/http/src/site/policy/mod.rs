@@ -1,0 +1,119 @@
+//! What holds in a location, as plain values: settings that the pipeline and the drivers obey.
+//!
+//! Features declare the directives and fill these in. What only one feature and its variables read
+//! stands in [`OwnSettings`], under a type of the feature's.
+
+mod client_body;
+mod error_pages;
+mod keepalive;
+mod limit_rate;
+mod lingering;
+mod names;
+mod output;
+mod own;
+mod redirect;
+mod root;
+mod types;
+
+use std::sync::Arc;
+
+use conf::Predicates;
+use observe::ErrorLog;
+
+pub(crate) use client_body::{ClientBody, InFileOnly};
+pub(crate) use error_pages::{ErrorPage, ErrorPages};
+pub(crate) use keepalive::{Browsers, Keepalive, MSIE6, SAFARI};
+pub(crate) use limit_rate::LimitRate;
+pub(crate) use lingering::{Close, Lingering};
+pub(crate) use names::Names;
+pub(crate) use output::Output;
+pub(crate) use own::OwnSettings;
+pub(crate) use redirect::Redirect;
+pub(crate) use root::{Root, StandsFor};
+pub(crate) use types::{Types, extension_order};
+
+use crate::files::Access;
+
+conf::words! {
+    /// How much the server says of itself.
+    #[derive(Default)]
+    pub enum ServerTokens {
+        /// Its name.
+        Off = "off",
+        /// Its name and version.
+        #[default]
+        On = "on",
+        /// With the name of the build, which nobody has given ours.
+        Build = "build",
+    }
+}
+
+/// The settings of a location that no single feature has to itself.
+#[derive(Default)]
+pub struct Policy {
+    /// `root` or `alias`.
+    pub root: Option<Root>,
+    /// `error_log` of this or an outer level.
+    pub error_log: Arc<ErrorLog>,
+    /// MIME types by extension.
+    pub types: Types,
+    /// The type of what has no known extension.
+    pub default_type: Arc<[u8]>,
+    /// `server_tokens`
+    pub server_tokens: ServerTokens,
+    /// `early_hints`
+    pub early_hints: Option<Predicates>,
+    /// Keeping connections.
+    pub keepalive: Keepalive,
+    /// Bodies of requests.
+    pub client_body: ClientBody,
+    /// Writing to the client.
+    pub output: Output,
+    /// How fast.
+    pub limit_rate: LimitRate,
+    /// Closing while the client sends.
+    pub lingering: Lingering,
+    /// From paths to URLs.
+    pub redirect: Redirect,
+    /// `satisfy any`.
+    pub satisfy_any: bool,
+    /// `auth_delay`
+    pub auth_delay_ms: u64,
+    /// `internal`.
+    pub internal: bool,
+    /// `uninitialized_variable_warn`.
+    pub uninitialized_variable_warn: bool,
+    /// What is done about errors.
+    pub(crate) error_pages: ErrorPages,
+    /// `log_subrequest`.
+    pub log_subrequest: bool,
+    /// `subrequest_output_buffer_size`.
+    pub subrequest_output_buffer_size: u64,
+    /// `post_action`.
+    pub post_action: Option<Arc<[u8]>>,
+    /// `log_not_found`.
+    pub log_not_found: bool,
+    /// `etag`.
+    pub etag: bool,
+    /// How files are looked at.
+    pub files: Access,
+    /// `resolver`
+    pub names: Names,
+    /// Settings of single features.
+    pub(crate) own: OwnSettings,
+}
+
+impl Policy {
+    /// The way from a path to a file.
+    pub fn root(&self) -> &Root {
+        self.root.as_ref().expect("every location has a root")
+    }
+
+    /// How the server names itself in pages and fields.
+    pub fn server_token(&self) -> &'static str {
+        match self.server_tokens {
+            ServerTokens::Off => crate::identity::identity().name,
+            ServerTokens::On | ServerTokens::Build => crate::identity::token(),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! MIME types by the extension of a file's name.
+//!
+//! A sorted table that is searched without copying the extension, whatever its case.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// MIME types by extension.
+#[derive(Clone, Default)]
+pub struct Types {
+    /// Sorted by extension.
+    pub(crate) sorted: Arc<Vec<Entry>>,
+}
+
+/// An extension in lower case, and its type.
+pub(crate) type Entry = (Box<[u8]>, Arc<[u8]>);
+
+impl Types {
+    /// The type for a path, by what follows the last dot in its last part. A name that begins with
+    /// its only dot has no extension.
+    pub fn of(&self, path: &[u8]) -> Option<&Arc<[u8]>> {
+        let name = &path[memchr::memrchr(b'/', path).map_or(0, |at| at + 1)..];
+        let extension = &name[memchr::memrchr(b'.', name).filter(|at| *at > 0)? + 1..];
+        let at =
+            self.sorted.binary_search_by(|(known, _)| extension_order(known, extension)).ok()?;
+        Some(&self.sorted[at].1)
+    }
+}
+
+/// The order of an extension of the table and one of any case.
+pub(crate) fn extension_order(known: &[u8], extension: &[u8]) -> Ordering {
+    known.iter().copied().cmp(extension.iter().map(u8::to_ascii_lowercase))
+}
