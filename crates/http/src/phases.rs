@@ -14,7 +14,7 @@ use observe::Level;
 use crate::credentials;
 use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Phase, Reach, Role, Stage, Wait};
 use crate::site::{LocationId, Site};
-use crate::{admit, answer, features, site};
+use crate::{admit, answer, site};
 
 /// Where subrequests begin.
 pub(crate) fn after_postread() -> Stage {
@@ -116,7 +116,7 @@ fn leave(x: &mut Exchange) -> Flow {
             }
             refuse(x, x.stage.refusal)
         }
-        Phase::Content => features::static_file::nothing_answered(x),
+        Phase::Content => answer::nothing_answered(x),
         phase => {
             enter(x, after(phase));
             Flow::Next

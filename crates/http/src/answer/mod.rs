@@ -5,7 +5,7 @@
 
 mod page;
 
-use observe::Level;
+use observe::{Level, Text};
 
 use crate::exchange::{Bytes, Exchange, FieldName, Flow, Jump};
 use crate::site::policy::ErrorPage;
@@ -29,6 +29,21 @@ pub(crate) fn with_status(x: &mut Exchange, status: u16) -> Flow {
         return refresh(x);
     }
     built_in(x, status)
+}
+
+/// No content handler wanted the exchange.
+pub(crate) fn nothing_answered(x: &mut Exchange) -> Flow {
+    if !x.request.uri.ends_with(b"/") {
+        x.log(Level::Error, format_args!("no handler found"));
+        return Flow::Status(404);
+    }
+    let mut path = x.scratch();
+    if x.append_path(&mut path) {
+        let path = Text(&path);
+        x.log(Level::Error, format_args!("directory index of \"{path}\" is forbidden"));
+    }
+    x.give_scratch(path);
+    Flow::Status(403)
 }
 
 /// Whether `error_page` has an answer for a status here.

@@ -37,24 +37,24 @@ impl Caches {
 }
 
 /// One look at a path.
-pub(super) struct Look<'a> {
-    pub(super) path: &'a [u8],
-    pub(super) want: Want,
-    pub(super) links: Links,
+pub(crate) struct Look<'a> {
+    pub(crate) path: &'a [u8],
+    pub(crate) want: Want,
+    pub(crate) links: Links,
     /// Bytes at the beginning of the path that may lead through links whatever `links` says.
-    pub(super) trusted: usize,
-    pub(super) rules: Option<CacheRules>,
+    pub(crate) trusted: usize,
+    pub(crate) rules: Option<CacheRules>,
     /// Contents larger than this are not kept.
-    pub(super) content_size_max: u64,
+    pub(crate) content_size_max: u64,
     /// The time of the look, by the worker's clock.
-    pub(super) now_ms: u64,
+    pub(crate) now_ms: u64,
     /// The same since 1970.
-    pub(super) unix_ms: u64,
+    pub(crate) unix_ms: u64,
 }
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
+pub(crate) enum Want {
     /// The content, or the open file.
     Content,
     /// Whether there is something, and what.
@@ -64,7 +64,7 @@ pub(super) enum Want {
 }
 
 impl Look<'_> {
-    pub(super) fn find(&self, caches: &Caches) -> Result<Found, Failed> {
+    pub(crate) fn find(&self, caches: &Caches) -> Result<Found, Failed> {
         if self.rules.is_none() && self.want != Want::Content {
             return Ok(Found { stat: self.stat()?, source: Source::Closed });
         }

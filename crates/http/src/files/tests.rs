@@ -5,6 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use net::clock;
+
 use super::*;
 
 /// A directory that goes away with its test, and the caches of one worker.
@@ -351,17 +353,4 @@ fn caches_of_one_configuration_are_apart() {
     assert_eq!(scene.failure("a"), ErrorKind::NotFound);
     scene.rules = Some(rules());
     assert_eq!(scene.kept("a"), "content");
-}
-
-#[test]
-fn the_beginning_that_is_trusted() {
-    let refuse = |path: &str, from: &str| trust(path.as_bytes(), from.as_bytes(), Links::Refuse);
-    assert_eq!(refuse("/a/b", ""), (Links::Refuse, 0));
-    assert_eq!(refuse("/a/b", "/a"), (Links::Refuse, 2));
-    assert_eq!(refuse("/a/b", "/a/"), (Links::Refuse, 2));
-    assert_eq!(refuse("/ab/c", "/a"), (Links::Refuse, 0));
-    assert_eq!(refuse("/a/b", "/x"), (Links::Refuse, 0));
-    assert_eq!(refuse("/a/b", "/a/b"), (Links::Follow, 0));
-    assert_eq!(refuse("/a/b", "/a/b/c"), (Links::Refuse, 0));
-    assert_eq!(refuse("/a/b", "/"), (Links::Refuse, 0));
 }

@@ -9,7 +9,8 @@ use conf::{Directive, Load, Result, Template, Value};
 use observe::Level;
 
 use crate::exchange::Exchange;
-use crate::files::{self, Failed};
+use crate::files::Failed;
+use crate::paths;
 
 /// The path, which may depend on variables.
 #[derive(Clone)]
@@ -39,7 +40,7 @@ impl UserFile {
     /// Looks a user up; else the status to answer with, its reason having been logged.
     pub(super) fn find(&self, x: &mut Exchange, user: &[u8]) -> Result<Found, u16> {
         let path = conf::full_name(&self.prefix, &x.render(&self.path));
-        match files::read(x, &path, SIZE_MAX) {
+        match paths::read(x, &path, SIZE_MAX) {
             Ok(content) => Ok(Found { kept: line_of(user, &content).map(Box::from), path }),
             Err(failed) => Err(refuse(x, &path, &failed)),
         }
@@ -52,7 +53,7 @@ const SIZE_MAX: u64 = 64 * 1024 * 1024;
 fn refuse(x: &Exchange, path: &[u8], failed: &Failed) -> u16 {
     let not_found = failed.error.kind() == io::ErrorKind::NotFound;
     let (level, status) = if not_found { (Level::Error, 403) } else { (Level::Crit, 500) };
-    files::log_failed(x, level, path, failed);
+    paths::log_failed(x, level, path, failed);
     status
 }
 

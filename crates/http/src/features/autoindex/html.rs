@@ -5,7 +5,8 @@ use std::io::Write as _;
 use wire::date::Civil;
 use wire::uri::{Escape, escape, escape_html};
 
-use super::{Conf, Entry};
+use super::Conf;
+use super::entry::Entry;
 
 /// Characters of a name that are shown; of a longer one, three fewer and `..>`.
 const NAME_CHARS_MAX: usize = 50;

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::Entry;
+use super::entry::Entry;
 
 pub(super) fn write_call(callback: &[u8], entries: &[Entry], out: &mut Vec<u8>) {
     out.extend_from_slice(b"/* callback */\r\n");

@@ -3,6 +3,7 @@
 //! Directories come first, then names in the order of their bytes; hidden files are left out. The
 //! length of the list is not announced, as in nginx.
 
+mod entry;
 mod html;
 mod json;
 mod xml;
@@ -17,8 +18,9 @@ use wire::Method;
 
 use crate::exchange::{Body, Bytes, Exchange, Flow};
 use crate::features::charset;
-use crate::files;
+use crate::paths;
 use crate::site::Place;
+use entry::Entry;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -75,23 +77,6 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// Something in the directory.
-struct Entry {
-    name: Box<[u8]>,
-    stat: Stat,
-}
-
-impl Entry {
-    /// What it is called in the machines' forms.
-    fn kind(&self) -> &'static [u8] {
-        match &self.stat {
-            stat if stat.is_directory() => b"directory",
-            stat if stat.is_regular() => b"file",
-            _ => b"other",
-        }
-    }
-}
-
 fn handle(conf: &Conf, x: &mut Exchange) -> Flow {
     let asked = matches!(x.request.head.method, Method::Get | Method::Head);
     if !asked || !x.request.uri.ends_with(b"/") {
@@ -99,7 +84,7 @@ fn handle(conf: &Conf, x: &mut Exchange) -> Flow {
     }
     let mut path = x.scratch();
     let answered = match x.append_path(&mut path) {
-        true => answer(conf, x, files::without_slash(&path)),
+        true => answer(conf, x, paths::without_slash(&path)),
         false => Err(500),
     };
     x.give_scratch(path);
@@ -166,7 +151,7 @@ fn callback(x: &Exchange) -> std::result::Result<Option<Vec<u8>>, u16> {
 
 fn entries(x: &Exchange, directory: &[u8]) -> std::result::Result<Vec<Entry>, u16> {
     let mut entries = Vec::new();
-    files::list(x, directory, |entry| {
+    paths::list(x, directory, |entry| {
         let path = entry.path();
         if let Some(stat) = stat(x, path.as_os_str().as_bytes())? {
             entries.push(Entry { name: entry.file_name().as_bytes().into(), stat });
@@ -191,7 +176,7 @@ fn stat(x: &Exchange, path: &[u8]) -> std::result::Result<Option<Stat>, u16> {
         },
         Err(failed) => failed,
     };
-    files::log_failed(x, Level::Crit, path, &failed);
+    paths::log_failed(x, Level::Crit, path, &failed);
     if failed.call == "stat()" && failed.is_denied() { Ok(None) } else { Err(500) }
 }
 

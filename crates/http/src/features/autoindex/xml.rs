@@ -5,7 +5,7 @@ use std::io::Write as _;
 use wire::date::Civil;
 use wire::uri::escape_html;
 
-use super::Entry;
+use super::entry::Entry;
 
 pub(super) fn write(entries: &[Entry], out: &mut Vec<u8>) {
     out.extend_from_slice(b"<?xml version=\"1.0\"?>\r\n<list>\r\n");

@@ -11,7 +11,8 @@ use observe::{Errno, Level, Text};
 use wire::Method;
 
 use crate::exchange::{Exchange, Flow, Jump};
-use crate::files::{self, Failed};
+use crate::files::Failed;
+use crate::paths;
 use crate::site::Place;
 
 conf::directives! {
@@ -88,7 +89,7 @@ fn find(names: &Names, x: &mut Exchange, path: &mut Vec<u8>) -> Flow {
         if path[name_start..].starts_with(b"/") {
             return redirect(path[name_start..].to_vec());
         }
-        let Err(failed) = files::test(x, path) else {
+        let Err(failed) = paths::test(x, path) else {
             let mut uri = std::mem::take(&mut x.request.uri);
             uri.extend_from_slice(&path[name_start..]);
             return redirect(uri);
@@ -125,7 +126,7 @@ fn go_on(
         *directory_tested = true;
     }
     if !is_missing {
-        files::log_failed(x, Level::Crit, path, failed);
+        paths::log_failed(x, Level::Crit, path, failed);
         return Err(500);
     }
     Ok(())
@@ -133,8 +134,8 @@ fn go_on(
 
 /// The file is missing: is the directory there?
 fn test_directory(x: &mut Exchange, path: &[u8], name_start: usize) -> Result<(), u16> {
-    let directory = files::without_slash(&path[..name_start]);
-    match files::test_directory(x, directory) {
+    let directory = paths::without_slash(&path[..name_start]);
+    match paths::test_directory(x, directory) {
         Ok(stat) if stat.is_directory() => Ok(()),
         Ok(_) => {
             x.log(Level::Alert, format_args!("\"{}\" is not a directory", Text(path)));
@@ -147,7 +148,7 @@ fn test_directory(x: &mut Exchange, path: &[u8], name_start: usize) -> Result<()
         // Looking for the file in it was allowed, so searching it is.
         Err(failed) if failed.is_denied() => Ok(()),
         Err(failed) => {
-            files::log_failed(x, Level::Crit, directory, &failed);
+            paths::log_failed(x, Level::Crit, directory, &failed);
             Err(500)
         }
     }

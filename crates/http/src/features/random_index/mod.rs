@@ -11,7 +11,8 @@ use observe::Level;
 use wire::Method;
 
 use crate::exchange::{Exchange, Flow, Jump};
-use crate::files::{self, Failed};
+use crate::files::Failed;
+use crate::paths;
 use crate::site::Place;
 
 conf::directives! {
@@ -36,7 +37,7 @@ fn handle(x: &mut Exchange) -> Flow {
     }
     let mut path = x.scratch();
     let names = match x.append_path(&mut path) {
-        true => names(x, files::without_slash(&path)),
+        true => names(x, paths::without_slash(&path)),
         false => Err(500),
     };
     x.give_scratch(path);
@@ -54,7 +55,7 @@ fn handle(x: &mut Exchange) -> Flow {
 /// The names of the files in a directory; links count as what they lead to.
 fn names(x: &Exchange, directory: &[u8]) -> Result<Vec<Vec<u8>>, u16> {
     let mut names = Vec::new();
-    files::list(x, directory, |entry| {
+    paths::list(x, directory, |entry| {
         let kind = entry.file_type();
         let is_file = match kind {
             Ok(kind) if !kind.is_symlink() => kind.is_file(),
@@ -64,7 +65,7 @@ fn names(x: &Exchange, directory: &[u8]) -> Result<Vec<Vec<u8>>, u16> {
                 Err(error) => {
                     let path = entry.path();
                     let failed = Failed { call: "stat()", error };
-                    files::log_failed(x, Level::Crit, path.as_os_str().as_bytes(), &failed);
+                    paths::log_failed(x, Level::Crit, path.as_os_str().as_bytes(), &failed);
                     return Err(500);
                 }
             },

@@ -8,7 +8,7 @@ use super::condition::Condition;
 use super::program::{Code, Program, Return, Rewrite, Set, Then};
 use super::replacement::{render, was_escaped};
 use crate::exchange::{Bytes, Exchange, Flow, Jump, Phase};
-use crate::files;
+use crate::paths;
 use crate::regex::Pattern;
 use crate::site::LocationId;
 
@@ -142,11 +142,11 @@ impl Run<'_, '_> {
             }
             Condition::File { path, is, not } => {
                 self.value(path);
-                let file = files::test(self.x, &self.text);
+                let file = paths::test(self.x, &self.text);
                 if let Err(failed) = &file
                     && !failed.is_not_found()
                 {
-                    files::log_failed(self.x, Level::Crit, &self.text, failed);
+                    paths::log_failed(self.x, Level::Crit, &self.text, failed);
                 }
                 Ok(file.is_ok_and(|file| is.holds(&file)) != *not)
             }

@@ -7,7 +7,8 @@ use observe::{Level, Text};
 use wire::Method;
 
 use crate::exchange::{Exchange, Flow};
-use crate::files::{self, Found};
+use crate::files::Found;
+use crate::paths;
 use crate::site::Place;
 
 conf::directives! {
@@ -37,7 +38,7 @@ fn serve(x: &mut Exchange) -> Flow {
 }
 
 fn send(x: &mut Exchange, path: &[u8]) -> Flow {
-    match files::open(x, path) {
+    match paths::open(x, path) {
         Ok(found) if found.stat.is_directory() => redirect_to_directory(x),
         Ok(found) if !found.stat.is_regular() => {
             x.log(Level::Crit, format_args!("\"{}\" is not a regular file", Text(path)));
@@ -45,7 +46,7 @@ fn send(x: &mut Exchange, path: &[u8]) -> Flow {
         }
         Ok(_) if x.request.head.method == Method::Post => Flow::Status(405),
         Ok(found) => answer(x, found),
-        Err(failed) => Flow::Status(files::refuse(x, path, &failed)),
+        Err(failed) => Flow::Status(paths::refuse(x, path, &failed)),
     }
 }
 
@@ -74,21 +75,6 @@ fn redirect_to_directory(x: &mut Exchange) -> Flow {
     }
     x.reply.location = location;
     Flow::Status(301)
-}
-
-/// No content handler wanted it.
-pub(crate) fn nothing_answered(x: &mut Exchange) -> Flow {
-    if !x.request.uri.ends_with(b"/") {
-        x.log(Level::Error, format_args!("no handler found"));
-        return Flow::Status(404);
-    }
-    let mut path = x.scratch();
-    if x.append_path(&mut path) {
-        let path = Text(&path);
-        x.log(Level::Error, format_args!("directory index of \"{path}\" is forbidden"));
-    }
-    x.give_scratch(path);
-    Flow::Status(403)
 }
 
 #[cfg(test)]

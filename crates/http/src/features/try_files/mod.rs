@@ -11,7 +11,7 @@ use observe::Level;
 
 use crate::answer;
 use crate::exchange::{Exchange, Flow, Jump};
-use crate::files;
+use crate::paths;
 use crate::site::Place;
 use crate::site::policy::StandsFor;
 
@@ -133,11 +133,11 @@ fn write_path(name: &Template, x: &mut Exchange, path: &mut Vec<u8>) -> usize {
 }
 
 fn leads_to(x: &mut Exchange, path: &[u8], directory: bool) -> bool {
-    match files::test(x, path) {
+    match paths::test(x, path) {
         Ok(stat) => stat.is_directory() == directory,
         Err(failed) => {
             if !failed.is_not_found() {
-                files::log_failed(x, Level::Crit, path, &failed);
+                paths::log_failed(x, Level::Crit, path, &failed);
             }
             false
         }

@@ -5,8 +5,9 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use conf::bytes_path;
 
-use super::{Failed, log_failed, verdict};
+use super::{log_failed, verdict};
 use crate::exchange::Exchange;
+use crate::files::Failed;
 
 /// Calls `each` with every entry that is not hidden, in no order. What fails is logged in nginx's
 /// words and ends in a status.

@@ -1,6 +1,13 @@
 //! From the path of an exchange to a file.
 
+mod listing;
+mod open;
+
 use observe::{Level, Text};
+
+pub(crate) use listing::{list, without_slash};
+use open::verdict;
+pub(crate) use open::{log_failed, open, read, refuse, test, test_directory};
 
 use crate::exchange::Exchange;
 use crate::site::policy::{Root, StandsFor};
