@@ -24,8 +24,9 @@ use crate::project;
 pub(crate) const HELP: &str = "read every file git tracks for what the house style forbids
 
 Long lines, stray characters, leftovers, files and functions that have grown too long, modules
-without a header, dependencies that climb the wrong way, the runtime or unsafe code outside `net`,
-features that are not listed, dependencies that docs/dependencies.md does not explain.
+without a header, crates that depend on crates above them, modules of `http` that import from the
+layers above them, the runtime or unsafe code outside `net`, features that are not listed,
+dependencies that docs/dependencies.md does not explain.
 ";
 
 /// The folder of http's features.

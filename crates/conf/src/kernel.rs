@@ -448,10 +448,10 @@ macro_rules! rows {
 
 /// Lists a subsystem's features: the order of handlers within a phase and of filters.
 ///
-/// Each row is `field: module "prefix" over family with VARIABLES`. Every module has `Conf`, `Layer`
-/// and `install(&Arc<Conf>, &mut Place) -> Result<()>`. One whose settings stand on those of another
-/// row names that row after `over`, and `install` is given both; one that has variables names their
-/// table.
+/// Each row is `field: module "prefix" over family with VARIABLES`. A module has `Conf`, `Layer`
+/// and `install(&Arc<Conf>, &mut Place) -> Result<()>`. One whose settings complete those of
+/// another row names that row after `over`, and its `install` is given both; one that has variables
+/// names their table.
 #[macro_export]
 macro_rules! features {
     (into $place:ty, variables $variable:ty; $($rows:tt)*) => {

@@ -311,7 +311,8 @@ mod tests {
 
     #[test]
     fn a_tree_of_paths_is_an_import_of_each() {
-        let a = "use std::fmt;\nuse crate::{\n    b::{self, C},\n    d::e as f,\n};\nuse super::b::X;\n";
+        let a = "use std::fmt;\nuse crate::{\n    b::{self, C},\n    d::e as f,\n};\n\
+                 use super::b::X;\n";
         let files = [("src/a.rs", a), ("src/b.rs", ""), ("src/d/mod.rs", ""), ("src/d/e.rs", "")];
         assert_eq!(imports(&files), ["a:2 b", "a:2 d::e"]);
     }
@@ -347,7 +348,8 @@ mod tests {
 
     #[test]
     fn tests_are_left_out() {
-        let a = "#[cfg(test)]\nmod tests;\nuse crate::b::C;\n#[cfg(test)]\nmod more {\n    use crate::d::E;\n}\n";
+        let a = "#[cfg(test)]\nmod tests;\nuse crate::b::C;\n\
+                 #[cfg(test)]\nmod more {\n    use crate::d::E;\n}\n";
         let files = [
             ("src/a/mod.rs", a),
             ("src/a/tests.rs", "use crate::d::E;\n"),

@@ -1,7 +1,7 @@
 //! The layers of modules inside a crate: every import points downward, and cycles stay small.
 //!
-//! The tables are the rule, as in `rooms`. What still breaks the rule is listed by name and may only
-//! shrink: an exception that no import needs any more is a problem of its own.
+//! The tables are the rule, as in `rooms`. What still breaks the rule is listed by name and may
+//! only shrink: an exception that no import needs any more is a problem of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,34 @@ struct Layered {
     cycle_files_max: usize,
 }
 
-const LAYERED: &[Layered] =
-    &[Layered { folder: "crates/http/src/", layers: &[], upward: &[], cycle_files_max: 92 }];
+const LAYERED: &[Layered] = &[Layered {
+    folder: "crates/http/src/",
+    layers: &[
+        &["base64", "decimal", "identity", "lru", "mime_types", "rate", "table", "wildcards"],
+        &[
+            "client",
+            "credentials",
+            "exchange",
+            "files",
+            "forwarded",
+            "keyed",
+            "regex",
+            "site",
+            "variables",
+        ],
+        &["admit", "answer", "builtin", "paths"],
+        &["phases", "subrequest"],
+        &["backend"],
+        &["drive"],
+        &["h1"],
+        &["health"],
+        &["features"],
+        &["compile"],
+        &["worker"],
+    ],
+    upward: &[("h1", "worker")],
+    cycle_files_max: 8,
+}];
 
 pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
     LAYERED.iter().flat_map(|layered| layered.check(sources)).collect()
