@@ -9,6 +9,7 @@ use observe::Counts;
 
 use crate::client::Client;
 use crate::exchange::Exchange;
+use crate::features;
 use crate::h1::{self, Held, Parked};
 use crate::site::Generation;
 
@@ -108,6 +109,13 @@ impl Worker {
         self.idle.borrow_mut().clear();
         self.close_parked(|parked| self.keeps_socket(parked.client.listen));
         self.roll.wake_all();
+    }
+
+    /// Lets go of what only configurations that are gone needed: log files, and sockets to syslog
+    /// servers. Lines that wait are written.
+    pub fn forget_old(&self) {
+        observe::flush_all();
+        features::log::forget_old();
     }
 
     /// Ends the connections accepted under earlier generations than this.

@@ -3,11 +3,15 @@
 //!
 //! The master process opens every log with its own rights and hands the descriptors on; a single
 //! process opens them itself; at `USR1` they are opened anew. A writer holds the slot, not the
-//! descriptor, and sees by [`LogFile::version`] that the file has changed.
+//! descriptor, and sees by [`LogSlot::version`] that the file has changed.
+//!
+//! A configuration holds a [`LogFile`], writers hold its [`LogSlot`]. The file is closed when both
+//! have let go; writers do so once no configuration holds the [`LogFile`] any more.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::ops::Deref;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,11 +26,15 @@ pub struct LogFiles {
     stderr: bool,
 }
 
-/// The slot of one file.
+/// One file, as the configuration that names it holds it.
 pub struct LogFile {
+    slot: Arc<LogSlot>,
+}
+
+/// The slot of one file.
+pub struct LogSlot {
     path: PathBuf,
-    /// Unlike all others of the process: every thread finds its buffer by it.
-    number: u32,
+    number: SlotNumber,
     current: Mutex<Option<Arc<File>>>,
     version: AtomicU32,
     buffering: OnceLock<Buffering>,
@@ -46,14 +54,14 @@ impl LogFiles {
         if let Some(known) = self.list.iter().find(|file| file.path == path) {
             return known.clone();
         }
-        static NUMBERS: AtomicU32 = AtomicU32::new(0);
-        let file = Arc::new(LogFile {
+        let slot = Arc::new(LogSlot {
             path: path.to_owned(),
-            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            number: SlotNumber::take(),
             current: Mutex::new(None),
             version: AtomicU32::new(0),
             buffering: OnceLock::new(),
         });
+        let file = Arc::new(LogFile { slot });
         self.list.push(file.clone());
         file
     }
@@ -85,13 +93,26 @@ impl LogFiles {
 }
 
 impl LogFile {
+    pub(crate) fn slot(&self) -> &Arc<LogSlot> {
+        &self.slot
+    }
+}
+
+impl Deref for LogFile {
+    type Target = LogSlot;
+    fn deref(&self) -> &LogSlot {
+        &self.slot
+    }
+}
+
+impl LogSlot {
     /// Its name, absolute.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     pub(crate) fn number(&self) -> u32 {
-        self.number
+        self.number.0
     }
 
     /// How its lines wait, where they do.
@@ -133,6 +154,34 @@ impl LogFile {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<File>>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A number that no other slot of the process has: every thread finds its buffer by it. Numbers are
+/// used again, so that they stay small however often the configuration is read.
+struct SlotNumber(u32);
+
+struct SlotNumbers {
+    free: Vec<u32>,
+    taken_max: u32,
+}
+
+static SLOT_NUMBERS: Mutex<SlotNumbers> =
+    Mutex::new(SlotNumbers { free: Vec::new(), taken_max: 0 });
+
+impl SlotNumber {
+    fn take() -> Self {
+        let mut numbers = SLOT_NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+        Self(numbers.free.pop().unwrap_or_else(|| {
+            numbers.taken_max += 1;
+            numbers.taken_max - 1
+        }))
+    }
+}
+
+impl Drop for SlotNumber {
+    fn drop(&mut self) {
+        SLOT_NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).free.push(self.0);
     }
 }
 

@@ -4,17 +4,20 @@
 //! file without `buffer=` are written once per turn of the worker's loop, before it sleeps: its
 //! owner calls [`end_turn`]. A write is whole lines and appends, so lines of several writers do not
 //! mix. What cannot be written is lost and told, at most once a minute; the server goes on.
+//!
+//! A writer keeps its file open until [`flush_all`] finds that no configuration holds the file any
+//! more. So every thread that writes must call it when a configuration is gone.
 
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::files::write_once;
-use crate::{Errno, Level, LogFile, Stamps};
+use crate::files::{LogSlot, write_once};
+use crate::{Errno, Level, LogFile, Stamps, syslog};
 
 /// Bytes gathered at most for a file without `buffer=`.
 const TURN_BYTES_MAX: usize = 64 * 1024;
@@ -39,14 +42,16 @@ thread_local! {
 /// This thread's writers.
 #[derive(Default)]
 struct Writers {
-    /// By [`LogFile::number`].
+    /// By [`LogSlot::number`]: a slot keeps its number as long as there is a writer for it.
     list: Vec<Option<Writer>>,
     /// Numbers of those that have lines for the end of the turn.
     dirty: Vec<u32>,
 }
 
 struct Writer {
-    file: Arc<LogFile>,
+    slot: Arc<LogSlot>,
+    /// Alive as long as a configuration holds the file.
+    file: Weak<LogFile>,
     open: Option<(u32, Arc<File>)>,
     lines: Vec<u8>,
     packed: Vec<u8>,
@@ -80,14 +85,16 @@ pub fn flush(file: &LogFile) {
     WRITERS.with_borrow_mut(|writers| writers.flush(file.number()));
 }
 
-/// Writes everything that waits on this thread and lets go of the files: before it ends, and when
-/// the files were opened anew.
+/// Writes everything that waits on this thread and lets go of the files: before it ends, when the
+/// files were opened anew, and when a configuration is gone. Sockets to syslog servers go, too.
 pub fn flush_all() {
+    syslog::forget_old();
     WRITERS.with_borrow_mut(|writers| {
         for writer in writers.list.iter_mut().flatten() {
             writer.flush();
             writer.open = None;
         }
+        writers.forget_old();
     });
 }
 
@@ -97,16 +104,13 @@ impl Writers {
         if self.list.len() <= number {
             self.list.resize_with(number + 1, || None);
         }
-        if self.list[number].is_none() {
-            self.forget_old();
-        }
-        self.list[number].get_or_insert_with(|| Writer::new(file.clone()))
+        self.list[number].get_or_insert_with(|| Writer::new(file))
     }
 
-    /// Files of configurations that are gone.
+    /// Lets go of the files of configurations that are gone.
     fn forget_old(&mut self) {
         for place in &mut self.list {
-            if let Some(writer) = place.as_mut().filter(|w| Arc::strong_count(&w.file) == 1) {
+            if let Some(writer) = place.as_mut().filter(|w| w.file.strong_count() == 0) {
                 writer.flush();
                 *place = None;
             }
@@ -150,10 +154,11 @@ impl Drop for Writers {
 }
 
 impl Writer {
-    fn new(file: Arc<LogFile>) -> Self {
+    fn new(file: &Arc<LogFile>) -> Self {
         let never = i64::MIN / 2;
         Self {
-            file,
+            slot: file.slot().clone(),
+            file: Arc::downgrade(file),
             open: None,
             lines: Vec::new(),
             packed: Vec::new(),
@@ -184,7 +189,7 @@ impl Writer {
     fn write(&mut self, count: usize) -> io::Result<usize> {
         let Some(file) = self.open() else { return Ok(count) };
         let lines = &self.lines[..count];
-        let level = self.file.buffering().map_or(0, |buffering| buffering.gzip);
+        let level = self.slot.buffering().map_or(0, |buffering| buffering.gzip);
         if level == 0 {
             return write_once(&file, lines);
         }
@@ -200,9 +205,9 @@ impl Writer {
 
     /// The open file, looked up again only when another one took its place.
     fn open(&mut self) -> Option<Arc<File>> {
-        let version = self.file.version();
+        let version = self.slot.version();
         if self.open.as_ref().is_none_or(|(seen, _)| *seen != version) {
-            self.open = self.file.current().map(|file| (version, file));
+            self.open = self.slot.current().map(|file| (version, file));
         }
         self.open.as_ref().map(|(_, file)| file.clone())
     }
@@ -213,14 +218,14 @@ impl Writer {
             self.full_second = second;
         }
         if self.may_tell(second) {
-            let (path, reason) = (self.file.path().display(), Errno(error));
+            let (path, reason) = (self.slot.path().display(), Errno(error));
             crate::log(Level::Alert, format_args!("write() to \"{path}\" failed{reason}"));
         }
     }
 
     fn tell_incomplete(&mut self, written: usize, count: usize) {
         if self.may_tell(Stamps::now().second()) {
-            let path = self.file.path().display();
+            let path = self.slot.path().display();
             crate::log(
                 Level::Alert,
                 format_args!("write() to \"{path}\" was incomplete: {written} of {count}"),

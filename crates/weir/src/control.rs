@@ -109,6 +109,7 @@ impl Control {
     /// A generation has ended, while the process goes on.
     pub fn generation_over(&self, number: u64) {
         if number != self.number {
+            self.crew.generation_over();
             let pid = net::process::id();
             notice!("generation {number} of worker process {pid} exited with code 0");
         }

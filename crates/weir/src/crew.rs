@@ -49,6 +49,8 @@ enum Order {
     Cut(u64),
     /// Log files were opened anew.
     Reopened,
+    /// An earlier generation is over.
+    GenerationOver,
     Leave,
     Stop,
 }
@@ -152,6 +154,11 @@ impl Crew {
         self.tell(|| Order::Reopened);
     }
 
+    /// Lets the workers close what they still have of an earlier generation, which is over.
+    pub fn generation_over(&self) {
+        self.tell(|| Order::GenerationOver);
+    }
+
     /// Lets the workers end: with the last reply, or after the shutdown's time.
     pub fn leave(&self) {
         self.tell(|| Order::Leave);
@@ -221,6 +228,7 @@ impl Worker {
                 }
                 Order::Cut(number) => worker.http.cut_before(number),
                 Order::Reopened => observe::flush_all(),
+                Order::GenerationOver => worker.http.forget_old(),
                 Order::Leave => worker.leave(own.clone()),
                 Order::Stop => return,
             }

@@ -108,15 +108,16 @@ struct Unpacked {
 
 fn unpack(parcel: Parcel, before: &Zones) -> Result<Unpacked, Told> {
     let mut descriptors = parcel.descriptors.into_iter();
-    let bundle = descriptors
-        .next()
-        .and_then(|file| channel::contents(file).ok())
-        .and_then(|bytes| Bundle::from_bytes(&bytes))
-        .filter(|bundle| bundle.descriptors() == descriptors.len());
-    let Some(bundle) = bundle else {
-        emerg!("the master's bundle is damaged");
+    // The kernel drops the descriptors of a message that a process has no room for.
+    let Some(file) = descriptors.next() else { return Err(no_room()) };
+    let contents = channel::contents(file);
+    let Some(bundle) = contents.ok().and_then(|bytes| Bundle::from_bytes(&bytes)) else {
+        emerg!("the configuration from the master process cannot be read");
         return Err(Told);
     };
+    if bundle.descriptors() != descriptors.len() {
+        return Err(no_room());
+    }
     let mut files = Replay::from_bytes(&bundle.recording).map_err(|error| {
         emerg!("{}", error.message);
         Told
@@ -134,6 +135,14 @@ fn unpack(parcel: Parcel, before: &Zones) -> Result<Unpacked, Told> {
     let slots = slots.flat_map(|entry| std::iter::repeat_n(entry.slot, entry.sockets as usize));
     let sockets = slots.zip(descriptors).collect();
     Ok(Unpacked { bundle, loaded, sockets })
+}
+
+fn no_room() -> Told {
+    emerg!(
+        "recvmsg() lost the log files and sockets of the new configuration: too many open files \
+         in the worker process; raise \"worker_rlimit_nofile\""
+    );
+    Told
 }
 
 struct WorkerProcess {

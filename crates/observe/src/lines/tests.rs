@@ -137,3 +137,33 @@ fn a_reopened_file_takes_the_next_lines() {
     assert_eq!(std::fs::read_to_string(moved).unwrap(), "old\n");
     assert_eq!(place.text(), "new\n");
 }
+
+/// A thread that has written to a file, and goes on: it does what it is told.
+fn busy_thread(file: &Arc<LogFile>) -> std::sync::mpsc::SyncSender<fn()> {
+    let (sender, orders) = std::sync::mpsc::sync_channel::<fn()>(0);
+    let weak = Arc::downgrade(file);
+    std::thread::spawn(move || {
+        if let Some(file) = weak.upgrade() {
+            append(&file, |out| out.extend_from_slice(b"waits"));
+        }
+        orders.into_iter().for_each(|order| order());
+    });
+    sender
+}
+
+#[test]
+fn a_file_that_several_threads_wrote_to_is_closed_with_its_configuration() {
+    let Place { file, path, _files: files } = Place::new("gone", buffer(1000, 0, 0));
+    let threads = [busy_thread(&file), busy_thread(&file)];
+    // Both have written when they take an order.
+    threads.iter().for_each(|thread| thread.send(|| ()).unwrap());
+    let open = Arc::downgrade(&file.current().unwrap());
+    drop((file, files));
+    assert!(open.strong_count() > 0, "lines wait for it");
+    for thread in &threads {
+        thread.send(flush_all).unwrap();
+        thread.send(|| ()).unwrap();
+    }
+    assert_eq!(open.strong_count(), 0, "nobody has it open");
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "waits\nwaits\n");
+}

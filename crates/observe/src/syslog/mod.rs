@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use target::Address;
 pub use target::Target;
@@ -19,8 +19,12 @@ use crate::{Errno, Level, Stamps};
 /// One writer's socket to a target.
 pub struct Sender {
     target: Arc<Target>,
-    socket: Option<Socket>,
+    socket: Reopening,
 }
+
+/// A socket that is opened by the first message, and again after it failed.
+#[derive(Default)]
+struct Reopening(Option<Socket>);
 
 enum Socket {
     Udp(UdpSocket),
@@ -30,7 +34,7 @@ enum Socket {
 impl Sender {
     /// A sender that has not connected yet.
     pub fn new(target: Arc<Target>) -> Self {
-        Self { target, socket: None }
+        Self { target, socket: Reopening::default() }
     }
 
     /// Where it sends to.
@@ -40,9 +44,15 @@ impl Sender {
 
     /// Sends one message, which begins with [`Target::write_head`].
     pub fn send(&mut self, message: &[u8]) -> Result<usize, SendError> {
-        let socket = match &self.socket {
+        self.socket.send(&self.target, message)
+    }
+}
+
+impl Reopening {
+    fn send(&mut self, target: &Target, message: &[u8]) -> Result<usize, SendError> {
+        let socket = match &self.0 {
             Some(socket) => socket,
-            None => self.socket.insert(Socket::open(&self.target.address)?),
+            None => self.0.insert(Socket::open(&target.address)?),
         };
         let sent = match socket {
             Socket::Udp(socket) => socket.send(message),
@@ -50,7 +60,7 @@ impl Sender {
         };
         sent.map_err(|error| {
             if error.kind() != io::ErrorKind::WouldBlock {
-                self.socket = None;
+                self.0 = None;
             }
             SendError { call: SEND, error }
         })
@@ -58,7 +68,8 @@ impl Sender {
 }
 
 thread_local! {
-    static SENDERS: RefCell<Vec<Sender>> = const { RefCell::new(Vec::new()) };
+    /// This thread's sockets, each with the target that a configuration holds.
+    static SOCKETS: RefCell<Vec<(Weak<Target>, Reopening)>> = const { RefCell::new(Vec::new()) };
     static MESSAGE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -72,21 +83,27 @@ pub fn send(
     message.clear();
     target.write_head(target.severity(), &mut message);
     write(&mut message);
-    let sent = SENDERS.with_borrow_mut(|senders| of_thread(senders, target).send(&message));
+    let sent = SOCKETS.with_borrow_mut(|sockets| of_thread(sockets, target).send(target, &message));
     let length = message.len();
     MESSAGE.set(message);
     sent.map(|sent| (sent, length))
 }
 
-fn of_thread<'s>(senders: &'s mut Vec<Sender>, target: &Arc<Target>) -> &'s mut Sender {
-    let at = senders.iter().position(|sender| Arc::ptr_eq(&sender.target, target));
+fn of_thread<'s>(
+    sockets: &'s mut Vec<(Weak<Target>, Reopening)>,
+    target: &Arc<Target>,
+) -> &'s mut Reopening {
+    let at = sockets.iter().position(|(known, _)| known.as_ptr() == Arc::as_ptr(target));
     let at = at.unwrap_or_else(|| {
-        // Those of configurations that are gone.
-        senders.retain(|sender| Arc::strong_count(&sender.target) > 1);
-        senders.push(Sender::new(target.clone()));
-        senders.len() - 1
+        sockets.push((Arc::downgrade(target), Reopening::default()));
+        sockets.len() - 1
     });
-    &mut senders[at]
+    &mut sockets[at].1
+}
+
+/// Closes this thread's sockets to targets of configurations that are gone.
+pub(crate) fn forget_old() {
+    SOCKETS.with_borrow_mut(|sockets| sockets.retain(|(target, _)| target.strong_count() > 0));
 }
 
 const SEND: &str = "send()";

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use conf::{Directive, Load, Result, Value, Word, bytes_path, units};
 
@@ -15,6 +15,7 @@ use crate::lru::Lru;
 #[derive(Clone)]
 pub struct LogFileCache(Option<Arc<Rules>>);
 
+#[derive(Clone, Copy)]
 struct Rules {
     max: usize,
     inactive_ms: u64,
@@ -69,7 +70,9 @@ thread_local! {
 
 /// What one directive keeps open on this worker.
 struct Cache {
-    rules: Arc<Rules>,
+    /// Alive as long as a configuration has the directive.
+    of: Weak<Rules>,
+    rules: Rules,
     files: Lru<Entry>,
 }
 
@@ -86,16 +89,20 @@ impl LogFileCache {
     pub(super) fn open(&self, path: &[u8]) -> io::Result<Rc<File>> {
         let Some(rules) = &self.0 else { return open(path) };
         CACHES.with_borrow_mut(|caches| {
-            let at = caches.iter().position(|cache| Arc::ptr_eq(&cache.rules, rules));
+            let at = caches.iter().position(|cache| cache.of.as_ptr() == Arc::as_ptr(rules));
             let at = at.unwrap_or_else(|| {
-                // Those of configurations that are gone.
-                caches.retain(|cache| Arc::strong_count(&cache.rules) > 1);
-                caches.push(Cache { rules: rules.clone(), files: Lru::new() });
+                let (of, rules) = (Arc::downgrade(rules), **rules);
+                caches.push(Cache { of, rules, files: Lru::new() });
                 caches.len() - 1
             });
             caches[at].open(path, net::clock::now_ms())
         })
     }
+}
+
+/// Closes this worker's files that configurations that are gone kept open.
+pub(crate) fn forget_old() {
+    CACHES.with_borrow_mut(|caches| caches.retain(|cache| cache.of.strong_count() > 0));
 }
 
 fn open(path: &[u8]) -> io::Result<Rc<File>> {
@@ -127,7 +134,7 @@ impl Cache {
     }
 
     fn insert(&mut self, path: &[u8], file: &Rc<File>, now_ms: u64) {
-        let Rules { max, inactive_ms, min_uses, .. } = *self.rules;
+        let Rules { max, inactive_ms, min_uses, .. } = self.rules;
         while let Some(oldest) = self.files.oldest() {
             let unused_ms = now_ms - self.files.value(oldest).used_ms;
             if self.files.len() < max && unused_ms <= inactive_ms {
@@ -146,7 +153,7 @@ mod tests {
 
     fn cache(max: usize, min_uses: u64) -> Cache {
         let rules = Rules { max, inactive_ms: 1000, valid_ms: 500, min_uses };
-        Cache { rules: Arc::new(rules), files: Lru::new() }
+        Cache { of: Weak::new(), rules, files: Lru::new() }
     }
 
     fn path(name: &str) -> Vec<u8> {

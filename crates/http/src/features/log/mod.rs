@@ -10,7 +10,7 @@ mod escape;
 mod format;
 mod path;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use conf::Result;
@@ -18,6 +18,7 @@ use observe::{Level, LogFile, LogFiles};
 
 use access_log::{AccessLog, AccessLogs, Destination};
 use cache::LogFileCache;
+pub(crate) use cache::forget_old;
 use format::Formats;
 
 use crate::exchange::Exchange;
@@ -91,7 +92,7 @@ fn write(log: &AccessLog, cache: &LogFileCache, x: &mut Exchange) {
     match &log.destination {
         Destination::File(file) => {
             if let Some(flush_ms) = observe::append(file, |out| log.format.write(x, out)) {
-                flush_later(file.clone(), flush_ms);
+                flush_later(Arc::downgrade(file), flush_ms);
             }
         }
         Destination::Syslog(target) => {
@@ -114,10 +115,13 @@ fn write(log: &AccessLog, cache: &LogFileCache, x: &mut Exchange) {
     }
 }
 
-fn flush_later(file: Arc<LogFile>, flush_ms: u64) {
+/// Flushes then, unless that was done since because the configuration is gone.
+fn flush_later(file: Weak<LogFile>, flush_ms: u64) {
     net::spawn(async move {
         net::sleep(Duration::from_millis(flush_ms)).await;
-        observe::flush(&file);
+        if let Some(file) = file.upgrade() {
+            observe::flush(&file);
+        }
     });
 }
 
