@@ -166,13 +166,18 @@ impl Worker {
         wanted > 0
     }
 
+    /// Whether the newest configuration has this listening socket.
+    pub fn listens(&self, slot: u32) -> bool {
+        self.generation.borrow().listen(slot).is_some()
+    }
+
     /// Whether a connection may wait for a further request.
     pub(crate) fn keeps(&self, client: &Client) -> bool {
         self.keeps_socket(client.listen)
     }
 
     fn keeps_socket(&self, listen: u32) -> bool {
-        !self.leaving.get() && self.generation.borrow().listen(listen).is_some()
+        !self.leaving.get() && self.listens(listen)
     }
 
     /// The newest configuration.

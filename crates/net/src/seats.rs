@@ -4,6 +4,9 @@
 //! inherited socket is one worker's alone. So a worker that clearly has more connections than
 //! another hands the new one over. The counts are shared, and touched only when a connection comes
 //! or goes.
+//!
+//! A worker that ends closes first: to count a connection for it and to find it open is one step,
+//! so what was handed over before arrives, and nothing is handed over afterwards.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -67,6 +70,9 @@ struct Hall {
     doors: Box<[Sender<Arrival>]>,
 }
 
+/// Added to the count of a worker that takes no more connections from others.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
 /// One worker's connections, on a cache line of its own.
 #[repr(align(128))]
 #[derive(Default)]
@@ -95,26 +101,34 @@ impl Usher {
         self.limit.set(limit);
     }
 
-    /// How many it has.
+    /// How many it has, with those that other workers have handed over and have not arrived.
     pub fn taken(&self) -> usize {
-        self.count(self.own).load(Relaxed)
+        self.count(self.own).load(Relaxed) & !CLOSED
+    }
+
+    /// Takes nothing from other workers any more.
+    pub fn close(&self) {
+        self.count(self.own).fetch_or(CLOSED, Relaxed);
     }
 
     /// Finds a seat for a connection that this worker accepted: here, or (`None`) elsewhere.
     pub fn seat(self: &Rc<Self>, arrival: Arrival) -> Result<Option<Accepted>, Full> {
-        let own = self.taken();
-        let least = self.least();
-        let there = self.count(least).load(Relaxed);
-        if there.min(own) >= self.limit.get() {
-            return Err(Full { limit: self.limit.get(), arrival });
+        loop {
+            let own = self.taken();
+            let (least, there) = self.least();
+            if there.min(own) >= self.limit.get() {
+                return Err(Full { limit: self.limit.get(), arrival });
+            }
+            if there >= CLOSED || !(is_clearly_more(own + 1, there) || own >= self.limit.get()) {
+                self.count(self.own).fetch_add(1, Relaxed);
+                return Ok(Some(self.welcome(arrival)));
+            }
+            let count = self.count(least);
+            if count.compare_exchange(there, there + 1, Relaxed, Relaxed).is_ok() {
+                self.hall.doors[least].send(arrival);
+                return Ok(None);
+            }
         }
-        if is_clearly_more(own + 1, there) || own >= self.limit.get() {
-            self.count(least).fetch_add(1, Relaxed);
-            self.hall.doors[least].send(arrival);
-            return Ok(None);
-        }
-        self.count(self.own).fetch_add(1, Relaxed);
-        Ok(Some(self.welcome(arrival)))
     }
 
     /// Takes in a connection that another worker handed over, and has counted.
@@ -123,9 +137,11 @@ impl Usher {
         Accepted { stream: Stream::new(fd), peer, slot, seat: Seat(self.clone()) }
     }
 
-    fn least(&self) -> usize {
-        let others = 0..self.hall.counts.len();
-        others.min_by_key(|worker| self.count(*worker).load(Relaxed)).unwrap_or(self.own)
+    /// The worker with the fewest connections, and how many.
+    fn least(&self) -> (usize, usize) {
+        let counts = self.hall.counts.iter().map(|count| count.0.load(Relaxed));
+        let least = counts.enumerate().min_by_key(|(_, count)| *count);
+        least.unwrap_or((self.own, CLOSED))
     }
 
     fn count(&self, worker: usize) -> &AtomicUsize {
@@ -164,6 +180,21 @@ mod tests {
         assert_eq!((first.taken(), second.taken()), (4, 4));
         drop(seats);
         assert_eq!((first.taken(), second.taken()), (0, 4), "those handed over are not ours");
+    }
+
+    #[test]
+    fn a_worker_that_ends_gets_what_was_handed_over_and_nothing_more() {
+        let mut workers = tickets(2).into_iter().map(Ticket::begin);
+        let ((first, _kept), (second, _box)) = (workers.next().unwrap(), workers.next().unwrap());
+        let one = first.seat(arrival()).ok().unwrap();
+        let other = first.seat(arrival()).ok().unwrap();
+        assert!(one.is_some() && other.is_none());
+        second.close();
+        assert_eq!(second.taken(), 1, "it is on its way");
+        let seats: Vec<_> = (0..8).map(|_| first.seat(arrival()).ok().unwrap()).collect();
+        assert_eq!((seats.iter().flatten().count(), first.taken()), (8, 9));
+        drop(second.welcome(arrival()));
+        assert_eq!(second.taken(), 0);
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub struct Next {
     pub shutdown_timeout: Duration,
 }
 
+/// How often a worker that is about to end looks for connections handed over to it.
+const HANDED_OVER_PAUSE: Duration = Duration::from_millis(1);
+
 /// The workers.
 pub struct Crew {
     workers: Vec<Sender<Order>>,
@@ -253,12 +256,18 @@ impl Worker {
         }
     }
 
-    /// Stops accepting, and ends with the last connection.
+    /// Stops accepting, and ends with the last connection, be it one that another worker has just
+    /// handed over.
     fn leave(&mut self, own: Sender<Order>) {
         stop(std::mem::take(&mut self.doors));
-        let http = self.http.clone();
+        self.reception.close();
+        let (http, reception) = (self.http.clone(), self.reception.clone());
         net::spawn(async move {
             http.leave().await;
+            while !reception.is_empty() {
+                net::sleep(HANDED_OVER_PAUSE).await;
+                http.leave().await;
+            }
             own.send(Order::Stop);
         });
     }

@@ -34,6 +34,11 @@ impl Limits {
     }
 }
 
+/// How often a worker looks for the configuration of a connection that was handed to it early.
+const EARLY_LOOKS_MAX: u32 = 1000;
+/// How long between.
+const EARLY_PAUSE: Duration = Duration::from_millis(1);
+
 /// A worker's reception.
 pub struct Reception {
     usher: Rc<Usher>,
@@ -55,6 +60,16 @@ impl Reception {
         self.limits.replace(limits);
     }
 
+    /// Takes nothing from other workers any more.
+    pub fn close(&self) {
+        self.usher.close();
+    }
+
+    /// Whether there are no connections, and none on their way here.
+    pub fn is_empty(&self) -> bool {
+        self.usher.taken() == 0
+    }
+
     /// Accepts by a listening socket until the task is stopped.
     pub async fn accept(self: Rc<Self>, listener: Listener, slot: u32) {
         loop {
@@ -73,8 +88,22 @@ impl Reception {
     /// Takes in what other workers hand over.
     pub async fn welcome(self: Rc<Self>, mut handed: Mailbox<Arrival>) {
         while let Some(arrival) = handed.next().await {
-            self.start(self.usher.welcome(arrival));
+            match self.http.listens(arrival.slot) {
+                true => self.start(self.usher.welcome(arrival)),
+                false => drop(net::spawn(self.clone().welcome_early(arrival))),
+            }
         }
+    }
+
+    /// Takes in a connection that came by a socket of a newer configuration than this worker has:
+    /// the other worker was told first.
+    async fn welcome_early(self: Rc<Self>, arrival: Arrival) {
+        let mut looks = 0;
+        while looks < EARLY_LOOKS_MAX && !self.http.listens(arrival.slot) {
+            net::sleep(EARLY_PAUSE).await;
+            looks += 1;
+        }
+        self.start(self.usher.welcome(arrival));
     }
 
     /// Finds a seat for a connection. Where there is none, connections that wait for another
