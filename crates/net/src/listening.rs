@@ -1,7 +1,8 @@
 //! Opening listening sockets, and finding out that a port is taken.
 //!
 //! Every worker has a socket of its own for an address (SO_REUSEPORT). Such sockets would also bind
-//! beside another server's, so the first of an address is bound without that flag.
+//! and listen beside another server's, so the first of an address gets that flag only once it
+//! listens.
 
 use std::fmt;
 use std::io;
@@ -43,27 +44,30 @@ pub fn open(address: &Address, options: &SocketOptions, alone: bool) -> Result<O
     let socket = bind(address, options, alone)?;
     // What the system will not do is told by whoever calls `apply` again.
     apply(socket.as_fd(), address, options);
-    listen(socket.as_fd(), address, options)?;
+    begin(socket.as_fd(), address, options)?;
     Ok(socket)
 }
 
-/// Binds without listening: whether an address could be had.
+/// Binds without listening: whether an address could be had. [`begin`] finds out if anyone else has
+/// begun to listen there since.
 pub fn bind(address: &Address, options: &SocketOptions, alone: bool) -> Result<OwnedFd> {
     let socket = socket(address, options).map_err(failed(format!("socket() {address} failed")))?;
-    let reuse_port = |on| {
-        let set = matches!(address, Address::Unix(_)) || socket.set_reuse_port(on).is_ok();
-        debug_assert!(set, "SO_REUSEPORT is as old as Linux 3.9");
-    };
-    reuse_port(!alone);
+    if !alone {
+        share_port(&SockRef::from(&socket), address);
+    }
     let name = socket_address(address).map_err(failed(format!("bind() to {address} failed")))?;
     socket.bind(&name).map_err(failed(format!("bind() to {address} failed")))?;
-    reuse_port(true);
     if let Address::Unix(path) = address {
         let everyone = std::fs::Permissions::from_mode(0o666);
         std::fs::set_permissions(path, everyone)
             .map_err(failed(format!("chmod() \"{}\" failed", path.display())))?;
     }
     Ok(socket.into())
+}
+
+fn share_port(socket: &SockRef<'_>, address: &Address) {
+    let set = matches!(address, Address::Unix(_)) || socket.set_reuse_port(true).is_ok();
+    debug_assert!(set, "SO_REUSEPORT is as old as Linux 3.9");
 }
 
 fn socket(address: &Address, options: &SocketOptions) -> io::Result<Socket> {
@@ -88,6 +92,16 @@ pub fn listen(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions
     let backlog = options.backlog;
     let what = format!("listen() to {address}, backlog {backlog} failed");
     SockRef::from(&socket).listen(backlog).map_err(failed(what))
+}
+
+/// Begins to listen on a socket that was only bound so far. Of several for an address, the one that
+/// was bound first comes first.
+pub fn begin(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions) -> Result<()> {
+    if !is_listening(socket) {
+        listen(socket, address, options)?;
+        share_port(&SockRef::from(&socket), address);
+    }
+    Ok(())
 }
 
 /// Whether a socket accepts connections.

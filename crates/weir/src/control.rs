@@ -1,17 +1,18 @@
 //! What a process that serves has in its hands: the crew, the generation it serves, its logs.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use conf::Zones;
-use net::Sender;
-use observe::LogFiles;
+use net::{Sender, listening};
+use observe::{Errno, LogFiles};
 
+use crate::Told;
 use crate::bundle::{SlotEntry, places};
 use crate::crew::{Crew, Next};
 use crate::event::Event;
 use crate::load::Loaded;
-use crate::log::{self, notice};
+use crate::log::{self, emerg, notice};
 use crate::ready;
 use crate::reception::Limits;
 
@@ -35,7 +36,7 @@ impl Control {
         slots: &[SlotEntry],
         sockets: Vec<(u32, OwnedFd)>,
         events: &Sender<Event>,
-    ) -> Self {
+    ) -> Result<Self, Told> {
         log::panics_are_alerts();
         let crew = Crew::start(&loaded.settings, events);
         let mut control = Self {
@@ -46,19 +47,21 @@ impl Control {
             health: http::Health::default(),
             workers_left: 0,
         };
-        control.serve(number, loaded, slots, sockets);
-        control
+        control.serve(number, loaded, slots, sockets)?;
+        Ok(control)
     }
 
-    /// Serves another generation. Its log files are open.
+    /// Serves another generation. Its log files are open, and its sockets are bound at least.
     pub fn serve(
         &mut self,
         number: u64,
         loaded: Loaded,
         slots: &[SlotEntry],
         sockets: Vec<(u32, OwnedFd)>,
-    ) {
+    ) -> Result<(), Told> {
         let Loaded { settings, site, main_log, log_files, zones, .. } = loaded;
+        let places = places(slots, &site);
+        listen(&sockets, &places, &site)?;
         ready::use_log(main_log);
         self.number = number;
         self.log_files = log_files;
@@ -66,12 +69,13 @@ impl Control {
         self.health.serve(&site);
         self.crew.serve(Next {
             number,
-            places: places(slots, &site),
+            places,
             site,
             sockets,
             limits: Limits::of(&settings),
             shutdown_timeout: Duration::from_millis(settings.worker_shutdown_timeout_ms),
         });
+        Ok(())
     }
 
     /// The crew.
@@ -114,4 +118,17 @@ impl Control {
             notice!("generation {number} of worker process {pid} exited with code 0");
         }
     }
+}
+
+/// Listens on the sockets that were only bound so far: the workers that accept from them are there.
+fn listen(sockets: &[(u32, OwnedFd)], places: &http::Slots, site: &http::Site) -> Result<(), Told> {
+    for (slot, socket) in sockets {
+        let Some(place) = places.get(*slot as usize).copied().flatten() else { continue };
+        let http::Listen { address, options, .. } = &site.listens()[place as usize];
+        listening::begin(socket.as_fd(), address, options).map_err(|failed| {
+            emerg!("{}{}", failed.what, Errno(&failed.error));
+            Told
+        })?;
+    }
+    Ok(())
 }

@@ -22,6 +22,8 @@ pub enum Event {
     WorkerLeft,
     /// The time of connections accepted before that generation is over.
     CutBefore(u64),
+    /// It is time to try again to get the addresses of a configuration.
+    TryAgain,
     /// The time to end in good order is over.
     Stop,
 }

@@ -11,7 +11,7 @@ use crate::control::Control;
 use crate::event::{Event, from_signals, later, log_signal};
 use crate::load::{self, Loaded, Origin};
 use crate::log::{emerg, notice};
-use crate::sockets::Sockets;
+use crate::sockets::{PAUSE, Prepared, Sockets, TRIES_MAX};
 use crate::start::listens;
 use crate::{Told, pid_file, ready};
 
@@ -34,15 +34,15 @@ pub fn run(
         let slots = sockets.entries(&listens(&loaded.site), |_| true);
         let copies = sockets.copies(&slots);
         let pid = loaded.settings.pid.clone();
-        let control = Control::start(1, loaded, &slots, copies, &events);
-        Single { origin, control, sockets, events, pid }.serve(mailbox).await;
+        let control = Control::start(1, loaded, &slots, copies, &events)?;
+        Single { origin, control, sockets, events, pid, opening: None }.serve(mailbox).await;
+        Ok(())
     });
-    if let Err(error) = served {
+    let served = served.unwrap_or_else(|error| {
         emerg!("the runtime cannot start{}", Errno(&error));
-        pid_file::remove(&pid);
-        return Err(Told);
-    }
-    Ok(())
+        Err(Told)
+    });
+    served.inspect_err(|Told| pid_file::remove(&pid))
 }
 
 struct Single {
@@ -51,6 +51,8 @@ struct Single {
     sockets: Sockets,
     events: Sender<Event>,
     pid: PathBuf,
+    /// A configuration that waits for an address, and how often that may still be tried.
+    opening: Option<(Loaded, u32)>,
 }
 
 impl Single {
@@ -60,6 +62,7 @@ impl Single {
                 Event::Signal(signal) => self.signal(signal),
                 Event::GenerationOver(number) => self.control.generation_over(number),
                 Event::CutBefore(number) => self.control.crew().cut_before(number),
+                Event::TryAgain => self.try_again(),
                 Event::WorkerLeft if !self.control.worker_left() => {}
                 Event::WorkerLeft | Event::Stop | Event::Parcel(_) => break,
             }
@@ -97,21 +100,49 @@ impl Single {
     }
 
     fn reload(&mut self) -> Result<(), Told> {
+        if self.opening.take().is_some() {
+            self.sockets.roll_back();
+        }
         let loaded =
             load::load_after(self.control.zones(), &self.origin, &mut *self.origin.files())?;
         ready::make_ready(&loaded)?;
-        let wanted = listens(&loaded.site);
-        self.sockets.prepare(&wanted, self.control.crew().len())?;
-        if loaded.settings.pid != self.pid {
-            pid_file::write(&loaded.settings.pid)?;
-            pid_file::remove(&self.pid);
-            self.pid.clone_from(&loaded.settings.pid);
+        self.open(loaded, TRIES_MAX - 1)
+    }
+
+    fn try_again(&mut self) {
+        if let Some((loaded, tries_left)) = self.opening.take() {
+            // What is wrong has been said; everything is as before.
+            let _ = self.open(loaded, tries_left.saturating_sub(1));
+        }
+    }
+
+    fn open(&mut self, loaded: Loaded, tries_left: u32) -> Result<(), Told> {
+        let workers = self.control.crew().len();
+        match self.sockets.prepare(&listens(&loaded.site), workers, tries_left) {
+            Prepared::Ready => self.replace(loaded).inspect_err(|Told| self.sockets.roll_back()),
+            Prepared::Taken => {
+                self.opening = Some((loaded, tries_left));
+                later(&self.events, PAUSE, Event::TryAgain);
+                Ok(())
+            }
+            Prepared::Failed => Err(Told),
+        }
+    }
+
+    fn replace(&mut self, loaded: Loaded) -> Result<(), Told> {
+        let site = loaded.site.clone();
+        let (wanted, pid) = (listens(&site), loaded.settings.pid.clone());
+        if pid != self.pid {
+            pid_file::write(&pid)?;
         }
         let slots = self.sockets.entries(&wanted, |slot| !self.control.crew().has(slot));
         let copies = self.sockets.copies(&slots);
-        self.sockets.keep(&wanted);
         let number = self.control.number() + 1;
-        self.control.serve(number, loaded, &slots, copies);
-        Ok(())
+        let served = self.control.serve(number, loaded, &slots, copies);
+        let gone = if served.is_ok() { std::mem::replace(&mut self.pid, pid) } else { pid };
+        if gone != self.pid {
+            pid_file::remove(&gone);
+        }
+        served.inspect(|()| self.sockets.keep(&wanted))
     }
 }

@@ -1,8 +1,17 @@
 //! The listening sockets of the server, kept by the process that opened them over every reload.
 //!
-//! A slot is an address with its sockets. Its number is never used again, so a connection knows by
-//! it where it came in, whatever configuration is read meanwhile. The process that serves has
-//! copies of the descriptors: when it dies, connections wait here for the next one.
+//! A slot is an address with its sockets. No other address ever gets its number, so a connection
+//! knows by it where it came in, whatever configuration is read meanwhile. The process that serves
+//! has copies of the descriptors: when it dies, connections wait here for the next one.
+//!
+//! ```text
+//! prepare: bound --the process that accepts: listen--> listening --keep--> settled
+//!            `------------------ roll_back: closed again
+//! ```
+//!
+//! At a reload, sockets are only bound here. The kernel deals new connections to every socket that
+//! listens on their address, so the process that is to accept from a socket begins to listen itself
+//! once it is ready (`control`). A configuration that is refused has taken no connection.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -16,9 +25,20 @@ use crate::bundle::SlotEntry;
 use crate::log::{alert, emerg, notice};
 
 /// How often a taken address is tried.
-const TRIES_MAX: u32 = 5;
+pub const TRIES_MAX: u32 = 5;
 /// How long between.
-const PAUSE: Duration = Duration::from_millis(500);
+pub const PAUSE: Duration = Duration::from_millis(500);
+
+/// What came of a try to bind what a configuration listens on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prepared {
+    /// All is bound.
+    Ready,
+    /// An address is taken, which may pass: try again after [`PAUSE`].
+    Taken,
+    /// It cannot be had, and all is as before.
+    Failed,
+}
 
 /// Every address that is or was listened on.
 #[derive(Default)]
@@ -86,42 +106,80 @@ impl Sockets {
         }
     }
 
-    /// Opens what a configuration listens on and is not open yet. Where that fails, all is as
-    /// before; else [`keep`](Self::keep) or [`roll_back`](Self::roll_back) decides about it.
-    pub fn prepare(
+    /// Opens what the first configuration listens on, and listens: connections wait for the process
+    /// that is about to start. Waits for an address that is taken.
+    pub fn open(
         &mut self,
         wanted: &[(&Address, &SocketOptions)],
         workers: usize,
     ) -> Result<(), Told> {
-        for tries in (0..TRIES_MAX).rev() {
-            let mut taken = false;
-            // Wildcards first: they tell whether a port is taken, and specific addresses share it.
-            let (general, specific): (Vec<_>, Vec<_>) =
-                wanted.iter().partition(|(address, _)| address.is_wildcard());
-            for (address, options) in general.into_iter().chain(specific) {
-                if let Err(error) = self.open(address, options, workers) {
-                    emerg!("{}{}", error.what, Errno(&error.error));
-                    if !error.is_taken() {
-                        self.roll_back();
-                        return Err(Told);
-                    }
-                    taken = true;
-                }
+        for tries_left in (0..TRIES_MAX).rev() {
+            let mut prepared = self.prepare(wanted, workers, tries_left);
+            if prepared == Prepared::Ready {
+                prepared = self.settle_try(self.listen(), tries_left);
             }
-            if !taken {
-                return Ok(());
-            }
-            notice!("try again to bind() after 500ms");
-            if tries > 0 {
-                std::thread::sleep(PAUSE);
+            match prepared {
+                Prepared::Ready => return Ok(()),
+                Prepared::Taken => std::thread::sleep(PAUSE),
+                Prepared::Failed => return Err(Told),
             }
         }
-        emerg!("still could not bind()");
-        self.roll_back();
         Err(Told)
     }
 
-    fn open(
+    /// Binds what a configuration listens on and is not open yet. Unless that fails,
+    /// [`keep`](Self::keep) or [`roll_back`](Self::roll_back) decides about it.
+    pub fn prepare(
+        &mut self,
+        wanted: &[(&Address, &SocketOptions)],
+        workers: usize,
+        tries_left: u32,
+    ) -> Prepared {
+        // Wildcards first: they tell whether a port is taken, and specific addresses share it.
+        let (general, specific): (Vec<_>, Vec<_>) =
+            wanted.iter().partition(|(address, _)| address.is_wildcard());
+        let mut tried = Ok(());
+        for (address, options) in general.into_iter().chain(specific) {
+            if let Err(error) = self.bind(address, options, workers) {
+                let taken = tell(&error);
+                tried = Err(taken);
+                if !taken.0 {
+                    break;
+                }
+            }
+        }
+        self.settle_try(tried, tries_left)
+    }
+
+    /// What a try comes to; one that fails for good has changed nothing.
+    fn settle_try(&mut self, tried: Result<(), IsTaken>, tries_left: u32) -> Prepared {
+        match tried {
+            Ok(()) => return Prepared::Ready,
+            Err(IsTaken(true)) => notice!("try again to bind() after 500ms"),
+            Err(IsTaken(false)) => {
+                self.roll_back();
+                return Prepared::Failed;
+            }
+        }
+        if tries_left > 0 {
+            return Prepared::Taken;
+        }
+        emerg!("still could not bind()");
+        self.roll_back();
+        Prepared::Failed
+    }
+
+    fn listen(&self) -> Result<(), IsTaken> {
+        for slot in &self.slots {
+            for socket in &slot.sockets {
+                listening::begin(socket.as_fd(), &slot.address, &slot.options)
+                    .map_err(|error| tell(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn bind(
         &mut self,
         address: &Address,
         options: &SocketOptions,
@@ -130,20 +188,30 @@ impl Sockets {
         let shared = matches!(address, Address::Ip(_));
         let wanted = if shared { workers.max(1) } else { 1 };
         if self.slot(address).is_none() {
-            let first = listening::open(address, options, !self.has_port(address))?;
-            self.slots.push(Slot {
-                address: address.clone(),
-                options: options.clone(),
-                sockets: vec![first],
-                inherited: false,
-                settled: 0,
-            });
+            let first = bind(address, options, !self.has_port(address))?;
+            self.begin_slot(address, options, first);
         }
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.is(address)) else { return Ok(()) };
         while slot.sockets.len() < wanted && !slot.inherited {
-            slot.sockets.push(listening::open(address, options, false)?);
+            slot.sockets.push(bind(address, options, false)?);
         }
         Ok(())
+    }
+
+    /// An address that was listened on before has its number again, so that there are no more slots
+    /// than addresses however often the configuration changes.
+    fn begin_slot(&mut self, address: &Address, options: &SocketOptions, first: OwnedFd) {
+        let slot = Slot {
+            address: address.clone(),
+            options: options.clone(),
+            sockets: vec![first],
+            inherited: false,
+            settled: 0,
+        };
+        match self.slots.iter_mut().find(|slot| slot.address == *address) {
+            Some(given_up) => *given_up = slot,
+            None => self.slots.push(slot),
+        }
     }
 
     /// Whether a socket here has the port, so that another one must share it.
@@ -156,6 +224,15 @@ impl Sockets {
     /// The number of an address's slot.
     pub fn slot(&self, address: &Address) -> Option<u32> {
         self.slots.iter().position(|slot| slot.is(address)).map(|number| number as u32)
+    }
+
+    /// The slots that the configuration in force listens on, for a process that has none of them.
+    pub fn entries_in_force(&self, wanted: &[(&Address, &SocketOptions)]) -> Vec<SlotEntry> {
+        let mut entries = self.entries(wanted, |_| true);
+        for entry in &mut entries {
+            entry.sockets = self.slots[entry.slot as usize].settled as u32;
+        }
+        entries
     }
 
     /// The slots that a configuration listens on, for a process that has those not `new` to it.
@@ -177,7 +254,8 @@ impl Sockets {
     pub fn copies(&self, entries: &[SlotEntry]) -> Vec<(u32, OwnedFd)> {
         let mut copies = Vec::new();
         for entry in entries.iter().filter(|entry| entry.sockets > 0) {
-            for socket in &self.slots[entry.slot as usize].sockets {
+            let sockets = &self.slots[entry.slot as usize].sockets;
+            for socket in sockets.iter().take(entry.sockets as usize) {
                 match socket.try_clone() {
                     Ok(copy) => copies.push((entry.slot, copy)),
                     Err(error) => emerg!("dup() of a listening socket failed{}", Errno(&error)),
@@ -217,10 +295,26 @@ impl Sockets {
         self.descriptors().map(|fd| format!("{};", fd.as_raw_fd())).collect()
     }
 
-    /// Every descriptor.
+    /// Every descriptor of the configuration in force.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.slots.iter().flat_map(|slot| &slot.sockets).map(AsFd::as_fd)
+        self.slots.iter().flat_map(|slot| slot.sockets.iter().take(slot.settled)).map(AsFd::as_fd)
     }
+}
+
+/// Whether an address is taken.
+#[derive(Clone, Copy)]
+struct IsTaken(bool);
+
+fn tell(error: &OpenError) -> IsTaken {
+    emerg!("{}{}", error.what, Errno(&error.error));
+    IsTaken(error.is_taken())
+}
+
+fn bind(address: &Address, options: &SocketOptions, alone: bool) -> Result<OwnedFd, OpenError> {
+    let socket = listening::bind(address, options, alone)?;
+    // What the system will not do is told when the configuration holds.
+    listening::apply(socket.as_fd(), address, options);
+    Ok(socket)
 }
 
 impl Slot {
@@ -280,28 +374,57 @@ mod tests {
         let (first, options) = loopback();
         let (second, _) = loopback();
         let mut sockets = Sockets::default();
-        sockets.prepare(&[(&first, &options)], 1).ok().unwrap();
+        sockets.open(&[(&first, &options)], 1).ok().unwrap();
         sockets.keep(&[(&first, &options)]);
         let both = [(&first, &options), (&second, &options)];
-        sockets.prepare(&both, 3).ok().unwrap();
+        assert_eq!(sockets.prepare(&both, 3, 0), Prepared::Ready);
         sockets.keep(&both);
         assert_eq!((sockets.slot(&first), sockets.slot(&second)), (Some(0), Some(1)));
         assert!(sockets.entries(&both, |_| true).iter().all(|entry| entry.sockets == 3));
         sockets.keep(&[(&second, &options)]);
         assert_eq!((sockets.slot(&first), sockets.slot(&second)), (None, Some(1)));
-        sockets.prepare(&[(&first, &options)], 1).ok().unwrap();
-        assert_eq!(sockets.slot(&first), Some(2), "numbers are not used again");
+        assert_eq!(sockets.prepare(&[(&first, &options)], 1, 0), Prepared::Ready);
+        assert_eq!(sockets.slot(&first), Some(0), "the number is the address's");
+        assert_eq!(sockets.slots.len(), 2);
     }
 
+    /// What is bound listens once whoever accepts says so, and not before.
     #[test]
-    fn rolling_back_closes_what_is_new_only() {
+    fn a_refused_configuration_has_taken_no_connection() {
         let (first, options) = loopback();
         let (second, _) = loopback();
         let mut sockets = Sockets::default();
-        sockets.prepare(&[(&first, &options)], 1).ok().unwrap();
-        sockets.keep(&[(&first, &options)]);
-        sockets.prepare(&[(&first, &options), (&second, &options)], 1).ok().unwrap();
+        let before = [(&first, &options)];
+        sockets.open(&before, 1).ok().unwrap();
+        sockets.keep(&before);
+        let after = [(&first, &options), (&second, &options)];
+        assert_eq!(sockets.prepare(&after, 3, 0), Prepared::Ready);
+        let listen = |slot: usize| {
+            let sockets = sockets.slots[slot].sockets.iter();
+            sockets.map(|socket| listening::is_listening(socket.as_fd())).collect::<Vec<_>>()
+        };
+        assert_eq!((listen(0), listen(1)), (vec![true, false, false], vec![false; 3]));
+        let in_force = sockets.entries_in_force(&before);
+        assert_eq!((in_force.len(), in_force[0].sockets), (1, 1));
+        assert_eq!(sockets.copies(&in_force).len(), 1);
+        assert_eq!(sockets.descriptors().count(), 1, "another program gets no others");
         sockets.roll_back();
         assert_eq!((sockets.slot(&first), sockets.slot(&second)), (Some(0), None));
+        assert_eq!(sockets.slots[0].sockets.len(), 1);
+    }
+
+    #[test]
+    fn a_taken_address_may_pass() {
+        let (address, options) = loopback();
+        let taken = listening::open(&address, &options, true).unwrap();
+        let mut sockets = Sockets::default();
+        let wanted = [(&address, &options)];
+        assert_eq!(sockets.prepare(&wanted, 2, 1), Prepared::Taken);
+        drop(taken);
+        assert_eq!(sockets.prepare(&wanted, 2, 0), Prepared::Ready);
+        let mut others = Sockets::default();
+        assert_eq!(others.prepare(&wanted, 2, 0), Prepared::Ready, "nobody listens yet");
+        sockets.listen().ok().unwrap();
+        assert!(others.listen().is_err());
     }
 }

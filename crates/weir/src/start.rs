@@ -109,7 +109,7 @@ pub fn run(origin: Origin, arguments: &Arguments, inherited: Option<String>) -> 
         sockets.inherit(names);
     }
     let settings = &loaded.settings;
-    sockets.prepare(&listens(&loaded.site), settings.worker_processes)?;
+    sockets.open(&listens(&loaded.site), settings.worker_processes)?;
     tell_system(settings);
     go_into_background(settings.daemon && inherited.is_none())?;
     let signals = take_signals()?;

@@ -96,7 +96,7 @@ fn begin(first: Parcel, events: &Sender<Event>) -> Result<Control, Told> {
         alert!("chdir(\"{}\") failed{}", directory.display(), Errno(&error));
         return Err(Told);
     }
-    Ok(Control::start(bundle.number, loaded, &bundle.slots, sockets, events))
+    Control::start(bundle.number, loaded, &bundle.slots, sockets, events)
 }
 
 /// A configuration read from its bundle, with its logs open.
@@ -162,6 +162,7 @@ impl WorkerProcess {
                 Event::GenerationOver(number) => self.control.generation_over(number),
                 Event::CutBefore(number) => self.control.crew().cut_before(number),
                 Event::WorkerLeft if !self.control.worker_left() => {}
+                Event::TryAgain => {}
                 Event::WorkerLeft | Event::Stop => break,
             }
         }
@@ -187,8 +188,7 @@ impl WorkerProcess {
 
     fn replace(&mut self, parcel: Parcel) -> Result<(), Told> {
         let Unpacked { bundle, loaded, sockets } = unpack(parcel, self.control.zones())?;
-        self.control.serve(bundle.number, loaded, &bundle.slots, sockets);
-        Ok(())
+        self.control.serve(bundle.number, loaded, &bundle.slots, sockets)
     }
 
     fn report(&self, kind: Kind, number: u64) {

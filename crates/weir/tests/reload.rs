@@ -6,9 +6,12 @@ mod server;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 
-use server::{Server, eventually};
+use server::{Server, body, connect, eventually, kill};
 
 /// How often a process has each file open, by the file's name; sockets are `socket:`.
 fn descriptors(pid: i32) -> BTreeMap<String, usize> {
@@ -74,4 +77,182 @@ fn status(stream: &mut TcpStream) -> String {
     let mut head = [0; 12];
     stream.read_exact(&mut head).unwrap();
     String::from_utf8_lossy(&head[9..]).into_owned()
+}
+
+/// A free address that nobody else would choose, so that the program can open it itself.
+fn own_address() -> SocketAddr {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let host = Ipv4Addr::new(127, high | 1, low, NEXT.fetch_add(1, Ordering::Relaxed));
+    TcpListener::bind((host, 0)).unwrap().local_addr().unwrap()
+}
+
+fn hello(address: SocketAddr, word: &str) -> String {
+    format!("server {{ listen {address}; location / {{ return 200 {word}; }} }}")
+}
+
+/// Clients that open a connection for each request, as long as they are let.
+struct Crowd {
+    over: Arc<AtomicBool>,
+    answered: Arc<AtomicUsize>,
+    clients: Vec<JoinHandle<Vec<String>>>,
+}
+
+impl Crowd {
+    fn start(address: SocketAddr) -> Self {
+        const CLIENTS: usize = 8;
+        let (over, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let clients = (0..CLIENTS).map(|_| {
+            let (over, answered) = (over.clone(), answered.clone());
+            std::thread::spawn(move || {
+                let mut failures = Vec::new();
+                while !over.load(Ordering::Relaxed) {
+                    match ask(&address) {
+                        Ok(word) if word == "old" || word == "new" => {
+                            answered.fetch_add(1, Ordering::Relaxed);
+                        }
+                        other => failures.push(format!("{other:?}")),
+                    }
+                }
+                failures
+            })
+        });
+        Self { clients: clients.collect(), over, answered }
+    }
+
+    fn await_answers(&self, more: usize) {
+        let wanted = self.answered.load(Ordering::Relaxed) + more;
+        eventually("more answers", || {
+            (self.answered.load(Ordering::Relaxed) >= wanted).then_some(())
+        });
+    }
+
+    /// Ends it; answers what failed.
+    fn end(self) -> Vec<String> {
+        self.over.store(true, Ordering::Relaxed);
+        self.clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    }
+}
+
+fn ask(address: &SocketAddr) -> std::io::Result<String> {
+    let mut stream = connect(address);
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply)?;
+    Ok(body(&reply).to_owned())
+}
+
+#[test]
+fn a_reload_that_fails_for_a_taken_port_loses_no_connection() {
+    let (address, taken) = (own_address(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let server = Server::start("worker_processes 1;", &hello(address, "old"));
+    let worker = server.worker_process();
+    let crowd = Crowd::start(address);
+    crowd.await_answers(100);
+    let both = hello(address, "new") + &hello(taken.local_addr().unwrap(), "new");
+    server.configure("worker_processes 4;", &both);
+    server.signal("HUP");
+    server.await_log("try again to bind() after 500ms", 1);
+    // Between two tries the master does what else it is told.
+    server.signal("USR1");
+    server.await_log("reopening logs", 2);
+    assert!(!server.log().contains("still could not bind()"), "{}", server.log());
+    crowd.await_answers(100);
+    server.await_log("still could not bind()", 1);
+    crowd.await_answers(100);
+    assert_eq!(crowd.end(), [""; 0]);
+    assert_eq!(server.worker_process(), worker);
+    assert_eq!(ask(&address).unwrap(), "old");
+}
+
+#[test]
+fn a_reload_takes_the_place_of_one_that_waits_for_a_port() {
+    let (address, taken) = (own_address(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let server = Server::start("", &hello(address, "old"));
+    let both = hello(address, "new") + &hello(taken.local_addr().unwrap(), "new");
+    server.configure("", &both);
+    server.signal("HUP");
+    server.await_log("try again to bind() after 500ms", 1);
+    server.configure("", &hello(address, "new"));
+    server.reload();
+    assert_eq!(ask(&address).unwrap(), "new");
+    assert!(!server.log().contains("still could not bind()"));
+}
+
+#[test]
+fn a_port_that_becomes_free_is_taken() {
+    for globals in ["", "master_process off;"] {
+        let (address, second) = (own_address(), own_address());
+        let taken = TcpListener::bind(second).unwrap();
+        let server = Server::start_any(&format!("events {{}} {globals}"), &hello(address, "old"));
+        eventually("an answer", || (ask(&address).ok()? == "old").then_some(()));
+        server.configure(globals, &(hello(address, "new") + &hello(second, "new")));
+        server.signal("HUP");
+        server.await_log("try again to bind() after 500ms", 1);
+        assert_eq!(ask(&address).unwrap(), "old");
+        drop(taken);
+        eventually("the new address", || {
+            TcpStream::connect(second).ok()?;
+            (ask(&second).ok()? == "new").then_some(())
+        });
+        assert_eq!(ask(&address).unwrap(), "new");
+    }
+}
+
+#[test]
+fn other_numbers_of_workers_lose_no_connection() {
+    let address = own_address();
+    let server = Server::start("worker_processes 1;", &hello(address, "old"));
+    let crowd = Crowd::start(address);
+    for workers in [4, 1, 3, 1, 4, 2, 1, 4, 1] {
+        crowd.await_answers(50);
+        server.configure(&format!("worker_processes {workers};"), &hello(address, "new"));
+        server.reload();
+    }
+    crowd.await_answers(50);
+    assert_eq!(crowd.end(), [""; 0]);
+}
+
+/// Stops every thread of a process where it stands.
+fn stop(pid: i32) {
+    kill(pid, "STOP");
+    eventually("the threads' stop", || {
+        let mut tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+        let stopped = tasks.all(|task| {
+            std::fs::read_to_string(task.path().join("status")).unwrap().contains("State:\tT")
+        });
+        stopped.then_some(())
+    });
+}
+
+/// A worker process that stands still, for whatever reason, must not make a reload wait for ever.
+#[test]
+fn a_hung_worker_process_is_replaced() {
+    let address = own_address();
+    let globals = "worker_processes 2; worker_reload_timeout 100ms;";
+    let server = Server::start(globals, &hello(address, "old"));
+    let hung = server.worker_process();
+    assert_eq!(ask(&address).unwrap(), "old");
+    stop(hung);
+    // The kernel deals these to sockets of workers that do not accept.
+    let waiting: Vec<_> =
+        (0..8).map(|_| std::thread::spawn(move || ask(&address).unwrap())).collect();
+    server.configure(globals, &hello(address, "new"));
+    server.signal("HUP");
+    server.await_log(&format!("[alert] {}#", server.pid()), 1);
+    let told = format!("worker process {hung} hangs: no word about the new configuration within ");
+    server.await_log(&told, 1);
+    for client in waiting {
+        assert_eq!(client.join().unwrap(), "new");
+    }
+    for _ in 0..16 {
+        assert_eq!(ask(&address).unwrap(), "new");
+    }
+    // It had been told to leave, and does so when it goes on.
+    kill(hung, "CONT");
+    server.await_log(&format!("worker process {hung} exited with code 0"), 1);
+    assert_ne!(server.worker_process(), hung);
+    server.configure(globals, &hello(address, "old"));
+    server.signal("HUP");
+    eventually("the next configuration", || (ask(&address).unwrap() == "old").then_some(()));
 }

@@ -57,6 +57,10 @@ enum Event {
     AskAgain,
     /// It is time to start a worker process again.
     Respawn,
+    /// It is time to try again to get the addresses of that generation.
+    TryAgain(u64),
+    /// A worker process has had so long to take over that generation.
+    StillPending(u64, Duration),
 }
 
 struct Master {
@@ -69,6 +73,8 @@ struct Master {
     number: u64,
     /// The largest number given out.
     last_number: u64,
+    /// A configuration that waits for an address.
+    opening: Option<reload::Opening>,
     /// A configuration that a worker process has been handed and has not said to serve yet.
     pending: Option<reload::Pending>,
     children: Vec<Child>,
@@ -110,6 +116,7 @@ pub fn run(
             plan,
             number: 1,
             last_number: 1,
+            opening: None,
             pending: None,
             children: Vec::new(),
             upgrade: Upgrade::default(),
@@ -135,6 +142,8 @@ impl Master {
                 Event::Report(pid, report) => self.report(pid, report),
                 Event::AskAgain => self.ask_again(),
                 Event::Respawn => self.respawn(),
+                Event::TryAgain(number) => self.try_again(number),
+                Event::StillPending(number, waited) => self.still_pending(number, waited),
             }
             if self.ending != Ending::Not && self.children.is_empty() {
                 break;
@@ -196,11 +205,13 @@ impl Master {
             let descriptors = copies.iter().filter_map(|copy| copy.try_clone().ok()).collect();
             child.send(Parcel { kind: Kind::Reopen, number: self.number, descriptors });
         }
+        self.reopen_logs_to_come();
     }
 
     fn quit(&mut self) {
         if self.ending == Ending::Not {
             self.ending = Ending::Graceful;
+            self.opening = None;
             self.tell_all(Kind::Quit);
             self.sockets.close_all(self.upgrade.is_running());
         }
@@ -209,6 +220,7 @@ impl Master {
     fn terminate(&mut self) {
         if self.ending != Ending::Fast {
             self.ending = Ending::Fast;
+            self.opening = None;
             self.pause = TERMINATION_PAUSE;
             self.tell_all(Kind::Terminate);
             later(&self.events, self.pause, Event::AskAgain);
@@ -235,7 +247,7 @@ impl Master {
     fn start_worker_process(&mut self) {
         notice!("start worker processes");
         let wanted = listens(&self.plan.loaded.site);
-        let entries = self.sockets.entries(&wanted, |_| true);
+        let entries = self.sockets.entries_in_force(&wanted);
         let copies = self.sockets.copies(&entries);
         let parcel = reload::pack(&self.plan, self.number, entries, copies);
         if let Some(child) = parcel.and_then(|parcel| self.spawn(&self.plan, parcel)) {
@@ -291,17 +303,20 @@ impl Master {
     }
 
     fn child_over(&mut self, child: &Child, exit: Exit) {
-        self.reload_failed_with(child);
+        let for_nothing_else = self.reload_failed_with(child);
         if child.stage == Stage::Leaving || self.ending != Ending::Not || self.not_accepting {
             return;
         }
         if exit == Exit::Code(2) {
             let pid = child.pid;
             alert!("worker process {pid} exited with fatal code 2 and cannot be respawned");
-            return;
+            if !for_nothing_else {
+                return;
+            }
         }
         match child.started.elapsed() < LIFE_MIN {
             true => later(&self.events, RESPAWN_PAUSE, Event::Respawn),
+            false if for_nothing_else => self.respawn(),
             false => self.start_worker_process(),
         }
     }

@@ -1,31 +1,75 @@
 //! Reading the configuration again: it holds once a worker process serves it, and not before.
+//!
+//! ```text
+//! HUP -> read -> Opening: an address is taken, and tried again
+//!          `-------+-> Pending: handed to the worker process, or to a new one --> it holds
+//!                         `--no word within the time--> Pending, with a new worker process
+//! ```
+//!
+//! Whatever fails on the way, the configuration in force goes on, and no client notices.
 
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 use conf::Recorder;
 use net::channel;
-use observe::Errno;
+use net::signals::SIGKILL;
+use observe::{Errno, Level};
 
 use super::child::{self, Child, Stage};
-use super::{Master, Plan};
+use super::{Event, Master, Plan};
 use crate::bundle::{Bundle, SlotEntry};
-use crate::load;
+use crate::event::later;
+use crate::load::{self, Loaded};
 use crate::log::alert;
 use crate::parcel::{Kind, Parcel};
 use crate::settings::Settings;
+use crate::sockets::{PAUSE, Prepared, TRIES_MAX};
 use crate::start::listens;
 use crate::{Told, pid_file, ready};
 
-/// A configuration on its way into force.
-pub(super) struct Pending {
+/// How long a worker process may take to take over a configuration before the log says so.
+const WAIT_UNTOLD_MAX: Duration = Duration::from_secs(5);
+/// A worker process reads what the master has read: it may take so many times as long, on top of
+/// `worker_reload_timeout`.
+const READING_FACTOR: u32 = 10;
+
+/// A configuration that was read.
+pub(super) struct Candidate {
     number: u64,
     plan: Plan,
+    /// How long reading it took.
+    reading: Duration,
+}
+
+/// A configuration that waits for an address.
+pub(super) struct Opening {
+    candidate: Candidate,
+    tries_left: u32,
+}
+
+/// A configuration on its way into force.
+pub(super) struct Pending {
+    candidate: Candidate,
     /// The worker process that is to serve it.
     pid: i32,
     /// Whether that process was started for it.
     fresh: bool,
     /// HUP came again meanwhile.
     again: bool,
+}
+
+impl Candidate {
+    /// How long a worker process may take to take it over.
+    fn wait_max(&self) -> Duration {
+        let settings = &self.plan.loaded.settings;
+        let timeout = Duration::from_millis(settings.worker_reload_timeout_ms);
+        timeout.saturating_add(self.reading.saturating_mul(READING_FACTOR))
+    }
+
+    fn pid_file(&self) -> &std::path::Path {
+        &self.plan.loaded.settings.pid
+    }
 }
 
 impl Master {
@@ -35,66 +79,109 @@ impl Master {
             pending.again = true;
             return;
         }
+        // What the files say now replaces a configuration that waits for an address.
+        if self.opening.take().is_some() {
+            self.sockets.roll_back();
+        }
         // Else what is wrong has been said, and everything is as before.
-        if let Ok(plan) = self.read_again() {
-            self.hand_over(plan);
+        if let Ok(candidate) = self.read_again() {
+            self.open(candidate, TRIES_MAX - 1);
         }
     }
 
-    fn read_again(&mut self) -> Result<Plan, Told> {
+    fn read_again(&mut self) -> Result<Candidate, Told> {
+        let begun = Instant::now();
         let mut files = Recorder::new(self.plan.origin.files());
         let Plan { origin, loaded, .. } = &self.plan;
         let loaded = load::load_after(&loaded.zones, origin, &mut files)?;
         ready::make_ready(&loaded)?;
-        let workers = loaded.settings.worker_processes;
-        self.sockets.prepare(&listens(&loaded.site), workers)?;
-        let (old, new) = (&self.plan.loaded.settings.pid, &loaded.settings.pid);
-        if old != new {
-            pid_file::write(new).inspect_err(|Told| self.sockets.roll_back())?;
-            pid_file::remove(old);
-        }
+        self.last_number += 1;
         let (origin, recording) = (self.plan.origin.clone(), files.to_bytes());
-        Ok(Plan { origin, loaded, recording })
+        let plan = Plan { origin, loaded, recording };
+        Ok(Candidate { number: self.last_number, plan, reading: begun.elapsed() })
     }
 
-    fn hand_over(&mut self, plan: Plan) {
-        self.last_number += 1;
-        let number = self.last_number;
-        let wanted = listens(&plan.loaded.site);
+    fn open(&mut self, candidate: Candidate, tries_left: u32) {
+        let loaded = &candidate.plan.loaded;
+        let workers = loaded.settings.worker_processes;
+        match self.sockets.prepare(&listens(&loaded.site), workers, tries_left) {
+            Prepared::Ready => self.opened(candidate),
+            Prepared::Taken => {
+                later(&self.events, PAUSE, Event::TryAgain(candidate.number));
+                self.opening = Some(Opening { candidate, tries_left });
+            }
+            Prepared::Failed => {}
+        }
+    }
+
+    /// Tries again to get the addresses of a configuration.
+    pub(super) fn try_again(&mut self, number: u64) {
+        let waits = |opening: &mut Opening| opening.candidate.number == number;
+        if let Some(Opening { candidate, tries_left }) = self.opening.take_if(waits) {
+            self.open(candidate, tries_left.saturating_sub(1));
+        }
+    }
+
+    fn opened(&mut self, candidate: Candidate) {
+        let (old, new) = (&self.plan.loaded.settings.pid, candidate.pid_file());
+        if old != new {
+            if pid_file::write(new).is_err() {
+                return self.sockets.roll_back();
+            }
+            pid_file::remove(old);
+        }
+        self.hand_over(candidate);
+    }
+
+    fn hand_over(&mut self, candidate: Candidate) {
         let alive = self.children.iter().find(|child| child.stage != Stage::Leaving);
-        let same = alive.filter(|_| can_change_in_place(&self.plan, &plan));
-        let held = same.map(|_| listens(&self.plan.loaded.site));
-        let is_new = |slot: u32| match &held {
-            Some(held) => !held.iter().any(|(address, _)| self.sockets.slot(address) == Some(slot)),
-            None => true,
+        let Some(child) = alive.filter(|_| can_change_in_place(&self.plan, &candidate.plan)) else {
+            return self.hand_to_new(candidate, false);
         };
+        let held = listens(&self.plan.loaded.site);
+        let is_new =
+            |slot| !held.iter().any(|(address, _)| self.sockets.slot(address) == Some(slot));
+        match self.pack_new(&candidate, is_new) {
+            Some(parcel) => {
+                child.send(parcel);
+                let pid = child.pid;
+                self.await_report(Pending { candidate, pid, fresh: false, again: false });
+            }
+            None => self.give_up(&candidate),
+        }
+    }
+
+    /// Hands a configuration to a new worker process, which takes the place of any other.
+    fn hand_to_new(&mut self, candidate: Candidate, again: bool) {
+        let parcel = self.pack_new(&candidate, |_| true);
+        match parcel.and_then(|parcel| self.spawn(&candidate.plan, parcel)) {
+            Some(child) => {
+                let pid = child.pid;
+                self.children.push(child);
+                self.await_report(Pending { candidate, pid, fresh: true, again });
+            }
+            None => self.give_up(&candidate),
+        }
+    }
+
+    fn pack_new(&self, candidate: &Candidate, is_new: impl Fn(u32) -> bool) -> Option<Parcel> {
+        let wanted = listens(&candidate.plan.loaded.site);
         let entries = self.sockets.entries(&wanted, is_new);
         let copies = self.sockets.copies(&entries);
-        let parcel = pack(&plan, number, entries, copies);
-        let (pid, fresh) = match (parcel, same) {
-            (None, _) => return self.sockets.roll_back(),
-            (Some(parcel), Some(child)) => {
-                child.send(parcel);
-                (child.pid, false)
-            }
-            (Some(parcel), None) => match self.spawn(&plan, parcel) {
-                Some(child) => {
-                    let pid = child.pid;
-                    self.children.push(child);
-                    (pid, true)
-                }
-                None => return self.sockets.roll_back(),
-            },
-        };
-        self.pending = Some(Pending { number, plan, pid, fresh, again: false });
+        pack(&candidate.plan, candidate.number, entries, copies)
+    }
+
+    fn await_report(&mut self, pending: Pending) {
+        let Candidate { number, .. } = pending.candidate;
+        let first = pending.candidate.wait_max().min(WAIT_UNTOLD_MAX);
+        later(&self.events, first, Event::StillPending(number, first));
+        self.pending = Some(pending);
     }
 
     /// A worker process serves a generation.
     pub(super) fn reload_done(&mut self, number: u64) {
-        let Some(pending) = self.pending.take_if(|pending| pending.number == number) else {
-            return;
-        };
-        let Pending { plan, pid, fresh, again, .. } = pending;
+        let Some(pending) = self.take_pending(number) else { return };
+        let Pending { candidate: Candidate { plan, .. }, pid, fresh, again } = pending;
         self.sockets.keep(&listens(&plan.loaded.site));
         ready::use_log(plan.loaded.main_log.clone());
         self.plan = plan;
@@ -113,24 +200,95 @@ impl Master {
 
     /// A worker process cannot serve a generation.
     pub(super) fn reload_failed(&mut self, number: u64) {
-        let Some(pending) = self.pending.take_if(|pending| pending.number == number) else {
-            return;
-        };
-        self.sockets.roll_back();
-        let (old, new) = (&self.plan.loaded.settings.pid, &pending.plan.loaded.settings.pid);
-        if old != new && pid_file::write(old).is_ok() {
-            pid_file::remove(new);
-        }
+        let Some(pending) = self.take_pending(number) else { return };
+        self.give_up(&pending.candidate);
         if pending.again {
             self.reload();
         }
     }
 
-    /// A worker process is over, and with it what it was to serve.
-    pub(super) fn reload_failed_with(&mut self, child: &Child) {
+    /// Opens the logs of a configuration that does not hold yet anew, too.
+    pub(super) fn reopen_logs_to_come(&self) {
+        let reopen = |candidate: &Candidate| {
+            let Loaded { log_files, settings, .. } = &candidate.plan.loaded;
+            ready::reopen(log_files, settings.user.as_ref());
+        };
+        if let Some(Opening { candidate, .. }) = &self.opening {
+            reopen(candidate);
+        }
+        let Some(Pending { candidate, pid, .. }) = &self.pending else { return };
+        reopen(candidate);
+        let (number, descriptors) =
+            (candidate.number, child::copies(&candidate.plan.loaded.log_files));
+        if let Some(child) = self.children.iter().find(|child| child.pid == *pid) {
+            child.send(Parcel { kind: Kind::Reopen, number, descriptors });
+        }
+    }
+
+    fn take_pending(&mut self, number: u64) -> Option<Pending> {
+        self.pending.take_if(|pending| pending.candidate.number == number)
+    }
+
+    /// Everything is as before the configuration was read.
+    fn give_up(&mut self, candidate: &Candidate) {
+        self.sockets.roll_back();
+        let (old, new) = (&self.plan.loaded.settings.pid, candidate.pid_file());
+        if old != new && pid_file::write(old).is_ok() {
+            pid_file::remove(new);
+        }
+    }
+
+    /// A worker process is over, and with it what it was to serve; answers whether it was started
+    /// for nothing else.
+    pub(super) fn reload_failed_with(&mut self, child: &Child) -> bool {
         let pending = self.pending.as_ref().filter(|pending| pending.pid == child.pid);
-        if let Some(number) = pending.map(|pending| pending.number) {
-            self.reload_failed(number);
+        let Some((number, fresh)) = pending.map(|p| (p.candidate.number, p.fresh)) else {
+            return false;
+        };
+        self.reload_failed(number);
+        fresh
+    }
+
+    /// A worker process has not taken over a configuration for that long.
+    pub(super) fn still_pending(&mut self, number: u64, waited: Duration) {
+        let Some(pending) = self.pending.as_ref().filter(|p| p.candidate.number == number) else {
+            return;
+        };
+        let (pid, wait_max) = (pending.pid, pending.candidate.wait_max());
+        if waited >= wait_max {
+            return self.replace_hung(number);
+        }
+        let text = format_args!(
+            "worker process {pid} has not taken over the new configuration for {waited:?}; \
+             it has {wait_max:.0?} until it counts as hung"
+        );
+        observe::log(Level::Error, text);
+        later(&self.events, wait_max - waited, Event::StillPending(number, wait_max));
+    }
+
+    /// A new worker process takes the place of one that does not react. It accepts from copies of
+    /// the same sockets, so connections that were dealt to those of the hung process are served.
+    fn replace_hung(&mut self, number: u64) {
+        let Some(Pending { mut candidate, pid, fresh, again }) = self.take_pending(number) else {
+            return;
+        };
+        let wait_max = candidate.wait_max();
+        let hangs = format!("worker process {pid} hangs: no word about the new configuration");
+        if !fresh {
+            alert!("{hangs} within {wait_max:.0?}; starting another one in its place");
+            self.last_number += 1;
+            candidate.number = self.last_number;
+            return self.hand_to_new(candidate, again);
+        }
+        alert!("{hangs} within {wait_max:.0?}; killing it and going on with the old configuration");
+        for child in self.children.iter_mut().filter(|child| child.pid == pid) {
+            child.stage = Stage::Leaving;
+            child.signal(SIGKILL);
+        }
+        self.give_up(&candidate);
+        match again {
+            true => self.reload(),
+            false => self.respawn(),
         }
     }
 }

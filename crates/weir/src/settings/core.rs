@@ -137,6 +137,16 @@ conf::directives! {
     /// worker_shutdown_timeout 30s;
     /// ```
     worker_shutdown_timeout: Milliseconds = "0",
+    /// How long the worker process may take to take over a new configuration, beyond ten times what
+    /// the master took to read it. Then the log calls the process hung, and a new process takes its
+    /// place.
+    ///
+    /// Differs: nginx does not have it; it starts new processes at every reload.
+    ///
+    /// ```nginx
+    /// worker_reload_timeout 30s;
+    /// ```
+    worker_reload_timeout: Milliseconds = "30s",
     /// The current directory of the worker process; core files are written there.
     ///
     /// ```nginx
@@ -166,6 +176,7 @@ pub fn install(conf: &Arc<Conf>, settings: &mut Settings) -> Result<()> {
     settings.worker_rlimit_nofile = conf.worker_rlimit_nofile.map(|limit| limit.0);
     settings.worker_rlimit_core = conf.worker_rlimit_core.map(|limit| limit.0);
     settings.worker_shutdown_timeout_ms = conf.worker_shutdown_timeout.0;
+    settings.worker_reload_timeout_ms = conf.worker_reload_timeout.0;
     let directory = conf.working_directory.as_ref();
     settings.working_directory = directory.map(|text| conf::bytes_path(&text.0).to_owned());
     settings.env.clone_from(&conf.env);
