@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Poll, ready};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use rustix::time::Timespec;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::{Stream, clock, memory};
+use crate::{Stream, clock, epoll_failed, memory};
 
 /// Events taken at once.
 const EVENTS_PER_TURN: usize = 256;
@@ -72,10 +72,12 @@ impl<T> Lot<T> {
         let mut places = self.places.borrow_mut();
         let index = places.free_slot();
         let interest = EventFlags::IN | EventFlags::RDHUP;
-        if epoll::add(&self.epoll, &fd, EventData::new_u64(index.into()), interest).is_ok() {
-            places.fill(index, Slot { fd, expires_s, ticket });
-        } else {
-            places.free.push(index);
+        match epoll::add(&self.epoll, &fd, EventData::new_u64(index.into()), interest) {
+            Ok(()) => places.fill(index, Slot { fd, expires_s, ticket }),
+            Err(error) => {
+                epoll_failed((fd.as_raw_fd(), error.into()));
+                places.free.push(index);
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
@@ -236,14 +237,21 @@ pub fn allow_core_files() -> io::Result<()> {
 
 /// Takes a descriptor that was handed to this program by number.
 ///
-/// `None`: it is not open. Each number is taken once at most, before anything else opens files.
+/// `None`: it was not handed to it, or has been taken. A descriptor that came through exec is not
+/// closed by exec; whatever this program opens is, and so is what was taken here. So nothing that
+/// has an owner can be taken.
 pub fn inherited(number: RawFd) -> Option<OwnedFd> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: asking about a number that is not open fails and does no harm.
     let borrowed = (number > 2).then(|| unsafe { BorrowedFd::borrow_raw(number) })?;
-    rustix::io::fcntl_getfd(borrowed).ok()?;
-    rustix::io::fcntl_setfd(borrowed, FdFlags::CLOEXEC).ok()?;
-    // SAFETY: it is open, and whoever started this program gave it to us; nobody else here owns it,
-    // by the contract above.
+    let flags = rustix::io::fcntl_getfd(borrowed).ok()?;
+    if flags.contains(FdFlags::CLOEXEC) {
+        return None;
+    }
+    rustix::io::fcntl_setfd(borrowed, flags | FdFlags::CLOEXEC).ok()?;
+    // SAFETY: it is open, and whoever started this program gave it to us. Nobody here owns it, or
+    // it would be closed by exec.
     Some(unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(number) })
 }
 
@@ -284,5 +292,17 @@ mod tests {
     #[test]
     fn a_number_that_is_not_open_is_nothing() {
         assert!(inherited(1 << 20).is_none());
+    }
+
+    #[test]
+    fn what_has_an_owner_is_not_taken() {
+        let (own, given) = crate::channel::pair().unwrap();
+        assert!(inherited(own.as_raw_fd()).is_none());
+        // As exec would leave it.
+        rustix::io::fcntl_setfd(&given, FdFlags::empty()).unwrap();
+        let number = std::os::fd::IntoRawFd::into_raw_fd(given);
+        let taken = inherited(number).unwrap();
+        assert_eq!(taken.as_raw_fd(), number);
+        assert!(inherited(number).is_none(), "it has an owner now");
     }
 }

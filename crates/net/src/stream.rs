@@ -5,7 +5,7 @@
 //! readiness says so; writes try first, since a socket that was read can almost always be written.
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -14,24 +14,21 @@ use rustix::net::{RecvFlags, SendFlags, sockopt};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::buffers;
+use crate::{buffers, epoll_failed};
 
 /// A connected socket.
 pub struct Stream {
-    io: Option<Io>,
+    /// Its place in the runtime, from the first operation that would block. Goes before `fd`.
+    watched: Option<AsyncFd<RawFd>>,
+    fd: OwnedFd,
     /// Whether the kernel may have bytes that no new readiness will tell of.
     unread: bool,
-}
-
-enum Io {
-    Unwatched(OwnedFd),
-    Watched(AsyncFd<OwnedFd>),
 }
 
 impl Stream {
     /// Takes a connected, non-blocking socket.
     pub fn new(fd: OwnedFd) -> Self {
-        Self { io: Some(Io::Unwatched(fd)), unread: false }
+        Self { watched: None, fd, unread: false }
     }
 
     /// Reads what is there into the buffer's spare room. 0 is the end.
@@ -53,19 +50,16 @@ impl Stream {
         buffer: &mut Vec<u8>,
         most: usize,
     ) -> Poll<io::Result<usize>> {
-        if self.unread || matches!(self.io(), Io::Unwatched(_)) {
+        if self.unread || self.watched.is_none() {
             match receive(self.as_fd(), buffer, most) {
-                Err(Errno::AGAIN) => {
-                    self.unread = false;
-                    self.watch()?;
-                }
+                Err(Errno::AGAIN) => self.unread = false,
                 done => return Poll::Ready(self.note_received(done)),
             }
         }
-        let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
+        let (fd, watched) = watch(&mut self.watched, &self.fd)?;
         loop {
-            let mut ready = ready!(fd.poll_read_ready(cx))?;
-            match receive(fd.as_fd(), buffer, most) {
+            let mut ready = ready!(watched.poll_read_ready(cx))?;
+            match receive(fd, buffer, most) {
                 Err(Errno::AGAIN) => ready.clear_ready(),
                 Err(Errno::INTR) => ready.retain_ready(),
                 done => {
@@ -94,12 +88,11 @@ impl Stream {
     /// Ready once the other end has closed its side, or is gone. Bytes that come meanwhile stay
     /// where they are.
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.watch().is_err() {
-            return Poll::Ready(());
-        }
-        let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
+        let Ok((_, watched)) = watch(&mut self.watched, &self.fd) else { return Poll::Ready(()) };
         loop {
-            let Ok(mut ready) = ready!(fd.poll_read_ready(cx)) else { return Poll::Ready(()) };
+            let Ok(mut ready) = ready!(watched.poll_read_ready(cx)) else {
+                return Poll::Ready(());
+            };
             if ready.ready().is_read_closed() {
                 ready.retain_ready();
                 return Poll::Ready(());
@@ -111,18 +104,17 @@ impl Stream {
 
     /// Ready once the socket may take bytes: a connection under way stands, or has failed.
     pub(crate) fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.watch()?;
-        let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
-        fd.poll_write_ready(cx).map_ok(|mut ready| ready.retain_ready())
+        let (_, watched) = watch(&mut self.watched, &self.fd)?;
+        watched.poll_write_ready(cx).map_ok(|mut ready| ready.retain_ready())
     }
 
     /// Whether the other end has closed its side, or sent what nobody asked for, as far as the
     /// kernel has told so far.
     pub fn is_disturbed(&self) -> bool {
-        let is_told = match self.io() {
-            Io::Unwatched(_) => true,
+        let is_told = match &self.watched {
+            None => true,
             // What it calls is called where there is readiness, and leaves it as it is.
-            Io::Watched(fd) => self.unread || fd.try_io(Interest::READABLE, |_| Ok(())).is_ok(),
+            Some(fd) => self.unread || fd.try_io(Interest::READABLE, |_| Ok(())).is_ok(),
         };
         // Readiness may be told of bytes that were read before it was.
         is_told && !is_empty(self.as_fd())
@@ -131,14 +123,16 @@ impl Stream {
     /// The same; `cx` is woken when it does.
     pub fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // A read that took all it had room for may have been the last one.
-        if self.watch().is_err() || (self.unread && !is_empty(self.as_fd())) {
+        if self.unread && !is_empty(self.as_fd()) {
             return Poll::Ready(());
         }
         self.unread = false;
-        let Some(Io::Watched(fd)) = &self.io else { unreachable!("watched above") };
+        let Ok((fd, watched)) = watch(&mut self.watched, &self.fd) else { return Poll::Ready(()) };
         loop {
-            let Ok(mut ready) = ready!(fd.poll_read_ready(cx)) else { return Poll::Ready(()) };
-            if !is_empty(fd.as_fd()) {
+            let Ok(mut ready) = ready!(watched.poll_read_ready(cx)) else {
+                return Poll::Ready(());
+            };
+            if !is_empty(fd) {
                 return Poll::Ready(());
             }
             ready.clear_ready();
@@ -184,13 +178,13 @@ impl Stream {
         mut write: impl FnMut(BorrowedFd<'_>) -> Result<usize, Errno>,
     ) -> Poll<io::Result<usize>> {
         match write(self.as_fd()) {
-            Err(Errno::AGAIN) => self.watch()?,
+            Err(Errno::AGAIN) => {}
             done => return Poll::Ready(done.map_err(Into::into)),
         }
-        let Io::Watched(fd) = self.io() else { unreachable!("watched above") };
+        let (fd, watched) = watch(&mut self.watched, &self.fd)?;
         loop {
-            let mut ready = ready!(fd.poll_write_ready(cx))?;
-            match write(fd.as_fd()) {
+            let mut ready = ready!(watched.poll_write_ready(cx))?;
+            match write(fd) {
                 Err(Errno::AGAIN) => ready.clear_ready(),
                 done => {
                     ready.retain_ready();
@@ -216,33 +210,33 @@ impl Stream {
     }
 
     /// Leaves the runtime; the socket stays open.
-    pub fn into_fd(mut self) -> OwnedFd {
-        match self.io.take().expect("a stream has its socket until the end") {
-            Io::Unwatched(fd) => fd,
-            Io::Watched(fd) => fd.into_inner(),
-        }
+    pub fn into_fd(self) -> OwnedFd {
+        let Self { watched, fd, .. } = self;
+        drop(watched);
+        fd
     }
+}
 
-    fn io(&self) -> &Io {
-        self.io.as_ref().expect("a stream has its socket until the end")
-    }
-
-    fn watch(&mut self) -> io::Result<()> {
-        if let Some(Io::Unwatched(_)) = self.io {
-            let Some(Io::Unwatched(fd)) = self.io.take() else { unreachable!("matched above") };
-            // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
-            self.io = Some(Io::Watched(unsafe { AsyncFd::register(fd) }?));
+/// A stream's socket, in the runtime from now on. Where that fails, the stream is as before.
+fn watch<'s>(
+    watched: &'s mut Option<AsyncFd<RawFd>>,
+    fd: &'s OwnedFd,
+) -> io::Result<(BorrowedFd<'s>, &'s AsyncFd<RawFd>)> {
+    let watched = match watched {
+        Some(watched) => watched,
+        none => {
+            // SAFETY: the `OwnedFd` stays open and unchanged until the `AsyncFd` has gone: it is
+            // the stream's field after it, and `into_fd` drops the `AsyncFd` first.
+            let registered = unsafe { AsyncFd::register(fd.as_raw_fd()) };
+            none.insert(registered.map_err(|failed| epoll_failed(failed.into_parts()))?)
         }
-        Ok(())
-    }
+    };
+    Ok((fd.as_fd(), watched))
 }
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self.io() {
-            Io::Unwatched(fd) => fd.as_fd(),
-            Io::Watched(fd) => fd.get_ref().as_fd(),
-        }
+        self.fd.as_fd()
     }
 }
 
@@ -272,4 +266,35 @@ fn receive(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>, most: usize) -> Result<Rece
     // SAFETY: the kernel has filled `count` bytes after the buffer's present end.
     unsafe { buffer.set_len(buffer.len() + count) };
     Ok(Received { count, emptied: count < room })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek as _, Write as _};
+    use std::task::Waker;
+
+    use super::*;
+
+    /// A regular file cannot be watched, as no socket can when there is no room left for it.
+    #[test]
+    fn a_stream_that_cannot_be_watched_is_as_before() {
+        crate::run(async {
+            let name = format!("weir-net-unwatchable-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let mut file = std::fs::File::create_new(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            let mut stream = Stream::new(file.try_clone().unwrap().into());
+            let cx = &mut Context::from_waker(Waker::noop());
+            for _ in 0..2 {
+                assert!(matches!(stream.poll_writable(cx), Poll::Ready(Err(_))));
+                assert!(stream.poll_closed(cx).is_ready() && stream.poll_disturbed(cx).is_ready());
+                let slices = [IoSlice::new(b"a"), IoSlice::new(b"b")];
+                assert!(matches!(stream.poll_write(cx, &slices), Poll::Ready(Ok(2))));
+            }
+            drop(stream.into_fd());
+            file.flush().unwrap();
+            assert_eq!(file.stream_position().unwrap(), 4);
+        })
+        .unwrap();
+    }
 }
