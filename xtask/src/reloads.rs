@@ -1,7 +1,8 @@
 //! `xtask reloads`: one reload after another, while WebSocket sessions and connections are open.
 //!
 //! No session may be cut, no request may fail, and what a configuration took must go with it: the
-//! memory of the process that serves is looked at, and a large map makes each generation heavy.
+//! memory and the descriptors of the process that serves are looked at. A large map makes each
+//! generation heavy, and it has several logs, to which every worker writes.
 
 mod backend;
 mod client;
@@ -29,7 +30,7 @@ usage: cargo xtask reloads [--weir PATH] [--reloads N]
 const EVERY: Duration = Duration::from_millis(100);
 const SESSIONS: usize = 50;
 const CONNECTIONS: usize = 200;
-const WORKERS: usize = 2;
+const WORKERS: usize = 4;
 
 /// How long the newest configuration may take to hold, after the last reload.
 const SETTLED_MAX: Duration = Duration::from_secs(20);
@@ -37,6 +38,9 @@ const SETTLED_MAX: Duration = Duration::from_secs(20);
 /// What the allocator may keep on top, in KiB; a generation that stays takes more than a tenth of
 /// it.
 const GROWTH_MAX_KB: u64 = 8 * 1024;
+
+/// Connections that come and go: descriptors that the process may have more at the end.
+const DESCRIPTORS_GROWTH_MAX: usize = 32;
 
 /// Entries of the map that makes a generation heavy.
 const MAP_ENTRIES: usize = 5000;
@@ -77,8 +81,12 @@ fn configuration(backend: &str, number: usize) -> String {
         "map_hash_max_size 65536;
          map $arg_x $mapped {{ {map} }}
          upstream u {{ server {backend}; keepalive 16; }}
+         open_log_file_cache max=8;
          server {{
              listen ADDRESS;
+             root DIR;
+             access_log plain.log; access_log buffered.log combined buffer=32k flush=1s;
+             access_log packed.log.gz combined gzip; access_log named$arg_x.log;
              keepalive_requests 1000000;
              location = /number {{ return 200 \"{number}$mapped\\n\"; }}
              location / {{
@@ -90,8 +98,14 @@ fn configuration(backend: &str, number: usize) -> String {
     )
 }
 
-/// Memory in KiB: after a fifth of the reloads, and at the end.
-struct Grown(u64, u64);
+/// What the process that serves takes.
+struct Taken {
+    memory_kb: u64,
+    descriptors: usize,
+}
+
+/// The same after a fifth of the reloads, and at the end.
+struct Grown(Taken, Taken);
 
 fn reload_often(
     running: &Running,
@@ -99,13 +113,13 @@ fn reload_often(
     reloads: usize,
     http: impl Fn(usize) -> String,
 ) -> Result<Grown, String> {
-    let mut early = 0;
+    let mut early = taken(running)?;
     for number in 1..=reloads {
         let begun = Instant::now();
         running.configure(WORKERS, &http(number))?;
         running.signal("HUP")?;
         if number == reloads.div_ceil(5) {
-            early = resident_kb(running)?;
+            early = taken(running)?;
         }
         thread::sleep(EVERY.saturating_sub(begun.elapsed()));
     }
@@ -119,11 +133,17 @@ fn reload_often(
     }
     // Whatever began before has gone by now; what stays, stays.
     tally.all_heard()?;
-    Ok(Grown(early, resident_kb(running)?))
+    Ok(Grown(early, taken(running)?))
 }
 
-fn resident_kb(running: &Running) -> Result<u64, String> {
+fn taken(running: &Running) -> Result<Taken, String> {
     let process = running.worker_process().ok_or("no worker process in the log")?;
+    let failed = |err| format!("the worker process: {err}");
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).map_err(failed)?.count();
+    Ok(Taken { memory_kb: resident_kb(process)?, descriptors })
+}
+
+fn resident_kb(process: u32) -> Result<u64, String> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))
         .map_err(|err| format!("the worker process: {err}"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -191,19 +211,28 @@ impl Tally {
         let Grown(early, late) = grown;
         println!(
             "{reloads} reloads, {SESSIONS} sessions with {} frames, {CONNECTIONS} connections with \
-             {} requests, {} closed by the server as announced; {early} KiB after a fifth, {late} \
-             KiB at the end",
+             {} requests, {} closed by the server as announced; {} KiB and {} descriptors after a \
+             fifth, {} KiB and {} descriptors at the end",
             self.frames.load(Ordering::Relaxed),
             self.requests.load(Ordering::Relaxed),
             self.closed.load(Ordering::Relaxed),
+            early.memory_kb,
+            early.descriptors,
+            late.memory_kb,
+            late.descriptors,
         );
         let mut wrong = self.wrong.lock().expect("no thread panics with it").clone();
         let grave = |line: &&str| {
             ["[error]", "[crit]", "[alert]", "[emerg]"].iter().any(|level| line.contains(level))
         };
         wrong.extend(log.lines().filter(grave).take(WRONG_MAX).map(str::to_owned));
-        if late > early + GROWTH_MAX_KB {
-            wrong.push(format!("the worker process grew by {} KiB", late - early));
+        if late.memory_kb > early.memory_kb + GROWTH_MAX_KB {
+            let grown_kb = late.memory_kb - early.memory_kb;
+            wrong.push(format!("the worker process grew by {grown_kb} KiB"));
+        }
+        if late.descriptors > early.descriptors + DESCRIPTORS_GROWTH_MAX {
+            let grown = late.descriptors - early.descriptors;
+            wrong.push(format!("the worker process has {grown} descriptors more"));
         }
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
     }

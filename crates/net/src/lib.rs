@@ -56,8 +56,8 @@ pub fn timed_out() -> std::io::Error {
     rustix::io::Errno::TIMEDOUT.into()
 }
 
-/// Says that a descriptor found no room in an epoll set, which ends what it is for: the limit may be
-/// the user's (`fs.epoll.max_user_watches`). In nginx's words; 1 is EPOLL_CTL_ADD.
+/// Says that a descriptor found no room in an epoll set, which ends what it is for. The limit may
+/// be the user's (`fs.epoll.max_user_watches`). In nginx's words; 1 is EPOLL_CTL_ADD.
 pub(crate) fn epoll_failed(failed: (std::os::fd::RawFd, std::io::Error)) -> std::io::Error {
     let (fd, error) = failed;
     let text = format_args!("epoll_ctl(1, {fd}) failed{}", observe::Errno(&error));

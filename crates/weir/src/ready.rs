@@ -45,7 +45,9 @@ fn make_folder(path: &Path, identity: Option<&Identity>) -> Result<(), Told> {
         Err(error) if insists => return Err(failed("mkdir()", &error)),
         Err(error) => {
             let text = format_args!(
-                "mkdir() \"{}\" failed{}; what needs it will fail",
+                "mkdir() \"{}\" failed{}; requests and replies that do not fit in memory will \
+                 fail: let \"client_body_temp_path\" and \"proxy_temp_path\" name a directory that \
+                 can be written to",
                 path.display(),
                 Errno(&error)
             );
