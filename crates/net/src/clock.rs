@@ -45,6 +45,12 @@ pub fn pass() {
     });
 }
 
+/// Milliseconds of the system's monotonic clock, the same for all processes. Reads the clock.
+pub fn machine_ms() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
 /// For how long this thread has been on a CPU.
 pub fn thread_cpu() -> Duration {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
