@@ -8,7 +8,7 @@ use net::Address;
 
 use crate::balance::{Balance, Until};
 use crate::group::Group;
-use crate::limit::Slot;
+use crate::limit::{Slot, Slots};
 use crate::pool::{self, Connection, Gift, Key};
 use crate::server::Server;
 use crate::waiting::worker;
@@ -59,9 +59,7 @@ impl Lease {
             Some(limited) => Some(limited.slots.try_take()?),
             None => None,
         };
-        let max_conns = if slot.is_some() { 0 } else { server.terms.max_conns };
-        let taken = server.standing.take(max_conns);
-        taken.then(|| Self::begin(server, slot, single, balance, now_ms))
+        Some(Self::begin(server, slot, single, balance, now_ms))
     }
 
     /// The same with a slot that was waited for.
@@ -72,11 +70,10 @@ impl Lease {
         balance: &dyn Balance,
         now_ms: u64,
     ) -> Self {
-        server.standing.take(0);
         Self::begin(server, Some(slot), single, balance, now_ms)
     }
 
-    /// A request that has been counted.
+    /// Counts a request that has its place.
     fn begin(
         server: &Arc<Server>,
         slot: Option<Slot<Gift>>,
@@ -84,6 +81,7 @@ impl Lease {
         balance: &dyn Balance,
         now_ms: u64,
     ) -> Self {
+        server.standing.count();
         let inflight = (!single && balance.counts_inflight()).then_some(now_ms);
         if inflight.is_some() {
             server.standing.times.begin(now_ms);
@@ -167,7 +165,8 @@ impl Lease {
     /// turn it is.
     pub fn end_with(mut self, group: &Group, from: Option<SocketAddr>, connection: Connection) {
         let key = Key { to: self.address().clone(), from };
-        let slot = self.slot.take_if(|slot| slot.slots().awaits_gift(worker()));
+        let is_awaited = |slots: &Slots<Gift>| slots.waiting() > 0 && slots.awaits_gift(worker());
+        let slot = self.slot.take_if(|slot| is_awaited(slot.slots()));
         let Some(slot) = slot else { return pool::give_back(group, key, connection) };
         drop(self);
         match Gift::of(group, key, connection) {

@@ -111,7 +111,7 @@ impl Lines {
         let standing = memory.standing(&self.group, &address, twin);
         let mut server = Server::new(address, terms, standing);
         let limit = self.limit.as_ref();
-        server.limited = limit.map(|limit| limit.of_server(&server.name, &server.terms, twin));
+        server.limited = limit.and_then(|limit| limit.of_server(&server.name, &server.terms, twin));
         Arc::new(server)
     }
 }

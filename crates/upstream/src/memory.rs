@@ -1,4 +1,5 @@
-//! The standing of every server by group and address, so that a reload forgets nothing.
+//! The standing of every server by group and address, and the lines of waiting requests by name, so
+//! that a reload forgets nothing; and the table through which other processes share their limits.
 //!
 //! It holds what some group still uses: the new generation is built before the old one goes.
 
@@ -7,7 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use net::Address;
 
+use crate::limit::{Line, SharedTable};
 use crate::lines::Known;
+use crate::pool::Gift;
 use crate::resolver::{Peer, Watched};
 use crate::standing::Standing;
 
@@ -16,7 +19,11 @@ use crate::standing::Standing;
 pub struct Memory {
     known: Mutex<HashMap<Key, Weak<Standing>>>,
     found: Mutex<HashMap<Name, Weak<Mutex<Vec<Peer>>>>>,
+    lines: Mutex<ByName>,
+    table: OnceLock<Arc<SharedTable>>,
 }
+
+type ByName = HashMap<Box<[u8]>, Weak<Line<Gift>>>;
 
 /// The group's name, and what is looked up for it.
 type Name = (Box<[u8]>, Watched);
@@ -62,5 +69,65 @@ impl Memory {
         let known = Known::default();
         found.insert(key, Arc::downgrade(&known));
         known
+    }
+
+    /// The line of that name, new where nothing counts in it. Where other processes share it there
+    /// is only one, whichever configurations know it.
+    pub(crate) fn line(&self, name: &[u8]) -> Arc<Line<Gift>> {
+        let Some(table) = self.table.get() else { return Line::new() };
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lines.get(name).and_then(Weak::upgrade) {
+            return known;
+        }
+        lines.retain(|_, line| line.strong_count() > 0);
+        let line = Line::shared(name, table);
+        lines.insert(name.into(), Arc::downgrade(&line));
+        line
+    }
+
+    /// New lines share their limits with other processes through this table.
+    pub fn share(&self, table: Arc<SharedTable>) {
+        // Once for the process.
+        let _ = self.table.set(table);
+    }
+
+    /// The table, if there is one.
+    pub fn table(&self) -> Option<&Arc<SharedTable>> {
+        self.table.get()
+    }
+
+    /// Gives slots that other processes have freed to requests that wait. Answers whether a request
+    /// still waits.
+    pub fn settle_lines(&self) -> bool {
+        let lines: Vec<_> = {
+            let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.values().filter_map(Weak::upgrade).collect()
+        };
+        lines.iter().fold(false, |waits, line| line.settle_all() | waits)
+    }
+}
+
+#[cfg(all(not(weir_loom), test))]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_shared_is_one_as_long_as_it_is_used() {
+        let file = SharedTable::create().unwrap();
+        let memory = Memory::default();
+        let alone = memory.line(b"name");
+        assert!(!Arc::ptr_eq(&alone, &memory.line(b"name")));
+        memory.share(SharedTable::join(file.as_fd(), || 0).unwrap());
+        let line = memory.line(b"name");
+        let slots = line.slots(b"server", 1);
+        drop(line);
+        // No configuration names it now, but a request is in progress.
+        let slot = slots.try_take();
+        let again = memory.line(b"name").slots(b"server", 1);
+        assert!(Arc::ptr_eq(&slots, &again) && again.try_take().is_none());
+        drop((slot, slots, again));
+        assert!(memory.line(b"name").slots(b"server", 1).try_take().is_some());
     }
 }

@@ -19,7 +19,7 @@ pub struct Server {
     pub(crate) terms: Terms,
     pub(crate) standing: Arc<Standing>,
     sid: OnceLock<Box<[u8]>>,
-    /// Its part of the group's limit.
+    /// How many requests it may have in progress, where that is limited.
     pub(crate) limited: Option<Limited>,
 }
 
@@ -97,7 +97,7 @@ impl Server {
         self.terms.state
     }
 
-    /// Requests that it has in progress, of all workers and generations.
+    /// Requests that it has in progress, of all workers and generations of this process.
     pub fn in_progress(&self) -> u32 {
         self.standing.in_progress()
     }
@@ -135,10 +135,7 @@ impl Server {
 
     /// Whether it has as many requests as it may have.
     pub(crate) fn is_full(&self) -> bool {
-        match &self.limited {
-            Some(limited) => limited.slots.is_full(),
-            None => self.terms.max_conns > 0 && self.in_progress() >= self.terms.max_conns,
-        }
+        self.limited.as_ref().is_some_and(|limited| limited.slots.is_full())
     }
 
     /// From now on it may have as many requests as this configuration says.

@@ -2,8 +2,8 @@
 //! its failures, its health.
 //!
 //! Shared by all workers and by all generations that mention the server. Every field is an atomic
-//! of its own: choosing is serialised by the group's mutex, and what is counted (requests in
-//! progress) is changed in one step, so it is exact even where two generations choose at once.
+//! of its own: choosing is serialised by the group's mutex. How many requests a server may have in
+//! progress is not decided here: see [`crate::limit`].
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -54,10 +54,9 @@ pub(crate) struct Patience {
 }
 
 impl Standing {
-    /// Counts one request more, unless there are as many as it may have; 0: no limit.
-    pub fn take(&self, max_conns: u32) -> bool {
-        let more = |count| (max_conns == 0 || count < max_conns).then(|| count + 1);
-        self.in_progress.fetch_update(Relaxed, Relaxed, more).is_ok()
+    /// Counts one request more.
+    pub fn count(&self) {
+        self.in_progress.fetch_add(1, Relaxed);
     }
 
     /// Counts one request less.

@@ -22,6 +22,10 @@ use crate::settings::{Keepalive, ServerCheck};
 use crate::sticky::{Bound, Sticky};
 use crate::waiting::Limit;
 
+/// How often a choice is repeated because the slot that was free has just been taken by another
+/// generation or process.
+const PICKS_MAX: usize = 100;
+
 /// A group of servers, shared by all workers.
 #[derive(Debug)]
 pub struct Group {
@@ -124,7 +128,7 @@ impl Group {
             keepalive: parts.keepalive,
             number: parts.number,
             peers: Mutex::new(peers),
-            limit: lines.limit.clone(),
+            limit: lines.limit.clone().filter(Limit::has_queue),
             lines: Mutex::new(lines),
             discovered: AtomicBool::new(false),
             check: parts.check,
@@ -212,8 +216,8 @@ impl Group {
             return self.single(&peers.primary.peers[0].server, bound, attempt, ask);
         }
         for backup in [false, true] {
-            if let Some(lease) = self.choose_of(&mut peers, backup, bound, attempt, ask) {
-                return Choice::Server(lease);
+            if let Some(choice) = self.choose_of(&mut peers, backup, bound, attempt, ask) {
+                return choice;
             }
         }
         without(&peers, attempt, ask.now_ms)
@@ -231,22 +235,22 @@ impl Group {
         bound: Option<&[u8]>,
         attempt: &mut Attempt,
         ask: &Ask<'_>,
-    ) -> Option<Lease> {
+    ) -> Option<Choice> {
         let (tier, first) = match backup {
             false => (&mut peers.primary, 0),
             true => (&mut peers.backup, peers.primary.peers.len()),
         };
         let mut round = Round { tier, first, attempt, ask };
-        while let Some(at) = self.pick(bound, &mut round) {
+        for _ in 0..PICKS_MAX {
+            let at = self.pick(bound, &mut round)?;
             let server = round.tier.peers[at].server.clone();
-            // Another generation may just have taken the last place: look again.
             if let Some(lease) = Lease::take(&server, false, &*self.balance, ask.now_ms) {
                 server.standing.chosen(server.terms.patience, ask.now_ms);
                 round.attempt.given(first + at);
-                return Some(lease);
+                return Some(Choice::Server(lease));
             }
         }
-        None
+        Some(Choice::Busy)
     }
 
     fn pick(&self, bound: Option<&[u8]>, round: &mut Round<'_>) -> Option<usize> {

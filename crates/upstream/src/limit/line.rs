@@ -8,8 +8,10 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, PoisonError, Weak};
 use std::task::Waker;
 
+use super::row::{self, Row};
 use super::slots::{Slot, Slots};
 use super::sync::{Mutex, MutexGuard};
+use super::table::SharedTable;
 use super::tally::{Counters, End, Tally};
 use super::waiter::Waiter;
 use super::word::SLOTS_MAX;
@@ -19,6 +21,13 @@ pub struct Line<G> {
     queue: Mutex<Queue<G>>,
     servers: std::sync::Mutex<Servers<G>>,
     counters: Counters,
+    shared: Option<Shared>,
+}
+
+/// What connects the line with those of other processes.
+struct Shared {
+    table: Arc<SharedTable>,
+    name: Box<[u8]>,
 }
 
 /// What a request says when it joins.
@@ -87,13 +96,46 @@ struct Servers<G> {
 impl<G> Line<G> {
     /// A line without servers.
     pub fn new() -> Arc<Self> {
+        Self::make(None)
+    }
+
+    /// The same, with limits shared with the lines of this name in other processes. In one process
+    /// there is at most one line of a name.
+    pub fn shared(name: &[u8], table: &Arc<SharedTable>) -> Arc<Self> {
+        Self::make(Some(Shared { table: Arc::clone(table), name: name.into() }))
+    }
+
+    fn make(shared: Option<Shared>) -> Arc<Self> {
         let queue = Queue { next_ticket: 0, waiters: BTreeMap::new(), order: BTreeSet::new() };
         let servers = Servers { next_id: 0, by_name: HashMap::new() };
         Arc::new(Self {
             queue: Mutex::new(queue),
             servers: std::sync::Mutex::new(servers),
             counters: Counters::default(),
+            shared,
         })
+    }
+
+    /// The row of a server in the table.
+    pub(super) fn row(&self, server: &[u8], max: u32) -> Option<Row> {
+        let Shared { table, name } = self.shared.as_ref()?;
+        table.row(row::key(name, server), max)
+    }
+
+    /// Gives free slots to requests that wait: another process may have freed some. Answers whether
+    /// a request still waits.
+    pub fn settle_all(&self) -> bool {
+        let mut wakers = Vec::new();
+        let mut is_awaited = false;
+        for slots in self.servers() {
+            if slots.waiting() > 0 {
+                let mut queue = self.lock();
+                wakers.extend(self.settle(&mut queue, &slots, &mut None));
+                is_awaited |= slots.waiting() > 0;
+            }
+        }
+        wake(wakers);
+        is_awaited
     }
 
     /// The server of that name (its address): the one there is, left as it is, or a new one with
@@ -134,9 +176,8 @@ impl<G> Line<G> {
         // From here on none of them is taken or freed behind our back, so "all are full" is true of
         // one moment.
         servers.iter().for_each(|slots| slots.word.enter());
-        if let Some(free) = wish.servers.iter().find(|slots| slots.word.load().has_free()) {
-            free.word.grant();
-            leave_but(free, &servers);
+        if let Some(free) = wish.servers.iter().find(|slots| slots.word.claim()) {
+            servers.iter().for_each(|slots| slots.word.leave());
             return Ok(Waiter::served(self, Slot::new(Arc::clone(free)), wish.now_ms));
         }
         let Some(home) = self.place(&wish) else {
@@ -206,12 +247,11 @@ impl<G> Line<G> {
         gift: &mut Option<G>,
     ) -> Vec<Waker> {
         let mut wakers = Vec::new();
-        while slots.word.load().has_free()
-            && let Some(ticket) = queue.oldest(slots)
+        while let Some(ticket) = queue.oldest(slots)
+            && slots.word.claim()
             && let Some(waiting) = queue.take_waiting(ticket)
         {
-            slots.word.grant();
-            leave_but(slots, &waiting.servers);
+            waiting.servers.iter().for_each(|slots| slots.word.leave());
             self.each_counter(&waiting.home, Counters::leave);
             wakers.extend(waiting.waker);
             let slot = Slot::new(Arc::clone(slots));
@@ -371,12 +411,6 @@ fn distinct<G>(servers: &[Arc<Slots<G>>]) -> Vec<Arc<Slots<G>>> {
     distinct.sort_unstable_by_key(|slots| slots.id);
     distinct.dedup_by_key(|slots| slots.id);
     distinct
-}
-
-/// One fewer waits for each of these servers but this one.
-fn leave_but<G>(granted: &Arc<Slots<G>>, servers: &[Arc<Slots<G>>]) {
-    let others = servers.iter().filter(|other| !Arc::ptr_eq(other, granted));
-    others.for_each(|other| other.word.leave());
 }
 
 fn wake(wakers: Vec<Waker>) {

@@ -7,12 +7,17 @@
 //! Models of two threads are exhaustive. Those of three are bounded to [`PREEMPTIONS`] forced
 //! switches, so that they end within seconds, or to as many as `LOOM_MAX_PREEMPTIONS` says.
 
+use std::collections::HashSet;
 use std::future::poll_fn;
+use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Context, Poll, Waker};
 
 use ::loom::future::block_on;
+use ::loom::sync::atomic::AtomicU64;
 use ::loom::thread;
 
 use super::*;
@@ -236,5 +241,137 @@ fn an_admitted_server_that_is_released_serves_who_waits() {
             Box::new(move || assert!(wait(waiter).is_some())),
         ]);
         is_at_rest(&b);
+    });
+}
+
+/// What stands for memory that processes share: loom's atomics are no plain words.
+#[derive(Clone)]
+pub(super) struct SharedWords {
+    words: Arc<Vec<AtomicU64>>,
+    locks: Arc<std::sync::Mutex<HashSet<usize>>>,
+}
+
+impl SharedWords {
+    fn new() -> Self {
+        let words = (0..layout::ALL).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
+        Self { words: Arc::new(words), locks: Arc::default() }
+    }
+
+    pub(super) fn try_lock(&self, number: usize) -> io::Result<bool> {
+        Ok(self.locks.lock().expect("nobody panics").insert(number))
+    }
+
+    pub(super) fn unlock(&self, number: usize) -> io::Result<()> {
+        self.locks.lock().expect("nobody panics").remove(&number);
+        Ok(())
+    }
+}
+
+impl Deref for SharedWords {
+    type Target = [AtomicU64];
+
+    fn deref(&self) -> &[AtomicU64] {
+        &self.words
+    }
+}
+
+/// The server as a process has it that registers now.
+fn of_process(words: &SharedWords, watched: &Arc<AtomicU32>, max: u32) -> Watched {
+    let table = SharedTable::join_words(words.clone(), || 0).expect("there is room");
+    table.serve();
+    let server = Line::shared(b"line", &table).slots(b"a", max);
+    Watched { server, in_use: watched.clone(), most: max }
+}
+
+fn two_processes(max: u32) -> [Watched; 2] {
+    let (words, in_use) = (SharedWords::new(), Arc::default());
+    [of_process(&words, &in_use, max), of_process(&words, &in_use, max)]
+}
+
+impl Watched {
+    fn try_once(&self) -> bool {
+        let slot = self.server.try_take();
+        slot.is_some_and(|_slot| {
+            self.use_slot();
+            true
+        })
+    }
+
+    /// Waits for a slot that the other process may free.
+    fn wait_and_look(&self) {
+        let mut waiter = join(&[&self.server]);
+        loop {
+            match waiter.poll(&mut Context::from_waker(Waker::noop()), 0) {
+                Poll::Ready(Answer::Granted(grant)) => {
+                    self.use_slot();
+                    return drop(grant);
+                }
+                Poll::Ready(Answer::NoServer) => panic!("the server stays"),
+                Poll::Pending => _ = self.server.line().settle_all(),
+            }
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn two_processes_never_use_one_slot_both() {
+    ::loom::model(|| {
+        let [one, two] = two_processes(1);
+        let all = [one.clone(), two.clone()];
+        together(vec![Box::new(move || _ = one.try_once()), Box::new(move || _ = two.try_once())]);
+        all.iter().for_each(|watched| is_at_rest(&watched.server));
+        assert!(all.iter().all(Watched::try_once), "one after the other");
+    });
+}
+
+#[test]
+fn a_process_that_comes_sees_what_the_first_has() {
+    ::loom::model(|| {
+        let (words, in_use) = (SharedWords::new(), Arc::default());
+        let one = of_process(&words, &in_use, 1);
+        let second = one.clone();
+        let comes = move || {
+            let two = of_process(&words, &in_use, 1);
+            two.try_once();
+            is_at_rest(&two.server);
+        };
+        together(vec![Box::new(comes), Box::new(move || _ = one.try_once())]);
+        assert!(second.try_once());
+    });
+}
+
+#[test]
+fn workers_of_two_processes_never_use_more_than_two_slots() {
+    bounded(|| {
+        let [one, two] = two_processes(2);
+        let third = two.clone();
+        let each = |watched: Watched| Box::new(move || _ = watched.try_once()) as Box<_>;
+        together(vec![each(one.clone()), each(two), each(third)]);
+        is_at_rest(&one.server);
+    });
+}
+
+#[test]
+fn whoever_waits_in_a_process_gets_what_another_frees() {
+    bounded(|| {
+        let [one, two] = two_processes(1);
+        let slot = one.server.try_take().expect("nobody has it");
+        let all = [one.clone(), two.clone()];
+        together(vec![Box::new(move || drop(slot)), Box::new(move || two.wait_and_look())]);
+        all.iter().for_each(|watched| is_at_rest(&watched.server));
+    });
+}
+
+#[test]
+fn one_who_waits_in_each_of_two_processes_is_served() {
+    bounded(|| {
+        let [one, two] = two_processes(1);
+        let all = [one.clone(), two.clone()];
+        together(vec![
+            Box::new(move || one.wait_and_look()),
+            Box::new(move || two.wait_and_look()),
+        ]);
+        all.iter().for_each(|watched| is_at_rest(&watched.server));
     });
 }

@@ -23,15 +23,26 @@
 //! The rule that carries this: each server has one atomic [`word`]. While nobody waits for the
 //! server, anyone changes it with one compare-and-swap. While somebody waits, only the holder of
 //! the line's mutex does.
+//!
+//! Worker processes that serve side by side for a while share their limits through a
+//! [table](SharedTable) in shared memory. The first rule then holds over all of them. The order
+//! holds within each process; the processes take turns. A slot that another process frees is given
+//! within [`TICK_MS`].
 
+#[cfg(not(all(weir_loom, test)))]
+mod file;
+mod layout;
 mod line;
+mod row;
 mod slots;
+mod table;
 mod tally;
 mod waiter;
 mod word;
 
 pub use line::{Backlog, Full, Line, Wish};
 pub use slots::{Slot, Slots};
+pub use table::{SharedTable, TICK_MS};
 pub use tally::Tally;
 pub use waiter::{Answer, Grant, Waiter};
 pub use word::SLOTS_MAX;
@@ -48,7 +59,11 @@ mod threads;
 /// The primitives that loom replaces to try every order of their operations.
 mod sync {
     #[cfg(all(weir_loom, test))]
+    pub(super) use super::loom::SharedWords;
+    #[cfg(all(weir_loom, test))]
     pub(super) use ::loom::sync::{Mutex, MutexGuard, atomic::AtomicU64};
+    #[cfg(not(all(weir_loom, test)))]
+    pub(super) use net::SharedWords;
     #[cfg(not(all(weir_loom, test)))]
     pub(super) use std::sync::{Mutex, MutexGuard, atomic::AtomicU64};
 }

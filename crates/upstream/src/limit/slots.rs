@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::line::Line;
 use super::tally::{Counters, Tally};
-use super::word::Word;
+use super::word::{self, Word};
 
 /// How many requests a server may have in progress, and how many it has.
 ///
@@ -30,14 +30,33 @@ pub struct Slot<G> {
 
 impl<G> Slots<G> {
     pub(super) fn new(line: &Arc<Line<G>>, id: u64, name: &[u8], max: u32) -> Self {
+        let word = Word::new(max, line.row(name, max));
         let (line, name) = (Arc::clone(line), name.into());
-        Self { word: Word::new(max), line, id, name, counters: Counters::default() }
+        Self { word, line, id, name, counters: Counters::default() }
     }
 
     /// Takes a slot, unless all are in use or somebody waits for one.
     #[inline]
     pub fn try_take(self: &Arc<Self>) -> Option<Slot<G>> {
-        self.word.take().then(|| Slot::new(Arc::clone(self)))
+        let slot = self.word.take().then(|| Slot::new(Arc::clone(self)))?;
+        match self.word.confirm() {
+            true => Some(slot),
+            false => self.try_again(slot),
+        }
+    }
+
+    /// Another process tried at the same moment. The slot is released like any other, since a
+    /// request may have begun to wait for it.
+    #[cold]
+    fn try_again(self: &Arc<Self>, slot: Slot<G>) -> Option<Slot<G>> {
+        drop(slot);
+        for () in word::tries() {
+            let slot = self.word.take().then(|| Slot::new(Arc::clone(self)))?;
+            if self.word.confirm() {
+                return Some(slot);
+            }
+        }
+        None
     }
 
     /// The line that requests join to wait for this server.
@@ -50,12 +69,13 @@ impl<G> Slots<G> {
         &self.name
     }
 
-    /// The maximum.
+    /// The maximum in this process's configuration. While several processes serve, the maximum of
+    /// the one that started last holds.
     pub fn max(&self) -> u32 {
         self.word.load().max()
     }
 
-    /// Requests in progress. Above the maximum only after that was lowered.
+    /// Requests of this process in progress. Above the maximum only after that was lowered.
     pub fn in_progress(&self) -> u32 {
         self.word.load().used()
     }
@@ -63,7 +83,7 @@ impl<G> Slots<G> {
     /// Whether [`Slots::try_take`] would fail now: no slot is free, or somebody waits for one.
     pub fn is_full(&self) -> bool {
         let now = self.word.load();
-        now.waiting() > 0 || !now.has_free()
+        now.waiting() > 0 || !now.has_free() || !self.word.has_room()
     }
 
     /// Requests that wait and may use this server, those included that may use others as well.
@@ -100,11 +120,11 @@ impl<G> Slots<G> {
         self.line.admit(self, group);
     }
 
-    fn release(self: &Arc<Self>, gift: Option<G>) -> Option<G> {
+    fn release_with(self: &Arc<Self>, gift: G) -> Option<G> {
         if self.word.free_unless_awaited() {
-            return gift;
+            return Some(gift);
         }
-        self.line.pass_on(self, gift)
+        self.line.pass_on(self, Some(gift))
     }
 }
 
@@ -128,22 +148,21 @@ impl<G> Slot<G> {
     /// comes back.
     pub fn release_with(mut self, gift: G) -> Option<G> {
         self.released = true;
-        self.slots.release(Some(gift))
+        self.slots.release_with(gift)
     }
 }
 
 impl<G> Drop for Slot<G> {
     fn drop(&mut self) {
-        if !self.released {
-            self.slots.release(None);
+        if !self.released && !self.slots.word.free_unless_awaited() {
+            self.slots.line.pass_on(&self.slots, None);
         }
     }
 }
 
 impl<G> Debug for Slots<G> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let (name, now) = (self.name.escape_ascii(), self.word.load());
-        write!(out, "{name}: {} of {} in use, {} wait", now.used(), now.max(), now.waiting())
+        write!(out, "{}: {:?}", self.name.escape_ascii(), self.word)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Real threads, many requests, few slots: what the processor does with it all, counted exactly.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
@@ -164,5 +165,54 @@ fn block_on(waiter: &mut Waiter<usize>) -> Grant<usize> {
             Poll::Pending => thread::park_timeout(PATIENCE),
         }
         assert!(begin.elapsed() < PATIENCE, "nobody woke it");
+    }
+}
+
+/// Threads of several processes, which try or wait; each looks after those that wait in its own.
+#[test]
+fn many_threads_of_several_processes_share_few_slots_exactly() {
+    const PROCESSES: usize = 3;
+    const THREADS: usize = 3;
+    const MAX: u32 = 2;
+    let file = SharedTable::create().expect("memory");
+    let (in_use, served) = (AtomicU32::new(0), AtomicU32::new(0));
+    let use_slot = |slot: Slot<()>| {
+        assert!(in_use.fetch_add(1, SeqCst) < MAX, "one too many");
+        thread::yield_now();
+        in_use.fetch_sub(1, SeqCst);
+        served.fetch_add(1, SeqCst);
+        drop(slot);
+    };
+    let tables = || SharedTable::join(file.as_fd(), || 0).expect("there is room");
+    let tables: Vec<_> = (0..PROCESSES).map(|_| tables()).collect();
+    let all: Vec<_> =
+        tables.iter().map(|table| Line::shared(b"line", table).slots(b"a", MAX)).collect();
+    let request = |server: &Arc<Slots<()>>| match server.try_take() {
+        Some(slot) => use_slot(slot),
+        None => use_slot(wait_and_look(server)),
+    };
+    thread::scope(|scope| {
+        for server in all.iter().flat_map(|server| [server; THREADS]) {
+            scope.spawn(|| (0..REQUESTS / 4).for_each(|_| request(server)));
+        }
+    });
+    assert_eq!(u64::from(served.into_inner()), (PROCESSES * THREADS) as u64 * (REQUESTS / 4));
+    assert!(all.iter().all(|server| server.in_progress() == 0 && server.waiting() == 0));
+}
+
+fn wait_and_look(server: &Arc<Slots<()>>) -> Slot<()> {
+    let servers = std::slice::from_ref(server);
+    let backlog = Backlog::OfServer(1000);
+    let wish = Wish { servers, tried: &[], group: 0, backlog, taker: None, now_ms: 0 };
+    let mut waiter = server.line().join(wish).expect("there is room");
+    let begin = Instant::now();
+    loop {
+        match waiter.poll(&mut Context::from_waker(Waker::noop()), 0) {
+            Poll::Ready(Answer::Granted(grant)) => return grant.slot,
+            Poll::Ready(Answer::NoServer) => panic!("the server stays"),
+            Poll::Pending => _ = server.line().settle_all(),
+        }
+        assert!(begin.elapsed() < PATIENCE, "its turn never comes");
+        thread::yield_now();
     }
 }

@@ -3,8 +3,11 @@
 //! One word, so that "free, and nobody waits" and taking the slot are one step. It knows nothing of
 //! who waits; that is the line's, under its mutex.
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::fmt::{self, Debug, Formatter};
+use std::hint;
+use std::sync::atomic::Ordering::{Acquire, SeqCst};
 
+use super::row::Row;
 use super::sync::AtomicU64;
 
 /// Width of each of the three numbers.
@@ -18,64 +21,171 @@ const MAX_SHIFT: u32 = 2 * BITS;
 /// The largest maximum: as good as no limit. It bounds those who wait, too.
 pub const SLOTS_MAX: u32 = MASK as u32;
 
+/// The process of this word uses the server. Set in shared memory only.
+const PRESENT: u64 = 1 << (3 * BITS);
+
+/// How often a slot is tried for. More than once only if other processes try at the same moment.
+#[cfg(not(all(weir_loom, test)))]
+const TRIES_MAX: u32 = 50;
+#[cfg(all(weir_loom, test))]
+const TRIES_MAX: u32 = 2;
+
 /// The word. What is said to be for the line is done only by who holds the line's mutex.
-pub(super) struct Word(AtomicU64);
+pub(super) struct Word(Place);
+
+/// Where the word is.
+enum Place {
+    Own(AtomicU64),
+    /// In memory that other processes read, which have words of their own.
+    Shared(Row),
+}
 
 /// What the word was at one moment.
 #[derive(Clone, Copy)]
 pub(super) struct State(u64);
 
+/// The word of a server that begins to be used, with its maximum.
+pub(super) fn present(max: u32) -> u64 {
+    PRESENT | max_bits(max)
+}
+
+/// Whether a process uses the server.
+pub(super) fn is_present(word: u64) -> bool {
+    word & PRESENT != 0
+}
+
+fn max_bits(max: u32) -> u64 {
+    u64::from(max.min(SLOTS_MAX)) << MAX_SHIFT
+}
+
 impl Word {
-    pub(super) fn new(max: u32) -> Self {
-        Self(AtomicU64::new(u64::from(max.min(SLOTS_MAX)) << MAX_SHIFT))
+    /// A word of this process alone, or that of a row.
+    pub(super) fn new(max: u32, row: Option<Row>) -> Self {
+        let Some(row) = row else { return Self(Place::Own(AtomicU64::new(max_bits(max)))) };
+        let word = Self(Place::Shared(row));
+        word.set_max(max);
+        word
+    }
+
+    #[inline]
+    fn cell(&self) -> &AtomicU64 {
+        match &self.0 {
+            Place::Own(cell) => cell,
+            Place::Shared(row) => row.cell(),
+        }
+    }
+
+    /// The row, while other processes may use the server, too.
+    #[inline]
+    fn shared(&self) -> Option<&Row> {
+        match &self.0 {
+            Place::Shared(row) if !row.is_alone() => Some(row),
+            _ => None,
+        }
     }
 
     pub(super) fn load(&self) -> State {
-        State(self.0.load(Acquire))
+        State(self.cell().load(Acquire))
     }
 
-    /// Takes a slot, unless all are in use or somebody waits for one.
+    /// Takes a slot, unless all are in use or somebody waits for one. The slot may be used once
+    /// [`Word::confirm`] has said so.
+    #[inline]
     pub(super) fn take(&self) -> bool {
-        self.change(|was| (was.waiting() == 0 && was.has_free()).then_some(was.0 + USED))
+        self.has_room() && self.change(|was| (was.waiting() == 0 && was.has_free()).then_some(USED))
+    }
+
+    /// Whether the slot just taken may be kept. If not, it has to be freed.
+    #[inline]
+    pub(super) fn confirm(&self) -> bool {
+        self.shared().is_none_or(Row::confirm)
+    }
+
+    /// Whether other processes leave a slot for this one.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.shared().is_none_or(Row::has_room)
     }
 
     /// Frees a slot, unless somebody waits for it.
     pub(super) fn free_unless_awaited(&self) -> bool {
-        self.change(|was| (was.waiting() == 0).then(|| was.0 - USED))
+        self.change(|was| (was.waiting() == 0).then(|| USED.wrapping_neg()))
     }
 
     /// For the line: frees a slot.
     pub(super) fn free(&self) {
-        self.0.fetch_sub(USED, AcqRel);
+        self.cell().fetch_sub(USED, SeqCst);
     }
 
     /// For the line: one more waits. From here on nobody takes or frees without the line.
     pub(super) fn enter(&self) {
-        self.0.fetch_add(WAITING, AcqRel);
+        self.cell().fetch_add(WAITING, SeqCst);
     }
 
     /// For the line: one fewer waits.
     pub(super) fn leave(&self) {
-        self.0.fetch_sub(WAITING, AcqRel);
+        self.cell().fetch_sub(WAITING, SeqCst);
     }
 
-    /// For the line: gives a free slot to one who waits.
-    pub(super) fn grant(&self) {
-        self.0.fetch_sub(WAITING - USED, AcqRel);
+    /// For the line: takes a free slot for one who waits.
+    pub(super) fn claim(&self) -> bool {
+        for () in tries() {
+            if !self.has_room() || !self.change(|was| was.has_free().then_some(USED)) {
+                break;
+            }
+            if self.confirm() {
+                return true;
+            }
+            self.free();
+        }
+        self.await_others();
+        false
+    }
+
+    /// A request waits for a slot that another process may free.
+    fn await_others(&self) {
+        if let Some(row) = self.shared() {
+            row.need_ticks();
+        }
     }
 
     /// For the line: another maximum.
     pub(super) fn set_max(&self, max: u32) {
-        let max = u64::from(max.min(SLOTS_MAX)) << MAX_SHIFT;
-        self.change(|was| Some(was.0 & !(MASK << MAX_SHIFT) | max));
+        let next = |was: u64| Some(was & !(MASK << MAX_SHIFT) | max_bits(max));
+        let _ = self.cell().fetch_update(SeqCst, Acquire, next);
     }
 
-    fn change(&self, next: impl Fn(State) -> Option<u64>) -> bool {
-        self.0.fetch_update(AcqRel, Acquire, |was| next(State(was))).is_ok()
+    fn change(&self, add: impl Fn(State) -> Option<u64>) -> bool {
+        let next = |was| add(State(was)).map(|add| was.wrapping_add(add));
+        self.cell().fetch_update(SeqCst, Acquire, next).is_ok()
+    }
+}
+
+/// Attempts, with growing pauses: processes that try at the same moment may all fail.
+pub(super) fn tries() -> impl Iterator<Item = ()> {
+    (0..TRIES_MAX).map(|turn| (0..turn).for_each(|_| hint::spin_loop()))
+}
+
+impl Debug for Word {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let now = self.load();
+        write!(out, "{} of {} in use, {} wait", now.used(), now.max(), now.waiting())?;
+        match &self.0 {
+            Place::Own(_) => Ok(()),
+            Place::Shared(_) => out.write_str(", shared"),
+        }
     }
 }
 
 impl State {
+    pub(super) fn of(word: u64) -> Self {
+        Self(word)
+    }
+
+    pub(super) fn is_present(self) -> bool {
+        is_present(self.0)
+    }
+
     pub(super) fn used(self) -> u32 {
         (self.0 & MASK) as u32
     }
@@ -85,7 +195,7 @@ impl State {
     }
 
     pub(super) fn max(self) -> u32 {
-        (self.0 >> MAX_SHIFT) as u32
+        (self.0 >> MAX_SHIFT & MASK) as u32
     }
 
     pub(super) fn has_free(self) -> bool {

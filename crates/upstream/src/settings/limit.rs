@@ -10,6 +10,7 @@ use observe::Level;
 
 use super::Conf;
 use crate::limit::{Backlog, Line, SLOTS_MAX};
+use crate::memory::Memory;
 use crate::pool::Gift;
 use crate::waiting::{Limit, Rule, Zone};
 
@@ -24,7 +25,7 @@ const QUEUE_TIMEOUT_MS: u64 = 60_000;
 #[derive(Default)]
 struct Declared(HashMap<Box<[u8]>, Option<Arc<Zone>>>);
 
-/// The line of a group with `queue`: zones have names of their own.
+/// The line of a group without a zone: zones have names of their own.
 struct Own(Arc<Line<Gift>>);
 
 /// `limit_upstream_zone NAME SIZE`. The size is checked and has no effect: what is counted takes no
@@ -150,7 +151,15 @@ pub(super) fn limit(
 ) -> Result<Option<Limit>> {
     let level = conf.limit_upstream_log_level.level();
     match (&conf.limit_upstream_conn, conf.queue) {
-        (None, None) => Ok(None),
+        (None, None) if conf.server.iter().all(|line| line.terms.max_conns == 0) => Ok(None),
+        (None, None) => Ok(Some(Limit {
+            zone: own(&from.arg(0).text, load),
+            group,
+            rule: Rule::NoQueue,
+            backlog: Backlog::OfLine(0),
+            timeout_ms: None,
+            level,
+        })),
         (Some(_), Some(_)) => {
             let message = "\"queue\" and \"limit_upstream_conn\" exclude each other in upstream";
             Err(from.error(format!("{message} \"{}\"", from.arg(0))))
@@ -179,7 +188,8 @@ fn shared(name: &[u8], load: &mut Load<'_>) -> Arc<Zone> {
     if let Some(Some(zone)) = load.registry.of::<Declared>().0.get(name) {
         return zone.clone();
     }
-    let line = load.zones.keep::<Line<Gift>>(name, |old| old.unwrap_or_else(Line::new));
+    let new = || Memory::process().line(&[b"zone ", name].concat());
+    let line = load.zones.keep::<Line<Gift>>(name, |old| old.unwrap_or_else(new));
     let zone = Zone::new(line);
     load.registry.of::<Declared>().0.insert(name.into(), Some(zone.clone()));
     zone
@@ -187,7 +197,8 @@ fn shared(name: &[u8], load: &mut Load<'_>) -> Arc<Zone> {
 
 /// The zone of a group that shares with none.
 fn own(group: &[u8], load: &mut Load<'_>) -> Arc<Zone> {
-    let own = load.zones.keep(group, |old| old.unwrap_or_else(|| Arc::new(Own(Line::new()))));
+    let new = || Arc::new(Own(Memory::process().line(&[b"upstream ", group].concat())));
+    let own = load.zones.keep(group, |old| old.unwrap_or_else(new));
     Zone::new(own.0.clone())
 }
 

@@ -29,9 +29,11 @@ pub(crate) enum Rule {
     Zone { limit: u32 },
     /// `queue`: by server, up to its `max_conns`.
     Group,
+    /// `max_conns` alone: the same, and nobody waits.
+    NoQueue,
 }
 
-/// A zone as one configuration has it; that of a group with `queue` is its own.
+/// A zone as one configuration has it; that of a group without `limit_upstream_conn` is its own.
 pub(crate) struct Zone {
     /// What is counted, which outlives configurations.
     line: Arc<Line<Gift>>,
@@ -57,7 +59,7 @@ impl Limit {
     pub fn timeout_status(&self) -> u16 {
         match self.rule {
             Rule::Zone { .. } => 408,
-            Rule::Group => 502,
+            Rule::Group | Rule::NoQueue => 502,
         }
     }
 
@@ -71,17 +73,26 @@ impl Limit {
         self.zone.line.tally()
     }
 
-    /// The slots of a server. `twin`: how many servers of the group before it have its address.
-    pub(crate) fn of_server(&self, name: &[u8], terms: &Terms, twin: u32) -> Limited {
+    /// Whether requests wait.
+    pub(crate) fn has_queue(&self) -> bool {
+        self.rule != Rule::NoQueue
+    }
+
+    /// The slots of a server, if it has a limit. `twin`: how many servers of the group before it
+    /// have its address.
+    pub(crate) fn of_server(&self, name: &[u8], terms: &Terms, twin: u32) -> Option<Limited> {
+        if terms.max_conns == 0 && !self.has_queue() {
+            return None;
+        }
         let own = if terms.max_conns == 0 { SLOTS_MAX } else { terms.max_conns };
         let (max, name) = match (self.rule, twin) {
             (Rule::Zone { limit }, _) => (limit.min(own), name.to_vec()),
-            (Rule::Group, 0) => (own, name.to_vec()),
+            (_, 0) => (own, name.to_vec()),
             // Each of two `server` lines with one address has its own `max_conns`.
-            (Rule::Group, twin) => (own, [name, b"#", twin.to_string().as_bytes()].concat()),
+            (_, twin) => (own, [name, b"#", twin.to_string().as_bytes()].concat()),
         };
         let slots = self.zone.slots(&name, max);
-        Limited { slots, zone: self.zone.clone(), group: self.group }
+        Some(Limited { slots, zone: self.zone.clone(), group: self.group })
     }
 }
 

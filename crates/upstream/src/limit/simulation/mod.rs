@@ -5,6 +5,7 @@
 //! `cargo test -p upstream --lib limit::simulation -- --ignored`.
 
 mod model;
+mod processes;
 
 use std::cell::Cell;
 use std::ops::Range;
