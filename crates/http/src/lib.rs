@@ -20,6 +20,7 @@ mod h1;
 mod health;
 pub mod identity;
 mod keyed;
+pub mod limits;
 mod lru;
 mod mime_types;
 mod paths;
