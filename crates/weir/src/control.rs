@@ -39,6 +39,7 @@ impl Control {
     ) -> Result<Self, Told> {
         log::panics_are_alerts();
         let crew = Crew::start(&loaded.settings, events);
+        http::limits::serve();
         let mut control = Self {
             crew,
             number,

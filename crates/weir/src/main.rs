@@ -29,6 +29,7 @@ mod ready;
 mod reception;
 mod reference;
 mod settings;
+mod shared_limits;
 mod single;
 mod sockets;
 mod start;
@@ -41,6 +42,7 @@ use std::process::ExitCode;
 use arguments::Arguments;
 use command_line::CommandLine;
 use load::Origin;
+use shared_limits::SharedLimits;
 
 /// It went wrong, and whoever has to know has been told.
 #[derive(Debug)]
@@ -86,6 +88,8 @@ fn exit(result: Result<(), Told>) -> ExitCode {
 }
 
 fn run(command: &CommandLine, arguments: &Arguments) -> Result<(), Told> {
+    let sockets = std::env::var(INHERITED).ok();
+    let limits = SharedLimits::inherit(sockets.as_deref());
     let origin = Origin::of(command);
     start::set_first_log(&origin, command.test);
     let _home = origin.embedded.then(embedded::Home::make).transpose()?;
@@ -95,5 +99,5 @@ fn run(command: &CommandLine, arguments: &Arguments) -> Result<(), Told> {
     if let Some(request) = command.signal {
         return start::signal(request, &load::load(&origin, &mut *origin.files())?.settings);
     }
-    start::run(origin, arguments, std::env::var(INHERITED).ok())
+    start::run(origin, arguments, sockets, limits)
 }

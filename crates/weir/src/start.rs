@@ -18,6 +18,7 @@ use crate::load::{self, Loaded, Origin};
 use crate::log::{alert, emerg, notice};
 use crate::name::name;
 use crate::settings::Settings;
+use crate::shared_limits::SharedLimits;
 use crate::sockets::Sockets;
 use crate::{Told, master, pid_file, ready, single};
 
@@ -98,8 +99,14 @@ fn try_out(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
     Ok(())
 }
 
-/// Becomes the server. `inherited`: the sockets of the program that was here before.
-pub fn run(origin: Origin, arguments: &Arguments, inherited: Option<String>) -> Result<(), Told> {
+/// Becomes the server. `inherited`: the sockets of the program that was here before; `limits`: what
+/// its worker processes share.
+pub fn run(
+    origin: Origin,
+    arguments: &Arguments,
+    inherited: Option<String>,
+    limits: SharedLimits,
+) -> Result<(), Told> {
     let mut files = Recorder::new(origin.files());
     let loaded = load::load(&origin, &mut files)?;
     ready::make_ready(&loaded)?;
@@ -125,7 +132,7 @@ pub fn run(origin: Origin, arguments: &Arguments, inherited: Option<String>) -> 
     }
     let in_background = settings.daemon || inherited.is_some();
     let plan = master::Plan { origin, loaded, recording: files.to_bytes() };
-    master::run(plan, sockets, signals, arguments, in_background)
+    master::run(plan, sockets, limits.or_create(), signals, arguments, in_background)
 }
 
 static PARENT: OnceLock<i32> = OnceLock::new();

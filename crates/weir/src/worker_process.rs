@@ -21,6 +21,7 @@ use crate::log::{alert, emerg, notice};
 use crate::name::name;
 use crate::parcel::{Kind, Parcel};
 use crate::ready;
+use crate::shared_limits::SharedLimits;
 
 /// The master takes this for a mistake that starting again would repeat.
 const FATAL: u8 = 2;
@@ -29,12 +30,13 @@ const STOP_MAX: Duration = Duration::from_millis(500);
 
 /// Serves until the master or a signal ends it.
 pub fn run() -> ExitCode {
+    let limits = SharedLimits::inherit(None);
     observe::stderr_copies(false);
     net::title::set(&format!("{}: worker process", name().word));
     let numbers = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
     let begun = Signals::take(&numbers)
         .and_then(|signals| Ok((signals, net::process::take_stdin()?)))
-        .and_then(|(signals, fd)| net::run(serve(signals, fd)));
+        .and_then(|(signals, fd)| net::run(serve(signals, fd, limits)));
     match begun {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(Told)) => ExitCode::from(FATAL),
@@ -45,7 +47,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-async fn serve(signals: Signals, fd: OwnedFd) -> Result<(), Told> {
+async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<(), Told> {
     let not_called = |error| {
         let name = name().word;
         tell(format_args!("{name}: only a master process may start this{}\n", Errno(&error)));
@@ -55,6 +57,8 @@ async fn serve(signals: Signals, fd: OwnedFd) -> Result<(), Told> {
     let Some(first) = Parcel::receive(&channel).await.map_err(not_called)? else { return Ok(()) };
     let number = first.number;
     let (events, mailbox) = net::mailbox();
+    // Before a configuration is read, and with the rights of the master.
+    limits.join();
     let control = begin(first, &events)?;
     from_signals(signals, &events, Event::Signal);
     listen_to(channel.clone(), &events);

@@ -1,17 +1,16 @@
 //! One worker process, as its master sees it.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Instant;
 
 use net::channel::{self, Channel};
+use net::process::Launch;
 use net::{Mailbox, Sender};
 use observe::{Errno, LogFiles};
 
 use super::Event;
-use crate::arguments::Arguments;
 use crate::log::alert;
 use crate::parcel::Parcel;
 
@@ -39,17 +38,10 @@ pub(super) enum Stage {
 
 impl Child {
     /// Starts one with a first configuration.
-    pub(super) fn start(
-        arguments: &Arguments,
-        variables: Vec<(OsString, OsString)>,
-        first: Parcel,
-        events: &Sender<Event>,
-    ) -> io::Result<Self> {
+    pub(super) fn start(launch: Launch, first: Parcel, events: &Sender<Event>) -> io::Result<Self> {
         let (near, far) = channel::pair()?;
         let channel = Rc::new(Channel::new(near)?);
-        let launch = arguments.worker_process().stdin(far);
-        let launch = variables.into_iter().fold(launch, |l, (name, value)| l.variable(name, value));
-        let pid = launch.start()?;
+        let pid = launch.stdin(far).start()?;
         let (parcels, mailbox) = net::mailbox();
         parcels.send(first);
         net::spawn(deliver(channel.clone(), mailbox));

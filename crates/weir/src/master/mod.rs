@@ -26,6 +26,7 @@ use crate::event::{from_signals, later, log_signal};
 use crate::load::{Loaded, Origin};
 use crate::log::{alert, emerg, notice};
 use crate::parcel::{Kind, Parcel};
+use crate::shared_limits::SharedLimits;
 use crate::sockets::Sockets;
 use crate::start::listens;
 use crate::{Told, pid_file, ready};
@@ -68,6 +69,7 @@ struct Master {
     in_background: bool,
     events: Sender<Event>,
     sockets: Sockets,
+    limits: SharedLimits,
     /// The configuration that holds, and its generation's number.
     plan: Plan,
     number: u64,
@@ -97,6 +99,7 @@ enum Ending {
 pub fn run(
     plan: Plan,
     mut sockets: Sockets,
+    limits: SharedLimits,
     signals: Signals,
     arguments: &Arguments,
     in_background: bool,
@@ -113,6 +116,7 @@ pub fn run(
             in_background,
             events,
             sockets,
+            limits,
             plan,
             number: 1,
             last_number: 1,
@@ -257,7 +261,9 @@ impl Master {
 
     fn spawn(&self, plan: &Plan, parcel: Parcel) -> Option<Child> {
         let variables = environment::of_worker_process(&plan.loaded.settings.env);
-        match Child::start(&self.arguments, variables, parcel, &self.events) {
+        let launch = self.arguments.worker_process();
+        let launch = variables.into_iter().fold(launch, |l, (name, value)| l.variable(name, value));
+        match Child::start(self.limits.hand_to(launch), parcel, &self.events) {
             Ok(child) => {
                 notice!("start worker process {}", child.pid);
                 Some(child)

@@ -77,6 +77,7 @@ impl Master {
             launch = launch.variable(lenient::VARIABLE, "1");
         }
         launch = launch.variable(INHERITED, self.sockets.names());
+        let launch = self.limits.hand_to(launch);
         self.sockets.descriptors().fold(launch, |launch, fd| launch.inherit(fd)).start()
     }
 

@@ -8,6 +8,7 @@
 #![allow(clippy::print_stderr, reason = "a test may tell why it fails")]
 
 pub mod backend;
+pub mod counting;
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,0 +1,97 @@
+//! A backend that counts what it has in progress, and answers as many requests as it is let.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::eventually;
+
+/// The backend.
+pub struct Backend {
+    pub address: SocketAddr,
+    counts: Arc<(Mutex<Counts>, Condvar)>,
+}
+
+/// What it has counted.
+#[derive(Default)]
+pub struct Counts {
+    pub in_progress: usize,
+    pub most: usize,
+    /// The paths of requests, in the order of their coming.
+    pub came: Vec<String>,
+    pub connections: usize,
+    /// How many more it may answer.
+    allowed: usize,
+}
+
+impl Backend {
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let counts = Arc::<(Mutex<Counts>, Condvar)>::default();
+        let shared = counts.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let shared = shared.clone();
+                thread::spawn(move || serve(stream, &shared));
+            }
+        });
+        Self { address, counts }
+    }
+
+    pub fn allow(&self, more: usize) {
+        self.counts.0.lock().unwrap().allowed += more;
+        self.counts.1.notify_all();
+    }
+
+    pub fn counts<T>(&self, look: impl FnOnce(&Counts) -> T) -> T {
+        look(&self.counts.0.lock().unwrap())
+    }
+
+    /// The most that were in progress so far.
+    pub fn count_most_anew(&self) -> usize {
+        let mut counts = self.counts.0.lock().unwrap();
+        let now = counts.in_progress;
+        std::mem::replace(&mut counts.most, now)
+    }
+
+    /// Waits until that many are in progress.
+    pub fn await_in_progress(&self, count: usize) {
+        eventually(&format!("{count} in progress"), || {
+            self.counts(|counts| counts.in_progress == count).then_some(())
+        });
+    }
+}
+
+fn serve(stream: TcpStream, (counts, changed): &(Mutex<Counts>, Condvar)) {
+    counts.lock().unwrap().connections += 1;
+    let (mut input, mut output) = (BufReader::new(stream.try_clone().unwrap()), stream);
+    while let Some(path) = request(&mut input) {
+        let mut now = counts.lock().unwrap();
+        now.in_progress += 1;
+        now.most = now.most.max(now.in_progress);
+        now.came.push(path.clone());
+        now = changed.wait_while(now, |counts| counts.allowed == 0).unwrap();
+        now.allowed -= 1;
+        drop(now);
+        thread::sleep(Duration::from_millis(2));
+        // Whoever reads the reply may send another request at once.
+        counts.lock().unwrap().in_progress -= 1;
+        let length = path.len();
+        let _ = write!(output, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{path}");
+    }
+}
+
+/// The path of the next request.
+fn request(input: &mut impl BufRead) -> Option<String> {
+    let mut first = String::new();
+    input.read_line(&mut first).ok().filter(|count| *count > 0)?;
+    let mut line = String::new();
+    while line != "\r\n" {
+        line.clear();
+        input.read_line(&mut line).ok().filter(|count| *count > 0)?;
+    }
+    Some(first.split(' ').nth(1)?.to_owned())
+}
