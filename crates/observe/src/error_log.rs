@@ -131,6 +131,7 @@ impl ErrorLog {
         if !level.is_debug() {
             context(&mut line);
         }
+        line.escape_controls(message_start);
         line.end();
         self.deliver(level, source, &line, &line.as_bytes()[message_start..]);
     }
