@@ -109,7 +109,7 @@ pub(crate) struct Tally {
     failed: AtomicBool,
 }
 
-/// A byte of a reply has been sent for this request.
+/// The head of a reply has been sent for this request.
 const BEGUN: u32 = 1 << 16;
 
 /// So many are shown.
@@ -143,7 +143,7 @@ impl Tally {
         let Some(seen) = self.seen.get(number) else { return };
         let before = seen.fetch_add(1, Ordering::SeqCst);
         if before & BEGUN != 0 {
-            self.complain(format!("request {number} came again after its reply had begun"));
+            self.complain(format!("request {number} came again after the head of its reply"));
         } else if before != 0 && !repeats {
             self.complain(format!("request {number} came again, and must not"));
         }

@@ -151,28 +151,34 @@ fn answer_all(life: &Life, mut stream: &TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Now and then in two parts with a pause between: after the first byte, or within the body.
+/// Now and then in two parts with a pause between: within the head, or within the body. Once the
+/// head is complete, nobody may be asked again.
 fn answer(life: &Life, mut stream: &TcpStream, number: usize) -> std::io::Result<()> {
     let body = format!("request {number}\n");
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
     let whole = format!("{head}{body}").into_bytes();
     let first = match (number % PAUSES, number / PAUSES % 2) {
-        (0, 0) => 1,
+        (0, 0) => number % head.len() + 1,
         (0, _) => head.len() + 2,
         _ => whole.len(),
     };
     let (first, rest) = whole.split_at(first);
     life.alive(|| {
         stream.write_all(first)?;
-        // From here on nobody may be asked again.
-        life.tally.begin(number);
+        if first.len() >= head.len() {
+            life.tally.begin(number);
+        }
         Ok(())
     })?;
-    if !rest.is_empty() {
-        thread::sleep(PAUSE);
-        stream.write_all(rest)?;
+    if rest.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    thread::sleep(PAUSE);
+    life.alive(|| {
+        stream.write_all(rest)?;
+        life.tally.begin(number);
+        Ok(())
+    })
 }
 
 struct Request {

@@ -23,6 +23,12 @@ use ::upstream::pool::Connection;
 /// What is done once there is something to read.
 const READING: &str = "reading response header from upstream";
 
+/// Interim replies (1xx) before the final one. Each is as long as `buffer_size` at most.
+const INTERIM_REPLIES_MAX: u32 = 64;
+
+/// Reads before others get their turn.
+const READS_PER_TURN: u32 = 16;
+
 /// Why a server did not answer.
 #[derive(Debug)]
 pub(super) enum Trouble {
@@ -71,8 +77,14 @@ pub(super) struct Asking<'a> {
     waits: Waits,
     /// What has been received.
     input: Vec<u8>,
+    /// Where in it the present head begins: behind the interim replies.
+    head_start: usize,
+    /// Interim replies so far.
+    interim_replies: u32,
     /// Bytes of early hints so far.
     early_bytes: usize,
+    /// Whether others get their turn before the next read.
+    yields: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +97,7 @@ enum Waits {
 /// The head of a reply has been read.
 pub(super) struct Answered {
     pub(super) body: ReplyBody,
-    /// How many bytes of the input are the head.
+    /// Where in the input the body begins.
     pub(super) head_bytes: usize,
     pub(super) input: Vec<u8>,
     /// Whether all of the request was sent.
@@ -107,7 +119,10 @@ impl<'a> Asking<'a> {
             broken: None,
             waits: Waits::Nothing,
             input: Vec::new(),
+            head_start: 0,
+            interim_replies: 0,
             early_bytes: 0,
+            yields: false,
         }
     }
 
@@ -131,6 +146,7 @@ impl<'a> Asking<'a> {
         }
         match self.poll_head(cx, x) {
             Poll::Ready(answered) => Poll::Ready(answered),
+            Poll::Pending if self.yields => self.poll_timeout(cx, x).map(Err),
             Poll::Pending if self.broken.is_some() => Poll::Ready(Err(self.unsent(x))),
             Poll::Pending => self.poll_timeout(cx, x).map(Err),
         }
@@ -190,32 +206,53 @@ impl<'a> Asking<'a> {
         cx: &mut Context<'_>,
         x: &mut Exchange,
     ) -> Poll<Result<Answered, Trouble>> {
-        loop {
-            if self.input.capacity() == 0 && self.may_be_large() {
-                self.input = buffers::lend_large();
-            }
-            if !self.input.is_empty() && self.input.len() == self.input.capacity() {
-                self.input.reserve(buffers::BUFFER_SIZE);
-            }
-            let read = self.connection.stream.poll_read(cx, &mut self.input);
-            if self.input.is_empty() {
-                buffers::give_back(std::mem::take(&mut self.input));
-            }
-            let read = ready!(read);
-            x.action = READING;
-            match read {
+        self.yields = false;
+        for _ in 0..READS_PER_TURN {
+            match ready!(self.poll_read(cx)) {
                 Ok(count @ 1..) => self.note_read(count),
-                ended => return Poll::Ready(Err(self.ended(x, ended))),
+                ended => {
+                    x.action = READING;
+                    return Poll::Ready(Err(self.ended(x, ended)));
+                }
             }
+            x.action = READING;
             match self.parse(x) {
-                Ok(None) => x.backends.note_head(&self.input),
+                Ok(None) => self.expect_more(x),
                 Ok(Some(answered)) => return Poll::Ready(Ok(answered)),
                 Err(trouble) => {
-                    x.backends.note_head(&self.input);
+                    x.backends.note_head(&self.input[self.head_start..]);
                     return Poll::Ready(Err(trouble));
                 }
             }
         }
+        self.yields = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads once. While nothing has come, no buffer is held.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.input.capacity() == 0 && self.may_be_large() {
+            self.input = buffers::lend_large();
+        }
+        if !self.input.is_empty() && self.input.len() == self.input.capacity() {
+            self.input.reserve(buffers::BUFFER_SIZE);
+        }
+        let read = self.connection.stream.poll_read(cx, &mut self.input);
+        if self.input.is_empty() {
+            buffers::give_back(std::mem::take(&mut self.input));
+        }
+        read
+    }
+
+    /// The head is not complete. The interim replies before it are not needed any more; from the
+    /// first of them on, the time for reading runs until the final head is there.
+    fn expect_more(&mut self, x: &mut Exchange) {
+        self.input.drain(..std::mem::take(&mut self.head_start));
+        if self.interim_replies == 0 {
+            self.waits = Waits::Nothing;
+        }
+        x.backends.note_head(&self.input);
     }
 
     /// Whether a head may be larger than most buffers.
@@ -224,7 +261,6 @@ impl<'a> Asking<'a> {
     }
 
     fn note_read(&mut self, count: usize) {
-        self.waits = Waits::Nothing;
         let received = &self.request.asked.bytes_received;
         received.set(received.get() + count as u64);
     }
@@ -244,23 +280,25 @@ impl<'a> Asking<'a> {
     /// The head, if all of it is there. Interim replies are passed over, but for early hints.
     fn parse(&mut self, x: &mut Exchange) -> Result<Option<Answered>, Trouble> {
         loop {
-            let parsed = match x.backends.head.parse(&self.input) {
+            let text = &self.input[self.head_start..];
+            let parsed = match x.backends.head.parse(text) {
                 Ok(parsed) => parsed,
-                Err(error) => return Err(refused(error, &self.input, x)),
+                Err(error) => return Err(refused(error, text, x)),
             };
             let buffer_size = self.request.conf.buffer_size.0;
-            if parsed.unwrap_or(self.input.len() + 1) as u64 > buffer_size {
+            if parsed.unwrap_or(text.len() + 1) as u64 > buffer_size {
                 x.log(Level::Error, format_args!("upstream sent too big header"));
                 return Err(Trouble::InvalidHeader);
             }
             let Some(head_bytes) = parsed else { return Ok(None) };
             if matches!(x.backends.head.status, 100 | 102..=199) {
-                self.pass_over(x, head_bytes);
+                self.pass_over(x, head_bytes)?;
                 continue;
             }
-            let body = ReplyBody::of(&x.backends.head, &self.input, self.request.to_head)
-                .map_err(|error| refused(error, &self.input, x))?;
-            x.backends.note_head(&self.input[..head_bytes]);
+            let body = ReplyBody::of(&x.backends.head, text, self.request.to_head)
+                .map_err(|error| refused(error, text, x))?;
+            x.backends.note_head(&text[..head_bytes]);
+            let head_bytes = self.head_start + head_bytes;
             let input = std::mem::take(&mut self.input);
             return Ok(Some(Answered { body, head_bytes, input, sent: self.is_sent() }));
         }
@@ -276,19 +314,27 @@ impl<'a> Asking<'a> {
     }
 
     /// An interim reply: another follows.
-    fn pass_over(&mut self, x: &mut Exchange, head_bytes: usize) {
+    fn pass_over(&mut self, x: &mut Exchange, head_bytes: usize) -> Result<(), Trouble> {
+        self.interim_replies += 1;
+        if self.interim_replies > INTERIM_REPLIES_MAX {
+            let most = INTERIM_REPLIES_MAX;
+            x.log(Level::Error, format_args!("upstream sent more than {most} interim responses"));
+            return Err(Trouble::InvalidHeader);
+        }
         if x.backends.head.status == 103 {
+            let text = &self.input[self.head_start..];
             self.early_bytes += head_bytes;
             if self.early_bytes as u64 <= self.request.conf.buffer_size.0 {
                 // Whether they are wanted may depend on them.
-                x.backends.note_head(&self.input[..head_bytes]);
-                head::send_early_hints(x, &self.input, self.request.passed);
+                x.backends.note_head(&text[..head_bytes]);
+                head::send_early_hints(x, text, self.request.passed);
             } else {
                 x.log(Level::Info, format_args!("upstream sent too big early hints"));
             }
         }
         x.backends.head.reset();
-        self.input.drain(..head_bytes);
+        self.head_start += head_bytes;
+        Ok(())
     }
 }
 

@@ -350,9 +350,7 @@ impl<'a> Passing<'a> {
         };
         asked.status.set(status);
         self.failed(x, lease);
-        // A server that has begun to reply has done what it was asked for. nginx asks on.
-        let has_begun = asked.bytes_received.get() > 0 && reason != NextUpstream::INVALID_HEADER;
-        if !has_begun && self.may_go_on(x, reason) && self.attempt.tries_left() > 0 {
+        if self.may_go_on(x, reason) && self.attempt.tries_left() > 0 {
             return Ok(());
         }
         Err(Flow::Status(status))

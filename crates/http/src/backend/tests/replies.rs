@@ -51,18 +51,97 @@ fn conditions_are_the_backends_to_check() {
 }
 
 #[test]
-fn nobody_else_is_asked_once_a_server_has_begun_to_reply() {
-    for (begun, expected) in [("", "200 OK"), ("H", "502 Bad Gateway")] {
-        let dying = Backend::replying(begun);
+fn another_server_is_asked_until_the_head_of_a_reply_is_complete() {
+    let is_retried = |method: &str, lines: &str, begun: &str, silent: bool| {
+        let begun = begun.to_owned();
+        let dying = Backend::playing(move |mut peer| {
+            peer.request();
+            peer.send_raw(&begun);
+            if silent {
+                peer.wait_for_end();
+            }
+        });
         let other = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
         let server = Server::start(format!(
-            "upstream u {{ server {}; server {} backup; }} \
-             server {{ location / {{ proxy_pass http://u; }} }}",
+            "proxy_read_timeout 100ms; upstream u {{ server {}; server {} backup; }} \
+             server {{ location / {{ proxy_pass http://u; {lines} }} }}",
             dying.address(),
             other.address()
         ));
-        assert_eq!(status(&ask(&server, "")), expected, "{begun:?}");
+        let reply = server.ask(&format!("{method} / HTTP/1.0\r\nContent-Length: 0\r\n\r\n"));
+        match status(&reply) {
+            "200 OK" => body(&reply) == "a",
+            "502 Bad Gateway" | "504 Gateway Time-out" => false,
+            other => panic!("{other}"),
+        }
+    };
+    let half = "HTTP/1.1 200 OK\r\nX: y\r\n";
+    for begun in ["", "H", half, "HTTP/1.1 102 P\r\n\r\nHTTP/1.1 200 OK\r\n"] {
+        assert!(is_retried("GET", "", begun, false), "{begun:?}");
+        assert!(is_retried("GET", "", begun, true), "{begun:?}");
     }
+    assert!(!is_retried("POST", "", half, false));
+    assert!(is_retried("POST", "proxy_next_upstream error non_idempotent;", half, false));
+    assert!(!is_retried("GET", "proxy_next_upstream off;", half, false));
+    assert!(!is_retried("GET", "proxy_next_upstream timeout;", half, false));
+    assert!(!is_retried("GET", "proxy_next_upstream error;", half, true));
+    // With its head, a reply has been given to the client, whatever becomes of its body.
+    assert!(!is_retried("GET", "", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi", false));
+}
+
+#[test]
+fn interim_replies_without_end_are_no_reply() {
+    for (count, expected) in [(1, "200 OK"), (64, "200 OK"), (65, "502 Bad Gateway")] {
+        for fields in ["", "X: y\r\n"] {
+            let interim = format!("HTTP/1.1 102 Processing\r\n{fields}\r\n").repeat(count);
+            let backend = Backend::playing(move |mut peer| {
+                while peer.request().is_some() {
+                    peer.send_raw(&interim);
+                    peer.send("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
+                }
+            });
+            let server = proxy(&backend, "");
+            assert_eq!(status(&ask(&server, "")), expected, "{count}");
+            let said = "upstream sent more than 64 interim responses while reading response header \
+                        from upstream";
+            assert_eq!(server.log().iter().any(|line| line.starts_with(said)), count > 64);
+        }
+    }
+}
+
+#[test]
+fn a_server_with_too_many_interim_replies_is_one_whose_header_is_invalid() {
+    let endless = Backend::playing(|mut peer| {
+        peer.request();
+        peer.send_raw("HTTP/1.1 102 P\r\n\r\n".repeat(100_000));
+        peer.wait_for_end();
+    });
+    let other = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
+    for (lines, expected) in
+        [("", "502 Bad Gateway"), ("proxy_next_upstream invalid_header;", "200 OK")]
+    {
+        let server = Server::start(format!(
+            "upstream u {{ server {}; server {} backup; }} \
+             server {{ location / {{ proxy_pass http://u; {lines} }} }}",
+            endless.address(),
+            other.address()
+        ));
+        assert_eq!(status(&ask(&server, "")), expected, "{lines}");
+    }
+}
+
+#[test]
+fn interim_replies_do_not_extend_the_time_for_the_final_one() {
+    let backend = Backend::playing(|mut peer| {
+        peer.request();
+        for _ in 0..50 {
+            peer.send_raw("HTTP/1.1 102 P\r\n\r\n");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        peer.send("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
+    });
+    let server = proxy(&backend, "proxy_read_timeout 500ms;");
+    assert_eq!(status(&ask(&server, "")), "504 Gateway Time-out");
 }
 
 #[test]
