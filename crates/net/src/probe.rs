@@ -50,6 +50,28 @@ impl Probe {
         named.ok()?.1.as_socket()
     }
 
+    /// How many bytes the socket takes at once, at least; 0 where the system does not tell.
+    pub fn send_room(self) -> usize {
+        /// `SK_MEMINFO_*` of linux/sock_diag.h: places in what `SO_MEMINFO` fills in (Linux 4.12).
+        const WMEM_ALLOC: usize = 2;
+        const SNDBUF: usize = 3;
+        const WMEM_QUEUED: usize = 5;
+        const VARS: usize = 9;
+        let mut info = [0_u32; VARS];
+        let mut size = size_of_val(&info) as libc::socklen_t;
+        // SAFETY: pointer and size are those of `info`, which outlives the call.
+        let done = unsafe {
+            let pointer = info.as_mut_ptr().cast();
+            libc::getsockopt(self.0, libc::SOL_SOCKET, libc::SO_MEMINFO, pointer, &mut size)
+        };
+        if done != 0 {
+            return 0;
+        }
+        // It counts memory, of which bytes take up to twice as much as they are.
+        let used = info[WMEM_ALLOC].max(info[WMEM_QUEUED]);
+        info[SNDBUF].saturating_sub(used) as usize / 2
+    }
+
     /// What TCP knows; `None` for other sockets.
     pub fn tcp_info(self) -> Option<TcpInfo> {
         let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
@@ -77,6 +99,7 @@ impl Probe {
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
     #[test]
@@ -86,6 +109,34 @@ mod tests {
         let probe = Probe::new(&stream);
         assert_eq!(probe.local(), stream.local_addr().ok());
         assert!(probe.tcp_info().is_some_and(|info| info.snd_cwnd > 0));
+    }
+
+    #[test]
+    fn a_socket_takes_what_it_has_room_for_until_it_is_full() {
+        use std::io::{ErrorKind, Write as _};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let tcp = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (_accepted, _) = listener.accept().unwrap();
+        let (unix, _other) = UnixStream::pair().unwrap();
+        tcp.set_nonblocking(true).unwrap();
+        unix.set_nonblocking(true).unwrap();
+        for socket in [OwnedFd::from(tcp), OwnedFd::from(unix)] {
+            let probe = Probe::new(&socket);
+            let mut file = std::fs::File::from(socket);
+            let mut rounds = 0;
+            loop {
+                let room = probe.send_room();
+                let piece = vec![b'x'; room.clamp(1, 16 * 1024)];
+                match file.write(&piece) {
+                    Ok(written) => assert!(written >= room.min(piece.len()), "{written} {room}"),
+                    Err(error) => break assert_eq!(error.kind(), ErrorKind::WouldBlock),
+                }
+                rounds += 1;
+            }
+            assert!(rounds > 1);
+            assert!(probe.send_room() < 16 * 1024, "{}", probe.send_room());
+        }
+        assert_eq!(Probe::NONE.send_room(), 0);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use ::upstream::pool::Connection;
 use ::upstream::{Group, Lease};
 use net::buffers::{self, Lent};
-use net::{Timer, clock};
+use net::{Probe, Timer, clock};
 use observe::Level;
 use wire::http1::response::ReplyBody;
 
@@ -71,6 +71,8 @@ impl Held {
 /// What a location does with the bodies of replies.
 pub(crate) struct Rules {
     memory_max: usize,
+    /// The same of a reply that is not buffered.
+    unbuffered_max: usize,
     file_max: u64,
     pub(super) temp_path: TempPath,
     read_timeout_ms: u64,
@@ -83,6 +85,7 @@ impl Rules {
     pub(crate) fn new(conf: &Conf, temp_path: &TempPath, trailers: Option<Arc<Passed>>) -> Self {
         Self {
             memory_max: conf.memory_max(),
+            unbuffered_max: usize::try_from(conf.buffer_size.0).unwrap_or(usize::MAX).max(1),
             file_max: conf.file_max(),
             temp_path: temp_path.clone(),
             read_timeout_ms: conf.read_timeout.0,
@@ -170,6 +173,8 @@ fn passed(fields: &Fields, rules: &Rules) -> Fields {
 struct Incoming {
     /// There until the body has ended.
     held: Option<Held>,
+    /// The client's socket.
+    client: Probe,
     coding: Coding,
     rules: Arc<Rules>,
     buffering: bool,
@@ -204,12 +209,15 @@ struct Room {
     buffer: Vec<u8>,
     start: usize,
     to_file: bool,
+    /// Bytes at most.
+    most: usize,
 }
 
 impl Incoming {
     fn new(x: &Exchange, held: Held, coding: Coding, manner: Manner<'_>) -> Self {
         Self {
             held: Some(held),
+            client: x.client.socket,
             coding,
             rules: manner.rules.clone(),
             buffering: manner.buffering,
@@ -235,9 +243,9 @@ impl Incoming {
             return Poll::Pending;
         };
         let Some(held) = &mut self.held else { return Poll::Ready(()) };
-        let Room { mut buffer, start, to_file } = room;
+        let Room { mut buffer, start, to_file, most: room } = room;
         let before = buffer.len();
-        let read = held.connection.stream.poll_read_most(cx, &mut buffer, most);
+        let read = held.connection.stream.poll_read_most(cx, &mut buffer, most.min(room));
         match read {
             Poll::Ready(Ok(count @ 1..)) => {
                 let asked = &held.asked;
@@ -304,18 +312,39 @@ impl Incoming {
     /// Room for the next read. What is asked for now always has some.
     fn room(&mut self, ahead: bool) -> Option<Room> {
         if ahead && let Some((buffer, start)) = self.spool.reopen() {
-            return Some(Room { buffer, start, to_file: false });
+            return Some(Room { buffer, start, to_file: false, most: usize::MAX });
         }
-        let expected = self.coding.left().max(self.received);
-        let large = buffers::LARGE_SIZE;
-        let is_large = expected >= large as u64 && self.rules.memory_max >= large;
-        let size = if is_large { large } else { buffers::BUFFER_SIZE };
+        let usual = self.usual_size();
+        let held_max = match self.buffering {
+            true => self.rules.memory_max,
+            false => self.rules.unbuffered_max,
+        };
+        let size = held_max.min(usual);
         let in_memory = !ahead || self.spool.memory() + size <= self.rules.memory_max;
         if !in_memory && self.spool.in_file() >= self.rules.file_max {
             return None;
         }
-        let buffer = if is_large { buffers::lend_large() } else { buffers::lend() };
-        Some(Room { buffer, start: 0, to_file: !in_memory })
+        // More than may be held is read where it goes on at once: to the client, or to the file.
+        let most = match (in_memory, size < usual) {
+            (true, true) if !ahead => self.client.send_room().clamp(size, usual),
+            (true, _) => size,
+            (false, _) => usual,
+        };
+        let buffer = match if most > size { usual } else { size } {
+            buffers::LARGE_SIZE => buffers::lend_large(),
+            buffers::BUFFER_SIZE => buffers::lend(),
+            other => Vec::with_capacity(other),
+        };
+        Some(Room { buffer, start: 0, to_file: !in_memory, most })
+    }
+
+    /// How much is read at once where memory is no concern.
+    fn usual_size(&self) -> usize {
+        let expected = self.coding.left().max(self.received);
+        match expected >= buffers::LARGE_SIZE as u64 {
+            true if self.rules.memory_max >= buffers::LARGE_SIZE => buffers::LARGE_SIZE,
+            _ => buffers::BUFFER_SIZE,
+        }
     }
 
     /// Keeps what was found in a buffer: a piece from `start` on, of which what stands before
@@ -395,6 +424,10 @@ impl Incoming {
 }
 
 impl BodyStream for Incoming {
+    fn is_better_flushed(&self) -> bool {
+        self.held.is_some() || !self.spool.is_empty()
+    }
+
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
         loop {
             if let Some(remark) = self.remarks.pop() {

@@ -35,6 +35,12 @@ pub trait BodyStream {
     /// The next piece; `None` is the end.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>>;
 
+    /// Whether what was given is better written before the next piece is asked for, since that
+    /// takes memory of its own.
+    fn is_better_flushed(&self) -> bool {
+        false
+    }
+
     /// While the client takes nothing: reads ahead what there is, if that is of use. The task is
     /// woken when there may be more.
     fn poll_fill(&mut self, _: &mut Context<'_>) -> Option<Remark> {

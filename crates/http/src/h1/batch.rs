@@ -55,6 +55,11 @@ impl Batch {
         matches!(self.large, Large::None) && self.text.len() + length.min(COPIED_MAX) < self.limit()
     }
 
+    /// Whether it has a piece that is not copied.
+    pub(super) fn has_large(&self) -> bool {
+        !matches!(self.large, Large::None)
+    }
+
     /// More text than this is not gathered.
     fn limit(&self) -> usize {
         buffers::BUFFER_SIZE
@@ -78,6 +83,24 @@ impl Batch {
         debug_assert!(matches!(self.large, Large::None), "one large piece at a time");
         self.cut = self.text.len();
         self.large = large;
+    }
+
+    /// Nothing can be written now: holds no more memory than what is still to be written needs.
+    pub(super) fn settle(&mut self) {
+        if self.text.capacity() < buffers::BUFFER_SIZE {
+            return;
+        }
+        let rest = self.text[self.written..].to_vec();
+        buffers::give_back(std::mem::replace(&mut self.text, rest));
+        self.cut = self.cut.saturating_sub(self.written);
+        self.written = 0;
+    }
+
+    /// Has room for text again, once everything is written.
+    pub(super) fn make_room(&mut self) {
+        if self.text.is_empty() && self.text.capacity() < buffers::BUFFER_SIZE {
+            self.text = buffers::lend();
+        }
     }
 
     /// How many bytes are still to be written.
@@ -188,4 +211,43 @@ fn cut_off<'p>(part: &'p [u8], most: &mut usize) -> &'p [u8] {
     let part = &part[..part.len().min(*most)];
     *most -= part.len();
     part
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn what_is_settled_goes_out_as_it_would_have() {
+        for most in 1..20 {
+            let (near, mut far) = UnixStream::pair().unwrap();
+            near.set_nonblocking(true).unwrap();
+            let mut stream = Stream::new(near.into());
+            let large: Vec<u8> = (0..=255).cycle().take(COPIED_MAX + 1).collect();
+            let mut batch = Batch::new();
+            batch.text.extend_from_slice(b"before");
+            batch.push(Bytes::Owned(large.clone()));
+            batch.text.extend_from_slice(b"after");
+            let manner = Manner { most: most * 150, nopush: false };
+            let mut cx = Context::from_waker(Waker::noop());
+            while batch.len() > 0 {
+                let before = batch.len();
+                batch.settle();
+                assert_eq!(batch.len(), before);
+                assert!(batch.text.capacity() < buffers::BUFFER_SIZE);
+                assert!(batch.poll_write(&mut stream, &mut cx, manner).is_ready());
+            }
+            batch.clear();
+            batch.make_room();
+            assert!(batch.text.capacity() >= buffers::BUFFER_SIZE);
+            drop((batch, stream));
+            let mut got = Vec::new();
+            far.read_to_end(&mut got).unwrap();
+            assert_eq!(got, [&b"before"[..], &large, b"after"].concat());
+        }
+    }
 }

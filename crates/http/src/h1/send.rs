@@ -43,7 +43,7 @@ struct Sending<'c> {
     /// How it ends, once the batch is written.
     end: Option<Result<(), Failed>>,
     /// Memory of a piece that was written.
-    returned: Option<Bytes>,
+    returned: Option<Vec<u8>>,
     /// How long nothing may be written.
     delay_ms: Option<u64>,
     /// Bytes written since others had their turn.
@@ -91,7 +91,7 @@ impl Connection {
         let result = poll_fn(|cx| sending.poll(cx, x)).await;
         // What was made for this reply serves for the next.
         if let Some(bytes) = sending.returned.take() {
-            x.reply.body = Body::Bytes(bytes);
+            x.reply.body = Body::Bytes(Bytes::Owned(bytes));
         }
         // What the body has under way is told of while it is.
         let result = result.map_err(|failed| self.failed(x, failed));
@@ -175,7 +175,7 @@ impl<'c> Sending<'c> {
             if self.flushes {
                 ready!(self.poll_flush(cx, x))?;
                 self.flushes = false;
-                if let Some(bytes) = self.batch.clear() {
+                if let Some(Bytes::Owned(bytes)) = self.batch.clear() {
                     self.returned = Some(bytes);
                 }
                 if let Some(end) = self.end.take() {
@@ -206,8 +206,12 @@ impl<'c> Sending<'c> {
         cx: &mut Context<'_>,
         x: &mut Exchange,
     ) -> Poll<Result<Gathered, Failed>> {
+        self.batch.make_room();
         match (self.piece.take(), &mut self.stream) {
             (Some(piece), _) => Poll::Ready(self.put(piece)),
+            (None, Some(stream)) if self.batch.has_large() && stream.is_better_flushed() => {
+                Poll::Ready(Ok(Gathered::Enough))
+            }
             (None, Some(_)) => self.poll_pull(cx, x),
             (None, None) => Poll::Ready(Ok(Gathered::End)),
         }
@@ -226,7 +230,12 @@ impl<'c> Sending<'c> {
             Poll::Pending if self.batch.len() >= self.output.postpone_output.max(1) => {
                 return Poll::Ready(Ok(Gathered::Enough));
             }
-            Poll::Pending => return self.poll_client(cx).map(Err),
+            Poll::Pending => {
+                if self.batch.len() == 0 {
+                    self.batch.settle();
+                }
+                return self.poll_client(cx).map(Err);
+            }
         };
         match pulled {
             Some(Chunk::Bytes(bytes)) => self.piece = Some(Piece::Bytes(bytes)),
@@ -269,7 +278,7 @@ impl<'c> Sending<'c> {
 
     fn put_bytes(&mut self, bytes: Bytes) -> Result<(), Failed> {
         self.open_piece(bytes.len() as u64)?;
-        if let Some(copied) = self.batch.push(bytes) {
+        if let Some(Bytes::Owned(copied)) = self.batch.push(bytes) {
             self.returned = Some(copied);
         }
         self.close_piece();
@@ -279,10 +288,7 @@ impl<'c> Sending<'c> {
     /// Reads the next buffer of a file that the kernel does not send.
     fn put_read(&mut self, mut slice: FileSlice) -> Result<(), Failed> {
         self.advise(&slice);
-        let mut buffer = match self.returned.take() {
-            Some(Bytes::Owned(buffer)) => buffer,
-            _ => Vec::new(),
-        };
+        let mut buffer = self.returned.take().unwrap_or_default();
         buffer.resize(slice.len().min(self.output.buffer_size.max(1)) as usize, 0);
         match slice.file.read_at(&mut buffer, slice.start) {
             Ok(0) => return Err(Failed::Call("pread()", io::ErrorKind::UnexpectedEof.into())),
@@ -343,6 +349,7 @@ impl<'c> Sending<'c> {
             let most = match self.poll_allowance(cx, x.reply.bytes_sent) {
                 Poll::Ready(most) => most?,
                 Poll::Pending => {
+                    self.batch.settle();
                     self.fill(cx, x);
                     return Poll::Pending;
                 }
@@ -355,6 +362,7 @@ impl<'c> Sending<'c> {
                     return Poll::Ready(Err(Failed::Call(call, error)));
                 }
                 Poll::Pending => {
+                    self.batch.settle();
                     self.fill(cx, x);
                     return self.poll_stalled(cx).map(Err);
                 }

@@ -1,0 +1,115 @@
+//! A client that does not read its reply holds no more memory than the location's buffers allow.
+//!
+//! The worker has a thread of its own here; the backend, which sends without end, has others.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::Arrival;
+use net::allocations::{Counting, live};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const CLIENTS: usize = 40;
+
+/// What an exchange, its connections and their tasks take beside the buffers.
+const EXCHANGE_MAX: i64 = 7 * 1024;
+
+#[test]
+fn a_slow_reader_holds_what_the_buffers_allow() {
+    let large = held("");
+    assert!(large <= EXCHANGE_MAX + (32 << 10), "defaults: {large}");
+    let small = held("proxy_buffers 2 4k; proxy_busy_buffers_size 4k;");
+    assert!(small <= EXCHANGE_MAX + (8 << 10), "two buffers of 4k: {small}");
+    let unbuffered = held("proxy_buffering off;");
+    assert!(unbuffered <= EXCHANGE_MAX + (4 << 10), "unbuffered: {unbuffered}");
+    let tiny = held("proxy_buffering off; proxy_buffer_size 1k;");
+    assert!(tiny <= EXCHANGE_MAX + (1 << 10), "unbuffered, 1k: {tiny}");
+}
+
+/// Bytes for each client, once everything stands still.
+fn held(lines: &str) -> i64 {
+    let backend = backend();
+    let lines = lines.to_owned();
+    let worker = std::thread::spawn(move || {
+        let mut held = 0;
+        net::run(async {
+            let generation = http::Generation::new(Arc::new(site(backend, &lines)), 1);
+            let worker = http::Worker::new(generation);
+            let (usher, _handed) = net::tickets(1).remove(0).begin();
+            let mut clients = Vec::new();
+            let mut before = 0;
+            // What the first client needs once is not counted.
+            for number in 0..=CLIENTS {
+                let (mut near, far) = UnixStream::pair().unwrap();
+                far.set_nonblocking(true).unwrap();
+                near.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+                let arrival = Arrival { fd: far.into(), peer: None, slot: 0 };
+                worker.start(usher.seat(arrival).ok().flatten().unwrap(), false);
+                clients.push(near);
+                if number == 0 {
+                    before = settled().await;
+                }
+            }
+            held = (settled().await - before) / CLIENTS as i64;
+            for near in &mut clients {
+                let mut start = [0; 15];
+                near.read_exact(&mut start).unwrap();
+                assert_eq!(&start, b"HTTP/1.1 200 OK");
+            }
+        })
+        .unwrap();
+        held
+    });
+    worker.join().unwrap()
+}
+
+/// Bytes in use once that has not changed for a while.
+async fn settled() -> i64 {
+    let (mut last, mut same) = (0, 0);
+    while same < 10 {
+        net::sleep(Duration::from_millis(10)).await;
+        same = if live() == last { same + 1 } else { 0 };
+        last = live();
+    }
+    last
+}
+
+/// A server that sends as much as is taken.
+fn backend() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || send(stream));
+        }
+    });
+    address
+}
+
+fn send(mut stream: TcpStream) {
+    let _ = stream.read(&mut [0; 1024]);
+    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+    let piece = [b'x'; 8 * 1024];
+    while stream.write_all(&piece).is_ok() {}
+}
+
+fn site(backend: SocketAddr, lines: &str) -> http::Site {
+    let text = format!(
+        "http {{ access_log off; server {{ location / {{
+             proxy_pass http://{backend}; proxy_max_temp_file_size 0; {lines} }} }} }}"
+    );
+    let mut files = conf::Memory::default().with("/nginx.conf", text);
+    let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
+    let tree = tree.unwrap();
+    let mut load = conf::Load::new(&mut files, Path::new("/"), Path::new("/"));
+    let plan = http::read(&tree.root[0], &mut load).unwrap();
+    plan.compile(&mut load).unwrap()
+}
