@@ -10,7 +10,7 @@ use conf::{Directive, Load, VariableId, Word};
 use observe::{Level, Text};
 use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, TooLong};
 use crate::variables;
 
 /// A regular expression of the configuration.
@@ -97,7 +97,7 @@ impl Pattern {
             let found =
                 self.find(places, subject).map_err(|error| self.give_up(&error, subject, x))?;
             if found {
-                self.keep(places, subject, x);
+                self.keep(places, subject, x)?;
             }
             Ok(found)
         })
@@ -138,10 +138,20 @@ impl Pattern {
         }
     }
 
-    fn keep(&self, places: &CaptureLocations, subject: &[u8], x: &mut Exchange) {
+    fn keep(
+        &self,
+        places: &CaptureLocations,
+        subject: &[u8],
+        x: &mut Exchange,
+    ) -> Result<(), MatchError> {
         x.captures.groups.clear();
         if !self.has_groups() {
-            return;
+            return Ok(());
+        }
+        if u32::try_from(subject.len()).is_err() {
+            let length = subject.len();
+            x.log(Level::Error, format_args!("a subject of {length} bytes is too long to match"));
+            return Err(MatchError);
         }
         x.captures.subject.clear();
         x.captures.subject.extend_from_slice(subject);
@@ -149,8 +159,9 @@ impl Pattern {
         x.captures.groups.extend((0..self.groups).map(group));
         for (group, id) in &self.names {
             let value = places.get(*group).map_or(&b""[..], |(start, end)| &subject[start..end]);
-            x.values.set(*id, Some(value));
+            x.set_value(*id, value).map_err(|TooLong| MatchError)?;
         }
+        Ok(())
     }
 }
 

@@ -16,6 +16,13 @@ use crate::site::Generation;
 /// Exchanges kept for later.
 const EXCHANGES_KEPT_MAX: usize = 1024;
 
+/// Memory of an exchange that is kept for later: one that needed more for its variables, its fields
+/// or its text is not kept.
+const EXCHANGE_MEMORY_MAX: usize = 96 * 1024;
+
+/// Memory of all exchanges that a worker keeps.
+const EXCHANGES_MEMORY_MAX: usize = 8 * 1024 * 1024;
+
 /// Idle connections that end at once when there is no room for new ones.
 const RECLAIMED_MAX: usize = 32;
 
@@ -29,9 +36,11 @@ pub struct Worker {
     generation: RefCell<Rc<Generation>>,
     /// Names of servers that are looked up as long as the generation is the newest.
     discovery: RefCell<Discovery>,
-    /// Boxed, since they go back and forth and are large.
-    #[expect(clippy::vec_box)]
-    idle: RefCell<Vec<Box<Exchange>>>,
+    /// Exchanges to lend, and how much memory each keeps. Boxed, since they go back and forth and
+    /// are large.
+    idle: RefCell<Vec<(Box<Exchange>, usize)>>,
+    /// The memory of `idle`.
+    idle_memory: Cell<usize>,
     /// What this worker counts for `stub_status`.
     pub(crate) counts: &'static Counts,
     roll: Rc<Roll>,
@@ -53,6 +62,7 @@ impl Worker {
             generation: RefCell::new(generation),
             discovery,
             idle: RefCell::default(),
+            idle_memory: Cell::new(0),
             counts: Counts::of_worker(),
             roll: Rc::default(),
             lot: Lot::new().ok(),
@@ -107,6 +117,7 @@ impl Worker {
         self.generation.replace(generation);
         // They hold the old generation.
         self.idle.borrow_mut().clear();
+        self.idle_memory.set(0);
         self.close_parked(|parked| self.keeps_socket(parked.client.listen));
         self.roll.wake_all();
     }
@@ -190,22 +201,82 @@ impl Worker {
     pub(crate) fn lend(&self, client: &Rc<Client>) -> Option<Box<Exchange>> {
         let generation = self.generation.borrow();
         generation.listen(client.listen)?;
-        let mut exchange = self
-            .idle
-            .borrow_mut()
-            .pop()
-            .unwrap_or_else(|| Box::new(Exchange::new(client.clone(), generation.clone())));
+        let mut exchange = match self.idle.borrow_mut().pop() {
+            Some((kept, memory)) => {
+                self.idle_memory.set(self.idle_memory.get() - memory);
+                kept
+            }
+            None => Box::new(Exchange::new(client.clone(), generation.clone())),
+        };
         exchange.renew(client, &generation);
         Some(exchange)
     }
 
-    /// Takes an exchange back, unless it would keep an old configuration alive.
+    /// Takes an exchange back, unless it would keep too much memory or an old configuration.
     pub(crate) fn give_back(&self, mut exchange: Box<Exchange>) {
         exchange.retire();
+        let memory = exchange.memory();
         let mut idle = self.idle.borrow_mut();
+        let kept_memory = self.idle_memory.get() + memory;
         let current = Rc::ptr_eq(&exchange.generation, &self.generation.borrow());
-        if current && idle.len() < EXCHANGES_KEPT_MAX {
-            idle.push(exchange);
+        let fits = memory <= EXCHANGE_MEMORY_MAX
+            && kept_memory <= EXCHANGES_MEMORY_MAX
+            && idle.len() < EXCHANGES_KEPT_MAX;
+        if current && fits {
+            self.idle_memory.set(kept_memory);
+            idle.push((exchange, memory));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::site;
+
+    const VALUES: &str = "large_client_header_buffers 4 512k; server { location / { return 200; } \
+                          location /a { set $a $args; set $b \"$a$a$a$a\"; return 200; } }";
+
+    /// How many exchanges a worker keeps, and their memory, after `count` at once, each with
+    /// values as long as `length`.
+    fn kept(count: usize, length: usize) -> (usize, usize) {
+        let site = site(VALUES);
+        let worker = net::run(async { Worker::new(site.generation.clone()) }).unwrap();
+        let client = Rc::new(Client::new(1, None, Probe::NONE, 0));
+        let mut lent: Vec<_> = (0..count).filter_map(|_| worker.lend(&client)).collect();
+        assert_eq!(lent.len(), count);
+        let value = vec![b'x'; length];
+        for x in &mut lent {
+            for id in 0..2 {
+                x.set_value(conf::VariableId(id), &value).unwrap();
+            }
+        }
+        lent.into_iter().for_each(|x| worker.give_back(x));
+        let idle = worker.idle.borrow();
+        let memory: usize = idle.iter().map(|(x, _)| x.memory()).sum();
+        assert_eq!(memory, worker.idle_memory.get());
+        (idle.len(), memory)
+    }
+
+    #[test]
+    fn what_variables_took_is_not_kept_for_ever() {
+        assert_eq!(kept(100, 100).0, 100);
+        assert_eq!(kept(3, EXCHANGE_MEMORY_MAX), (0, 0));
+        let (count, memory) = kept(1000, EXCHANGE_MEMORY_MAX / 8);
+        assert!(memory <= EXCHANGES_MEMORY_MAX, "{memory}");
+        assert!(memory > EXCHANGES_MEMORY_MAX / 2 && count > 0, "{count} {memory}");
+    }
+
+    #[test]
+    fn what_is_lent_is_not_counted() {
+        let site = site(VALUES);
+        let worker = net::run(async { Worker::new(site.generation.clone()) }).unwrap();
+        let client = Rc::new(Client::new(1, None, Probe::NONE, 0));
+        for _ in 0..3 {
+            let x = worker.lend(&client).unwrap();
+            assert_eq!(worker.idle_memory.get(), 0);
+            worker.give_back(x);
+            assert!(worker.idle_memory.get() > 0);
         }
     }
 }

@@ -21,6 +21,8 @@ use crate::{Errno, Level, LogFile, Stamps, syslog};
 
 /// Bytes gathered at most for a file without `buffer=`.
 const TURN_BYTES_MAX: usize = 64 * 1024;
+/// Memory that a writer keeps for later lines, beyond what its file's `buffer=` says.
+const KEPT_MAX: usize = 2 * TURN_BYTES_MAX;
 /// nginx's pause between two complaints about one file.
 const COMPLAINT_PAUSE_SECONDS: i64 = 59;
 
@@ -184,6 +186,12 @@ impl Writer {
             }
         }
         self.lines.drain(..count);
+        let kept_max = self.slot.buffering().map_or(0, |buffering| buffering.size) + KEPT_MAX;
+        for memory in [&mut self.lines, &mut self.packed] {
+            if memory.capacity() > kept_max {
+                memory.shrink_to(kept_max);
+            }
+        }
     }
 
     fn write(&mut self, count: usize) -> io::Result<usize> {

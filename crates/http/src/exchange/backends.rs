@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ::upstream::{Group, Server};
 use net::Address;
-use wire::http1::response::{ReplyHead, ReplyName};
+use wire::http1::response::{ReplyField, ReplyHead, ReplyName};
 
 use super::Fields;
 
@@ -146,7 +146,11 @@ impl Backends {
         }
         self.head.reset();
         self.head_text.clear();
-        self.trailers.borrow_mut().clear();
+        match Rc::get_mut(&mut self.trailers) {
+            Some(trailers) => trailers.get_mut().clear(),
+            // A reply that is stored is read on, and its trailers are not the next request's.
+            None => self.trailers = Rc::default(),
+        }
         self.uri.clear();
         self.schema = "";
         self.active = false;
@@ -176,6 +180,16 @@ impl Backends {
         self.head_text.shrink_to_fit();
         self.uri.shrink_to_fit();
         self.request = Vec::new();
+    }
+
+    /// How much memory it keeps.
+    pub(crate) fn memory(&self) -> usize {
+        let RequestTo { host, port, .. } = &self.request_to;
+        let texts = [&self.head_text, &self.request, &self.uri, host, port];
+        texts.map(Vec::capacity).iter().sum::<usize>()
+            + self.head.fields.capacity() * size_of::<ReplyField>()
+            + self.trailers.borrow().memory()
+            + self.asked.0.borrow().capacity() * size_of::<Rc<Try>>()
     }
 
     /// A server is asked.

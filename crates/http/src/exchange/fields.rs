@@ -70,6 +70,11 @@ impl Fields {
         self.list.shrink_to_fit();
     }
 
+    /// How much memory it keeps.
+    pub(crate) fn memory(&self) -> usize {
+        self.text.capacity() + self.list.capacity() * size_of::<Field>()
+    }
+
     /// Adds a field after the others.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         let field = self.write_text(name, value);

@@ -37,7 +37,7 @@ pub(crate) use role::{Origin, Role, Subrequests};
 pub(crate) use stage::{Phase, Stage};
 pub use state::{State, States};
 pub use tunnel::{Tunnel, TunnelEnd, TunnelError};
-pub use values::SetValues;
+pub use values::{SetValues, TooLong};
 
 use crate::client::Client;
 use crate::site::{Generation, Location, LocationId, Server, ServerId};
@@ -291,12 +291,28 @@ impl Exchange {
         }
     }
 
+    /// How much memory it keeps for the next exchange, itself included.
+    pub(crate) fn memory(&self) -> usize {
+        let captures = self.captures.subject.capacity()
+            + self.captures.groups.capacity() * size_of::<Option<(u32, u32)>>();
+        let spare = self.subrequests.as_ref().and_then(|own| own.spare.as_ref());
+        size_of::<Self>()
+            + self.request.memory()
+            + self.reply.memory()
+            + self.values.memory()
+            + self.backends.memory()
+            + spare.map_or(0, |spare| spare.memory())
+            + captures
+            + self.scratch.capacity()
+    }
+
     /// It is over: lets go of what must not wait for the next exchange.
     pub(crate) fn retire(&mut self) {
         self.downstream = None;
         self.stop_background();
         self.states.clear();
         self.request.body.clear();
+        self.values.clear();
         self.reply.retire();
         self.request.retire();
     }

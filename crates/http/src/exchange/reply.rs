@@ -141,6 +141,21 @@ impl Reply {
         }
     }
 
+    /// How much memory it keeps.
+    pub(crate) fn memory(&self) -> usize {
+        let texts = [
+            &self.reason,
+            &self.content_type,
+            &self.charset,
+            &self.parameters,
+            &self.override_charset,
+            &self.location,
+            &self.spare,
+        ];
+        let fields = self.fields.memory() + self.trailers.memory();
+        texts.map(Vec::capacity).iter().sum::<usize>() + fields
+    }
+
     /// Lets go of files and sources.
     pub(crate) fn retire(&mut self) {
         self.recycle();

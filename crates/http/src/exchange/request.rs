@@ -1,7 +1,7 @@
 //! What was asked.
 
 use net::buffers;
-use wire::http1::request::{HeadLimits, Progress, RequestHead};
+use wire::http1::request::{Field, HeadLimits, Progress, RequestHead};
 use wire::{Known, Method, Slice};
 
 use super::RequestBody;
@@ -95,6 +95,14 @@ impl Request {
         for text in [&mut self.uri, &mut self.args, &mut self.host] {
             text.shrink_to_fit();
         }
+    }
+
+    /// How much memory it keeps.
+    pub(crate) fn memory(&self) -> usize {
+        let texts = [&self.received, &self.compact, &self.uri, &self.args, &self.host];
+        let slices = self.head.fields.capacity() * size_of::<Field>()
+            + self.head.ignored.capacity() * size_of::<Slice>();
+        texts.map(Vec::capacity).iter().sum::<usize>() + slices
     }
 
     /// Becomes a `GET` with the head and the body of another request; the path is not said yet.

@@ -22,6 +22,13 @@ pub struct SetValues {
     depth: u8,
 }
 
+/// There is no room for a value: all values of an exchange together are too long.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+/// Bytes of all values of an exchange together: offsets have 32 bits.
+const VALUES_MAX: usize = if cfg!(test) { 1 << 20 } else { u32::MAX as usize };
+
 /// The values, their bytes in one arena.
 #[derive(Default)]
 struct Slots {
@@ -53,6 +60,12 @@ impl SetValues {
         self.change(Slots::shrink);
     }
 
+    /// How much memory it keeps.
+    pub(crate) fn memory(&self) -> usize {
+        let Slots { slots, arena } = &self.own;
+        slots.capacity() * size_of::<Slot>() + arena.capacity()
+    }
+
     /// From now on has the values of another exchange, which has these then.
     pub(crate) fn share(&mut self, other: &mut Self) {
         let own = &mut other.own;
@@ -66,8 +79,8 @@ impl SetValues {
     }
 
     /// Gives a variable its value; `None`: it has none, and need not be asked again.
-    pub fn set(&mut self, id: VariableId, value: Option<&[u8]>) {
-        self.change(|slots| slots.set(id, value));
+    pub fn set(&mut self, id: VariableId, value: Option<&[u8]>) -> Result<(), TooLong> {
+        self.change(|slots| slots.set(id, value))
     }
 
     /// Appends a value, where there is one. `None`: it is not known yet; `Some(false)`: it is known
@@ -79,7 +92,7 @@ impl SetValues {
         }
     }
 
-    fn change(&mut self, change: impl FnOnce(&mut Slots)) {
+    fn change<T>(&mut self, change: impl FnOnce(&mut Slots) -> T) -> T {
         match &self.shared {
             None => change(&mut self.own),
             Some(shared) => change(&mut shared.borrow_mut()),
@@ -99,7 +112,7 @@ impl Slots {
         }
     }
 
-    fn set(&mut self, id: VariableId, value: Option<&[u8]>) {
+    fn set(&mut self, id: VariableId, value: Option<&[u8]>) -> Result<(), TooLong> {
         let index = id.0 as usize;
         if self.slots.len() <= index {
             self.slots.resize(index + 1, Slot::Unset);
@@ -107,11 +120,15 @@ impl Slots {
         self.slots[index] = match value {
             None => Slot::Absent,
             Some(bytes) => {
+                if bytes.len() > VALUES_MAX - self.arena.len() {
+                    return Err(TooLong);
+                }
                 let start = self.arena.len() as u32;
                 self.arena.extend_from_slice(bytes);
                 Slot::Value(start, self.arena.len() as u32)
             }
         };
+        Ok(())
     }
 
     fn append_known(&self, id: VariableId, out: &mut Vec<u8>) -> Option<bool> {
@@ -123,6 +140,18 @@ impl Slots {
                 Some(true)
             }
         }
+    }
+}
+
+impl Exchange {
+    /// Gives a variable its value. `Err`: there is no room for it, which has been logged.
+    pub fn set_value(&mut self, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
+        self.values.set(id, Some(value)).inspect_err(|_| {
+            let generation = self.generation.clone();
+            let name = generation.variable(id).name.escape_ascii();
+            let too_long = format_args!("the values of variables are too long to set \"{name}\"");
+            self.log(Level::Error, too_long);
+        })
     }
 }
 
@@ -143,7 +172,8 @@ impl Values for Exchange {
         let found = (variable.get)(self, out);
         self.values.depth -= 1;
         if variable.cached {
-            self.values.set(id, found.then(|| &out[start..]));
+            // Where there is no room for it, it is computed again.
+            let _ = self.values.set(id, found.then(|| &out[start..]));
         }
         found
     }

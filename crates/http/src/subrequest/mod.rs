@@ -97,7 +97,6 @@ impl Exchange {
         let mut x = subrequest.x;
         self.states.end_subrequest(&mut x.states);
         x.retire();
-        x.values.clear();
         self.subrequests.get_or_insert_default().spare = Some(x);
     }
 }

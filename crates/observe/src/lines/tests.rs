@@ -167,3 +167,18 @@ fn a_file_that_several_threads_wrote_to_is_closed_with_its_configuration() {
     assert_eq!(open.strong_count(), 0, "nobody has it open");
     assert_eq!(std::fs::read_to_string(path).unwrap(), "waits\nwaits\n");
 }
+
+#[test]
+fn memory_for_a_long_line_is_not_kept() {
+    for buffering in [None, buffer(1000, 0, 0), buffer(1000, 0, 1)] {
+        let place = Place::new("long", buffering);
+        place.append(&"x".repeat(8 * KEPT_MAX));
+        end_turn();
+        assert!(std::fs::metadata(&place.path).unwrap().len() > 100);
+        WRITERS.with_borrow_mut(|writers| {
+            let writer = writers.of(&place.file);
+            assert!(writer.lines.capacity() <= KEPT_MAX + 1000);
+            assert!(writer.packed.capacity() <= KEPT_MAX + 1000);
+        });
+    }
+}

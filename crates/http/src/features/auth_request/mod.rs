@@ -9,7 +9,7 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, Template, Value, VariableId};
 use observe::Level;
 
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::{Exchange, Flow, TooLong};
 use crate::site::Place;
 use crate::subrequest::Subrequest;
 use crate::variables::{self, Setter, Variable};
@@ -108,24 +108,31 @@ impl Conf {
             return flow;
         }
         x.debug(format_args!("auth request done s:{}", question.x.reply.status));
-        self.set_variables(x, &mut question.x);
-        let flow = judge(x, &question);
+        let flow = match self.set_variables(x, &mut question.x) {
+            Ok(()) => judge(x, &question),
+            Err(TooLong) => Flow::Status(500),
+        };
         x.end(question);
         flow
     }
 
     /// As soon as there is an answer, so that they have their values wherever the exchange goes on.
-    fn set_variables(&self, x: &mut Exchange, answer: &mut Exchange) {
+    fn set_variables(
+        &self,
+        x: &mut Exchange,
+        answer: &mut Exchange,
+    ) -> std::result::Result<(), TooLong> {
         let mut value = x.scratch();
         for set in &self.auth_request_set {
             value.clear();
             set.value.render(answer, &mut value);
             match set.set {
                 Some(set) => set(x, &value),
-                None => x.values.set(set.variable, Some(&value)),
+                None => x.set_value(set.variable, &value)?,
             }
         }
         x.give_scratch(value);
+        Ok(())
     }
 }
 

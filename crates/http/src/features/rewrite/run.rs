@@ -7,7 +7,7 @@ use wire::uri::{Unescape, unescape};
 use super::condition::Condition;
 use super::program::{Code, Program, Return, Rewrite, Set, Then};
 use super::replacement::{render, was_escaped};
-use crate::exchange::{Bytes, Exchange, Flow, Jump, Phase};
+use crate::exchange::{Bytes, Exchange, Flow, Jump, Phase, TooLong};
 use crate::paths;
 use crate::regex::Pattern;
 use crate::site::LocationId;
@@ -93,19 +93,25 @@ impl Run<'_, '_> {
     }
 
     fn set(&mut self, set: &Set) -> Step {
-        match (set.value.as_fixed(), set.set) {
-            (Some(value), None) => self.x.values.set(set.variable, Some(value)),
-            (Some(value), Some(setter)) => setter(self.x, value),
-            (None, setter) => {
+        let value = match set.value.as_fixed() {
+            Some(value) => value,
+            None => {
                 self.text.clear();
                 self.value(&set.value);
-                match setter {
-                    None => self.x.values.set(set.variable, Some(&self.text)),
-                    Some(setter) => setter(self.x, &self.text),
-                }
+                &self.text
             }
+        };
+        let done = match set.set {
+            None => self.x.set_value(set.variable, value),
+            Some(setter) => {
+                setter(self.x, value);
+                Ok(())
+            }
+        };
+        match done {
+            Ok(()) => Step::Next,
+            Err(TooLong) => Step::Answer(Flow::Status(500)),
         }
-        Step::Next
     }
 
     /// Appends a value of `set` or `if`.

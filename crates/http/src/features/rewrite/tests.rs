@@ -421,3 +421,24 @@ fn what_no_line_is_to_blame_for() {
     refused("server { if ($1 = a) { } }", "unknown \"1\" variable");
     refused("server { if ($http = a) { } }", "unknown \"http\" variable");
 }
+
+#[test]
+fn values_that_are_too_long_together_are_an_error() {
+    // Doubled 16 times, 64 bytes are more than the values of one exchange may be in tests.
+    let double = "set $a \"$a$a\"; ".repeat(16);
+    let site = site(&format!(
+        "error_log e.log; server {{ location / {{ set $a {}; {double} return 200 ok; }}
+         location /named {{ set $a {}; {double} if ($a ~ (?<b>.+)) {{ return 200 ok; }} }} }}",
+        "x".repeat(64),
+        "x".repeat(6),
+    ));
+    assert_eq!(site.get("/").status(), 500);
+    assert_eq!(site.get("/named").status(), 500);
+    let log = site.log("e.log");
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 2, "{log}");
+    for (line, name) in lines.iter().zip(["a", "b"]) {
+        let said = format!("the values of variables are too long to set \"{name}\"");
+        assert!(line.contains(&said), "{line}");
+    }
+}
