@@ -17,6 +17,7 @@ mod features;
 mod files;
 mod forwarded;
 mod h1;
+mod header_text;
 mod health;
 pub mod identity;
 mod keyed;

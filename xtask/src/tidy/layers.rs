@@ -24,7 +24,17 @@ struct Layered {
 const LAYERED: &[Layered] = &[Layered {
     folder: "crates/http/src/",
     layers: &[
-        &["base64", "decimal", "identity", "lru", "mime_types", "rate", "table", "wildcards"],
+        &[
+            "base64",
+            "decimal",
+            "header_text",
+            "identity",
+            "lru",
+            "mime_types",
+            "rate",
+            "table",
+            "wildcards",
+        ],
         &[
             "client",
             "credentials",

@@ -46,6 +46,16 @@ pub(crate) fn nothing_answered(x: &mut Exchange) -> Flow {
     Flow::Status(403)
 }
 
+/// Answers with the built-in page instead of a reply that has passed the filters and cannot be
+/// sent.
+pub(crate) fn instead_of_reply(x: &mut Exchange, status: u16) {
+    x.keepalive = false;
+    x.error_status = status;
+    x.reply.clear_head();
+    x.reply.clear_body();
+    built_in(x, status);
+}
+
 /// Whether `error_page` has an answer for a status here.
 pub(crate) fn has_page(x: &Exchange, status: u16) -> bool {
     x.location().core.error_pages.page(status).is_some()

@@ -1,5 +1,7 @@
 //! Header fields of a reply: names and values in one piece of memory, in order.
 
+use crate::header_text::{self, Forbidden};
+
 /// The names that the core asks for by themselves; all others are compared as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldName {
@@ -131,6 +133,23 @@ impl Fields {
     /// Every field: name and value.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.list.iter().map(|field| (field.name_in(&self.text), field.value_in(&self.text)))
+    }
+
+    /// Makes every value fit for a line. One that cannot be is removed; the name of the first.
+    pub(crate) fn unfold(&mut self) -> Option<Vec<u8>> {
+        if header_text::is_clean(&self.text) {
+            return None;
+        }
+        let mut refused = None;
+        let fields = std::mem::take(self);
+        for (name, value) in fields.iter() {
+            let mut value = value.to_vec();
+            match header_text::unfold(&mut value, 0) {
+                Ok(()) => self.append(name, &value),
+                Err(Forbidden) => refused = refused.or_else(|| Some(name.to_vec())),
+            }
+        }
+        refused
     }
 
     /// Writes the fields as lines.

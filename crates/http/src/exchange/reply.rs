@@ -1,6 +1,7 @@
 //! What is answered.
 
 use super::{Body, Fields, Tunnel};
+use crate::header_text::{self, Forbidden};
 
 /// What a filter does to the body once all filters agree on the head.
 type Wrap = Box<dyn FnOnce(Body) -> Body>;
@@ -178,6 +179,19 @@ impl Reply {
             self.fields.append(b"Location", b"");
         }
         self.location = location;
+    }
+
+    /// Makes the head fit to be written. `Err`: the name of a field that cannot be.
+    pub(crate) fn unfold(&mut self) -> Result<(), Vec<u8>> {
+        // Those are empty mostly; what else stands in lines is the configuration's, or was parsed.
+        for (name, text) in
+            [(&b"Location"[..], &mut self.location), (b"Content-Type", &mut self.charset)]
+        {
+            if !header_text::is_clean(text) {
+                header_text::unfold(text, 0).map_err(|Forbidden| name.to_vec())?;
+            }
+        }
+        self.fields.unfold().map_or(Ok(()), Err)
     }
 
     /// Writes the line `Content-Type`, with the charset, where there is a type.

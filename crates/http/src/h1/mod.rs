@@ -199,6 +199,7 @@ impl Connection {
                 Ran::Replied => break,
             };
         }
+        reply_head::check(x);
         let tunnel = x.reply.tunnel.take();
         self.send(x).await?;
         match tunnel {

@@ -2,12 +2,15 @@
 
 use std::cell::RefCell;
 
+use observe::{Level, Text};
 use wire::http1::reply::status_text;
 use wire::{Method, Version};
 
+use crate::answer;
 use crate::decimal;
 use crate::drive::redirect;
 use crate::exchange::{Exchange, FieldName, Reply};
+use crate::header_text::FORBIDDEN;
 use crate::site::policy::Policy;
 
 /// How the end of a reply's body is found by its client.
@@ -21,6 +24,15 @@ pub(super) enum Framing {
     Close,
     /// There is no body, whatever the head says.
     Bodiless,
+}
+
+/// Before anything of a reply is sent: one whose head would not be one is an error instead.
+pub(super) fn check(x: &mut Exchange) {
+    if let Err(name) = x.reply.unfold() {
+        let name = Text(&name);
+        x.log(Level::Error, format_args!("header \"{name}\" of the reply {FORBIDDEN}"));
+        answer::instead_of_reply(x, 500);
+    }
 }
 
 /// Settles what depends on the protocol, and writes the head.

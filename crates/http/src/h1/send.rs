@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::task::{Context, Poll, ready};
 
-use observe::{Errno, Level};
+use observe::{Errno, Level, Text};
 use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
 
 use super::batch::{Batch, Manner};
@@ -22,6 +22,7 @@ use super::reply_head::{self, Framing};
 use super::{After, Connection};
 use crate::drive::limit_rate;
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Exchange, FileSlice};
+use crate::header_text::FORBIDDEN;
 use crate::phases;
 use crate::rate::{Allowance, Rate};
 use crate::site::policy::Output;
@@ -336,6 +337,10 @@ impl<'c> Sending<'c> {
                 phases::end_body(x);
                 let (size, end) = LAST_CHUNK.split_at(LAST_CHUNK.len() - 2);
                 self.batch.text.extend_from_slice(size);
+                if let Some(name) = x.reply.trailers.unfold() {
+                    let name = Text(&name);
+                    x.log(Level::Error, format_args!("trailer \"{name}\" {FORBIDDEN}"));
+                }
                 x.reply.trailers.write(&mut self.batch.text);
                 self.batch.text.extend_from_slice(end);
             }

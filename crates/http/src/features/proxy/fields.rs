@@ -3,31 +3,54 @@
 use std::ops::RangeInclusive;
 
 use conf::{Directive, Load, Result, Template, Value};
+use observe::{Level, Text};
 use wire::Known;
 use wire::http1::request::Field;
 
 use super::HttpVersion;
 use crate::exchange::Exchange;
+use crate::header_text::{self, FORBIDDEN, Forbidden};
 
 /// `proxy_set_header NAME VALUE`.
 #[derive(Clone, Debug)]
 pub struct SetHeader {
     name: Box<[u8]>,
     value: Template,
+    /// Whether what the value comes to may be unfit for a line.
+    is_checked: bool,
 }
 
 impl Value for SetHeader {
     const ARGS: RangeInclusive<usize> = 2..=2;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let value = Template::compile(from.arg(1), from, load)?;
-        Ok(Self { name: from.arg(0).text.clone(), value })
+        let is_checked = !value.as_fixed().is_some_and(header_text::is_clean);
+        Ok(Self { name: from.arg(0).text.clone(), value, is_checked })
+    }
+}
+
+impl SetHeader {
+    /// Appends the value. `None`, with a line in the log: it cannot stand in a line.
+    fn render(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<()> {
+        let start = out.len();
+        self.value.render(x, out);
+        if !self.is_checked || header_text::is_clean(&out[start..]) {
+            return Some(());
+        }
+        let unfolded = header_text::unfold(out, start);
+        unfolded
+            .inspect_err(|Forbidden| {
+                let name = Text(&self.name);
+                x.log(Level::Error, format_args!("header \"{name}\" of the request {FORBIDDEN}"));
+            })
+            .ok()
     }
 }
 
 /// The fields of a location, in the order they are sent.
 pub(super) struct Compiled {
     /// What `Host` is set to; `None`: the backend's name.
-    host: Option<Template>,
+    host: Option<SetHeader>,
     set: Vec<SetHeader>,
     /// Whether what is known of the body is said, unless that is set otherwise.
     says_length: bool,
@@ -76,7 +99,7 @@ impl Compiled {
         for one in set {
             compiled.drop_name(&one.name);
             if one.name.eq_ignore_ascii_case(b"Host") {
-                compiled.host.get_or_insert_with(|| one.value.clone());
+                compiled.host.get_or_insert_with(|| one.clone());
             } else if one.value.as_fixed() != Some(b"") {
                 compiled.set.push(one.clone());
             }
@@ -91,20 +114,21 @@ impl Compiled {
         }
     }
 
-    /// Writes `Host`: what it is set to, else the backend's name.
+    /// Writes `Host`: what it is set to, else the backend's name. `None`, with a line in the log: it
+    /// cannot be written.
     pub(super) fn write_host(
         &self,
         x: &mut Exchange,
         backend: &[u8],
         version: HttpVersion,
         out: &mut Vec<u8>,
-    ) {
+    ) -> Option<()> {
         let start = out.len();
         out.extend_from_slice(b"Host: ");
         let before = out.len();
         match &self.host {
             None => out.extend_from_slice(backend),
-            Some(template) => template.render(x, out),
+            Some(host) => host.render(x, out)?,
         }
         if out.len() == before && version == HttpVersion::Http11 {
             // The version requires one.
@@ -114,16 +138,23 @@ impl Compiled {
             true => out.truncate(start),
             false => out.extend_from_slice(b"\r\n"),
         }
+        Some(())
     }
 
-    /// Writes the fields that are set, and what is known of the body.
-    pub(super) fn write_set(&self, x: &mut Exchange, length: Length, out: &mut Vec<u8>) {
+    /// Writes the fields that are set, and what is known of the body. `None`, with a line in the
+    /// log: one of them cannot be written.
+    pub(super) fn write_set(
+        &self,
+        x: &mut Exchange,
+        length: Length,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
         for one in &self.set {
             let start = out.len();
             out.extend_from_slice(&one.name);
             out.extend_from_slice(b": ");
             let before = out.len();
-            one.value.render(x, out);
+            one.render(x, out)?;
             match out.len() == before {
                 true => out.truncate(start),
                 false => out.extend_from_slice(b"\r\n"),
@@ -140,6 +171,7 @@ impl Compiled {
             }
             _ => {}
         }
+        Some(())
     }
 
     /// How long a body is by what was written of it; `None`: it ends by itself, or what was said is

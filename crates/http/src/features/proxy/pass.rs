@@ -14,6 +14,7 @@ use observe::{Level, Text};
 use crate::backend::AnyBackend;
 use crate::backend::groups::{self, ByName, Host};
 use crate::exchange::{Exchange, Flow};
+use crate::header_text::{self, FORBIDDEN};
 use crate::site::{BlockContext, ParsedSoFar};
 
 /// A backend as the line says it.
@@ -266,6 +267,11 @@ impl Unresolved {
 
 /// Reads the URL that variables gave; `None` has been logged.
 pub(crate) fn evaluate(text: &[u8], groups: &ByName, x: &Exchange) -> Option<Found> {
+    if !header_text::is_clean(text) {
+        let text = Text(text);
+        x.log(Level::Error, format_args!("upstream \"{text}\" {FORBIDDEN}"));
+        return None;
+    }
     let url = match Url::parse(text) {
         Ok(url) => url,
         Err(Refusal::Prefix) => {

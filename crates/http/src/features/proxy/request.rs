@@ -6,6 +6,7 @@ use wire::uri::{Escape, escape};
 use super::fields::Length;
 use super::{HttpVersion, Proxy, Target};
 use crate::exchange::Exchange;
+use crate::header_text::{self, FORBIDDEN};
 
 /// What is to be known of a request that has been written.
 pub(crate) struct Written {
@@ -28,7 +29,13 @@ impl Proxy {
     ) -> Option<Written> {
         let start = out.len();
         match &self.conf.method {
-            Some(method) => method.render(x, out),
+            Some(method) => {
+                method.render(x, out);
+                if !out[start..].iter().all(u8::is_ascii_graphic) {
+                    x.log(Level::Error, format_args!("invalid method in \"proxy_method\""));
+                    return None;
+                }
+            }
             None => out.extend_from_slice(x.request.method_name()),
         }
         let to_head = out[start..].eq_ignore_ascii_case(b"HEAD");
@@ -37,6 +44,13 @@ impl Proxy {
         self.write_uri(x, target, out);
         if out.len() == uri {
             x.log(Level::Error, format_args!("zero length URI to proxy"));
+            return None;
+        }
+        // What the client sent has no spaces and no controls, and neither has what was escaped.
+        if (target.uri_is_whole || !x.request.args.is_empty())
+            && header_text::encode_target(out, uri).is_err()
+        {
+            x.log(Level::Error, format_args!("the URI to proxy {FORBIDDEN}"));
             return None;
         }
         x.backends.uri.clear();
@@ -56,8 +70,8 @@ impl Proxy {
             Length::Chunked => to.chunked = true,
             Length::None => {}
         }
-        self.fields.write_host(x, &target.host, self.conf.http_version, out);
-        self.fields.write_set(x, length, out);
+        self.fields.write_host(x, &target.host, self.conf.http_version, out)?;
+        self.fields.write_set(x, length, out)?;
         if self.family.passes_fields() {
             self.fields.write_passed(x, out);
         }

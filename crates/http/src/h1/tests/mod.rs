@@ -6,6 +6,7 @@
 mod bodies;
 mod closing;
 mod follow_up;
+mod header_text;
 mod heads;
 mod keepalive;
 mod logs;

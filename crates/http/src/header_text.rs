@@ -1,0 +1,109 @@
+//! What header lines may be made of. Paths are decoded, so `$uri`, captures and what is made of them
+//! may have CR, LF and NUL, which would end a line, and a message, before its end. nginx sends them.
+//!
+//! A value that the configuration has written over several lines is meant as one (RFC 9112, section
+//! 5.2), and becomes one. Every other line break, and NUL, is refused, where heads are written.
+
+use memchr::memchr3;
+
+/// The text has what no header line may have.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Forbidden;
+
+/// What log lines say of it.
+pub(crate) const FORBIDDEN: &str = "has a line break or NUL";
+
+/// Whether a text can be written as it is.
+#[inline]
+pub(crate) fn is_clean(text: &[u8]) -> bool {
+    memchr3(b'\r', b'\n', 0, text).is_none()
+}
+
+/// Makes the value from `start` on fit for a header line: a line break before a space or a tab
+/// becomes, with all blanks around it, one space.
+pub(crate) fn unfold(text: &mut Vec<u8>, start: usize) -> Result<(), Forbidden> {
+    let is_blank = |byte: u8| byte == b' ' || byte == b'\t';
+    let mut at = start;
+    while let Some(offset) = memchr3(b'\r', b'\n', 0, &text[at..]) {
+        let first = at + offset;
+        let end = match &text[first..] {
+            [b'\r', b'\n', ..] => first + 2,
+            [b'\n', ..] => first + 1,
+            _ => return Err(Forbidden),
+        };
+        let blanks = text[end..].iter().take_while(|byte| is_blank(**byte)).count();
+        if blanks == 0 {
+            return Err(Forbidden);
+        }
+        let before = text[start..first].iter().rev().take_while(|byte| is_blank(**byte)).count();
+        text.splice(first - before..end + blanks, [b' ']);
+        at = first - before + 1;
+    }
+    Ok(())
+}
+
+/// Makes the target from `start` on fit for a request line, where a space ends it: spaces and
+/// control characters are encoded as in paths.
+pub(crate) fn encode_target(text: &mut Vec<u8>, start: usize) -> Result<(), Forbidden> {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let splits = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
+    let Some(first) = text[start..].iter().position(splits) else { return Ok(()) };
+    if !is_clean(&text[start..]) {
+        return Err(Forbidden);
+    }
+    for byte in text.split_off(start + first) {
+        if splits(&byte) {
+            let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
+            text.extend_from_slice(&[b'%', high, low]);
+        } else {
+            text.push(byte);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unfolded(text: &str) -> Result<String, Forbidden> {
+        let mut out = format!("\n{text}").into_bytes();
+        unfold(&mut out, 1)?;
+        Ok(String::from_utf8(out[1..].to_vec()).unwrap())
+    }
+
+    #[test]
+    fn a_value_over_several_lines_is_one() {
+        for (text, expected) in [
+            ("a b", "a b"),
+            ("a\n b", "a b"),
+            ("a; \r\n\t  b;\n c", "a; b; c"),
+            ("\n a", " a"),
+            ("a\n \n b", "a b"),
+        ] {
+            assert_eq!(unfolded(text), Ok(expected.to_owned()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn other_breaks_are_refused() {
+        for text in
+            ["a\nb", "a\r\nb: c", "a\rb", "a\r b", "a\0", "\n", "a\n", "a\n \r\nb", "a\r\r\n b"]
+        {
+            assert_eq!(unfolded(text), Err(Forbidden), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn targets_have_no_spaces() {
+        let encoded = |text: &str| {
+            let mut out = format!("GET {text}").into_bytes();
+            encode_target(&mut out, 4).map(|()| String::from_utf8(out).unwrap())
+        };
+        assert_eq!(encoded("/a?b=%20"), Ok("GET /a?b=%20".into()));
+        assert_eq!(encoded("/a b\t\x7f\u{e9}"), Ok("GET /a%20b%09%7F\u{e9}".into()));
+        for text in ["/\r", "/ \n", "/\0"] {
+            assert_eq!(encoded(text), Err(Forbidden), "{text:?}");
+        }
+    }
+}
