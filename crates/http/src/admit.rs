@@ -22,6 +22,8 @@ pub(crate) fn admit_body(x: &mut Exchange) -> Flow {
             let message = format_args!("client intended to send too large body: {length} bytes");
             x.log(Level::Error, message);
             x.reply.without_continue = true;
+            // Wherever `error_page` leads, it is not looked at again.
+            let _ = x.discard_body();
             Flow::Status(413)
         }
         _ => Flow::Next,

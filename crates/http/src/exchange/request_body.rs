@@ -104,6 +104,14 @@ impl RequestBody {
         }
     }
 
+    /// Its length as a backend is told: of what was thrown away nothing is left.
+    pub fn length_left(&self) -> Option<u64> {
+        match self.state {
+            State::Discarded(_) if self.is_announced() => Some(0),
+            _ => self.length(),
+        }
+    }
+
     /// Whether nobody has asked for it yet.
     pub fn is_unread(&self) -> bool {
         matches!(self.state, State::Unread)
@@ -192,6 +200,10 @@ impl Exchange {
 impl RequestBodyError {
     /// Logs the reason, and says how the exchange goes on.
     pub fn settle(self, x: &mut Exchange) -> Flow {
+        if matches!(x.request.body.state, State::Streamed) {
+            // Wherever `error_page` leads, nobody can have it any more.
+            x.request.body.state = State::Discarded(0);
+        }
         match self {
             Self::Invalid => {
                 x.log(Level::Error, format_args!("client sent invalid chunked body"));

@@ -110,6 +110,7 @@ impl Connection {
     /// Closes a connection whose request does not come.
     fn give_up(&self, x: &mut Exchange, failed: Failed) -> After {
         x.reply.status = 400;
+        note_host(x);
         if x.action == READING_FIELDS {
             note_length(x, x.request.head.parsed_to() as u32);
         }
@@ -196,6 +197,7 @@ pub(crate) fn begin(x: &mut Exchange) -> Ran {
 fn refuse(x: &mut Exchange, refused: Refused) -> Ran {
     let status = match refused {
         Refused::Head(error) => {
+            note_host(x);
             log_refused(x, &error);
             settle_refused(x, error);
             error.status()
@@ -247,6 +249,13 @@ fn settle_refused_line(x: &mut Exchange, error: HeadError) {
 /// `$request_length` of a head that is not complete: the lines that were read.
 fn note_length(x: &mut Exchange, parsed_to: u32) {
     x.request.length = parsed_to.saturating_sub(x.request.head.line.start).into();
+}
+
+/// Of a head that is not complete: the host, if it was said by then.
+fn note_host(x: &mut Exchange) {
+    if x.request.host.is_empty() && !x.request.head.host.is_empty() {
+        choose_server(x);
+    }
 }
 
 /// Chooses the virtual server by the host that the client named, if any.

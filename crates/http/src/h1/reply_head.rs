@@ -61,7 +61,7 @@ fn settle(x: &mut Exchange) -> Framing {
         reply.last_modified = None;
     }
     x.request.header_only |= matches!(reply.status, 204 | 304);
-    if x.request.header_only || reply.status < 200 {
+    if x.request.header_only || matches!(reply.status, 100..200) {
         return Framing::Bodiless;
     }
     let (length, expect_trailers) = (reply.content_length, reply.expect_trailers);

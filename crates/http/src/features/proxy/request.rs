@@ -62,7 +62,7 @@ impl Proxy {
         let length = match (set_body, chunked) {
             (Some(bytes), _) => Length::Known(bytes),
             (None, true) => Length::Chunked,
-            (None, false) => x.request.body.length().map_or(Length::None, Length::Known),
+            (None, false) => x.request.body.length_left().map_or(Length::None, Length::Known),
         };
         let to = &mut x.backends.request_to;
         match length {

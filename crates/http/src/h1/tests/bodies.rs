@@ -200,6 +200,28 @@ fn too_large() {
 }
 
 #[test]
+fn a_page_for_what_is_too_large_is_not_too_large_itself() {
+    let server = Server::start(
+        "error_log e.log; client_max_body_size 4;
+         server {
+             error_page 413 /page;
+             location / { return 200 ok; }
+             location = /page { return 299 page; }
+         }",
+    );
+    for body in ["abcdef", ""] {
+        let mut client = server.connect();
+        client.send(post("/", "Content-Length: 6\n", body));
+        client.expect("HTTP/1.1 413 Request Entity Too Large\r\n");
+        client.end();
+        assert!(client.rest().ends_with("\r\n\r\npage"), "{body:?}");
+    }
+    let log = server.log();
+    let said = "client intended to send too large body: 6 bytes, client: ";
+    assert!(log.len() == 2 && log.iter().all(|line| line.starts_with(said)), "{log:?}");
+}
+
+#[test]
 fn not_chunked_as_it_should_be() {
     let server = server();
     for path in ["/read", "/stream", "/"] {
