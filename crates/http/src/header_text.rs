@@ -1,5 +1,6 @@
-//! What header lines may be made of. Paths are decoded, so `$uri`, captures and what is made of them
-//! may have CR, LF and NUL, which would end a line, and a message, before its end. nginx sends them.
+//! What header lines may be made of. Paths are decoded, so `$uri`, captures and what is made of
+//! them may have CR, LF and NUL, which would end a line, and a message, before its end. nginx sends
+//! them.
 //!
 //! A value that the configuration has written over several lines is meant as one (RFC 9112, section
 //! 5.2), and becomes one. Every other line break, and NUL, is refused, where heads are written.

@@ -1,4 +1,5 @@
-//! Counts allocations: for tests that hold a path to none, or to so many bytes. Not part of the crate's interface.
+//! Counts allocations: for tests that hold a path to none, or to so many bytes. Not part of the
+//! crate's interface.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -40,7 +40,7 @@ impl Line {
     }
 
     /// Writes the control characters from `start` on as `\xHH`, so that no terminal obeys what a
-    /// request brought. Nearly always there are none. Ordinary text, UTF-8 included, stays as it is.
+    /// request brought. Nearly always there are none. Other text, UTF-8 included, stays as it is.
     pub(crate) fn escape_controls(&mut self, start: usize) {
         let Some(first) = self.text[start..self.len].iter().position(|byte| may_control(*byte))
         else {

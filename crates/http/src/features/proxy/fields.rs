@@ -114,8 +114,8 @@ impl Compiled {
         }
     }
 
-    /// Writes `Host`: what it is set to, else the backend's name. `None`, with a line in the log: it
-    /// cannot be written.
+    /// Writes `Host`: what it is set to, else the backend's name. `None`, with a line in the log:
+    /// it cannot be written.
     pub(super) fn write_host(
         &self,
         x: &mut Exchange,

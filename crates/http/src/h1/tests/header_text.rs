@@ -1,4 +1,4 @@
-//! No way leads from a decoded path into a line of its own, of a reply or of a request to a backend.
+//! No decoded path gets a line of its own, in a reply or in a request to a backend.
 
 use super::Server;
 use crate::backend::testing::{Backend, values};
@@ -47,7 +47,8 @@ const REPLIES: [&str; 33] = [
     "proxy_cookie_domain d $uri; proxy_pass http://BACKEND;",
     "auth_request /asked; auth_request_set $v $uri; add_header X $v; return 200;",
     "charset $tail; default_type text/plain; return 200;",
-    "proxy_intercept_errors on; error_page 404 http://x$uri; rewrite ^ /404 break; proxy_pass http://BACKEND;",
+    "proxy_intercept_errors on; error_page 404 http://x$uri; rewrite ^ /404 break; \
+     proxy_pass http://BACKEND;",
 ];
 
 /// The same for requests to the backend.
