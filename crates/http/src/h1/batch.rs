@@ -19,7 +19,7 @@ const COPIED_MAX: usize = 2048;
 
 /// Bytes on their way out.
 pub(super) struct Batch {
-    pub(super) text: Vec<u8>,
+    text: Vec<u8>,
     cut: usize,
     large: Large,
     /// How much of the text has been written.
@@ -47,7 +47,15 @@ pub(super) struct Manner {
 
 impl Batch {
     pub(super) fn new() -> Self {
-        Self { text: buffers::lend(), cut: 0, large: Large::None, written: 0 }
+        Self { text: Vec::new(), cut: 0, large: Large::None, written: 0 }
+    }
+
+    /// The text, with room for more.
+    pub(super) fn text(&mut self) -> &mut Vec<u8> {
+        if self.text.capacity() == 0 {
+            self.text = buffers::lend();
+        }
+        &mut self.text
     }
 
     /// Whether a piece fits in before what is there is written.
@@ -68,7 +76,7 @@ impl Batch {
     /// Adds a piece; gives it back where it was copied.
     pub(super) fn push(&mut self, bytes: Bytes) -> Option<Bytes> {
         if bytes.len() <= COPIED_MAX {
-            self.text.extend_from_slice(bytes.as_ref());
+            self.text().extend_from_slice(bytes.as_ref());
             return Some(bytes);
         }
         self.put(Large::Bytes(bytes, 0));
@@ -96,13 +104,6 @@ impl Batch {
         self.written = 0;
     }
 
-    /// Has room for text again, once everything is written.
-    pub(super) fn make_room(&mut self) {
-        if self.text.is_empty() && self.text.capacity() < buffers::BUFFER_SIZE {
-            self.text = buffers::lend();
-        }
-    }
-
     /// How many bytes are still to be written.
     pub(super) fn len(&self) -> u64 {
         let large = match &self.large {
@@ -115,6 +116,9 @@ impl Batch {
 
     /// Everything is written: makes room for what follows, and gives the bytes back.
     pub(super) fn clear(&mut self) -> Option<Bytes> {
+        if self.text.capacity() < buffers::BUFFER_SIZE {
+            self.text = Vec::new();
+        }
         self.text.clear();
         self.cut = 0;
         self.written = 0;
@@ -229,9 +233,9 @@ mod tests {
             let mut stream = Stream::new(near.into());
             let large: Vec<u8> = (0..=255).cycle().take(COPIED_MAX + 1).collect();
             let mut batch = Batch::new();
-            batch.text.extend_from_slice(b"before");
+            batch.text().extend_from_slice(b"before");
             batch.push(Bytes::Owned(large.clone()));
-            batch.text.extend_from_slice(b"after");
+            batch.text().extend_from_slice(b"after");
             let manner = Manner { most: most * 150, nopush: false };
             let mut cx = Context::from_waker(Waker::noop());
             while batch.len() > 0 {
@@ -242,8 +246,7 @@ mod tests {
                 assert!(batch.poll_write(&mut stream, &mut cx, manner).is_ready());
             }
             batch.clear();
-            batch.make_room();
-            assert!(batch.text.capacity() >= buffers::BUFFER_SIZE);
+            assert!(batch.text().capacity() >= buffers::BUFFER_SIZE);
             drop((batch, stream));
             let mut got = Vec::new();
             far.read_to_end(&mut got).unwrap();

@@ -140,10 +140,10 @@ impl<'c> Sending<'c> {
     fn begin(link: &'c Link, x: &mut Exchange) -> Self {
         let mut batch = Batch::new();
         if link.take_expectation() && !x.reply.without_continue {
-            batch.text.extend_from_slice(CONTINUE);
+            batch.text().extend_from_slice(CONTINUE);
         }
-        batch.text.append(&mut link.unsent.borrow_mut());
-        let framing = reply_head::write(x, &mut batch.text);
+        batch.text().append(&mut link.unsent.borrow_mut());
+        let framing = reply_head::write(x, batch.text());
         if x.backends.named && x.reply.status != 101 {
             x.action = "sending to client";
         }
@@ -207,7 +207,6 @@ impl<'c> Sending<'c> {
         cx: &mut Context<'_>,
         x: &mut Exchange,
     ) -> Poll<Result<Gathered, Failed>> {
-        self.batch.make_room();
         match (self.piece.take(), &mut self.stream) {
             (Some(piece), _) => Poll::Ready(self.put(piece)),
             (None, Some(stream)) if self.batch.has_large() && stream.is_better_flushed() => {
@@ -313,7 +312,7 @@ impl<'c> Sending<'c> {
     fn open_piece(&mut self, length: u64) -> Result<(), Failed> {
         match &mut self.framing {
             Framing::Chunked => {
-                self.batch.text.extend_from_slice(ChunkHead::new(length).as_ref());
+                self.batch.text().extend_from_slice(ChunkHead::new(length).as_ref());
             }
             Framing::Length(left) => {
                 *left = left.checked_sub(length).ok_or(Failed::TooLong)?;
@@ -325,7 +324,7 @@ impl<'c> Sending<'c> {
 
     fn close_piece(&mut self) {
         if self.framing == Framing::Chunked {
-            self.batch.text.extend_from_slice(b"\r\n");
+            self.batch.text().extend_from_slice(b"\r\n");
         }
     }
 
@@ -336,13 +335,13 @@ impl<'c> Sending<'c> {
             Framing::Chunked => {
                 phases::end_body(x);
                 let (size, end) = LAST_CHUNK.split_at(LAST_CHUNK.len() - 2);
-                self.batch.text.extend_from_slice(size);
+                self.batch.text().extend_from_slice(size);
                 if let Some(name) = x.reply.trailers.unfold() {
                     let name = Text(&name);
                     x.log(Level::Error, format_args!("trailer \"{name}\" {FORBIDDEN}"));
                 }
-                x.reply.trailers.write(&mut self.batch.text);
-                self.batch.text.extend_from_slice(end);
+                x.reply.trailers.write(self.batch.text());
+                self.batch.text().extend_from_slice(end);
             }
             Framing::Length(0) | Framing::Close | Framing::Bodiless => {}
         }
@@ -375,6 +374,7 @@ impl<'c> Sending<'c> {
             let chunk = self.output.sendfile_max_chunk;
             if chunk > 0 && self.turn >= chunk && self.batch.len() > 0 {
                 self.turn = 0;
+                self.batch.settle();
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
