@@ -291,3 +291,25 @@ fn what_comes_is_sent_back() {
     drop(backend.connect_to(0));
     assert_eq!(backend.stat("bytes_sent"), 13);
 }
+
+#[test]
+fn a_request_is_shown_as_it_arrived() {
+    let backend = Backend::start("--listen 0 --whoami --status 201");
+    let head =
+        "PUT /a?b=c HTTP/1.0\r\nHost: h\r\nX-Forwarded-For: 1.2.3.4\r\nContent-Length: 5\r\n\r\n";
+    let got = backend.ask(&format!("{head}hello"));
+    assert!(got.starts_with("HTTP/1.1 201 Created\r\n"), "{got}");
+    assert_eq!(body(&got), format!("{head}body: 5 bytes\n"));
+    let got = backend.get();
+    assert_eq!(body(&got), "GET / HTTP/1.0\r\n\r\nbody: 0 bytes\n");
+}
+
+#[test]
+fn a_body_that_trickles_takes_its_time() {
+    let backend = Backend::start("--listen 0 --size 30 --trickle 100");
+    let begun = Instant::now();
+    let got = backend.get();
+    assert_eq!(body(&got).len(), 30);
+    // Five bytes at once, the last five a quarter of a second later.
+    assert!(begun.elapsed() >= Duration::from_millis(250), "{:?}", begun.elapsed());
+}

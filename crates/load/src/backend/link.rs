@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use net::{Alarm, Stream, buffers};
 use wire::http1::framing::Framing;
@@ -34,6 +34,42 @@ impl From<HeadError> for Failed {
     fn from(error: HeadError) -> Self {
         // nginx's own 494 says which of its pages is meant.
         Self::Refused(if error.status() == 494 { 431 } else { error.status() })
+    }
+}
+
+/// How much of a reply is written, and how fast.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    /// Its end.
+    pub(super) upto: u64,
+    /// The head's, ...
+    pub(super) head: u64,
+    /// ... after which so many bytes go out in a second; `None`: all that the other end takes.
+    pub(super) trickle: Option<u64>,
+}
+
+/// What trickles goes out in so many writes a second, if there are as many bytes.
+const DRIPS: u64 = 20;
+
+impl Part {
+    /// All up to there, at once.
+    pub(super) fn at_once(upto: u64) -> Self {
+        Self { upto, head: 0, trickle: None }
+    }
+
+    /// How far the next write goes.
+    fn next(self, at: u64) -> u64 {
+        match self.trickle {
+            Some(_) if at < self.head => self.head.min(self.upto),
+            Some(rate) => at.saturating_add((rate / DRIPS).max(1)).min(self.upto),
+            None => self.upto,
+        }
+    }
+
+    /// When it is due, since the reply began; `None`: now.
+    fn due(self, at: u64) -> Option<Duration> {
+        let rate = self.trickle.filter(|_| at > self.head)?;
+        Some(Duration::from_secs_f64((at - self.head) as f64 / rate as f64))
     }
 }
 
@@ -107,20 +143,23 @@ impl Link {
         Ok(())
     }
 
-    /// Writes a reply up to there, and tells how many bytes went. `at_last` comes before the last
+    /// Writes a part of a reply, and tells how many bytes went. `at_last` comes before the last
     /// of it is written: the other end may act on it before this one is told.
     pub(super) async fn send(
         &mut self,
         reply: &Reply,
-        upto: u64,
+        part: Part,
         at_last: impl FnOnce(),
         mut went: impl FnMut(u64),
     ) -> io::Result<()> {
-        let (mut at, mut at_last) = (0, Some(at_last));
-        while at < upto {
+        let (mut at, mut at_last, begun) = (0, Some(at_last), Instant::now());
+        while at < part.upto {
+            if let Some(due) = part.due(at) {
+                self.wait_until(begun + due).await?;
+            }
             let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
-            let (count, bytes) = reply.pieces(at..upto, &mut pieces);
-            if at + bytes == upto
+            let (count, bytes) = reply.pieces(at..part.next(at), &mut pieces);
+            if at + bytes == part.upto
                 && let Some(at_last) = at_last.take()
             {
                 at_last();
@@ -179,5 +218,26 @@ impl Link {
             buffers::give_back(std::mem::take(&mut self.received));
         }
         read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_trickles_behind_its_head() {
+        let part = Part { upto: 300, head: 100, trickle: Some(200) };
+        let mut steps = Vec::new();
+        let mut at = 0;
+        while at < part.upto {
+            steps.push((at, part.due(at).map_or(0, |due| due.as_millis())));
+            at = part.next(at);
+        }
+        assert_eq!(steps[..4], [(0, 0), (100, 0), (110, 50), (120, 100)]);
+        assert_eq!(steps.last(), Some(&(290, 950)));
+        let slow = Part { trickle: Some(1), ..part };
+        assert_eq!((slow.next(100), slow.due(103)), (101, Some(Duration::from_secs(3))));
+        assert_eq!(Part::at_once(300).next(0), 300);
     }
 }

@@ -12,7 +12,7 @@ use wire::http1::framing::{Body, Framing};
 use wire::http1::request::HeadError;
 use wire::{Method, Slice, Version};
 
-use super::link::{Failed, Link};
+use super::link::{Failed, Link, Part};
 use super::log::Line;
 use super::misfortune::{Fate, Luck};
 use super::place::{Place, Turn};
@@ -48,6 +48,16 @@ struct Asked {
     framing: Framing,
     /// Method and target, where they are logged.
     line: String,
+    /// All of the head, where it is sent back.
+    head: Vec<u8>,
+}
+
+/// A request's body.
+#[derive(Default)]
+struct Received {
+    length: u64,
+    /// Its bytes, where they are sent back.
+    echoed: Option<Vec<u8>>,
 }
 
 impl Connection {
@@ -92,20 +102,24 @@ impl Connection {
                 Some(_) => format!("{} {}", text(head.method_text), text(head.target)),
                 None => String::new(),
             },
+            head: match self.place.backend.settings.whoami {
+                true => input[..length].to_vec(),
+                false => Vec::new(),
+            },
         };
         self.link.use_up(length);
         Ok(asked)
     }
 
     /// Answers a request; whether the connection goes on.
-    async fn answer(&mut self, asked: Asked, mut turn: Turn) -> Result<bool, Failed> {
+    async fn answer(&mut self, mut asked: Asked, mut turn: Turn) -> Result<bool, Failed> {
         let place = self.place.clone();
         let (backend, settings) = (&*place.backend, &place.backend.settings);
         if let Some(pause) = &settings.pause {
             pause.note(asked.arrived);
         }
         let mut luck = backend.luck();
-        let echoed = self.read_body(&asked.framing).await?;
+        let received = self.read_body(&asked.framing).await?;
         let Ok(number) = turn.be_served().await else {
             self.note(&asked, self.now_if_logged(), 0, 0);
             return Ok(false);
@@ -113,7 +127,11 @@ impl Connection {
         self.work(number, &mut luck).await?;
         let fate = settings.misfortunes.fate(&mut luck);
         let own;
-        let reply = match (fate, echoed) {
+        let body = match settings.whoami {
+            true => Some(whoami(std::mem::take(&mut asked.head), received.length)),
+            false => received.echoed,
+        };
+        let reply = match (fate, body) {
             (Fate::Error, _) => backend.error(asked.client),
             (_, None) => backend.answer(asked.client),
             (_, Some(body)) => {
@@ -125,16 +143,18 @@ impl Connection {
         self.finish(&asked, fate, reply, turn).await
     }
 
-    /// Reads a body to its end; its bytes, where they are sent back.
-    async fn read_body(&mut self, framing: &Framing) -> Result<Option<Vec<u8>>, Failed> {
-        let mut echoed = self.place.backend.settings.echo.then(Vec::new);
+    /// Reads a body to its end.
+    async fn read_body(&mut self, framing: &Framing) -> Result<Received, Failed> {
+        let echoed = self.place.backend.settings.echo.then(Vec::new);
+        let mut received = Received { length: 0, echoed };
         if framing.body == Body::None {
-            return Ok(echoed);
+            return Ok(received);
         }
         let counts = self.place.counts();
         let take = |part: &[u8]| {
             counts.add(Count::Received, part.len() as u64);
-            if let Some(echoed) = &mut echoed {
+            received.length += part.len() as u64;
+            if let Some(echoed) = &mut received.echoed {
                 if echoed.len() + part.len() > ECHO_MAX {
                     return Err(Failed::Refused(413));
                 }
@@ -143,7 +163,7 @@ impl Connection {
             Ok(())
         };
         self.link.read_body(framing, take).await?;
-        Ok(echoed)
+        Ok(received)
     }
 
     /// Takes its time.
@@ -187,7 +207,9 @@ impl Connection {
             sent += bytes;
             counts.add(Count::Sent, bytes);
         };
-        let done = self.link.send(reply, upto, || drop(turn), went).await;
+        let trickle = self.place.backend.settings.trickle;
+        let part = Part { upto, head: reply.end(true), trickle };
+        let done = self.link.send(reply, part, || drop(turn), went).await;
         self.note(asked, begun, reply.status, sent);
         done?;
         Ok(fate != Fate::Cut && !reply.closes)
@@ -209,7 +231,8 @@ impl Connection {
         let keeps = asked.client.keeps && asked.framing.body == Body::None;
         let reply =
             Reply::new(&Content { headers, ..Content::of(json) }, Client { keeps, ..asked.client });
-        self.link.send(&reply, reply.end(asked.is_head), || (), |_| ()).await?;
+        let all = Part::at_once(reply.end(asked.is_head));
+        self.link.send(&reply, all, || (), |_| ()).await?;
         Ok(keeps)
     }
 
@@ -219,7 +242,14 @@ impl Connection {
         let counts = self.place.counts();
         counts.add_status(status);
         self.link
-            .send(&reply, reply.length(), || (), |bytes| counts.add(Count::Sent, bytes))
+            .send(
+                &reply,
+                Part::at_once(reply.length()),
+                || (),
+                |bytes| {
+                    counts.add(Count::Sent, bytes);
+                },
+            )
             .await?;
         Ok(self.link.end()?)
     }
@@ -234,6 +264,13 @@ impl Connection {
             log.add(&Line { arrived, begun, written, status, bytes, asked: &asked.line });
         }
     }
+}
+
+/// What a request was, for who wants to see what came through a proxy.
+fn whoami(head: Vec<u8>, body: u64) -> Vec<u8> {
+    let mut text = head;
+    text.extend_from_slice(format!("body: {body} bytes\n").as_bytes());
+    text
 }
 
 impl Drop for Connection {

@@ -32,6 +32,10 @@ pub(super) struct Settings {
     /// The reply; with `echo` its body is the request's.
     pub(super) content: Option<Content>,
     pub(super) echo: bool,
+    /// The body tells what the request was.
+    pub(super) whoami: bool,
+    /// Bytes of a body in a second.
+    pub(super) trickle: Option<u64>,
     pub(super) status: u16,
     pub(super) error_status: u16,
     pub(super) headers: Vec<String>,
@@ -78,6 +82,8 @@ impl Settings {
             }
             "size" => self.set_content(Content::pattern(units::size(value)?))?,
             "echo" => self.echo = true,
+            "whoami" => self.whoami = true,
+            "trickle" => self.trickle = Some(trickle(value)?),
             "status" => self.status = status(value)?,
             "error-status" => self.error_status = status(value)?,
             "header" => self.headers.push(header(value)?),
@@ -109,8 +115,10 @@ impl Settings {
 
     /// Sees whether it all goes together, and fills in what was not said.
     fn complete(mut self) -> Result<Self, String> {
-        if self.echo && self.content.is_some() {
-            return Err("--echo: there is one body".into());
+        if [self.echo, self.whoami, self.content.is_some()].iter().filter(|one| **one).count() > 1 {
+            return Err(
+                "--body, --body-file, --size, --echo and --whoami: there is one body".into()
+            );
         }
         if self.pool == Some(0) {
             return Err("--pool: a pool has at least one worker".into());
@@ -196,6 +204,13 @@ fn is_named(line: &str, name: &str) -> bool {
     line.split(':').next().is_some_and(|own| own.eq_ignore_ascii_case(name))
 }
 
+fn trickle(text: &str) -> Result<u64, String> {
+    match units::size(text)? {
+        0 => Err("nothing would ever be sent".into()),
+        bytes => Ok(bytes),
+    }
+}
+
 fn range(text: &str) -> Result<(Duration, Duration), String> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let range = (units::time(least)?, units::time(most)?);
@@ -268,6 +283,8 @@ mod tests {
             "--threads 0",
             "--body a --size 1",
             "--echo --size 1",
+            "--whoami --echo",
+            "--trickle 0",
             "--status 99",
             "--status 600",
             "--header a",
