@@ -80,7 +80,8 @@ fn hear(input: &[u8], to_head: bool, ends: &[usize]) -> Heard {
     heard
 }
 
-/// What is taken for a URL can be written again, and nothing of it could end a line of a request.
+/// What is taken for a URL can be written again, a user with each byte escaped, and nothing of it
+/// could end a line of a request.
 pub fn load_url(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok(target) = Target::parse(text) else { return };
@@ -95,11 +96,20 @@ pub fn load_url(input: &[u8]) {
         Scheme::Unix => format!("http://unix:{}:{}", target.host, target.path),
         scheme => {
             let scheme = format!("{scheme:?}").to_ascii_lowercase();
-            format!("{scheme}://{}{}", target.authority(), target.path)
+            format!("{scheme}://{}{}{}", user(&target), target.authority(), target.path)
         }
     };
     let read = Target::parse(&again).expect("what was written");
     assert_eq!(Target { url: String::new(), ..read }, Target { url: String::new(), ..target });
+}
+
+fn user(target: &Target) -> String {
+    let Some(colon) = target.credentials.iter().position(|byte| *byte == b':') else {
+        return String::new();
+    };
+    let escaped = |part: &[u8]| part.iter().map(|byte| format!("%{byte:02x}")).collect::<String>();
+    let (user, password) = target.credentials.split_at(colon);
+    format!("{}:{}@", escaped(user), escaped(&password[1..]))
 }
 
 /// Starts follow one another, at any rate.

@@ -2,7 +2,7 @@
 //!
 //! A mix is a cycle: each request comes as often in it as its weight says, as evenly as can be.
 
-use crate::target::{Scheme, Target};
+use crate::target::Target;
 
 /// A request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,27 +41,39 @@ impl Common {
         self.method.is_empty() && self.headers.is_empty()
     }
 
+    /// The header lines of a request to that server: its user and password are one of them.
+    pub fn headers_for(&self, target: &Target) -> Vec<(String, String)> {
+        let mut headers = self.headers.clone();
+        if !target.credentials.is_empty() && !self.says("Authorization") {
+            let value = format!("Basic {}", base64(&target.credentials));
+            headers.push(("Authorization".into(), value));
+        }
+        headers
+    }
+
+    fn says(&self, name: &str) -> bool {
+        self.headers.iter().any(|(said, _)| said.eq_ignore_ascii_case(name))
+    }
+
     /// A request for that path.
     pub fn request(&self, target: &Target, method: &str, path: &str) -> Request {
-        if matches!(target.scheme, Scheme::Tcp | Scheme::Udp) {
+        if target.scheme.is_echo() {
             return Request { bytes: self.body.clone(), to_head: false };
         }
         let mut bytes = format!("{method} {path} HTTP/1.1\r\n").into_bytes();
         let mut line = |name: &str, value: &str| {
             bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
         };
-        let says =
-            |name: &str| self.headers.iter().any(|(said, _)| said.eq_ignore_ascii_case(name));
-        if !says("Host") {
+        if !self.says("Host") {
             line("Host", &target.authority());
         }
-        for (name, value) in &self.headers {
-            line(name, value);
+        for (name, value) in self.headers_for(target) {
+            line(&name, &value);
         }
-        if self.close && !says("Connection") {
+        if self.close && !self.says("Connection") {
             line("Connection", "close");
         }
-        let has_length = says("Content-Length") || says("Transfer-Encoding");
+        let has_length = self.says("Content-Length") || self.says("Transfer-Encoding");
         if !has_length && (!self.body.is_empty() || matches!(method, "POST" | "PUT")) {
             line("Content-Length", &self.body.len().to_string());
         }
@@ -69,6 +81,21 @@ impl Common {
         bytes.extend_from_slice(&self.body);
         Request { bytes, to_head: method == "HEAD" }
     }
+}
+
+/// RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * at)) as usize & 63];
+            text.push(if at <= group.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
 }
 
 /// Requests in the order they are sent, over and over.
@@ -173,6 +200,29 @@ mod tests {
         let expected = "POST /x HTTP/1.1\r\nhost: other\r\nA: b\r\nConnection: close\r\n\
                         Content-Length: 4\r\n\r\nbody";
         assert_eq!(text(&common, common.method()), expected);
+    }
+
+    #[test]
+    fn a_user_is_said_as_a_header() {
+        let target = Target::parse("http://Aladdin:open%20sesame@h/").expect("a URL");
+        let request = |common: &Common| {
+            String::from_utf8(common.request(&target, "GET", "/").bytes).expect("text")
+        };
+        // The example of RFC 7617, section 2.
+        let expected = "GET / HTTP/1.1\r\nHost: h\r\n\
+                        Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n";
+        assert_eq!(request(&Common::default()), expected);
+        let headers = vec![("authorization".into(), "Bearer x".into())];
+        let own = request(&Common { headers, ..Common::default() });
+        assert!(own.contains("\r\nauthorization: Bearer x\r\n") && !own.contains("Basic"), "{own}");
+    }
+
+    #[test]
+    fn digits_of_64() {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(base64(&[0xff, 0xfe, 0xfd, 0xfb]), "//79+w==");
     }
 
     #[test]

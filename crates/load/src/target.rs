@@ -13,8 +13,10 @@ use net::Address;
 /// A server, and what it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The whole of it, as it was written.
+    /// The whole of it, as it was written, but for a password.
     pub url: String,
+    /// `user:password`; empty: there is no user.
+    pub credentials: Vec<u8>,
     /// What is spoken.
     pub scheme: Scheme,
     /// The host's name or address without brackets; the path of a Unix socket.
@@ -38,15 +40,28 @@ pub enum Scheme {
     Udp,
 }
 
+impl Scheme {
+    /// Whether the server sends back what it gets.
+    pub fn is_echo(self) -> bool {
+        matches!(self, Self::Tcp | Self::Udp)
+    }
+
+    /// Whether both are HTTP, or both the same kind of echo.
+    pub fn is_like(self, other: Self) -> bool {
+        self == other || !self.is_echo() && !other.is_echo()
+    }
+}
+
 /// How long a server may take to accept the connection that is only to see whether it is there.
 const TRIAL_MAX: Duration = Duration::from_secs(5);
 
 impl Target {
     /// Takes a URL apart.
     pub fn parse(url: &str) -> Result<Self, String> {
-        let wrong = |what: &str| format!("\"{url}\" is not a URL that can be loaded: {what}");
+        let shown = without_password(url);
+        let wrong = |what: &str| format!("\"{shown}\" is not a URL that can be loaded: {what}");
         let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("it has no scheme"))?;
-        let scheme = match scheme {
+        let scheme = match scheme.to_ascii_lowercase().as_str() {
             "http" if rest.starts_with("unix:") => Scheme::Unix,
             "http" => Scheme::Http,
             "tcp" => Scheme::Tcp,
@@ -64,7 +79,8 @@ impl Target {
                 return Err(wrong("it has no socket"));
             }
             return Ok(Self {
-                url: url.to_owned(),
+                url: shown,
+                credentials: Vec::new(),
                 scheme,
                 host: socket.to_owned(),
                 port: String::new(),
@@ -73,13 +89,18 @@ impl Target {
         }
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        let authority = authority.rsplit('@').next().unwrap_or_default();
+        let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let credentials = credentials(user).map_err(wrong)?;
+        if !credentials.is_empty() && scheme != Scheme::Http {
+            return Err(wrong("only HTTP has users"));
+        }
         let (host, port) = split_port(authority).ok_or_else(|| wrong("its host or port"))?;
         if port.is_empty() && scheme != Scheme::Http {
             return Err(wrong("it has no port"));
         }
         Ok(Self {
-            url: url.to_owned(),
+            url: shown,
+            credentials,
             scheme,
             host: host.to_owned(),
             port: port.to_owned(),
@@ -144,6 +165,50 @@ fn has_stood(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ConnectionReset
 }
 
+/// The URL for people and files, which need not know a password.
+fn without_password(url: &str) -> String {
+    let parts = || {
+        let (scheme, rest) = url.split_once("://")?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (user, host) = rest[..end].rsplit_once('@')?;
+        let (user, _) = user.split_once(':')?;
+        Some(format!("{scheme}://{user}:***@{host}{}", &rest[end..]))
+    };
+    parts().unwrap_or_else(|| url.to_owned())
+}
+
+/// What the user's part of a URL says, decoded (RFC 3986, section 3.2.1; RFC 7617, section 2).
+fn credentials(text: &str) -> Result<Vec<u8>, &'static str> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (user, password) = text.split_once(':').unwrap_or((text, ""));
+    let user = decoded(user).ok_or("an escape in its user")?;
+    let password = decoded(password).ok_or("an escape in its password")?;
+    if user.contains(&b':') {
+        return Err("a colon in its user");
+    }
+    if user.iter().chain(&password).any(u8::is_ascii_control) {
+        return Err("a control character in its user or password");
+    }
+    Ok([&user[..], b":", &password].concat())
+}
+
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::new();
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => {
+                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+                (digit(bytes.next())? * 16 + digit(bytes.next())?) as u8
+            }
+            plain => plain,
+        });
+    }
+    Some(decoded)
+}
+
 fn with_slash(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
 }
@@ -195,6 +260,42 @@ mod tests {
             let expected = (scheme, host.into(), authority.into(), path.into());
             assert_eq!(parts(url), expected, "{url}");
         }
+    }
+
+    #[test]
+    fn users_and_passwords() {
+        for (url, credentials, shown) in [
+            ("http://h/", "", "http://h/"),
+            ("http://@h/", "", "http://@h/"),
+            ("http://me@h/", "me:", "http://me@h/"),
+            ("http://me:p@h/", "me:p", "http://me:***@h/"),
+            ("http://me:p:q@h:81", "me:p:q", "http://me:***@h:81"),
+            ("http://:p@h?a:b@c", ":p", "http://:***@h?a:b@c"),
+            ("http://m%65:a%40b%3a%C3%A9@h/", "me:a@b:\u{e9}", "http://m%65:***@h/"),
+            ("http://h/a:b@c", "", "http://h/a:b@c"),
+        ] {
+            let target = Target::parse(url).expect(url);
+            assert_eq!(target.credentials, credentials.as_bytes(), "{url}");
+            assert_eq!((target.url.as_str(), target.host.as_str()), (shown, "h"), "{url}");
+        }
+        for (url, what) in [
+            ("http://a%3ab:c@h/", "a colon in its user"),
+            ("http://a:%0d%0aX@h/", "a control character in its user or password"),
+            ("http://a%:c@h/", "an escape in its user"),
+            ("http://a:%4@h/", "an escape in its password"),
+            ("tcp://a:secret@h:1", "only HTTP has users"),
+        ] {
+            let error = Target::parse(url).expect_err(url);
+            assert!(error.ends_with(what) && !error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn capitals_in_a_scheme() {
+        let target = Target::parse("HTTP://h/A").expect("a URL");
+        assert_eq!((target.scheme, target.path.as_str()), (Scheme::Http, "/A"));
+        assert_eq!(parts("Http://unix:/s:/").0, Scheme::Unix);
+        assert!(Target::parse("HTTPS://h/").expect_err("no TLS").contains("TLS is not"));
     }
 
     #[test]
