@@ -3,10 +3,13 @@
 //! Shared by the fuzz targets (`fuzz/`) and by the tests that run their seeds; not part of the
 //! crate's interface.
 
+use std::time::Duration;
+
 use wire::fuzz::splits;
 
+use crate::expect::Expectation;
 use crate::replies::{Found, HEAD_MAX, Replies, Reply};
-use crate::results::json;
+use crate::results::{Pace, Results, Tally, json};
 use crate::settings;
 use crate::target::{Scheme, Target};
 
@@ -112,6 +115,42 @@ fn user(target: &Target) -> String {
     format!("{}:{}@", escaped(user), escaped(&password[1..]))
 }
 
+/// What is taken for an expectation can be judged: a run without a reply, and one with some.
+pub fn load_expect(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Ok(expectation) = Expectation::parse(text) else { return };
+    let nothing = fuzzed_run(0);
+    assert!(expectation.judge(&nothing).measured.is_none_or(f64::is_finite));
+    let run = fuzzed_run(1);
+    let judged = expectation.judge(&run);
+    assert!(judged.measured.is_some_and(f64::is_finite), "{judged:?}");
+}
+
+/// A run in which everything was counted so often.
+fn fuzzed_run(count: u64) -> Results {
+    let mut tally = Tally { replies: count, bytes: count, unsent: count, ..Tally::default() };
+    if count > 0 {
+        tally.statuses.add(404, count);
+        // A value within the range of the histogram.
+        let _ = tally.latency_us.record_n(1500, count);
+    }
+    Results {
+        urls: Vec::new(),
+        threads: 1,
+        connections: 1,
+        duration: None,
+        pace: Pace::Closed,
+        began_unix_ms: 0,
+        elapsed: Duration::from_secs(1),
+        tally,
+        seconds: Vec::new(),
+        cpu: Duration::ZERO,
+        busiest_thread: 0.0,
+        interrupted: false,
+        judged: Vec::new(),
+    }
+}
+
 /// Starts follow one another, at any rate.
 pub fn load_rate(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
@@ -138,10 +177,11 @@ mod tests {
     /// Whether a seed is what a target looks for.
     type IsUnderstood = fn(&[u8]) -> bool;
 
-    const TARGETS: [(&str, Check, IsUnderstood); 4] = [
+    const TARGETS: [(&str, Check, IsUnderstood); 5] = [
         ("load_json", load_json, |seed| json::read(seed).is_ok()),
         ("load_replies", load_replies, |seed| !hear(seed, false, &[seed.len()]).replies.is_empty()),
         ("load_url", load_url, |seed| Target::parse(&text(seed)).is_ok()),
+        ("load_expect", load_expect, |seed| Expectation::parse(&text(seed)).is_ok()),
         ("load_rate", load_rate, |seed| settings::rate(&text(seed)).is_ok()),
     ];
 

@@ -9,7 +9,9 @@
 //! afterwards. Deliberately absent: the server's configuration, and sockets (crate `net`).
 
 pub mod backend;
+mod choices;
 mod command;
+mod expect;
 pub mod fuzz;
 pub mod options;
 pub mod replies;
@@ -22,7 +24,7 @@ mod settings;
 pub mod target;
 pub mod units;
 
-pub use command::{Called, command};
+pub use command::{Called, Failed, command};
 
 /// Says something beside the results. Nobody need read it: unlike `eprintln!` it does not panic.
 fn tell(text: &str) {

@@ -113,8 +113,7 @@ impl Goal {
 
     /// The percentile of a run.
     pub(crate) fn reached(&self, results: &Results) -> Duration {
-        let reached = results.tally.latency_us.value_at_percentile(self.percentile);
-        Duration::from_micros(reached)
+        Duration::from_micros(self.percentile.of(&results.tally.latency_us))
     }
 }
 

@@ -7,83 +7,18 @@ use std::time::Duration;
 
 use net::Address;
 
-use crate::options::{self, Choice, Said};
+use crate::choices::CHOICES;
+use crate::command::Called;
+use crate::expect::Expectation;
+use crate::options::{self, Said};
 use crate::requests::{Common, Mix, listed};
+use crate::results::compare::turns::BLOCKS_MIN;
+use crate::results::{Percentile, wrk};
 use crate::run::plan::{Plan, ScriptPlan};
 use crate::run::schedule::Rate;
 use crate::script;
 use crate::target::{Scheme, Target};
 use crate::units;
-
-/// wrk's options, and then ours.
-pub(crate) const CHOICES: &[Choice] = &[
-    choice('c', "connections", "<N>", "Connections to keep open (10)"),
-    choice('d', "duration", "<T>", "Duration of test (10s)"),
-    choice('t', "threads", "<N>", "Number of threads to use (2)"),
-    choice('s', "script", "<S>", "Load Lua script file"),
-    choice('H', "header", "<H>", "Add header to request"),
-    choice('\0', "latency", "", "Print latency statistics"),
-    choice('\0', "timeout", "<T>", "Socket/request timeout (2s)"),
-    choice('v', "version", "", "Print version details"),
-    choice('h', "help", "", "Print this"),
-    choice(
-        '\0',
-        "rate",
-        "<R>",
-        "Open loop: start so many requests a second, whatever the\n\
-         server does: 5000, or 1000..20000/60s to go from one to the other.\n\
-         Latency counts from the moment a request should have started",
-    ),
-    choice('n', "requests", "<N>", "Send so many requests, then stop"),
-    choice('\0', "close", "", "A new connection for every request"),
-    choice('\0', "per-connection", "<N>", "A new connection after so many requests"),
-    choice('\0', "pipeline", "<N>", "Send so many requests at once, one behind the other"),
-    choice('m', "method", "<M>", "Method (GET; POST with a body)"),
-    choice('b', "body", "<TEXT>", "Body of every request; the message for tcp:// and udp://"),
-    choice('\0', "body-file", "<FILE>", "The same from a file"),
-    choice('\0', "weights", "<N,N...>", "How often each of several URLs is asked for"),
-    choice(
-        '\0',
-        "list",
-        "<FILE>",
-        "Requests from a file, in order, one a line:\n\"/path\" or \"METHOD /path\"",
-    ),
-    choice('\0', "from", "<IP,IP...>", "Addresses that connections come from, in turn"),
-    choice('\0', "json", "<FILE>", "Write everything measured; -: standard output"),
-    choice('\0', "hlog", "<FILE>", "Write latencies second by second as HdrHistogram log"),
-    choice('\0', "repeat", "<N>", "Run so often, to know the noise"),
-    choice(
-        '\0',
-        "search",
-        "<PX=T>",
-        "The highest rate at which a percentile of latency stays\nbelow a time: p99=10ms",
-    ),
-    choice('q', "quiet", "", "No line per second"),
-];
-
-const fn choice(
-    short: char,
-    long: &'static str,
-    value: &'static str,
-    help: &'static str,
-) -> Choice {
-    Choice { short, long, value, help }
-}
-
-/// The way to call it.
-pub(crate) const USAGE: &str = "\
-Usage: weir load <options> <url>...
-       weir load compare <a.json> <b.json>
-";
-
-/// What comes after the options.
-pub(crate) const ABOUT: &str = "
-    Numeric arguments may include a SI unit (1k, 1M, 1G)
-    Time arguments may include a time unit (100ms, 2s, 2m, 2h)
-    URLs: http://host:port/path, http://unix:/socket:/path,
-          tcp://host:port and udp://host:port for servers that send back what they get
-    Without --rate the loop is closed: each connection waits for a reply before it asks again.
-";
 
 /// wrk's defaults.
 const CONNECTIONS: u64 = 10;
@@ -96,25 +31,41 @@ const CONNECTIONS_MAX: u64 = 1_000_000;
 const PIPELINE_MAX: u64 = 1024;
 const REPEAT_MAX: u64 = 1000;
 const RATE_MAX: u64 = 100_000_000;
+const PERCENTILES_MAX: usize = 32;
+
+/// Turns in the time of a run with two servers, ...
+const TURNS: u32 = 40;
+/// ... unless they would be shorter or longer than this.
+const TURN_MIN: Duration = Duration::from_millis(50);
+const TURN_MAX: Duration = Duration::from_secs(1);
+
+/// Descriptors of a thread besides its connections: epoll, wake-ups and alarms.
+const THREAD_DESCRIPTORS: u64 = 6;
+/// Descriptors of everything else.
+const DESCRIPTORS: u64 = 16;
 
 /// A percentile that is to stay below a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Goal {
-    /// 0 to 100.
-    pub(crate) percentile: f64,
+    pub(crate) percentile: Percentile,
     /// The time.
     pub(crate) below: Duration,
 }
 
 /// See above.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) targets: Vec<Target>,
     /// What a script is told.
     pub(crate) arguments: Vec<String>,
     pub(crate) common: Common,
     pub(crate) script: Option<PathBuf>,
-    pub(crate) latency: bool,
+    latency: bool,
+    percentiles: Vec<Percentile>,
+    /// The server that the other is compared with.
+    pub(crate) against: Option<Target>,
+    turn: Option<Duration>,
+    pub(crate) expectations: Vec<Expectation>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) hlog: Option<PathBuf>,
     pub(crate) repeat: u64,
@@ -133,6 +84,14 @@ pub(crate) struct Settings {
     from: Vec<IpAddr>,
 }
 
+/// What of a run is printed beside wrk's text.
+pub(crate) struct Report {
+    /// In wrk's list of percentiles; without any there is no list.
+    pub(crate) percentiles: Vec<Percentile>,
+    /// Whether percentiles beyond wrk's are among the notes.
+    pub(crate) further: bool,
+}
+
 /// What somebody wants.
 #[derive(Debug)]
 pub(crate) enum Wish {
@@ -143,7 +102,7 @@ pub(crate) enum Wish {
 
 impl Settings {
     /// Reads a command line.
-    pub(crate) fn read(words: &[OsString]) -> Result<Wish, String> {
+    pub(crate) fn read(words: &[OsString], called: Called) -> Result<Wish, String> {
         let said = options::read(CHOICES, words).map_err(|refused| refused.to_string())?;
         let mut settings = Self::default();
         let mut plain = Vec::new();
@@ -159,6 +118,7 @@ impl Settings {
             }
         }
         settings.set_urls(plain)?;
+        settings.settle_threads(called)?;
         settings.check()?;
         Ok(Wish::Load(Box::new(settings)))
     }
@@ -171,6 +131,10 @@ impl Settings {
             "script" => self.script = Some(value.into()),
             "header" => self.common.headers.push(header(value)?),
             "latency" => self.latency = true,
+            "percentiles" => self.percentiles = percentiles(value)?,
+            "against" => self.against = Some(Target::parse(value)?),
+            "turn" => self.turn = Some(positive(value)?),
+            "expect" => self.expectations.push(Expectation::parse(value)?),
             "timeout" => self.timeout = positive(value)?,
             "rate" => self.rate = Some(rate(value)?),
             "requests" => self.requests = Some(within(value, 1, u64::MAX)?),
@@ -206,11 +170,19 @@ impl Settings {
         Ok(())
     }
 
+    /// A thread without a connection has nothing to do. wrk refuses to start one.
+    fn settle_threads(&mut self, called: Called) -> Result<(), String> {
+        if self.connections < self.threads && called == Called::Wrk {
+            return Err("number of connections must be >= threads".into());
+        }
+        self.threads = self.threads.min(self.connections);
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), String> {
         let first = &self.targets[0];
-        let is_echo = matches!(first.scheme, Scheme::Tcp | Scheme::Udp);
+        let is_echo = first.scheme.is_echo();
         let checks = [
-            (self.connections < self.threads, "number of connections must be >= threads"),
             (
                 !self.targets.iter().all(|target| target.is_with(first)),
                 "all URLs must be of one server",
@@ -237,6 +209,10 @@ impl Settings {
                 "--search finds the rate itself, and takes neither a script nor --repeat",
             ),
             (
+                self.search.is_some() && !self.expectations.is_empty(),
+                "--search looks for a rate, and takes no --expect",
+            ),
+            (
                 is_echo && (self.list.is_some() || !self.common.is_plain()),
                 "tcp:// and udp:// have neither methods nor headers nor lists",
             ),
@@ -250,10 +226,74 @@ impl Settings {
                 "datagrams have neither connections nor pipelines",
             ),
         ];
-        match checks.into_iter().find(|(wrong, _)| *wrong) {
+        let all = checks.into_iter().chain(self.checks_in_turns());
+        match all.into_iter().find(|(wrong, _)| *wrong) {
             Some((_, what)) => Err(what.into()),
             None => Ok(()),
         }
+    }
+
+    /// What has no place where two servers take turns.
+    fn checks_in_turns(&self) -> Vec<(bool, &'static str)> {
+        let Some(against) = &self.against else {
+            return vec![(self.turn.is_some(), "--turn is that of --against")];
+        };
+        vec![
+            (
+                self.targets.len() > 1
+                    || self.targets[0].scheme.is_echo() != against.scheme.is_echo(),
+                "--against needs one other URL, of the same kind",
+            ),
+            (
+                self.search.is_some() || self.repeat > 1 || self.requests.is_some(),
+                "--against takes neither --search nor --repeat nor --requests",
+            ),
+            (
+                self.rate.is_some_and(|rate| rate.from != rate.to),
+                "--against takes a constant --rate, not a ramp",
+            ),
+            (
+                self.script.is_some() || self.hlog.is_some(),
+                "--against takes neither a script nor --hlog",
+            ),
+        ]
+    }
+
+    /// Whether the connections fit into so many descriptors, which is known before any is opened.
+    pub(crate) fn check_descriptors(&self, limit: u64) -> Result<(), String> {
+        // Connections for a few requests each are seldom all open at once.
+        let needed = match self.per_connection {
+            Some(_) => 0,
+            None => {
+                let servers = if self.against.is_some() { 2 } else { 1 };
+                (self.connections + self.threads * THREAD_DESCRIPTORS) * servers + DESCRIPTORS
+            }
+        };
+        if needed <= limit {
+            return Ok(());
+        }
+        let connections = self.connections;
+        Err(format!(
+            "{connections} connections need {needed} open files, and ulimit -n allows {limit}: \
+             raise it, or use fewer (-c)"
+        ))
+    }
+
+    /// What of a run is printed beside wrk's text.
+    pub(crate) fn report(&self, called: Called) -> Report {
+        let known = |text: &&str| Percentile::parse(text).ok();
+        let wrks: Vec<_> = wrk::PERCENTILES.iter().filter_map(known).collect();
+        let percentiles = match called {
+            Called::Wrk if self.latency => wrks,
+            Called::Wrk => Vec::new(),
+            Called::Load if !self.percentiles.is_empty() => self.percentiles.clone(),
+            Called::Load if self.rate.is_some() => {
+                wrks.into_iter().chain(["99.9", "99.99"].iter().filter_map(known)).collect()
+            }
+            Called::Load if self.latency => return Report { percentiles: wrks, further: true },
+            Called::Load => Vec::new(),
+        };
+        Report { percentiles, further: false }
     }
 
     /// Where what was measured is kept.
@@ -286,7 +326,29 @@ impl Settings {
             timeout: self.timeout,
             per_connection: self.per_connection,
             pipeline: self.pipeline,
+            in_turns: false,
         })
+    }
+
+    /// Everything that two servers need that take turns: A and B, and how many blocks of four turns
+    /// there are.
+    pub(crate) fn plans_in_turns(&self, against: &Target) -> Result<([Plan; 2], u64), String> {
+        let whole = self.duration.unwrap_or(DURATION);
+        let turn = self.turn.unwrap_or_else(|| (whole / TURNS).clamp(TURN_MIN, TURN_MAX));
+        let blocks = (whole.as_nanos() / (turn * 4).as_nanos()) as u64;
+        if blocks < BLOCKS_MIN as u64 {
+            let least = (turn * 4 * BLOCKS_MIN as u32).as_secs_f64();
+            return Err(format!(
+                "--against: {BLOCKS_MIN} blocks of four turns take at least {least}s: a longer \
+                 --duration, or a shorter --turn"
+            ));
+        }
+        let baseline = Self { targets: vec![against.clone()], ..self.clone() };
+        let plan = |settings: &Self| {
+            let plan = settings.plan()?;
+            Ok::<_, String>(Plan { duration: Some(turn), in_turns: true, ..plan })
+        };
+        Ok(([plan(&baseline)?, plan(self)?], blocks))
     }
 
     fn can_be_from(&self, server: &Address) -> Result<(), String> {
@@ -317,7 +379,7 @@ impl Settings {
                 port: has_port.then(|| target.port()),
                 path: target.path.clone(),
                 method: self.common.method().to_owned(),
-                headers: self.common.headers.clone(),
+                headers: self.common.headers_for(target),
                 body: (!self.common.body.is_empty()).then(|| self.common.body.clone()),
                 addrs: match address {
                     Address::Ip(ip) => vec![*ip],
@@ -359,6 +421,10 @@ impl Default for Settings {
             common: Common::default(),
             script: None,
             latency: false,
+            percentiles: Vec::new(),
+            against: None,
+            turn: None,
+            expectations: Vec::new(),
             json: None,
             hlog: None,
             repeat: 1,
@@ -416,6 +482,14 @@ fn list<T>(text: &str, one: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>
     text.split(',').map(|part| one(part.trim())).collect()
 }
 
+fn percentiles(text: &str) -> Result<Vec<Percentile>, String> {
+    let percentiles = list(text, Percentile::parse)?;
+    match percentiles.len() {
+        count if count > PERCENTILES_MAX => Err(format!("{PERCENTILES_MAX} at most")),
+        _ => Ok(percentiles),
+    }
+}
+
 fn address(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| format!("\"{text}\" is not an IP address"))
 }
@@ -442,8 +516,8 @@ pub(crate) fn rate(text: &str) -> Result<Rate, String> {
 fn goal(text: &str) -> Result<Goal, String> {
     let wrong = || format!("\"{text}\" is not of the form p99=10ms");
     let (name, below) = text.split_once('=').ok_or_else(wrong)?;
-    let percentile = name.strip_prefix('p').and_then(|digits| digits.parse::<f64>().ok());
-    let percentile = percentile.filter(|p| *p > 0.0 && *p < 100.0).ok_or_else(wrong)?;
+    let percentile = name.strip_prefix('p').and_then(|digits| Percentile::parse(digits).ok());
+    let percentile = percentile.filter(|one| *one != Percentile::MAX).ok_or_else(wrong)?;
     Ok(Goal { percentile, below: positive(below)? })
 }
 

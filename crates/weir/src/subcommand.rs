@@ -36,9 +36,12 @@ pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<Result<(), 
 
 fn load(arguments: &[OsString], called: Called) -> Result<(), Told> {
     let name = if called == Called::Wrk { "wrk" } else { "weir load" };
-    load::command(arguments, called).map_err(|what| {
-        observe::tell(format_args!("{name}: {what}\n"));
-        Told
+    load::command(arguments, called).map_err(|failed| {
+        observe::tell(format_args!("{name}: {failed}\n"));
+        match failed.code() {
+            1 => Told,
+            code => std::process::exit(code.into()),
+        }
     })
 }
 

@@ -3,14 +3,19 @@
 //! Strings only. Whether there is a terminal, how wide it is, and the writing are the caller's.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use super::{Second, amounts};
+use super::{Errors, Second, Statuses, amounts};
 
 /// What has to be remembered between one second and the next.
 #[derive(Debug, Default)]
 pub struct Live {
+    /// The seconds that the run is to take, if that is known.
+    total: Option<f64>,
     last_at: f64,
-    failures: u64,
+    /// Errors and statuses since the start.
+    errors: Errors,
+    statuses: Statuses,
     rates: VecDeque<f64>,
     /// Lines of the view that are on the terminal.
     drawn: usize,
@@ -19,14 +24,26 @@ pub struct Live {
 /// Seconds that the view looks back.
 const HISTORY_MAX: usize = 60;
 /// Columns of the view beside its history.
-const BESIDE_HISTORY: usize = 24;
+const BESIDE_HISTORY: usize = 40;
+/// Kinds of errors that are named: the most frequent.
+const KINDS_MAX: usize = 4;
 
 impl Live {
+    /// A run that is to take so long, if that is known.
+    pub fn new(total: Option<Duration>) -> Self {
+        Self { total: total.map(|time| time.as_secs_f64()), ..Self::default() }
+    }
+
     /// The next second as a line.
     pub fn line(&mut self, second: &Second) -> String {
         let (rate, failures) = self.count(second);
         let latency = latency(second);
-        format!("{:7.1}s {rate:>11.2} requests/s {failures:>7} errors   {latency}\n", second.at)
+        let kinds = match kinds(&second.tally.errors, &second.tally.statuses) {
+            none if none.is_empty() => none,
+            kinds => format!("   {kinds}"),
+        };
+        let at = second.at;
+        format!("{at:7.1}s {rate:>11.2} requests/s {failures:>7} errors   {latency}{kinds}\n")
     }
 
     /// The next second as what the terminal is to be sent: the view in place of the last one.
@@ -36,12 +53,18 @@ impl Live {
             return self.line(second);
         }
         let (rate, failures) = self.count(second);
+        let all = self.errors.sum() + self.statuses.bad();
+        let kinds = match kinds(&self.errors, &self.statuses) {
+            none if none.is_empty() => none,
+            kinds => format!(" ({kinds})"),
+        };
         let history = self.history(columns.saturating_sub(BESIDE_HISTORY));
         let lines = [
-            format!("{:7.1}s   {} requests/s", second.at, amounts::count(rate)),
-            format!("  errors   {failures}, {} so far", self.failures),
-            format!(" latency   {}", latency(second)),
-            format!("          {history}"),
+            format!("     time   {}", self.time(second.at)),
+            format!("     rate   {} requests/s", amounts::count(rate)),
+            format!("   errors   {failures} in this second, {all} in all{kinds}"),
+            format!("  latency   {}", latency(second)),
+            format!("by second   {history}"),
         ];
         let mut text = self.up();
         for line in &lines {
@@ -51,6 +74,15 @@ impl Live {
         }
         self.drawn = lines.len();
         text
+    }
+
+    fn time(&self, at: f64) -> String {
+        match self.total {
+            // An open loop waits for its last replies.
+            Some(total) if at <= total => format!("{at:.0}s of {total:.0}s"),
+            Some(total) => format!("{at:.0}s, {total:.0}s asked for"),
+            None => format!("{at:.0}s"),
+        }
     }
 
     /// Takes the view away, for what comes after the run.
@@ -74,14 +106,14 @@ impl Live {
     fn count(&mut self, second: &Second) -> (f64, u64) {
         let length = second.at - self.last_at;
         let rate = if length > 0.0 { second.tally.replies as f64 / length } else { 0.0 };
-        let failures = second.tally.failures();
         self.last_at = second.at;
-        self.failures += failures;
+        self.errors.add(&second.tally.errors);
+        self.statuses.add_all(&second.tally.statuses);
         self.rates.push_back(rate);
         if self.rates.len() > HISTORY_MAX {
             self.rates.pop_front();
         }
-        (rate, failures)
+        (rate, second.tally.failures())
     }
 
     /// The last seconds as bars between nothing and the highest rate among them.
@@ -94,8 +126,19 @@ impl Live {
             height => BARS[height.round() as usize],
         };
         let bars: String = seen.map(bar).collect();
-        format!("{bars} {}", amounts::count(highest))
+        format!("{bars} up to {} requests/s", amounts::count(highest))
     }
+}
+
+/// The most frequent kinds of errors with their counts: `404: 12, timeout: 3`.
+fn kinds(errors: &Errors, statuses: &Statuses) -> String {
+    let statuses = statuses.bad_codes().map(|(status, count)| (status.to_string(), count));
+    let errors = errors.named().into_iter().map(|(name, count)| (name.to_owned(), count));
+    let mut kinds: Vec<_> = statuses.chain(errors).filter(|(_, count)| *count > 0).collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = if kinds.len() > KINDS_MAX { ", ..." } else { "" };
+    let named = kinds.iter().take(KINDS_MAX).map(|(name, count)| format!("{name}: {count}"));
+    named.collect::<Vec<_>>().join(", ") + more
 }
 
 fn latency(second: &Second) -> String {
@@ -116,13 +159,13 @@ mod tests {
         let mut live = Live::default();
         let mut failing = second(2.5, 300, 2500);
         failing.tally.errors.reset = 2;
-        failing.tally.statuses[5] = 1;
+        failing.tally.statuses.count(503);
         let text = live.line(&second(1.0, 200, 123)) + &live.line(&failing);
         let expected = [
             "    1.0s      200.00 requests/s       0 errors   ",
             "p50  123.00us   p99  123.00us   max  123.00us\n",
             "    2.5s      200.00 requests/s       3 errors   ",
-            "p50    2.50ms   p99    2.50ms   max    2.50ms\n",
+            "p50    2.50ms   p99    2.50ms   max    2.50ms   reset: 2, 503: 1\n",
         ];
         assert_eq!(text, expected.concat());
     }
@@ -132,20 +175,41 @@ mod tests {
         let text = Live::default().line(&second(1.0, 0, 1));
         assert!(text.contains("  0.00 requests/s "), "{text}");
         assert!(text.contains("p50    0.00us "), "{text}");
-        assert!(Live::default().view(&second(1.0, 0, 1), 80).contains("▁ 0.00"));
+        assert!(Live::default().view(&second(1.0, 0, 1), 80).contains("▁ up to 0.00 requests/s"));
     }
 
     #[test]
     fn the_view_is_drawn_in_place() {
-        let mut live = Live::default();
+        let mut live = Live::new(Some(Duration::from_secs(2)));
         assert_eq!(live.clear(), "");
-        let first = live.view(&second(1.0, 1000, 123), 80);
-        assert!(first.starts_with("    1.0s   1.00k requests/s\x1b[K\n"), "{first:?}");
+        let mut failing = second(1.0, 1000, 123);
+        failing.tally.statuses.add(404, 7);
+        failing.tally.errors.timeout = 1;
+        let first = live.view(&failing, 80).replace("\x1b[K", "");
+        let expected = [
+            "     time   1s of 2s\n     rate   1.00k requests/s\n",
+            "   errors   8 in this second, 8 in all (404: 7, timeout: 1)\n",
+            "  latency   p50  123.00us   p99  123.00us   max  123.00us\n",
+            "by second   █ up to 1.00k requests/s\n",
+        ];
+        assert_eq!(first, expected.concat());
         let next = live.view(&second(2.0, 500, 123), 80);
-        assert!(next.starts_with("\x1b[4A\r    2.0s"), "{next:?}");
-        assert!(next.ends_with("          █▅ 1.00k\x1b[K\n"), "{next:?}");
-        assert_eq!(live.clear(), "\x1b[4A\r\x1b[J");
+        assert!(next.starts_with("\x1b[5A\r     time   2s of 2s\x1b[K\n"), "{next:?}");
+        assert!(next.contains("   0 in this second, 8 in all (404: 7"), "{next:?}");
+        assert!(next.ends_with("by second   █▅ up to 1.00k requests/s\x1b[K\n"), "{next:?}");
+        let late = live.view(&second(3.0, 1, 123), 80);
+        assert!(late.contains("   3s, 2s asked for\x1b[K\n"), "{late:?}");
+        assert_eq!(live.clear(), "\x1b[5A\r\x1b[J");
         assert_eq!(live.clear(), "");
+        assert!(Live::new(None).view(&second(1.0, 1, 1), 80).contains(" time   1s\x1b[K\n"));
+    }
+
+    #[test]
+    fn the_most_frequent_errors_are_named() {
+        let mut statuses = Statuses::default();
+        (400..410).zip(1..).for_each(|(status, count)| statuses.add(status, count));
+        let text = kinds(&Errors { reset: 9, ..Errors::default() }, &statuses);
+        assert_eq!(text, "409: 10, 408: 9, reset: 9, 407: 8, ...");
     }
 
     #[test]
@@ -162,7 +226,7 @@ mod tests {
             for n in 1..100 {
                 let text = live.view(&second(f64::from(n), 7, 1), columns).replace("\x1b[K", "");
                 let widest = text.lines().map(|line| line.chars().count()).max();
-                let up = "\x1b[4A\r".len();
+                let up = "\x1b[5A\r".len();
                 assert!(widest <= Some(columns.saturating_sub(1) + up), "{columns}: {text:?}");
             }
             assert!(live.rates.len() == HISTORY_MAX);

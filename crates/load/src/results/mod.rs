@@ -11,10 +11,13 @@ pub mod json;
 pub mod live;
 mod moment;
 pub mod notes;
+mod percentile;
 mod spread;
+mod statuses;
 mod tally;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
+mod turns;
 pub mod wrk;
 
 use std::time::Duration;
@@ -23,7 +26,10 @@ use hdrhistogram::Histogram;
 
 pub use doubts::{Doubt, doubts};
 pub use hlog::hlog;
+pub use percentile::Percentile;
 pub use spread::Spread;
+pub use statuses::Statuses;
+pub use turns::{Block, Side, Turn, Turns};
 
 /// What one thread has seen, or all of them together.
 #[derive(Clone, Debug)]
@@ -32,8 +38,8 @@ pub struct Tally {
     pub replies: u64,
     /// Bytes received, heads included.
     pub bytes: u64,
-    /// Replies by the first digit of their status, 1 to 5; others at 0.
-    pub statuses: [u64; 6],
+    /// Replies by their status.
+    pub statuses: Statuses,
     /// Latencies of complete replies.
     pub latency_us: Histogram<u64>,
     /// Replies a second of each thread, looked at ten times a second.
@@ -139,4 +145,20 @@ pub struct Results {
     pub busiest_thread: f64,
     /// Whether somebody ended it before its time.
     pub interrupted: bool,
+    /// Whether it kept to what was expected of it; empty where nothing was, and of a file.
+    pub judged: Vec<Judged>,
+}
+
+/// An expectation, and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// As it was written.
+    pub expectation: String,
+    /// Whether the run kept to it.
+    pub kept: bool,
+    /// The value that was measured: microseconds, requests, a percentage of requests, requests a
+    /// second or bytes a second. `None`: there was nothing to measure.
+    pub measured: Option<f64>,
+    /// The same as text.
+    pub shown: String,
 }

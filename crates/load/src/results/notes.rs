@@ -6,9 +6,11 @@ use super::{Doubt, Errors, Pace, Results, Tally, amounts, doubts};
 
 /// Columns that the names of a list take.
 const NAMES: usize = 34;
+/// Different statuses that are listed one by one.
+const STATUSES_MAX: usize = 20;
 
-/// All that is to be said about a run; `latency` for more of its percentiles.
-pub fn notes(results: &Results, latency: bool) -> String {
+/// All that is to be said about a run; `further` for percentiles beyond wrk's.
+pub fn notes(results: &Results, further: bool) -> String {
     let mut parts = Vec::new();
     if results.interrupted {
         parts.push(interrupted(results));
@@ -17,9 +19,10 @@ pub fn notes(results: &Results, latency: bool) -> String {
         Pace::Closed => CLOSED.to_owned(),
         Pace::Open { from, to } => open(results, from, to),
     });
-    if latency {
+    if further {
         parts.push(percentiles(&results.tally));
     }
+    parts.extend(statuses(&results.tally));
     if results.tally.failures() > 0 {
         parts.push(errors(&results.tally));
     }
@@ -88,7 +91,7 @@ fn percentiles(tally: &Tally) -> String {
 }
 
 /// Every kind by its name, those that occurred.
-fn errors(tally: &Tally) -> String {
+pub(super) fn errors(tally: &Tally) -> String {
     let Errors { refused, unreachable, reset, closed, short, invalid, write, timeout } =
         tally.errors;
     let kinds = [
@@ -100,17 +103,37 @@ fn errors(tally: &Tally) -> String {
         ("reply is not HTTP as expected", invalid),
         ("request could not be written", write),
         ("no complete reply in time", timeout),
-        ("status 4xx", tally.statuses[4]),
-        ("status 5xx", tally.statuses[5]),
-        ("status of no known class", tally.statuses[0]),
     ];
     let lines = kinds.iter().filter(|(_, count)| *count > 0);
-    let lines: String = lines.map(|(name, count)| line(name, &count.to_string())).collect();
-    format!("Errors, each counted once, as what it is:\n{lines}")
+    let mut text: String = lines.map(|(name, count)| line(name, &count.to_string())).collect();
+    for (place, (status, count)) in tally.statuses.bad_codes().enumerate() {
+        if place == STATUSES_MAX {
+            let rest = tally.statuses.bad_codes().skip(place).map(|(_, count)| count).sum::<u64>();
+            text += &line("other statuses", &rest.to_string());
+            break;
+        }
+        text += &line(&format!("status {status}"), &count.to_string());
+    }
+    format!("Errors, each counted once:\n{text}")
+}
+
+/// Every status that was received, where some are neither 200 nor listed as errors.
+fn statuses(tally: &Tally) -> Option<String> {
+    let codes = tally.statuses.codes();
+    if tally.statuses.within(&(100..=399)) == tally.statuses.within(&(200..=200)) {
+        return None;
+    }
+    let lines = codes.iter().take(STATUSES_MAX);
+    let mut text: String =
+        lines.map(|(status, count)| line(&status.to_string(), &count.to_string())).collect();
+    if let Some(more) = codes.len().checked_sub(STATUSES_MAX).filter(|more| *more > 0) {
+        text += &line(&format!("and {more} more"), "");
+    }
+    Some(format!("Replies by status:\n{text}"))
 }
 
 fn line(name: &str, value: &str) -> String {
-    format!("  {name:<NAMES$}  {value}\n")
+    format!("{}\n", format!("  {name:<NAMES$}  {value}").trim_end())
 }
 
 #[cfg(test)]
@@ -154,9 +177,11 @@ part of it.
         for (n, (_, count)) in (1..).zip(results.tally.errors.named_mut()) {
             *count = n;
         }
-        results.tally.statuses = [9, 1, 1, 1, 40, 50];
+        for (status, count) in [(404, 30), (429, 10), (503, 50), (999, 9)] {
+            results.tally.statuses.add(status, count);
+        }
         let expected = "
-Errors, each counted once, as what it is:
+Errors, each counted once:
   connection refused                  1
   connection not possible             2
   connection reset                    3
@@ -165,15 +190,42 @@ Errors, each counted once, as what it is:
   reply is not HTTP as expected       6
   request could not be written        7
   no complete reply in time           8
-  status 4xx                          40
-  status 5xx                          50
-  status of no known class            9
+  status 404                          30
+  status 429                          10
+  status 503                          50
+  status 999                          9
 ";
         assert_eq!(notes(&results, false), CLOSED.to_owned() + expected);
         results.tally.errors = Errors { reset: 3, ..Errors::default() };
-        results.tally.statuses = [0; 6];
+        results.tally.statuses = Default::default();
         let text = notes(&results, false);
-        assert!(text.ends_with("is:\n  connection reset                    3\n"), "{text}");
+        assert!(text.ends_with("once:\n  connection reset                    3\n"), "{text}");
+    }
+
+    #[test]
+    fn statuses_without_an_error() {
+        let mut results = results();
+        results.tally.statuses.add(200, 5);
+        assert_eq!(notes(&results, false), CLOSED);
+        results.tally.statuses.add(304, 7);
+        let expected = "
+Replies by status:
+  200                                 5
+  304                                 7
+";
+        assert_eq!(notes(&results, false), CLOSED.to_owned() + expected);
+    }
+
+    #[test]
+    fn statuses_without_an_end() {
+        let mut results = results();
+        (350..450).for_each(|status| results.tally.statuses.add(status, 2));
+        let text = notes(&results, false);
+        let both = [
+            "\n  369                                 2\n  and 80 more\n",
+            "\n  status 419                          2\n  other statuses                      60\n",
+        ];
+        assert!(both.iter().all(|part| text.contains(part)), "{text}");
     }
 
     #[test]

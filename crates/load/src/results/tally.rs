@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::{Errors, Results, Tally};
+use super::{Errors, Results, Statuses, Tally};
 
 /// Significant digits of histograms.
 const DIGITS: u8 = 3;
@@ -17,7 +17,7 @@ impl Default for Tally {
         Self {
             replies: 0,
             bytes: 0,
-            statuses: [0; 6],
+            statuses: Statuses::default(),
             latency_us: histogram(),
             rate: histogram(),
             lateness_us: histogram(),
@@ -32,9 +32,7 @@ impl Tally {
     pub fn add(&mut self, other: &Self) {
         self.replies += other.replies;
         self.bytes += other.bytes;
-        for (sum, more) in self.statuses.iter_mut().zip(other.statuses) {
-            *sum += more;
-        }
+        self.statuses.add_all(&other.statuses);
         for (sum, more) in [
             (&mut self.latency_us, &other.latency_us),
             (&mut self.rate, &other.rate),
@@ -48,7 +46,12 @@ impl Tally {
 
     /// Replies with a status of 400 or more, or with one that no class has.
     pub fn bad_statuses(&self) -> u64 {
-        self.statuses[4] + self.statuses[5] + self.statuses[0]
+        self.statuses.bad()
+    }
+
+    /// Requests that have ended, one way or another.
+    pub fn requests(&self) -> u64 {
+        self.replies + self.errors.sum()
     }
 
     /// Requests and connections that did not end in a reply of 1xx to 3xx.
@@ -98,6 +101,11 @@ impl Results {
         self.per_second(self.tally.replies)
     }
 
+    /// Bytes received a second, over the whole run.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.per_second(self.tally.bytes)
+    }
+
     /// How many a second such a count is, over the whole run.
     pub(super) fn per_second(&self, count: u64) -> f64 {
         match self.elapsed.as_secs_f64() {
@@ -112,15 +120,13 @@ mod tests {
     use super::*;
 
     fn tally(scale: u64) -> Tally {
-        let mut tally = Tally {
-            replies: scale,
-            bytes: 2 * scale,
-            statuses: [0, 1, 2, 3, 4, 5].map(|n| n * scale),
-            unsent: 3 * scale,
-            ..Tally::default()
-        };
+        let mut tally =
+            Tally { replies: scale, bytes: 2 * scale, unsent: 3 * scale, ..Tally::default() };
         for (n, (_, count)) in (1..).zip(tally.errors.named_mut()) {
             *count = n * scale;
+        }
+        for status in 1..=5 {
+            tally.statuses.add(100 * status, u64::from(status) * scale);
         }
         tally.latency_us.record(scale * 1000).unwrap();
         tally.rate.record(scale * 10).unwrap();
@@ -133,7 +139,7 @@ mod tests {
         let mut sum = tally(1);
         sum.add(&tally(10));
         assert_eq!((sum.replies, sum.bytes, sum.unsent), (11, 22, 33));
-        assert_eq!(sum.statuses, [0, 11, 22, 33, 44, 55]);
+        assert_eq!(sum.statuses.classes(), [0, 11, 22, 33, 44, 55]);
         assert_eq!(sum.errors.named().map(|(_, n)| n), [11, 22, 33, 44, 55, 66, 77, 88]);
         let histograms = [&sum.latency_us, &sum.rate, &sum.lateness_us];
         assert_eq!(histograms.map(|h| (h.len(), h.min())), [(2, 1000), (2, 10), (2, 1)]);

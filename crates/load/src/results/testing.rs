@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Moment, Pace, Results, Second, Tally};
 
 /// A closed loop of ten seconds in which nothing was counted.
-pub(super) fn results() -> Results {
+pub(crate) fn results() -> Results {
     Results {
         urls: vec!["http://127.0.0.1:8080/".into()],
         threads: 2,
@@ -19,6 +19,7 @@ pub(super) fn results() -> Results {
         cpu: Duration::from_millis(500),
         busiest_thread: 0.3,
         interrupted: false,
+        judged: Vec::new(),
     }
 }
 

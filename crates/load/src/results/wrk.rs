@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::{Errors, Results, Spread, amounts};
+use super::{Errors, Percentile, Results, Spread, amounts};
 
 /// The two lines before a run. Without a duration, which wrk always has, none is named.
 pub fn opening(
@@ -38,12 +38,15 @@ fn asked(time: Duration) -> String {
     }
 }
 
-/// What follows a run; `latency` as for wrk's `--latency`.
-pub fn closing(results: &Results, latency: bool) -> String {
+/// The percentiles of wrk's `--latency`.
+pub const PERCENTILES: [&str; 4] = ["50", "75", "90", "99"];
+
+/// What follows a run, with these percentiles of its latency.
+pub fn closing(results: &Results, percentiles: &[Percentile]) -> String {
     let tally = &results.tally;
     let mut text = thread_stats(results);
-    if latency {
-        text += &latency_distribution(&tally.latency_us);
+    if !percentiles.is_empty() {
+        text += &latency_distribution(&tally.latency_us, percentiles);
     }
     text += &format!(
         "  {} requests in {}, {}B read\n",
@@ -81,11 +84,11 @@ fn thread_stats(results: &Results) -> String {
         + &row("Req/Sec", rate, amounts::count)
 }
 
-fn latency_distribution(latency_us: &Histogram<u64>) -> String {
+fn latency_distribution(latency_us: &Histogram<u64>, percentiles: &[Percentile]) -> String {
     let mut text = "  Latency Distribution\n".to_owned();
-    for percent in [50, 75, 90, 99] {
-        let value = latency_us.value_at_quantile(f64::from(percent) / 100.0);
-        text += &format!("{percent:7}%{}\n", cell(&amounts::time_us(value as f64), 10));
+    for percentile in percentiles {
+        let value = percentile.of(latency_us);
+        text += &format!("{percentile:7}%{}\n", cell(&amounts::time_us(value as f64), 10));
     }
     text
 }

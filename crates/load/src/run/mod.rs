@@ -11,6 +11,7 @@ pub mod schedule;
 mod scripted;
 mod seconds;
 mod thread;
+pub mod turns;
 
 use std::io;
 use std::sync::Arc;
@@ -203,6 +204,7 @@ impl Run {
             cpu: self.ended.iter().map(|ended| ended.on_cpu).sum(),
             busiest_thread: self.ended.iter().map(Ended::busiest).fold(0.0, f64::max),
             interrupted: self.interrupted,
+            judged: Vec::new(),
         }
     }
 }

@@ -99,13 +99,14 @@ impl Pace {
     /// Clients may send as they like: so many requests at once, so many in all.
     pub(super) fn begin_closed(&self, at_once: u64, left: u64) {
         let mut state = self.0.borrow_mut();
-        (state.phase, state.at_once, state.left) = (Phase::Closed, at_once, left);
+        state.begin(Phase::Closed);
+        (state.at_once, state.left) = (at_once, left);
         state.call_all();
     }
 
     /// Clients wait for their turns.
     pub(super) fn begin_open(&self) {
-        self.0.borrow_mut().phase = Phase::Open;
+        self.0.borrow_mut().begin(Phase::Open);
     }
 
     /// The time of a request has come.
@@ -128,6 +129,14 @@ impl Pace {
     pub(super) fn end(&self) {
         let mut state = self.0.borrow_mut();
         state.phase = Phase::Over;
+        state.look();
+    }
+
+    /// What is due and has no client is not sent any more.
+    pub(super) fn drop_due(&self) {
+        let mut state = self.0.borrow_mut();
+        state.unsent += state.due.len() as u64;
+        state.due.clear();
         state.look();
     }
 
@@ -154,6 +163,13 @@ impl Pace {
 }
 
 impl State {
+    /// Whatever a turn before has left is gone.
+    fn begin(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.due.clear();
+        self.unsent = 0;
+    }
+
     fn turn(&mut self) -> Poll<Turn> {
         let turn = match (self.phase, self.due.pop_front()) {
             (_, Some(at)) => Turn { intended: Some(at), in_time: false, requests: 1 },
@@ -253,6 +269,23 @@ mod tests {
         assert_eq!(turn(&pace, &seats[0]), None);
         let expected = Turn { intended: Some(at), in_time: true, requests: 1 };
         assert_eq!(turn(&pace, &seats[1]), Some(expected));
+    }
+
+    #[test]
+    fn a_second_turn_begins_as_the_first() {
+        let (pace, seats) = open();
+        pace.begin_open();
+        pace.due(Instant::now());
+        pace.due(Instant::now());
+        pace.end();
+        assert!(turn(&pace, &seats[0]).is_some());
+        pace.drop_due();
+        assert_eq!((turn(&pace, &seats[0]), pace.unsent()), (None, 1));
+        pace.done();
+        assert!(poll(|cx| pace.poll_quiet(cx)).is_some());
+        pace.begin_closed(1, 1);
+        assert_eq!(pace.unsent(), 0);
+        assert_eq!(turn(&pace, &seats[0]).map(|turn| turn.intended), Some(None));
     }
 
     #[test]

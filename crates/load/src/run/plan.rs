@@ -41,6 +41,9 @@ pub struct Plan {
     pub pipeline: u64,
     /// Who makes the requests instead.
     pub script: Option<ScriptPlan>,
+    /// Whether threads go on after the time is up, with another turn of as long. There is a
+    /// duration then, no script, and neither a number of requests nor a ramp.
+    pub in_turns: bool,
 }
 
 /// A script, read but not understood yet: every thread has its own state.

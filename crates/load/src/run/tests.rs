@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use super::plan::Plan;
 use super::{explained, run};
+use crate::command::Called;
 use crate::results::Results;
 use crate::settings::{Settings, Wish};
 
 fn plan(line: &str) -> Plan {
     let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-    let Wish::Load(settings) = Settings::read(&words).unwrap() else { panic!("{line}") };
+    let Wish::Load(settings) = Settings::read(&words, Called::Load).unwrap() else {
+        panic!("{line}")
+    };
     settings.plan().unwrap()
 }
 

@@ -66,9 +66,16 @@ pub(super) struct Ended {
     pub(super) told: usize,
     /// Why it ended, if its script failed.
     pub(super) failed: Option<String>,
+    /// Of a turn in a closed loop the replies that its rate is made of, and their time.
+    pub(super) window: Option<(u64, Duration)>,
 }
 
 impl Ended {
+    /// Replies a second in the window, if there is one.
+    pub(super) fn window_rate(&self) -> Option<f64> {
+        self.window.map(|(replies, time)| replies as f64 / time.as_secs_f64())
+    }
+
     /// The share of a second that it was on a CPU, where it was most; of all its time, if that is
     /// shorter.
     pub(super) fn busiest(&self) -> f64 {
@@ -85,6 +92,11 @@ const SEVERAL_AT_ONCE: &str =
 
 /// Turns that are due at once and given before the clients run.
 const GIVEN_MAX: u32 = 1024;
+
+/// The part of a turn (one in so many) in which a closed loop gets going.
+const RAMP_UP: u32 = 10;
+/// Timers are coarse; by so much a request may outlive its time.
+const TIMER_SLACK: Duration = Duration::from_millis(500);
 
 /// How often replies are counted for the figure of requests a second, as in wrk.
 const SAMPLE: Duration = Duration::from_millis(100);
@@ -107,6 +119,7 @@ pub(super) struct Shared {
     /// The most that one of them took of a CPU.
     on_cpu_most: Cell<Duration>,
     halted: RefCell<Halted>,
+    window: Cell<Option<(u64, Duration)>>,
 }
 
 /// Whether its script has ended the thread, and why.
@@ -132,8 +145,7 @@ impl Shared {
         tally.replies += 1;
         // What only comes back has none.
         if status > 0 {
-            let class = usize::from(status / 100);
-            tally.statuses[if class < 6 { class } else { 0 }] += 1;
+            tally.statuses.count(status);
         }
         note(&mut tally.latency_us, latency.as_micros() as u64);
     }
@@ -206,6 +218,7 @@ impl Thread {
             told: Cell::new(0),
             on_cpu_most: Cell::default(),
             halted: RefCell::default(),
+            window: Cell::new(None),
         };
         Ok(Self { shared: Rc::new(shared), number })
     }
@@ -214,12 +227,22 @@ impl Thread {
         let mut ended = self.ended(Duration::ZERO, Duration::ZERO);
         if let Some(Order::Connect) = self.next_order(&mut orders).await {
             let clients = self.connect()?;
-            if let Some(begin) = self.begin(&mut orders, news).await {
+            let mut next = self.begin(&mut orders, news).await;
+            while let Some(begin) = next.take() {
                 ended = self.measure(begin, &mut orders, news).await?;
+                if self.shared.plan.in_turns {
+                    let nothing = self.ended(Duration::ZERO, Duration::ZERO);
+                    news.send(News::Done(std::mem::replace(&mut ended, nothing)));
+                    next = self.next_turn(&mut orders).await;
+                }
             }
             clients.iter().for_each(Task::stop);
         }
-        news.send(News::Done(ended));
+        // A turn has told of itself. Another word would be taken for the end of a turn that other
+        // threads have by then.
+        if !self.shared.plan.in_turns {
+            news.send(News::Done(ended));
+        }
         // Its state is asked for until nobody can ask any more.
         while self.next_order(&mut orders).await.is_some() {}
         Ok(())
@@ -270,6 +293,14 @@ impl Thread {
         }
     }
 
+    /// When the next turn begins; it finds everything as the first one did.
+    async fn next_turn(&self, orders: &mut Mailbox<Order>) -> Option<Instant> {
+        let Some(Order::Go(begin)) = self.next_order(orders).await else { return None };
+        self.shared.starts_over.set(None);
+        self.shared.last_reply.set(None);
+        Some(begin)
+    }
+
     async fn measure(
         &self,
         begin: Instant,
@@ -279,12 +310,13 @@ impl Thread {
         let mut alarm = Alarm::new()?;
         alarm.wait_until(begin).await;
         let on_cpu = net::clock::thread_cpu();
-        let telling = tell_seconds(Rc::clone(&self.shared), begin, alarm, news.clone());
-        let seconds = net::spawn(telling);
+        // What a turn counts it tells at its end.
+        let seconds = (!self.shared.plan.in_turns)
+            .then(|| net::spawn(tell_seconds(Rc::clone(&self.shared), begin, alarm, news.clone())));
         let halted = poll_fn(|cx| self.shared.poll_halted(cx));
         let load = until(self.load(begin), halted);
         until(load, stop(orders)).await.flatten().transpose()?;
-        seconds.stop();
+        seconds.iter().for_each(Task::stop);
         Ok(self.ended(self.elapsed(begin), net::clock::thread_cpu() - on_cpu))
     }
 
@@ -301,7 +333,8 @@ impl Thread {
         let why = self.shared.halted.borrow_mut().why.take();
         let failed = why.and_then(Result::err);
         let (told, on_cpu_most) = (self.shared.told.get(), self.shared.on_cpu_most.get());
-        Ended { tally, elapsed, on_cpu, on_cpu_most, told, failed }
+        let window = self.shared.window.take();
+        Ended { tally, elapsed, on_cpu, on_cpu_most, told, failed, window }
     }
 
     /// Until every request has its reply, or the time is up.
@@ -316,12 +349,38 @@ impl Thread {
         self.shared.pace.begin_closed(at_once, requests);
         match end {
             None => self.quiet().await,
+            Some(end) if plan.in_turns => self.closed_turn(begin, end).await?,
             Some(end) => {
                 let mut alarm = Alarm::new()?;
                 until(self.quiet(), alarm.wait_until(end)).await;
             }
         }
         Ok(())
+    }
+
+    /// A turn of a closed loop. Its rate is that of the time in which every connection is at work;
+    /// everything else is counted to the last reply, or slow ones would go missing.
+    async fn closed_turn(&self, begin: Instant, end: Instant) -> io::Result<()> {
+        let mut alarm = Alarm::new()?;
+        let replies = || self.shared.tally.borrow().replies;
+        alarm.wait_until(begin + (end - begin) / RAMP_UP).await;
+        let (from, before) = (Instant::now(), replies());
+        alarm.wait_until(end).await;
+        self.shared.window.set(Some((replies() - before, from.elapsed())));
+        self.shared.pace.end();
+        self.shared.starts_over.set(Some(Instant::now()));
+        self.drain(&mut alarm).await;
+        Ok(())
+    }
+
+    /// Until all requests have their replies, or have had their time. Those whose time has come and
+    /// that were not sent by then never are.
+    async fn drain(&self, alarm: &mut Alarm) {
+        let timeout = self.shared.plan.timeout + TIMER_SLACK;
+        if until(self.quiet(), alarm.wait_until(Instant::now() + timeout)).await.is_none() {
+            self.shared.pace.drop_due();
+            until(self.quiet(), alarm.wait_until(Instant::now() + timeout)).await;
+        }
     }
 
     /// Gives turns by the clock. What is on its way when the time is up still has the time that
@@ -346,6 +405,10 @@ impl Thread {
         }
         pace.end();
         self.shared.starts_over.set(Some(Instant::now()));
+        if plan.in_turns {
+            self.drain(&mut alarm).await;
+            return Ok(());
+        }
         until(self.quiet(), alarm.wait_until(Instant::now() + plan.timeout)).await;
         // They have had it, whether or not their own timers have told.
         self.shared.tally.borrow_mut().errors.timeout += pace.busy();

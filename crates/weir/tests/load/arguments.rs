@@ -4,7 +4,8 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::time::Duration;
 
-use super::generator::load;
+use super::generator::{load, load_within, wrk};
+use super::peer::{OK, Peer};
 
 /// Command lines, and how the complaint begins.
 const WRONG: &[(&str, &str)] = &[
@@ -13,7 +14,6 @@ const WRONG: &[(&str, &str)] = &[
     ("--rates 5 http://127.0.0.1:1/", "unknown option --rates"),
     ("http://127.0.0.1:1/ -d", "--duration needs a value"),
     ("--close=1 http://127.0.0.1:1/", "--close takes no value"),
-    ("-c 1 -t 2 http://127.0.0.1:1/", "number of connections must be >= threads"),
     ("-c 0 http://127.0.0.1:1/", "--connections: 0 is not between 1 and "),
     ("-n 0 http://127.0.0.1:1/", "--requests: 0 is not between 1 and "),
     ("-d 0 http://127.0.0.1:1/", "--duration: it must be more than 0"),
@@ -45,6 +45,25 @@ const WRONG: &[(&str, &str)] = &[
     ("-b a --close udp://127.0.0.1:1", "datagrams have neither connections nor pipelines"),
     ("127.0.0.1:1", "\"127.0.0.1:1\" is not a URL that can be loaded: it has no scheme"),
     ("https://127.0.0.1:1/", "\"https://127.0.0.1:1/\" is not a URL that can be loaded: TLS is "),
+    ("--percentiles 50,,99 http://127.0.0.1:1/", "--percentiles: \"\" is not a percentile, such "),
+    ("--expect p99<20 http://127.0.0.1:1/", "--expect: \"20\" needs a unit of time, such as 20ms"),
+    ("--expect speed>1 http://127.0.0.1:1/", "--expect: \"speed\" is not a quantity: pNN (p50, "),
+    ("--search p99=1s --expect rate>1 http://127.0.0.1:1/", "--search looks for a rate, and "),
+    ("--turn 1s http://127.0.0.1:1/", "--turn is that of --against"),
+    ("--against here http://127.0.0.1:1/", "--against: \"here\" is not a URL that can be loaded"),
+    ("--against tcp://127.0.0.1:2 http://127.0.0.1:1/", "--against needs one other URL, of the "),
+    ("--against http://127.0.0.1:2/ -n 5 http://127.0.0.1:1/", "--against takes neither --search "),
+    (
+        "--against http://127.0.0.1:2/ --rate 1..2 http://127.0.0.1:1/",
+        "--against takes a constant ",
+    ),
+    ("--against http://127.0.0.1:2/ --hlog a http://127.0.0.1:1/", "--against takes neither a "),
+    ("--against http://LISTENS/ --turn 1s http://LISTENS/", "--against: 3 blocks of four turns "),
+    ("--against http://127.0.0.1:1/ http://LISTENS/", "unable to connect to 127.0.0.1:1: "),
+    (
+        "http://a:%@127.0.0.1:1/",
+        "\"http://a:***@127.0.0.1:1/\" is not a URL that can be loaded: an ",
+    ),
     ("http://127.0.0.1:1/ http://127.0.0.1:2/", "all URLs must be of one server"),
     ("http://127.0.0.1:1/", "unable to connect to 127.0.0.1:1: Connection refused"),
     ("http://255.255.255.255/", "unable to connect to 255.255.255.255:80: "),
@@ -66,6 +85,41 @@ fn every_complaint_is_a_line() {
         let more: Vec<&str> = lines.collect();
         assert!(matches!(more[..], [] | ["(weir load --help says what there is)"]), "{report:#?}");
     }
+}
+
+/// It is known before anything is opened, however many are asked for.
+#[test]
+fn too_many_connections_for_the_limit_are_refused_at_once() {
+    for connections in [300, 100_000] {
+        let report = load_within(256, &format!("-c {connections} -t 2 http://127.0.0.1:1/"));
+        assert_eq!((report.code, report.out.as_str()), (Some(1), ""), "{report:#?}");
+        let needed = connections + 28;
+        let expected = format!(
+            "weir load: {connections} connections need {needed} open files, and ulimit -n allows \
+             256: raise it, or use fewer (-c)\n"
+        );
+        assert_eq!(report.err, expected);
+    }
+}
+
+#[test]
+fn as_many_connections_as_the_limit_allows() {
+    let peer = Peer::answering(OK);
+    for options in ["-c 228 -t 2 -n 500", "-c 228 -t 2 --rate 1000 -n 500"] {
+        load_within(256, &format!("{options} http://{}/", peer.address)).assert_clean(500);
+    }
+}
+
+#[test]
+fn threads_are_no_more_than_connections() {
+    let peer = Peer::answering(OK);
+    let report = load(&format!("-n 10 -c 1 http://{}/", peer.address));
+    report.assert_clean(10);
+    assert!(report.out.contains("\n  1 threads and 1 connections\n"), "{report:#?}");
+    let report = wrk(&format!("-n 10 -c 1 http://{}/", peer.address));
+    assert_eq!(report.code, Some(1), "{report:#?}");
+    let expected = "wrk: number of connections must be >= threads\n";
+    assert!(report.err.starts_with(expected), "{report:#?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::thread;
 
 use super::generator::{
-    CLOSED, INVALID, REFUSED, RESET, Report, SHORT, STATUS_4XX, STATUS_5XX, STATUS_OTHER, TIMEOUT,
+    CLOSED, INVALID, REFUSED, RESET, Report, SHORT, STATUS_404, STATUS_500, STATUS_600, TIMEOUT,
     load, start,
 };
 use super::peer::{Client, OK, Peer};
@@ -116,9 +116,9 @@ fn a_silent_server() {
 #[test]
 fn statuses_are_replies() {
     for (reply, kind) in [
-        (&b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"[..], STATUS_4XX),
-        (b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", STATUS_5XX),
-        (b"HTTP/1.1 600 ?\r\nContent-Length: 0\r\n\r\n", STATUS_OTHER),
+        (&b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"[..], STATUS_404),
+        (b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", STATUS_500),
+        (b"HTTP/1.1 600 ?\r\nContent-Length: 0\r\n\r\n", STATUS_600),
     ] {
         let peer = Peer::answering(reply);
         let report = load(&format!("-n {REQUESTS} -c 3 -t 2 http://{}/", peer.address));
@@ -188,7 +188,7 @@ fn a_mixture_adds_up() {
         let log = folder.read("log");
         let silent = log.lines().filter(|line| line.split(' ').nth(3) == Some("0")).count() as u64;
         assert_eq!(report.error(CLOSED) + report.error(RESET), silent, "{how}: {report:#?}");
-        let ranges = [(CLOSED, 40..110), (SHORT, 25..80), (RESET, 12..55), (STATUS_5XX, 60..150)];
+        let ranges = [(CLOSED, 40..110), (SHORT, 25..80), (RESET, 12..55), (STATUS_500, 60..150)];
         for (kind, range) in ranges {
             assert!(range.contains(&report.error(kind)), "{how} {kind}: {report:#?}");
         }

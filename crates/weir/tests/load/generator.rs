@@ -118,9 +118,9 @@ pub const CLOSED: &str = "closed before the reply";
 pub const SHORT: &str = "reply ended too early";
 pub const INVALID: &str = "reply is not HTTP as expected";
 pub const TIMEOUT: &str = "no complete reply in time";
-pub const STATUS_4XX: &str = "status 4xx";
-pub const STATUS_5XX: &str = "status 5xx";
-pub const STATUS_OTHER: &str = "status of no known class";
+pub const STATUS_404: &str = "status 404";
+pub const STATUS_500: &str = "status 500";
+pub const STATUS_600: &str = "status 600";
 
 impl Report {
     /// The number in `  1000 requests in 1.00s, 1.00MB read`.
@@ -132,7 +132,7 @@ impl Report {
 
     /// The errors that it lists, and how many each.
     pub fn errors(&self) -> Vec<(&str, u64)> {
-        let title = "Errors, each counted once, as what it is:";
+        let title = "Errors, each counted once:";
         let lines = self.err.lines().skip_while(|line| *line != title).skip(1);
         let parts = lines.map_while(|line| line.trim().rsplit_once(' '));
         parts.map_while(|(name, count)| Some((name.trim(), count.parse().ok()?))).collect()

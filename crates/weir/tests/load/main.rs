@@ -7,6 +7,7 @@
 mod arguments;
 mod errors;
 mod exact;
+mod expect;
 mod generator;
 mod interrupt;
 mod many;

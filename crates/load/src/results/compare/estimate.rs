@@ -22,6 +22,13 @@ impl Ratio {
         Some(Self { value: log.exp(), low: (log - margin).exp(), high: (log + margin).exp() })
     }
 
+    /// The geometric mean of ratios, each of which was measured for itself.
+    pub(super) fn mean(ratios: &[f64]) -> Option<Self> {
+        let Logs { mean, variance, freedom } = Logs::of(ratios)?;
+        let margin = t_95(freedom) * variance.sqrt();
+        Some(Self { value: mean.exp(), low: (mean - margin).exp(), high: (mean + margin).exp() })
+    }
+
     /// The same width about another value.
     pub(super) fn about(self, value: f64) -> Self {
         let scale = value / self.value;
@@ -109,6 +116,15 @@ mod tests {
         let about = ratio.about(1.0);
         assert!(near(about.low, 0.9628) && near(about.high, 1.0386), "{about:?}");
         assert!(!about.leaves_out_one());
+    }
+
+    /// scipy's `t.interval(0.95, 3, mean(log(r)), sem(log(r)))`, exponentiated.
+    #[test]
+    fn of_ratios_that_are_there() {
+        let ratio = Ratio::mean(&[1.1, 1.05, 1.12, 1.08]).unwrap();
+        assert!(near(ratio.value, 1.0872), "{ratio:?}");
+        assert!(near(ratio.low, 1.0402) && near(ratio.high, 1.1363), "{ratio:?}");
+        assert_eq!(Ratio::mean(&[1.0]), None);
     }
 
     #[test]

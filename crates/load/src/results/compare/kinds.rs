@@ -55,12 +55,15 @@ pub(super) fn warnings(side: &str, runs: &[Results]) -> String {
         if run.interrupted {
             text += &format!("Run {n} of {side} was interrupted.\n");
         }
-        for Doubt { what, remedy } in doubts(run) {
-            text += &format!(
-                "The figures of run {n} of {side} are the generator's, not the server's:\n  \
-                 {what}:\n  {remedy}.\n"
-            );
-        }
+        text += &doubts_of(&format!("The figures of run {n} of {side}"), run);
     }
     text
+}
+
+/// Says why some figures are not to be trusted; empty if nothing speaks against them.
+pub(super) fn doubts_of(figures: &str, run: &Results) -> String {
+    let doubt = |Doubt { what, remedy }: Doubt| {
+        format!("{figures} are the generator's, not the server's:\n  {what}:\n  {remedy}.\n")
+    };
+    doubts(run).into_iter().map(doubt).collect()
 }

@@ -26,6 +26,9 @@ type BySecond = fn(&Moment, f64) -> (f64, f64);
 pub(super) const RATE: usize = 0;
 /// ... this one that of open loops, whose rate was asked for.
 pub(super) const P99: usize = 4;
+/// Others that are looked at.
+pub(super) const MEAN: usize = 1;
+pub(super) const P50: usize = 2;
 
 pub(super) const MEASURES: [Measure; 8] = [
     Measure {
@@ -92,8 +95,7 @@ fn quantile(run: &Results, quantile: f64) -> f64 {
 
 /// The share of requests that failed.
 pub(super) fn failed(run: &Results) -> f64 {
-    let requests = run.tally.replies + run.tally.errors.sum();
-    run.tally.failures() as f64 / requests.max(1) as f64
+    run.tally.failures() as f64 / run.tally.requests().max(1) as f64
 }
 
 /// Seconds that follow each other are alike, so they are taken together: by this many at least, ...
@@ -159,6 +161,7 @@ mod tests {
 
     #[test]
     fn the_headlines_are_what_they_are_called() {
-        assert_eq!((MEASURES[RATE].name, MEASURES[P99].name), ("requests/s", "p99"));
+        let names = [RATE, MEAN, P50, P99].map(|measure| MEASURES[measure].name);
+        assert_eq!(names, ["requests/s", "mean latency", "p50", "p99"]);
     }
 }

@@ -8,6 +8,7 @@
 mod estimate;
 mod kinds;
 mod measures;
+pub mod turns;
 
 use std::ffi::OsString;
 use std::fs;

@@ -133,7 +133,7 @@ fn runs_in_doubt() {
     let text = compare(&a, &b);
     assert!(text.contains("\nRun 2 of A was interrupted.\nThe figures of run 2 of A are the gen"));
     a[1].tally.errors.reset = 10;
-    a[1].tally.statuses[5] = 91;
+    a[1].tally.statuses.add(500, 91);
     // 101 of 10150, and none of the other run.
     assert!(compare(&a, &b).contains("\nfailed                      0.4975 %    0.0000 %\n"));
 }

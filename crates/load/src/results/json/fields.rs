@@ -28,6 +28,18 @@ impl<'j> Fields<'j> {
         read(value).map_err(|what| format!(".{name}{what}"))
     }
 
+    /// The value of a field, if it is there.
+    pub(super) fn optional<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&Json) -> Result<T, String>,
+    ) -> Result<Option<T>, String> {
+        match self.0.iter().any(|(known, _)| known == name) {
+            true => self.read(name, read).map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// A field that has to have this value.
     pub(super) fn is(&self, name: &str, expected: &str) -> Result<(), String> {
         self.read(name, |json| match json {
@@ -64,6 +76,18 @@ pub(super) fn truth(json: &Json) -> Result<bool, String> {
         Json::Bool(value) => Ok(*value),
         _ => Err(" is neither true nor false".to_owned()),
     }
+}
+
+/// The fields of a map whose names are data.
+pub(super) fn named<T>(
+    json: &Json,
+    each: impl Fn(&str, &Json) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let Fields(fields) = Fields::of(json)?;
+    let field = |(name, value): &(Cow<'static, str>, Json)| {
+        each(name, value).map_err(|what| format!(".{name}{what}"))
+    };
+    fields.iter().map(field).collect()
 }
 
 pub(super) fn list<T>(

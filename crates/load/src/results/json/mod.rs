@@ -10,7 +10,7 @@ mod run;
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 
-pub use run::{read, write};
+pub use run::{read, write, write_turns};
 
 /// A JSON value; the fields of a map keep their order.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +29,13 @@ const WHOLE_MAX: u64 = 1 << 53;
 impl Json {
     fn map<const N: usize>(fields: [(&'static str, Self); N]) -> Self {
         Self::Map(fields.into_iter().map(|(name, value)| (name.into(), value)).collect())
+    }
+
+    /// One more field of a map.
+    fn push(&mut self, name: impl Into<Cow<'static, str>>, value: Self) {
+        if let Self::Map(fields) = self {
+            fields.push((name.into(), value));
+        }
     }
 }
 

@@ -7,12 +7,17 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::super::{Errors, Moment, Pace, Results, Spread, Tally, tally};
-use super::fields::{Fields, list, number, text, truth, whole};
+use super::super::compare::turns::{Effect, effects};
+use super::super::{
+    Errors, Judged, Moment, Pace, Results, Side, Spread, Statuses, Tally, Turn, Turns, tally,
+};
+use super::fields::{Fields, list, named, number, text, truth, whole};
 use super::{Json, WHOLE_MAX, parse};
 
 /// What the field `format` says of this form.
 const FORMAT: &str = "weir load 1";
+/// And of that of two servers that took turns.
+const FORMAT_OF_TURNS: &str = "weir load against 1";
 
 /// One run as an object, several as a list of objects.
 pub fn write(runs: &[Results]) -> String {
@@ -36,9 +41,43 @@ pub fn read(text: &[u8]) -> Result<Vec<Results>, String> {
     }
 }
 
+/// Two servers that took turns, as an object.
+pub fn write_turns(turns: &Turns) -> String {
+    let [a, b] = turns.sides.each_ref().map(run_to);
+    let effect = |Effect { name, ratio }: Effect| {
+        let ratio = ratio.map(|[ratio, low, high]| {
+            Json::map([("ratio", ratio.into()), ("low", low.into()), ("high", high.into())])
+        });
+        (name.into(), ratio.into())
+    };
+    let all = turns.blocks.iter().zip(1_u64..);
+    let all = all.flat_map(|(block, number)| block.turns.iter().map(move |turn| (turn, number)));
+    let json = Json::map([
+        ("format", FORMAT_OF_TURNS.into()),
+        ("turn_s", turns.turn.as_secs_f64().into()),
+        ("a", a),
+        ("b", b),
+        ("effect", Json::Map(effects(turns).map(effect).into())),
+        ("turns", all.map(|(turn, number)| turn_to(turn, number)).collect()),
+    ]);
+    format!("{json}\n")
+}
+
+fn turn_to(turn: &Turn, block: u64) -> Json {
+    let mut json = Json::map([
+        ("server", (if turn.side == Side::A { "a" } else { "b" }).into()),
+        ("block", block.into()),
+        ("replies_per_s", turn.rate.into()),
+    ]);
+    if let Json::Map(fields) = moment_to(&turn.moment) {
+        fields.into_iter().for_each(|(name, value)| json.push(name, value));
+    }
+    json
+}
+
 fn run_to(run: &Results) -> Json {
     let tally = &run.tally;
-    Json::map([
+    let mut json = Json::map([
         ("format", FORMAT.into()),
         ("urls", run.urls.iter().map(|url| url.as_str().into()).collect()),
         ("threads", run.threads.into()),
@@ -53,18 +92,26 @@ fn run_to(run: &Results) -> Json {
         ("replies", tally.replies.into()),
         ("replies_per_s", run.replies_per_second().into()),
         ("bytes", tally.bytes.into()),
-        ("statuses", tally.statuses.into_iter().map(Json::from).collect()),
+        ("statuses", tally.statuses.classes().into_iter().map(Json::from).collect()),
+        ("status_codes", codes_to(&tally.statuses)),
         ("unsent", tally.unsent.into()),
         ("errors", Json::map(tally.errors.named().map(|(name, count)| (name, count.into())))),
         ("latency_us", histogram_to(&tally.latency_us)),
         ("lateness_us", histogram_to(&tally.lateness_us)),
         ("thread_rate", histogram_to(&tally.rate)),
         ("seconds", run.seconds.iter().map(moment_to).collect()),
-    ])
+    ]);
+    if !run.judged.is_empty() {
+        json.push("expectations", run.judged.iter().map(judged_to).collect());
+    }
+    json
 }
 
 fn run_from(json: &Json) -> Result<Results, String> {
     let run = Fields::of(json).map_err(|what| format!("this{what}"))?;
+    if run.is("format", FORMAT_OF_TURNS).is_ok() {
+        return Err(format!(".format is \"{FORMAT_OF_TURNS}\": its .effect is the comparison"));
+    }
     run.is("format", FORMAT)?;
     Ok(Results {
         urls: run.read("urls", |json| list(json, text))?,
@@ -80,9 +127,7 @@ fn run_from(json: &Json) -> Result<Results, String> {
         tally: Tally {
             replies: run.read("replies", whole)?,
             bytes: run.read("bytes", whole)?,
-            statuses: run.read("statuses", |json| {
-                list(json, whole)?.try_into().map_err(|_| " has not six numbers".to_owned())
-            })?,
+            statuses: statuses_from(&run)?,
             latency_us: run.read("latency_us", histogram_from)?,
             rate: run.read("thread_rate", histogram_from)?,
             lateness_us: run.read("lateness_us", histogram_from)?,
@@ -93,7 +138,47 @@ fn run_from(json: &Json) -> Result<Results, String> {
         cpu: run.read("cpu_s", time)?,
         busiest_thread: run.read("busiest_thread", number)?,
         interrupted: run.read("interrupted", truth)?,
+        judged: Vec::new(),
     })
+}
+
+fn judged_to(judged: &Judged) -> Json {
+    Json::map([
+        ("expectation", judged.expectation.as_str().into()),
+        ("kept", judged.kept.into()),
+        ("measured", judged.measured.into()),
+    ])
+}
+
+fn codes_to(statuses: &Statuses) -> Json {
+    let code = |(status, count): &(u16, u64)| (status.to_string().into(), (*count).into());
+    Json::Map(statuses.codes().iter().map(code).collect())
+}
+
+/// Files of the first version have classes alone.
+fn statuses_from(run: &Fields<'_>) -> Result<Statuses, String> {
+    let mut statuses = Statuses::default();
+    let codes = run.optional("status_codes", |json| {
+        named(json, |name, count| {
+            let status = name.parse::<u16>().ok().filter(|code| (1..=999).contains(code));
+            // Only as it is written, so that none is there twice.
+            let status = status.filter(|status| status.to_string() == name);
+            let status = status.ok_or_else(|| " is not a status".to_owned())?;
+            Ok((status, whole(count)?))
+        })
+    })?;
+    for (status, count) in codes.unwrap_or_default() {
+        statuses.add(status, count);
+    }
+    let classes: [u64; 6] = run.read("statuses", |json| {
+        list(json, whole)?.try_into().map_err(|_| " has not six numbers".to_owned())
+    })?;
+    for ((class, all), known) in (0..).zip(classes).zip(statuses.classes()) {
+        let rest = all.checked_sub(known);
+        let rest = rest.ok_or_else(|| ".status_codes has more than .statuses".to_owned())?;
+        statuses.add_class(class, rest);
+    }
+    Ok(statuses)
 }
 
 fn pace_to(pace: Pace) -> Json {

@@ -8,6 +8,24 @@ fn record(histogram: &mut Histogram<u64>, values: &[(u64, u64)]) {
     values.iter().for_each(|(value, count)| histogram.record_n(*value, *count).unwrap());
 }
 
+fn percentiles<const N: usize>(all: [&str; N]) -> [Percentile; N] {
+    all.map(|text| Percentile::parse(text).unwrap())
+}
+
+#[test]
+fn percentiles_that_were_asked_for() {
+    let mut results = results();
+    record(&mut results.tally.latency_us, &[(100, 9989), (200, 10), (1500, 1)]);
+    let text = closing(&results, &percentiles(["50", "99.9", "99.99", "100"]));
+    let expected = "  Latency Distribution
+     50%  100.00us
+   99.9%  200.00us
+  99.99%  200.00us
+    100%    1.50ms
+";
+    assert!(text.contains(expected), "{text}");
+}
+
 #[test]
 fn before_the_run() {
     let text = |seconds: f64| {
@@ -43,7 +61,7 @@ fn a_server_that_sleeps() {
 Requests/sec:      2.99
 Transfer/sec:     128.71B
 ";
-    assert_eq!(closing(&results, true), expected);
+    assert_eq!(closing(&results, &percentiles(PERCENTILES)), expected);
 }
 
 #[test]
@@ -57,7 +75,7 @@ fn no_replies() {
 Requests/sec:      0.00
 Transfer/sec:       0.00B
 ";
-    assert_eq!(closing(&results, false), expected);
+    assert_eq!(closing(&results, &[]), expected);
 }
 
 #[test]
@@ -66,7 +84,9 @@ fn errors_and_statuses() {
     results.elapsed = Duration::from_millis(1100);
     results.tally.replies = 4440;
     results.tally.bytes = 190_925;
-    results.tally.statuses = [0, 0, 4000, 40, 300, 100];
+    for (status, count) in [(200, 4000), (304, 40), (404, 300), (500, 100)] {
+        results.tally.statuses.add(status, count);
+    }
     results.tally.errors = Errors {
         refused: 1,
         unreachable: 2,
@@ -83,7 +103,7 @@ fn errors_and_statuses() {
 Requests/sec:   4036.36
 Transfer/sec:    169.50KB
 ";
-    let text = closing(&results, false);
+    let text = closing(&results, &[]);
     assert!(text.ends_with(expected), "{text}");
 }
 

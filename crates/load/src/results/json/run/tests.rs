@@ -10,7 +10,10 @@ fn run() -> Results {
     run.interrupted = true;
     run.seconds = moments([(1.0, 10, 1234), (2.001, 0, 1), (3.5, 7, 5_000_000)]);
     let tally = &mut run.tally;
-    *tally = Tally { replies: 3, bytes: 5, statuses: [0, 1, 2, 3, 4, 5], ..Tally::default() };
+    *tally = Tally { replies: 3, bytes: 5, ..Tally::default() };
+    for (status, count) in [(101, 1), (200, 1), (206, 1), (301, 3), (404, 4), (503, 5)] {
+        tally.statuses.add(status, count);
+    }
     tally.unsent = 9;
     for (n, (_, count)) in (1..).zip(tally.errors.named_mut()) {
         *count = n;
@@ -55,7 +58,7 @@ fn what_is_written_is_read_back() {
 }
 
 /// What is replaced by what, and what is then said.
-const BAD: [(&str, &str, &str); 14] = [
+const BAD: [(&str, &str, &str); 18] = [
     ("weir load 1", "weir load 2", ".format is not \"weir load 1\""),
     ("\"threads\"", "\"thread\"", ".threads is missing"),
     ("\"threads\": 2", "\"threads\": 2.5", ".threads is not a whole number, or too large"),
@@ -64,6 +67,10 @@ const BAD: [(&str, &str, &str); 14] = [
     ("\"cpu_s\": 0.5", "\"cpu_s\": 1e99", ".cpu_s is too long a time"),
     ("\"cpu_s\": 0.5", "\"cpu_s\": null", ".cpu_s is not a number of 0 or more"),
     ("[0, 1, 2, 3, 4, 5]", "[0, 1]", ".statuses has not six numbers"),
+    ("[0, 1, 2, 3, 4, 5]", "[0, 1, 2, 3, 4, 4]", ".status_codes has more than .statuses"),
+    ("\"404\": 4", "\"0404\": 4", ".status_codes.0404 is not a status"),
+    ("\"404\": 4", "\"1000\": 4", ".status_codes.1000 is not a status"),
+    ("\"404\": 4", "\"404\": 0.5", ".status_codes.404 is not a whole number, or too large"),
     ("\"reset\": 3", "\"reset\": \"3\"", ".errors.reset is not a whole number, or too large"),
     ("\"interrupted\": true", "\"interrupted\": 1", ".interrupted is neither true nor false"),
     ("{\"at\": 1,", "{", ".seconds[0].at is missing"),
@@ -92,6 +99,37 @@ fn unknown_fields_are_left_alone() {
     let text = write(&[run()]);
     let more = text.replacen("{\"format\"", "{\"server\": {\"cpu\": [1]}, \"format\"", 1);
     assert_eq!(write(&read(more.as_bytes()).unwrap()), text);
+}
+
+/// Files of the first version know no more than classes.
+#[test]
+fn files_without_exact_statuses_are_read() {
+    let text = write(&[run()]);
+    let (before, rest) = text.split_once("\"status_codes\": ").unwrap();
+    let (_, after) = rest.split_once("}, ").unwrap();
+    let read = read(format!("{before}{after}").as_bytes()).unwrap();
+    let statuses = &read[0].tally.statuses;
+    assert_eq!((statuses.classes(), statuses.codes()), ([0, 1, 2, 3, 4, 5], &[][..]));
+    assert_eq!(read[0].tally.bad_statuses(), 9);
+}
+
+/// What became of expectations follows from the rest, and is not read back.
+#[test]
+fn expectations_are_written() {
+    let judged = |kept, measured| Judged {
+        expectation: "p99<20ms".into(),
+        kept,
+        measured,
+        shown: "1.50ms".into(),
+    };
+    let mut run = run();
+    run.judged = vec![judged(true, Some(1500.5)), judged(false, None)];
+    let text = write(&[run]);
+    let expected = "\"expectations\": [{\"expectation\": \"p99<20ms\", \"kept\": true, \
+                    \"measured\": 1500.5}, {\"expectation\": \"p99<20ms\", \"kept\": false, \
+                    \"measured\": null}]}\n";
+    assert!(text.ends_with(expected), "{text}");
+    assert!(read(text.as_bytes()).unwrap()[0].judged.is_empty());
 }
 
 /// Two counts of one value are one; of too many there is an error, not an overflow.

@@ -1,29 +1,31 @@
 //! `weir load` from its command line to its last line of output.
 //!
-//! wrk's text goes to standard output; what is said beside it, while it runs and of the result, to
-//! standard error. Called as `wrk` it prints what wrk prints, and nothing else.
+//! Results go to standard output: wrk's text, percentiles, what became of expectations. What
+//! explains them, and what is shown while it runs, goes to standard error. Called as `wrk` it
+//! prints what wrk prints, and nothing else.
+
+mod expected;
+mod searching;
+mod turning;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use crate::choices::{ABOUT, CHOICES, USAGE};
 use crate::options;
 use crate::results::live::Live;
-use crate::results::{Results, Second, amounts, compare, hlog, json, notes, wrk};
+use crate::results::{Results, Second, compare, hlog, json, notes, wrk};
 use crate::run::plan::Plan;
-use crate::run::schedule::Rate;
 use crate::run::{self, Finished};
-use crate::search::{Search, Verdict};
-use crate::settings::{ABOUT, CHOICES, Goal, Settings, USAGE, Wish};
+use crate::settings::{Settings, Wish};
 use crate::tell;
 
 /// Descriptors of threads and their alarms, and some to spare.
 const DESCRIPTORS: u64 = 4096;
-
-/// Steps of a search that are thrown away because the generator was in the way.
-const DISTURBED_MAX: u32 = 5;
 
 /// How the program was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,19 +36,51 @@ pub enum Called {
     Wrk,
 }
 
-/// Does what the words after the name say. An error is said by whoever called.
-pub fn command(words: &[OsString], called: Called) -> Result<(), String> {
-    if let Some((_, rest)) = words.split_first().filter(|(first, _)| *first == "compare") {
-        return print(&compare::run(rest)?);
+/// Why the program ends without success: the text of the error.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// The command line is wrong, or the run was not possible, or had no reply.
+    Error(String),
+    /// The run was possible, and did not keep to what was expected of it.
+    Broken(String),
+}
+
+impl Failed {
+    /// The program's exit code.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Error(_) => 1,
+            Self::Broken(_) => 3,
+        }
     }
-    match Settings::read(words) {
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Error(text) | Self::Broken(text)) = self;
+        f.write_str(text)
+    }
+}
+
+impl From<String> for Failed {
+    fn from(text: String) -> Self {
+        Self::Error(text)
+    }
+}
+
+/// Does what the words after the name say. An error is said by whoever called.
+pub fn command(words: &[OsString], called: Called) -> Result<(), Failed> {
+    if let Some((_, rest)) = words.split_first().filter(|(first, _)| *first == "compare") {
+        return Ok(print(&compare::run(rest)?)?);
+    }
+    match Settings::read(words, called) {
         Ok(Wish::Load(settings)) => load(&settings, called),
-        Ok(Wish::Help) => print(&usage()),
+        Ok(Wish::Help) => Ok(print(&usage())?),
         Ok(Wish::Version) => {
             let version = env!("CARGO_PKG_VERSION");
-            print(&format!("weir load {version} with the options of wrk 4.2.0\n"))
+            Ok(print(&format!("weir load {version} with the options of wrk 4.2.0\n"))?)
         }
-        Err(what) => Err(format!("{what}\n(weir load --help says what there is)")),
+        Err(what) => Err(Failed::Error(format!("{what}\n(weir load --help says what there is)"))),
     }
 }
 
@@ -54,15 +88,21 @@ fn usage() -> String {
     format!("{USAGE}  Options:\n{}{ABOUT}", options::help(CHOICES))
 }
 
-fn load(settings: &Settings, called: Called) -> Result<(), String> {
+fn load(settings: &Settings, called: Called) -> Result<(), Failed> {
+    // It may be allowed to; whether it has to is seen next.
+    let _ = net::process::raise_open_files_limit();
+    settings.check_descriptors(net::process::open_files_limit().0.unwrap_or(u64::MAX))?;
+    if let Some(against) = &settings.against {
+        settings.files().try_for_each(try_file)?;
+        return turning::run(settings, against);
+    }
     let plan = settings.plan()?;
     settings.files().try_for_each(try_file)?;
-    // Where the system allows fewer connections than are asked for, they say so themselves.
-    let _ = net::process::raise_open_files_limit();
+    // Where there is no room for some to spare, there are none to spare.
     let _ = net::process::reserve_descriptors(plan.connections + DESCRIPTORS);
     let mut kept = Vec::new();
     let done = match settings.search {
-        Some(goal) => search(settings, &plan, goal, &mut kept),
+        Some(goal) => searching::search(settings, &plan, goal, &mut kept).map_err(Failed::from),
         None => measure(settings, &plan, called, &mut kept),
     };
     save(settings, &kept, is_output)?;
@@ -86,21 +126,24 @@ fn measure(
     plan: &Plan,
     called: Called,
     kept: &mut Vec<Results>,
-) -> Result<(), String> {
+) -> Result<(), Failed> {
+    let report = settings.report(called);
     for number in 1..=settings.repeat {
         if settings.repeat > 1 {
             show(settings, &format!("Run {number} of {}\n", settings.repeat))?;
         }
-        let finished = watched(settings, plan, called)?;
+        let mut finished = watched(settings, plan, called)?;
+        finished.results.judged = expected::judge(&settings.expectations, &finished.results);
         let results = &finished.results;
         kept.push(results.clone());
         // Before all that can still go wrong.
         let saved = save(settings, kept, is_file);
-        show(settings, &wrk::closing(results, settings.latency))?;
+        show(settings, &wrk::closing(results, &report.percentiles))?;
+        show(settings, &expected::text(&results.judged))?;
         let said = finished.say_done();
-        if called == Called::Load {
+        if called == Called::Load && !settings.quiet {
             // Not there where programs read that expect wrk's last line to be the last.
-            tell(&format!("\n{}", notes::notes(results, settings.latency)));
+            tell(&format!("\n{}", notes::notes(results, report.further)));
         }
         saved.and(said)?;
         let is_interrupted = results.interrupted;
@@ -110,13 +153,13 @@ fn measure(
             break;
         }
     }
-    Ok(())
+    expected::verdict(kept)
 }
 
 /// A run, with a line for each of its seconds on standard error, or a view where it is a terminal.
 fn watched(settings: &Settings, plan: &Plan, called: Called) -> Result<Finished, String> {
     let is_quiet = settings.quiet || called == Called::Wrk;
-    let mut live = Live::default();
+    let mut live = Live::new(plan.duration);
     let columns = net::system::terminal_columns();
     let opening = wrk::opening(&plan.urls, plan.threads, plan.connections, plan.duration);
     let finished = run::run(plan, &mut || show(settings, &opening), &mut |second: &Second| {
@@ -159,76 +202,6 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Looks for the highest rate, and shows every step.
-fn search(
-    settings: &Settings,
-    plan: &Plan,
-    goal: Goal,
-    kept: &mut Vec<Results>,
-) -> Result<(), String> {
-    let most = run::run(plan, &mut || Ok(()), &mut |_| {})?;
-    answered(&most.results)?;
-    let capacity = most.results.replies_per_second();
-    let percentile = format!("p{}", goal.percentile);
-    let heading = format!(
-        "Searching the highest rate with {percentile} below {} @ {}\n\
-         \x20 closed loop: {capacity:.0} requests/s\n\
-         {:>10} {:>10} {:>10} {percentile:>10} {:>10}\n",
-        amounts::time_us(goal.below.as_micros() as f64),
-        plan.urls[0],
-        "asked",
-        "replies/s",
-        "p50",
-        "max",
-    );
-    show(settings, &heading)?;
-    let mut search = Search::new((capacity / 2.0).max(1.0));
-    let mut disturbed = 0;
-    let mut is_interrupted = most.results.interrupted;
-    while let Some(rate) = search.next().filter(|_| !is_interrupted) {
-        let plan = Plan { rate: Some(Rate::constant(rate)), ..plan.clone() };
-        let results = run::run(&plan, &mut || Ok(()), &mut |_| {})?.results;
-        is_interrupted = results.interrupted;
-        let verdict = goal.judge(&results, rate);
-        show(settings, &step(&results, rate, goal, &verdict))?;
-        kept.push(results);
-        save(settings, kept, is_file)?;
-        if is_interrupted {
-            break;
-        }
-        disturbed += u32::from(verdict == Verdict::Disturbed);
-        // What says nothing about the server is asked again, but not for ever.
-        if verdict != Verdict::Disturbed || disturbed > DISTURBED_MAX {
-            search.learn(verdict == Verdict::Holds);
-        }
-    }
-    let found = match search.found() {
-        Some(rate) => format!("{percentile} stays below the bound up to {rate:.0} requests/s.\n"),
-        None if is_interrupted => "Interrupted before a rate was found.\n".into(),
-        None => "At no rate that was tried it stays below the bound.\n".into(),
-    };
-    show(settings, &found)
-}
-
-/// A step of a search, as a line.
-fn step(results: &Results, rate: f64, goal: Goal, verdict: &Verdict) -> String {
-    let latency = &results.tally.latency_us;
-    let time = |us: u64| amounts::time_us(us as f64);
-    format!(
-        "{rate:>10.0} {:>10.0} {:>10} {:>10} {:>10}  {}\n",
-        results.replies_per_second(),
-        time(latency.value_at_quantile(0.5)),
-        time(goal.reached(results).as_micros() as u64),
-        time(latency.max()),
-        match verdict {
-            Verdict::Holds => "holds",
-            Verdict::Fails(why) => why,
-            Verdict::Interrupted => "interrupted",
-            Verdict::Disturbed => "the generator was too slow, or disturbed",
-        },
-    )
-}
-
 /// A run without a single reply has failed.
 fn answered(results: &Results) -> Result<(), String> {
     let failures = results.tally.failures();
@@ -238,13 +211,14 @@ fn answered(results: &Results) -> Result<(), String> {
     Ok(())
 }
 
-/// What people read gives way to what programs read.
+/// Where programs read standard output, people read standard error, unless they want it quiet.
 fn show(settings: &Settings, text: &str) -> Result<(), String> {
-    if settings.files().any(is_output) {
-        tell(text);
-        return Ok(());
+    match (settings.files().any(is_output), settings.quiet) {
+        (false, _) => print(text)?,
+        (true, false) => tell(text),
+        (true, true) => {}
     }
-    print(text)
+    Ok(())
 }
 
 /// Nobody may be reading any more; that ends it.

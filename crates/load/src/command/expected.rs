@@ -1,0 +1,72 @@
+//! What became of `--expect`: judged, shown, and turned into the end of the program.
+
+use super::Failed;
+use crate::expect::Expectation;
+use crate::results::{Judged, Results};
+
+/// Judges a run by all of them.
+pub(super) fn judge(expectations: &[Expectation], results: &Results) -> Vec<Judged> {
+    expectations.iter().map(|expectation| expectation.judge(results)).collect()
+}
+
+/// A line for each; nothing without any.
+pub(super) fn text(judged: &[Judged]) -> String {
+    let width = judged.iter().map(|one| one.expectation.chars().count()).max();
+    let Some(width) = width else { return String::new() };
+    let line = |Judged { expectation, kept, shown, .. }: &Judged| {
+        let verdict = if *kept { "kept" } else { "broken" };
+        format!("  {verdict:<6}  {expectation:<width$}  measured {shown}\n")
+    };
+    format!("Expectations:\n{}", judged.iter().map(line).collect::<String>())
+}
+
+/// Success, unless one was broken in any run.
+pub(super) fn verdict(runs: &[Results]) -> Result<(), Failed> {
+    let is_broken = |run: &&Results| run.judged.iter().any(|judged| !judged.kept);
+    let broken = runs.iter().filter(is_broken).count();
+    let kept = |judged: &&Judged| !judged.kept;
+    match (runs, broken) {
+        (_, 0) => Ok(()),
+        ([run], _) => {
+            let (broken, all) = (run.judged.iter().filter(kept).count(), run.judged.len());
+            Err(Failed::Broken(format!("{broken} of {all} expectations broken")))
+        }
+        _ => Err(Failed::Broken(format!("expectations broken in {broken} of {} runs", runs.len()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::results;
+
+    fn run(expectations: &[&str]) -> Results {
+        let expectations = expectations.iter().map(|text| Expectation::parse(text).unwrap());
+        let mut run = results();
+        run.tally.replies = 1000;
+        run.judged = judge(&expectations.collect::<Vec<_>>(), &run);
+        run
+    }
+
+    #[test]
+    fn each_has_its_line() {
+        let expected = "\
+Expectations:
+  kept    rate>50  measured 100.00 requests/s
+  broken  p99<1s   measured nothing: no reply
+";
+        assert_eq!(text(&run(&["rate>50", "p99<1s"]).judged), expected);
+        assert_eq!(text(&[]), "");
+    }
+
+    #[test]
+    fn one_that_is_broken_is_enough() {
+        let (good, bad) = (run(&["rate>50"]), run(&["rate>50", "rate>200"]));
+        assert_eq!(verdict(&[run(&[])]), Ok(()));
+        assert_eq!(verdict(&[good.clone(), good.clone()]), Ok(()));
+        let broken = |text: &str| Err(Failed::Broken(text.into()));
+        assert_eq!(verdict(std::slice::from_ref(&bad)), broken("1 of 2 expectations broken"));
+        assert_eq!(verdict(&[good, bad]), broken("expectations broken in 1 of 2 runs"));
+        assert_eq!(Failed::Broken(String::new()).code(), 3);
+    }
+}

@@ -1,0 +1,161 @@
+//! `--search`: rates are tried one after the other, and each step is shown.
+
+use std::time::Duration;
+
+use super::{answered, is_file, save, show};
+use crate::results::{Results, amounts};
+use crate::run;
+use crate::run::plan::Plan;
+use crate::run::schedule::Rate;
+use crate::search::{Search, Verdict};
+use crate::settings::{Goal, Settings};
+
+/// Steps that are repeated because the generator was in the way.
+const DISTURBED_MAX: u32 = 5;
+
+/// Looks for the highest rate.
+pub(super) fn search(
+    settings: &Settings,
+    plan: &Plan,
+    goal: Goal,
+    kept: &mut Vec<Results>,
+) -> Result<(), String> {
+    if let Some(time) = plan.duration {
+        show(settings, &estimate(time))?;
+    }
+    let most = run::run(plan, &mut || Ok(()), &mut |_| {})?;
+    answered(&most.results)?;
+    let capacity = most.results.replies_per_second();
+    show(settings, &heading(plan, goal, capacity))?;
+    let mut search = Search::new((capacity / 2.0).max(1.0));
+    let mut steps = Steps::default();
+    let mut is_interrupted = most.results.interrupted;
+    while let Some(rate) = search.next().filter(|_| !is_interrupted) {
+        let plan = Plan { rate: Some(Rate::constant(rate)), ..plan.clone() };
+        let results = run::run(&plan, &mut || Ok(()), &mut |_| {})?.results;
+        is_interrupted = results.interrupted;
+        let verdict = goal.judge(&results, rate);
+        show(settings, &step(&results, rate, goal, &verdict))?;
+        kept.push(results);
+        save(settings, kept, is_file)?;
+        if is_interrupted {
+            break;
+        }
+        steps.count(&verdict);
+        // What says nothing about the server is asked again, but not for ever.
+        if verdict != Verdict::Disturbed || steps.disturbed > DISTURBED_MAX {
+            search.learn(verdict == Verdict::Holds);
+        }
+    }
+    let percentile = goal.percentile;
+    let found = match search.found() {
+        Some(rate) => format!("p{percentile} stays below the bound up to {rate:.0} requests/s.\n"),
+        None if is_interrupted => "Interrupted before a rate was found.\n".into(),
+        None => format!("p{percentile} is above the bound at every rate that was tried.\n"),
+    };
+    show(settings, &(found + &steps.doubt()))
+}
+
+/// Steps of most searches: the rates to try are halved down to a twentieth, and a rate that fails
+/// is tried twice.
+const STEPS: std::ops::RangeInclusive<u32> = 8..=15;
+
+/// What to expect of a search whose steps take so long.
+fn estimate(step: Duration) -> String {
+    // One more measures the closed loop.
+    let time = |steps: u32| match (step * (steps + 1)).as_secs_f64() {
+        short if short < 180.0 => format!("{short:.0}s"),
+        long => format!("{:.0}m", long / 60.0),
+    };
+    let (least, most) = (*STEPS.start(), *STEPS.end());
+    format!(
+        "Usually {least} to {most} steps of {}s ({} to {}), more on a busy machine.\n",
+        step.as_secs_f64(),
+        time(least),
+        time(most),
+    )
+}
+
+fn heading(plan: &Plan, goal: Goal, capacity: f64) -> String {
+    let percentile = format!("p{}", goal.percentile);
+    format!(
+        "Searching the highest rate with {percentile} below {} @ {}\n\
+         \x20 closed loop: {capacity:.0} requests/s\n\
+         {:>10} {:>10} {:>10} {percentile:>10} {:>10}\n",
+        amounts::time_us(goal.below.as_micros() as f64),
+        plan.urls[0],
+        "asked",
+        "replies/s",
+        "p50",
+        "max",
+    )
+}
+
+/// A step of a search, as a line.
+fn step(results: &Results, rate: f64, goal: Goal, verdict: &Verdict) -> String {
+    let latency = &results.tally.latency_us;
+    let time = |us: u64| amounts::time_us(us as f64);
+    format!(
+        "{rate:>10.0} {:>10.0} {:>10} {:>10} {:>10}  {}\n",
+        results.replies_per_second(),
+        time(latency.value_at_quantile(0.5)),
+        time(goal.reached(results).as_micros() as u64),
+        time(latency.max()),
+        match verdict {
+            Verdict::Holds => "holds",
+            Verdict::Fails(why) => why,
+            Verdict::Interrupted => "interrupted",
+            Verdict::Disturbed => "the generator was too slow, or disturbed",
+        },
+    )
+}
+
+/// How many steps there were, and how many of them say nothing about the server.
+#[derive(Default)]
+struct Steps {
+    all: u32,
+    disturbed: u32,
+}
+
+impl Steps {
+    fn count(&mut self, verdict: &Verdict) {
+        self.all += 1;
+        self.disturbed += u32::from(*verdict == Verdict::Disturbed);
+    }
+
+    /// What is to be said where most of them were disturbed.
+    fn doubt(&self) -> String {
+        if self.disturbed * 2 <= self.all {
+            return String::new();
+        }
+        format!(
+            "Do not trust this: in {} of {} steps the generator was too slow or disturbed, so the \
+             server\nmay well do more. Repeat it on an idle machine, or with more threads (-t).\n",
+            self.disturbed, self.all
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_it_may_take() {
+        let text = |seconds| estimate(Duration::from_secs_f64(seconds));
+        let expected = "Usually 8 to 15 steps of 0.5s (4s to 8s), more on a busy machine.\n";
+        assert_eq!(text(0.5), expected);
+        assert!(text(30.0).contains(" of 30s (4m to 8m), "), "{}", text(30.0));
+    }
+
+    #[test]
+    fn a_doubt_is_repeated_where_most_steps_had_it() {
+        let mut steps = Steps::default();
+        steps.count(&Verdict::Disturbed);
+        steps.count(&Verdict::Holds);
+        assert_eq!(steps.doubt(), "");
+        steps.count(&Verdict::Disturbed);
+        let text = steps.doubt();
+        assert!(text.starts_with("Do not trust this: in 2 of 3 steps the generator "), "{text}");
+    }
+}

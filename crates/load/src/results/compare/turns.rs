@@ -1,0 +1,134 @@
+//! Two servers that took turns: how B differs from A, and how sure that is.
+//!
+//! Each block of four turns gives one ratio for each measure, B's two turns to A's two. What
+//! changes evenly from the first turn of a block to its last cancels out, and since the order of
+//! each block was drawn by lot, the ratios of blocks are as good as independent. Their logarithms
+//! have a t interval, which is right about few values, too.
+
+use super::super::{Block, Pace, Results, Side, Turn, Turns, notes};
+use super::estimate::{Ratio, geometric_mean};
+use super::kinds::doubts_of;
+use super::measures::{MEAN, MEASURES, Measure, P50, P99, RATE};
+use super::{Row, failures, headline};
+
+/// Blocks without which nothing is said.
+pub const BLOCKS_MIN: usize = 3;
+
+/// A measure's value in a turn.
+type Value = fn(&Turn) -> f64;
+
+/// What is compared: the name in files, the measure, and its value in a turn.
+const COMPARED: [(&str, usize, Value); 4] = [
+    ("rate", RATE, |turn| turn.rate),
+    ("mean", MEAN, |turn| turn.moment.mean_us),
+    ("p50", P50, |turn| turn.moment.p50_us as f64),
+    ("p99", P99, |turn| turn.moment.p99_us as f64),
+];
+
+/// B's value to A's, and where it lies with 95 % confidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effect {
+    /// `rate`, `mean`, `p50` or `p99`.
+    pub name: &'static str,
+    /// The ratio with its two ends; `None`: too few blocks had replies in all of their turns.
+    pub ratio: Option<[f64; 3]>,
+}
+
+/// How B differs from A.
+pub fn effects(turns: &Turns) -> [Effect; 4] {
+    COMPARED.map(|(name, _, value)| Effect {
+        name,
+        ratio: ratio(&turns.blocks, value).map(|Ratio { value, low, high }| [value, low, high]),
+    })
+}
+
+fn ratio(blocks: &[Block], value: Value) -> Option<Ratio> {
+    let ratios: Vec<f64> = blocks.iter().filter_map(|block| block_ratio(block, value)).collect();
+    (ratios.len() >= BLOCKS_MIN).then(|| Ratio::mean(&ratios))?
+}
+
+fn block_ratio(block: &Block, value: Value) -> Option<f64> {
+    let mean = |side| geometric_mean(&values(std::slice::from_ref(block), side, value));
+    Some(mean(Side::B)? / mean(Side::A)?)
+}
+
+fn values(blocks: &[Block], side: Side, value: Value) -> Vec<f64> {
+    let turns = blocks.iter().flat_map(|block| &block.turns);
+    turns.filter(|turn| turn.side == side).map(value).collect()
+}
+
+/// The table and its headline.
+pub fn text(turns: &Turns) -> String {
+    let blocks = &turns.blocks;
+    let rows = COMPARED.map(|(_, measure, value)| row(&MEASURES[measure], blocks, value));
+    let [rate, .., p99] = &rows;
+    let mut text = format!("{:<24}{:>12}{:>12}   B from A\n", "", "A", "B");
+    rows.iter().for_each(|row| text += &row.line());
+    let [a, b] = &turns.sides;
+    text += &failures(std::slice::from_ref(a), std::slice::from_ref(b));
+    let headline = match a.pace {
+        Pace::Closed => headline(rate, "rate", "faster", "slower"),
+        Pace::Open { .. } => headline(p99, "p99 latency", "higher", "lower"),
+    };
+    let count = blocks.len();
+    text += &format!("\n{headline}\nThe noise is that between {count} blocks of four turns.\n");
+    let is_whole = |block: &&Block| block_ratio(block, |turn| turn.rate).is_some();
+    match count - blocks.iter().filter(is_whole).count() {
+        0 => text,
+        silent => {
+            text + &format!("{silent} of them had a turn without replies and are left out.\n")
+        }
+    }
+}
+
+fn row(measure: &'static Measure, blocks: &[Block], value: Value) -> Row {
+    let mean = |side| mean(&values(blocks, side, value));
+    let interval = ratio(blocks, value);
+    Row {
+        measure,
+        a: mean(Side::A),
+        b: mean(Side::B),
+        ratio: interval.map(|ratio| ratio.value),
+        interval,
+    }
+}
+
+/// The geometric mean, as that of the ratios; where a turn had no replies there is none.
+fn mean(values: &[f64]) -> f64 {
+    let sum = values.iter().fold(0.0, |sum, value| sum + value);
+    geometric_mean(values).unwrap_or(sum / values.len().max(1) as f64)
+}
+
+/// What has to be known to read the table: errors, and doubts.
+pub fn notes(turns: &Turns) -> String {
+    let of = |(name, side): (&str, &Results)| {
+        let errors = match side.tally.failures() {
+            0 => String::new(),
+            _ => format!("\n{name}: {}", notes::errors(&side.tally)),
+        };
+        errors + &doubts_of(&format!("The figures of {name}"), side)
+    };
+    let interrupted = match turns.sides[0].interrupted {
+        true => "\nInterrupted: a block that was not completed is not counted.\n",
+        false => "",
+    };
+    let sides: String = ["A", "B"].into_iter().zip(&turns.sides).map(of).collect();
+    interrupted.to_owned() + &sides
+}
+
+/// A block in a line, as it ends.
+pub fn line(block: &Block) -> String {
+    let side = |name: &str, side| {
+        let of = |(_, measure, value): (_, usize, Value)| {
+            let mean = mean(&values(std::slice::from_ref(block), side, value));
+            (MEASURES[measure].show)(mean)
+        };
+        let [rate, _, p50, p99] = COMPARED.map(of);
+        format!("{name} {rate:>10} requests/s  p50 {p50:>9}  p99 {p99:>9}")
+    };
+    let at = block.turns.last().map_or(0.0, |turn| turn.moment.at);
+    format!("{at:6.1}s  {}   {}\n", side("A", Side::A), side("B", Side::B))
+}
+
+#[cfg(test)]
+mod tests;

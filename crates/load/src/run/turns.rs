@@ -1,0 +1,185 @@
+//! Two servers, loaded in turns within one run.
+//!
+//! ```text
+//! (connect A, connect B, a turn of each to warm up, 4 turns: ABBA or BAAB) for each block
+//! ```
+//!
+//! While one server has its turn, nothing is on its way to the other: a turn ends when every
+//! request has its reply, or its time is up. Which order a block has is drawn by lot, so that what
+//! changes in the machine, slowly or in step with the turns, favours neither. Each block opens its
+//! connections anew: which thread of a server a connection belongs to is luck, and where it would
+//! hold for a whole run it would be taken for a difference.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use net::signals::Signals;
+use net::{Mailbox, Sender, mailbox};
+
+use super::plan::Plan;
+use super::thread::{Ended, News, Order};
+use super::{ENDING, Run, START_AHEAD, explained, unix_ms};
+use crate::results::{Block, Moment, Pace, Results, Second, Side, Tally, Turn, Turns};
+
+/// Loads both servers. `watch` sees each block as it ends.
+pub fn run_in_turns(
+    plans: &[Plan; 2],
+    blocks: u64,
+    watch: &mut dyn FnMut(&Block),
+) -> Result<Turns, String> {
+    let run = async {
+        let (news, heard) = mailbox();
+        let signals = Signals::take(ENDING)?;
+        let told = news.clone();
+        net::spawn(async move {
+            let _ = signals.each(|_| told.send(News::Interrupt)).await;
+        });
+        let alternation = Alternation {
+            plans,
+            news,
+            heard,
+            began: Instant::now(),
+            began_unix_ms: unix_ms(),
+            sides: Default::default(),
+            interrupted: false,
+        };
+        alternation.run(blocks, watch).await
+    };
+    net::run(run).and_then(|done| done).map_err(|error| explained(&error, &plans[0]))
+}
+
+struct Alternation<'p> {
+    plans: &'p [Plan; 2],
+    news: Sender<News>,
+    heard: Mailbox<News>,
+    began: Instant,
+    began_unix_ms: u64,
+    sides: [Sum; 2],
+    interrupted: bool,
+}
+
+/// What a server's turns add up to.
+#[derive(Default)]
+struct Sum {
+    tally: Tally,
+    elapsed: Duration,
+    cpu: Duration,
+    busiest_thread: f64,
+}
+
+impl Alternation<'_> {
+    async fn run(mut self, count: u64, watch: &mut dyn FnMut(&Block)) -> io::Result<Turns> {
+        let mut blocks = Vec::new();
+        for _ in 0..count {
+            let Some(block) = self.block().await? else {
+                self.interrupted = true;
+                break;
+            };
+            watch(&block);
+            blocks.push(block);
+        }
+        let [a, b] = std::mem::take(&mut self.sides);
+        let sides = [self.results(0, a), self.results(1, b)];
+        Ok(Turns { turn: self.plans[0].duration.unwrap_or_default(), sides, blocks })
+    }
+
+    /// Four turns; nothing where somebody ended the run. A block that was not completed does not
+    /// count at all.
+    async fn block(&mut self) -> io::Result<Option<Block>> {
+        let runs = [self.connect(0).await?, self.connect(1).await?];
+        let [Some(a), Some(b)] = &runs else { return Ok(None) };
+        let runs = [a, b];
+        for run in runs {
+            if self.turn(run).await?.is_none() {
+                return Ok(None);
+            }
+        }
+        let mut turns = Vec::new();
+        for side in order(net::system::random()) {
+            let Some(ended) = self.turn(runs[side as usize]).await? else { return Ok(None) };
+            turns.push((side, ended, self.began.elapsed()));
+        }
+        let turns = turns.into_iter().map(|(side, ended, at)| self.count(side, ended, at));
+        Ok(Some(Block { turns: turns.collect() }))
+    }
+
+    /// Threads of a server, with their connections.
+    async fn connect(&mut self, side: usize) -> io::Result<Option<Run>> {
+        let run = Run::start(&self.plans[side], &self.news)?;
+        run.tell_all(|| Order::Connect);
+        for _ in 0..run.orders.len() {
+            loop {
+                match self.heard.next().await {
+                    Some(News::Ready) => break,
+                    Some(News::Failed(error)) => return Err(error),
+                    Some(News::Interrupt) | None => return Ok(None),
+                    Some(News::Second(..) | News::Done(_)) => {}
+                }
+            }
+        }
+        Ok(Some(run))
+    }
+
+    /// A turn of a server. Between two of its turns its connections are idle.
+    async fn turn(&mut self, run: &Run) -> io::Result<Option<Vec<Ended>>> {
+        let begin = Instant::now() + START_AHEAD;
+        run.tell_all(|| Order::Go(begin));
+        let mut ended = Vec::new();
+        while ended.len() < run.orders.len() {
+            match self.heard.next().await {
+                Some(News::Done(one)) => ended.push(one),
+                Some(News::Failed(error)) => return Err(error),
+                Some(News::Interrupt) | None => return Ok(None),
+                Some(News::Second(..) | News::Ready) => {}
+            }
+        }
+        Ok(Some(ended))
+    }
+
+    fn count(&mut self, side: Side, ended: Vec<Ended>, at: Duration) -> Turn {
+        let mut tally = Tally::default();
+        ended.iter().for_each(|ended| tally.add(&ended.tally));
+        let elapsed = ended.iter().map(|ended| ended.elapsed).max().unwrap_or_default();
+        let rate = match ended.iter().map(Ended::window_rate).sum::<Option<f64>>() {
+            Some(rate) => rate,
+            None => tally.replies as f64 / elapsed.as_secs_f64(),
+        };
+        let sum = &mut self.sides[side as usize];
+        sum.tally.add(&tally);
+        sum.elapsed += elapsed;
+        sum.cpu += ended.iter().map(|ended| ended.on_cpu).sum::<Duration>();
+        sum.busiest_thread = ended.iter().map(Ended::busiest).fold(sum.busiest_thread, f64::max);
+        let second = Second { at: at.as_secs_f64(), tally };
+        Turn { side, rate, moment: Moment::from(&second) }
+    }
+
+    fn results(&self, side: usize, sum: Sum) -> Results {
+        let plan = &self.plans[side];
+        Results {
+            urls: plan.urls.clone(),
+            threads: plan.threads,
+            connections: plan.connections,
+            duration: plan.duration,
+            pace: match plan.rate {
+                None => Pace::Closed,
+                Some(rate) => Pace::Open { from: rate.from, to: rate.to },
+            },
+            began_unix_ms: self.began_unix_ms,
+            elapsed: sum.elapsed,
+            tally: sum.tally,
+            seconds: Vec::new(),
+            cpu: sum.cpu,
+            busiest_thread: sum.busiest_thread,
+            interrupted: self.interrupted,
+            judged: Vec::new(),
+        }
+    }
+}
+
+/// The order of a block, by lot.
+pub(crate) fn order(lot: u64) -> [Side; 4] {
+    match lot % 2 {
+        0 => [Side::A, Side::B, Side::B, Side::A],
+        _ => [Side::B, Side::A, Side::A, Side::B],
+    }
+}
