@@ -29,6 +29,7 @@ const LAYERED: &[Layered] = &[Layered {
             "decimal",
             "header_text",
             "identity",
+            "limits",
             "lru",
             "mime_types",
             "rate",
