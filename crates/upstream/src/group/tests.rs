@@ -1,8 +1,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use conf::Zones;
+
 use crate::resolver::Peer;
-use crate::testing::{ask, group, lease, load, load_named, sequence, short};
+use crate::testing::{ask, group, lease, load, load_after, load_named, sequence, short};
 use crate::{Ask, Attempt, Choice, Event, Group};
 
 const NOW: u64 = 1_000_000;
@@ -155,12 +157,16 @@ fn a_server_that_is_back_starts_slowly() {
 
 #[test]
 fn a_reload_forgets_nothing() {
-    let lines = "server 10.0.0.1; server 10.0.0.2 max_conns=1;";
-    let (old, _) = load_named("reloaded", lines).unwrap();
+    let text = "upstream reloaded { server 10.0.0.1; server 10.0.0.2 max_conns=1; }";
+    let load = |before: &Zones| {
+        let (groups, zones) = load_after(before, text).unwrap();
+        (groups[0].clone(), zones)
+    };
+    let (old, zones) = load(&Zones::default());
     request(&old, NOW, &["1"]);
     let held = lease(ask(&old, at(NOW)));
     assert_eq!(short(&held), "2");
-    let (new, _) = load_named("reloaded", lines).unwrap();
+    let (new, zones) = load(&zones);
     assert_eq!(new.servers()[0].fails(), 1);
     assert_eq!(new.servers()[1].in_progress(), 1);
     assert!(matches!(ask(&new, at(NOW)), Choice::Busy));
@@ -168,7 +174,7 @@ fn a_reload_forgets_nothing() {
     drop(held);
     assert_eq!(short(&lease(ask(&new, at(NOW)))), "2");
     drop(new);
-    let (fresh, _) = load_named("reloaded", lines).unwrap();
+    let (fresh, _) = load(&zones);
     assert_eq!(fresh.servers()[0].fails(), 0, "what nobody uses is forgotten");
 }
 
@@ -209,11 +215,14 @@ fn counts_are_exact_over_threads_and_generations() {
     const THREADS: usize = 8;
     const ROUNDS: usize = 2000;
     let lines = "least_conn; server 10.0.0.1 max_conns=3; server 10.0.0.2 max_conns=2;";
-    let generations = [(); 2].map(|()| load_named("threads", lines).unwrap().0);
+    let text = format!("upstream threads {{ {lines} }}");
+    let (old, zones) = load_after(&Zones::default(), &text).unwrap();
+    let (new, _) = load_after(&zones, &text).unwrap();
+    let generations = [&old[0], &new[0]];
     let served = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (group, served) = (&generations[thread % 2], &served);
+            let (group, served) = (generations[thread % 2], &served);
             scope.spawn(move || {
                 for round in 0..ROUNDS {
                     match ask(group, at(NOW)) {
