@@ -177,6 +177,9 @@ fn nothing_is_lost_with_ten_processes_that_are_killed() {
     }
     let sent: Vec<_> = (0..LIMIT + 1).map(|_| send(&server, "/sent")).collect();
     server.await_log("limit upstream: request is blocked", 21);
+    eventually("all slots", || {
+        backend.counts(|counts| counts.came.len() >= 11 * LIMIT).then_some(())
+    });
     assert_eq!(backend.counts(|counts| counts.came.len()), 11 * LIMIT);
     backend.allow(usize::MAX / 2);
     assert!(sent.into_iter().all(|stream| reply(stream).ends_with("/sent")));
