@@ -9,6 +9,7 @@ use core::ops::Range;
 use crate::Slice;
 use crate::dns::{self, Kind, NAME_BYTES_MAX, Name, Question, Record, Response};
 use crate::host::Host;
+use crate::http1::accept_encoding::accepts_gzip;
 use crate::http1::chunked::{ChunkedDecoder, Decoded, InvalidChunked};
 use crate::http1::framing::{Body, Framing};
 use crate::http1::range::{self, Ranges};
@@ -22,12 +23,13 @@ use crate::{Known, Version};
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 7] = [
+pub const CHECKS: [(&str, Check); 8] = [
     ("http1_request", http1_request),
     ("http1_response", http1_response),
     ("http1_chunked", http1_chunked),
     ("uri", uri),
     ("range", range),
+    ("accept_encoding", accept_encoding),
     ("proxy_protocol", proxy_protocol),
     ("dns", dns),
 ];
@@ -245,6 +247,20 @@ pub fn range(input: &[u8]) {
                 assert!(count == 1 || count > 1 && total <= u128::from(length));
             }
         }
+    }
+}
+
+/// Case means nothing, nor does what comes after the first `gzip`'s comma.
+pub fn accept_encoding(input: &[u8]) {
+    let accepted = accepts_gzip(input);
+    // `gzip,` in lower case is accepted whatever follows.
+    if !input.to_ascii_lowercase().starts_with(b"gzip,") {
+        assert_eq!(accepts_gzip(&input.to_ascii_uppercase()), accepted);
+    }
+    if input.ends_with(b"gzip") && accepted {
+        let mut longer = input.to_vec();
+        longer.extend_from_slice(b", br;q=0");
+        assert!(accepts_gzip(&longer));
     }
 }
 
