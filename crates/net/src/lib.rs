@@ -21,7 +21,7 @@ mod listener;
 pub mod listening;
 mod lot;
 mod mailbox;
-mod memory;
+pub mod memory;
 mod offload;
 mod probe;
 pub mod process;

@@ -140,7 +140,8 @@ impl<T> Lot<T> {
     /// Gives the memory of the tasks that were parked back to the system, once it is worth it.
     fn trim(&self) {
         let mut places = self.places.borrow_mut();
-        if std::mem::take(&mut places.parked_since_trim) >= PARKED_PER_TRIM {
+        let many_parked = std::mem::take(&mut places.parked_since_trim) >= PARKED_PER_TRIM;
+        if memory::is_worth_a_trim() || many_parked {
             memory::give_back();
         }
     }
