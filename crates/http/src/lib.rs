@@ -16,6 +16,8 @@ mod exchange;
 mod features;
 mod files;
 mod forwarded;
+#[doc(hidden)]
+pub mod fuzz;
 mod h1;
 mod header_text;
 mod health;
@@ -23,6 +25,7 @@ pub mod identity;
 mod keyed;
 pub mod limits;
 mod lru;
+mod mask;
 mod mime_types;
 mod paths;
 mod phases;

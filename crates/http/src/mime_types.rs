@@ -9,17 +9,25 @@ use conf::{Directive, Load, Result, Value};
 pub(crate) enum MimeTypes {
     /// `*`
     All,
-    /// These, lower-cased.
+    /// `text/html` and these, lower-cased.
     Listed(Vec<Box<[u8]>>),
 }
 
+const HTML: &[u8] = b"text/html";
+
 impl MimeTypes {
+    /// `text/html` alone.
+    pub(crate) const fn html() -> Self {
+        Self::Listed(Vec::new())
+    }
+
     /// Whether the type, without its parameters, is in the list.
     pub(crate) fn has(&self, content_type: &[u8]) -> bool {
         match self {
             Self::All => true,
             Self::Listed(types) => {
-                types.iter().any(|listed| listed.eq_ignore_ascii_case(content_type))
+                let is_same = |listed: &[u8]| listed.eq_ignore_ascii_case(content_type);
+                is_same(HTML) || types.iter().any(|listed| is_same(listed))
             }
         }
     }
@@ -28,7 +36,7 @@ impl MimeTypes {
 impl Value for MimeTypes {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let mut types = Self::Listed(vec![b"text/html"[..].into()]);
+        let mut types = Self::html();
         types.repeat(from, load)?;
         Ok(types)
     }
@@ -38,7 +46,7 @@ impl Value for MimeTypes {
             let lower: Box<[u8]> = word.text.to_ascii_lowercase().into();
             if &*lower == b"*" {
                 *self = Self::All;
-            } else if types.contains(&lower) {
+            } else if &*lower == HTML || types.contains(&lower) {
                 let name = String::from_utf8_lossy(&lower);
                 load.warn(from.error_at(word, format!("duplicate MIME type \"{name}\"")));
             } else {

@@ -235,6 +235,7 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
             x.action = "";
             x.location = outer(x);
             x.states.redirected();
+            x.varies = false;
             x.backends.request_to.begun = false;
             enter(x, Phase::ServerRewrite);
         }

@@ -276,7 +276,7 @@ impl Answer {
                 self.bytes.resize(start + slice.len() as usize, 0);
                 read_exact(&slice.file, &mut self.bytes[start..], slice.start);
             }
-            Chunk::Flush | Chunk::Remark(_) => {}
+            Chunk::Flush | Chunk::Pause | Chunk::Remark(_) => {}
             Chunk::Trailers(fields) => self.x.reply.trailers = fields,
         }
     }

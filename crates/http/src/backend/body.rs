@@ -435,7 +435,8 @@ impl BodyStream for Incoming {
             }
             if std::mem::take(&mut self.flush_due) {
                 self.unflushed = false;
-                return Poll::Ready(Ok(Some(Chunk::Flush)));
+                let chunk = if self.buffering { Chunk::Pause } else { Chunk::Flush };
+                return Poll::Ready(Ok(Some(chunk)));
             }
             if let Some(chunk) = self.spool.pop() {
                 self.flush_due = !self.buffering;

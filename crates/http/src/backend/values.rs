@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 
 use conf::{Directive, Load, Result, Template, Value};
 
+use crate::mask::mask;
+
 /// When another server is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextUpstream(u16);
@@ -100,22 +102,6 @@ impl Value for Ignored {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         Ok(Self(mask(from, &IGNORED, load)?))
     }
-}
-
-/// The union of the words' bits. A word said twice is a warning, as in nginx.
-fn mask(from: &Directive, words: &[(&[u8], u16)], load: &mut Load<'_>) -> Result<u16> {
-    let mut mask = 0;
-    for word in &from.args {
-        let known = words.iter().find(|(text, _)| text.eq_ignore_ascii_case(&word.text));
-        let Some((_, bit)) = known else {
-            return Err(from.error_at(word, format!("invalid value \"{word}\"")));
-        };
-        if mask & bit != 0 {
-            load.warn(from.error_at(word, format!("duplicate value \"{word}\"")));
-        }
-        mask |= bit;
-    }
-    Ok(mask)
 }
 
 /// The local address of connections.

@@ -65,6 +65,8 @@ pub enum Chunk {
     File(FileSlice),
     /// Nothing new, but what was given so far is to reach the client now.
     Flush,
+    /// Nothing new, and nobody knows when there will be: what is ready may go to the client.
+    Pause,
     /// Fields after the body; the last piece.
     Trailers(Fields),
     /// No piece at all, but something for the log.
@@ -88,13 +90,15 @@ pub enum BodyError {
     UpstreamRead(io::Error),
     /// This call failed on a temporary file.
     TempFile(&'static str, PathBuf, io::Error),
+    /// The body is not what its `Content-Encoding` says, or cannot be encoded: nginx's words.
+    Coding(Cow<'static, str>),
 }
 
 impl BodyError {
     /// Whether what is not sent yet is not worth sending. A head alone, to a client of HTTP/1.0,
     /// is an empty reply.
     pub(crate) fn spoils(&self) -> bool {
-        matches!(self, Self::Upstream(_) | Self::TempFile(..))
+        matches!(self, Self::Upstream(_) | Self::TempFile(..) | Self::Coding(_))
     }
 }
 

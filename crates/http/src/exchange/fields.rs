@@ -83,6 +83,12 @@ impl Fields {
         self.list.push(field);
     }
 
+    /// Adds a field after the others that is not looked for, whatever its name is.
+    pub fn append_text(&mut self, name: &[u8], value: &[u8]) {
+        let field = self.write_text(name, value);
+        self.list.push(Field { known: FieldName::Other, ..field });
+    }
+
     /// Puts a field in the place of the first with the same name; the others go. Where there is
     /// none, it comes after all.
     pub fn set(&mut self, name: &[u8], value: &[u8]) {
@@ -98,6 +104,13 @@ impl Fields {
             index += 1;
             index <= place + 1 || !is_same(other)
         });
+    }
+
+    /// Gives the first well-known field of that name another value, if there is one.
+    pub fn set_value(&mut self, known: FieldName, value: &[u8]) {
+        let Some(place) = self.list.iter().position(|field| field.known == known) else { return };
+        let name = self.list[place].name_in(&self.text).to_vec();
+        self.list[place] = self.write_text(&name, value);
     }
 
     /// Removes every field with that name.

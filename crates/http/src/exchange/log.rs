@@ -89,7 +89,7 @@ impl Aside {
 impl BodyError {
     /// Tells why the body of this exchange's reply broke off.
     pub(crate) fn log(&self, x: &mut Exchange) {
-        if !matches!(self, Self::Io(_) | Self::Truncated) {
+        if !matches!(self, Self::Io(_) | Self::Truncated | Self::Coding(_)) {
             x.action = "reading upstream";
         }
         match self {
@@ -101,7 +101,9 @@ impl BodyError {
             Self::UpstreamClosed => {
                 x.log(Level::Error, format_args!("upstream prematurely closed connection"));
             }
-            Self::Upstream(message) => x.log(Level::Error, format_args!("{message}")),
+            Self::Upstream(message) | Self::Coding(message) => {
+                x.log(Level::Error, format_args!("{message}"))
+            }
             Self::UpstreamTimedOut => {
                 let error = net::timed_out();
                 x.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));

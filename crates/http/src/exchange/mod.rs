@@ -153,6 +153,8 @@ pub struct Exchange {
     pub in_error_page: bool,
     /// How many more redirects it may take, and the one that is too many.
     pub redirects_left: u8,
+    /// Whether the reply depends on whether the client accepts gzip.
+    pub varies: bool,
     /// Whether the connection may serve another request.
     pub keepalive: bool,
     /// Whether it goes on, while it waits, although the client closes the connection.
@@ -208,6 +210,7 @@ impl Exchange {
             error_status: 0,
             in_error_page: false,
             redirects_left: REDIRECTS_MAX + 1,
+            varies: false,
             keepalive: false,
             outlives_client: Rc::default(),
             role: Role::Main,
@@ -244,6 +247,7 @@ impl Exchange {
         self.error_status = 0;
         self.in_error_page = false;
         self.redirects_left = REDIRECTS_MAX + 1;
+        self.varies = false;
         self.keepalive = false;
         self.outlives_client.set(false);
         self.role = Role::Main;

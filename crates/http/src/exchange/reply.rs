@@ -1,6 +1,6 @@
 //! What is answered.
 
-use super::{Body, Fields, Tunnel};
+use super::{Body, FieldName, Fields, Tunnel};
 use crate::header_text::{self, Forbidden};
 
 /// What a filter does to the body once all filters agree on the head.
@@ -232,6 +232,27 @@ impl Reply {
         self.fields.append(b"ETag", &text[start..]);
     }
 
+    /// The body will be given in another coding: what the head says of its bytes no longer holds.
+    pub(crate) fn forget_bytes_of_body(&mut self) {
+        self.content_length = None;
+        self.allow_ranges = false;
+        self.fields.remove_known(FieldName::AcceptRanges);
+        self.weaken_etag();
+    }
+
+    /// A strong entity tag becomes a weak one. What is no entity tag is removed, as in nginx.
+    fn weaken_etag(&mut self) {
+        let Some(tag) = self.fields.known(FieldName::ETag) else { return };
+        match tag {
+            [b'W', b'/', _, ..] => {}
+            [b'"', ..] => {
+                let weak = [b"W/", tag].concat();
+                self.fields.set_value(FieldName::ETag, &weak);
+            }
+            _ => self.fields.remove_known(FieldName::ETag),
+        }
+    }
+
     /// Bytes sent after the head.
     pub fn body_bytes_sent(&self) -> u64 {
         self.bytes_sent.saturating_sub(self.head_bytes)
@@ -272,6 +293,22 @@ mod tests {
             let mut reply = Reply::default();
             reply.set_etag(modified, size);
             assert_eq!(reply.fields.known(FieldName::ETag), Some(tag.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn an_entity_tag_of_other_bytes_is_weak() {
+        for (before, after) in [
+            ("\"1\"", Some("W/\"1\"")),
+            ("W/\"1\"", Some("W/\"1\"")),
+            ("W/", None),
+            ("1", None),
+            ("", None),
+        ] {
+            let mut reply = Reply::default();
+            reply.fields.append(b"etag", before.as_bytes());
+            reply.forget_bytes_of_body();
+            assert_eq!(reply.fields.known(FieldName::ETag), after.map(str::as_bytes), "{before}");
         }
     }
 }

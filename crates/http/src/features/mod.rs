@@ -13,6 +13,10 @@ pub mod disable_symlinks;
 pub mod empty_gif;
 pub mod error_page;
 pub mod geo;
+pub mod gunzip;
+pub mod gzip;
+pub mod gzip_clients;
+pub mod gzip_static;
 pub mod headers;
 pub mod index;
 pub mod internal;
@@ -84,6 +88,7 @@ conf::features! {
     limit_rate: limit_rate,
     lingering: lingering,
     output: output,
+    gzip_clients: gzip_clients,
     redirect: redirect,
     open_file_cache: open_file_cache,
     disable_symlinks: disable_symlinks,
@@ -105,13 +110,16 @@ conf::features! {
     random_index: random_index,
     index: index,
     autoindex: autoindex,
+    gzip_static: gzip_static,
     static_file: static_file,
     lenient: lenient,
     aio: aio,
     not_modified: not_modified,
     headers: headers,
     userid: userid with VARIABLES,
+    gunzip: gunzip,
     charset: charset,
+    gzip: gzip with VARIABLES,
     range: range,
     log: log,
 }

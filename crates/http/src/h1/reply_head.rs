@@ -101,6 +101,9 @@ fn write_lines(x: &Exchange, here: &Policy, completed: bool, out: &mut Vec<u8>) 
     if !completed && !reply.location.is_empty() {
         line(out, b"Location: ", &reply.location);
     }
+    if x.varies && here.gzip_vary {
+        out.extend_from_slice(b"Vary: Accept-Encoding\r\n");
+    }
     reply.fields.write(out);
     out.extend_from_slice(b"\r\n");
 }

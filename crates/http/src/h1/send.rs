@@ -240,7 +240,7 @@ impl<'c> Sending<'c> {
         match pulled {
             Some(Chunk::Bytes(bytes)) => self.piece = Some(Piece::Bytes(bytes)),
             Some(Chunk::File(slice)) => self.piece = Some(Piece::File(slice)),
-            Some(Chunk::Flush) => return Poll::Ready(Ok(Gathered::Enough)),
+            Some(Chunk::Flush | Chunk::Pause) => return Poll::Ready(Ok(Gathered::Enough)),
             Some(Chunk::Trailers(fields)) => {
                 fields.iter().for_each(|(name, value)| x.reply.trailers.append(name, value));
             }

@@ -32,7 +32,7 @@ impl Subrequest {
                     return Err(too_big(x, format_args!("")));
                 }
                 Ok(Some(Chunk::Bytes(bytes))) => body.extend_from_slice(bytes.as_ref()),
-                Ok(Some(Chunk::Flush | Chunk::Trailers(_))) => {}
+                Ok(Some(Chunk::Flush | Chunk::Pause | Chunk::Trailers(_))) => {}
                 Ok(Some(Chunk::Remark(remark))) => remark.log(x),
                 Ok(Some(Chunk::File(_))) => unreachable!("files are read"),
                 Ok(None) => return Ok(body),

@@ -51,6 +51,9 @@ const DEFAULTS: &[(&str, &str, &str, &str)] = &[
     ("epoll_events", "512", "", EFFECT),
     ("error_log", "logs/error.log error", "the installation's error.log at error", PATH),
     ("error_log", "inherits", "that of the block around", SAME),
+    ("gunzip_buffers", "32 4k (128k total)", "32 4k", SAME),
+    ("gzip_buffers", "32 4k (128k total)", "32 4k", SAME),
+    ("gzip_hash", "128k", "64k", "nginx says so where it counts, and takes zlib's level 8: 64k"),
     ("keepalive_timeout", "75s (no header)", "75s", SAME),
     (
         "listen",

@@ -25,6 +25,8 @@ pub(super) struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Add,
+    /// The same, and no filter minds: for nginx, `Content-Encoding` is a word like any other here.
+    AddText,
     SetLastModified,
     SetETag,
 }
@@ -96,7 +98,13 @@ impl Line {
                 Effect::SetLastModified
             }
             name if is_header && name.eq_ignore_ascii_case(b"ETag") => Effect::SetETag,
-            _ => Effect::Add,
+            name if [&b"Cache-Control"[..], b"Link"]
+                .iter()
+                .any(|n| name.eq_ignore_ascii_case(n)) =>
+            {
+                Effect::Add
+            }
+            _ => Effect::AddText,
         };
         let value = Template::compile(from.arg(1), from, load)?;
         let always = match from.args.get(2) {

@@ -104,8 +104,9 @@ fn is_success(status: u16) -> bool {
 /// An empty value adds nothing, and takes away what there can be only one of.
 fn add(line: &Line, value: &[u8], reply: &mut Reply) {
     match line.effect {
-        Effect::Add if value.is_empty() => {}
+        Effect::Add | Effect::AddText if value.is_empty() => {}
         Effect::Add => reply.fields.append(&line.name, value),
+        Effect::AddText => reply.fields.append_text(&line.name, value),
         Effect::SetETag => set(line, FieldName::ETag, value, reply),
         Effect::SetLastModified => {
             set(line, FieldName::LastModified, value, reply);

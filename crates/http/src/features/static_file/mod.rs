@@ -50,7 +50,8 @@ fn send(x: &mut Exchange, path: &[u8]) -> Flow {
     }
 }
 
-fn answer(x: &mut Exchange, found: Found) -> Flow {
+/// Answers with a regular file, which has the type of the path.
+pub(crate) fn answer(x: &mut Exchange, found: Found) -> Flow {
     x.action = "sending response to client";
     x.reply.status = 200;
     x.reply.content_length = Some(found.stat.size);

@@ -57,7 +57,7 @@ fn has(agent: &[u8], mark: &[u8]) -> bool {
 }
 
 /// MSIE 4, 5, and 6 before its service pack 2, and not Opera in disguise.
-fn is_msie6(agent: &[u8]) -> bool {
+pub(crate) fn is_msie6(agent: &[u8]) -> bool {
     let Some(at) = memchr::memmem::find(agent, b"MSIE ") else { return false };
     let old = match &agent[at + 5..] {
         [b'4' | b'5', b'.', _, ..] => true,

@@ -22,7 +22,7 @@ use observe::ErrorLog;
 
 pub(crate) use client_body::{ClientBody, InFileOnly};
 pub(crate) use error_pages::{ErrorPage, ErrorPages};
-pub(crate) use keepalive::{Browsers, Keepalive, MSIE6, SAFARI};
+pub(crate) use keepalive::{Browsers, Keepalive, MSIE6, SAFARI, is_msie6};
 pub(crate) use limit_rate::LimitRate;
 pub(crate) use lingering::{Close, Lingering};
 pub(crate) use names::Names;
@@ -95,6 +95,8 @@ pub struct Policy {
     pub log_not_found: bool,
     /// `etag`.
     pub etag: bool,
+    /// `gzip_vary`.
+    pub gzip_vary: bool,
     /// How files are looked at.
     pub files: Access,
     /// `resolver`

@@ -1,0 +1,150 @@
+//! Expanding a body as it comes.
+//!
+//! One piece of output is all there is at a time, so a small body that expands to a huge one costs
+//! no memory. Of several gzip members in a row, each is expanded, as by nginx and by gzip itself.
+
+use std::task::{Context, Poll};
+
+use net::buffers::{self, BUFFER_SIZE, Lent};
+use zlib_rs::{Inflate, InflateError, InflateFlush, Status};
+
+use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Remark};
+
+/// zlib's number for a gzip head and end around the data, and the bits of its largest window.
+const GZIP_WINDOW_BITS: u8 = 16 + 15;
+
+/// zlib's number for an input that ends too early.
+const BUF_ERROR: i32 = -5;
+
+/// The body that is compressed in `body`.
+pub(super) fn wrap(body: Body, piece_max: usize) -> Body {
+    let expansion = Expansion::new(piece_max);
+    Body::Stream(Box::new(Gunzipped { source: body.in_memory(), expansion, next: None }))
+}
+
+struct Gunzipped {
+    source: Box<dyn BodyStream>,
+    expansion: Expansion,
+    /// What the source said that is to come after the output there is.
+    next: Option<Result<Option<Chunk>, BodyError>>,
+}
+
+impl BodyStream for Gunzipped {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+        loop {
+            self.expansion.run()?;
+            if self.expansion.is_full() || self.next.is_some() {
+                return Poll::Ready(match self.expansion.take_output() {
+                    Some(piece) => Ok(Some(Chunk::Bytes(piece))),
+                    None => self.next.take().unwrap_or(Ok(None)),
+                });
+            }
+            match self.source.poll_chunk(cx) {
+                Poll::Pending => {
+                    let piece = self.expansion.take_output();
+                    return piece.map_or(Poll::Pending, |p| Poll::Ready(Ok(Some(Chunk::Bytes(p)))));
+                }
+                Poll::Ready(Ok(Some(Chunk::Bytes(bytes)))) => self.expansion.feed(bytes),
+                Poll::Ready(Ok(end @ (None | Some(Chunk::Trailers(_))))) => {
+                    self.next = Some(self.expansion.end().map(|()| end));
+                }
+                Poll::Ready(other) => self.next = Some(other),
+            }
+        }
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+        self.source.poll_fill(cx)
+    }
+}
+
+/// An expansion under way.
+pub(crate) struct Expansion {
+    inflate: Inflate,
+    /// Whether the member that was last expanded has ended.
+    is_between_members: bool,
+    input: Bytes,
+    /// How much of the input has been taken.
+    taken: usize,
+    output: Vec<u8>,
+    piece_max: usize,
+    /// Whether there was no room for all that could have been expanded.
+    has_more: bool,
+}
+
+impl Expansion {
+    pub(crate) fn new(piece_max: usize) -> Self {
+        Self {
+            inflate: Inflate::new(true, GZIP_WINDOW_BITS),
+            is_between_members: false,
+            input: Bytes::Static(b""),
+            taken: 0,
+            output: Vec::new(),
+            piece_max: piece_max.clamp(1, BUFFER_SIZE),
+            has_more: false,
+        }
+    }
+
+    pub(crate) fn feed(&mut self, input: Bytes) {
+        (self.input, self.taken) = (input, 0);
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.output.len() >= self.piece_max
+    }
+
+    pub(crate) fn take_output(&mut self) -> Option<Bytes> {
+        let output = std::mem::take(&mut self.output);
+        let length = output.len();
+        (length > 0).then(|| Bytes::Lent(Lent::new(output, 0..length)))
+    }
+
+    /// Expands until the input has been taken, or the output is full.
+    pub(crate) fn run(&mut self) -> Result<(), BodyError> {
+        while !self.is_full() && (self.has_more || self.taken < self.input.len()) {
+            if self.is_between_members && self.taken < self.input.len() {
+                self.inflate = Inflate::new(true, GZIP_WINDOW_BITS);
+                self.is_between_members = false;
+            }
+            self.inflate_some()?;
+        }
+        Ok(())
+    }
+
+    fn inflate_some(&mut self) -> Result<(), BodyError> {
+        if self.output.capacity() == 0 {
+            self.output = buffers::lend();
+        }
+        let (start, input) = (self.output.len(), &self.input.as_ref()[self.taken..]);
+        self.output.resize(self.piece_max, 0);
+        let (before_in, before_out) = (self.inflate.total_in(), self.inflate.total_out());
+        let output = &mut self.output[start..];
+        let status = self.inflate.decompress(input, output, InflateFlush::NoFlush);
+        self.taken += (self.inflate.total_in() - before_in) as usize;
+        self.output.truncate(start + (self.inflate.total_out() - before_out) as usize);
+        let status = status.map_err(failed)?;
+        self.is_between_members = matches!(status, Status::StreamEnd);
+        self.has_more = self.is_full() && !self.is_between_members;
+        Ok(())
+    }
+
+    /// There is no more input: it ends with a member, or too early.
+    pub(crate) fn end(&self) -> Result<(), BodyError> {
+        if self.is_between_members {
+            return Ok(());
+        }
+        let message = format!("inflate() returned {BUF_ERROR} on response end");
+        Err(BodyError::Coding(message.into()))
+    }
+}
+
+fn failed(error: InflateError) -> BodyError {
+    let code = match error {
+        InflateError::NeedDict { .. } => 2,
+        InflateError::StreamError => -2,
+        InflateError::DataError => -3,
+        InflateError::MemError => -4,
+    };
+    let flush = InflateFlush::NoFlush as i32;
+    BodyError::Coding(format!("inflate() failed: {flush}, {code}").into())
+}

@@ -1,0 +1,245 @@
+//! `gzip`: compresses replies.
+//!
+//! A body that is there in full, or comes in full before much of it has gathered, is compressed in
+//! one go by libdeflate ([`whole`]): for the least CPU, and without memory of its own while the
+//! client reads. Any other is compressed as it comes by zlib-rs ([`stream`]), with memory that the
+//! worker lends ([`pool`]). Which level of theirs a `gzip_comp_level` is stands in [`levels`].
+
+mod levels;
+mod pool;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod whole;
+
+use std::cell::Cell;
+use std::io::Write;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{Bounded, Buffers, Directive, Load, Result, Size, Value, units};
+
+use crate::exchange::{Exchange, FieldName, Filtered, State};
+use crate::features::gzip_clients;
+use crate::mime_types::MimeTypes;
+use crate::site::Place;
+use crate::variables::BuiltIn;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// Whether responses are compressed for clients that accept gzip.
+    ///
+    /// Differs: the compressed bytes are not nginx's, since another library makes them; they are
+    /// at most 2 % more (docs/gzip.md).
+    ///
+    /// ```nginx
+    /// gzip on;
+    /// ```
+    gzip + IF_IN_LOCATION: bool = "off",
+    /// Limits the memory for compressed bytes that wait to be sent: NUMBER times SIZE.
+    ///
+    /// Differs: a response has one buffer of at most 16 KB at a time.
+    ///
+    /// ```nginx
+    /// gzip_buffers 16 8k;
+    /// ```
+    gzip_buffers: Buffers = "32 4k",
+    /// The MIME types, besides `text/html`, of responses that are compressed. `*` is all.
+    ///
+    /// Syntax: TYPE...
+    ///
+    /// ```nginx
+    /// gzip_types text/css application/javascript application/json;
+    /// ```
+    gzip_types: Option<MimeTypes>,
+    /// How thoroughly responses are compressed: 1 takes the least CPU, 9 gives the fewest bytes.
+    ///
+    /// ```nginx
+    /// gzip_comp_level 5;
+    /// ```
+    gzip_comp_level: Level = "1",
+    /// The window of the compressor: how far back it looks for repetitions.
+    ///
+    /// Syntax: 512 | 1k | 2k | 4k | 8k | 16k | 32k
+    gzip_window: Window = "32k",
+    /// The memory of the compressor for the symbols of a block.
+    ///
+    /// Syntax: 512 | 1k | 2k | 4k | 8k | 16k | 32k | 64k | 128k
+    ///
+    /// Differs: the hash table, to which this also applies in nginx, always has 128 KB.
+    gzip_hash: Hash = "64k",
+    /// How much of a response is collected before compression begins.
+    ///
+    /// Differs: responses of unknown length are collected up to 64 KB in any case, others up to
+    /// 256 KB.
+    postpone_gzipping: Size = "0",
+    /// Whether compressed bytes are sent as the compressor gives them instead of filling a buffer.
+    gzip_no_buffer: bool = "off",
+    /// Responses with a shorter `Content-Length` are not compressed.
+    ///
+    /// ```nginx
+    /// gzip_min_length 1000;
+    /// ```
+    gzip_min_length: Size = "20",
+}
+
+/// `gzip_comp_level`
+type Level = Bounded<1, 9>;
+
+/// `gzip_window`, as the number of its bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Window(u8);
+
+/// `gzip_hash`, as zlib's level of memory use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hash(u8);
+
+const WINDOW_BITS_MIN: u8 = 9;
+const WINDOW_BITS_MAX: u8 = 15;
+const MEM_LEVEL_MAX: u8 = 9;
+
+impl Value for Window {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let must = "must be 512, 1k, 2k, 4k, 8k, 16k, or 32k";
+        let bits =
+            exponent(from)?.filter(|bits| (WINDOW_BITS_MIN..=WINDOW_BITS_MAX).contains(bits));
+        bits.map(Self).ok_or_else(|| from.refuse(must))
+    }
+}
+
+impl Value for Hash {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let must = "must be 512, 1k, 2k, 4k, 8k, 16k, 32k, 64k, or 128k";
+        // 512 bytes are level 1.
+        let level = exponent(from)?.and_then(|bits| bits.checked_sub(8));
+        let level = level.filter(|level| (1..=MEM_LEVEL_MAX).contains(level));
+        level.map(Self).ok_or_else(|| from.refuse(must))
+    }
+}
+
+/// The exponent of a size that is a power of two.
+fn exponent(from: &Directive) -> Result<Option<u8>> {
+    let size = units::size(&from.arg(0).text);
+    let size = size.ok_or_else(|| from.refuse("invalid value").marked(from.arg(0).span))?;
+    Ok(size.is_power_of_two().then(|| size.trailing_zeros() as u8))
+}
+
+/// How the bodies of a location are compressed.
+struct Settings {
+    /// 1 to 9.
+    level: u8,
+    window_bits: u8,
+    mem_level: u8,
+    /// Bytes of output at once.
+    piece_max: usize,
+    /// Bytes gathered before compression begins, if they are more than is gathered anyway.
+    postpone: usize,
+    no_buffer: bool,
+}
+
+/// Bytes of a body before and after, known once it has ended.
+#[derive(Default)]
+struct Totals {
+    before: Cell<u64>,
+    after: Cell<u64>,
+}
+
+impl Totals {
+    fn set(&self, before: u64, after: u64) {
+        self.before.set(before);
+        self.after.set(after);
+    }
+}
+
+/// What became of the body of an exchange.
+#[derive(Default)]
+struct Ratio(Option<Rc<Totals>>);
+
+impl State for Ratio {
+    fn clear(&mut self) {
+        self.0 = None;
+    }
+
+    fn redirected(&mut self) {
+        self.0 = None;
+    }
+}
+
+/// `$gzip_ratio`
+pub(crate) const VARIABLES: &[BuiltIn] = &[BuiltIn::fresh("gzip_ratio", |x, out| {
+    let Some(Ratio(Some(totals))) = x.states.find::<Ratio>() else { return false };
+    write_ratio(totals.before.get(), totals.after.get(), out)
+})];
+
+/// Writes the ratio with two digits after the point; false where there is none.
+fn write_ratio(before: u64, after: u64, out: &mut Vec<u8>) -> bool {
+    if after == 0 {
+        return false;
+    }
+    // nginx rounds by the third digit alone.
+    let thousandths = u128::from(before) * 1000 / u128::from(after);
+    let hundredths = thousandths / 10 + u128::from(thousandths % 10 > 4);
+    write!(out, "{}.{:02}", hundredths / 100, hundredths % 100).is_ok()
+}
+
+/// Sits on the way out where it is on.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if !conf.gzip {
+        return Ok(());
+    }
+    let in_memory = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+    let settings = Arc::new(Settings {
+        level: conf.gzip_comp_level.0 as u8,
+        window_bits: conf.gzip_window.0,
+        mem_level: conf.gzip_hash.0,
+        piece_max: in_memory(conf.gzip_buffers.number.saturating_mul(conf.gzip_buffers.size)),
+        postpone: in_memory(conf.postpone_gzipping.0),
+        no_buffer: conf.gzip_no_buffer,
+    });
+    let conf = conf.clone();
+    place.main_filter(move |x| {
+        if suits(&conf, x) {
+            x.varies = true;
+            if gzip_clients::allows(x) {
+                compress(&settings, x);
+            }
+        }
+        Filtered::Pass
+    });
+    Ok(())
+}
+
+/// Without the directive it is `text/html` alone.
+fn types(conf: &Conf) -> &MimeTypes {
+    const HTML: &MimeTypes = &MimeTypes::html();
+    conf.gzip_types.as_ref().unwrap_or(HTML)
+}
+
+/// Whether the reply is of a kind that is compressed.
+fn suits(conf: &Conf, x: &Exchange) -> bool {
+    let reply = &x.reply;
+    let is_encoded = || {
+        let coding = reply.fields.known(FieldName::ContentEncoding);
+        coding.is_some_and(|coding| !coding.is_empty())
+    };
+    matches!(reply.status, 200 | 403 | 404)
+        && reply.content_length.is_none_or(|length| length >= conf.gzip_min_length.0)
+        && types(conf).has(&reply.content_type)
+        && !is_encoded()
+}
+
+fn compress(settings: &Arc<Settings>, x: &mut Exchange) {
+    let length = x.reply.content_length;
+    x.reply.forget_bytes_of_body();
+    x.reply.fields.append(b"Content-Encoding", b"gzip");
+    if x.request.header_only {
+        return;
+    }
+    let totals = Rc::new(Totals::default());
+    x.states.of::<Ratio>().0 = Some(totals.clone());
+    // Events are worth nothing later, and nobody minds a few bytes more.
+    let flushes_at_pauses = x.reply.content_type.eq_ignore_ascii_case(b"text/event-stream");
+    let settings = settings.clone();
+    x.reply.wrap(move |body| stream::wrap(body, settings, length, flushes_at_pauses, totals));
+}

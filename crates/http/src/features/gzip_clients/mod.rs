@@ -1,0 +1,173 @@
+//! Which clients are sent gzip: what `gzip`, `gunzip` and `gzip_static` have in common.
+//!
+//! The answer is found at most once per request, since it may take regular expressions: the first
+//! filter that asks settles it for the others, as in nginx.
+
+mod proxied;
+#[cfg(test)]
+mod tests;
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Value};
+use wire::http1::accept_encoding::accepts_gzip;
+use wire::{Known, Version};
+
+use crate::exchange::{Exchange, State};
+use crate::regex::Pattern;
+use crate::site::Place;
+use crate::site::policy::is_msie6;
+use proxied::Proxied;
+
+conf::directives! {
+    in MAIN | SERVER | LOCATION;
+
+    /// Whether responses that may be compressed have the field `Vary: Accept-Encoding`.
+    ///
+    /// ```nginx
+    /// gzip_vary on;
+    /// ```
+    gzip_vary: bool = "off",
+    /// The lowest HTTP version of clients for which responses are compressed.
+    ///
+    /// ```nginx
+    /// gzip_http_version 1.0;
+    /// ```
+    gzip_http_version: HttpVersion = "1.1",
+    /// Which responses are compressed if the request has the field `Via`, because it came through
+    /// a proxy: none, all, or those of which one of the conditions holds. These are `expired`,
+    /// `no-cache`, `no-store`, `private`, `no_last_modified`, `no_etag` and `auth`.
+    ///
+    /// Syntax: off | any | CONDITION...
+    ///
+    /// ```nginx
+    /// gzip_proxied any;
+    /// ```
+    gzip_proxied: Proxied = "off",
+    /// Clients for which nothing is compressed: regular expressions for the field `User-Agent`,
+    /// and `msie6` for old versions of Internet Explorer.
+    ///
+    /// Syntax: msie6 | REGEX ...
+    ///
+    /// ```nginx
+    /// gzip_disable msie6;
+    /// ```
+    gzip_disable: Option<Disabled>,
+}
+
+conf::words! {
+    /// A version of HTTP.
+    pub enum HttpVersion {
+        /// 1.0
+        Http10 = "1.0",
+        /// 1.1
+        Http11 = "1.1",
+    }
+}
+
+/// `gzip_disable`
+#[derive(Clone, Default)]
+struct Disabled {
+    msie6: bool,
+    /// In any case of letters.
+    agents: Vec<Arc<Pattern>>,
+}
+
+impl Value for Disabled {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut disabled = Self::default();
+        disabled.repeat(from, load)?;
+        Ok(disabled)
+    }
+    fn repeat(&mut self, from: &Directive, _: &mut Load<'_>) -> Result<()> {
+        for word in &from.args {
+            if &*word.text == b"msie6" {
+                self.msie6 = true;
+            } else {
+                let pattern = Pattern::compile_alone(&word.text, true, word, from)?;
+                self.agents.push(Arc::new(pattern));
+            }
+        }
+        Ok(())
+    }
+    /// Expressions replace those of the level above, `msie6` comes in addition.
+    fn complete(&mut self, outer: &Self) {
+        self.msie6 |= outer.msie6;
+    }
+}
+
+impl Disabled {
+    /// An expression that could not be matched counts as one that does.
+    fn has(&self, agent: &[u8], x: &Exchange) -> bool {
+        self.msie6 && is_msie6(agent)
+            || self.agents.iter().any(|pattern| pattern.is_match(agent, x).unwrap_or(true))
+    }
+}
+
+/// What a location says of the clients that are sent gzip.
+struct GzipClients {
+    version_min: Version,
+    proxied: Proxied,
+    disabled: Option<Disabled>,
+}
+
+/// Whether the client may be sent gzip, once somebody has asked.
+#[derive(Default)]
+struct Answer(Option<bool>);
+
+impl State for Answer {
+    fn clear(&mut self) {
+        self.0 = None;
+    }
+
+    fn redirected(&mut self) {
+        self.0 = None;
+    }
+}
+
+/// Leaves the settings where whoever asks finds them.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    place.core.gzip_vary = conf.gzip_vary;
+    place.core.own.add(GzipClients {
+        version_min: match conf.gzip_http_version {
+            HttpVersion::Http10 => Version::HTTP_10,
+            HttpVersion::Http11 => Version::HTTP_11,
+        },
+        proxied: conf.gzip_proxied,
+        disabled: conf.gzip_disable.clone(),
+    });
+    Ok(())
+}
+
+/// Whether the client may be sent gzip, as it was answered first.
+pub(crate) fn allows(x: &mut Exchange) -> bool {
+    match x.states.find::<Answer>() {
+        Some(Answer(Some(answer))) => *answer,
+        _ => ask(x),
+    }
+}
+
+/// The same, found out anew: by what the reply says now.
+pub(crate) fn ask(x: &mut Exchange) -> bool {
+    let settings = x.location().core.own.find::<GzipClients>();
+    let answer = !x.is_subrequest() && settings.is_some_and(|settings| settings.allow(x));
+    x.states.of::<Answer>().0 = Some(answer);
+    answer
+}
+
+impl GzipClients {
+    fn allow(&self, x: &Exchange) -> bool {
+        let accepted = x.request.field(Known::AcceptEncoding).is_some_and(accepts_gzip);
+        accepted
+            && x.request.head.version >= self.version_min
+            && (x.request.field(Known::Via).is_none() || self.proxied.allows(x))
+            && !self.disables(x)
+    }
+
+    fn disables(&self, x: &Exchange) -> bool {
+        let Some(disabled) = &self.disabled else { return false };
+        x.request.field(Known::UserAgent).is_some_and(|agent| disabled.has(agent, x))
+    }
+}
