@@ -9,6 +9,7 @@ mod backend;
 mod case;
 mod client;
 mod diff;
+mod gzip;
 mod place;
 mod reply;
 mod report;

@@ -4,7 +4,7 @@
 //! not judge: two servers that err alike are alike.
 
 use super::place::Place;
-use super::{text, times};
+use super::{gzip, text, times};
 
 /// How much of the bytes is the first reply.
 #[derive(Debug, PartialEq)]
@@ -96,9 +96,25 @@ pub(super) fn lines(reply: &[u8], place: &Place, sort_fields: bool) -> Vec<Strin
     out.extend(fields);
     out.push(String::new());
     let (body, trailers) = body(reply, &head);
-    out.extend(body_lines(&place.blanked(&body)));
+    out.extend(content_lines(&body, &head, place));
     out.extend(trailers);
     out
+}
+
+/// The lines of what the body says, whatever it is compressed to.
+fn content_lines(body: &[u8], head: &Head<'_>, place: &Place) -> Vec<String> {
+    let names_gzip =
+        |(name, value): &(&[u8], &[u8])| *name == b"Content-Encoding" && *value == b"gzip";
+    let is_gzip = head.fields.iter().any(names_gzip);
+    let is_whole = head.field("Content-Range").is_none();
+    match (is_gzip && is_whole).then(|| gzip::expanded(body)).flatten() {
+        Some((text, broken)) if broken.is_none() || !text.is_empty() => {
+            let mut lines = body_lines(&place.blanked(&text));
+            lines.extend(broken);
+            lines
+        }
+        _ => body_lines(&place.blanked(body)),
+    }
 }
 
 fn field_line((name, value): &(&[u8], &[u8]), date: Option<u64>, place: &Place) -> String {
