@@ -19,7 +19,8 @@ pub(super) struct Answer {
 /// Asks for a URL as a client of HTTP/1.1.
 pub(super) fn of(url: &str) -> Result<Answer, String> {
     let mut curl = Command::new("curl");
-    curl.args(["-sSk", "-i", "--http1.1", "--max-time", "10", url]);
+    // What is compressed is compared by what is in it.
+    curl.args(["-sSk", "-i", "--http1.1", "--compressed", "--max-time", "10", url]);
     parse(&project::output(&mut curl)?).ok_or_else(|| format!("{url}: curl shows no header"))
 }
 

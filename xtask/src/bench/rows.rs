@@ -52,6 +52,8 @@ const WRK: Work = Work::Load("wrk -t1 -c64 -d{seconds}s");
 const WRK_512: Work = Work::Load("wrk -t1 -c512 -d{seconds}s");
 const WRK_CLOSE: Work = Work::Load("wrk -t1 -c64 -d{seconds}s -s {d}/close.lua");
 
+const WRK_GZIP: Work = Work::Load("wrk -t1 -c16 -d{seconds}s -H Accept-Encoding:gzip");
+
 const GENERATOR: Work =
     Work::Generator { weir: "-t1 -c64 -d{seconds}s", wrk: "-t1 -c64 -d{seconds}s" };
 const GENERATOR_CLOSE: Work = Work::Generator {
@@ -115,6 +117,11 @@ const fn file(name: &'static str, url: &'static str, goal: f64) -> Row {
     Row { name, goal, url, server: FILES, ..PLAIN }
 }
 
+const fn gzip(name: &'static str, http: &'static str) -> Row {
+    let url = "http://127.0.0.1:{http}/100k.html";
+    Row { http, work: WRK_GZIP, ..file(name, url, 0.80) }
+}
+
 const fn proxied(name: &'static str, goal: f64, work: Work) -> Row {
     let url = "http://127.0.0.1:{http}/proxy";
     Row { name, goal, work, url, http: POOL, server: PROXY, backend: Backend::Nginx }
@@ -125,6 +132,8 @@ pub(super) const ROWS: &[Row] = &[
     file("1k", "http://127.0.0.1:{http}/1k.bin", 0.75),
     file("10k", "http://127.0.0.1:{http}/10k.bin", 0.90),
     file("100k", "http://127.0.0.1:{http}/100k.bin", 0.50),
+    gzip("gzip", "gzip on;"),
+    gzip("gzip5", "gzip on; gzip_comp_level 5;"),
     Row { name: "close", goal: 1.0, work: WRK_CLOSE, ..PLAIN },
     Row { name: "idle", goal: 0.6, work: KEPT, server: IDLE, ..PLAIN },
     proxied("proxy", 0.85, WRK),

@@ -7,6 +7,8 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::project;
+
 use super::rows::Row;
 
 /// Enough for the idle connections; nginx counts its listeners in.
@@ -39,9 +41,23 @@ const CLOSE: &str = "wrk.headers[\"Connection\"] = \"close\"\n";
 /// Sizes of the files served, in KB: `1k.bin` and so on.
 const FILES_KB: &[usize] = &[1, 10, 100];
 
+/// What is written for people to read, as a text to be compressed: 100 KB of it.
+const TEXTS: &[&str] =
+    &["ARCHITECTURE.md", "CHANGELOG.md", "docs/proxy.md", "docs/load.md", "docs/directives.md"];
+const TEXT_BYTES: usize = 100 * 1024;
+
 /// The folder; it goes away with this.
 pub(super) struct Scratch {
     folder: PathBuf,
+}
+
+fn text() -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for name in TEXTS {
+        text.extend(fs::read(project::root().join(name))?);
+    }
+    text.truncate(TEXT_BYTES);
+    Ok(text)
 }
 
 /// What one measurement is configured with.
@@ -82,6 +98,9 @@ impl Scratch {
             fs::write(&file, bytes)?;
             fs::set_permissions(&file, Permissions::from_mode(0o644))?;
         }
+        let file = www.join("100k.html");
+        fs::write(&file, text()?)?;
+        fs::set_permissions(&file, Permissions::from_mode(0o644))?;
         fs::write(self.folder.join("close.lua"), CLOSE)
     }
 
