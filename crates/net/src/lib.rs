@@ -67,6 +67,11 @@ pub(crate) fn epoll_failed(failed: (std::os::fd::RawFd, std::io::Error)) -> std:
     error
 }
 
+/// The number of the user whose rights this process has.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Whether this process may bind ports below 1024 and change its user.
 pub fn is_privileged() -> bool {
     rustix::process::geteuid().is_root()

@@ -1,6 +1,6 @@
 //! This process and its children: what has no place in `std`.
 
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -214,6 +214,13 @@ pub fn set_core_limit(bytes: u64) -> io::Result<()> {
 fn set_limit(resource: Resource, limit: u64) -> io::Result<()> {
     let limit = Rlimit { current: Some(limit), maximum: Some(limit) };
     Ok(rustix::process::setrlimit(resource, limit)?)
+}
+
+/// Names the calling thread; the name of the first thread is the process's, which ps, pidof and
+/// ss show. The kernel keeps the first 15 bytes.
+pub fn set_name(name: &str) -> io::Result<()> {
+    let name = CString::new(name)?;
+    Ok(rustix::thread::set_name(&name)?)
 }
 
 /// Sets the scheduling priority of the process.

@@ -21,6 +21,7 @@ pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
         .event_interval(TASKS_PER_TURN)
         .max_io_events_per_tick(EVENTS_PER_TURN)
         .max_blocking_threads(offload::THREADS_MAX)
+        .thread_name("disk")
         .on_thread_park(end_turn)
         .on_thread_unpark(clock::refresh)
         .build_local(Default::default())?;

@@ -14,6 +14,7 @@ use observe::Errno;
 
 use crate::event::{Event, later};
 use crate::log::{alert, emerg};
+use crate::name::name;
 use crate::reception::{Limits, Reception};
 use crate::settings::Settings;
 
@@ -115,7 +116,7 @@ impl Crew {
             observe::flush_all();
             events.send(Event::WorkerLeft);
         };
-        std::thread::Builder::new().name(format!("worker {number}")).spawn(work)?;
+        std::thread::Builder::new().name(thread_name(number)).spawn(work)?;
         self.workers.push(sender);
         Ok(())
     }
@@ -178,6 +179,12 @@ impl Crew {
     fn tell(&self, order: impl Fn() -> Order) {
         self.workers.iter().for_each(|worker| worker.send(order()));
     }
+}
+
+/// What ps -L and top -H call a worker: the kernel keeps 15 bytes.
+fn thread_name(number: usize) -> String {
+    let word = name().word;
+    if number < 100 { format!("{word} worker {number}") } else { format!("{word} work {number}") }
 }
 
 fn set_affinity(processors: Option<Vec<usize>>) {

@@ -33,6 +33,10 @@ pub fn run() -> ExitCode {
     let limits = SharedLimits::inherit(None);
     observe::stderr_copies(false);
     net::title::set(&format!("{}: worker process", name().word));
+    // It was started as /proc/self/exe, so the kernel calls it "exe".
+    if let Err(error) = net::process::set_name(name().word) {
+        alert!("prctl(PR_SET_NAME) failed{}", Errno(&error));
+    }
     let numbers = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
     let begun = Signals::take(&numbers)
         .and_then(|signals| Ok((signals, net::process::take_stdin()?)))

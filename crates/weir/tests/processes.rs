@@ -77,6 +77,24 @@ fn the_processes_say_what_they_are() {
 }
 
 #[test]
+fn every_process_and_thread_has_the_name_of_the_program() {
+    let server = Server::start("worker_processes 2;", &hello("hello"));
+    let worker = server.worker_process();
+    let name = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    for pid in [server.pid(), worker] {
+        let path = format!("/proc/{pid}/comm");
+        eventually("name", || (name(&path) == "nginx").then_some(()));
+    }
+    eventually("names of threads", || {
+        let tasks = std::fs::read_dir(format!("/proc/{worker}/task")).unwrap();
+        let comm = |task: std::fs::DirEntry| name(&task.path().join("comm").to_string_lossy());
+        let names: Vec<_> = tasks.flatten().map(comm).collect();
+        let has = |wanted: &str| names.iter().any(|name| name == wanted);
+        (has("nginx worker 0") && has("nginx worker 1")).then_some(())
+    });
+}
+
+#[test]
 fn a_reload_changes_the_answers_in_place() {
     let server = Server::start("", &hello("one"));
     let worker = server.worker_process();
