@@ -223,12 +223,14 @@ pub trait Layered: Default + Clone {
     /// The outermost layer: every default, read by the parser that a user's value goes through.
     fn defaults(load: &mut Load<'_>) -> Self {
         let mut layer = Self::default();
+        load.reads_defaults = true;
         for (index, info) in Self::TABLE.iter().enumerate().filter(|(_, i)| !i.default.is_empty()) {
             let line = Directive::sample(info.name, info.default);
             if let Err(error) = layer.set(index, &line, load) {
                 panic!("default of {}: {}", info.name, error.message);
             }
         }
+        load.reads_defaults = false;
         layer
     }
 }

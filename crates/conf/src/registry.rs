@@ -44,6 +44,8 @@ pub struct Load<'a> {
     /// Whether whoever opens the sockets has the rights of root: a server that says nothing of
     /// where it listens depends on it.
     pub privileged: bool,
+    /// Whether what is read now are the defaults: a directory named there is the installation's.
+    pub reads_defaults: bool,
 }
 
 impl<'a> Load<'a> {
@@ -65,6 +67,7 @@ impl<'a> Load<'a> {
             forgotten: HashMap::new(),
             sources: Sources::default(),
             privileged: false,
+            reads_defaults: false,
         }
     }
 

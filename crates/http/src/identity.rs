@@ -8,22 +8,20 @@ pub struct Identity {
     pub name: &'static str,
     /// The version that goes with the name.
     pub version: &'static str,
-    /// The access log where no `access_log` names one.
-    pub access_log: &'static str,
     token: String,
 }
 
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 
 /// Settles the name; the first call holds.
-pub fn settle(name: &'static str, version: &'static str, access_log: &'static str) {
+pub fn settle(name: &'static str, version: &'static str) {
     let token = || format!("{name}/{version}");
-    IDENTITY.get_or_init(|| Identity { name, version, access_log, token: token() });
+    IDENTITY.get_or_init(|| Identity { name, version, token: token() });
 }
 
 /// The name.
 pub fn identity() -> &'static Identity {
-    settle("weir", env!("CARGO_PKG_VERSION"), "logs/access.log");
+    settle("weir", env!("CARGO_PKG_VERSION"));
     IDENTITY.get().expect("settled above")
 }
 

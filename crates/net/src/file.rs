@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::ReadWriteFlags;
 
 /// What a path leads to, and by which it is recognised as unchanged.
@@ -69,6 +70,31 @@ impl Stat {
             mode: raw.st_mode,
         }
     }
+}
+
+/// The owner of what a path leads to.
+pub fn owner(path: &Path) -> io::Result<u32> {
+    Ok(rustix::fs::stat(path)?.st_uid)
+}
+
+/// Whether a path is a directory, not a link to one, that its owner, this process's user, alone
+/// may write to.
+pub fn is_private_directory(path: &Path) -> io::Result<bool> {
+    const OTHERS_WRITE: u32 = 0o022;
+    let stat = rustix::fs::lstat(path)?;
+    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    Ok(is_directory && stat.st_uid == crate::user() && stat.st_mode & OTHERS_WRITE == 0)
+}
+
+/// Fails where this process may not make files in a directory.
+pub fn may_make_files_in(directory: &Path) -> io::Result<()> {
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    Ok(rustix::fs::accessat(CWD, directory, access, AtFlags::EACCESS)?)
+}
+
+/// Fails where this process may not write to what a path leads to.
+pub fn may_write(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?)
 }
 
 /// How long after its last change a file's content is not kept.

@@ -17,6 +17,7 @@ mod connect;
 mod datagram;
 pub mod file;
 mod gate;
+pub mod holder;
 mod listener;
 pub mod listening;
 mod lot;

@@ -12,10 +12,12 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::ops::Deref;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use conf::Span;
 
 use crate::{Buffering, Errno};
 
@@ -34,6 +36,8 @@ pub struct LogFile {
 /// The slot of one file.
 pub struct LogSlot {
     path: PathBuf,
+    /// The line that names it first; `None`: it is a default, or the command line names it.
+    named: Option<Span>,
     number: SlotNumber,
     current: Mutex<Option<Arc<File>>>,
     version: AtomicU32,
@@ -44,18 +48,26 @@ pub struct LogSlot {
 pub struct OpenError {
     /// Its file.
     pub path: PathBuf,
+    /// The line that names it.
+    pub named: Option<Span>,
     /// Why not.
     pub error: io::Error,
 }
 
 impl LogFiles {
-    /// The slot for a path.
+    /// The slot for a path that no line names.
     pub fn at(&mut self, path: &Path) -> Arc<LogFile> {
+        self.named(path, None)
+    }
+
+    /// The slot for a path that a line names.
+    pub fn named(&mut self, path: &Path, line: Option<Span>) -> Arc<LogFile> {
         if let Some(known) = self.list.iter().find(|file| file.path == path) {
             return known.clone();
         }
         let slot = Arc::new(LogSlot {
             path: path.to_owned(),
+            named: line,
             number: SlotNumber::take(),
             current: Mutex::new(None),
             version: AtomicU32::new(0),
@@ -83,7 +95,23 @@ impl LogFiles {
 
     /// Opens all that are not open, for a configuration that is about to run.
     pub fn open(&self) -> Result<(), OpenError> {
-        self.list.iter().filter(|file| file.current().is_none()).try_for_each(|f| f.reopen())
+        self.closed().try_for_each(|file| file.reopen())
+    }
+
+    /// Fails where [`open`](Self::open) would, as far as that can be told without making a file;
+    /// `may_make` says it of one that is not there.
+    pub fn try_out(&self, may_make: impl Fn(&Path) -> io::Result<()>) -> Result<(), OpenError> {
+        self.closed().try_for_each(|file| {
+            let tried = match append_to_existing(&file.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => may_make(&file.path),
+                tried => tried,
+            };
+            tried.map_err(|error| file.failed(error))
+        })
+    }
+
+    fn closed(&self) -> impl Iterator<Item = &Arc<LogFile>> {
+        self.list.iter().filter(|file| file.current().is_none())
     }
 
     /// Opens all anew; what cannot be opened goes on as it is and is told.
@@ -148,8 +176,12 @@ impl LogSlot {
                 self.put(file);
                 Ok(())
             }
-            Err(error) => Err(OpenError { path: self.path.clone(), error }),
+            Err(error) => Err(self.failed(error)),
         }
+    }
+
+    fn failed(&self, error: io::Error) -> OpenError {
+        OpenError { path: self.path.clone(), named: self.named, error }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<File>>> {
@@ -188,6 +220,15 @@ impl Drop for SlotNumber {
 /// Opens a file to append to, with nginx's access rights.
 pub fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o644).open(path)
+}
+
+/// Whether a file that is there can be appended to. What is no ordinary file is not opened: that
+/// could wait, or be noticed by whoever is at its other end.
+fn append_to_existing(path: &Path) -> io::Result<()> {
+    if path.metadata()?.file_type().is_fifo() {
+        return Ok(());
+    }
+    OpenOptions::new().append(true).open(path).map(drop)
 }
 
 /// One write for all of it: lines of several writers do not mix.

@@ -12,6 +12,7 @@ use net::Address;
 use net::users::Identity;
 
 use crate::load::Origin;
+use crate::places::Defaults;
 
 /// One configuration on its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,12 +52,12 @@ impl Bundle {
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let Origin {
-            conf, prefix, conf_prefix, directives, error_log, lenient, privileged, ..
-        } = &self.origin;
+        let Origin { conf, prefix, conf_prefix, directives, defaults, lenient, privileged, .. } =
+            &self.origin;
         number(&mut out, self.number);
         [conf, prefix, conf_prefix].into_iter().for_each(|text| string(&mut out, text));
-        [directives, error_log].into_iter().for_each(|text| optional(&mut out, text.as_deref()));
+        optional(&mut out, directives.as_deref());
+        write_defaults(&mut out, defaults);
         [*lenient, *privileged].into_iter().for_each(|flag| number(&mut out, flag.into()));
         string(&mut out, &self.recording);
         optional(&mut out, self.identity.as_ref().map(|identity| &*identity.name));
@@ -82,10 +83,10 @@ impl Bundle {
             prefix: input.string()?,
             conf_prefix: input.string()?,
             directives: input.optional()?,
-            error_log: input.optional()?,
+            defaults: input.defaults()?,
             lenient: input.number()? != 0,
             privileged: input.number()? != 0,
-            embedded: false,
+            port: None,
         };
         let recording = input.string()?.into();
         let identity = match input.optional()? {
@@ -111,6 +112,16 @@ fn optional(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     number(out, u64::from(bytes.is_some()));
     if let Some(bytes) = bytes {
         string(out, bytes);
+    }
+}
+
+fn write_defaults(out: &mut Vec<u8>, defaults: &Defaults) {
+    let Defaults { error_log, access_log, pid, client_body_temp, proxy_temp } = defaults;
+    for log in [error_log, access_log] {
+        optional(out, log.as_ref().map(|log| log.as_os_str().as_bytes()));
+    }
+    for path in [pid, client_body_temp, proxy_temp] {
+        string(out, path.as_os_str().as_bytes());
     }
 }
 
@@ -150,6 +161,21 @@ impl Input<'_> {
         }
     }
 
+    fn path(&mut self) -> Option<PathBuf> {
+        Some(conf::bytes_path(&self.string()?).to_owned())
+    }
+
+    fn defaults(&mut self) -> Option<Defaults> {
+        let log = |path: Option<Box<[u8]>>| path.map(|path| conf::bytes_path(&path).to_owned());
+        Some(Defaults {
+            error_log: log(self.optional()?),
+            access_log: log(self.optional()?),
+            pid: self.path()?,
+            client_body_temp: self.path()?,
+            proxy_temp: self.path()?,
+        })
+    }
+
     fn slot(&mut self) -> Option<SlotEntry> {
         let slot = self.id()?;
         let text = self.string()?;
@@ -185,6 +211,11 @@ mod tests {
             origin: Origin {
                 conf: b"/etc/\xff.conf"[..].into(),
                 directives: Some(b"daemon off;"[..].into()),
+                defaults: Defaults {
+                    error_log: Some("/e.log".into()),
+                    pid: "/run/a.pid".into(),
+                    ..Defaults::default()
+                },
                 lenient: true,
                 ..Origin::default()
             },

@@ -1,14 +1,15 @@
-//! The command line, as nginx reads it: letters joined, values joined or apart.
+//! The command line of the server, as nginx reads it: letters joined, values joined or apart; and
+//! a few words with two dashes, which nginx does not have.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// What the command line says.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
-    /// `-h`, `-?`
+    /// `-h`, `-?`, `--help`
     pub show_help: bool,
-    /// `-v`, and `-h` and `-V` with it
+    /// `-v`, `--version`, and `-h` and `-V` with it
     pub show_version: bool,
     /// `-V`
     pub show_configure: bool,
@@ -20,14 +21,16 @@ pub struct CommandLine {
     pub quiet: bool,
     /// `--lenient`: what this version does not have is a warning.
     pub lenient: bool,
+    /// `--port`: where the built-in configuration listens.
+    pub port: Option<u16>,
     /// `-p`
-    pub prefix: Option<Box<[u8]>>,
-    /// `-e`; empty: the standard error
-    pub error_log: Option<Box<[u8]>>,
+    pub prefix: Option<OsString>,
+    /// `-e`; empty or `stderr`: the standard error
+    pub error_log: Option<OsString>,
     /// `-c`
-    pub conf: Option<Box<[u8]>>,
+    pub conf: Option<OsString>,
     /// `-g`
-    pub directives: Option<Box<[u8]>>,
+    pub directives: Option<OsString>,
     /// `-s`
     pub signal: Option<Request>,
 }
@@ -45,45 +48,93 @@ pub enum Request {
     Reload,
 }
 
+/// What is wrong with a command line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// A word where an option was expected; `first`: nothing stands before it.
+    Word {
+        /// The word.
+        word: String,
+        /// Whether it is the first.
+        first: bool,
+    },
+    /// There is no such option.
+    Option(String),
+    /// An option lacks its value.
+    Missing {
+        /// The option, with its dashes.
+        option: String,
+        /// What it needs, in nginx's words.
+        what: &'static str,
+    },
+    /// `-s` cannot ask that.
+    Signal(String),
+    /// `--port` is no port.
+    Port(String),
+}
+
 impl CommandLine {
-    /// Reads the arguments after the program's name; the error is nginx's complaint.
-    pub fn parse(arguments: &[OsString]) -> Result<Self, String> {
+    /// Reads the arguments after the program's name.
+    pub fn parse(arguments: &[OsString]) -> Result<Self, Wrong> {
         let mut line = Self::default();
-        let mut arguments = arguments.iter().cloned().map(OsString::into_vec);
-        while let Some(argument) = arguments.next() {
-            if argument == b"--lenient" {
-                line.lenient = true;
-                continue;
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let first = rest.len() + 1 == arguments.len();
+            let word = |word: &OsString, first| Wrong::Word { word: shown(word.as_bytes()), first };
+            match argument.as_bytes() {
+                b"--" => {
+                    return rest.next().map_or(Ok(line), |argument| Err(word(argument, false)));
+                }
+                [b'-', b'-', name @ ..] => line.long(name, &mut rest)?,
+                [b'-', letters @ ..] => line.letters(letters, &mut rest)?,
+                _ => return Err(word(argument, first)),
             }
-            let Some(letters) = argument.strip_prefix(b"-") else {
-                let text = String::from_utf8_lossy(&argument);
-                return Err(format!("invalid option: \"{text}\""));
-            };
-            line.letters(letters, &mut arguments)?;
         }
         Ok(line)
     }
 
-    fn letters(
+    fn long<'a>(
+        &mut self,
+        name: &[u8],
+        further: &mut impl Iterator<Item = &'a OsString>,
+    ) -> Result<(), Wrong> {
+        match name {
+            b"help" => (self.show_version, self.show_help) = (true, true),
+            b"version" => self.show_version = true,
+            b"lenient" => self.lenient = true,
+            b"port" => {
+                let missing = Wrong::Missing { option: "--port".into(), what: "number" };
+                self.port = Some(port(further.next().ok_or(missing)?.as_bytes())?);
+            }
+            _ => match name.strip_prefix(b"port=") {
+                Some(number) => self.port = Some(port(number)?),
+                None => return Err(Wrong::Option(format!("--{}", shown(name)))),
+            },
+        }
+        Ok(())
+    }
+
+    fn letters<'a>(
         &mut self,
         letters: &[u8],
-        further: &mut impl Iterator<Item = Vec<u8>>,
-    ) -> Result<(), String> {
+        further: &mut impl Iterator<Item = &'a OsString>,
+    ) -> Result<(), Wrong> {
         for (at, letter) in letters.iter().enumerate() {
             if let Some(what) = needs(*letter) {
                 let joined = &letters[at + 1..];
-                let value = if joined.is_empty() { further.next() } else { Some(joined.to_vec()) };
-                let value = value.ok_or_else(|| {
-                    format!("option \"-{}\" requires {what}", char::from(*letter))
-                })?;
-                return self.value(*letter, value.into());
+                let value = match joined.is_empty() {
+                    true => further.next().cloned(),
+                    false => Some(OsString::from_vec(joined.to_vec())),
+                };
+                let option = format!("-{}", char::from(*letter));
+                return self.value(*letter, value.ok_or(Wrong::Missing { option, what })?);
             }
             self.letter(*letter)?;
         }
         Ok(())
     }
 
-    fn letter(&mut self, letter: u8) -> Result<(), String> {
+    fn letter(&mut self, letter: u8) -> Result<(), Wrong> {
         match letter {
             b'?' | b'h' => (self.show_version, self.show_help) = (true, true),
             b'v' => self.show_version = true,
@@ -91,15 +142,14 @@ impl CommandLine {
             b't' => self.test = true,
             b'T' => (self.test, self.dump) = (true, true),
             b'q' => self.quiet = true,
-            _ => return Err(format!("invalid option: \"{}\"", char::from(letter))),
+            _ => return Err(Wrong::Option(char::from(letter).into())),
         }
         Ok(())
     }
 
-    fn value(&mut self, letter: u8, value: Box<[u8]>) -> Result<(), String> {
+    fn value(&mut self, letter: u8, value: OsString) -> Result<(), Wrong> {
         match letter {
             b'p' => self.prefix = Some(value),
-            b'e' if &*value == b"stderr" => self.error_log = Some(Box::default()),
             b'e' => self.error_log = Some(value),
             b'c' => self.conf = Some(value),
             b'g' => self.directives = Some(value),
@@ -107,38 +157,15 @@ impl CommandLine {
         }
         Ok(())
     }
+}
 
-    /// The prefix, with its last slash.
-    pub fn prefix(&self) -> Vec<u8> {
-        let prefix = self.prefix.as_deref().unwrap_or(crate::name::name().prefix.as_bytes());
-        let mut prefix = prefix.to_vec();
-        if !prefix.is_empty() && !prefix.ends_with(b"/") {
-            prefix.push(b'/');
-        }
-        prefix
-    }
+fn shown(word: &[u8]) -> String {
+    String::from_utf8_lossy(word).into_owned()
+}
 
-    /// The configuration file.
-    pub fn conf(&self) -> Vec<u8> {
-        let conf = self.conf.as_deref().unwrap_or(crate::name::name().conf.as_bytes());
-        conf::full_name(&self.prefix(), conf)
-    }
-
-    /// The directory of the configuration file, with its last slash.
-    pub fn conf_prefix(&self) -> Vec<u8> {
-        let conf = self.conf();
-        match conf.iter().rposition(|byte| *byte == b'/') {
-            Some(at) if at > 0 => conf[..=at].to_vec(),
-            _ => self.prefix(),
-        }
-    }
-
-    /// The error log until the configuration names one; `None`: the standard error.
-    pub fn error_log(&self) -> Option<Vec<u8>> {
-        let named = self.error_log.as_deref();
-        let log = named.unwrap_or(crate::name::name().error_log.as_bytes());
-        (!log.is_empty()).then(|| conf::full_name(&self.prefix(), log))
-    }
+fn port(text: &[u8]) -> Result<u16, Wrong> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.filter(|port| *port > 0).ok_or_else(|| Wrong::Port(shown(text)))
 }
 
 fn needs(letter: u8) -> Option<&'static str> {
@@ -150,15 +177,32 @@ fn needs(letter: u8) -> Option<&'static str> {
     }
 }
 
-impl Request {
-    fn parse(word: &[u8]) -> Result<Self, String> {
-        match word {
-            b"stop" => Ok(Self::Stop),
-            b"quit" => Ok(Self::Quit),
-            b"reopen" => Ok(Self::Reopen),
-            b"reload" => Ok(Self::Reload),
-            _ => Err(format!("invalid option: \"-s {}\"", String::from_utf8_lossy(word))),
+impl Wrong {
+    /// What to say of it; nginx calls everything that it does not know an option.
+    pub fn complaint(&self, as_nginx: bool) -> String {
+        match self {
+            Self::Word { word, first: true } if !as_nginx => format!("unknown command \"{word}\""),
+            Self::Word { word, .. } if !as_nginx => format!("unexpected argument \"{word}\""),
+            Self::Option(word) | Self::Word { word, .. } => format!("invalid option: \"{word}\""),
+            Self::Missing { option, what } => format!("option \"{option}\" requires {what}"),
+            Self::Signal(word) => format!("invalid option: \"-s {word}\""),
+            Self::Port(word) => format!("invalid port \"{word}\""),
         }
+    }
+}
+
+impl Request {
+    /// What `-s` understands.
+    pub const WORDS: [(&str, Self); 4] = [
+        ("stop", Self::Stop),
+        ("quit", Self::Quit),
+        ("reopen", Self::Reopen),
+        ("reload", Self::Reload),
+    ];
+
+    fn parse(word: &OsStr) -> Result<Self, Wrong> {
+        let found = Self::WORDS.iter().find(|(known, _)| word == *known);
+        found.map(|(_, request)| *request).ok_or_else(|| Wrong::Signal(shown(word.as_bytes())))
     }
 
     /// The signal that says it.
@@ -176,7 +220,7 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn parse(words: &str) -> Result<CommandLine, String> {
+    fn parse(words: &str) -> Result<CommandLine, Wrong> {
         CommandLine::parse(
             &words.split(' ').filter(|w| !w.is_empty()).map(Into::into).collect::<Vec<_>>(),
         )
@@ -186,17 +230,29 @@ mod tests {
     fn letters_join_and_values_stand_apart_or_not() {
         let line = parse("-tq -p/srv -c x.conf -gdaemon").unwrap();
         assert!(line.test && line.quiet && !line.dump);
-        assert_eq!(line.prefix(), b"/srv/");
-        assert_eq!(line.conf(), b"/srv/x.conf");
-        assert_eq!(line.conf_prefix(), b"/srv/");
-        assert_eq!(line.directives.as_deref(), Some(&b"daemon"[..]));
-        assert_eq!(parse("-tc a.conf").unwrap().conf.as_deref(), Some(&b"a.conf"[..]));
+        assert_eq!(line.prefix, Some("/srv".into()));
+        assert_eq!(line.conf, Some("x.conf".into()));
+        assert_eq!(line.directives, Some("daemon".into()));
+        assert_eq!(parse("-tc a.conf").unwrap().conf, Some("a.conf".into()));
+    }
+
+    #[test]
+    fn words_with_two_dashes_are_few() {
+        assert!(parse("--help").unwrap().show_help);
+        assert!(parse("--version").unwrap().show_version);
+        assert!(parse("-t --lenient --").unwrap().lenient);
+        assert_eq!(parse("--port 81").unwrap().port, Some(81));
+        assert_eq!(parse("--port=81").unwrap().port, Some(81));
+        for wrong in ["--port=0", "--port 65536", "--port=", "--port x"] {
+            assert!(matches!(parse(wrong), Err(Wrong::Port(_))), "{wrong}");
+        }
     }
 
     #[test]
     fn complaints_are_nginxs() {
-        let complaint = |words| parse(words).unwrap_err();
+        let complaint = |words| parse(words).unwrap_err().complaint(true);
         assert_eq!(complaint("x"), "invalid option: \"x\"");
+        assert_eq!(complaint("-- -x"), "invalid option: \"-x\"");
         assert_eq!(complaint("-tz"), "invalid option: \"z\"");
         assert_eq!(complaint("-s halt"), "invalid option: \"-s halt\"");
         assert_eq!(complaint("-c"), "option \"-c\" requires file name");
@@ -205,8 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn the_error_log_may_be_the_terminal() {
-        assert_eq!(parse("-e stderr").unwrap().error_log(), None);
-        assert_eq!(parse("-p /x -e e.log").unwrap().error_log(), Some(b"/x/e.log".to_vec()));
+    fn a_command_is_no_option_of_weirs() {
+        let complaint = |words| parse(words).unwrap_err().complaint(false);
+        assert_eq!(complaint("x"), "unknown command \"x\"");
+        assert_eq!(complaint("-t x"), "unexpected argument \"x\"");
+        assert_eq!(complaint("--hlep"), "invalid option: \"--hlep\"");
     }
 }

@@ -3,21 +3,24 @@
 //! Everything is read before anything is opened, so a configuration that fails leaves no trace. The
 //! worker process reads the same files again from the master's recording: it gets the same result.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use conf::lacking::{Block, Lack};
 use conf::{
     Directive, Disk, EVENTS, Error, Files, Load, MAIN, Parsed, Result, Sources, Tree, Zones,
 };
+use http::TempFolder;
 use observe::{ErrorLog, Level, LogFiles, MainLog};
 
-use crate::Told;
 use crate::command_line::CommandLine;
 use crate::embedded;
 use crate::lenient;
 use crate::name::name;
+use crate::places::{self, Defaults, Places, User};
 use crate::settings::{BLOCKS, Layers, ModulesUsed, Scope, Settings};
+use crate::{Told, hints};
 
 /// Where a configuration comes from, and what its relative names are relative to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,50 +33,63 @@ pub struct Origin {
     pub conf_prefix: Box<[u8]>,
     /// `-g`
     pub directives: Option<Box<[u8]>>,
-    /// The error log where no `error_log` names a file; `None`: standard error.
-    pub error_log: Option<Box<[u8]>>,
+    /// The files that it needs and may not name.
+    pub defaults: Defaults,
     /// `--lenient`, or the environment says so; the configuration may say it, too.
     pub lenient: bool,
     /// Whether the master has the rights of root.
     pub privileged: bool,
-    /// Whether it is the one that is built in.
-    pub embedded: bool,
+    /// Where the configuration that is built in listens; `None`: it is another.
+    pub port: Option<u16>,
 }
 
 impl Origin {
     /// What the command line means.
     pub fn of(command: &CommandLine) -> Self {
         if embedded::is_meant(command) {
-            return Self { lenient: lenient::is_asked(command), ..Self::embedded() };
+            let port = command.port.unwrap_or(embedded::PORT);
+            return Self { lenient: lenient::is_asked(command), ..Self::embedded(port) };
         }
+        let user = User::current();
+        let Places { conf, prefix, defaults } = Places::of(command, name(), &user);
+        let conf_prefix = conf.parent().unwrap_or(Path::new("")).to_owned();
         Self {
-            conf: command.conf().into(),
-            prefix: command.prefix().into(),
-            conf_prefix: command.conf_prefix().into(),
-            directives: command.directives.clone(),
-            error_log: command.error_log().map(Into::into),
+            conf: places::bytes(&conf),
+            prefix: places::with_slash(prefix),
+            conf_prefix: places::with_slash(conf_prefix),
+            directives: command.directives.as_deref().map(|text| text.as_bytes().into()),
+            defaults,
             lenient: lenient::is_asked(command),
-            privileged: net::is_privileged(),
-            embedded: false,
+            privileged: user.privileged,
+            port: None,
         }
     }
 
     /// The configuration that is built in.
-    pub fn embedded() -> Self {
-        let prefix = embedded::prefix();
+    pub fn embedded(port: u16) -> Self {
+        let home = embedded::home();
         Self {
             conf: embedded::NAME.as_bytes().into(),
-            prefix: prefix.clone(),
-            conf_prefix: prefix,
+            prefix: places::with_slash(home.clone()),
+            conf_prefix: places::with_slash(home.clone()),
+            defaults: Defaults {
+                pid: home.join("weir.pid"),
+                client_body_temp: home.join("client_body_temp"),
+                proxy_temp: home.join("proxy_temp"),
+                ..Defaults::default()
+            },
             privileged: net::is_privileged(),
-            embedded: true,
+            port: Some(port),
             ..Self::default()
         }
     }
 
     /// The files to read it from.
     pub fn files(&self) -> Box<dyn Files> {
-        if self.embedded { Box::new(embedded::files()) } else { Box::new(Disk) }
+        match self.port {
+            Some(port) => Box::new(embedded::files(port)),
+            None => Box::new(Disk),
+        }
     }
 }
 
@@ -86,7 +102,7 @@ pub struct Loaded {
     /// Every log file that it names, not yet open.
     pub log_files: LogFiles,
     /// The directories that it writes to.
-    pub folders: Vec<PathBuf>,
+    pub folders: Vec<TempFolder>,
     /// The state that the next configuration may take over.
     pub zones: Zones,
     pub sources: Sources,
@@ -125,7 +141,10 @@ fn load_and(
     warnings.iter().filter(|_| warn).for_each(|warning| say(warning, &sources));
     match loaded {
         Ok(loaded) => Ok(Loaded { sources, ..loaded }),
-        Err(error) => {
+        Err(mut error) => {
+            if sources.iter().all(|source| source.path.is_none()) {
+                error.help = error.help.or_else(|| hints::conf(origin));
+            }
             say(&error, &sources);
             Err(Told)
         }
@@ -140,8 +159,9 @@ fn begin<'a>(origin: &Origin, files: &'a mut dyn Files) -> (Load<'a>, Tree, Opti
     let path = conf::bytes_path;
     let mut load = Load::new(files, path(&origin.prefix), path(&origin.conf_prefix));
     load.lenient = origin.lenient || lenient::is_said(&tree.root);
-    load.as_nginx = name().word == "nginx";
+    load.as_nginx = name().is_nginx();
     load.privileged = origin.privileged;
+    *load.registry.of() = origin.defaults.for_http();
     load.sources = sources;
     (load, tree, error)
 }
@@ -169,7 +189,7 @@ pub fn examine(origin: &Origin, files: &mut dyn Files) -> Examined {
 }
 
 /// nginx's line for the log; on the terminal also the place.
-fn say(error: &Error, sources: &Sources) {
+pub fn say(error: &Error, sources: &Sources) {
     let level = match error.level {
         conf::Level::Emerg => Level::Emerg,
         conf::Level::Crit => Level::Crit,
@@ -262,7 +282,7 @@ fn compile(
     load: &mut Load<'_>,
 ) -> Result<Loaded> {
     let scope = Scope::outermost(load).child(layers, false);
-    let mut settings = Settings::default();
+    let mut settings = Settings { pid: origin.defaults.pid.clone(), ..Settings::default() };
     scope.install(&mut settings)?;
     let main_log = Arc::new(main_log(&settings, origin, load));
     load.registry.of::<MainLog>().0 = main_log.clone();
@@ -283,9 +303,9 @@ fn compile(
 fn main_log(settings: &Settings, origin: &Origin, load: &mut Load<'_>) -> ErrorLog {
     let mut log = settings.error_log.clone().unwrap_or_default();
     if !log.has_file() {
-        log.extend(&match &origin.error_log {
+        log.extend(&match &origin.defaults.error_log {
             Some(path) => {
-                let file = load.registry.of::<LogFiles>().at(conf::bytes_path(path));
+                let file = load.registry.of::<LogFiles>().at(path);
                 ErrorLog::to_file(file, Level::Error)
             }
             None => ErrorLog::to_stderr(Level::Error),

@@ -10,6 +10,7 @@
 
 #![allow(unreachable_pub)] // A program has no outside; the directive macros write `pub`.
 
+mod advice;
 mod arguments;
 mod bundle;
 mod check;
@@ -18,6 +19,8 @@ mod control;
 mod crew;
 mod embedded;
 mod event;
+mod help;
+mod hints;
 mod lenient;
 mod load;
 mod log;
@@ -25,6 +28,7 @@ mod master;
 mod name;
 mod parcel;
 mod pid_file;
+mod places;
 mod ready;
 mod reception;
 mod reference;
@@ -58,32 +62,34 @@ fn main() -> ExitCode {
     if arguments.is_worker_process() {
         return worker_process::run();
     }
-    if let Some(code) = check::run(arguments.rest()) {
+    if let Some(code) = subcommand::run(arguments.called(), arguments.rest()) {
         return code;
-    }
-    if let Some(result) = subcommand::run(arguments.called(), arguments.rest()) {
-        return exit(result);
     }
     let command = match CommandLine::parse(arguments.rest()) {
         Ok(command) => command,
-        Err(complaint) => {
+        Err(wrong) => {
+            let complaint = wrong.complaint(name.is_nginx());
             observe::tell(format_args!("{}: {complaint}\n", name.word));
+            help::advise(advice::on(&wrong), "weir --help");
             return ExitCode::FAILURE;
         }
     };
     if command.show_version {
-        observe::tell(format_args!("{}", version::text(&command)));
-        if !command.test {
+        show(&command);
+        if !command.test || command.show_help && !name.is_nginx() {
             return ExitCode::SUCCESS;
         }
     }
-    exit(run(&command, &arguments))
+    subcommand::code(run(&command, &arguments))
 }
 
-fn exit(result: Result<(), Told>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Told) => ExitCode::FAILURE,
+/// What was asked for goes to standard output; nginx writes it to standard error.
+fn show(command: &CommandLine) {
+    let text = if command.show_help { help::text() } else { version::text(command) };
+    match name::name().is_nginx() {
+        true => observe::tell(format_args!("{text}")),
+        // A reader that has seen enough closes the pipe.
+        false => drop(subcommand::print(text)),
     }
 }
 
@@ -92,12 +98,12 @@ fn run(command: &CommandLine, arguments: &Arguments) -> Result<(), Told> {
     let limits = SharedLimits::inherit(sockets.as_deref());
     let origin = Origin::of(command);
     start::set_first_log(&origin, command.test);
-    let _home = origin.embedded.then(embedded::Home::make).transpose()?;
     if command.test {
         return start::test(command, &origin);
     }
+    let _home = origin.port.map(|_| embedded::Home::make()).transpose()?;
     if let Some(request) = command.signal {
-        return start::signal(request, &load::load(&origin, &mut *origin.files())?.settings);
+        return start::signal(request, &origin);
     }
     start::run(origin, arguments, sockets, limits)
 }

@@ -4,8 +4,9 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::OnceLock;
+
+use crate::places::Defaults;
 
 /// nginx's version as far as behaviour goes.
 pub const NGINX_VERSION: &str = "1.31.3";
@@ -16,21 +17,26 @@ pub struct Name {
     pub word: &'static str,
     /// The version that goes with the name.
     pub version: &'static str,
-    /// Relative logs, roots and temporary directories go here.
+    /// Relative logs and roots go here.
     pub prefix: &'static str,
     /// The configuration where `-c` names none.
     pub conf: &'static str,
     /// The error log where nothing names one.
     pub error_log: &'static str,
     /// The access log where nothing names one.
-    access_log: &'static str,
+    pub access_log: &'static str,
     /// The file with the master's number where `pid` names none.
     pub pid: &'static str,
+    /// Where `client_body_temp_path` names none.
+    pub client_body_temp: &'static str,
+    /// Where `proxy_temp_path` names none.
+    pub proxy_temp: &'static str,
     /// Whether it can do without a configuration file.
     pub embedded_default: bool,
 }
 
-static WEIR: Name = Name {
+/// Under its own name.
+pub static WEIR: Name = Name {
     word: "weir",
     version: env!("CARGO_PKG_VERSION"),
     prefix: "/var/lib/weir/",
@@ -38,10 +44,13 @@ static WEIR: Name = Name {
     error_log: "/var/log/weir/error.log",
     access_log: "/var/log/weir/access.log",
     pid: "/run/weir.pid",
+    client_body_temp: "/var/lib/weir/client_body_temp",
+    proxy_temp: "/var/lib/weir/proxy_temp",
     embedded_default: true,
 };
 
-static NGINX: Name = Name {
+/// As Debian installs nginx.
+pub static NGINX: Name = Name {
     word: "nginx",
     version: NGINX_VERSION,
     prefix: "/usr/share/nginx/",
@@ -49,8 +58,13 @@ static NGINX: Name = Name {
     error_log: "/var/log/nginx/error.log",
     access_log: "/var/log/nginx/access.log",
     pid: "/run/nginx.pid",
+    client_body_temp: "/var/lib/nginx/body",
+    proxy_temp: "/var/lib/nginx/proxy",
     embedded_default: false,
 };
+
+/// Every name.
+pub static ALL: [&Name; 2] = [&WEIR, &NGINX];
 
 static NAME: OnceLock<&Name> = OnceLock::new();
 
@@ -59,7 +73,7 @@ pub fn settle(called: Option<&OsStr>) -> &'static Name {
     let file = called.map_or(&b""[..], |called| called.as_bytes()).rsplit(|b| *b == b'/').next();
     let chosen = if file == Some(b"nginx") { &NGINX } else { &WEIR };
     let name = NAME.get_or_init(|| chosen);
-    http::identity::settle(name.word, name.version, name.access_log);
+    http::identity::settle(name.word, name.version);
     observe::settle(observe::System {
         name: name.word,
         hostname: net::system::hostname(),
@@ -70,13 +84,19 @@ pub fn settle(called: Option<&OsStr>) -> &'static Name {
 }
 
 impl Name {
-    /// Makes the installation's directory that holds `path`, if it is one and missing. What fails
-    /// is found out by whoever needs it.
-    pub fn make_home_of(&self, path: &Path) {
-        let logs = Path::new(self.error_log).parent();
-        let homes = [Some(Path::new(self.prefix)), logs];
-        if let Some(home) = homes.into_iter().flatten().find(|home| path.parent() == Some(home)) {
-            let _ = std::fs::create_dir_all(home);
+    /// Whether every rule is nginx's.
+    pub fn is_nginx(&self) -> bool {
+        self.word == NGINX.word
+    }
+
+    /// The files of its installation.
+    pub fn defaults(&self) -> Defaults {
+        Defaults {
+            error_log: Some(self.error_log.into()),
+            access_log: Some(self.access_log.into()),
+            pid: self.pid.into(),
+            client_body_temp: self.client_body_temp.into(),
+            proxy_temp: self.proxy_temp.into(),
         }
     }
 }

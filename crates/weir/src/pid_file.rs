@@ -5,36 +5,51 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use observe::{Errno, Level};
+use observe::{Errno, Level, tell};
 
-use crate::Told;
 use crate::log::{alert, emerg};
+use crate::places::Defaults;
+use crate::{Told, hints, ready};
 
 /// What the name ends in while a new binary's master runs beside the old one.
 const OLD: &str = ".oldbin";
 
 /// Writes this process's number.
-pub fn write(path: &Path) -> Result<(), Told> {
+pub fn write(path: &Path, defaults: &Defaults) -> Result<(), Told> {
+    ready::make_home_of(path, defaults)?;
     let number = format!("{}\n", net::process::id());
-    let mut file = create(path, true)?;
+    let mut file = create(path).map_err(|error| refuse(path, &error))?;
     file.write_all(number.as_bytes()).map_err(|error| {
         emerg!("write() \"{}\" failed{}", path.display(), Errno(&error));
         Told
     })
 }
 
-/// Sees whether it could be written, as `-t` does.
-pub fn try_out(path: &Path) -> Result<(), Told> {
-    create(path, false).map(drop)
+/// Sees whether it could be written. nginx makes the file to find out.
+pub fn try_out(path: &Path, defaults: &Defaults) -> Result<(), Told> {
+    let tried = match path.try_exists() {
+        Ok(true) => net::file::may_write(path),
+        _ => ready::may_make(path, defaults.is_at_home(path)),
+    };
+    tried.map_err(|error| refuse(path, &error))
 }
 
-fn create(path: &Path, truncate: bool) -> Result<File, Told> {
+fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(truncate).mode(0o644);
-    options.open(path).map_err(|error| {
-        emerg!("open() \"{}\" failed{}", path.display(), Errno(&error));
-        Told
-    })
+    options.read(true).write(true).create(true).truncate(true).mode(0o644).open(path)
+}
+
+fn refuse(path: &Path, error: &io::Error) -> Told {
+    emerg!("open() \"{}\" failed{}", path.display(), Errno(error));
+    advise(hints::pid(path, error));
+    Told
+}
+
+/// Whoever started the program is told; a log line is nginx's alone.
+fn advise(hint: Option<String>) {
+    if let Some(hint) = hint.filter(|_| observe::copies_to_stderr()) {
+        tell(format_args!("      {hint}\n"));
+    }
 }
 
 /// Takes the file away.
@@ -52,11 +67,13 @@ pub fn old(path: &Path) -> PathBuf {
 }
 
 /// The number in the file.
-pub fn read(path: &Path) -> Result<i32, Told> {
+pub fn read(path: &Path, defaults: &Defaults) -> Result<i32, Told> {
+    ready::check_home_of(path, defaults)?;
     let failed = |error: io::Error| {
         let call = if error.kind() == io::ErrorKind::IsADirectory { "read()" } else { "open()" };
         let text = format_args!("{call} \"{}\" failed{}", path.display(), Errno(&error));
         observe::log(Level::Error, text);
+        advise(hints::no_pid(&error));
         Told
     };
     let text = std::fs::read(path).map_err(failed)?;

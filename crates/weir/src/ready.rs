@@ -6,57 +6,123 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use conf::{Error, Span};
+use http::TempFolder;
 use net::users::Identity;
-use observe::{Errno, ErrorLog, Level, LogFiles};
+use observe::{Errno, ErrorLog, LogFiles};
 
-use crate::Told;
-use crate::load::Loaded;
+use crate::load::{self, Loaded, Origin};
 use crate::log::{alert, emerg};
 use crate::name::name;
+use crate::places::Defaults;
 use crate::settings::Settings;
+use crate::{Told, hints};
 
 /// Makes the directories and opens the logs that a configuration names.
-pub fn make_ready(loaded: &Loaded) -> Result<(), Told> {
+pub fn make_ready(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
     let identity = loaded.settings.user.as_ref();
     for folder in &loaded.folders {
-        name().make_home_of(folder);
-        make_folder(folder, identity)?;
+        make_home_of(&folder.path, &origin.defaults)?;
+        if let Err(what) = make_folder(&folder.path, identity) {
+            do_without(loaded, folder, what)?;
+        }
     }
-    loaded.log_files.iter().for_each(|file| name().make_home_of(file.path()));
+    for file in loaded.log_files.iter() {
+        make_home_of(file.path(), &origin.defaults)?;
+    }
     loaded.log_files.open().map_err(|error| {
-        emerg!("{error}");
-        Told
+        refuse(loaded, error.named, error.to_string(), hints::log(&error, &origin.defaults))
     })
 }
 
-/// Makes a directory that workers write to, and that is theirs alone.
-///
-/// As nginx it insists; under its own name Weir also runs without being installed, and says what
-/// will not work.
-fn make_folder(path: &Path, identity: Option<&Identity>) -> Result<(), Told> {
-    let failed = |call: &str, error: &io::Error| {
-        emerg!("{call} \"{}\" failed{}", path.display(), Errno(error));
-        Told
-    };
-    let insists = name().word == "nginx";
-    match DirBuilder::new().mode(0o700).recursive(!insists).create(path) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) if insists => return Err(failed("mkdir()", &error)),
-        Err(error) => {
-            let text = format_args!(
-                "mkdir() \"{}\" failed{}; requests and replies that do not fit in memory will \
-                 fail: let \"client_body_temp_path\" and \"proxy_temp_path\" name a directory that \
-                 can be written to",
-                path.display(),
-                Errno(&error)
-            );
-            observe::log(Level::Warn, text);
-            return Ok(());
+/// Finds out whether [`make_ready`] would succeed, and makes nothing.
+pub fn try_out(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
+    let may_make = |path: &Path| may_make(path, origin.defaults.is_at_home(path));
+    for folder in loaded.folders.iter().filter(|folder| !folder.path.is_dir()) {
+        let parents = !name().is_nginx() || origin.defaults.is_at_home(&folder.path);
+        if let Err(error) = self::may_make(&folder.path, parents) {
+            let what = format!("mkdir() \"{}\" failed{}", folder.path.display(), Errno(&error));
+            do_without(loaded, folder, what)?;
         }
     }
+    loaded.log_files.try_out(may_make).map_err(|error| {
+        refuse(loaded, error.named, error.to_string(), hints::log(&error, &origin.defaults))
+    })
+}
+
+/// Whether a file or directory could be made; `with_parents`: and what leads there.
+pub fn may_make(path: &Path, with_parents: bool) -> io::Result<()> {
+    let parents = path.ancestors().skip(1);
+    let parent = match with_parents {
+        true => parents.into_iter().find(|parent| parent.exists()),
+        false => path.parent(),
+    };
+    net::file::may_make_files_in(parent.unwrap_or(Path::new("/")))
+}
+
+/// A directory for temporary files cannot be had. As nginx the program insists; under its own name
+/// it also runs without, and says what will not work.
+fn do_without(loaded: &Loaded, folder: &TempFolder, what: String) -> Result<(), Told> {
+    if name().is_nginx() {
+        return Err(refuse(loaded, folder.named, what, Some(hints::TEMP.into())));
+    }
+    let mut warning = Error::bare(format!("{what}; {UNKEPT}"));
+    warning.mark = folder.named;
+    load::say(&warning.level(conf::Level::Warn).help(hints::TEMP), &loaded.sources);
+    Ok(())
+}
+
+/// What a server without a directory for temporary files does.
+const UNKEPT: &str = "requests and replies that do not fit in memory will fail";
+
+/// Says in nginx's words what cannot be had, and below it where it is named and what to do.
+fn refuse(loaded: &Loaded, named: Option<Span>, what: String, hint: Option<String>) -> Told {
+    let error = Error { mark: named, help: hint, ..Error::bare(what) };
+    load::say(&error, &loaded.sources);
+    Told
+}
+
+/// Makes the directory that holds `path` where that is one of the program's own.
+pub fn make_home_of(path: &Path, defaults: &Defaults) -> Result<(), Told> {
+    let Some(home) = path.parent().filter(|_| defaults.is_at_home(path)) else { return Ok(()) };
+    if net::is_privileged() || name().is_nginx() {
+        let _ = std::fs::create_dir_all(home);
+        return Ok(());
+    }
+    // What fails is found out by whoever needs it.
+    let _ = DirBuilder::new().mode(0o700).recursive(true).create(home);
+    check_home_of(path, defaults)
+}
+
+/// Refuses a directory of the user's own that somebody else could be in control of: below /tmp,
+/// anybody may have been there first.
+pub fn check_home_of(path: &Path, defaults: &Defaults) -> Result<(), Told> {
+    let Some(home) = path.parent().filter(|_| defaults.is_at_home(path)) else { return Ok(()) };
+    if net::is_privileged() || name().is_nginx() {
+        return Ok(());
+    }
+    match net::file::is_private_directory(home) {
+        Ok(false) => {
+            let user = net::user();
+            emerg!("only user {user} may be able to write to directory \"{}\"", home.display());
+            Err(Told)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes a directory that workers write to, and that is theirs alone; the error is nginx's message.
+fn make_folder(path: &Path, identity: Option<&Identity>) -> Result<(), String> {
+    let failed = |call: &str, error: io::Error| {
+        format!("{call} \"{}\" failed{}", path.display(), Errno(&error))
+    };
+    match DirBuilder::new().mode(0o700).recursive(!name().is_nginx()).create(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(failed("mkdir()", error)),
+    }
     let Some(identity) = identity else { return Ok(()) };
-    give_to(path, identity).map_err(|error| failed("chown()", &error))
+    give_to(path, identity).map_err(|error| failed("chown()", error))
 }
 
 fn give_to(path: &Path, identity: &Identity) -> io::Result<()> {

@@ -105,7 +105,7 @@ impl Single {
         }
         let loaded =
             load::load_after(self.control.zones(), &self.origin, &mut *self.origin.files())?;
-        ready::make_ready(&loaded)?;
+        ready::make_ready(&loaded, &self.origin)?;
         self.open(loaded, TRIES_MAX - 1)
     }
 
@@ -133,7 +133,7 @@ impl Single {
         let site = loaded.site.clone();
         let (wanted, pid) = (listens(&site), loaded.settings.pid.clone());
         if pid != self.pid {
-            pid_file::write(&pid)?;
+            pid_file::write(&pid, &self.origin.defaults)?;
         }
         let slots = self.sockets.entries(&wanted, |slot| !self.control.crew().has(slot));
         let copies = self.sockets.copies(&slots);

@@ -3,13 +3,15 @@
 use std::io::{Write, stdout};
 use std::sync::{Arc, OnceLock};
 
+use std::path::Path;
+
 use conf::Recorder;
-use net::listening;
+use net::listening::{self, OpenError as OpenAddressError};
 use net::signals::{
     SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signals,
 };
 use net::{Address, SocketOptions};
-use observe::{Errno, ErrorLog, Level, LogFiles, tell};
+use observe::{Errno, ErrorLog, Level, LogFile, LogFiles, OpenError, tell};
 
 use crate::arguments::Arguments;
 use crate::command_line::{CommandLine, Request};
@@ -20,33 +22,45 @@ use crate::name::name;
 use crate::settings::Settings;
 use crate::shared_limits::SharedLimits;
 use crate::sockets::Sockets;
-use crate::{Told, master, pid_file, ready, single};
+use crate::{Told, hints, master, pid_file, ready, single};
 
-/// Sets the log that holds until the configuration names one.
+/// Sets the log that holds until the configuration names one. A test writes to it if it is there.
+/// Where nobody names a file, what matters is shown to whoever starts the program, as if there
+/// were one besides.
 pub fn set_first_log(origin: &Origin, test: bool) {
+    if origin.defaults.error_log.is_none() && !name().is_nginx() {
+        return;
+    }
     let level = if test { Level::Info } else { Level::Notice };
-    let file = origin.error_log.as_ref().and_then(|path| {
-        let file = LogFiles::default().at(conf::bytes_path(path));
-        name().make_home_of(file.path());
-        match file.reopen() {
-            Ok(()) => Some(file),
-            Err(error) => {
-                let name = name().word;
-                tell(format_args!("{name}: [alert] could not open error log file: {error}\n"));
-                None
-            }
-        }
-    });
+    let file = origin.defaults.error_log.as_ref().and_then(|path| first_log(path, origin, test));
     observe::set_main_log(Arc::new(match file {
         Some(file) => ErrorLog::to_file(file, level),
         None => ErrorLog::to_stderr(level),
     }));
 }
 
+fn first_log(path: &Path, origin: &Origin, test: bool) -> Option<Arc<LogFile>> {
+    let mut files = LogFiles::default();
+    let file = files.at(path);
+    if test && !path.exists() {
+        let may_make = |path: &Path| ready::may_make(path, origin.defaults.is_at_home(path));
+        let tried = files.try_out(may_make);
+        return tried.map_err(|error| cannot_open(&error)).ok().and(Some(file));
+    }
+    ready::make_home_of(path, &origin.defaults).ok()?;
+    file.reopen().map_err(|error| cannot_open(&error)).ok().and(Some(file))
+}
+
+fn cannot_open(error: &OpenError) {
+    let name = name().word;
+    tell(format_args!("{name}: [alert] could not open error log file: {error}\n"));
+}
+
 /// Sends a running master what `-s` asks.
-pub fn signal(request: Request, settings: &Settings) -> Result<(), Told> {
+pub fn signal(request: Request, origin: &Origin) -> Result<(), Told> {
+    let settings = load::load(origin, &mut *origin.files())?.settings;
     notice!("signal process started");
-    let process = pid_file::read(&settings.pid)?;
+    let process = pid_file::read(&settings.pid, &origin.defaults)?;
     let number = request.number();
     net::signals::send(process, number).map_err(|error| {
         alert!("kill({process}, {number}) failed{}", Errno(&error));
@@ -77,18 +91,17 @@ pub fn test(command: &CommandLine, origin: &Origin) -> Result<(), Told> {
     Ok(())
 }
 
-/// Tries what a start would need: files, directories, addresses. A taken one is fine.
+/// Tries what a start would need: files, directories, addresses. A taken one is fine. Nothing is
+/// made: where nginx makes a file to find out, the system is asked whether it would.
 fn try_out(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
-    if !origin.embedded {
-        pid_file::try_out(&loaded.settings.pid)?;
+    // What is built in makes a directory for its files.
+    if origin.port.is_none() {
+        pid_file::try_out(&loaded.settings.pid, &origin.defaults)?;
+        ready::try_out(loaded, origin)?;
     }
-    ready::make_ready(loaded)?;
     for (address, options) in listens(&loaded.site) {
-        match listening::bind(address, options, true) {
-            Ok(_) => {
-                // A file that is gone already is gone.
-                let _ = address.unlink();
-            }
+        match try_address(address, options) {
+            Ok(()) => {}
             Err(error) if error.is_taken() => {}
             Err(error) => {
                 emerg!("{}{}", error.what, Errno(&error.error));
@@ -97,6 +110,17 @@ fn try_out(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
         }
     }
     Ok(())
+}
+
+fn try_address(address: &Address, options: &SocketOptions) -> Result<(), OpenAddressError> {
+    match address {
+        Address::Ip(_) => listening::bind(address, options, true).map(drop),
+        Address::Unix(path) if path.exists() => Ok(()),
+        Address::Unix(path) => ready::may_make(path, false).map_err(|error| OpenAddressError {
+            what: format!("bind() to {address} failed"),
+            error,
+        }),
+    }
 }
 
 /// Becomes the server. `inherited`: the sockets of the program that was here before; `limits`: what
@@ -109,23 +133,30 @@ pub fn run(
 ) -> Result<(), Told> {
     let mut files = Recorder::new(origin.files());
     let loaded = load::load(&origin, &mut files)?;
-    ready::make_ready(&loaded)?;
-    observe::set_main_log(loaded.main_log.clone());
+    ready::make_ready(&loaded, &origin)?;
+    if origin.port.is_none() {
+        // In the background, nobody would see that it fails.
+        pid_file::try_out(&loaded.settings.pid, &origin.defaults)?;
+    }
+    // What is told on the terminal anyway looks there as it did before.
+    if name().is_nginx() || !loaded.main_log.has_stderr() {
+        observe::set_main_log(loaded.main_log.clone());
+    }
     let mut sockets = Sockets::default();
     if let Some(names) = &inherited {
         sockets.inherit(names);
     }
     let settings = &loaded.settings;
-    sockets.open(&listens(&loaded.site), settings.worker_processes)?;
+    listen(&mut sockets, &loaded, &origin)?;
     tell_system(settings);
     go_into_background(settings.daemon && inherited.is_none())?;
     let signals = take_signals()?;
-    pid_file::write(&settings.pid)?;
+    pid_file::write(&settings.pid, &origin.defaults)?;
     observe::stderr_copies(false);
     ready::use_log(loaded.main_log.clone());
-    if origin.embedded {
+    if let Some(port) = origin.port {
         // Nobody need read it.
-        let _ = stdout().write_all(embedded::next_steps().as_bytes());
+        let _ = stdout().write_all(embedded::next_steps(port).as_bytes());
     }
     if !settings.master_process {
         return single::run(origin, loaded, sockets, signals);
@@ -133,6 +164,29 @@ pub fn run(
     let in_background = settings.daemon || inherited.is_some();
     let plan = master::Plan { origin, loaded, recording: files.to_bytes() };
     master::run(plan, sockets, limits.or_create(), signals, arguments, in_background)
+}
+
+/// Opens the sockets; where an address is taken, says who has it.
+fn listen(sockets: &mut Sockets, loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
+    let wanted = listens(&loaded.site);
+    let taken = || wanted.iter().filter(|(address, options)| is_taken(address, options));
+    // Whoever looks at what is built in does not wait for the address to become free.
+    if let Some((port, (address, _))) = origin.port.zip(taken().next()) {
+        emerg!("bind() to {address} failed (98: Address already in use)");
+        hints::tell_holder(address);
+        tell(format_args!("      \"weir --port {}\" serves at another port\n", port ^ 1));
+        return Err(Told);
+    }
+    sockets.open(&wanted, loaded.settings.worker_processes).inspect_err(|Told| {
+        taken().for_each(|(address, _)| hints::tell_holder(address));
+    })
+}
+
+fn is_taken(address: &Address, options: &SocketOptions) -> bool {
+    match address {
+        Address::Ip(_) => listening::bind(address, options, true).is_err_and(|e| e.is_taken()),
+        Address::Unix(path) => path.exists(),
+    }
 }
 
 static PARENT: OnceLock<i32> = OnceLock::new();

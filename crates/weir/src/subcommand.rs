@@ -1,37 +1,129 @@
-//! What `weir` does besides serving: `backend`, `load`, `fmt` and `reference`. Called `nginx` it
-//! has none of them; called `wrk` it is `weir load`.
+//! What `weir` does besides serving, as one table that the program and its help are made from.
+//! Called `nginx` it has none of it; called `wrk` it is `weir load`.
+
+mod fmt;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
+use std::process::ExitCode;
 
-use conf::{Diagnostic, Source, Sources};
 use load::Called;
 
-use crate::Told;
 use crate::name::name;
-use crate::reference;
+use crate::{Told, check, help, reference};
 
-/// How `fmt` is called.
-const FMT_USAGE: &str =
-    "usage: weir fmt [--check] FILE...   (-: standard input to standard output)";
+/// Something besides serving.
+pub struct Subcommand {
+    /// How it is called.
+    pub name: &'static str,
+    /// What it does, for the list of all.
+    pub summary: &'static str,
+    /// Does it, with the arguments that follow the name.
+    run: fn(&[OsString]) -> ExitCode,
+    /// What `--help` says; `None`: it has a `--help` of its own.
+    help: Option<&'static str>,
+}
+
+/// All of them, in the order of the help.
+pub static SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand {
+        name: "load",
+        summary: "measure a server, as wrk does and beyond",
+        run: |rest| code(load(rest, Called::Load)),
+        help: None,
+    },
+    Subcommand {
+        name: "backend",
+        summary: "be a server to measure, or to put behind a proxy",
+        run: |rest| code(backend(rest)),
+        help: None,
+    },
+    Subcommand {
+        name: "check",
+        summary: "list what a configuration has and this version does not",
+        run: check::run,
+        help: None,
+    },
+    Subcommand {
+        name: "fmt",
+        summary: "format configurations",
+        run: |rest| code(fmt::run(rest)),
+        help: Some(fmt::HELP),
+    },
+    Subcommand {
+        name: "reference",
+        summary: "explain a directive, or list all",
+        run: |rest| code(reference::run(rest)),
+        help: None,
+    },
+    Subcommand {
+        name: "help",
+        summary: "print this help, or that of a command (weir help load)",
+        run: print_help,
+        help: Some("Usage: weir help [COMMAND]\n"),
+    },
+];
+
+/// Their names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SUBCOMMANDS.iter().map(|subcommand| subcommand.name)
+}
 
 /// Runs the subcommand that the arguments begin with, if they do.
-pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<Result<(), Told>> {
+pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<ExitCode> {
     if called.is_some_and(|called| Path::new(called).file_name() == Some(OsStr::new("wrk"))) {
-        return Some(load(arguments, Called::Wrk));
+        return Some(code(load(arguments, Called::Wrk)));
     }
-    let (first, rest) = arguments.split_first().filter(|_| name().word == "weir")?;
-    match first.as_encoded_bytes() {
-        b"backend" => {
-            let ended = load::backend::run(rest);
-            Some(ended.map_err(|why| complain(format_args!("backend: {why}"))))
+    let (first, rest) = arguments.split_first().filter(|_| !name().is_nginx())?;
+    Some(find(first)?.start(rest))
+}
+
+/// What most of them exit with.
+pub fn code(result: Result<(), Told>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Told) => ExitCode::FAILURE,
+    }
+}
+
+fn find(name: &OsStr) -> Option<&'static Subcommand> {
+    SUBCOMMANDS.iter().find(|subcommand| name == subcommand.name)
+}
+
+impl Subcommand {
+    fn start(&self, arguments: &[OsString]) -> ExitCode {
+        let mut options = arguments.iter().take_while(|argument| *argument != "--");
+        match self.help {
+            Some(help) if options.any(|option| option == "--help" || option == "-h") => {
+                code(print(help))
+            }
+            _ => (self.run)(arguments),
         }
-        b"load" => Some(load(rest, Called::Load)),
-        b"fmt" => Some(fmt(rest)),
-        b"reference" => Some(reference::run(rest)),
-        _ => None,
     }
+}
+
+/// Prints to standard output.
+pub fn print(text: impl AsRef<[u8]>) -> Result<(), Told> {
+    std::io::stdout().write_all(text.as_ref()).map_err(|_| Told)
+}
+
+/// Says what is wrong.
+fn complain(text: impl std::fmt::Display) -> Told {
+    observe::tell(format_args!("weir: {text}\n"));
+    Told
+}
+
+/// Refuses an argument of `weir NAME`, and says what may have been meant.
+fn refuse(name: &str, argument: &OsStr, options: &[&'static str]) -> Told {
+    let word = argument.to_string_lossy();
+    let told = match word.starts_with('-') {
+        true => complain(format_args!("{name}: invalid option: \"{word}\"")),
+        false => complain(format_args!("{name}: unexpected argument \"{word}\"")),
+    };
+    let nearest = conf::suggest::nearest(word.as_bytes(), options.iter().copied());
+    help::advise(nearest.map(conf::suggest::did_you_mean), &format!("weir {name} --help"));
+    told
 }
 
 fn load(arguments: &[OsString], called: Called) -> Result<(), Told> {
@@ -45,52 +137,20 @@ fn load(arguments: &[OsString], called: Called) -> Result<(), Told> {
     })
 }
 
-fn print(text: &[u8]) -> Result<(), Told> {
-    std::io::stdout().write_all(text).map_err(|_| Told)
+fn backend(arguments: &[OsString]) -> Result<(), Told> {
+    load::backend::run(arguments).map_err(|why| complain(format_args!("backend: {why}")))
 }
 
-fn complain(text: impl std::fmt::Display) -> Told {
-    observe::tell(format_args!("weir: {text}\n"));
-    Told
-}
-
-/// Formats files in place, or with `--check` says which are not formatted.
-fn fmt(arguments: &[OsString]) -> Result<(), Told> {
-    let check = arguments.first().is_some_and(|first| first == "--check");
-    let files = &arguments[usize::from(check)..];
-    match files {
-        [] => Err(complain(FMT_USAGE)),
-        [only] if only == "-" => {
-            let mut text = Vec::new();
-            std::io::stdin().read_to_end(&mut text).map_err(complain)?;
-            print(&formatted("standard input", &text)?)
-        }
-        files => {
-            // Every file is looked at, whatever the others have.
-            let results: Vec<_> =
-                files.iter().map(|file| fmt_file(Path::new(file), check)).collect();
-            results.into_iter().collect()
+fn print_help(arguments: &[OsString]) -> ExitCode {
+    let Some(named) = arguments.first() else { return code(print(help::text())) };
+    match find(named) {
+        Some(subcommand) => subcommand.start(&["--help".into()]),
+        None => {
+            let word = named.to_string_lossy();
+            complain(format_args!("unknown command \"{word}\""));
+            let nearest = conf::suggest::nearest(word.as_bytes(), names());
+            help::advise(nearest.map(conf::suggest::did_you_mean), "weir --help");
+            ExitCode::FAILURE
         }
     }
-}
-
-fn fmt_file(path: &Path, check: bool) -> Result<(), Told> {
-    let failed = |error| complain(format_args!("{}: {error}", path.display()));
-    let text = std::fs::read(path).map_err(failed)?;
-    let formatted = formatted(&path.to_string_lossy(), &text)?;
-    match (formatted == text, check) {
-        (true, _) => Ok(()),
-        (false, true) => Err(complain(format_args!("{}: not formatted", path.display()))),
-        (false, false) => std::fs::write(path, formatted).map_err(failed),
-    }
-}
-
-fn formatted(path: &str, text: &[u8]) -> Result<Vec<u8>, Told> {
-    conf::fmt::format(text).map_err(|error| {
-        let mut sources = Sources::default();
-        sources.add(Source { path: Some(path.as_bytes().into()), text: text.into() });
-        let diagnostic = Diagnostic { error: &error, sources: &sources };
-        observe::tell(format_args!("{}", diagnostic.render("weir")));
-        Told
-    })
 }

@@ -1,63 +1,53 @@
-//! The texts of `-v`, `-V` and `-h`.
+//! The texts of `-v` and `-V`.
 
 use std::fmt::Write;
 
 use crate::command_line::CommandLine;
 use crate::name::{Name, name};
+use crate::places::{Defaults, Places, User};
 
 /// What the options ask for.
 pub fn text(command: &CommandLine) -> String {
     let Name { word, version, .. } = name();
     let mut text = format!("{word} version: {word}/{version}\n");
-    if command.show_help {
-        help(&mut text);
-    }
     if command.show_configure {
         let rustc = env!("WEIR_RUSTC");
-        let _ = write!(text, "built by {rustc}\nconfigure arguments:{}\n", arguments());
+        let (places, parts) = (places(), parts());
+        let _ = write!(text, "built by {rustc}\nconfigure arguments:{places}{parts}\n");
     }
     text
 }
 
-fn help(text: &mut String) {
-    let Name { word, prefix, error_log, conf, .. } = name();
-    let indent = " ".repeat("Usage: ".len() + word.len() + 1);
-    let _ = write!(
-        text,
-        "Usage: {word} [-?hvVtTq] [-s signal] [-p prefix]
-{indent}[-e filename] [-c filename] [-g directives]
+/// nginx's own places for what Weir does without: tools look for them.
+const NGINX_ONLY: &str = " --lock-path=/var/lock/nginx.lock --modules-path=/usr/lib/nginx/modules";
 
-Options:
-  -?,-h         : this help
-  -v            : show version and exit
-  -V            : show version and configure options then exit
-  -t            : test configuration and exit
-  -T            : test configuration, dump it and exit
-  -q            : suppress non-error messages during configuration testing
-  -s signal     : send signal to a master process: stop, quit, reopen, reload
-  -p prefix     : set prefix path (default: {prefix})
-  -e filename   : set error log file (default: {error_log})
-  -c filename   : set configuration file (default: {conf})
-  -g directives : set global directives out of configuration file
-"
-    );
-    if *word == "weir" {
-        text.push_str(BESIDES);
+/// Where the program looks for its files, in the words of nginx's `configure`: tools find the
+/// configuration by them.
+fn places() -> String {
+    let places = Places::of(&CommandLine::default(), name(), &User::current());
+    let Places { conf, prefix, defaults } = places;
+    let Defaults { error_log, access_log, pid, client_body_temp, proxy_temp } = defaults;
+    let error_log = error_log.unwrap_or("stderr".into());
+    // As it was said, without the last slash.
+    let prefix = prefix.components().as_path().to_owned();
+    let rows = [
+        ("prefix", Some(prefix)),
+        ("conf-path", Some(conf)),
+        ("error-log-path", Some(error_log)),
+        ("http-log-path", access_log),
+        ("pid-path", Some(pid)),
+        ("http-client-body-temp-path", Some(client_body_temp)),
+        ("http-proxy-temp-path", Some(proxy_temp)),
+    ];
+    let mut text = String::new();
+    for (option, path) in rows {
+        path.iter().for_each(|path| _ = write!(text, " --{option}={}", path.display()));
     }
-    text.push('\n');
+    if name().is_nginx() {
+        text.push_str(NGINX_ONLY);
+    }
+    text
 }
-
-/// What nginx does not have.
-const BESIDES: &str = "  --lenient     : start without directives that this version does not have
-                  (as \"lenient on;\" or WEIR_LENIENT=1; weir check lists them)
-
-Besides serving:
-  weir load      : measure a server, as wrk does and beyond (weir load --help)
-  weir backend   : be a server to measure, or to put behind a proxy (weir backend --help)
-  weir check     : list what a configuration has and this version does not
-  weir fmt       : format configurations
-  weir reference : explain a directive, or list all (weir reference --help)
-";
 
 /// A part of nginx that its `configure` can leave out or put in.
 struct Part {
@@ -78,18 +68,19 @@ const fn extra(option: &'static str, mark: &'static str) -> Part {
 }
 
 /// nginx's parts in the order of its `configure --help`. A part is there when its mark is in a
-/// table of directives: nobody has to remember to list it.
+/// table of directives: nobody has to remember to list it. The mark is no directive that may be
+/// accepted, switched off, without the part.
 const HTTP_PARTS: &[Part] = &[
-    extra("http_ssl_module", "ssl_certificate"),
-    extra("http_v2_module", "http2"),
-    extra("http_v3_module", "http3"),
+    extra("http_ssl_module", "ssl_certificate_key"),
+    extra("http_v2_module", "http2_recv_buffer_size"),
+    extra("http_v3_module", "http3_stream_buffer_size"),
     extra("http_realip_module", "set_real_ip_from"),
     extra("http_addition_module", "add_before_body"),
     extra("http_sub_module", "sub_filter"),
     extra("http_dav_module", "dav_methods"),
     extra("http_flv_module", "flv"),
     extra("http_mp4_module", "mp4"),
-    extra("http_gunzip_module", "gunzip"),
+    extra("http_gunzip_module", "gunzip_buffers"),
     extra("http_gzip_static_module", "gzip_static"),
     extra("http_auth_request_module", "auth_request"),
     extra("http_random_index_module", "random_index"),
@@ -98,8 +89,8 @@ const HTTP_PARTS: &[Part] = &[
     extra("http_slice_module", "slice"),
     extra("http_stub_status_module", "stub_status"),
     usual("http_charset_module", "charset"),
-    usual("http_gzip_module", "gzip"),
-    usual("http_ssi_module", "ssi"),
+    usual("http_gzip_module", "gzip_comp_level"),
+    usual("http_ssi_module", "ssi_value_length"),
     usual("http_userid_module", "userid"),
     usual("http_access_module", "allow"),
     usual("http_auth_basic_module", "auth_basic"),
@@ -129,11 +120,11 @@ const HTTP_PARTS: &[Part] = &[
     usual("http_upstream_keepalive_module", "keepalive"),
     usual("http_upstream_zone_module", "zone"),
     usual("http_upstream_sticky_module", "sticky"),
-    usual("http-cache", "proxy_cache"),
+    usual("http-cache", "proxy_cache_path"),
 ];
 
 /// What `configure` would have been told to make this.
-fn arguments() -> String {
+fn parts() -> String {
     let mut arguments = String::from(" --with-debug");
     for part in HTTP_PARTS {
         let way = match (part.usual, has(http::TABLES, part.mark)) {

@@ -20,9 +20,19 @@ fn the_name_it_is_called_by_is_the_name_it_answers_to() {
     let folder = Folder::new();
     let nginx = folder.run(&["-v"]);
     assert_eq!(complaint(&nginx), "nginx version: nginx/1.31.3\n");
-    let weir = Command::new(env!("CARGO_BIN_EXE_weir")).arg("-v").output().unwrap();
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(complaint(&weir), format!("weir version: weir/{version}\n"));
+    for option in ["-v", "--version"] {
+        let expected = (Some(0), format!("weir version: weir/{version}\n"), String::new());
+        assert_eq!(weir(&[option]), expected);
+    }
+}
+
+/// Exit code, standard output and standard error of the program under its own name.
+fn weir(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let output = command.args(arguments).output().unwrap();
+    let out = String::from_utf8(output.stdout.clone()).unwrap();
+    (output.status.code(), out, complaint(&output))
 }
 
 #[test]
@@ -30,9 +40,52 @@ fn what_nginx_does_not_have_is_in_the_help_of_weir_alone() {
     let last = "  -g directives : set global directives out of configuration file\n";
     let nginx = complaint(&Folder::new().run(&["-h"]));
     assert!(nginx.ends_with(&format!("{last}\n")), "{nginx}");
-    let weir = complaint(&Command::new(env!("CARGO_BIN_EXE_weir")).arg("-h").output().unwrap());
-    assert!(weir.contains(&format!("{last}  --lenient     : ")), "{weir}");
-    assert!(weir.contains("\n  weir load "), "{weir}");
+    let (_, help, _) = weir(&["-h"]);
+    assert!(help.contains(&format!("{last}  --lenient     : ")), "{help}");
+    assert!(help.contains("\n  load "), "{help}");
+}
+
+#[test]
+fn help_is_found_wherever_it_is_asked_for() {
+    let help = weir(&["-h"]);
+    assert_eq!((help.0, &*help.2), (Some(0), ""));
+    for words in [&["--help"][..], &["help"], &["-?"], &["-t", "--help"]] {
+        assert_eq!(weir(words), help, "{words:?}");
+    }
+    for line in help.1.split_once("Commands:\n").unwrap().1.lines().take_while(|l| !l.is_empty()) {
+        let command = line.split_whitespace().next().unwrap();
+        let asked = weir(&[command, "--help"]);
+        assert_eq!((asked.0, &*asked.2), (Some(0), ""), "{command}");
+        assert!(asked.1.contains(&format!("weir {command}")), "{asked:?}");
+        assert_eq!(weir(&["help", command]), asked);
+    }
+    assert_eq!(weir(&["fmt", "--check", "-h"]), weir(&["fmt", "--help"]));
+}
+
+#[test]
+fn a_word_that_is_none_gets_advice() {
+    let cases: [(&[&str], &str, Option<&str>); 12] = [
+        (&["loda"], "unknown command \"loda\"", Some("weir load")),
+        (&["help", "fmr"], "unknown command \"fmr\"", Some("fmt")),
+        (&["reload"], "unknown command \"reload\"", Some("weir -s reload")),
+        (&["start"], "unknown command \"start\"", Some("weir -c FILE")),
+        (&["Cargo.toml"], "unknown command \"Cargo.toml\"", Some("-c Cargo.toml")),
+        (&["-t", "Cargo.toml"], "unexpected argument \"Cargo.toml\"", Some("-c Cargo.toml")),
+        (&["--", "x.conf"], "unexpected argument \"x.conf\"", None),
+        (&["--hlep"], "invalid option: \"--hlep\"", Some("--help")),
+        (&["--config=x"], "invalid option: \"--config=x\"", Some("-c FILE")),
+        (&["-z"], "invalid option: \"z\"", None),
+        (&["-s", "relaod"], "invalid option: \"-s relaod\"", Some("-s reload")),
+        (&["fmt", "--chekc"], "fmt: invalid option: \"--chekc\"", Some("--check")),
+    ];
+    for (words, complaint, meant) in cases {
+        let (code, out, said) = weir(words);
+        assert_eq!((code, &*out), (Some(1), ""), "{words:?}");
+        let guess = meant.map(|meant| format!("      did you mean \"{meant}\"?\n"));
+        let begin = format!("weir: {complaint}\n{}", guess.unwrap_or_default());
+        let rest = said.strip_prefix(&begin).unwrap_or_else(|| panic!("{words:?}: {said}"));
+        assert!(rest.contains("--help\" lists what there is\n"), "{words:?}: {said}");
+    }
 }
 
 #[test]
@@ -42,10 +95,23 @@ fn the_parts_that_are_not_there_are_listed_as_left_out() {
     assert_eq!(lines.next(), Some("nginx version: nginx/1.31.3"));
     assert!(lines.next().unwrap().starts_with("built by rustc"));
     let arguments = lines.next().unwrap();
-    assert!(arguments.starts_with("configure arguments: --with-debug"), "{arguments}");
+    assert!(arguments.starts_with("configure arguments: --prefix="), "{arguments}");
+    // acme.sh finds the configuration like this.
+    let conf = arguments.split(' ').find_map(|option| option.strip_prefix("--conf-path="));
+    assert_eq!(conf, Some("/etc/nginx/nginx.conf"));
+    for option in [
+        "--pid-path=/run/nginx.pid",
+        "--error-log-path=/var/log/nginx/error.log",
+        "--http-log-path=/var/log/nginx/access.log",
+        "--http-client-body-temp-path=/var/lib/nginx/body",
+        "--http-proxy-temp-path=/var/lib/nginx/proxy",
+        "--with-debug",
+    ] {
+        assert!(arguments.split(' ').any(|given| given == option), "{option}: {arguments}");
+    }
     assert!(arguments.contains("--without-http_ssi_module"));
     assert!(!arguments.contains("--without-http_rewrite_module"));
-    assert!(!arguments.contains("http_ssl"));
+    assert!(!arguments.contains("http_ssl") && !arguments.contains("http_v2"));
 }
 
 #[test]
@@ -116,6 +182,7 @@ fn bad_configurations_are_refused_with_their_place() {
     ];
     for (text, message, line) in cases {
         let folder = configured(text);
+        folder.write("error.log", "");
         let output = folder.run(&["-t", "-c", "nginx.conf"]);
         let (dir, said) = (folder.path().display(), complaint(&output));
         let message = message.replace("DIR", &dir.to_string());

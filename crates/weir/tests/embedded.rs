@@ -5,7 +5,6 @@
 mod server;
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,28 +13,26 @@ use server::{Folder, Server, complaint};
 
 const ADDRESS: &str = "127.0.0.1:8080";
 
-/// `weir -T -q`, whose temporary files are in the folder; none where this machine has a
-/// configuration.
-fn dump(folder: &Folder) -> Option<Output> {
+/// `weir -T -q`, whose temporary files are in the folder.
+fn dump(folder: &Folder) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    let output = command.args(["-T", "-q"]).env("TMPDIR", folder.path()).output().unwrap();
-    (!Path::new("/etc/weir/nginx.conf").exists()).then_some(output)
+    let arguments = ["-T", "-q", "--port", "8080"];
+    command.args(arguments).env("TMPDIR", folder.path()).output().unwrap()
 }
 
-/// The same configuration at an address of the test's, since the built-in one may be taken.
-fn configuration(folder: &Folder) -> Option<String> {
-    let text = String::from_utf8(dump(folder)?.stdout).unwrap();
-    let (_, socket) = text.split_once("\"unix:").unwrap();
-    let home = Path::new(socket.split('"').next().unwrap()).parent().unwrap();
-    let text = text.replace(home.to_str().unwrap(), "DIR").replace(ADDRESS, "ADDRESS");
-    Some(text.replace("weir.pid", "nginx.pid"))
+/// The same configuration at an address of the test's, since the built-in ones may be taken.
+fn configuration(folder: &Folder) -> String {
+    let text = String::from_utf8(dump(folder).stdout).unwrap();
+    let text = text.replace(ADDRESS, "ADDRESS").replace("127.0.0.2:8080", "unix:DIR/blue.sock");
+    let text = text.replace("127.0.0.3:8080", "unix:DIR/green.sock");
+    text.replace("events {}", "events {} pid nginx.pid;")
 }
 
 #[test]
 fn it_is_printed_and_leaves_nothing_behind() {
     let folder = Folder::new();
     fs::remove_dir(folder.join("logs")).unwrap();
-    let Some(output) = dump(&folder) else { return };
+    let output = dump(&folder);
     // That the address is taken on this machine is fine.
     assert!(output.status.success(), "{}", complaint(&output));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -45,8 +42,7 @@ fn it_is_printed_and_leaves_nothing_behind() {
 
 #[test]
 fn its_page_tells_of_two_backends_that_take_turns() {
-    let Some(text) = configuration(&Folder::new()) else { return };
-    let server = Server::start_as(&text);
+    let server = Server::start_as(&configuration(&Folder::new()));
     let page = server.get("/");
     assert!(page.contains("It works.") && page.contains("<a href=\"/balanced/\">"), "{page}");
     let answers = [(); 4].map(|()| server.get("/balanced/"));
@@ -56,8 +52,7 @@ fn its_page_tells_of_two_backends_that_take_turns() {
 
 #[test]
 fn each_backend_has_two_requests_at_a_time_and_the_rest_waits() {
-    let Some(text) = configuration(&Folder::new()) else { return };
-    let server = Server::start_as(&text);
+    let server = Server::start_as(&configuration(&Folder::new()));
     let begin = Instant::now();
     let answers = thread::scope(|scope| {
         let clients = [(); 6].map(|()| scope.spawn(|| server.get("/balanced/slow")));

@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 pub use cache::Caches;
 pub use net::file::{Failed, Links, Stat};
-pub use temp::{Fate, TempFile, TempPath, TempPaths};
+pub use temp::{Fate, TempFile, TempFolder, TempPath, TempPaths};
 pub use threads::{Reading, by_threads};
 
 pub(crate) use cache::{Look, Want};

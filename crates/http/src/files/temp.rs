@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use conf::{Directive, Load, Result, Value, units};
+use conf::{Directive, Load, Result, Span, Value, units};
 
 use crate::exchange::FileSlice;
+use crate::places::Places;
 
 /// Levels of subdirectories.
 const LEVELS_MAX: usize = 3;
@@ -25,12 +26,22 @@ const TRIES_MAX: u32 = 64;
 #[derive(Clone, Debug)]
 pub struct TempPath {
     directory: Arc<Path>,
+    /// The line that names it; `None`: it is the default.
+    named: Option<Span>,
     levels: [u8; LEVELS_MAX],
 }
 
 /// The directories that a configuration needs for temporary files, made before workers start.
 #[derive(Default)]
-pub struct TempPaths(pub Vec<PathBuf>);
+pub struct TempPaths(pub Vec<TempFolder>);
+
+/// One of them.
+pub struct TempFolder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The line that names it first; `None`: it is the default.
+    pub named: Option<Span>,
+}
 
 /// What becomes of a temporary file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +66,11 @@ impl Value for TempPath {
     const ARGS: RangeInclusive<usize> = 1..=1 + LEVELS_MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let name = &from.arg(0).text;
-        let directory = load.path(name.strip_suffix(b"/").unwrap_or(name));
+        let installed = load.registry.of::<Places>().temp(name).filter(|_| load.reads_defaults);
+        let directory = match installed {
+            Some(place) => load.prefix.join(place),
+            None => load.path(name.strip_suffix(b"/").unwrap_or(name)),
+        };
         let mut levels = [0; LEVELS_MAX];
         let mut characters = 0;
         for (level, word) in levels.iter_mut().zip(&from.args[1..]) {
@@ -67,20 +82,25 @@ impl Value for TempPath {
             }
             *level = number as u8;
         }
-        load.registry.of::<TempPaths>().add(&directory);
-        Ok(Self { directory: directory.into(), levels })
+        let named = (!load.reads_defaults).then(|| from.words());
+        Ok(Self { directory: directory.into(), named, levels })
     }
 }
 
 impl TempPaths {
-    fn add(&mut self, directory: &Path) {
-        if !self.0.iter().any(|known| known == directory) {
-            self.0.push(directory.to_owned());
+    fn add(&mut self, path: &Path, named: Option<Span>) {
+        if !self.0.iter().any(|known| known.path == path) {
+            self.0.push(TempFolder { path: path.to_owned(), named });
         }
     }
 }
 
 impl TempPath {
+    /// Has the directory made before anybody is served: a block says or inherits it.
+    pub fn need(&self, load: &mut Load<'_>) {
+        load.registry.of::<TempPaths>().add(&self.directory, self.named);
+    }
+
     /// Makes a new file. The error comes with the path that could not be made.
     pub fn create(&self, fate: Fate) -> Result<TempFile, (PathBuf, io::Error)> {
         let mut number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -230,7 +250,7 @@ mod tests {
     use super::*;
 
     fn at(directory: &Path, levels: [u8; 3]) -> TempPath {
-        TempPath { directory: directory.into(), levels }
+        TempPath { directory: directory.into(), named: None, levels }
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn destination(from: &Directive, load: &mut Load<'_>) -> Result<Destination> {
             .help("They are for looking into a running nginx with a debugger; use a file.")),
         text => {
             let path = load.path(text);
-            Ok(Destination::file(load.registry.of::<LogFiles>().at(&path)))
+            Ok(Destination::file(load.registry.of::<LogFiles>().named(&path, Some(word.span))))
         }
     }
 }

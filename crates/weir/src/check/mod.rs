@@ -9,12 +9,11 @@ mod report;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::command_line::CommandLine;
 use crate::load::{self, Origin};
-use crate::name::name;
 use report::Report;
 
 const USAGE: &str = "usage: weir check [--json] [FILE]
@@ -56,13 +55,8 @@ impl Arguments {
     }
 }
 
-/// Runs `weir check`, if the arguments ask for it.
-pub fn run(words: &[OsString]) -> Option<ExitCode> {
-    let (first, rest) = words.split_first().filter(|_| name().word == "weir")?;
-    (first == "check").then(|| check(rest))
-}
-
-fn check(words: &[OsString]) -> ExitCode {
+/// Runs `weir check` with these arguments.
+pub fn run(words: &[OsString]) -> ExitCode {
     let arguments = match Arguments::parse(words) {
         Ok(arguments) => arguments,
         Err(why) => {
@@ -90,7 +84,7 @@ fn check(words: &[OsString]) -> ExitCode {
 /// The configuration that is meant: a relative name counts from the current directory.
 fn origin(file: Option<&OsStr>) -> std::io::Result<Origin> {
     let file = file.map(|file| std::path::absolute(Path::new(file))).transpose()?;
-    let conf = file.map(|file| file.as_os_str().as_bytes().into());
+    let conf = file.map(PathBuf::into_os_string);
     Ok(Origin::of(&CommandLine { conf, ..CommandLine::default() }))
 }
 

@@ -1,4 +1,4 @@
-//! The directory of the built-in configuration: its backends' sockets, temporary files, its pid.
+//! The directory of the built-in configuration: its temporary files, its pid.
 //!
 //! Its name cannot be guessed and it is this user's alone, since everyone may write to where it is.
 

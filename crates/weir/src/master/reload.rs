@@ -94,7 +94,7 @@ impl Master {
         let mut files = Recorder::new(self.plan.origin.files());
         let Plan { origin, loaded, .. } = &self.plan;
         let loaded = load::load_after(&loaded.zones, origin, &mut files)?;
-        ready::make_ready(&loaded)?;
+        ready::make_ready(&loaded, origin)?;
         self.last_number += 1;
         let (origin, recording) = (self.plan.origin.clone(), files.to_bytes());
         let plan = Plan { origin, loaded, recording };
@@ -125,7 +125,7 @@ impl Master {
     fn opened(&mut self, candidate: Candidate) {
         let (old, new) = (&self.plan.loaded.settings.pid, candidate.pid_file());
         if old != new {
-            if pid_file::write(new).is_err() {
+            if pid_file::write(new, &self.plan.origin.defaults).is_err() {
                 return self.sockets.roll_back();
             }
             pid_file::remove(old);
@@ -233,7 +233,7 @@ impl Master {
     fn give_up(&mut self, candidate: &Candidate) {
         self.sockets.roll_back();
         let (old, new) = (&self.plan.loaded.settings.pid, candidate.pid_file());
-        if old != new && pid_file::write(old).is_ok() {
+        if old != new && pid_file::write(old, &self.plan.origin.defaults).is_ok() {
             pid_file::remove(new);
         }
     }

@@ -6,7 +6,7 @@ use observe::{Errno, Level};
 
 use super::{Master, environment};
 use crate::log::{alert, notice};
-use crate::{INHERITED, lenient, pid_file, start};
+use crate::{INHERITED, lenient, pid_file, places, start};
 
 /// The master of a new binary, while there is one.
 #[derive(Default)]
@@ -70,6 +70,9 @@ impl Master {
 
     fn start_new_binary(&self) -> std::io::Result<i32> {
         let mut launch = self.arguments.new_binary()?;
+        for (name, value) in places::variables() {
+            launch = launch.variable(name, value);
+        }
         for (name, value) in environment::of_worker_process(&self.plan.loaded.settings.env) {
             launch = launch.variable(name, value);
         }

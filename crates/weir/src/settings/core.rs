@@ -70,7 +70,7 @@ conf::directives! {
     /// ```nginx
     /// pid /run/weir.pid;
     /// ```
-    pid: File,
+    pid: Option<File>,
     /// A file for locks that nginx needs on systems without atomic operations.
     ///
     /// Syntax: FILE
@@ -168,7 +168,9 @@ conf::directives! {
 pub fn install(conf: &Arc<Conf>, settings: &mut Settings) -> Result<()> {
     settings.daemon = conf.daemon;
     settings.master_process = conf.master_process;
-    settings.pid.clone_from(&conf.pid.0);
+    if let Some(File(path)) = &conf.pid {
+        settings.pid.clone_from(path);
+    }
     settings.worker_processes = conf.worker_processes.0;
     settings.user = who(conf.user.as_ref())?;
     settings.worker_priority = conf.worker_priority.0;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use conf::{Absent, Directive, Load, Result, Value, units};
+use conf::{Directive, Load, Result, Value, units};
 use net::users::{self, Identity};
 
 /// A file, relative to the prefix.
@@ -13,13 +13,6 @@ pub struct File(pub PathBuf);
 impl Value for File {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         Ok(Self(load.path(&from.arg(0).text)))
-    }
-}
-
-/// The place of the pid file where none is named.
-impl Absent for File {
-    fn absent() -> Self {
-        Self(crate::name::name().pid.into())
     }
 }
 

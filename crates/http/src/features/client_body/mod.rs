@@ -55,6 +55,7 @@ conf::directives! {
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     // Off or on, it holds: memory is one piece.
     let _ = conf.client_body_in_single_buffer;
+    conf.client_body_temp_path.need(place.load);
     place.core.client_body = ClientBody {
         size_max: conf.client_max_body_size.0,
         timeout_ms: conf.client_body_timeout.0,

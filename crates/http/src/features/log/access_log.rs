@@ -99,7 +99,7 @@ impl Destination {
             return LogPath::parse(word, from, load).map(Self::Path);
         }
         let path = load.path(&word.text);
-        Ok(Self::File(load.registry.of::<LogFiles>().at(&path)))
+        Ok(Self::File(load.registry.of::<LogFiles>().named(&path, Some(word.span))))
     }
 }
 

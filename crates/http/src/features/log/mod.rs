@@ -22,6 +22,7 @@ pub(crate) use cache::forget_old;
 use format::Formats;
 
 use crate::exchange::Exchange;
+use crate::places::Places;
 use crate::site::Place;
 
 conf::directives! {
@@ -69,7 +70,7 @@ conf::directives! {
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     let logs = match &conf.access_log {
         Some(said) => said.logs(),
-        None => [default_log(place)].into(),
+        None => default_log(place).into_iter().collect(),
     };
     if !logs.is_empty() {
         let cache = conf.open_log_file_cache.clone();
@@ -78,11 +79,12 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-fn default_log(place: &mut Place<'_, '_>) -> Arc<AccessLog> {
-    let path = place.load.path(crate::identity::identity().access_log.as_bytes());
+fn default_log(place: &mut Place<'_, '_>) -> Option<Arc<AccessLog>> {
+    let path = place.load.registry.of::<Places>().access_log.clone()?;
+    let path = place.load.prefix.join(path);
     let file = place.load.registry.of::<LogFiles>().at(&path);
     let format = Formats::combined(place.load);
-    Arc::new(AccessLog { destination: Destination::File(file), format, condition: None })
+    Some(Arc::new(AccessLog { destination: Destination::File(file), format, condition: None }))
 }
 
 fn write(log: &AccessLog, cache: &LogFileCache, x: &mut Exchange) {

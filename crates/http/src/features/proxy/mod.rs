@@ -180,6 +180,7 @@ struct Proxy {
 pub fn install(conf: &Arc<Conf>, family: &Arc<Family>, place: &mut Place<'_, '_>) -> Result<()> {
     family.check("proxy_").map_err(|message| Error::at(place.at, message))?;
     let Some(pass) = &conf.target else { return Ok(()) };
+    conf.temp_path.need(place.load);
     let passed = Arc::new(Passed::new(family));
     let trailers = conf.pass_trailers.then(|| passed.clone());
     let proxy = Arc::new(Proxy {

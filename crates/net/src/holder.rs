@@ -1,0 +1,163 @@
+//! Who listens on an address that is taken, as far as this user may know.
+//!
+//! The kernel's tables (proc(5)) say which socket listens, and the descriptors of processes whose
+//! it is. Those of other users are seen by root alone. Everything here is for a message: what
+//! cannot be read is not known.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+use crate::Address;
+
+/// A process that listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its number.
+    pub process: i32,
+    /// Its name.
+    pub name: String,
+}
+
+/// Who listens where `address` cannot be bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// This process.
+    By(Holder),
+    /// A process that this user may not look into.
+    BySomebody,
+    /// No process: it is a file that one has left behind.
+    ByNobody,
+}
+
+/// Finds out who listens.
+pub fn of(address: &Address) -> Held {
+    let read = |name: &str| fs::read_to_string(format!("/proc/self/net/{name}"));
+    let inodes = match address {
+        Address::Ip(ip) => ["tcp", "tcp6"]
+            .iter()
+            .flat_map(|name| tcp(&read(name).unwrap_or_default(), *ip))
+            .collect::<Vec<_>>(),
+        Address::Unix(path) => unix(&read("unix").unwrap_or_default(), path),
+    };
+    if inodes.is_empty() {
+        return if address.port().is_none() { Held::ByNobody } else { Held::BySomebody };
+    }
+    owner(&inodes).map_or(Held::BySomebody, Held::By)
+}
+
+/// The sockets in a table that keep `wanted` from being bound.
+fn tcp(table: &str, wanted: SocketAddr) -> Vec<u64> {
+    /// `TCP_LISTEN`.
+    const LISTEN: &str = "0A";
+    let row = |line: &str| {
+        let fields: Vec<_> = line.split_ascii_whitespace().collect();
+        let address = self::address(fields.get(1)?)?;
+        let listens = *fields.get(3)? == LISTEN;
+        (listens && conflict(address, wanted)).then(|| fields.get(9)?.parse().ok())?
+    };
+    table.lines().skip(1).filter_map(row).collect()
+}
+
+fn conflict(open: SocketAddr, wanted: SocketAddr) -> bool {
+    let any = |address: SocketAddr| address.ip().is_unspecified();
+    let same = open.ip().to_canonical() == wanted.ip().to_canonical();
+    open.port() == wanted.port() && (same || any(open) || any(wanted))
+}
+
+/// `0100007F:1F90`: words of four bytes in this machine's order.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (ip, port) = text.split_once(':')?;
+    let word = |at: usize| u32::from_str_radix(ip.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
+    let ip = match ip.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
+            let mut bytes = [0; 16];
+            bytes.copy_from_slice(words.as_flattened());
+            IpAddr::V6(Ipv6Addr::from(bytes))
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
+}
+
+/// The sockets in the table of Unix sockets that have a path.
+fn unix(table: &str, wanted: &Path) -> Vec<u64> {
+    let row = |line: &str| {
+        let path = line.find('/').map(|at| &line[at..])?;
+        let inode = line.split_ascii_whitespace().nth(6)?.parse().ok()?;
+        (Path::new(path) == wanted).then_some(inode)
+    };
+    table.lines().skip(1).filter_map(row).collect()
+}
+
+/// The first process that has one of the sockets open.
+fn owner(inodes: &[u64]) -> Option<Holder> {
+    let names: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
+    let has = |process: i32| {
+        let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        open.filter_map(|file| fs::read_link(file.path()).ok())
+            .any(|target| names.iter().any(|name| target == Path::new(name)))
+    };
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut numbers: Vec<i32> =
+        processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    // A master has a lower number than its workers, as a rule.
+    numbers.sort_unstable();
+    let process = numbers.into_iter().find(|process| has(*process))?;
+    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    Some(Holder { process, name: name.trim_end().to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn this_process_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for ip in [[127, 0, 0, 1], [0, 0, 0, 0]] {
+            let Held::By(holder) = of(&Address::Ip((ip, port).into())) else { panic!("not found") };
+            assert_eq!(holder.process, crate::process::id());
+            assert!(!holder.name.is_empty());
+        }
+        let other = of(&Address::Ip(([127, 0, 0, 2], port).into()));
+        assert_eq!(other, Held::BySomebody);
+    }
+
+    #[test]
+    fn a_file_left_behind_is_nobodys() {
+        let path = std::env::temp_dir().join(format!("weir-holder-{}.sock", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        let address = Address::Unix(path.clone());
+        assert!(matches!(of(&address), Held::By(_)));
+        drop(listener);
+        assert_eq!(of(&address), Held::ByNobody);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn rows_of_the_kernels_tables() {
+        let table = "  sl  local_address rem_address   st tx rx tr tm->when retrnsmt uid timeout inode\n\
+             0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 77 1\n\
+             1: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000 0 0 78 1\n\
+             2: nonsense\n";
+        if cfg!(target_endian = "little") {
+            assert_eq!(tcp(table, "127.0.0.1:8080".parse().unwrap()), [77]);
+            assert_eq!(tcp(table, "0.0.0.0:8080".parse().unwrap()), [77]);
+            assert!(tcp(table, "127.0.0.1:8081".parse().unwrap()).is_empty());
+            let v6 = address("00000000000000000000000001000000:0050");
+            assert_eq!(v6, Some("[::1]:80".parse().unwrap()));
+        }
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+             0000000000000000: 00000002 00000000 00010000 0001 01 30425 /run/a b.sock\n\
+             0000000000000000: 00000002 00000000 00010000 0001 01 30426 @abstract\n";
+        assert_eq!(unix(table, Path::new("/run/a b.sock")), [30425]);
+        assert!(unix(table, Path::new("/run/a")).is_empty());
+    }
+}

@@ -1,0 +1,96 @@
+//! What was probably meant by a command line that cannot be understood.
+
+use std::path::Path;
+
+use conf::suggest;
+
+use crate::command_line::{Request, Wrong};
+use crate::subcommand;
+
+/// Options with two dashes.
+const LONG: [&str; 4] = ["--help", "--version", "--lenient", "--port"];
+/// What other programs call what has a letter here.
+const ELSEWHERE: [(&str, &str); 10] = [
+    ("--conf", "-c FILE"),
+    ("--config", "-c FILE"),
+    ("--prefix", "-p DIRECTORY"),
+    ("--error-log", "-e FILE"),
+    ("--test", "-t"),
+    ("--check", "-t"),
+    ("--signal", "-s SIGNAL"),
+    ("--reload", "-s reload"),
+    ("--stop", "-s stop"),
+    ("--quiet", "-q"),
+];
+/// Words that stand for serving elsewhere.
+const SERVE: [&str; 3] = ["start", "run", "serve"];
+
+/// The line to show below the complaint, if there is a guess.
+pub fn on(wrong: &Wrong) -> Option<String> {
+    let meant = match wrong {
+        Wrong::Word { word, first } => command(word, *first)?,
+        Wrong::Option(word) => option(word)?,
+        Wrong::Signal(word) => {
+            let known = Request::WORDS.iter().map(|(known, _)| *known);
+            match suggest::nearest(word.as_bytes(), known) {
+                Some(nearest) => format!("-s {nearest}"),
+                None => return Some("-s takes stop, quit, reopen or reload".into()),
+            }
+        }
+        Wrong::Missing { .. } | Wrong::Port(_) => return None,
+    };
+    Some(suggest::did_you_mean(&meant))
+}
+
+fn command(word: &str, first: bool) -> Option<String> {
+    let is = |known: &str| known == word;
+    if Request::WORDS.iter().any(|(known, _)| is(known)) {
+        return Some(format!("weir -s {word}"));
+    }
+    if Path::new(word).is_file() {
+        return Some(format!("-c {word}"));
+    }
+    match word {
+        "version" => return Some("weir --version".into()),
+        "test" | "configtest" => return Some("weir -t -c FILE".into()),
+        _ if SERVE.contains(&word) => return Some("weir -c FILE".into()),
+        _ => {}
+    }
+    let signals = Request::WORDS.iter().map(|(known, _)| *known);
+    let nearest = suggest::nearest(word.as_bytes(), subcommand::names().chain(signals))?;
+    match Request::WORDS.iter().any(|(known, _)| *known == nearest) {
+        true => Some(format!("weir -s {nearest}")),
+        false => first.then(|| format!("weir {nearest}")),
+    }
+}
+
+fn option(word: &str) -> Option<String> {
+    let name = word.split('=').next().unwrap_or_default();
+    if let Some((_, here)) = ELSEWHERE.iter().find(|(elsewhere, _)| *elsewhere == name) {
+        return Some((*here).into());
+    }
+    suggest::nearest(name.as_bytes(), LONG).map(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_what_was_meant() {
+        let word = |word: &str| on(&Wrong::Word { word: word.into(), first: true });
+        let option = |word: &str| on(&Wrong::Option(word.into()));
+        let mean = |text: &str| Some(format!("did you mean \"{text}\"?"));
+        assert_eq!(word("loda"), mean("weir load"));
+        assert_eq!(word("bakcend"), mean("weir backend"));
+        assert_eq!(word("reload"), mean("weir -s reload"));
+        assert_eq!(word("relaod"), mean("weir -s reload"));
+        assert_eq!(word("start"), mean("weir -c FILE"));
+        assert_eq!(word("Cargo.toml"), mean("-c Cargo.toml"), "a file that is there");
+        assert_eq!(word("frobnicate"), None);
+        assert_eq!(option("--hlep"), mean("--help"));
+        assert_eq!(option("--config=x"), mean("-c FILE"));
+        assert_eq!(option("z"), None);
+        assert_eq!(on(&Wrong::Signal("relaod".into())), mean("-s reload"));
+    }
+}

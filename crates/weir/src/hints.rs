@@ -1,0 +1,81 @@
+//! What to change when a file cannot be had: the line below nginx's message.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use net::Address;
+use net::holder::{self, Held, Holder};
+use observe::OpenError;
+
+use crate::load::Origin;
+use crate::name::name;
+use crate::places::Defaults;
+
+/// About a log file.
+pub fn log(failed: &OpenError, defaults: &Defaults) -> Option<String> {
+    let is = |default: &Option<PathBuf>| default.as_ref() == Some(&failed.path);
+    if failed.named.is_some() {
+        return about(&failed.path, &failed.error);
+    }
+    if is(&defaults.error_log) {
+        return Some("\"error_log FILE;\" or -e FILE names another error log".into());
+    }
+    let instead = "\"access_log FILE;\" names another, \"access_log off;\" none";
+    is(&defaults.access_log).then(|| format!("this is the default access log; {instead}"))
+}
+
+/// About a directory for temporary files.
+pub const TEMP: &str = "client_body_temp_path and proxy_temp_path name other directories";
+
+/// About the pid file.
+pub fn pid(path: &Path, error: &io::Error) -> Option<String> {
+    let instead = "\"pid FILE;\" in the configuration, or -g \"pid FILE;\", names another";
+    let why = about(path, error);
+    Some(why.map_or(instead.into(), |why| format!("{why}; {instead}")))
+}
+
+/// About a pid file that `-s` does not find.
+pub fn no_pid(error: &io::Error) -> Option<String> {
+    let missing = error.kind() == ErrorKind::NotFound && !name().is_nginx();
+    missing.then(|| "no server runs with this configuration; -c names that of another".into())
+}
+
+/// About a configuration that cannot be opened.
+pub fn conf(origin: &Origin) -> Option<String> {
+    if name().is_nginx() {
+        return None;
+    }
+    let path = conf::bytes_path(&origin.conf);
+    if path == Path::new(name().conf) {
+        return Some("-c FILE names the configuration".into());
+    }
+    // nginx would have looked there.
+    let below = conf::bytes_path(&origin.prefix).join(path.file_name()?);
+    let below = Some(below).filter(|below| below.is_file())?;
+    Some(format!("-c is relative to the current directory; there is {}", below.display()))
+}
+
+/// Says who has an address that is taken, if anybody has it.
+pub fn tell_holder(address: &Address) {
+    let hint = match holder::of(address) {
+        Held::By(Holder { process, name }) => format!("process {process} ({name}) listens there"),
+        Held::BySomebody => match address.port() {
+            Some(port) => format!("this shows to root who listens: ss -ltnp 'sport = :{port}'"),
+            None => format!("this shows to root who listens: ss -lxp 'src = {address}'"),
+        },
+        Held::ByNobody => "nobody listens there: the file was left behind, remove it".into(),
+    };
+    observe::tell(format_args!("      {address}: {hint}\n"));
+}
+
+fn about(path: &Path, error: &io::Error) -> Option<String> {
+    let directory = path.parent()?.display();
+    match error.kind() {
+        ErrorKind::NotFound => Some(format!("there is no directory \"{directory}\"")),
+        ErrorKind::PermissionDenied => {
+            let user = net::user();
+            Some(format!("user {user} may not write to it, or not to \"{directory}\""))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,303 @@
+//! Where files are: the configuration, and what it names no file for.
+//!
+//! | | called `nginx` | `weir`, as root | `weir`, as another user |
+//! |---|---|---|---|
+//! | `-c`, `-p`, `-e` are relative to | the prefix | the current directory | the same |
+//! | prefix without `-p` | Debian's | the directory of the file that `-c` names | the same |
+//! | pid file, logs, temporary files | Debian's | `/run`, `/var/log`, `/var/lib` | the user's own |
+//!
+//! All of it is settled once, when the program starts, as absolute names: reloads and worker
+//! processes are told, and look at no current directory and no environment.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crate::command_line::CommandLine;
+use crate::name::{self, Name};
+
+/// The files that a configuration needs and may not name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// The error log; `None`: standard error.
+    pub error_log: Option<PathBuf>,
+    /// The access log; `None`: requests are not logged.
+    pub access_log: Option<PathBuf>,
+    /// The file with the master's number.
+    pub pid: PathBuf,
+    /// Where bodies of requests are kept that do not fit in memory.
+    pub client_body_temp: PathBuf,
+    /// Where replies are kept that do not fit in memory.
+    pub proxy_temp: PathBuf,
+}
+
+/// What the command line means to a user.
+#[derive(Debug)]
+pub struct Places {
+    /// The configuration file.
+    pub conf: PathBuf,
+    /// What roots and logs are relative to.
+    pub prefix: PathBuf,
+    /// What the command line says of the error log, or else the default.
+    pub defaults: Defaults,
+}
+
+/// Who starts the program, and from where.
+#[derive(Debug)]
+pub struct User {
+    /// Whether it is root.
+    pub privileged: bool,
+    /// The current directory.
+    pub directory: PathBuf,
+    /// The user's own directory for what lives as long as a process.
+    pub runtime: PathBuf,
+    /// The user's own directory for temporary files.
+    pub temp: PathBuf,
+}
+
+impl Places {
+    /// What `command` means to the program called `name`.
+    pub fn of(command: &CommandLine, name: &Name, user: &User) -> Self {
+        if name.is_nginx() { Self::nginx(command, name) } else { Self::weir(command, name, user) }
+    }
+
+    /// nginx puts a relative name after the prefix.
+    fn nginx(command: &CommandLine, name: &Name) -> Self {
+        let prefix = said(&command.prefix).unwrap_or(Path::new(name.prefix));
+        let mut defaults = name.defaults();
+        if command.prefix.is_some() {
+            defaults.client_body_temp = prefix.join("client_body_temp");
+            defaults.proxy_temp = prefix.join("proxy_temp");
+        }
+        if let Some(log) = said(&command.error_log) {
+            defaults.error_log = is_named(log).then(|| prefix.join(log));
+        }
+        let conf = prefix.join(said(&command.conf).unwrap_or(Path::new(name.conf)));
+        Self { conf, prefix: prefix.to_owned(), defaults }
+    }
+
+    fn weir(command: &CommandLine, name: &Name, user: &User) -> Self {
+        let absolute = |path: &Path| absolute(&user.directory, path);
+        let conf = absolute(said(&command.conf).unwrap_or(Path::new(name.conf)));
+        let prefix = match said(&command.prefix) {
+            Some(prefix) => absolute(prefix),
+            None => prefix_of(&conf),
+        };
+        let mut defaults = match user.privileged {
+            true => name.defaults(),
+            false => user.defaults(&conf),
+        };
+        if let Some(log) = said(&command.error_log) {
+            defaults.error_log = is_named(log).then(|| absolute(log));
+        }
+        Self { conf, prefix, defaults }
+    }
+}
+
+impl Defaults {
+    /// Those that the HTTP server needs.
+    pub fn for_http(&self) -> http::Places {
+        let Self { access_log, client_body_temp, proxy_temp, .. } = self.clone();
+        http::Places { access_log, client_body_temp, proxy_temp }
+    }
+
+    /// The directories that the program makes for itself where they are missing.
+    pub fn homes(&self) -> impl Iterator<Item = &Path> {
+        let Self { error_log, access_log, pid, client_body_temp, proxy_temp } = self;
+        let logs = [error_log, access_log].into_iter().flatten();
+        let files = logs.chain([pid, client_body_temp, proxy_temp]);
+        files.filter_map(|file| file.parent())
+    }
+
+    /// Whether the program makes the directory that holds `path` where it is missing.
+    pub fn is_at_home(&self, path: &Path) -> bool {
+        path.parent().is_some_and(|parent| self.homes().any(|home| home == parent))
+    }
+}
+
+/// What the user's own directories are found by.
+const VARIABLES: [&str; 4] = ["XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR"];
+
+/// The variables that another binary needs to find the same directories; nginx keeps none.
+pub fn variables() -> impl Iterator<Item = (&'static str, OsString)> {
+    let kept = VARIABLES.into_iter().filter(|_| !name::name().is_nginx());
+    kept.filter_map(|name| Some((name, std::env::var_os(name)?)))
+}
+
+impl User {
+    /// The user of this process.
+    pub fn current() -> Self {
+        let id = net::user();
+        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        let is_own = |path: &PathBuf| {
+            path.is_absolute() && net::file::owner(path).is_ok_and(|owner| owner == id)
+        };
+        let own = |candidates: [Option<PathBuf>; 2], below: [&str; 2]| {
+            let own = candidates.into_iter().zip(below);
+            own.filter_map(|(path, below)| Some((path?, below)))
+                .find(|(path, _)| is_own(path))
+                .map(|(path, below)| path.join(below))
+        };
+        let shared = |temp: &Path| temp.join(format!("weir-{id}"));
+        let system = PathBuf::from(format!("/run/user/{id}"));
+        let runtime = own([variable("XDG_RUNTIME_DIR"), Some(system)], ["weir", "weir"]);
+        let cache = own([variable("XDG_CACHE_HOME"), variable("HOME")], ["weir", ".cache/weir"]);
+        Self {
+            privileged: net::is_privileged(),
+            directory: std::env::current_dir().unwrap_or_default(),
+            // Whoever looks for a running server may have another TMPDIR.
+            runtime: runtime.unwrap_or_else(|| shared(Path::new("/tmp"))),
+            temp: cache.unwrap_or_else(|| shared(&std::env::temp_dir())),
+        }
+    }
+
+    /// What a user has who may not write to the system's directories. A server is found again by
+    /// its configuration: a user may have several.
+    fn defaults(&self, conf: &Path) -> Defaults {
+        let file = conf.file_name().unwrap_or_default();
+        // Links on the way to the file do not make it another.
+        let directory = conf.parent().and_then(|parent| parent.canonicalize().ok());
+        let number = fnv(directory.map_or(conf.into(), |own| own.join(file)).as_os_str());
+        let mut pid = file.to_owned();
+        pid.push(format!("-{number:08x}.pid"));
+        Defaults {
+            error_log: None,
+            access_log: None,
+            pid: self.runtime.join(pid),
+            client_body_temp: self.temp.join("client_body_temp"),
+            proxy_temp: self.temp.join("proxy_temp"),
+        }
+    }
+}
+
+/// The prefix of a configuration: that of the installation it belongs to, or its directory.
+fn prefix_of(conf: &Path) -> PathBuf {
+    let installed = name::ALL.iter().find(|name| Path::new(name.conf) == conf);
+    let own = || conf.parent().unwrap_or(Path::new("/")).to_owned();
+    installed.map_or_else(own, |name| name.prefix.into())
+}
+
+/// A path with its directory in front, and without `.` in the middle.
+pub fn absolute(directory: &Path, path: &Path) -> PathBuf {
+    directory.join(path).components().collect()
+}
+
+/// As messages and the configuration's own names need it: with its last slash.
+pub fn with_slash(directory: PathBuf) -> Box<[u8]> {
+    let mut bytes = directory.into_os_string().into_vec();
+    if !bytes.is_empty() && !bytes.ends_with(b"/") {
+        bytes.push(b'/');
+    }
+    bytes.into()
+}
+
+/// A path's bytes.
+pub fn bytes(path: &Path) -> Box<[u8]> {
+    path.as_os_str().as_bytes().into()
+}
+
+fn said(value: &Option<OsString>) -> Option<&Path> {
+    value.as_deref().map(Path::new)
+}
+
+/// Whether an error log is a file.
+fn is_named(log: &Path) -> bool {
+    !matches!(log.as_os_str().as_bytes(), b"" | b"stderr")
+}
+
+/// FNV-1a: short, and the same in every version.
+fn fnv(text: &OsStr) -> u32 {
+    text.as_bytes()
+        .iter()
+        .fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(name: &Name, privileged: bool, words: &str) -> Places {
+        let words: Vec<OsString> = words.split_whitespace().map(Into::into).collect();
+        let command = CommandLine::parse(&words).unwrap();
+        let user = User {
+            privileged,
+            directory: "/project".into(),
+            runtime: "/run/user/7/weir".into(),
+            temp: "/home/me/.cache/weir".into(),
+        };
+        Places::of(&command, name, &user)
+    }
+
+    fn weir(words: &str) -> (PathBuf, PathBuf) {
+        let Places { conf, prefix, .. } = places(&name::WEIR, false, words);
+        (conf, prefix)
+    }
+
+    #[test]
+    fn weir_takes_names_from_the_current_directory() {
+        let cases = [
+            ("", "/etc/weir/nginx.conf", "/var/lib/weir/"),
+            ("-c my.conf", "/project/my.conf", "/project"),
+            ("-c ./a/./my.conf", "/project/a/my.conf", "/project/a"),
+            ("-c /srv/my.conf", "/srv/my.conf", "/srv"),
+            ("-c my.conf -p .", "/project/my.conf", "/project"),
+            ("-c my.conf -p sites", "/project/my.conf", "/project/sites"),
+            ("-p /srv", "/etc/weir/nginx.conf", "/srv"),
+            ("-c /etc/weir/nginx.conf", "/etc/weir/nginx.conf", "/var/lib/weir/"),
+            ("-c /etc/nginx/nginx.conf", "/etc/nginx/nginx.conf", "/usr/share/nginx/"),
+        ];
+        for (words, conf, prefix) in cases {
+            assert_eq!(weir(words), (conf.into(), prefix.into()), "{words}");
+        }
+    }
+
+    #[test]
+    fn nginx_takes_names_from_the_prefix() {
+        let cases = [
+            ("", "/etc/nginx/nginx.conf", "/usr/share/nginx/"),
+            ("-c my.conf", "/usr/share/nginx/my.conf", "/usr/share/nginx/"),
+            ("-p /srv -c my.conf", "/srv/my.conf", "/srv"),
+            ("-p sites -c my.conf", "sites/my.conf", "sites"),
+        ];
+        for (words, conf, prefix) in cases {
+            let places = places(&name::NGINX, false, words);
+            assert_eq!((&*places.conf, &*places.prefix), (Path::new(conf), Path::new(prefix)));
+        }
+    }
+
+    #[test]
+    fn an_ordinary_user_needs_no_directory_of_the_systems() {
+        let Defaults { error_log, access_log, pid, client_body_temp, proxy_temp } =
+            places(&name::WEIR, false, "-c my.conf").defaults;
+        assert_eq!((error_log, access_log), (None, None));
+        assert!(pid.starts_with("/run/user/7/weir"), "{pid:?}");
+        assert_eq!(client_body_temp, Path::new("/home/me/.cache/weir/client_body_temp"));
+        assert_eq!(proxy_temp, Path::new("/home/me/.cache/weir/proxy_temp"));
+    }
+
+    #[test]
+    fn a_server_is_found_by_its_configuration() {
+        let pid = |words| places(&name::WEIR, false, words).defaults.pid;
+        assert_eq!(pid("-c my.conf"), pid("-c ./my.conf -t"));
+        assert_eq!(pid("-c my.conf"), pid("-c /project/my.conf -p /x"));
+        assert_ne!(pid("-c my.conf"), pid("-c other.conf"));
+        assert_ne!(pid("-c my.conf"), pid("-c a/my.conf"));
+    }
+
+    #[test]
+    fn the_error_log_may_be_named_on_the_command_line() {
+        let log = |name, words| places(name, true, words).defaults.error_log;
+        assert_eq!(log(&name::WEIR, ""), Some("/var/log/weir/error.log".into()));
+        assert_eq!(log(&name::WEIR, "-e e.log -p /x"), Some("/project/e.log".into()));
+        assert_eq!(log(&name::WEIR, "-e stderr"), None);
+        assert_eq!(log(&name::NGINX, "-e e.log -p /x"), Some("/x/e.log".into()));
+        assert_eq!(log(&name::NGINX, "-e stderr"), None);
+    }
+
+    #[test]
+    fn temporary_files_are_debians_or_below_the_prefix_that_is_named() {
+        let temp = |words| places(&name::NGINX, true, words).defaults.client_body_temp;
+        assert_eq!(temp(""), Path::new("/var/lib/nginx/body"));
+        assert_eq!(temp("-p /srv/"), Path::new("/srv/client_body_temp"));
+    }
+}
