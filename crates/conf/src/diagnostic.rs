@@ -48,6 +48,18 @@ impl Diagnostic<'_> {
         format!("{message}{place}")
     }
 
+    /// Where it is and what to do, in one line, for a log in which there are no lines below: empty
+    /// where nginx's line says it all.
+    pub fn remark(&self) -> String {
+        let mark = self.error.mark.filter(|_| self.error.span.is_none());
+        let place = mark.map(|mark| self.sources.place(mark)).unwrap_or_default();
+        match (&self.error.help, place.trim_start()) {
+            (Some(help), "") => help.clone(),
+            (Some(help), place) => format!("{place}: {help}"),
+            (None, place) => place.into(),
+        }
+    }
+
     /// The lines below it, each with its line feed: the source with the mark, and what to do. Empty
     /// where there is nothing to show.
     pub fn excerpt(&self) -> String {
@@ -59,6 +71,11 @@ impl Diagnostic<'_> {
         {
             let number = mark.line;
             let gutter = number.to_string().len().max(5);
+            // nginx's line says where, or it does not.
+            if self.error.span.is_none_or(|span| span.file != mark.file) {
+                let name = source.name();
+                writeln!(out, "{:>gutter$} --> {name}:{number}", "").expect("a string takes all");
+            }
             writeln!(out, "{number:>gutter$} | {}", marked.line).expect("a string takes all");
             writeln!(out, "{:>gutter$} | {}", "", marked.carets).expect("a string takes all");
         }
@@ -238,6 +255,20 @@ mod tests {
         let diagnostic = Diagnostic { error: &error, sources: &sources };
         assert_eq!(diagnostic.headline().len(), MESSAGE_BYTES_MAX);
         assert_eq!(diagnostic.excerpt(), "");
+    }
+
+    #[test]
+    fn where_nginx_names_no_place_the_excerpt_does() {
+        let mut sources = Sources::default();
+        sources.add(Source { path: Some(b"/x"[..].into()), text: b"a b;"[..].into() });
+        let span = Span { file: FileId(0), line: 1, start: 2, end: 3 };
+        let error = Error::bare("no").marked(span).help("do");
+        let diagnostic = Diagnostic { error: &error, sources: &sources };
+        let expected = "weir: [emerg] no\n      --> /x:1\n    1 | a b;\n      |   ^\n      do\n";
+        assert_eq!(diagnostic.render("weir"), expected);
+        assert_eq!(diagnostic.remark(), "in /x:1: do");
+        let error = Error::at(span, "no");
+        assert_eq!(Diagnostic { error: &error, sources: &sources }.remark(), "");
     }
 
     #[test]

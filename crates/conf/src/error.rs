@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::Span;
 use crate::lacking::Class;
+use crate::{Span, suggest};
 
 /// The result of reading configuration.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -83,6 +83,19 @@ impl Error {
     /// The same, because this version does not have something.
     pub fn lacks(self, class: Class) -> Self {
         Self { lacks: Some(class), ..self }
+    }
+
+    /// The same, with what was probably meant, if there is a guess.
+    pub fn guess(self, meant: Option<impl AsRef<str>>) -> Self {
+        match meant {
+            Some(meant) => self.help(suggest::did_you_mean(meant.as_ref())),
+            None => self,
+        }
+    }
+
+    /// The same, with the name that `word` was probably meant to be, if one is near enough.
+    pub fn meant<'a>(self, word: &[u8], names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.guess(suggest::nearest(word, names))
     }
 
     /// The same at another level.

@@ -9,7 +9,7 @@
 
 use std::ops::{BitOr, RangeInclusive};
 
-use crate::{Directive, Doc, Error, Load, Result, Word};
+use crate::{Directive, Doc, Error, Load, Result, Word, advice};
 
 /// The kinds of block a directive may stand in, relative to its subsystem: the folder of `map`
 /// says [`MAIN`] and means `http {}` where http mounts it and `stream {}` where stream does.
@@ -194,7 +194,8 @@ impl Info {
         if from.block.is_some() != self.block {
             let missing =
                 if self.block { "has no opening \"{\"" } else { "is not terminated by \";\"" };
-            return Err(Error::at(from.end, format!("directive \"{}\" {missing}", from.name)));
+            let message = format!("directive \"{}\" {missing}", from.name);
+            return Err(from.error(message).marked(from.end));
         }
         let (least, most) = self.args;
         if (least..=most).contains(&from.args.len()) {
@@ -279,12 +280,13 @@ impl Directive {
 
     /// An error about this directive, in words of its own.
     pub fn error(&self, message: impl Into<String>) -> Error {
-        Error::at(self.end, message).marked(self.name.span)
+        let error = Error::at(self.end, message).marked(self.name.span);
+        Error { help: advice::on(self), ..error }
     }
 
     /// An error about one of its words: nginx's line, our mark.
     pub fn error_at(&self, word: &Word, message: impl Into<String>) -> Error {
-        Error::at(self.end, message).marked(word.span)
+        self.error(message).marked(word.span)
     }
 
     /// A line as a default is written: `name default;`.

@@ -5,6 +5,7 @@
 //! what any directive means, and sockets. Configuration text is bytes: not every nginx.conf is
 //! UTF-8.
 
+pub mod advice;
 mod cidr;
 mod diagnostic;
 mod doc;

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{Directive, Load, Result, Template, Value, Values, units};
+use crate::{Directive, Load, Result, Template, Value, Values, advice, units};
 
 impl Value for bool {
     const SYNTAX: &'static str = "on | off";
@@ -13,10 +13,8 @@ impl Value for bool {
             _ => {
                 let (value, name) = (from.arg(0), &from.name);
                 let must = "it must be \"on\" or \"off\"";
-                Err(from.error_at(
-                    value,
-                    format!("invalid value \"{value}\" in \"{name}\" directive, {must}"),
-                ))
+                let message = format!("invalid value \"{value}\" in \"{name}\" directive, {must}");
+                Err(from.error_at(value, message).guess(advice::switch(&value.text)))
             }
         }
     }
@@ -65,7 +63,7 @@ pub struct Size(pub u64);
 impl Value for Size {
     const SYNTAX: &'static str = "SIZE";
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        units::size(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
+        units::size(&from.arg(0).text).map(Self).ok_or_else(|| invalid_size(from))
     }
 }
 
@@ -76,7 +74,7 @@ pub struct Offset(pub u64);
 impl Value for Offset {
     const SYNTAX: &'static str = "SIZE";
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        units::offset(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
+        units::offset(&from.arg(0).text).map(Self).ok_or_else(|| invalid_size(from))
     }
 }
 
@@ -117,7 +115,7 @@ impl Value for SizeTemplate {
         match template.as_fixed() {
             Some(text) => {
                 let size = units::size(text).map(Self::Fixed);
-                size.ok_or_else(|| invalid(from, "value"))
+                size.ok_or_else(|| invalid_size(from))
             }
             None => Ok(Self::Computed(template)),
         }
@@ -163,7 +161,7 @@ pub struct Milliseconds(pub u64);
 impl Value for Milliseconds {
     const SYNTAX: &'static str = "TIME";
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        units::milliseconds(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
+        units::milliseconds(&from.arg(0).text).map(Self).ok_or_else(|| invalid_time(from))
     }
 }
 
@@ -174,7 +172,7 @@ pub struct Seconds(pub u64);
 impl Value for Seconds {
     const SYNTAX: &'static str = "TIME";
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        units::seconds(&from.arg(0).text).map(Self).ok_or_else(|| invalid(from, "value"))
+        units::seconds(&from.arg(0).text).map(Self).ok_or_else(|| invalid_time(from))
     }
 }
 
@@ -200,6 +198,14 @@ fn invalid(from: &Directive, what: &str) -> crate::Error {
     from.refuse(format!("invalid {what}")).marked(from.arg(0).span)
 }
 
+fn invalid_size(from: &Directive) -> crate::Error {
+    invalid(from, "value").guess(advice::size(&from.arg(0).text))
+}
+
+fn invalid_time(from: &Directive) -> crate::Error {
+    invalid(from, "value").guess(advice::time(&from.arg(0).text))
+}
+
 /// Declares a type whose values are words: `words! { /// docs pub enum Satisfy { All = "all" } }`.
 #[macro_export]
 macro_rules! words {
@@ -221,7 +227,8 @@ macro_rules! words {
                 $( if word.text.eq_ignore_ascii_case($word.as_bytes()) {
                     return Ok(Self::$variant);
                 } )*
-                Err(from.error_at(word, format!("invalid value \"{word}\"")))
+                let error = from.error_at(word, format!("invalid value \"{word}\""));
+                Err(error.meant(&word.text, [$first_word, $( $word ),*]))
             }
         }
     };

@@ -11,13 +11,15 @@ use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::{Directive, Error, Result};
+use crate::{Directive, Error, Result, Span};
 
 /// The zones of one configuration.
 #[derive(Clone, Default)]
 pub struct Zones {
     /// nginx's shared memory zones, which have one space of names for all kinds.
     named: BTreeMap<Box<[u8]>, Named>,
+    /// Where each is named first.
+    lines: HashMap<Box<[u8]>, Span>,
     kept: HashMap<Key, State>,
     /// What the configuration before has, while this one is read.
     before: Option<Box<Zones>>,
@@ -38,7 +40,7 @@ impl Zones {
     /// The zones of a configuration that takes over from another.
     pub fn after(before: &Zones) -> Self {
         let Self { named, kept, .. } = before.clone();
-        let before = Some(Box::new(Self { named, kept, before: None }));
+        let before = Some(Box::new(Self { named, kept, ..Self::default() }));
         Self { before, ..Self::default() }
     }
 
@@ -52,6 +54,7 @@ impl Zones {
     ) -> Result<()> {
         let kind = TypeId::of::<T>();
         let said = size.unwrap_or(0);
+        self.lines.entry(name.into()).or_insert_with(|| from.words());
         let zone = self.named.entry(name.into()).or_insert(Named { kind, size: said });
         let shown = String::from_utf8_lossy(name);
         if zone.kind != kind {
@@ -109,8 +112,12 @@ impl Zones {
         match self.named.iter().find(|(_, zone)| zone.size == 0) {
             None => Ok(()),
             Some((name, _)) => {
-                let name = String::from_utf8_lossy(name);
-                Err(Error::bare(format!("zero size shared memory zone \"{name}\"")))
+                let shown = String::from_utf8_lossy(name);
+                let error = Error::bare(format!("zero size shared memory zone \"{shown}\""));
+                let declared = self.named.iter().filter(|(_, zone)| zone.size > 0);
+                let declared = declared.filter_map(|(name, _)| std::str::from_utf8(name).ok());
+                let error = error.help("no line declares it with its size").meant(name, declared);
+                Err(Error { mark: self.lines.get(name).copied(), ..error })
             }
         }
     }

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn rows_of_the_kernels_tables() {
-        let table = "  sl  local_address rem_address   st tx rx tr tm->when retrnsmt uid timeout inode\n\
+        let table = "  sl  local_address rem_address   st tx_queue and more\n\
              0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 77 1\n\
              1: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000 0 0 78 1\n\
              2: nonsense\n";

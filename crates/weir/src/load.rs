@@ -198,8 +198,12 @@ pub fn say(error: &Error, sources: &Sources) {
     };
     let diagnostic = conf::Diagnostic { error, sources };
     observe::log(level, format_args!("{}", diagnostic.headline()));
-    if observe::copies_to_stderr() && level <= Level::Warn {
-        observe::tell(format_args!("{}", diagnostic.excerpt()));
+    let remark = diagnostic.remark();
+    match observe::copies_to_stderr() {
+        true if level <= Level::Warn => observe::tell(format_args!("{}", diagnostic.excerpt())),
+        // A reload, which has a log and no terminal.
+        false if !remark.is_empty() => observe::log(level, format_args!("{remark}")),
+        _ => {}
     }
 }
 

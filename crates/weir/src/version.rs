@@ -137,6 +137,12 @@ fn parts() -> String {
     arguments
 }
 
+/// Whether one of nginx's modules is here, by the name of its file: `ngx_http_map_module`.
+pub fn has_module(module: &str) -> bool {
+    let mut directives = conf::known::all().iter().filter(|known| known.module == module);
+    module.starts_with("ngx_http_") && directives.any(|known| has(http::TABLES, known.name))
+}
+
 fn has(tables: &[(&str, &str, &[conf::Info])], directive: &str) -> bool {
     tables.iter().any(|(_, prefix, rows)| {
         let local = directive.strip_prefix(prefix);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::upstream::address::Place as Whereabouts;
 use ::upstream::{Group, Groups};
-use conf::{Error, Load, Result, Span};
+use conf::{Directive, Error, Load, Result, Span, Word};
 
 /// Groups by name, or by host and port.
 pub(crate) type ByName = HashMap<Box<[u8]>, Arc<Group>>;
@@ -20,16 +20,25 @@ pub(crate) struct Host {
     pub(crate) place: Whereabouts,
 }
 
+/// Where a line names a server.
+#[derive(Clone, Copy)]
+struct At {
+    /// What nginx takes for the place.
+    end: Span,
+    mark: Span,
+}
+
 /// The servers without a block, as far as the configuration was read; then all groups.
 #[derive(Default)]
 struct Named {
-    hosts: Vec<(Host, Option<Span>)>,
+    hosts: Vec<(Host, At)>,
     groups: Option<Arc<ByName>>,
 }
 
 impl Host {
     /// A line names it.
-    pub(crate) fn declare(&self, at: Option<Span>, load: &mut Load<'_>) {
+    pub(crate) fn declare(&self, from: &Directive, word: &Word, load: &mut Load<'_>) {
+        let at = At { end: from.end, mark: word.span };
         load.registry.of::<Named>().hosts.push((self.clone(), at));
     }
 
@@ -39,7 +48,7 @@ impl Host {
     }
 
     /// A block's name has no port: nobody means a server of that name.
-    fn refuse_port(&self, at: Option<Span>, groups: &ByName) -> Result<()> {
+    fn refuse_port(&self, at: At, groups: &ByName) -> Result<()> {
         let colon = self.text.iter().rposition(|&byte| byte == b':').unwrap_or(0);
         let (name, port) = self.text.split_at(colon);
         if !groups.contains_key(&name.to_ascii_lowercase()[..]) {
@@ -47,7 +56,7 @@ impl Host {
         }
         let (name, port) = (String::from_utf8_lossy(name), String::from_utf8_lossy(&port[1..]));
         let message = format!("upstream \"{name}\" may not have port {port}");
-        Err(at.map_or_else(|| Error::bare(&*message), |at| Error::at(at, &*message)))
+        Err(Error::at(at.end, message).marked(at.mark))
     }
 
     /// Host and port, the port also where it goes without saying.
@@ -72,7 +81,8 @@ pub(crate) fn all(load: &mut Load<'_>) -> Result<Arc<ByName>> {
     for (host, at) in std::mem::take(&mut load.registry.of::<Named>().hosts) {
         if host.find(&groups).is_none() {
             host.refuse_port(at, &groups)?;
-            let group = Groups::implicit(&host.text, &host.place, at, load)?;
+            let blame = |message: String| Error::at(at.end, message).marked(at.mark);
+            let group = Groups::implicit(&host.text, &host.place, blame, load)?;
             groups.insert(host.key(), group);
         }
     }

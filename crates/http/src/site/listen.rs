@@ -31,15 +31,19 @@ impl Listen {
     pub(crate) fn check_names(&mut self, load: &mut Load<'_>) -> Result<()> {
         let address = &self.address;
         for (name, refused) in self.names.refused() {
-            let name = String::from_utf8_lossy(&name);
-            match refused {
-                Refused::Conflicting => load.warn(Error::bare(format!(
-                    "conflicting server name \"{name}\" on {address}, ignored"
-                ))),
-                Refused::Invalid => {
-                    let message = "invalid server name or wildcard";
-                    return Err(Error::bare(format!("{message} \"{name}\" on {address}")));
+            let shown = String::from_utf8_lossy(&name.text);
+            let error = Error::bare(match refused {
+                Refused::Conflicting => {
+                    format!("conflicting server name \"{shown}\" on {address}, ignored")
                 }
+                Refused::Invalid => {
+                    format!("invalid server name or wildcard \"{shown}\" on {address}")
+                }
+            });
+            let error = Error { mark: name.named, ..error };
+            match refused {
+                Refused::Conflicting => load.warn(error),
+                Refused::Invalid => return Err(error),
             }
         }
         Ok(())
@@ -135,11 +139,33 @@ impl ListenLine {
             (b"sndbuf", Some(text)) => options.sndbuf = Some(buffer(text, "sndbuf", word, from)?),
             (b"ipv6only", Some(text)) => options.ipv6only = ipv6only(text, v6, word, from)?,
             (b"so_keepalive", Some(text)) => options.so_keepalive = Some(probes(text, word, from)?),
-            _ => return Err(from.error_at(word, format!("invalid parameter \"{word}\""))),
+            _ => {
+                let error = from.error_at(word, format!("invalid parameter \"{word}\""));
+                return Err(error.meant(name, PARAMETERS));
+            }
         }
         Ok(())
     }
 }
+
+/// What may follow the address.
+const PARAMETERS: [&str; 15] = [
+    "default_server",
+    "proxy_protocol",
+    "ssl",
+    "http2",
+    "quic",
+    "bind",
+    "reuseport",
+    "deferred",
+    "multipath",
+    "backlog",
+    "fastopen",
+    "rcvbuf",
+    "sndbuf",
+    "ipv6only",
+    "so_keepalive",
+];
 
 fn ipv6only(text: &[u8], v6: bool, word: &Word, from: &Directive) -> Result<bool> {
     match text {
@@ -214,34 +240,36 @@ fn addresses(word: &Word, from: &Directive) -> Result<Vec<Address>> {
     }
     let text = std::str::from_utf8(&word.text).map_err(|_| refuse("invalid host"))?;
     let (host, ports) = split(text).ok_or_else(|| refuse("invalid host"))?;
-    let ports = ports_of(ports).ok_or_else(|| refuse("invalid port"))?;
+    if host.is_empty() {
+        return Err(refuse("no host").guess(ports));
+    }
+    let ports = ports.map_or(Some(80..=80), ports_of).ok_or_else(|| refuse("invalid port"))?;
     let hosts = hosts_of(host).ok_or_else(|| refuse("host not found"))?;
     let address = |port| hosts.iter().map(move |ip| Address::Ip(SocketAddr::new(*ip, port)));
     Ok(ports.flat_map(address).collect())
 }
 
-/// The host, empty for any, and the port, empty for the default.
-fn split(text: &str) -> Option<(&str, &str)> {
+/// The host, empty if there is only a colon, and the port, if any is named.
+fn split(text: &str) -> Option<(&str, Option<&str>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;
         return match rest.strip_prefix(':') {
-            Some(port) => Some((host, port)),
-            None => rest.is_empty().then_some((host, "")),
+            Some(port) => Some((host, Some(port))),
+            None => rest.is_empty().then_some((host, None)),
         };
     }
     match text.split_once(':') {
-        Some((host, port)) => Some((host, port)),
+        Some((host, port)) => Some((host, Some(port))),
         None if text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains('.') => {
-            Some(("*", text))
+            Some(("*", Some(text)))
         }
-        None => Some((text, "")),
+        None => Some((text, None)),
     }
 }
 
 fn ports_of(text: &str) -> Option<RangeInclusive<u16>> {
     let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
     match text.split_once('-') {
-        None if text.is_empty() => Some(80..=80),
         None => port(text).map(|port| port..=port),
         Some((first, last)) => {
             let (first, last) = (port(first)?, port(last)?);

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use conf::Span;
+
 use super::ServerId;
 use crate::exchange::Exchange;
 use crate::regex::Pattern;
@@ -20,7 +22,7 @@ pub struct ServerNames {
     /// even where the owner is the default.
     matter: bool,
     /// Names that could not be added.
-    refused: Vec<(Box<[u8]>, Refused)>,
+    refused: Vec<(Name, Refused)>,
 }
 
 /// A name that `server_name` gives a server.
@@ -30,12 +32,14 @@ pub struct Name {
     pub text: Box<[u8]>,
     /// What follows a `~`.
     pub pattern: Option<Arc<Pattern>>,
+    /// Where it is named.
+    pub named: Option<Span>,
 }
 
 impl Name {
     /// A name or a wildcard.
-    pub fn of(text: &[u8]) -> Self {
-        Self { text: text.to_ascii_lowercase().into(), pattern: None }
+    pub fn of(text: &[u8], named: Span) -> Self {
+        Self { text: text.to_ascii_lowercase().into(), pattern: None, named: Some(named) }
     }
 }
 
@@ -52,7 +56,7 @@ impl ServerNames {
         match &name.pattern {
             None => {
                 if let Err(refused) = self.names.add(&name.text, server) {
-                    self.refused.push((name.text.clone(), refused));
+                    self.refused.push((name.clone(), refused));
                 }
             }
             Some(pattern) => {
@@ -63,7 +67,7 @@ impl ServerNames {
     }
 
     /// The names that could not be added, if it matters: nginx looks at them only then.
-    pub(super) fn refused(&mut self) -> impl Iterator<Item = (Box<[u8]>, Refused)> {
+    pub(super) fn refused(&mut self) -> impl Iterator<Item = (Name, Refused)> {
         let refused = std::mem::take(&mut self.refused);
         refused.into_iter().filter(|_| self.matter)
     }

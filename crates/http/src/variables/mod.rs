@@ -11,7 +11,7 @@ mod values_tests;
 use std::collections::HashMap;
 
 use conf::lacking::{self, Class};
-use conf::{Directive, Error, Load, Result, Span, VariableId, Word};
+use conf::{Directive, Error, Load, Result, Span, VariableId, Word, suggest};
 
 use crate::decimal;
 use crate::exchange::Exchange;
@@ -115,6 +115,12 @@ impl BuiltIn {
 }
 
 impl BuiltIns {
+    /// The names, without those that only begin a name.
+    fn names<'n>(&self) -> impl Iterator<Item = &'n str> {
+        let rows = self.0.iter().copied().flatten();
+        rows.filter(|row| matches!(row.get, Get::Plain(_))).map(|row| row.name)
+    }
+
     /// Adds tables.
     pub(crate) fn add(&mut self, tables: &[&'static [BuiltIn]]) {
         self.0.extend_from_slice(tables);
@@ -234,7 +240,8 @@ fn variable(
         Some(variable) => Ok(Variable { name: name.into(), ..variable }),
         None => {
             let shown = String::from_utf8_lossy(name);
-            let mut error = Error::bare(format!("unknown \"{shown}\" variable"));
+            let error = Error::bare(format!("unknown \"{shown}\" variable"));
+            let mut error = error.guess(nearest(name, defined, built_ins));
             if let Some(row) = lacking::of_variable(name) {
                 let module = row.module;
                 error = error.help(format!(
@@ -265,6 +272,14 @@ fn stand_in(name: &[u8], load: &Load<'_>) -> Option<Variable> {
         b"fastcgi_path_info" if load.lenient => Some(Variable::fresh(|_, _| true)),
         _ => None,
     }
+}
+
+/// The variable that was probably meant.
+fn nearest(name: &[u8], defined: &Defined, built_ins: &BuiltIns) -> Option<String> {
+    let own = defined.computed.keys().chain(defined.set.keys());
+    let own = own.filter_map(|name| std::str::from_utf8(name).ok());
+    let meant = suggest::nearest(name, built_ins.names().chain(own))?;
+    Some(format!("${meant}"))
 }
 
 /// A value that is there.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use conf::{Directive, Error, Layered, Load, Result, Span};
+use conf::{Directive, Error, Layered, Load, Result, suggest};
 
 use super::limit::limit;
 use super::method::Reading;
@@ -75,18 +75,31 @@ impl Groups {
     pub fn implicit(
         name: &[u8],
         place: &Place,
-        at: Option<Span>,
+        blame: impl Fn(String) -> Error,
         load: &mut Load<'_>,
     ) -> Result<Arc<Group>> {
         let addresses = place.addresses();
         if !addresses.is_empty() {
             return Ok(Group::implicit(name, addresses));
         }
-        let message = format!("host not found in upstream \"{}\"", String::from_utf8_lossy(name));
-        let error = at.map_or_else(|| Error::bare(&*message), |at| Error::at(at, &*message));
+        let shown = String::from_utf8_lossy(name);
+        let error = blame(format!("host not found in upstream \"{shown}\""));
+        let error = Error { help: load.registry.of::<Self>().advice(name), ..error };
         let refuses = load.registry.of::<Self>().not_found == Some(HostNotFound::Refuse);
         not_found(refuses, error, load)?;
         Ok(Group::sought(name, place.clone()))
+    }
+
+    /// What was probably meant by a name that is no host: one without a dot is most often a group.
+    fn advice(&self, name: &[u8]) -> Option<String> {
+        if name.contains(&b'.') || name.contains(&b':') {
+            return None;
+        }
+        let groups = self.by_name.keys().filter_map(|name| std::str::from_utf8(name).ok());
+        Some(match suggest::nearest(name, groups) {
+            Some(meant) => format!("did you mean upstream \"{meant}\"?"),
+            None => format!("no \"upstream {} {{}}\" is there", String::from_utf8_lossy(name)),
+        })
     }
 
     /// Every group by its name in lower case, once they are built.

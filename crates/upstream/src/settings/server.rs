@@ -107,11 +107,26 @@ impl ServerLine {
             b"service=" => self.service = Some(value.into()),
             b"down" => terms.state = State::Down,
             b"drain" => terms.state = State::Drain,
-            _ => return Err(invalid()),
+            _ => return Err(invalid().meant(name, PARAMETERS)),
         }
         Ok(())
     }
 }
+
+/// What may follow the address.
+const PARAMETERS: [&str; 11] = [
+    "weight=",
+    "max_conns=",
+    "max_fails=",
+    "fail_timeout=",
+    "slow_start=",
+    "route=",
+    "service=",
+    "backup",
+    "resolve",
+    "down",
+    "drain",
+];
 
 fn route(text: &[u8], word: &Word, from: &Directive) -> Result<Arc<[u8]>> {
     match text.len() {

@@ -82,17 +82,12 @@ impl Value for Connections {
 #[derive(Clone, Copy)]
 pub struct Method;
 
-/// Methods of other systems and builds.
-const OTHERS: [&[u8]; 6] = [b"select", b"poll", b"kqueue", b"/dev/poll", b"eventport", b"iocp"];
-
 impl Value for Method {
-    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);
-        if OTHERS.contains(&&*word.text) {
-            let message = format!("event type \"{word}\" is not supported, \"epoll\" is used");
-            load.warn(from.error_at(word, message));
-        } else if &*word.text != b"epoll" {
-            return Err(from.error_at(word, format!("invalid event type \"{word}\"")));
+        if &*word.text != b"epoll" {
+            let error = from.error_at(word, format!("invalid event type \"{word}\""));
+            return Err(error.help("on Linux the event type is \"epoll\", and needs no line"));
         }
         Ok(Self)
     }

@@ -1,9 +1,9 @@
 //! The values of the core module's directives.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use conf::{Directive, Load, Result, Value, units};
+use conf::{Directive, Error, Load, Result, Value, units};
 use net::users::{self, Identity};
 
 /// A file, relative to the prefix.
@@ -188,15 +188,39 @@ fn mask(word: &conf::Word, from: &Directive) -> Result<Vec<usize>> {
 #[derive(Default)]
 pub struct ModulesUsed(pub bool);
 
-/// `load_module`: everything Weir has is built in.
+/// `load_module`: what Weir has of nginx's modules is built in, and it loads none.
 pub fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     if load.registry.of::<ModulesUsed>().0 {
         return Err(from.refuse("is specified too late"));
     }
     let word = from.arg(0);
-    let message = format!("module \"{word}\" is not loaded: what this version has is built in");
-    load.warnings.push(from.error_at(word, message).level(conf::Level::Notice));
+    let path = load.conf_path(&word.text);
+    let module = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    if crate::version::has_module(&module) {
+        let error = from.error_at(word, format!("module \"{word}\" is built in and not loaded"));
+        load.warnings.push(error.level(conf::Level::Notice));
+        return Ok(());
+    }
+    let error = refuse_module(from, &module, &path);
+    if !load.lenient {
+        return Err(error);
+    }
+    load.warn(Error { help: None, ..error });
     Ok(())
+}
+
+/// One that is not there is refused in nginx's words.
+fn refuse_module(from: &Directive, module: &str, path: &Path) -> Error {
+    let (word, shown) = (from.arg(0), path.display());
+    let known = conf::known::all().iter().any(|known| known.module == module);
+    let message = match path.exists() {
+        false if !known => {
+            let why = "cannot open shared object file: No such file or directory";
+            format!("dlopen() \"{shown}\" failed ({shown}: {why})")
+        }
+        _ => format!("module \"{word}\" is not supported by this version of weir"),
+    };
+    from.error_at(word, message).help("weir loads no modules: remove the line if nothing needs it")
 }
 
 #[cfg(test)]

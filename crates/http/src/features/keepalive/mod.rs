@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, Milliseconds, Number, Result, Value, Word, units};
+use conf::{Directive, Error, Load, Milliseconds, Number, Result, Value, Word, advice, units};
 
 use crate::site::Place;
 use crate::site::policy::{Browsers, Keepalive, MSIE6, SAFARI};
@@ -70,7 +70,10 @@ struct Timeout {
 impl Value for Timeout {
     const ARGS: RangeInclusive<usize> = 1..=2;
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        let invalid = |word: &Word| from.refuse("invalid value").marked(word.span);
+        let invalid = |word: &Word| {
+            let error = from.refuse("invalid value").marked(word.span);
+            error.guess(advice::time(&word.text))
+        };
         let idle = from.arg(0);
         let idle_ms = units::milliseconds(&idle.text).ok_or_else(|| invalid(idle))?;
         let header_s = match from.args.get(1) {

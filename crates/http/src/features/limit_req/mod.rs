@@ -126,7 +126,8 @@ impl Line {
             } else if text == b"nodelay" {
                 delay = u64::MAX;
             } else {
-                return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
+                let error = from.error_at(word, format!("invalid parameter \"{word}\""));
+                return Err(error.meant(text, ["nodelay", "burst=", "delay=", "zone="]));
             }
         }
         let zone = zone.ok_or_else(|| missing_zone(from))?.into();

@@ -81,7 +81,7 @@ impl Value for Pass {
             _ if url.uri.is_some() => return Err(from.error_at(word, URI_PART)),
             _ => Box::default(),
         };
-        url.host.declare(Some(from.end), load);
+        url.host.declare(from, word, load);
         let said = Said::Fixed { url: url.clone(), location };
         load.registry.of::<ParsedSoFar>().0.of::<Option<Said>>().replace(said);
         Ok(Self::Fixed(url))
@@ -94,6 +94,14 @@ const URI_PART: &str = "\"proxy_pass\" cannot have URI part in location given by
 
 const NO_TLS: &str = "\"https://\" in \"proxy_pass\" is not supported by this version";
 
+fn prefix_missing(from: &Directive, word: &Word) -> Error {
+    let error = from.error_at(word, "invalid URL prefix");
+    match word.text.windows(3).any(|three| three == b"://") {
+        true => error,
+        false => error.guess(Some(format!("http://{word}"))),
+    }
+}
+
 enum Refusal {
     Prefix,
     Tls,
@@ -103,7 +111,7 @@ enum Refusal {
 impl Refusal {
     fn into_error(self, text: &[u8], word: &Word, from: &Directive) -> Error {
         match self {
-            Self::Prefix => from.error_at(word, "invalid URL prefix"),
+            Self::Prefix => prefix_missing(from, word),
             Self::Tls => from.error_at(word, NO_TLS),
             Self::Address(why) => {
                 let rest = String::from_utf8_lossy(&text[SCHEMA.len()..]).into_owned();

@@ -135,7 +135,8 @@ impl Then {
             Some((_, b"redirect")) => Self::Redirect(302),
             Some((_, b"permanent")) => Self::Redirect(301),
             Some((flag, _)) => {
-                return Err(from.error_at(flag, format!("invalid parameter \"{flag}\"")));
+                let error = from.error_at(flag, format!("invalid parameter \"{flag}\""));
+                return Err(error.meant(&flag.text, ["last", "break", "redirect", "permanent"]));
             }
         };
         match then {

@@ -54,11 +54,12 @@ fn name(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Name> {
             // where it would never match otherwise.
             let caseless = pattern.iter().any(u8::is_ascii_uppercase);
             let pattern = Pattern::compile(pattern, caseless, word, from, load)?;
-            Ok(Name { text: word.text.clone(), pattern: Some(Arc::new(pattern)) })
+            let (text, named) = (word.text.clone(), Some(word.span));
+            Ok(Name { text, pattern: Some(Arc::new(pattern)), named })
         }
         text if text.eq_ignore_ascii_case(b"$hostname") => {
-            Ok(Name::of(observe::system().hostname.as_bytes()))
+            Ok(Name::of(observe::system().hostname.as_bytes(), word.span))
         }
-        text => Ok(Name::of(text)),
+        text => Ok(Name::of(text, word.span)),
     }
 }

@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Absent, Directive, Load, Number, Result, Value, Word};
+use conf::{Absent, Directive, Error, Load, Number, Result, Value, Word};
 use observe::Text;
 
 use crate::site::Place;
@@ -49,7 +49,11 @@ conf::directives! {
 
 /// Hands the types to the core.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    let _ = (conf.types_hash_max_size, conf.types_hash_bucket_size);
+    let _ = conf.types_hash_bucket_size;
+    if conf.types_hash_max_size.0 == 0 {
+        let message = "could not build types_hash, you should increase types_hash_max_size: 0";
+        return Err(Error::bare(message));
+    }
     place.core.types = conf.types.clone();
     place.core.default_type = conf.default_type.0.clone();
     Ok(())
