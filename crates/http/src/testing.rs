@@ -85,7 +85,8 @@ fn refusal_of_nginx(http: &str) -> String {
     let file = folder.0.join("nginx.conf");
     fs::write(&file, format!("http {{ {http}\n}} events {{ }}")).unwrap();
     let mut nginx = Command::new(NGINX);
-    nginx.args(["-t", "-q", "-e", "log", "-p"]).arg(&folder.0).arg("-c").arg(&file);
+    let globals = ["-t", "-q", "-e", "log", "-g", "pid pid;", "-p"];
+    nginx.args(globals).arg(&folder.0).arg("-c").arg(&file);
     let said = String::from_utf8(nginx.output().unwrap().stderr).unwrap();
     let emerg = said.lines().find_map(|line| line.strip_prefix("nginx: [emerg] "));
     let emerg = emerg.unwrap_or_else(|| panic!("nginx accepts {http}: {said}"));

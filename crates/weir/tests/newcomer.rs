@@ -27,13 +27,10 @@ struct Home {
 impl Home {
     fn new() -> Self {
         let folder = Folder::new();
-        let program = folder.join("bin/weir");
         for name in ["bin", "run", "project", "project/inc", "project/public"] {
             fs::create_dir(folder.join(name)).unwrap();
         }
-        // Where the tests' own program is, another user may not get.
-        let own = env!("CARGO_BIN_EXE_weir");
-        fs::hard_link(own, &program).or_else(|_| fs::copy(own, &program).map(drop)).unwrap();
+        let program = if is_root() { copy(&folder) } else { env!("CARGO_BIN_EXE_weir").into() };
         fs::set_permissions(folder.join("run"), fs::Permissions::from_mode(0o700)).unwrap();
         if is_root() {
             for name in ["", "run", "project", "project/inc"] {
@@ -95,6 +92,15 @@ impl Home {
             text.strip_suffix('\n')?.parse().ok()
         })
     }
+}
+
+/// Where the program is, another user may not get. Another process copies it: here, a file that is
+/// open for writing could be inherited by the children of other tests, and is then not executed.
+fn copy(folder: &Folder) -> PathBuf {
+    let program = folder.join("bin/weir");
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_weir")).arg(&program).status();
+    assert!(copied.unwrap().success());
+    program
 }
 
 /// A server of a project that goes when the test ends.
