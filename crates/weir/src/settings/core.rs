@@ -24,8 +24,8 @@ conf::directives! {
         /// Checks that a dynamic module of nginx is one that Weir has built in. Nothing is loaded.
         ///
         /// Syntax: FILE
-        /// Differs: a module that Weir does not have is a notice, not an error; its directives are
-        /// errors.
+        /// Differs: a module that is built in is a notice, whether its file is there or not; any
+        /// other is an error.
         ///
         /// ```nginx
         /// load_module modules/ngx_http_realip_module.so;
@@ -66,6 +66,7 @@ conf::directives! {
     ///
     /// Syntax: FILE
     /// Default: the installation's
+    /// Differs: called weir by a user who is not root, the default is a file of the user's own.
     ///
     /// ```nginx
     /// pid /run/weir.pid;

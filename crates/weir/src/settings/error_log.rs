@@ -15,7 +15,7 @@ conf::directives! {
     ///
     /// Syntax: FILE | stderr | syslog:server=ADDRESS[,...] [LEVEL]
     /// Default: the installation's error.log at error
-    /// Differs: `memory:` is refused.
+    /// Differs: `memory:` is refused. Called weir by a user who is not root, the default is stderr.
     ///
     /// ```nginx
     /// error_log /var/log/weir/error.log warn;

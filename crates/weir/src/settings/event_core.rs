@@ -25,7 +25,7 @@ conf::directives! {
     ///
     /// Syntax: epoll
     /// Default: epoll
-    /// Differs: epoll is the only method; any other is a warning.
+    /// Differs: epoll is the only method; any other is an error.
     ///
     /// ```nginx
     /// use epoll;

@@ -34,7 +34,8 @@ conf::directives! {
     /// ```
     client_body_timeout: Milliseconds = "60s",
     /// The directory of temporary files for request bodies, and how many characters the names of
-    /// its subdirectories have.
+    /// its subdirectories have. Where no line names one, it is in the installation's directory for
+    /// temporary files, or in the user's own where that is not root.
     ///
     /// Syntax: DIRECTORY [LEVEL1 [LEVEL2 [LEVEL3]]]
     ///

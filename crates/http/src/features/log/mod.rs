@@ -50,6 +50,7 @@ conf::directives! {
     /// [flush=TIME] [if=STRING]
     /// Syntax: off
     /// Default: the installation's access.log in combined
+    /// Differs: called weir by a user who is not root, the default is off.
     ///
     /// ```nginx
     /// access_log /var/log/weir/access.log combined buffer=64k flush=5s;

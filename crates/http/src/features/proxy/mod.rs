@@ -135,7 +135,8 @@ conf::directives! {
     /// Whether fields after the response body are passed on to the client.
     pass_trailers: bool = "off",
     /// The directory of temporary files for responses, and how many characters the names of its
-    /// subdirectories have.
+    /// subdirectories have. Where no line names one, it is in the installation's directory for
+    /// temporary files, or in the user's own where that is not root.
     ///
     /// Syntax: DIRECTORY [LEVEL1 [LEVEL2 [LEVEL3]]]
     ///

@@ -39,7 +39,7 @@ conf::directives! {
     default_type: Type = "text/plain",
     /// The largest size of nginx's table of types.
     ///
-    /// Differs: no effect; the table needs no size.
+    /// Differs: no effect; the table needs no size. 0 is an error, as in nginx.
     types_hash_max_size: Number = "1024",
     /// The size of a bucket in nginx's table of types.
     ///
