@@ -1,6 +1,8 @@
 //! What a process that serves has in its hands: the crew, the generation it serves, its logs.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use conf::Zones;
@@ -25,6 +27,9 @@ pub struct Control {
     /// This thread serves nobody, and lives as long as the process: here servers are checked once,
     /// however many workers there are.
     health: http::Health,
+    /// The sites of generations that are not over. Freeing a large one takes long, so that is done
+    /// here and not by a worker, whose clients would wait.
+    sites: BTreeMap<u64, Arc<http::Site>>,
     workers_left: usize,
 }
 
@@ -46,6 +51,7 @@ impl Control {
             log_files: LogFiles::default(),
             zones: Zones::default(),
             health: http::Health::default(),
+            sites: BTreeMap::new(),
             workers_left: 0,
         };
         control.serve(number, loaded, slots, sockets)?;
@@ -68,6 +74,7 @@ impl Control {
         self.log_files = log_files;
         self.zones = zones;
         self.health.serve(&site);
+        self.sites.insert(number, site.clone());
         self.crew.serve(Next {
             number,
             places,
@@ -112,8 +119,9 @@ impl Control {
     }
 
     /// A generation has ended, while the process goes on.
-    pub fn generation_over(&self, number: u64) {
+    pub fn generation_over(&mut self, number: u64) {
         if number != self.number {
+            self.sites.remove(&number);
             self.crew.generation_over();
             let pid = net::process::id();
             notice!("generation {number} of worker process {pid} exited with code 0");
