@@ -5,7 +5,7 @@
 //! ```
 //!
 //! While one server has its turn, nothing is on its way to the other: a turn ends when every
-//! request has its reply, or its time is up. Which order a block has is drawn by lot, so that what
+//! request has its reply, or its time is up. The order of a block is random, so that what
 //! changes in the machine, slowly or in step with the turns, favours neither. Each block opens its
 //! connections anew: which thread of a server a connection belongs to is luck, and where it would
 //! hold for a whole run it would be taken for a difference.
@@ -176,7 +176,7 @@ impl Alternation<'_> {
     }
 }
 
-/// The order of a block, by lot.
+/// The order of a block, from random bits.
 pub(crate) fn order(lot: u64) -> [Side; 4] {
     match lot % 2 {
         0 => [Side::A, Side::B, Side::B, Side::A],

@@ -2,8 +2,8 @@
 //!
 //! Each block of four turns gives one ratio for each measure, B's two turns to A's two. What
 //! changes evenly from the first turn of a block to its last cancels out, and since the order of
-//! each block was drawn by lot, the ratios of blocks are as good as independent. Their logarithms
-//! have a t interval, which is right about few values, too.
+//! each block was random, the ratios of blocks are as good as independent. Their logarithms have
+//! a t interval, which is right about few values, too.
 
 use super::super::{Block, Pace, Results, Side, Turn, Turns, notes};
 use super::estimate::{Ratio, geometric_mean};
