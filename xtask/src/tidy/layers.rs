@@ -33,6 +33,7 @@ const LAYERED: &[Layered] = &[Layered {
             "lru",
             "mask",
             "mime_types",
+            "places",
             "rate",
             "table",
             "wildcards",
