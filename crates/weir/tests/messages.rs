@@ -120,3 +120,14 @@ fn a_reload_that_is_refused_says_where_in_the_log() {
     let path = server.folder.join("nginx.conf");
     assert!(remark.contains(&format!(": in {}:", path.display())), "{remark}");
 }
+
+#[test]
+fn a_module_that_is_not_there_is_in_the_report_of_check() {
+    let folder = Folder::new();
+    folder.write("nginx.conf", "load_module ngx_stream_module.so; events {}");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
+    let output = command.arg("check").arg(folder.join("nginx.conf")).output().unwrap();
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert!(report.contains("load_module, of ngx_stream_module"), "{report}");
+    assert_eq!(output.status.code(), Some(3));
+}

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use conf::lacking::{Class, Part};
 use conf::{Directive, Error, Load, Result, Value, units};
 use net::users::{self, Identity};
 
@@ -201,26 +202,24 @@ pub fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         load.warnings.push(error.level(conf::Level::Notice));
         return Ok(());
     }
-    let error = refuse_module(from, &module, &path);
-    if !load.lenient {
-        return Err(error);
-    }
-    load.warn(Error { help: None, ..error });
-    Ok(())
+    let known = conf::known::all().iter().find(|known| known.module == module);
+    let error = refuse_module(from, &path, known.is_some());
+    let module = known.map_or("", |known| known.module);
+    // What needs it is missed where it stands.
+    load.without_part(from, Part { what: "load_module", module, class: Class::Behavior }, error)
 }
 
 /// One that is not there is refused in nginx's words.
-fn refuse_module(from: &Directive, module: &str, path: &Path) -> Error {
+fn refuse_module(from: &Directive, path: &Path, known: bool) -> Error {
     let (word, shown) = (from.arg(0), path.display());
-    let known = conf::known::all().iter().any(|known| known.module == module);
-    let message = match path.exists() {
-        false if !known => {
+    let message = match path.exists() || known {
+        true => format!("module \"{word}\" is not supported by this version of weir"),
+        false => {
             let why = "cannot open shared object file: No such file or directory";
             format!("dlopen() \"{shown}\" failed ({shown}: {why})")
         }
-        _ => format!("module \"{word}\" is not supported by this version of weir"),
     };
-    from.error_at(word, message).help("weir loads no modules: remove the line if nothing needs it")
+    from.error_at(word, message)
 }
 
 #[cfg(test)]
