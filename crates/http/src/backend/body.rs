@@ -324,9 +324,10 @@ impl Incoming {
         if !in_memory && self.spool.in_file() >= self.rules.file_max {
             return None;
         }
-        // More than may be held is read where it goes on at once: to the client, or to the file.
+        // More than may be held is read where it goes on at once: to a client that has taken
+        // everything so far, or to the file.
         let most = match (in_memory, size < usual) {
-            (true, true) if !ahead && self.client.send_room() >= usual => usual,
+            (true, true) if !ahead && self.client.is_drained() => usual,
             (true, _) => size,
             (false, _) => usual,
         };
