@@ -133,6 +133,11 @@ impl Server {
         self.is_usable(bound) && !self.standing.is_failed(self.terms.patience, now_ms)
     }
 
+    /// Whether its number of requests is limited.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limited.is_some()
+    }
+
     /// Whether it has as many requests as it may have.
     pub(crate) fn is_full(&self) -> bool {
         self.limited.as_ref().is_some_and(|limited| limited.slots.is_full())

@@ -302,10 +302,11 @@ fn only<'a>(
     these.iter().filter(move |one| !is_other(one))
 }
 
-/// Why there was nothing to choose from.
+/// Why there was nothing to choose from. A server that could be used and was not chosen was full,
+/// even if it is not full any more: others give slots back at any time.
 fn without(peers: &Peers, attempt: &Attempt, now_ms: u64) -> Choice {
     let waits = |(at, server): (usize, &Arc<Server>)| {
-        !attempt.has_tried(at) && server.is_live(now_ms, false) && server.is_full()
+        !attempt.has_tried(at) && server.is_live(now_ms, false) && server.is_limited()
     };
     if peers.iter().enumerate().any(waits) { Choice::Busy } else { Choice::None }
 }
