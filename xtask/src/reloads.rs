@@ -40,7 +40,7 @@ const SETTLED_MAX: Duration = Duration::from_secs(20);
 const GROWTH_MAX_KB: u64 = 8 * 1024;
 
 /// Connections that come and go: descriptors that the process may have more at the end.
-const DESCRIPTORS_GROWTH_MAX: usize = 32;
+const DESCRIPTORS_GROWTH_MAX: usize = 120;
 
 /// Entries of the map that makes a generation heavy.
 const MAP_ENTRIES: usize = 5000;
