@@ -55,13 +55,16 @@ fn with_a_queue(backend: &Backend, waiting: usize) -> (Server, VecDeque<TcpStrea
     (server, sent)
 }
 
-/// Reloads into another worker process, and waits until that one serves.
+/// Reloads into another worker process, and waits until that one alone accepts connections.
 fn reload_into(server: &Server, globals: &str, http: &str) {
-    let before = server.worker_process();
+    const IN_A_ROW: usize = 20;
+    let left = server.log().matches("gracefully shutting down").count();
     server.configure(globals, http);
     server.signal("HUP");
-    eventually("another process", || (server.worker_process() != before).then_some(()));
-    eventually("what it serves", || (server.get("/limit") == "new").then_some(()));
+    server.await_log("gracefully shutting down", left + 1);
+    eventually("what it serves", || {
+        (0..IN_A_ROW).all(|_| server.get("/limit") == "new").then_some(())
+    });
 }
 
 #[test]
@@ -191,7 +194,7 @@ fn many_reloads_in_a_row_under_load_keep_to_the_limit() {
     const CLIENTS: usize = 12;
     let backend = Backend::start();
     backend.allow(usize::MAX / 2);
-    let server = Server::start("worker_processes 1;", &site(&backend, "new", LIMIT, QUEUE));
+    let server = Server::start("worker_processes 1;", &site(&backend, "new", 1, QUEUE));
     let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..CLIENTS {
@@ -204,11 +207,11 @@ fn many_reloads_in_a_row_under_load_keep_to_the_limit() {
         }
         for turn in 0..RELOADS {
             let workers = format!("worker_processes {};", 2 - turn % 2);
-            reload_into(&server, &workers, &site(&backend, "new", LIMIT, QUEUE));
+            reload_into(&server, &workers, &site(&backend, "new", 1, QUEUE));
         }
         over.store(true, Ordering::Relaxed);
     });
-    assert_eq!(backend.counts(|counts| counts.most), LIMIT);
+    assert_eq!(backend.counts(|counts| counts.most), 1);
     assert!(answered.into_inner() > RELOADS);
     server.await_log("exited with code 0", RELOADS);
     assert!(!server.log().contains("[warn]") && !server.log().contains("[alert]"));
@@ -252,12 +255,18 @@ fn an_upgrade_keeps_to_the_limit_and_answers_all_that_wait() {
     sent.extend((0..LIMIT + 5).map(|_| get("/new")));
     await_blocked(5 + LIMIT + 5);
     assert_eq!(backend.counts(|counts| counts.came.len()), LIMIT, "the old one has all");
-    // The way back: the old master's worker process serves again, beside the other two.
+    // The way back: the old master's worker process serves again, beside the two that answer what
+    // they have accepted.
     kill(old, "HUP");
+    eventually("a third worker process", || {
+        let started = folder.read("error.log").matches("start worker process ").count();
+        (started >= 3).then_some(())
+    });
+    kill(new, "QUIT");
     eventually("the old one again", || reply(get("/limit")).ends_with("old").then_some(()));
     sent.extend((0..5).map(|_| get("/again")));
     await_blocked(5 + LIMIT + 5 + 5);
-    kill(new, "QUIT");
+    assert_eq!(backend.counts(|counts| counts.came.len()), LIMIT, "they all wait");
     backend.allow(usize::MAX / 2);
     assert!(sent.into_iter().all(|stream| reply(stream).starts_with("HTTP/1.1 200 ")));
     assert_eq!(backend.counts(|counts| (counts.most, counts.came.len())), (LIMIT, 21));
