@@ -236,6 +236,9 @@ fn the_limit_is_exact_over_threads() {
     const THREADS: usize = 6;
     const ROUNDS: usize = 300;
     let group = group("queue 100; server 10.0.0.1 max_conns=2; server 10.0.0.2 max_conns=1;");
+    let limit = group.limit().unwrap();
+    // Every thread has to wait at least once: no place is free until all of them do.
+    let held: Vec<Lease> = (0..3).map(|_| lease(ask(&group, at(NOW)))).collect();
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
@@ -247,10 +250,14 @@ fn the_limit_is_exact_over_threads() {
                 }
             });
         }
+        while limit.tally().waiting < THREADS as u64 {
+            std::thread::yield_now();
+        }
+        drop(held);
     });
-    let tally = group.limit().unwrap().tally();
+    let tally = limit.tally();
     assert_eq!((tally.in_progress, tally.waiting, tally.rejected), (0, 0, 0));
-    assert!(tally.queued > 0 && tally.queued == tally.granted, "{tally:?}");
+    assert!(tally.queued >= THREADS as u64 && tally.queued == tally.granted, "{tally:?}");
 }
 
 fn served(group: &Arc<Group>) -> Lease {
