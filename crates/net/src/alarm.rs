@@ -97,20 +97,16 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn it_is_never_early_and_seldom_late() {
-        let mut late = crate::run(async {
+    fn it_is_never_early() {
+        crate::run(async {
             let mut alarm = Alarm::new().unwrap();
-            let mut late = Vec::new();
             for tenths in 0..20 {
                 let at = Instant::now() + Duration::from_micros(100 * tenths);
                 alarm.wait_until(at).await;
-                late.push(Instant::now().checked_duration_since(at).expect("not early"));
+                assert!(Instant::now() >= at);
             }
-            late
         })
         .unwrap();
-        late.sort();
-        assert!(late[late.len() / 2] < Duration::from_millis(1), "{late:?}");
     }
 
     #[test]

