@@ -8,6 +8,7 @@ use core::ops::Range;
 
 use crate::Slice;
 use crate::dns::{self, Kind, NAME_BYTES_MAX, Name, Question, Record, Response};
+use crate::fastcgi::{self, RecordDecoder, RecordError};
 use crate::host::Host;
 use crate::http1::accept_encoding::accepts_gzip;
 use crate::http1::chunked::{ChunkedDecoder, Decoded, InvalidChunked};
@@ -15,6 +16,7 @@ use crate::http1::framing::{Body, Framing};
 use crate::http1::range::{self, Ranges};
 use crate::http1::request::{HeadError, HeadLimits, Progress, RequestHead};
 use crate::http1::response::{FIELDS_MAX, ReplyBody, ReplyError, ReplyHead};
+use crate::memcached::{self, Answer, ValueDecoder};
 use crate::proxy_protocol::{self, HeaderError, Read, TlvName};
 use crate::uri::{self, Escape, Target, Unescape};
 use crate::{Known, Version};
@@ -23,7 +25,7 @@ use crate::{Known, Version};
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 8] = [
+pub const CHECKS: [(&str, Check); 10] = [
     ("http1_request", http1_request),
     ("http1_response", http1_response),
     ("http1_chunked", http1_chunked),
@@ -32,6 +34,8 @@ pub const CHECKS: [(&str, Check); 8] = [
     ("accept_encoding", accept_encoding),
     ("proxy_protocol", proxy_protocol),
     ("dns", dns),
+    ("fastcgi", fastcgi),
+    ("memcached", memcached),
 ];
 
 /// Splits that depend on the input alone, so that a finding can be repeated.
@@ -339,6 +343,82 @@ fn check_echo(question: &Question) {
     message[2] |= 0x80;
     let response = dns::parse(&message, question, ID);
     assert!(matches!(response, Ok(Response::Answer(answer)) if answer.records.is_empty()));
+}
+
+/// Records mean the same in pieces and in one.
+pub fn fastcgi(input: &[u8]) {
+    let whole = records_in_pieces(input, &[input.len()]);
+    for ends in splits(input) {
+        assert_eq!(records_in_pieces(input, &ends), whole, "in pieces {ends:?}");
+    }
+    assert!(fastcgi::trim_stderr(input).len() <= input.len());
+}
+
+/// Output, what is said to the error log, and how far the request got.
+type Output = (Vec<u8>, Vec<u8>, Vec<usize>);
+
+fn records_in_pieces(input: &[u8], ends: &[usize]) -> (Output, Result<(), RecordError>) {
+    use fastcgi::Decoded;
+    let mut decoder = RecordDecoder::default();
+    let (mut output, mut at) = (Output::default(), 0);
+    for &end in ends {
+        loop {
+            let base = at;
+            let used = match decoder.decode(&input[base..end]) {
+                Err(error) => return (output, Err(error)),
+                Ok(Decoded::Stdout(range)) => {
+                    assert!(!range.is_empty());
+                    output.0.extend_from_slice(&input[base..][range.clone()]);
+                    range.end
+                }
+                Ok(Decoded::Stderr(range)) => {
+                    assert!(!range.is_empty());
+                    output.1.extend_from_slice(&input[base..][range.clone()]);
+                    range.end
+                }
+                Ok(Decoded::StdoutEnd(used) | Decoded::EndRequest(used)) => {
+                    output.2.push(base + used);
+                    used
+                }
+                Ok(Decoded::Done(used)) => {
+                    assert!(decoder.is_done());
+                    output.2.push(base + used);
+                    return (output, Ok(()));
+                }
+                Ok(Decoded::More) => break at = end,
+            };
+            at = base + used;
+        }
+    }
+    (output, Ok(()))
+}
+
+/// An answer lies within its input, and its value ends where it does in one piece.
+pub fn memcached(input: &[u8]) {
+    let Ok(Some(answer)) = memcached::answer(b"/k", input) else { return };
+    let (Answer::Value { head_bytes, .. } | Answer::NotFound { head_bytes }) = answer;
+    assert!(input[..head_bytes].ends_with(b"\r\n"));
+    let Answer::Value { flags, length, .. } = answer else { return };
+    assert!(flags.of(input).len() < head_bytes);
+    let (rest, mut whole) = (&input[head_bytes..], ValueDecoder::new(length));
+    let in_one = whole.decode(rest);
+    for ends in splits(rest) {
+        let (mut decoder, mut at, mut data) = (ValueDecoder::new(length), 0, 0);
+        let mut decoded = Ok(());
+        for end in ends {
+            match decoder.decode(&rest[at..end]) {
+                Ok(count) => data += count,
+                Err((count, error)) => {
+                    (data, decoded) = (data + count, Err(error));
+                    break;
+                }
+            }
+            at = end;
+        }
+        let pieces = decoded.map(|()| data).map_err(|error| (data, error));
+        assert_eq!(pieces, in_one);
+        assert!(pieces.is_err() || decoder.is_done() == whole.is_done());
+    }
 }
 
 /// Ways to cut `input`: byte by byte where it is short, and some at random.

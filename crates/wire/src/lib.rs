@@ -4,17 +4,22 @@
 #![no_std]
 extern crate alloc;
 
+pub mod cgi;
 pub mod date;
 pub mod dns;
+pub mod fastcgi;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod host;
 pub mod http1;
 mod known;
+pub mod memcached;
 mod method;
 pub mod proxy_protocol;
+pub mod scgi;
 mod slice;
 pub mod uri;
+pub mod uwsgi;
 mod version;
 
 pub use known::Known;

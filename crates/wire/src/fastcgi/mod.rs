@@ -1,0 +1,194 @@
+//! FastCGI 1.0 as a web server speaks it: one request per connection at a time, role "responder".
+//!
+//! [`RecordDecoder`] finds the output of an application in the records it sends; it hands out ranges
+//! of its input and keeps no bytes but those of a record's head. [`request`] writes the records of a
+//! request. Deliberately absent: several requests at once on a connection, other roles, management
+//! records; nginx refuses them, and so do we.
+//!
+//! ```text
+//! Head -+-> Data -> Padding -+-> Head
+//!       |                    +-> Done (after END_REQUEST)
+//!       +-> refused: another version, type or request id
+//! ```
+
+pub mod request;
+#[cfg(test)]
+mod tests;
+
+use core::fmt;
+use core::ops::Range;
+
+/// Bytes of what begins a record.
+pub const RECORD_HEAD_BYTES: usize = 8;
+
+/// The only version.
+const VERSION: u8 = 1;
+
+/// Types of records.
+const BEGIN_REQUEST: u8 = 1;
+const END_REQUEST: u8 = 3;
+const PARAMS: u8 = 4;
+const STDIN: u8 = 5;
+const STDOUT: u8 = 6;
+const STDERR: u8 = 7;
+
+/// The number of the request on its connection: there is one.
+const REQUEST_ID: u8 = 1;
+
+/// What [`RecordDecoder::decode`] came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decoded {
+    /// Bytes of the output lie there in the input, which is consumed up to their end.
+    Stdout(Range<usize>),
+    /// The same of what the application says to the error log.
+    Stderr(Range<usize>),
+    /// The output is complete; the input is consumed up to this offset.
+    StdoutEnd(usize),
+    /// A record that ends the request has begun; the input is consumed up to this offset.
+    EndRequest(usize),
+    /// That record is complete. Input after this offset belongs to no request.
+    Done(usize),
+    /// All of the input is consumed, and records follow.
+    More,
+}
+
+/// Finds the output of an application in its records.
+#[derive(Clone, Debug, Default)]
+pub struct RecordDecoder {
+    expect: Expect,
+    head: [u8; RECORD_HEAD_BYTES],
+    /// Bytes of the head, or of the record's data or padding that are still to come.
+    filled: usize,
+    data_left: u16,
+    padding_left: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Expect {
+    #[default]
+    Head,
+    Data,
+    Padding,
+    Done,
+}
+
+/// A record that cannot be an answer. The words are nginx's, which puts "upstream sent" first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordError {
+    /// Of another version.
+    Version(u8),
+    /// Of a type that an application does not send.
+    Type(u8),
+    /// For another request: the high byte of its number.
+    RequestIdHigh(u8),
+    /// The same: the low byte.
+    RequestIdLow(u8),
+}
+
+impl RecordDecoder {
+    /// Decodes from the start of `input`, which follows what was consumed before.
+    pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, RecordError> {
+        let mut at = 0;
+        loop {
+            match self.expect {
+                Expect::Head => {
+                    let Some(&byte) = input.get(at) else { return Ok(Decoded::More) };
+                    at += 1;
+                    if let Some(decoded) = self.take_head(byte, at)? {
+                        return Ok(decoded);
+                    }
+                }
+                Expect::Data if at == input.len() && self.data_left > 0 => {
+                    return Ok(Decoded::More);
+                }
+                Expect::Data => match self.take_data(at, input.len()) {
+                    (_, Some(decoded)) => return Ok(decoded),
+                    (end, None) => at = end,
+                },
+                Expect::Padding => {
+                    let taken = usize::from(self.padding_left).min(input.len() - at);
+                    self.padding_left -= taken as u8;
+                    at += taken;
+                    if self.padding_left > 0 {
+                        return Ok(Decoded::More);
+                    }
+                    let ends = self.head[1] == END_REQUEST;
+                    self.expect = if ends { Expect::Done } else { Expect::Head };
+                }
+                Expect::Done => return Ok(Decoded::Done(at)),
+            }
+        }
+    }
+
+    /// Whether the request has been ended.
+    pub fn is_done(&self) -> bool {
+        self.expect == Expect::Done
+    }
+
+    /// A byte of a head, which is consumed up to `at`.
+    fn take_head(&mut self, byte: u8, at: usize) -> Result<Option<Decoded>, RecordError> {
+        match self.filled {
+            0 if byte != VERSION => return Err(RecordError::Version(byte)),
+            1 if !matches!(byte, STDOUT | STDERR | END_REQUEST) => {
+                return Err(RecordError::Type(byte));
+            }
+            2 if byte != 0 => return Err(RecordError::RequestIdHigh(byte)),
+            3 if byte != REQUEST_ID => return Err(RecordError::RequestIdLow(byte)),
+            _ => {}
+        }
+        self.head[self.filled] = byte;
+        self.filled += 1;
+        if self.filled < RECORD_HEAD_BYTES {
+            return Ok(None);
+        }
+        self.filled = 0;
+        self.data_left = u16::from_be_bytes([self.head[4], self.head[5]]);
+        self.padding_left = self.head[6];
+        self.expect = Expect::Data;
+        Ok(match (self.head[1], self.data_left) {
+            (END_REQUEST, _) => Some(Decoded::EndRequest(at)),
+            (STDOUT, 0) => Some(Decoded::StdoutEnd(at)),
+            _ => None,
+        })
+    }
+
+    /// Data of a record from `at` on. Where it ends, and what it is to the caller.
+    fn take_data(&mut self, at: usize, input_end: usize) -> (usize, Option<Decoded>) {
+        let end = at + usize::from(self.data_left).min(input_end - at);
+        self.data_left -= (end - at) as u16;
+        if self.data_left == 0 {
+            self.expect = Expect::Padding;
+        }
+        let decoded = match self.head[1] {
+            _ if at == end => None,
+            STDOUT => Some(Decoded::Stdout(at..end)),
+            STDERR => Some(Decoded::Stderr(at..end)),
+            // Its status is the application's own; nginx does not look at it either.
+            _ => None,
+        };
+        (end, decoded)
+    }
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version(byte) => write!(f, "unsupported FastCGI protocol version: {byte}"),
+            Self::Type(byte) => write!(f, "invalid FastCGI record type: {byte}"),
+            Self::RequestIdHigh(byte) => {
+                write!(f, "unexpected FastCGI request id high byte: {byte}")
+            }
+            Self::RequestIdLow(byte) => write!(f, "unexpected FastCGI request id low byte: {byte}"),
+        }
+    }
+}
+
+/// What an application said to the error log, as nginx logs it: without the end of its last line.
+/// The first byte stays, whatever it is.
+pub fn trim_stderr(text: &[u8]) -> &[u8] {
+    let last = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r' | b'.' | b' '));
+    &text[..text.len().min(last.unwrap_or(0) + 1)]
+}
+
+/// The type of END_REQUEST, as nginx's message about one that comes too early says it.
+pub const END_REQUEST_TYPE: u8 = END_REQUEST;
