@@ -59,8 +59,8 @@ const LAYERED: &[Layered] = &[Layered {
         &["compile"],
         &["fuzz", "worker"],
     ],
-    upward: &[("h1", "worker")],
-    cycle_files_max: 8,
+    upward: &[],
+    cycle_files_max: 4,
 }];
 
 pub(super) fn check(sources: &[Source]) -> Vec<Problem> {

@@ -6,8 +6,11 @@
 mod backends;
 mod body;
 mod downstream;
+mod evaluate;
 mod fields;
 mod log;
+mod receive;
+mod relations;
 mod reply;
 mod request;
 mod request_body;
@@ -33,7 +36,8 @@ pub use reply::Reply;
 pub(crate) use request::BadPath;
 pub use request::Request;
 pub use request_body::{Kept, RequestBody, RequestBodyError};
-pub(crate) use role::{Origin, Role, Subrequests};
+use role::Background;
+pub(crate) use role::{Origin, Role};
 pub(crate) use stage::{Phase, Stage};
 pub use state::{State, States};
 pub use tunnel::{Tunnel, TunnelEnd, TunnelError};
@@ -169,6 +173,15 @@ pub struct Exchange {
     scratch: Vec<u8>,
     /// Where the next client that a proxy speaks for finds room.
     spare_client: Option<Rc<Client>>,
+}
+
+/// The subrequests of an exchange.
+#[derive(Default)]
+pub(crate) struct Subrequests {
+    /// The memory of one that is over.
+    pub(crate) spare: Option<Box<Exchange>>,
+    /// Those that run beside it, each in a task of its own.
+    pub(crate) background: Background,
 }
 
 /// What a regular expression captured: one copy of the subject and byte ranges into it.

@@ -6,11 +6,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use conf::{Values, VariableId};
-use observe::Level;
-
-use super::Exchange;
-use crate::variables;
+use conf::VariableId;
 
 /// Variables with a value of their own.
 #[derive(Default)]
@@ -19,7 +15,7 @@ pub struct SetValues {
     /// In place of `own`, where there are subrequests, or were.
     shared: Option<Rc<RefCell<Slots>>>,
     /// How many variables are being computed, each for the one before it.
-    depth: u8,
+    pub(super) depth: u8,
 }
 
 /// There is no room for a value: all values of an exchange together are too long.
@@ -140,45 +136,5 @@ impl Slots {
                 Some(true)
             }
         }
-    }
-}
-
-impl Exchange {
-    /// Gives a variable its value. `Err`: there is no room for it, which has been logged.
-    pub fn set_value(&mut self, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
-        self.values.set(id, Some(value)).inspect_err(|_| {
-            let generation = self.generation.clone();
-            let name = generation.variable(id).name.escape_ascii();
-            let too_long = format_args!("the values of variables are too long to set \"{name}\"");
-            self.log(Level::Error, too_long);
-        })
-    }
-}
-
-impl Values for Exchange {
-    fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
-        if let Some(found) = self.values.append_known(id, out) {
-            return found;
-        }
-        let generation = self.generation.clone();
-        let variable = generation.variable(id);
-        if self.values.depth == variables::DEPTH_MAX {
-            let name = variable.name.escape_ascii();
-            self.log(Level::Error, format_args!("cycle while evaluating variable \"{name}\""));
-            return false;
-        }
-        let start = out.len();
-        self.values.depth += 1;
-        let found = (variable.get)(self, out);
-        self.values.depth -= 1;
-        if variable.cached {
-            // Where there is no room for it, it is computed again.
-            let _ = self.values.set(id, found.then(|| &out[start..]));
-        }
-        found
-    }
-
-    fn capture(&mut self, group: u8, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.captures.group(group.into()).unwrap_or_default());
     }
 }

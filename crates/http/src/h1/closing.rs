@@ -59,7 +59,7 @@ impl Connection {
     }
 
     fn may_keep(&self, rules: &Keepalive) -> bool {
-        rules.min_timeout_ms > 0 || (rules.timeout_ms > 0 && self.worker.keeps(&self.client))
+        rules.min_timeout_ms > 0 || (rules.timeout_ms > 0 && self.context.keeps(&self.client))
     }
 
     async fn discard_rest(&self, rules: Lingering) -> Rest {

@@ -65,7 +65,7 @@ impl Idle {
 impl Connection {
     /// The wait for a connection's first request: as long as its head may take.
     pub(super) fn first_idle(&self) -> Idle {
-        let generation = self.worker.generation();
+        let generation = self.context.generation();
         let timeout_ms = generation.listen(self.client.listen).map_or(0, |listen| {
             generation.server(listen.names.default).reading.client_header_timeout_ms
         });
@@ -78,7 +78,7 @@ impl Connection {
             poll_fn(|cx| self.link.poll_turn(cx)).await;
             return Next::Request;
         }
-        let waiting = self.worker.counts.wait();
+        let waiting = self.context.counts.wait();
         match poll_fn(|cx| self.poll_request(cx, idle)).await {
             Woken::Bytes => Next::Request,
             Woken::Unused => Next::Park { waiting, left_ms: idle.left_ms() },
@@ -90,7 +90,7 @@ impl Connection {
     }
 
     fn poll_request(&self, cx: &mut Context<'_>, idle: Idle) -> Poll<Woken> {
-        ready!(self.worker.gate.poll_open(cx));
+        ready!(self.context.gate.poll_open(cx));
         let mut buffer = Vec::new();
         let woken = match self.link.stream.borrow_mut().poll_read(cx, &mut buffer) {
             Poll::Ready(Ok(1..)) => {
@@ -99,7 +99,7 @@ impl Connection {
             }
             Poll::Ready(Ok(0)) => Poll::Ready(Woken::Closed),
             Poll::Ready(Err(error)) => Poll::Ready(Woken::Failed(error)),
-            Poll::Pending if matches!(idle, Idle::Kept { .. }) && self.worker.wants_back() => {
+            Poll::Pending if matches!(idle, Idle::Kept { .. }) && self.context.wants_back() => {
                 Poll::Ready(Woken::TimedOut)
             }
             Poll::Pending if self.may_park(idle) => {
@@ -116,8 +116,8 @@ impl Connection {
     fn may_park(&self, idle: Idle) -> bool {
         matches!(idle, Idle::Kept { min_timeout_ms: 0..PARK_AFTER_MS, .. })
             && idle.left_ms() > PARK_AFTER_MS
-            && self.worker.can_park()
-            && self.worker.keeps(&self.client)
+            && self.context.can_park
+            && self.context.keeps(&self.client)
     }
 
     /// Ready when the connection has waited long enough. Where the worker is about to stop, that is
@@ -126,7 +126,7 @@ impl Connection {
         match idle {
             // The time for the first head begins here.
             Idle::First { timeout_ms } => self.link.poll_deadline(cx, WaitsFor::Head, timeout_ms),
-            Idle::Kept { min_timeout_ms, since_ms, .. } if !self.worker.keeps(&self.client) => {
+            Idle::Kept { min_timeout_ms, since_ms, .. } if !self.context.keeps(&self.client) => {
                 match (since_ms + min_timeout_ms).saturating_sub(clock::now_ms()) {
                     0 => Poll::Ready(()),
                     left_ms => self.link.poll_deadline(cx, WaitsFor::Shutdown, left_ms),
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     fn log_end(&self, idle: Idle, woken: Woken) {
-        let generation = self.worker.generation();
+        let generation = self.context.generation();
         let Some(listen) = generation.listen(self.client.listen) else { return };
         let outer = generation.server(listen.names.default).outer;
         let log = &*generation.location(outer).core.error_log;

@@ -36,17 +36,17 @@ use net::{Probe, Seat, Stream};
 use observe::{Open, Waiting};
 
 use crate::client::{Client, Resting};
+use crate::drive::WorkerContext;
 use crate::exchange::{Exchange, Flow, Wait};
 use crate::phases::{self, Ran};
 use crate::site::policy::Lingering;
-use crate::worker::Worker;
 
 use idle::{Idle, Next};
 use link::Link;
 
 /// A connection.
 struct Connection {
-    worker: Rc<Worker>,
+    context: Rc<WorkerContext>,
     client: Rc<Client>,
     link: Rc<Link>,
     held: Held,
@@ -58,6 +58,13 @@ pub(crate) struct Parked {
     pub(crate) held: Held,
     idle: Idle,
     _waiting: Waiting,
+}
+
+/// A connection that is worth parking for the rest of its time.
+pub(crate) struct IdleConnection {
+    pub(crate) stream: Stream,
+    pub(crate) parked: Parked,
+    pub(crate) left_ms: u64,
 }
 
 /// What a connection has for as long as it is open, parked or not.
@@ -82,27 +89,36 @@ enum After {
     Reset,
 }
 
-/// Serves a connection until it is over.
-pub(crate) async fn serve(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, held: Held) {
-    let connection = Connection::new(worker, client, stream, held);
+/// Serves a connection until it is over, or idle.
+pub(crate) async fn serve(
+    context: Rc<WorkerContext>,
+    client: Rc<Client>,
+    stream: Stream,
+    held: Held,
+) -> Option<IdleConnection> {
+    let connection = Connection::new(context, client, stream, held);
     if connection.expects_proxy_header() && !connection.read_proxy_header().await {
-        return;
+        return None;
     }
     let idle = connection.first_idle();
-    connection.serve(idle).await;
+    connection.serve(idle).await
 }
 
 /// Goes on with a connection that was parked.
-pub(crate) async fn resume(worker: Rc<Worker>, stream: Stream, parked: Parked) {
+pub(crate) async fn resume(
+    context: Rc<WorkerContext>,
+    stream: Stream,
+    parked: Parked,
+) -> Option<IdleConnection> {
     let Parked { client, held, idle, _waiting: waiting } = parked;
     drop(waiting);
     let client = Rc::new(Client::wake(client, Probe::new(&stream)));
-    Connection::new(worker, client, stream, held).serve(idle).await;
+    Connection::new(context, client, stream, held).serve(idle).await
 }
 
 /// An exchange that is logged when it is over, be it that the connection is cut.
-struct Logged<'w> {
-    worker: &'w Worker,
+struct Logged<'c> {
+    context: &'c WorkerContext,
     /// There until the end.
     x: Option<Box<Exchange>>,
 }
@@ -117,21 +133,23 @@ impl Drop for Logged<'_> {
     fn drop(&mut self) {
         let Some(mut x) = self.x.take().filter(|_| !std::thread::panicking()) else { return };
         phases::log(&mut x);
-        self.worker.give_back(x);
+        self.context.give_back(x);
     }
 }
 
 impl Connection {
-    fn new(worker: Rc<Worker>, client: Rc<Client>, stream: Stream, held: Held) -> Self {
-        Self { worker, client, link: Rc::new(Link::new(stream)), held }
+    fn new(context: Rc<WorkerContext>, client: Rc<Client>, stream: Stream, held: Held) -> Self {
+        Self { context, client, link: Rc::new(Link::new(stream)), held }
     }
 
-    async fn serve(self, mut idle: Idle) {
+    async fn serve(self, mut idle: Idle) -> Option<IdleConnection> {
         loop {
             match self.wait_for_request(idle).await {
                 Next::Request => {}
-                Next::Over => return,
-                Next::Park { waiting, left_ms } => return self.park(idle, waiting, left_ms),
+                Next::Over => return None,
+                Next::Park { waiting, left_ms } => {
+                    return Some(self.park(idle, waiting, left_ms));
+                }
             }
             let after = self.exchange().await;
             if !matches!(after, After::Keep(_)) {
@@ -140,27 +158,33 @@ impl Connection {
             }
             match after {
                 After::Keep(next) => idle = next,
-                After::Linger(rules) => return self.linger(rules).await,
-                After::Close => return,
-                After::Reset => return self.reset(),
+                After::Linger(rules) => {
+                    self.linger(rules).await;
+                    return None;
+                }
+                After::Close => return None,
+                After::Reset => {
+                    self.reset();
+                    return None;
+                }
             }
         }
     }
 
     /// Lets the task end, and keeps no more than what the next request needs.
-    fn park(self, idle: Idle, waiting: Waiting, left_ms: u64) {
-        let Self { worker, client, link, held } = self;
-        let link = Rc::into_inner(link).expect("no exchange is under way");
-        let client = client.rest();
-        worker.park(link.into_stream(), Parked { client, held, idle, _waiting: waiting }, left_ms);
+    fn park(self, idle: Idle, waiting: Waiting, left_ms: u64) -> IdleConnection {
+        let Self { client, link, held, .. } = self;
+        let stream = Rc::into_inner(link).expect("no exchange is under way").into_stream();
+        let parked = Parked { client: client.rest(), held, idle, _waiting: waiting };
+        IdleConnection { stream, parked, left_ms }
     }
 
     /// One request and its reply.
     async fn exchange(&self) -> After {
         net::clock::pass();
-        let mut counted = self.worker.counts.request();
-        let x = self.worker.lend(&self.client);
-        let Some(mut logged) = x.map(|x| Logged { worker: &self.worker, x: Some(x) }) else {
+        let mut counted = self.context.counts.request();
+        let x = self.context.lend(&self.client);
+        let Some(mut logged) = x.map(|x| Logged { context: &self.context, x: Some(x) }) else {
             return After::Close;
         };
         let x = logged.exchange();
@@ -210,7 +234,7 @@ impl Connection {
 
     /// Waits with an exchange, and watches the client meanwhile: `None` once it is gone.
     async fn attend(&self, x: &mut Exchange, wait: Wait) -> Option<Flow> {
-        self.worker.gate.pass();
+        self.context.gate.pass();
         let outlives = x.outlives_client.clone();
         x.request.make_compact();
         let mut future = wait(x);

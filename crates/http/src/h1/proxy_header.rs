@@ -27,7 +27,7 @@ enum Failed {
 impl Connection {
     /// Whether a header comes before anything else.
     pub(super) fn expects_proxy_header(&self) -> bool {
-        let generation = self.worker.generation();
+        let generation = self.context.generation();
         let listen = generation.listen(self.client.listen);
         listen.is_some_and(|listen| listen.protocols.has(Protocols::PROXY_PROTOCOL))
     }
@@ -35,7 +35,7 @@ impl Connection {
     /// Reads the header, and keeps what it says with the client. False: the connection is over.
     pub(super) async fn read_proxy_header(&self) -> bool {
         let Idle::First { timeout_ms } = self.first_idle() else { return false };
-        let _waiting = self.worker.counts.wait();
+        let _waiting = self.context.counts.wait();
         match poll_fn(|cx| self.poll_proxy_header(cx, timeout_ms)).await {
             Ok(None) => true,
             Ok(Some(header)) => self.client.proxy_protocol.set(Rc::new(header)).is_ok(),
@@ -74,7 +74,7 @@ impl Connection {
     }
 
     fn log_no_proxy_header(&self, failed: Failed) {
-        let generation = self.worker.generation();
+        let generation = self.context.generation();
         let Some(listen) = generation.listen(self.client.listen) else { return };
         let outer = generation.server(listen.names.default).outer;
         let log = &*generation.location(outer).core.error_log;

@@ -85,7 +85,7 @@ enum Gathered {
 impl Connection {
     /// Sends the reply. An error has been logged.
     pub(super) async fn send(&self, x: &mut Exchange) -> Result<(), After> {
-        if !self.worker.keeps(&self.client) {
+        if !self.context.keeps(&self.client) {
             x.keepalive = false;
         }
         let mut sending = Sending::begin(&self.link, x);

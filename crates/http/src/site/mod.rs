@@ -4,6 +4,7 @@
 //! a client names: its host and its path.
 
 mod context;
+mod ids;
 mod listen;
 mod locate;
 mod matcher;
@@ -22,6 +23,7 @@ use ::upstream::Group;
 use conf::VariableId;
 
 pub use context::{BlockContext, ParsedSoFar};
+pub use ids::{LocationId, ServerId};
 pub(crate) use listen::unsaid;
 pub use listen::{Listen, ListenLine};
 pub use locate::Locations;
@@ -36,14 +38,6 @@ use crate::exchange::{Filter, Handler, Logger, Reach};
 use crate::files::Caches;
 use crate::variables::Variable;
 use policy::Policy;
-
-/// The number of a location in its site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LocationId(pub u32);
-
-/// The number of a virtual server in its site.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServerId(pub u32);
 
 /// A configuration ready to serve.
 #[derive(Default)]

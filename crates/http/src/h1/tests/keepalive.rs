@@ -1,6 +1,7 @@
 //! Connections that serve more than one request.
 
 use super::*;
+use crate::drive::WorkerContext;
 
 const ROOMS: &str = "
     keepalive_timeout 75s 60s;
@@ -147,7 +148,7 @@ fn a_worker_that_stops_closes_what_is_idle() {
 fn the_future_of_a_connection_is_small() {
     let site = site_with("server { }", |_| {});
     let size = net::run(async {
-        let worker = Worker::new(site.generation.clone());
+        let context = WorkerContext::new(site.generation.clone(), false);
         let (near, far) = UnixStream::pair().unwrap();
         let stream = Stream::new(far.into());
         let client = std::rc::Rc::new(crate::client::Client::new(1, None, net::Probe::NONE, 0));
@@ -155,8 +156,8 @@ fn the_future_of_a_connection_is_small() {
         let arrival = net::Arrival { fd: near.into(), peer: None, slot: 0 };
         let seat = usher.seat(arrival).ok().flatten().expect("room for one").seat;
         let held =
-            super::super::Held { _open: worker.counts.accept(), _seat: seat, accepted_under: 1 };
-        size_of_val(&super::super::serve(worker, client, stream, held))
+            super::super::Held { _open: context.counts.accept(), _seat: seat, accepted_under: 1 };
+        size_of_val(&super::super::serve(context, client, stream, held))
     });
     let size = size.unwrap();
     assert!(size <= 1024, "{size} bytes");

@@ -1,0 +1,195 @@
+//! What the drivers of one worker share: the newest configuration, and exchanges to lend.
+//!
+//! Absent: sockets, and whatever starts a driver. That is the worker's (`worker`).
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use net::Gate;
+use observe::Counts;
+
+use crate::client::Client;
+use crate::exchange::Exchange;
+use crate::site::Generation;
+
+/// Exchanges kept for later.
+const EXCHANGES_KEPT_MAX: usize = 1024;
+
+/// Memory of an exchange that is kept for later: one that needed more for its variables, its fields
+/// or its text is not kept.
+const EXCHANGE_MEMORY_MAX: usize = 96 * 1024;
+
+/// Memory of all exchanges that a worker keeps.
+const EXCHANGES_MEMORY_MAX: usize = 8 * 1024 * 1024;
+
+/// Exchanges that begin to wait, for a backend mostly, before others are given what they wait for.
+/// With some hundred clients at once these few stay in the processor's cache, and fewer connections
+/// to backends are in use.
+const WAITS_PER_TURN: usize = 64;
+
+/// What a driver asks of its worker.
+pub(crate) struct WorkerContext {
+    generation: RefCell<Rc<Generation>>,
+    /// Exchanges to lend, and how much memory each keeps. Boxed, since they go back and forth and
+    /// are large.
+    idle: RefCell<Vec<(Box<Exchange>, usize)>>,
+    /// The memory of `idle`.
+    idle_memory: Cell<usize>,
+    /// What this worker counts for `stub_status`.
+    pub(crate) counts: &'static Counts,
+    /// Before exchanges of which many may wait at a time.
+    pub(crate) gate: Rc<Gate>,
+    /// Whether idle connections can be parked.
+    pub(crate) can_park: bool,
+    leaving: Cell<bool>,
+    /// How many connections that wait for another request are to end.
+    wanted_back: Cell<usize>,
+}
+
+impl WorkerContext {
+    pub(crate) fn new(generation: Rc<Generation>, can_park: bool) -> Rc<Self> {
+        Rc::new(Self {
+            generation: RefCell::new(generation),
+            idle: RefCell::default(),
+            idle_memory: Cell::new(0),
+            counts: Counts::of_worker(),
+            gate: Gate::new(WAITS_PER_TURN),
+            can_park,
+            leaving: Cell::new(false),
+            wanted_back: Cell::new(0),
+        })
+    }
+
+    /// The newest configuration.
+    pub(crate) fn generation(&self) -> Rc<Generation> {
+        self.generation.borrow().clone()
+    }
+
+    /// From now on every next request is served by this configuration.
+    pub(crate) fn replace_generation(&self, generation: Rc<Generation>) {
+        self.generation.replace(generation);
+        // They hold the old generation.
+        self.idle.borrow_mut().clear();
+        self.idle_memory.set(0);
+    }
+
+    /// From now on connections end with the reply under way.
+    pub(crate) fn leave(&self) {
+        self.leaving.set(true);
+    }
+
+    /// Wants so many of the connections that wait for another request to end.
+    pub(crate) fn want_back(&self, count: usize) {
+        self.wanted_back.set(count);
+    }
+
+    /// Asked by a connection that waits for another request: whether it is to end for others.
+    pub(crate) fn wants_back(&self) -> bool {
+        let wanted = self.wanted_back.get();
+        self.wanted_back.set(wanted.saturating_sub(1));
+        wanted > 0
+    }
+
+    /// Whether a connection may wait for a further request.
+    pub(crate) fn keeps(&self, client: &Client) -> bool {
+        self.keeps_socket(client.listen)
+    }
+
+    /// The same, for a connection that came by this listening socket.
+    pub(crate) fn keeps_socket(&self, listen: u32) -> bool {
+        !self.leaving.get() && self.listens(listen)
+    }
+
+    /// Whether the newest configuration has this listening socket.
+    pub(crate) fn listens(&self, slot: u32) -> bool {
+        self.generation.borrow().listen(slot).is_some()
+    }
+
+    /// An exchange for the next request of a connection; `None` where the newest configuration no
+    /// longer has the socket that it came by.
+    pub(crate) fn lend(&self, client: &Rc<Client>) -> Option<Box<Exchange>> {
+        let generation = self.generation.borrow();
+        generation.listen(client.listen)?;
+        let mut exchange = match self.idle.borrow_mut().pop() {
+            Some((kept, memory)) => {
+                self.idle_memory.set(self.idle_memory.get() - memory);
+                kept
+            }
+            None => Box::new(Exchange::new(client.clone(), generation.clone())),
+        };
+        exchange.renew(client, &generation);
+        Some(exchange)
+    }
+
+    /// Takes an exchange back, unless it would keep too much memory or an old configuration.
+    pub(crate) fn give_back(&self, mut exchange: Box<Exchange>) {
+        exchange.retire();
+        let memory = exchange.memory();
+        let mut idle = self.idle.borrow_mut();
+        let kept_memory = self.idle_memory.get() + memory;
+        let current = Rc::ptr_eq(&exchange.generation, &self.generation.borrow());
+        let fits = memory <= EXCHANGE_MEMORY_MAX
+            && kept_memory <= EXCHANGES_MEMORY_MAX
+            && idle.len() < EXCHANGES_KEPT_MAX;
+        if current && fits {
+            self.idle_memory.set(kept_memory);
+            idle.push((exchange, memory));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use net::Probe;
+
+    use super::*;
+    use crate::testing::site;
+
+    const VALUES: &str = "large_client_header_buffers 4 512k; server { location / { return 200; } \
+                          location /a { set $a $args; set $b \"$a$a$a$a\"; return 200; } }";
+
+    /// How many exchanges a worker keeps, and their memory, after `count` at once, each with
+    /// values as long as `length`.
+    fn kept(count: usize, length: usize) -> (usize, usize) {
+        let site = site(VALUES);
+        let worker =
+            net::run(async { WorkerContext::new(site.generation.clone(), false) }).unwrap();
+        let client = Rc::new(Client::new(1, None, Probe::NONE, 0));
+        let mut lent: Vec<_> = (0..count).filter_map(|_| worker.lend(&client)).collect();
+        assert_eq!(lent.len(), count);
+        let value = vec![b'x'; length];
+        for x in &mut lent {
+            for id in 0..2 {
+                x.set_value(conf::VariableId(id), &value).unwrap();
+            }
+        }
+        lent.into_iter().for_each(|x| worker.give_back(x));
+        let idle = worker.idle.borrow();
+        let memory: usize = idle.iter().map(|(x, _)| x.memory()).sum();
+        assert_eq!(memory, worker.idle_memory.get());
+        (idle.len(), memory)
+    }
+
+    #[test]
+    fn what_variables_took_is_not_kept_for_ever() {
+        assert_eq!(kept(100, 100).0, 100);
+        assert_eq!(kept(3, EXCHANGE_MEMORY_MAX), (0, 0));
+        let (count, memory) = kept(1000, EXCHANGE_MEMORY_MAX / 8);
+        assert!(memory <= EXCHANGES_MEMORY_MAX, "{memory}");
+        assert!(memory > EXCHANGES_MEMORY_MAX / 2 && count > 0, "{count} {memory}");
+    }
+
+    #[test]
+    fn what_is_lent_is_not_counted() {
+        let site = site(VALUES);
+        let worker =
+            net::run(async { WorkerContext::new(site.generation.clone(), false) }).unwrap();
+        let client = Rc::new(Client::new(1, None, Probe::NONE, 0));
+        for _ in 0..3 {
+            let x = worker.lend(&client).unwrap();
+            assert_eq!(worker.idle_memory.get(), 0);
+            worker.give_back(x);
+            assert!(worker.idle_memory.get() > 0);
+        }
+    }
+}
