@@ -2,7 +2,7 @@
 
 use super::{Server, text};
 
-const SITE: &str = "error_log e.log info; client_header_timeout 100ms; server {
+const SITE: &str = "error_log e.log info; server {
      listen 80 proxy_protocol;
      set_real_ip_from unix:;
      real_ip_header proxy_protocol;
@@ -77,7 +77,7 @@ fn without_it_there_is_no_reply() {
 
 #[test]
 fn the_time_for_the_first_head_is_its_time_too() {
-    let server = server();
+    let server = Server::start(format!("client_header_timeout 100ms; {SITE}"));
     let mut client = server.connect();
     client.send(&HEADER[..9]);
     client.expect_end();
