@@ -40,6 +40,7 @@ const STEPS: &[Step] = &[
     Step { name: "tests", slow: true, run: tests },
     Step { name: "seeds", slow: true, run: seeds },
     Step { name: "models", slow: true, run: models },
+    Step { name: "feature", slow: true, run: new_feature },
     Step { name: "compare", slow: true, run: side_by_side },
     Step { name: "retries", slow: true, run: retried },
     Step { name: "reloads", slow: true, run: reloaded },
@@ -81,6 +82,11 @@ fn models() -> Result<Outcome, String> {
         ["test", "--package", "upstream", "--lib", "limit::loom", "--target-dir", "target/loom"];
     let mut command = project::cargo(&args);
     project::succeed(command.env("RUSTFLAGS", "--cfg weir_loom")).map(|()| Outcome::Done)
+}
+
+/// A new feature in a copy of the project, which is built in a folder of its own.
+fn new_feature() -> Result<Outcome, String> {
+    cargo(&["test", "--package", "xtask", "new_feature", "--", "--ignored"])
 }
 
 /// The corpus against an installed nginx. Its cases have deadlines, so on a machine that was busy

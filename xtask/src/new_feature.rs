@@ -1,4 +1,7 @@
-//! The folder, the `mod` line and the list line of a new feature of `http`.
+//! Starts a feature of `http`: its folder, its `mod` line and its list line.
+//!
+//! The new module is complete: a directive, a variable, state of an exchange, a handler in a phase,
+//! and a test. A test makes one in a copy of the project, so the templates cannot go stale.
 
 use std::fs;
 use std::path::Path;
@@ -15,8 +18,11 @@ NAME is the name of nginx's module without ngx_http_ and _module. The list's ord
 handlers and filters: move the new line to its place.
 ";
 
-/// What a new folder's mod.rs holds, `NAME` standing for the feature's name.
-const TEMPLATE: &str = include_str!("../feature.rs.in");
+/// The files of a new folder, `NAME` standing for the feature's name.
+const FILES: [(&str, &str); 2] = [
+    ("mod.rs", include_str!("../feature.rs.in")),
+    ("tests.rs", include_str!("../feature_tests.rs.in")),
+];
 
 /// How the lines of features/mod.rs begin: a module's, and the list's first.
 const MODULE: &str = "pub mod ";
@@ -40,7 +46,9 @@ fn scaffold(features: &Path, name: &str) -> Result<(), String> {
     let folder = features.join(name);
     let fail = |err| format!("{}: {err}", folder.display());
     fs::create_dir(&folder).map_err(fail)?;
-    fs::write(folder.join("mod.rs"), TEMPLATE.replace("NAME", name)).map_err(fail)?;
+    for (file, template) in FILES {
+        fs::write(folder.join(file), template.replace("NAME", name)).map_err(fail)?;
+    }
     fs::write(&list, text).map_err(|err| format!("{}: {err}", list.display()))
 }
 
@@ -59,7 +67,7 @@ fn listed(text: &str, name: &str) -> Result<String, String> {
     let begin = lines.iter().position(|line| line.starts_with(LIST));
     let begin = begin.ok_or_else(|| format!("mod.rs has no line `{LIST}`"))?;
     let length = lines[begin..].iter().position(|line| line == "}").ok_or("the list has no end")?;
-    lines.insert(begin + length, format!("    {name}: {name},"));
+    lines.insert(begin + length, format!("    {name}: {name} with VARIABLES,"));
     let modules = || lines.iter().enumerate().filter(|(_, line)| line.starts_with(MODULE));
     let next = modules().find(|(_, line)| **line > module).map(|(at, _)| at);
     let after_last = || modules().next_back().map(|(at, _)| at + 1);
@@ -78,7 +86,8 @@ mod tests {
     #[test]
     fn the_two_lines_go_to_their_places() {
         let expected = "//! All.\n\npub mod charset;\npub mod dav;\npub mod gzip;\n\n\
-                        conf::features! {\n    into Place;\n    gzip: gzip,\n    dav: dav,\n}\n";
+                        conf::features! {\n    into Place;\n    gzip: gzip,\n    \
+                        dav: dav with VARIABLES,\n}\n";
         assert_eq!(listed(OLD, "dav"), Ok(expected.into()));
         let last = listed(OLD, "map").expect("the list is whole");
         assert!(last.contains("pub mod gzip;\npub mod map;\n\nconf::"), "{last}");
@@ -104,5 +113,62 @@ mod tests {
         let list = fs::read_to_string(features.join("mod.rs")).expect("the list");
         assert!(list.contains("mod map;") && !list.contains("mod dav;"), "{list}");
         fs::remove_dir_all(&features).expect("the folder is removed");
+    }
+
+    /// Copies what git tracks to `to`. Files that have not changed keep their times, so that a
+    /// second build there is a short one.
+    fn copy_project(to: &Path) -> Vec<String> {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "safe.directory=*", "ls-files", "-z"]).current_dir(project::root());
+        let listed = String::from_utf8(project::output(&mut git).unwrap()).unwrap();
+        let mut paths: Vec<String> = listed.split_terminator('\0').map(str::to_owned).collect();
+        paths.retain(|path| project::root().join(path).is_file());
+        for path in &paths {
+            let (bytes, copy) = (fs::read(project::root().join(path)).unwrap(), to.join(path));
+            if fs::read(&copy).ok().as_ref() != Some(&bytes) {
+                fs::create_dir_all(copy.parent().unwrap()).unwrap();
+                fs::write(&copy, bytes).unwrap();
+            }
+        }
+        paths
+    }
+
+    /// The lines of the copy that its original lacks; every line of the original is in the copy.
+    fn added_lines(path: &str, copy: &Path) -> Vec<String> {
+        let [old, new] = [project::root(), copy].map(|root| {
+            let text = String::from_utf8(fs::read(root.join(path)).unwrap()).unwrap();
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        });
+        let mut old = old.into_iter().peekable();
+        let added = new.into_iter().filter(|line| old.next_if_eq(line).is_none()).collect();
+        assert_eq!(old.next(), None, "{path} has lost a line");
+        added
+    }
+
+    #[test]
+    #[ignore = "builds http in a copy of the project; `cargo xtask check` runs it"]
+    fn a_new_feature_is_its_folder_and_two_lines_and_its_test_passes() {
+        const NAME: &str = "new_feature_sample";
+        let copy = project::root().join("target/new-feature/project");
+        let paths = copy_project(&copy);
+        let features = copy.join(FEATURES);
+        let folder = features.join(NAME);
+        let _ = fs::remove_dir_all(&folder);
+        scaffold(&features, NAME).unwrap();
+
+        let bytes = |root: &Path, path: &String| fs::read(root.join(path)).unwrap();
+        let changed = |path: &&String| bytes(project::root(), path) != bytes(&copy, path);
+        let changed: Vec<&String> = paths.iter().filter(changed).collect();
+        let list = format!("{FEATURES}/mod.rs");
+        assert_eq!(changed, [&list]);
+        let lines = [format!("pub mod {NAME};"), format!("    {NAME}: {NAME} with VARIABLES,")];
+        assert_eq!(added_lines(&list, &copy), lines);
+
+        let filter = format!("features::{NAME}::");
+        let mut cargo = project::cargo(&["test", "--package", "http", "--lib", &filter]);
+        cargo.current_dir(&copy).env("CARGO_TARGET_DIR", copy.with_file_name("target"));
+        let said = project::output(&mut cargo).unwrap_or_else(|why| panic!("{why}"));
+        assert!(String::from_utf8_lossy(&said).contains("test result: ok. 1 passed"));
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
