@@ -2,8 +2,8 @@
 //!
 //! [`RecordDecoder`] finds the output of an application in the records it sends; it hands out
 //! ranges of its input and keeps no bytes but those of a record's head. [`request`] writes the
-//! records of a request. Deliberately absent: several requests at once on a connection, other roles,
-//! management records; nginx refuses them, and so does Weir.
+//! records of a request. Deliberately absent: several requests at once on a connection, other
+//! roles, management records; nginx refuses them, and so does Weir.
 //!
 //! ```text
 //! Head -+-> Data -> Padding -+-> Head

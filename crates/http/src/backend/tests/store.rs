@@ -76,7 +76,8 @@ fn a_whole_reply_is_in_its_place_once_the_client_has_it() {
         });
         let server = folder.server(&backend, "proxy_store_access user:rw group:rw all:r;");
         let got = server.ask("GET /a/b%20c?d HTTP/1.0\r\n\r\n");
-        assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with(body));
+        let is_whole = got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with(body);
+        assert!(is_whole, "{framing:.80}: {} bytes, {got:.300} {:?}", got.len(), server.log());
         assert_eq!(folder.read("root/a/b c").as_deref(), Some(body), "{framing}");
         let known = fs::metadata(folder.0.join("root/a/b c")).unwrap();
         assert_eq!(known.permissions().mode() & 0o777, 0o664);
