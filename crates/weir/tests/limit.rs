@@ -71,7 +71,7 @@ fn over_all_workers_whoever_came_first_is_served_first() {
     backend.await_in_progress(1);
     for place in 1..=12 {
         sent.push(send(&server, &format!("/{place}")));
-        server.await_log(&format!("limit upstream: request is blocked, place {place} "), 1);
+        server.await_log(&format!("limit upstream: request is queued at position {place} "), 1);
     }
     let refused = reply(send(&server, "/more"));
     assert!(refused.starts_with("HTTP/1.1 502 "), "{refused}");
@@ -93,7 +93,7 @@ fn a_reload_lets_more_in_or_fewer_and_forgets_nobody() {
     backend.await_in_progress(1);
     for place in 1..=5 {
         sent.push(send(&server, &format!("/{place}")));
-        server.await_log(&format!("limit upstream: request is blocked, place {place} "), 1);
+        server.await_log(&format!("limit upstream: request is queued at position {place} "), 1);
     }
     // Another size of the zone is not another zone. The old generation ends with its requests.
     server.configure(WORKERS, &site(&backend, "limit=3 timeout=20s").replace("z 1m", "z 2m"));

@@ -51,7 +51,7 @@ fn with_a_queue(backend: &Backend, waiting: usize) -> (Server, VecDeque<TcpStrea
     let mut sent: VecDeque<_> = (0..LIMIT).map(|_| send(&server, "/old")).collect();
     backend.await_in_progress(LIMIT);
     sent.extend((0..waiting).map(|_| send(&server, "/old")));
-    server.await_log("limit upstream: request is blocked", waiting);
+    server.await_log("limit upstream: request is queued", waiting);
     (server, sent)
 }
 
@@ -78,7 +78,7 @@ fn a_reload_into_another_process_keeps_to_the_limit_and_answers_all_that_wait() 
         let (server, mut sent) = with_a_queue(&backend, 9);
         reload_into(&server, globals, &site(&backend, "new", LIMIT, QUEUE));
         sent.extend((0..9).map(|_| send(&server, "/new")));
-        server.await_log("limit upstream: request is blocked", 18);
+        server.await_log("limit upstream: request is queued", 18);
         // One after the other, so that each that ends must be seen by whoever is next.
         for answered in 1..=sent.len() {
             backend.allow(1);
@@ -103,7 +103,7 @@ fn the_newest_configuration_s_maximum_holds_for_both() {
     let (server, sent) = with_a_queue(&backend, 4);
     reload_into(&server, "worker_processes 3;", &site(&backend, "new", 1, QUEUE));
     let new = send(&server, "/new");
-    server.await_log("limit upstream: request is blocked", 5);
+    server.await_log("limit upstream: request is queued", 5);
     assert_eq!(backend.count_most_anew(), LIMIT);
     // Three of the old one are in progress still. Only the last of them lets another in.
     for left in [2, 1] {
@@ -153,7 +153,7 @@ fn what_a_killed_process_had_comes_back_to_the_other() {
     let old = server.worker_process();
     reload_into(&server, "worker_processes 3;", &site(&backend, "new", LIMIT, QUEUE));
     let new: Vec<_> = (0..LIMIT + 1).map(|_| send(&server, "/new")).collect();
-    server.await_log("limit upstream: request is blocked", 2 + new.len());
+    server.await_log("limit upstream: request is queued", 2 + new.len());
     assert_eq!(backend.counts(|counts| counts.came.len()), LIMIT);
     kill(old, "KILL");
     server.await_log(&format!("worker process {old} exited on signal 9"), 1);
@@ -173,13 +173,13 @@ fn nothing_is_lost_with_ten_processes_that_are_killed() {
         eventually("all slots", || {
             backend.counts(|counts| counts.came.len() == LIMIT * killed).then_some(())
         });
-        server.await_log("limit upstream: request is blocked", 2 * killed);
+        server.await_log("limit upstream: request is queued", 2 * killed);
         kill(server.worker_process(), "KILL");
         server.await_log("exited on signal 9", killed);
         server.await_log("start worker process ", killed + 1);
     }
     let sent: Vec<_> = (0..LIMIT + 1).map(|_| send(&server, "/sent")).collect();
-    server.await_log("limit upstream: request is blocked", 21);
+    server.await_log("limit upstream: request is queued", 21);
     eventually("all slots", || {
         backend.counts(|counts| counts.came.len() >= 11 * LIMIT).then_some(())
     });
@@ -239,7 +239,7 @@ fn an_upgrade_keeps_to_the_limit_and_answers_all_that_wait() {
     };
     let await_blocked = |times: usize| {
         eventually("those that wait", || {
-            let blocked = folder.read("error.log").matches("request is blocked").count();
+            let blocked = folder.read("error.log").matches("request is queued").count();
             (blocked >= times).then_some(())
         });
     };

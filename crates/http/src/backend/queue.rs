@@ -55,23 +55,23 @@ impl<'a> Queue<'a> {
             Ok(waiting) => waiting,
             Err(Refused::NoServer) => return Queued::NoServer,
             Err(Refused::Full) => {
-                x.log(level, format_args!("limit upstream: request is dropped, too many wait"));
+                x.log(level, format_args!("limit upstream: request is rejected, the queue is full"));
                 return Queued::Refused(502);
             }
         };
         let before = std::mem::replace(&mut x.action, "waiting for upstream");
         let place = waiting.place();
         if place > 0 {
-            x.log(level, format_args!("limit upstream: request is blocked, place {place}"));
+            x.log(level, format_args!("limit upstream: request is queued at position {place}"));
         }
         let queued = self.served(waiting, attempt).await;
         let waited_ms = self.waited_ms();
         match &queued {
             Queued::Server(_) if place > 0 => {
-                x.log(level, format_args!("limit upstream: request is resumed, {waited_ms} ms"));
+                x.log(level, format_args!("limit upstream: request is resumed after {waited_ms} ms"));
             }
             Queued::Refused(_) => {
-                x.log(level, format_args!("limit upstream: request is timed out, {waited_ms} ms"));
+                x.log(level, format_args!("limit upstream: request timed out after {waited_ms} ms"));
             }
             _ => {}
         }

@@ -90,7 +90,7 @@ fn ask(server: &Server, path: &str) -> Client {
 fn ask_and_wait(server: &Server, path: &str, place: u32) -> Client {
     let client = ask(server, path);
     let words = format!(
-        "limit upstream: request is blocked, place {place} while waiting for upstream, client: \
+        "limit upstream: request is queued at position {place} while waiting for upstream, client: \
          unix:, server: , request: \"GET {path} HTTP/1.0\""
     );
     await_line(server, &words);
@@ -154,7 +154,7 @@ fn a_full_backlog_is_502_at_once_and_no_failure_of_the_server() {
     let two = ask_and_wait(&server, "/2", 1);
     let reply = refused(ask(&server, "/3"), "502 Bad Gateway");
     assert!(reply.contains("X-Waited: 0.00") && reply.contains("X-Status: 502"), "{reply}");
-    await_line(&server, "limit upstream: request is dropped, too many wait");
+    await_line(&server, "limit upstream: request is rejected, the queue is full");
     assert!(!server.log().iter().any(|line| line.contains("no live upstreams")));
     drop(held);
     served(one, "/1");
@@ -181,7 +181,7 @@ fn a_request_that_waits_for_too_long_is_408_and_asks_no_other_server() {
     let held = [&gate, &other].map(|gate| gate.held.recv_timeout(PATIENCE).unwrap());
     let reply = refused(ask(&server, "/3"), "408 Request Time-out");
     assert!(reply.contains("X-Waited: 0.1") && reply.contains("X-Status: 408"), "{reply}");
-    await_line(&server, "limit upstream: request is timed out, 1");
+    await_line(&server, "limit upstream: request timed out after 1");
     drop(held);
     served(one, "/1");
     served(two, "/2");
