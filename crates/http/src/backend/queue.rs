@@ -55,7 +55,10 @@ impl<'a> Queue<'a> {
             Ok(waiting) => waiting,
             Err(Refused::NoServer) => return Queued::NoServer,
             Err(Refused::Full) => {
-                x.log(level, format_args!("limit upstream: request is rejected, the queue is full"));
+                x.log(
+                    level,
+                    format_args!("limit upstream: request is rejected, the queue is full"),
+                );
                 return Queued::Refused(502);
             }
         };
@@ -68,10 +71,16 @@ impl<'a> Queue<'a> {
         let waited_ms = self.waited_ms();
         match &queued {
             Queued::Server(_) if place > 0 => {
-                x.log(level, format_args!("limit upstream: request is resumed after {waited_ms} ms"));
+                x.log(
+                    level,
+                    format_args!("limit upstream: request is resumed after {waited_ms} ms"),
+                );
             }
             Queued::Refused(_) => {
-                x.log(level, format_args!("limit upstream: request timed out after {waited_ms} ms"));
+                x.log(
+                    level,
+                    format_args!("limit upstream: request timed out after {waited_ms} ms"),
+                );
             }
             _ => {}
         }
