@@ -11,15 +11,15 @@ const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
 /// Advice about a directive that is refused.
 pub(crate) fn on(line: &Directive) -> Option<String> {
     if line.name.text.starts_with(BYTE_ORDER_MARK) {
-        return Some("the file begins with a byte order mark: save it as UTF-8 without it".into());
+        return Some("the file starts with a byte order mark; save it as UTF-8 without one".into());
     }
     if line.name.text.contains(&b'}') {
-        let why = "outside quotes, \"{\" begins a block";
-        return Some(format!("{why}: quote a regular expression that has braces"));
+        let why = "outside quotes, \"{\" starts a block";
+        return Some(format!("{why}; quote regular expressions that contain braces"));
     }
     let words = || std::iter::once(&line.name).chain(&line.args);
     if let Some(quote) = words().find_map(typographic) {
-        return Some(format!("{quote} is no quote here: use \" or '"));
+        return Some(format!("{quote} is not a quote; use \" or '"));
     }
     unfinished(line)
 }
@@ -36,7 +36,7 @@ fn unfinished(line: &Directive) -> Option<String> {
         let is_quoted = word.span.end - word.span.start != word.text.len() as u32;
         let begins_line = word.span.line != before.span.line;
         if begins_line && !is_quoted && !known::find(&word.text).is_empty() {
-            return Some(format!("line {} probably lacks its \";\"", before.span.line));
+            return Some(format!("line {} is probably missing its \";\"", before.span.line));
         }
         before = word;
     }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_directive_among_the_arguments_of_another_lacks_a_semicolon() {
-        let lacks = |line: u32| Some(format!("line {line} probably lacks its \";\""));
+        let lacks = |line: u32| Some(format!("line {line} is probably missing its \";\""));
         assert_eq!(advice("listen 80\n  root /srv;"), lacks(1));
         assert_eq!(advice("root\n/srv\n\nindex x;"), lacks(2));
         for fine in ["listen 80 root;", "log_format\n 'root'\n \"index\";", "root\n/srv;"] {
@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn foreign_characters_are_named() {
         assert!(advice("\u{feff}events {}").unwrap().contains("byte order mark"));
-        assert!(advice("return 200 “a”;").unwrap().starts_with("“ is no quote"));
-        assert!(advice("2}$ {}").unwrap().contains("begins a block"));
+        assert!(advice("return 200 “a”;").unwrap().starts_with("“ is not a quote"));
+        assert!(advice("2}$ {}").unwrap().contains("starts a block"));
         assert_eq!(advice("return 200 \"a\";"), None);
     }
 

@@ -95,12 +95,12 @@ const REMOVED: [(&str, &str); 12] = [
     ("imap", r#"it is "mail" since nginx 0.5.15"#),
     ("limit_zone", r#"it is "limit_conn_zone" since nginx 1.1.8"#),
     ("open_file_cache_retest", r#"it is "open_file_cache_valid" since nginx 0.6.23"#),
-    ("optimize_server_names", r#"it is gone since nginx 0.7.1: see "server_name_in_redirect""#),
-    ("post_accept_timeout", "it is gone since nginx 0.1.36"),
+    ("optimize_server_names", r#"it was removed in nginx 0.7.1; see "server_name_in_redirect""#),
+    ("post_accept_timeout", "it was removed in nginx 0.1.36"),
     ("proxy_redirect_errors", r#"it is "proxy_intercept_errors" since nginx 0.3.50"#),
-    ("restrict_host_names", "it is gone since nginx 0.3.28"),
+    ("restrict_host_names", "it was removed in nginx 0.3.28"),
     ("satisfy_any", r#"it is "satisfy any" since nginx 0.6.25"#),
-    ("secure_link_expires", "it is gone since nginx 0.8.51"),
+    ("secure_link_expires", "it was removed in nginx 0.8.51"),
     ("ssl", r#"it is "listen ... ssl" since nginx 1.15.0"#),
 ];
 

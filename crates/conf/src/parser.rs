@@ -187,7 +187,7 @@ impl<'a> Parser<'a> {
             return Err(blame(from, format!("more than {FILES_MAX} files are included")));
         }
         if self.bytes_read > TEXT_BYTES_MAX {
-            let message = format!("all files have more than {TEXT_BYTES_MAX} bytes together");
+            let message = format!("the files have more than {TEXT_BYTES_MAX} bytes in total");
             return Err(blame(from, message));
         }
         Ok(())
@@ -234,7 +234,7 @@ impl<'a> Parser<'a> {
                 Token::Semicolon => out.push(directive),
                 _ => {
                     let (name, line) = (&directive.name, directive.name.span.line);
-                    let help = format!("directive \"{name}\" in line {line} lacks its \";\"");
+                    let help = format!("directive \"{name}\" in line {line} is missing its \";\"");
                     return Err(unexpected(lexer, end).help(help));
                 }
             }
@@ -248,7 +248,7 @@ impl<'a> Parser<'a> {
         out: &mut Vec<Directive>,
     ) -> Result<()> {
         if self.blocks_depth == BLOCKS_DEPTH_MAX {
-            let message = format!("blocks nest more than {BLOCKS_DEPTH_MAX} deep");
+            let message = format!("blocks are nested more than {BLOCKS_DEPTH_MAX} levels deep");
             return Err(Error::at(directive.end, message));
         }
         let name = directive.name.clone();
@@ -296,7 +296,8 @@ impl<'a> Parser<'a> {
             return Err(Error::at(directive.end, message).marked(directive.name.span));
         };
         if self.includes_depth == INCLUDES_DEPTH_MAX {
-            let message = format!("\"include\" nests more than {INCLUDES_DEPTH_MAX} files deep");
+            let message =
+                format!("\"include\" is nested more than {INCLUDES_DEPTH_MAX} files deep");
             return Err(blame(Some(directive), message));
         }
         self.includes_depth += 1;

@@ -116,7 +116,8 @@ impl Zones {
                 let error = Error::bare(format!("zero size shared memory zone \"{shown}\""));
                 let declared = self.named.iter().filter(|(_, zone)| zone.size > 0);
                 let declared = declared.filter_map(|(name, _)| std::str::from_utf8(name).ok());
-                let error = error.help("no line declares it with its size").meant(name, declared);
+                let error =
+                    error.help("it is not declared with a size anywhere").meant(name, declared);
                 Err(Error { mark: self.lines.get(name).copied(), ..error })
             }
         }

@@ -12,7 +12,7 @@ use memchr::memchr3;
 pub(crate) struct Forbidden;
 
 /// What log lines say of it.
-pub(crate) const FORBIDDEN: &str = "has a line break or NUL";
+pub(crate) const FORBIDDEN: &str = "contains a line break or NUL";
 
 /// Whether a text can be written as it is.
 #[inline]

@@ -46,7 +46,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(name) => write!(f, "unknown option {name}"),
-            Self::NoValue(name) => write!(f, "--{name} needs a value"),
+            Self::NoValue(name) => write!(f, "--{name} requires a value"),
             Self::Value(name) => write!(f, "--{name} takes no value"),
             Self::NotText => f.write_str("an argument is not UTF-8"),
         }
@@ -119,7 +119,7 @@ fn read_letters(
 }
 
 /// Columns before the text of an option.
-const INDENT: usize = 30;
+const INDENT: usize = 26;
 
 /// The table as text, a line for each option.
 pub fn help(table: &[Choice]) -> String {
@@ -129,7 +129,7 @@ pub fn help(table: &[Choice]) -> String {
             '\0' => "   ".to_owned(),
             letter => format!("-{letter},"),
         };
-        let name = format!("    {short} --{} {}", choice.long, choice.value);
+        let name = format!("  {short} --{} {}", choice.long, choice.value);
         for (line, index) in choice.help.lines().zip(0..) {
             let left = if index == 0 { name.as_str() } else { "" };
             // A name too long for its column has a line of its own.
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     const TABLE: &[Choice] = &[
-        Choice { short: 't', long: "threads", value: "<N>", help: "How many" },
+        Choice { short: 't', long: "threads", value: "N", help: "How many" },
         Choice { short: '\0', long: "latency", value: "", help: "One line\nand another" },
         Choice { short: 'v', long: "version", value: "", help: "Version" },
     ];
@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn the_help_is_made_of_the_table() {
         let text = help(TABLE);
-        let expected = "    -t, --threads <N>         How many\n";
+        let expected = "  -t, --threads N         How many\n";
         assert!(text.starts_with(expected), "{text}");
-        assert!(text.contains(&format!("\n{:30}and another\n", "")), "{text}");
+        assert!(text.contains(&format!("\n{:26}and another\n", "")), "{text}");
     }
 }

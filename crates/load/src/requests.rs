@@ -113,7 +113,7 @@ impl Mix {
     pub fn new(weighted: Vec<(Request, u64)>) -> Result<Self, String> {
         let total = weighted.iter().fold(0u64, |sum, (_, weight)| sum.saturating_add(*weight));
         if total == 0 || total > WEIGHTS_MAX {
-            return Err(format!("weights must add up to between 1 and {WEIGHTS_MAX}"));
+            return Err(format!("the sum of the weights must be between 1 and {WEIGHTS_MAX}"));
         }
         let weights: Vec<u64> = weighted.iter().map(|(_, weight)| *weight).collect();
         let requests = weighted.into_iter().map(|(request, _)| request).collect();
@@ -164,14 +164,14 @@ pub fn listed(text: &str, common: &Common, target: &Target) -> Result<Vec<Reques
             [first, ..] if first.starts_with('#') => continue,
             [path] => (common.method(), path),
             [method, path] => (method, path),
-            _ => return Err(format!("line {number}: neither \"/path\" nor \"METHOD /path\"")),
+            _ => return Err(format!("line {number}: expected \"/path\" or \"METHOD /path\"")),
         };
         if !path.starts_with('/') {
-            return Err(format!("line {number}: \"{path}\" does not begin with \"/\""));
+            return Err(format!("line {number}: \"{path}\" does not start with \"/\""));
         }
         requests.push(common.request(target, method, path));
     }
-    if requests.is_empty() { Err("it lists no request".into()) } else { Ok(requests) }
+    if requests.is_empty() { Err("the list is empty".into()) } else { Ok(requests) }
 }
 
 #[cfg(test)]

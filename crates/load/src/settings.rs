@@ -164,7 +164,7 @@ impl Settings {
             self.arguments.splice(..0, arguments);
         }
         if words.is_empty() {
-            return Err("it needs a URL".into());
+            return Err("a URL is required".into());
         }
         self.targets = words.iter().map(|url| Target::parse(url)).collect::<Result<_, _>>()?;
         Ok(())
@@ -185,45 +185,45 @@ impl Settings {
         let checks = [
             (
                 !self.targets.iter().all(|target| target.is_with(first)),
-                "all URLs must be of one server",
+                "all URLs must be on the same server",
             ),
             (
                 !self.weights.is_empty() && self.weights.len() != self.targets.len(),
-                "--weights needs a number for each URL",
+                "--weights requires one number per URL",
             ),
             (
                 self.list.is_some() && self.targets.len() > 1,
-                "--list needs one URL, that of the server",
+                "--list requires exactly one URL, the server's",
             ),
             (
                 self.script.is_some() && (self.list.is_some() || self.pipeline > 1 || is_echo),
-                "a script makes its requests itself: without --list and --pipeline, over HTTP",
+                "a script cannot be combined with --list, --pipeline, tcp:// or udp://",
             ),
             (
                 self.pipeline > 1 && (self.rate.is_some() || self.search.is_some()),
-                "--pipeline has no place in an open loop",
+                "--pipeline cannot be combined with --rate or --search",
             ),
             (
                 self.search.is_some()
                     && (self.rate.is_some() || self.script.is_some() || self.repeat > 1),
-                "--search finds the rate itself, and takes neither a script nor --repeat",
+                "--search cannot be combined with --rate, --repeat or a script",
             ),
             (
                 self.search.is_some() && !self.expectations.is_empty(),
-                "--search looks for a rate, and takes no --expect",
+                "--search cannot be combined with --expect",
             ),
             (
                 is_echo && (self.list.is_some() || !self.common.is_plain()),
-                "tcp:// and udp:// have neither methods nor headers nor lists",
+                "tcp:// and udp:// cannot be combined with --method, --header or --list",
             ),
-            (is_echo && self.common.body.is_empty(), "--body says what is sent and comes back"),
+            (is_echo && self.common.body.is_empty(), "tcp:// and udp:// require --body"),
             (
                 self.per_connection.is_some_and(|most| most % self.pipeline != 0),
-                "a connection has whole pipelines: --close or --per-connection says otherwise",
+                "the requests per connection must be a multiple of --pipeline",
             ),
             (
                 first.scheme == Scheme::Udp && (self.pipeline > 1 || self.per_connection.is_some()),
-                "datagrams have neither connections nor pipelines",
+                "udp:// cannot be combined with --close, --per-connection or --pipeline",
             ),
         ];
         let all = checks.into_iter().chain(self.checks_in_turns());
@@ -236,25 +236,25 @@ impl Settings {
     /// What has no place where two servers take turns.
     fn checks_in_turns(&self) -> Vec<(bool, &'static str)> {
         let Some(against) = &self.against else {
-            return vec![(self.turn.is_some(), "--turn is that of --against")];
+            return vec![(self.turn.is_some(), "--turn requires --against")];
         };
         vec![
             (
                 self.targets.len() > 1
                     || self.targets[0].scheme.is_echo() != against.scheme.is_echo(),
-                "--against needs one other URL, of the same kind",
+                "--against requires exactly one other URL, of the same kind",
             ),
             (
                 self.search.is_some() || self.repeat > 1 || self.requests.is_some(),
-                "--against takes neither --search nor --repeat nor --requests",
+                "--against cannot be combined with --search, --repeat or --requests",
             ),
             (
                 self.rate.is_some_and(|rate| rate.from != rate.to),
-                "--against takes a constant --rate, not a ramp",
+                "--against requires a constant --rate",
             ),
             (
                 self.script.is_some() || self.hlog.is_some(),
-                "--against takes neither a script nor --hlog",
+                "--against cannot be combined with --script or --hlog",
             ),
         ]
     }
@@ -274,8 +274,8 @@ impl Settings {
         }
         let connections = self.connections;
         Err(format!(
-            "{connections} connections need {needed} open files, and ulimit -n allows {limit}: \
-             raise it, or use fewer (-c)"
+            "{connections} connections need {needed} open files, but ulimit -n allows only \
+             {limit}; raise it or use fewer connections (-c)"
         ))
     }
 
@@ -339,8 +339,8 @@ impl Settings {
         if blocks < BLOCKS_MIN as u64 {
             let least = (turn * 4 * BLOCKS_MIN as u32).as_secs_f64();
             return Err(format!(
-                "--against: {BLOCKS_MIN} blocks of four turns take at least {least}s: a longer \
-                 --duration, or a shorter --turn"
+                "--against: {BLOCKS_MIN} blocks of four turns take at least {least}s; use a longer \
+                 --duration or a shorter --turn"
             ));
         }
         let baseline = Self { targets: vec![against.clone()], ..self.clone() };
@@ -358,7 +358,7 @@ impl Settings {
         };
         for from in &self.from {
             if !reaches(from) {
-                return Err(format!("--from: no connection from {from} reaches {server}"));
+                return Err(format!("--from: {from} cannot connect to {server}"));
             }
             // Whether it is one of this machine's.
             UdpSocket::bind((*from, 0)).map_err(|error| format!("--from: {from}: {error}"))?;
@@ -456,14 +456,14 @@ fn within(text: &str, least: u64, most: u64) -> Result<u64, String> {
 
 fn positive(text: &str) -> Result<Duration, String> {
     let time = units::time(text)?;
-    if time.is_zero() { Err("it must be more than 0".into()) } else { Ok(time) }
+    if time.is_zero() { Err("must be more than 0".into()) } else { Ok(time) }
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or("\"Name: value\" is expected")?;
+    let (name, value) = text.split_once(':').ok_or("expected \"Name: value\"")?;
     let value = value.trim();
     if value.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
-        return Err("a control character in the value".into());
+        return Err("the value contains a control character".into());
     }
     Ok((token(name)?, value.to_owned()))
 }
@@ -474,7 +474,7 @@ fn token(text: &str) -> Result<String, String> {
     if !text.is_empty() && text.bytes().all(is_token) {
         Ok(text.to_owned())
     } else {
-        Err(format!("\"{text}\" is not a name"))
+        Err(format!("\"{text}\" is not a valid name"))
     }
 }
 
@@ -485,7 +485,7 @@ fn list<T>(text: &str, one: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>
 fn percentiles(text: &str) -> Result<Vec<Percentile>, String> {
     let percentiles = list(text, Percentile::parse)?;
     match percentiles.len() {
-        count if count > PERCENTILES_MAX => Err(format!("{PERCENTILES_MAX} at most")),
+        count if count > PERCENTILES_MAX => Err(format!("at most {PERCENTILES_MAX} are allowed")),
         _ => Ok(percentiles),
     }
 }
@@ -504,10 +504,10 @@ pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     let rate = match range.split_once("..") {
         Some((from, to)) => Rate { from: count(from)?, to: count(to)?, over },
         None if over.is_zero() => Rate::constant(count(range)?),
-        None => return Err("a constant rate has no time".into()),
+        None => return Err("a constant rate takes no duration".into()),
     };
     match rate.from.max(rate.to) {
-        0.0 => Err("it must be more than 0".into()),
+        0.0 => Err("must be more than 0".into()),
         _ => Ok(rate),
     }
 }

@@ -59,8 +59,8 @@ impl Target {
     /// Takes a URL apart.
     pub fn parse(url: &str) -> Result<Self, String> {
         let shown = without_password(url);
-        let wrong = |what: &str| format!("\"{shown}\" is not a URL that can be loaded: {what}");
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("it has no scheme"))?;
+        let wrong = |what: &str| format!("\"{shown}\" is not a valid URL: {what}");
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("the scheme is missing"))?;
         let scheme = match scheme.to_ascii_lowercase().as_str() {
             "http" if rest.starts_with("unix:") => Scheme::Unix,
             "http" => Scheme::Http,
@@ -71,12 +71,12 @@ impl Target {
         };
         let rest = rest.split('#').next().unwrap_or_default();
         if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-            return Err(wrong("it has a space or a control character"));
+            return Err(wrong("it contains a space or a control character"));
         }
         if let Some(rest) = rest.strip_prefix("unix:").filter(|_| scheme == Scheme::Unix) {
             let (socket, path) = rest.split_once(':').unwrap_or((rest, ""));
             if socket.is_empty() {
-                return Err(wrong("it has no socket"));
+                return Err(wrong("the socket is missing"));
             }
             return Ok(Self {
                 url: shown,
@@ -92,11 +92,11 @@ impl Target {
         let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
         let credentials = credentials(user).map_err(wrong)?;
         if !credentials.is_empty() && scheme != Scheme::Http {
-            return Err(wrong("only HTTP has users"));
+            return Err(wrong("only http:// supports a user"));
         }
-        let (host, port) = split_port(authority).ok_or_else(|| wrong("its host or port"))?;
+        let (host, port) = split_port(authority).ok_or_else(|| wrong("invalid host or port"))?;
         if port.is_empty() && scheme != Scheme::Http {
-            return Err(wrong("it has no port"));
+            return Err(wrong("the port is missing"));
         }
         Ok(Self {
             url: shown,
@@ -183,13 +183,13 @@ fn credentials(text: &str) -> Result<Vec<u8>, &'static str> {
         return Ok(Vec::new());
     }
     let (user, password) = text.split_once(':').unwrap_or((text, ""));
-    let user = decoded(user).ok_or("an escape in its user")?;
-    let password = decoded(password).ok_or("an escape in its password")?;
+    let user = decoded(user).ok_or("invalid escape in the user")?;
+    let password = decoded(password).ok_or("invalid escape in the password")?;
     if user.contains(&b':') {
-        return Err("a colon in its user");
+        return Err("colon in the user");
     }
     if user.iter().chain(&password).any(u8::is_ascii_control) {
-        return Err("a control character in its user or password");
+        return Err("control character in the user or password");
     }
     Ok([&user[..], b":", &password].concat())
 }
@@ -279,11 +279,11 @@ mod tests {
             assert_eq!((target.url.as_str(), target.host.as_str()), (shown, "h"), "{url}");
         }
         for (url, what) in [
-            ("http://a%3ab:c@h/", "a colon in its user"),
-            ("http://a:%0d%0aX@h/", "a control character in its user or password"),
-            ("http://a%:c@h/", "an escape in its user"),
-            ("http://a:%4@h/", "an escape in its password"),
-            ("tcp://a:secret@h:1", "only HTTP has users"),
+            ("http://a%3ab:c@h/", "colon in the user"),
+            ("http://a:%0d%0aX@h/", "control character in the user or password"),
+            ("http://a%:c@h/", "invalid escape in the user"),
+            ("http://a:%4@h/", "invalid escape in the password"),
+            ("tcp://a:secret@h:1", "only http:// supports a user"),
         ] {
             let error = Target::parse(url).expect_err(url);
             assert!(error.ends_with(what) && !error.contains("secret"), "{error}");

@@ -75,7 +75,7 @@ async fn find(group: Weak<Group>, line: usize, place: Place) {
             continue;
         }
         let name = String::from_utf8_lossy(group.name()).into_owned();
-        observe::log(Level::Notice, format_args!("{place} in upstream \"{name}\" is found now"));
+        observe::log(Level::Notice, format_args!("{place} in upstream \"{name}\" is now resolved"));
         let peer = |address| match address {
             net::Address::Ip(address) => {
                 Some(Peer { backup: false, address, name: None, weight: 1 })

@@ -1,4 +1,4 @@
-//! What `-h` and `--help` print, and the advice below a command line that is refused.
+//! The text of `-h` and `--help`, and the advice below an error in the command line.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,10 +7,9 @@ use crate::name::{Name, name};
 use crate::places::{Defaults, User};
 use crate::subcommand::SUBCOMMANDS;
 
-/// All of it. nginx's help, where the program is called so.
+/// The whole text: nginx's help if the program is called `nginx`.
 pub fn text() -> String {
-    let Name { word, version, .. } = name();
-    let mut text = format!("{word} version: {word}/{version}\n");
+    let mut text = String::new();
     match name().is_nginx() {
         true => nginx(&mut text),
         false => weir(&mut text),
@@ -18,20 +17,21 @@ pub fn text() -> String {
     text
 }
 
-/// Says how to go on after a complaint. nginx leaves it at that.
+/// Points to the help below an error message. nginx does not do that.
 pub fn advise(guess: Option<String>, help: &str) {
     if !name().is_nginx() {
         guess.iter().for_each(|guess| observe::tell(format_args!("      {guess}\n")));
-        observe::tell(format_args!("      \"{help}\" lists what there is\n"));
+        observe::tell(format_args!("      run \"{help}\" for help\n"));
     }
 }
 
 fn nginx(text: &mut String) {
-    let Name { word, prefix, error_log, conf, .. } = name();
+    let Name { word, version, prefix, error_log, conf, .. } = name();
     let indent = " ".repeat("Usage: ".len() + word.len() + 1);
     let _ = write!(
         text,
-        "Usage: {word} [-?hvVtTq] [-s signal] [-p prefix]
+        "{word} version: {word}/{version}
+Usage: {word} [-?hvVtTq] [-s signal] [-p prefix]
 {indent}[-e filename] [-c filename] [-g directives]
 
 Options:
@@ -57,44 +57,48 @@ fn weir(text: &mut String) {
     let log = log.as_deref().unwrap_or(Path::new("stderr"));
     let _ = write!(
         text,
-        "Usage: weir [-?hvVtTq] [-s signal] [-p prefix] [-e filename] [-c filename]
-            [-g directives] [--lenient]     serve, or test or signal
-       weir [--port number]                 serve what is built in
-       weir command [arguments]
+        "Usage: weir [OPTIONS]
+       weir COMMAND [ARGUMENTS]
+
+Serves a configuration, tests it, or signals a running server.
 
 Options:
-  -?,-h,--help  : this help
-  -v,--version  : show version and exit
-  -V            : show version and configure options then exit
-  -t            : test configuration and exit; creates no file
-  -T            : test configuration, dump it and exit
-  -q            : suppress non-error messages during configuration testing
-  -s signal     : send signal to a master process: stop, quit, reopen, reload
-                  (name the configuration that it was started with by -c)
-  -c filename   : set configuration file (default: {conf}, or
-                  what is built in where there is none)
-  -p prefix     : set the directory that roots and logs are relative to
-                  (default: the directory of the file that -c names)
-  -e filename   : set error log file (default: {log})
-  -g directives : set global directives out of configuration file
-  --lenient     : start without directives that this version does not have
-                  (as \"lenient on;\" or WEIR_LENIENT=1; weir check lists them)
-  --port number : where what is built in listens (default: 8080)
-
-Files named on the command line are relative to the current directory, files
-that the configuration includes to the directory of the configuration.
+  -?, -h, --help  print this help
+  -v, --version   print the version
+  -V              print the version and the configure options
+  -t              test the configuration and exit; creates no file
+  -T              test the configuration, print it and exit
+  -q              suppress non-error messages during configuration testing
+  -s SIGNAL       send a signal to a running server: stop, quit, reopen, reload
+                  (with -c as it was started)
+  -c FILE         set the configuration file (default: {conf},
+                  or the built-in configuration if that file does not exist)
+  -p PREFIX       set the directory that roots and logs are relative to
+                  (default: the directory of the file given with -c)
+  -e FILE         set the error log file (default: {log})
+  -g DIRECTIVES   set global directives outside the configuration file
+  --lenient       start without directives that this version does not support
+                  (like \"lenient on;\" or WEIR_LENIENT=1; \"weir check\" lists them)
+  --port NUMBER   serve the built-in configuration on this port (default: 8080)
 
 Commands:
 ",
         log = log.display()
     );
     for subcommand in SUBCOMMANDS {
-        let _ = writeln!(text, "  {:<13} : {}", subcommand.name, subcommand.summary);
+        let _ = writeln!(text, "  {:<14}  {}", subcommand.name, subcommand.summary);
     }
-    text.push_str("\n\"weir help COMMAND\" and \"weir COMMAND --help\" say more.\n");
+    text.push_str(
+        "
+File names on the command line are relative to the current directory. Files
+included by a configuration are relative to the configuration's directory.
+
+\"weir help COMMAND\" and \"weir COMMAND --help\" explain a command.
+",
+    );
 }
 
-/// Where files are for this user.
+/// The default files of this user.
 fn defaults() -> Defaults {
     let command = crate::command_line::CommandLine::default();
     crate::places::Places::of(&command, name(), &User::current()).defaults

@@ -18,18 +18,18 @@ pub fn log(failed: &OpenError, defaults: &Defaults) -> Option<String> {
         return about(&failed.path, &failed.error);
     }
     if is(&defaults.error_log) {
-        return Some("\"error_log FILE;\" or -e FILE names another error log".into());
+        return Some("use \"error_log FILE;\" or -e FILE to choose another error log".into());
     }
-    let instead = "\"access_log FILE;\" names another, \"access_log off;\" none";
+    let instead = "use \"access_log FILE;\" to choose another, or \"access_log off;\"";
     is(&defaults.access_log).then(|| format!("this is the default access log; {instead}"))
 }
 
 /// About a directory for temporary files.
-pub const TEMP: &str = "client_body_temp_path and proxy_temp_path name other directories";
+pub const TEMP: &str = "use client_body_temp_path and proxy_temp_path to choose other directories";
 
 /// About the pid file.
 pub fn pid(path: &Path, error: &io::Error) -> Option<String> {
-    let instead = "\"pid FILE;\" in the configuration, or -g \"pid FILE;\", names another";
+    let instead = "use \"pid FILE;\" in the configuration, or -g \"pid FILE;\", to choose another";
     let why = about(path, error);
     Some(why.map_or(instead.into(), |why| format!("{why}; {instead}")))
 }
@@ -37,7 +37,8 @@ pub fn pid(path: &Path, error: &io::Error) -> Option<String> {
 /// About a pid file that `-s` does not find.
 pub fn no_pid(error: &io::Error) -> Option<String> {
     let missing = error.kind() == ErrorKind::NotFound && !name().is_nginx();
-    missing.then(|| "no server runs with this configuration; -c names that of another".into())
+    missing
+        .then(|| "no server is running with this configuration; use -c to name another one".into())
 }
 
 /// About a configuration that cannot be opened.
@@ -47,12 +48,12 @@ pub fn conf(origin: &Origin) -> Option<String> {
     }
     let path = conf::bytes_path(&origin.conf);
     if path == Path::new(name().conf) {
-        return Some("-c FILE names the configuration".into());
+        return Some("use -c FILE to name the configuration".into());
     }
     // nginx would have looked there.
     let below = conf::bytes_path(&origin.prefix).join(path.file_name()?);
     let below = Some(below).filter(|below| below.is_file())?;
-    Some(format!("-c is relative to the current directory; there is {}", below.display()))
+    Some(format!("-c is relative to the current directory; did you mean {}?", below.display()))
 }
 
 /// Says who has an address that is taken, if anybody has it.
@@ -60,10 +61,16 @@ pub fn tell_holder(address: &Address) {
     let hint = match holder::of(address) {
         Held::By(Holder { process, name }) => format!("process {process} ({name}) listens there"),
         Held::BySomebody => match address.port() {
-            Some(port) => format!("this shows to root who listens: ss -ltnp 'sport = :{port}'"),
-            None => format!("this shows to root who listens: ss -lxp 'src = {address}'"),
+            Some(port) => {
+                format!("run ss -ltnp 'sport = :{port}' as root to see which process listens there")
+            }
+            None => {
+                format!("run ss -lxp 'src = {address}' as root to see which process listens there")
+            }
         },
-        Held::ByNobody => "nobody listens there: the file was left behind, remove it".into(),
+        Held::ByNobody => {
+            "no process listens there; the socket file is a leftover, remove it".into()
+        }
     };
     observe::tell(format_args!("      {address}: {hint}\n"));
 }
@@ -74,7 +81,7 @@ fn about(path: &Path, error: &io::Error) -> Option<String> {
         ErrorKind::NotFound => Some(format!("there is no directory \"{directory}\"")),
         ErrorKind::PermissionDenied => {
             let user = net::user();
-            Some(format!("user {user} may not write to it, or not to \"{directory}\""))
+            Some(format!("user {user} cannot write to it or to \"{directory}\""))
         }
         _ => None,
     }

@@ -64,7 +64,7 @@ impl Parcel {
         let mut descriptors = Vec::new();
         while let Some(message) = channel.receive().await? {
             let (kind, number, rest) = read_head(&message.bytes)
-                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a parcel"))?;
+                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "invalid message"))?;
             descriptors.extend(message.descriptors);
             if rest == 0 {
                 return Ok(Some(Self { kind, number, descriptors }));

@@ -104,7 +104,7 @@ pub fn check_home_of(path: &Path, defaults: &Defaults) -> Result<(), Told> {
     match net::file::is_private_directory(home) {
         Ok(false) => {
             let user = net::user();
-            emerg!("only user {user} may be able to write to directory \"{}\"", home.display());
+            emerg!("directory \"{}\" must be writable only by user {user}", home.display());
             Err(Told)
         }
         _ => Ok(()),

@@ -174,7 +174,7 @@ fn listen(sockets: &mut Sockets, loaded: &Loaded, origin: &Origin) -> Result<(),
     if let Some((port, (address, _))) = origin.port.zip(taken().next()) {
         emerg!("bind() to {address} failed (98: Address already in use)");
         hints::tell_holder(address);
-        tell(format_args!("      \"weir --port {}\" serves at another port\n", port ^ 1));
+        tell(format_args!("      use \"weir --port {}\" to serve on another port\n", port ^ 1));
         return Err(Told);
     }
     sockets.open(&wanted, loaded.settings.worker_processes).inspect_err(|Told| {

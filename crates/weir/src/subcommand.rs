@@ -1,5 +1,5 @@
-//! What `weir` does besides serving, as one table that the program and its help are made from.
-//! Called `nginx` it has none of it; called `wrk` it is `weir load`.
+//! The commands of `weir` besides serving: one table for the program and its help. Called `nginx`,
+//! the program has no commands; called `wrk`, it is `weir load`.
 
 mod fmt;
 
@@ -13,35 +13,35 @@ use load::Called;
 use crate::name::name;
 use crate::{Told, check, help, reference};
 
-/// Something besides serving.
+/// A command.
 pub struct Subcommand {
-    /// How it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What it does, for the list of all.
+    /// One line for the list of commands.
     pub summary: &'static str,
-    /// Does it, with the arguments that follow the name.
+    /// Runs it with the arguments after its name.
     run: fn(&[OsString]) -> ExitCode,
-    /// What `--help` says; `None`: it has a `--help` of its own.
+    /// The text of `--help`; `None` if `run` handles `--help` itself.
     help: Option<&'static str>,
 }
 
-/// All of them, in the order of the help.
+/// All commands, in the order of the help.
 pub static SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "load",
-        summary: "measure a server, as wrk does and beyond",
+        summary: "measure a server, with wrk's options and more",
         run: |rest| code(load(rest, Called::Load)),
         help: None,
     },
     Subcommand {
         name: "backend",
-        summary: "be a server to measure, or to put behind a proxy",
+        summary: "run a test backend, alone or behind a proxy",
         run: |rest| code(backend(rest)),
         help: None,
     },
     Subcommand {
         name: "check",
-        summary: "list what a configuration has and this version does not",
+        summary: "list what this version does not support in a configuration",
         run: check::run,
         help: None,
     },
@@ -53,15 +53,15 @@ pub static SUBCOMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "reference",
-        summary: "explain a directive, or list all",
+        summary: "explain a directive, or list all directives",
         run: |rest| code(reference::run(rest)),
         help: None,
     },
     Subcommand {
         name: "help",
-        summary: "print this help, or that of a command (weir help load)",
+        summary: "print this help, or the help of a command",
         run: print_help,
-        help: Some("Usage: weir help [COMMAND]\n"),
+        help: Some("Usage: weir help [COMMAND]\n\nPrints the help of weir or of a command.\n"),
     },
 ];
 
@@ -70,7 +70,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SUBCOMMANDS.iter().map(|subcommand| subcommand.name)
 }
 
-/// Runs the subcommand that the arguments begin with, if they do.
+/// Runs the command that the arguments begin with, if any.
 pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<ExitCode> {
     if called.is_some_and(|called| Path::new(called).file_name() == Some(OsStr::new("wrk"))) {
         return Some(code(load(arguments, Called::Wrk)));
@@ -79,7 +79,7 @@ pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<ExitCode> {
     Some(find(first)?.start(rest))
 }
 
-/// What most of them exit with.
+/// The exit code of most commands.
 pub fn code(result: Result<(), Told>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -108,13 +108,13 @@ pub fn print(text: impl AsRef<[u8]>) -> Result<(), Told> {
     std::io::stdout().write_all(text.as_ref()).map_err(|_| Told)
 }
 
-/// Says what is wrong.
+/// Prints an error.
 fn complain(text: impl std::fmt::Display) -> Told {
     observe::tell(format_args!("weir: {text}\n"));
     Told
 }
 
-/// Refuses an argument of `weir NAME`, and says what may have been meant.
+/// Rejects an argument of `weir NAME`, and suggests what may have been meant.
 fn refuse(name: &str, argument: &OsStr, options: &[&'static str]) -> Told {
     let word = argument.to_string_lossy();
     let told = match word.starts_with('-') {

@@ -54,7 +54,10 @@ pub fn run() -> ExitCode {
 async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<(), Told> {
     let not_called = |error| {
         let name = name().word;
-        tell(format_args!("{name}: only a master process may start this{}\n", Errno(&error)));
+        tell(format_args!(
+            "{name}: only a master process can start a worker process{}\n",
+            Errno(&error)
+        ));
         Told
     };
     let channel = Rc::new(Channel::new(fd).map_err(not_called)?);
@@ -132,7 +135,7 @@ fn unpack(parcel: Parcel, before: &Zones) -> Result<Unpacked, Told> {
     })?;
     let loaded = load::load_quietly(before, &bundle.origin, &mut files)?;
     if loaded.log_files.iter().count() != bundle.logs as usize {
-        emerg!("the master's bundle has {} log files", bundle.logs);
+        emerg!("the master process sent {} log files", bundle.logs);
         return Err(Told);
     }
     for (file, open) in loaded.log_files.iter().zip(descriptors.by_ref().take(bundle.logs as usize))

@@ -177,7 +177,7 @@ fn the_counts_are_exact_and_by_address() {
     assert_eq!((number(&stats, "requests"), number(&stats, "accepted")), (0, 0));
     assert_eq!((number(&stats, "open"), number(&stats, "highest")), (12, 0));
     let said = backend.stop();
-    assert_eq!(said, "0 requests on 0 connections, 0 at once at most, 0 bytes sent\n");
+    assert_eq!(said, "0 requests on 0 connections, at most 0 at once, 0 bytes sent\n");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn a_unix_socket_goes_with_the_program() {
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
     assert_eq!(body(&everything(stream)), "Hello, world!\n");
     let said = backend.stop();
-    let expected = "1 requests on 1 connections, 1 at once at most, 98 bytes sent; 200: 1\n";
+    let expected = "1 requests on 1 connections, at most 1 at once, 98 bytes sent; 200: 1\n";
     assert_eq!(said, expected);
     assert!(!path.exists());
 }

@@ -50,12 +50,12 @@ fn findings_are_grouped_by_what_follows_from_them() {
     let expected = [
         "Security:\n  DIR/a.conf:8: auth_jwt, of ngx_http_auth_jwt_module (NGINX Plus)\n      \
          requests it would protect are answered with 403\n",
-        "Content:\n  DIR/a.conf:6: listen\n      Weir refuses to start, with --lenient, too",
+        "Content:\n  DIR/a.conf:6: listen\n      Weir refuses to start, even with --lenient",
         "  DIR/a.conf:7: fastcgi_pass, of ngx_http_fastcgi_module\n      \
          requests to its location are answered with 503\n",
         "Behavior:\n  DIR/a.conf:4: sub_filter, of ngx_http_sub_filter_module\n      ignored\n",
         "Performance:\n  DIR/a.conf:3: brotli, of ngx_brotli\n      ignored\n",
-        "Settings of what is not supported or not used: fastcgi_param (2 lines)\n",
+        "Settings of unsupported or unused directives: fastcgi_param (2 lines)\n",
     ];
     let mut rest = &text[..];
     for part in expected {
@@ -138,6 +138,6 @@ fn what_cannot_be_read_is_said() {
     assert!(said(&output).contains(&missing), "{}", said(&output));
     assert_eq!(check(&folder, &["--yaml"]).status.code(), Some(1));
     let help = check(&folder, &["--help"]);
-    assert!(said(&help).starts_with("usage: weir check "));
+    assert!(said(&help).starts_with("Usage: weir check "));
     assert_eq!(help.status.code(), Some(0));
 }

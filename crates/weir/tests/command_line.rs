@@ -37,11 +37,11 @@ fn weir(arguments: &[&str]) -> (Option<i32>, String, String) {
 
 #[test]
 fn what_nginx_does_not_have_is_in_the_help_of_weir_alone() {
-    let last = "  -g directives : set global directives out of configuration file\n";
+    let last = "  -g directives : set global directives out of configuration file\n\n";
     let nginx = complaint(&Folder::new().run(&["-h"]));
-    assert!(nginx.ends_with(&format!("{last}\n")), "{nginx}");
+    assert!(nginx.ends_with(last), "{nginx}");
     let (_, help, _) = weir(&["-h"]);
-    assert!(help.contains(&format!("{last}  --lenient     : ")), "{help}");
+    assert!(help.contains("\n  --lenient       "), "{help}");
     assert!(help.contains("\n  load "), "{help}");
 }
 
@@ -84,7 +84,7 @@ fn a_word_that_is_none_gets_advice() {
         let guess = meant.map(|meant| format!("      did you mean \"{meant}\"?\n"));
         let begin = format!("weir: {complaint}\n{}", guess.unwrap_or_default());
         let rest = said.strip_prefix(&begin).unwrap_or_else(|| panic!("{words:?}: {said}"));
-        assert!(rest.contains("--help\" lists what there is\n"), "{words:?}: {said}");
+        assert!(rest.contains("--help\" for help\n"), "{words:?}: {said}");
     }
 }
 

@@ -70,7 +70,7 @@ fn leniency_sticks_wherever_it_is_asked_for() {
 #[test]
 fn a_directive_of_another_module_is_unknown_to_nginx_and_known_to_weir() {
     let folder = configured("events {} http { access_log off; brotli on; }");
-    let belongs = "belongs to ngx_brotli, which this version of weir does not have";
+    let belongs = "belongs to ngx_brotli, which this version of weir does not support";
     let said = complaint(&test(&folder, &[]));
     assert!(said.starts_with("nginx: [emerg] unknown directive \"brotli\" in "), "{said}");
     assert!(said.contains(&format!("      it {belongs}\n")), "{said}");

@@ -34,15 +34,23 @@ fn a_mistake_is_told_with_what_was_meant() {
         ("keepalive_timeout 65sec;", "directive invalid value", "did you mean \"65s\"?"),
         ("send_timeout 2min;", "directive invalid value", "did you mean \"2m\"?"),
         ("add_header X $remote_adr;", "unknown \"remote_adr\" variable", "\"$remote_addr\"?"),
-        ("root /srv\nindex x;", "invalid number of arguments", "line 3 probably lacks its \";\""),
-        ("return 200 “a b”;", "invalid number of arguments", "“ is no quote here"),
-        ("location ~ ^/a{2}$ { }", "unknown directive \"2}$\"", "outside quotes, \"{\" begins"),
+        (
+            "root /srv\nindex x;",
+            "invalid number of arguments",
+            "line 3 is probably missing its \";\"",
+        ),
+        ("return 200 “a b”;", "invalid number of arguments", "“ is not a quote"),
+        ("location ~ ^/a{2}$ { }", "unknown directive \"2}$\"", "outside quotes, \"{\" starts"),
         (
             "location / { proxy_pass 127.0.0.1:3000; }",
             "invalid URL prefix",
             "did you mean \"http://127.0.0.1:3000\"?",
         ),
-        ("limit_req zone=a;", "zero size shared memory zone \"a\"", "no line declares it"),
+        (
+            "limit_req zone=a;",
+            "zero size shared memory zone \"a\"",
+            "it is not declared with a size",
+        ),
         ("listen :2;", "no host in \":2\" of the \"listen\" directive", "did you mean \"2\"?"),
         ("access_log none/a.log;", "open() \"DIR/none/a.log\" failed", "no directory \"DIR/none\""),
     ];

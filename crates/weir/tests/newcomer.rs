@@ -180,7 +180,7 @@ fn a_configuration_is_served_and_reloaded_from_anywhere() {
     eventually("the end", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
     assert!(home.pid_files().is_empty());
     let output = home.run("project", &["-s", "quit", "-c", "my.conf"]);
-    assert!(complaint(&output).contains("no server runs with this configuration"));
+    assert!(complaint(&output).contains("no server is running with this configuration"));
     assert_eq!(output.status.code(), Some(1));
 }
 
@@ -241,7 +241,7 @@ fn a_directory_that_others_may_write_to_is_not_trusted() {
     let own = home.folder.join("run/weir");
     fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).unwrap();
     let output = home.run("project", &["-s", "stop", "-c", "my.conf"]);
-    assert!(complaint(&output).contains("may be able to write to directory"));
+    assert!(complaint(&output).contains("must be writable only by user"));
     assert_eq!(output.status.code(), Some(1));
 }
 

@@ -41,7 +41,7 @@ fn without_a_name_every_directive_is_listed() {
 fn pages_and_help_are_printed() {
     assert!(printed(&["--markdown"]).starts_with("# Directives\n"));
     assert!(printed(&["--unsupported"]).starts_with("# Unsupported directives\n"));
-    assert!(printed(&["--help"]).starts_with("usage: weir reference [NAME...]"));
+    assert!(printed(&["--help"]).starts_with("Usage: weir reference [NAME...]"));
 }
 
 #[test]

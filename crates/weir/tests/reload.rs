@@ -240,7 +240,8 @@ fn a_hung_worker_process_is_replaced() {
     server.configure(globals, &hello(address, "new"));
     server.signal("HUP");
     server.await_log(&format!("[alert] {}#", server.pid()), 1);
-    let told = format!("worker process {hung} hangs: no word about the new configuration within ");
+    let told =
+        format!("worker process {hung} hangs: no answer about the new configuration within ");
     server.await_log(&told, 1);
     for client in waiting {
         assert_eq!(client.join().unwrap(), "new");

@@ -61,7 +61,7 @@ impl Replay {
         let recording = input.recording();
         recording.map(Self).ok_or_else(|| {
             let at = bytes.len() - input.bytes.len();
-            Error::bare(format!("the recording of the files is damaged before byte {at}"))
+            Error::bare(format!("the recorded files are corrupt before byte {at}"))
         })
     }
 }

@@ -126,8 +126,9 @@ impl Load<'_> {
             true => {
                 let unknown = format!("unknown directive \"{}\"", line.name);
                 let of = row.module;
-                line.error(unknown)
-                    .help(format!("it belongs to {of}, which this version of weir does not have"))
+                line.error(unknown).help(format!(
+                    "it belongs to {of}, which this version of weir does not support"
+                ))
             }
             false => line.error(belongs(line, row)).help(advice(row.class)),
         };
@@ -176,14 +177,14 @@ fn missing(line: &Directive, class: Class) -> Error {
 
 fn belongs(line: &Directive, row: &Row) -> String {
     let (name, of) = (&line.name, row.module);
-    format!("directive \"{name}\" belongs to {of}, which this version of weir does not have")
+    format!("directive \"{name}\" belongs to {of}, which this version of weir does not support")
 }
 
 fn advice(class: Class) -> String {
     match class {
         Class::Behavior | Class::Performance | Class::Metadata | Class::Nothing => {
-            "with --lenient the server starts without it".into()
+            "use --lenient to ignore it".into()
         }
-        class => format!("with --lenient the server starts: {}", class.instead()),
+        class => format!("use --lenient to start anyway: {}", class.instead()),
     }
 }

@@ -97,8 +97,10 @@ impl Class {
             Self::Protection => "requests it would protect are answered with 403",
             Self::Handler => "requests to its location are answered with 503",
             Self::Source => "requests it would apply to are answered with 503",
-            Self::Block => "nothing in its block is served, and none of its ports is opened",
-            Self::Variable => "ignored; if a variable it sets is used, Weir refuses to start",
+            Self::Block => "its block is not served and none of its ports is opened",
+            Self::Variable => {
+                "ignored, but Weir refuses to start if a variable that it sets is used"
+            }
             Self::Behavior | Self::Performance | Self::Metadata | Self::Nothing => "ignored",
         }
     }

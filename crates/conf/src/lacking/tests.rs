@@ -49,9 +49,9 @@ fn unknown_misplaced_and_missing_are_told_apart() {
 #[test]
 fn a_directive_of_another_module_is_said_to_be_that() {
     let (text, help) = refusal("brotli on;", "http");
-    let belongs = "belongs to ngx_brotli, which this version of weir does not have";
+    let belongs = "belongs to ngx_brotli, which this version of weir does not support";
     assert_eq!(text, format!("directive \"brotli\" {belongs}"));
-    assert_eq!(help, "with --lenient the server starts without it");
+    assert_eq!(help, "use --lenient to ignore it");
     let error = meet_as("brotli on;", "http", |load| load.as_nginx = true).error.unwrap();
     assert_eq!(error.message, r#"unknown directive "brotli""#);
     assert_eq!(error.help, Some(format!("it {belongs}")));

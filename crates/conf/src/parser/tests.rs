@@ -104,7 +104,7 @@ fn files_that_include_each_other_often_hit_a_limit() {
 fn blocks_may_nest_to_their_limit_and_words_may_be_many() {
     let deep = |depth| "a {".repeat(depth) + &"}".repeat(depth);
     assert_eq!(message(deep(BLOCKS_DEPTH_MAX)), "ok");
-    assert_eq!(message(deep(1_000_000)), "blocks nest more than 100 deep");
+    assert_eq!(message(deep(1_000_000)), "blocks are nested more than 100 levels deep");
     assert_eq!(message("a ".repeat(1_000_000) + ";"), "ok");
 }
 

@@ -185,7 +185,7 @@ fn ipv6only(text: &[u8], v6: bool, word: &Word, from: &Directive) -> Result<bool
 
 fn requires(from: &Directive, parameter: &str, module: &str) -> Error {
     from.error(format!("the \"{parameter}\" parameter requires {module}"))
-        .help("this version of weir has neither TLS nor HTTP/2 nor HTTP/3")
+        .help("this version of weir does not support TLS, HTTP/2 or HTTP/3")
         .lacks(Class::Block)
 }
 

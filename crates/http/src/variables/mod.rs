@@ -245,7 +245,7 @@ fn variable(
             if let Some(row) = lacking::of_variable(name) {
                 let module = row.module;
                 error = error.help(format!(
-                    "it belongs to {module}, which this version of weir does not have"
+                    "it belongs to {module}, which this version of weir does not support"
                 ));
                 error = error.lacks(Class::Variable);
             }
@@ -259,7 +259,7 @@ fn variable(
 fn forgotten(name: &[u8], ignored: &Directive) -> Error {
     let shown = String::from_utf8_lossy(name);
     let why = format!("variable \"{shown}\" is set by \"{}\", which is ignored", ignored.name);
-    ignored.error(format!("{why}: no request could be judged by it")).lacks(Class::Variable)
+    ignored.error(format!("{why}; its value cannot be trusted")).lacks(Class::Variable)
 }
 
 /// What a lenient server takes for variables of a content handler that it lacks. Where they would

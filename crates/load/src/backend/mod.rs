@@ -61,7 +61,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), String> {
     wait_for_end(ends)?;
     for (orders, thread) in crew {
         orders.send(());
-        thread.join().map_err(|_| "a thread has panicked")?;
+        thread.join().map_err(|_| "a thread panicked")?;
     }
     open.iter().for_each(Open::close);
     crate::tell(&format!("{}\n", backend.stats.text()));

@@ -108,7 +108,7 @@ impl Settings {
 
     fn set_content(&mut self, content: Content) -> Result<(), String> {
         match self.content.replace(content) {
-            Some(_) => Err("there is one body".into()),
+            Some(_) => Err("only one body can be given".into()),
             None => Ok(()),
         }
     }
@@ -117,19 +117,19 @@ impl Settings {
     fn complete(mut self) -> Result<Self, String> {
         if [self.echo, self.whoami, self.content.is_some()].iter().filter(|one| **one).count() > 1 {
             return Err(
-                "--body, --body-file, --size, --echo and --whoami: there is one body".into()
+                "--body, --body-file, --size, --echo and --whoami cannot be combined".into()
             );
         }
         if self.pool == Some(0) {
-            return Err("--pool: a pool has at least one worker".into());
+            return Err("--pool: must be at least 1".into());
         }
         if self.pool_queue.is_some() && self.pool.is_none() {
-            return Err("--pool-queue: it is that of a --pool".into());
+            return Err("--pool-queue requires --pool".into());
         }
         let Misfortunes { shares, delays } = &self.misfortunes;
         let sums = [shares.iter().map(|one| one.0).sum(), delays.iter().map(|one| one.0).sum()];
         if sums.iter().any(|sum: &f64| *sum > 1.0 + 1e-9) {
-            return Err("the shares are more than 100 % together".into());
+            return Err("the shares add up to more than 100 %".into());
         }
         if self.listen.is_empty() && self.tcp_echo.is_empty() && self.udp_echo.is_empty() {
             self.listen.push(address(LISTEN)?);
@@ -173,7 +173,7 @@ fn address(text: &str) -> Result<Address, String> {
 fn threads(text: &str) -> Result<usize, String> {
     match units::count(text)? {
         threads @ 1..=THREADS_MAX => Ok(threads as usize),
-        _ => Err(format!("from 1 to {THREADS_MAX}")),
+        _ => Err(format!("must be between 1 and {THREADS_MAX}")),
     }
 }
 
@@ -195,7 +195,7 @@ fn header(line: &str) -> Result<String, String> {
         .iter()
         .find(|name| is_named(line, name))
     {
-        Some(name) => Err(format!("{name} is for the backend to say")),
+        Some(name) => Err(format!("{name} is set by the backend")),
         None => Ok(line.to_owned()),
     }
 }
@@ -206,7 +206,7 @@ fn is_named(line: &str, name: &str) -> bool {
 
 fn trickle(text: &str) -> Result<u64, String> {
     match units::size(text)? {
-        0 => Err("nothing would ever be sent".into()),
+        0 => Err("must be more than 0".into()),
         bytes => Ok(bytes),
     }
 }
@@ -214,30 +214,30 @@ fn trickle(text: &str) -> Result<u64, String> {
 fn range(text: &str) -> Result<(Duration, Duration), String> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let range = (units::time(least)?, units::time(most)?);
-    if range.0 <= range.1 { Ok(range) } else { Err(format!("{text} ends before it begins")) }
+    if range.0 <= range.1 { Ok(range) } else { Err(format!("{text}: the range is reversed")) }
 }
 
 fn slow(text: &str) -> Result<Slow, String> {
-    let (alone, best) = text.split_once(',').ok_or("ALONE,BEST, such as 25ms,150")?;
+    let (alone, best) = text.split_once(',').ok_or("expected ALONE,BEST, such as 25ms,150")?;
     match units::count(best)? {
-        0 => Err("BEST is at least 1".into()),
+        0 => Err("BEST must be at least 1".into()),
         best => Ok(Slow { alone: units::time(alone)?, best }),
     }
 }
 
 fn delay(text: &str) -> Result<(f64, Duration), String> {
-    let (share, time) = text.split_once(':').ok_or("SHARE:TIME, such as 1%:2s")?;
+    let (share, time) = text.split_once(':').ok_or("expected SHARE:TIME, such as 1%:2s")?;
     Ok((units::share(share)?, units::time(time)?))
 }
 
 fn pause(text: &str) -> Result<Pause, String> {
-    let (length, every) = text.split_once('/').ok_or("TIME/PERIOD, such as 1s/10s")?;
+    let (length, every) = text.split_once('/').ok_or("expected TIME/PERIOD, such as 1s/10s")?;
     let (length, every) = (units::time(length)?, units::time(every)?);
     // Whole microseconds are what the schedule counts.
     if length.as_micros() < every.as_micros() {
         Ok(Pause::new(length, every))
     } else {
-        Err(format!("{text}: nothing would ever be answered"))
+        Err(format!("{text}: the pause must be shorter than the period"))
     }
 }
 

@@ -57,7 +57,9 @@ impl Open {
                 let socket = bound.map_err(|error| format!("bind() to {ip} failed: {error}"))?;
                 (own(&socket)?, vec![socket])
             }
-            (Sort::Udp, Address::Unix(_)) => return Err(format!("{address} is not for UDP")),
+            (Sort::Udp, Address::Unix(_)) => {
+                return Err(format!("{address}: UDP does not support Unix sockets"));
+            }
             (_, address) => listen(address, threads)?,
         };
         let name = match (&address, sort) {

@@ -163,7 +163,7 @@ impl Stats {
     pub(super) fn text(&self) -> String {
         let total = self.total();
         let mut text = format!(
-            "{} requests on {} connections, {} at once at most, {} bytes sent",
+            "{} requests on {} connections, at most {} at once, {} bytes sent",
             total.of(Count::Requests),
             total.of(Count::Accepted),
             total.highest,
@@ -254,7 +254,7 @@ mod tests {
             json.contains("\"http://a:1\":{\"accepted\":0,\"open\":0,\"requests\":2"),
             "{json}"
         );
-        let text = "3 requests on 0 connections, 3 at once at most, 300 bytes sent; 200: 3";
+        let text = "3 requests on 0 connections, at most 3 at once, 300 bytes sent; 200: 3";
         assert_eq!(stats.text(), text);
     }
 

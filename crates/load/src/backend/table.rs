@@ -1,4 +1,4 @@
-//! The options, and the text of `--help`: what they mean, stated exactly.
+//! The options of `weir backend` and the text of `--help`, which defines them precisely.
 
 use crate::options::{self, Choice};
 
@@ -10,76 +10,73 @@ pub(super) const TABLE: &[Choice] = &[
     row(
         'l',
         "listen",
-        "<ADDRESS>",
-        "HTTP: PORT, IP:PORT, unix:PATH; port 0 is a free one\n(repeatable; 127.0.0.1:8081)",
+        "ADDRESS",
+        "HTTP address: PORT, IP:PORT or unix:PATH; port 0 is a free\nport (repeatable; default: 127.0.0.1:8081)",
     ),
-    row('t', "threads", "<N>", "Threads that serve (1)"),
-    row('b', "body", "<TEXT>", "The body of every reply (\"Hello, world!\")"),
-    row('\0', "body-file", "<FILE>", "The same, out of a file"),
-    row('\0', "size", "<SIZE>", "A body of so many bytes: the letters a to z, over and over"),
-    row('\0', "echo", "", "The body is that of the request"),
-    row(
-        '\0',
-        "whoami",
-        "",
-        "The body is the request as it arrived: its head, and its body's length",
-    ),
-    row('s', "status", "<STATUS>", "The status of every reply (200)"),
-    row('H', "header", "<LINE>", "\"Name: value\" in every reply (repeatable)"),
-    row('\0', "chunked", "", "Bodies in chunks"),
-    row('\0', "trickle", "<SIZE>", "Sends bodies so many bytes a second, the head at once"),
-    row('\0', "sleep", "<TIME>", "Sleeps before it answers: 50ms, or as chance has it 0..1s"),
-    row('\0', "slow", "<ALONE,BEST>", "Sleeps the longer the more requests are in progress"),
-    row('\0', "spin", "<N>", "Then burns CPU: so many additions"),
-    row('\0', "pool", "<N>", "Serves so many requests at once; the others wait in turn"),
-    row('\0', "pool-queue", "<N>", "Closes the connection where so many wait already (no limit)"),
-    row('\0', "pause", "<TIME/PERIOD>", "Answers nothing for a time at the end of each period"),
-    row('\0', "error", "<SHARE>", "Answers a share of the requests, such as 1%, with an error"),
-    row('\0', "error-status", "<STATUS>", "Which one (500)"),
-    row('\0', "disconnect", "<SHARE>", "Closes the connection instead of answering"),
-    row('\0', "reset", "<SHARE>", "Resets it instead of answering"),
-    row('\0', "cut", "<SHARE>", "Closes it in the middle of the reply's body"),
-    row('\0', "delay", "<SHARE:TIME>", "Sleeps so much longer for a share (repeatable)"),
-    row('\0', "seed", "<N>", "Another seed, other chances (0)"),
-    row('\0', "log", "<FILE>", "A line for each request"),
-    row('\0', "tcp-echo", "<ADDRESS>", "Sends back what comes over TCP (repeatable)"),
-    row('\0', "udp-echo", "<ADDRESS>", "Sends back datagrams (repeatable)"),
-    row('h', "help", "", "This text"),
+    row('t', "threads", "N", "threads (default: 1)"),
+    row('b', "body", "TEXT", "body of every response (default: \"Hello, world!\")"),
+    row('\0', "body-file", "FILE", "read the body from a file"),
+    row('\0', "size", "SIZE", "a body of this size: the letters a to z, repeated"),
+    row('\0', "echo", "", "respond with the request's body"),
+    row('\0', "whoami", "", "respond with the request's head and the length of its body"),
+    row('s', "status", "STATUS", "status of every response (default: 200)"),
+    row('H', "header", "LINE", "add \"Name: value\" to every response (repeatable)"),
+    row('\0', "chunked", "", "send bodies in chunks"),
+    row('\0', "trickle", "SIZE", "send this much of the body per second, the head at once"),
+    row('\0', "sleep", "TIME", "sleep before responding: 50ms, or random: 0..1s"),
+    row('\0', "slow", "ALONE,BEST", "sleep longer the more requests are in progress"),
+    row('\0', "spin", "N", "then use the CPU for N additions"),
+    row('\0', "pool", "N", "serve N requests at once; others wait in order"),
+    row('\0', "pool-queue", "N", "close the connection if N requests wait (default: no limit)"),
+    row('\0', "pause", "TIME/PERIOD", "respond to nothing during the last TIME of each PERIOD"),
+    row('\0', "error", "SHARE", "answer a share of requests, such as 1%, with an error"),
+    row('\0', "error-status", "STATUS", "status of these errors (default: 500)"),
+    row('\0', "disconnect", "SHARE", "close the connection instead of responding"),
+    row('\0', "reset", "SHARE", "reset the connection instead of responding"),
+    row('\0', "cut", "SHARE", "close the connection in the middle of the body"),
+    row('\0', "delay", "SHARE:TIME", "sleep longer for a share of requests (repeatable)"),
+    row('\0', "seed", "N", "seed of the random choices (default: 0)"),
+    row('\0', "log", "FILE", "write a line per request"),
+    row('\0', "tcp-echo", "ADDRESS", "TCP echo (repeatable)"),
+    row('\0', "udp-echo", "ADDRESS", "UDP echo (repeatable)"),
+    row('h', "help", "", "print this help"),
 ];
 
-const ABOUT: &str = "A backend for tests and measurements.
+const ABOUT: &str = "\
+Usage: weir backend [OPTIONS]
 
-usage: weir backend [OPTIONS]
+Runs a backend for tests and measurements. Once it is ready, it prints a line for each address
+(listening on http://127.0.0.1:8081). SIGINT and SIGTERM stop it; it then prints its counters.
 
+Options:
 ";
 
 const MODELS: &str = "
-When it is ready it prints a line for each address: listening on http://127.0.0.1:8081
-SIGINT and SIGTERM end it; it prints then what it counted.
+Counters:
+  GET /_stats        the counters as JSON; these requests, and connections that start with one, are
+                     not counted
+  GET /_stats/reset  reset the counters, the schedule of --pause and the random choices
 
-GET /_stats                   What was counted, as JSON. Neither these requests are counted nor
-                              connections that begin with one.
-GET /_stats/reset             Counts from nothing again; schedule and chances begin again, too.
-
-Each address is a backend of its own: the models below know nothing of the others.
-
-Time      What a request sleeps is the sum of --sleep, --slow and --delay. It is never too short.
---slow    With n requests in progress, itself among them, one sleeps ALONE * (1 + (n / BEST)^2).
-          Requests per second are the most with BEST of them, and half as many with nearly four
-          times as many. With --pool, n counts those that are served.
---pool    A request is served from when its body has arrived until the last of its reply is about
-          to be written. Others wait without end, or where --pool-queue are waiting already, their
-          connection is closed without a reply. This is what Tomcat does (maxThreads, and its
-          executor's maxQueueSize).
---pause   1s/10s: periods of 10 s since the first request; nothing is answered in the last second of
-          each. What would be answered then is answered when it ends.
---error   A request fares badly in one way at most. Which ones do depends on the seed and their
-          number in the order of arrival alone.
---log     Arrived, begun and written in microseconds since 1970, status, bytes, method and target.
-          Arrived: its head was complete. Begun: the first byte of the reply was about to be
-          written, or the connection closed instead (then the status is 0).
-in_progress  In the counts: from when a head is complete until the last of the reply is about to be
-          written, so a client that takes one reply at a time is never counted twice.
+Models (each address is a separate backend):
+  Time      A request sleeps for the sum of --sleep, --slow and --delay, and never less.
+  --slow    With n requests in progress, including itself, a request sleeps
+            ALONE * (1 + (n / BEST)^2). The most requests per second are served with BEST requests
+            in progress, and half as many with nearly four times as many. With --pool, n counts the
+            requests being served.
+  --pool    A request is served from when its body has arrived until the end of its response is
+            about to be written. Others wait without limit, or, if --pool-queue requests already
+            wait, their connection is closed without a response. This models Tomcat (maxThreads, and
+            maxQueueSize of its executor).
+  --pause   1s/10s: periods of 10 s since the first request. Responses due in the last second of a
+            period are sent at its end.
+  --error   At most one kind of failure applies to a request. Which requests fail depends only on
+            the seed and on their number in order of arrival.
+  --log     Columns: arrived, begun and written in microseconds since 1970, status, bytes, method,
+            target. Arrived: the head was complete. Begun: the first byte of the response was about
+            to be written, or the connection was closed instead (then the status is 0).
+  in_progress
+            In the counters: requests from when their head is complete until the end of the response
+            is about to be written. A client that waits for each response is never counted twice.
 ";
 
 /// The text of `--help`.

@@ -80,12 +80,12 @@ pub fn command(words: &[OsString], called: Called) -> Result<(), Failed> {
             let version = env!("CARGO_PKG_VERSION");
             Ok(print(&format!("weir load {version} with the options of wrk 4.2.0\n"))?)
         }
-        Err(what) => Err(Failed::Error(format!("{what}\n(weir load --help says what there is)"))),
+        Err(what) => Err(Failed::Error(format!("{what}\n(see weir load --help)"))),
     }
 }
 
 fn usage() -> String {
-    format!("{USAGE}  Options:\n{}{ABOUT}", options::help(CHOICES))
+    format!("{USAGE}{}{ABOUT}", options::help(CHOICES))
 }
 
 fn load(settings: &Settings, called: Called) -> Result<(), Failed> {

@@ -51,7 +51,7 @@ pub(super) fn search(
     let found = match search.found() {
         Some(rate) => format!("p{percentile} stays below the bound up to {rate:.0} requests/s.\n"),
         None if is_interrupted => "Interrupted before a rate was found.\n".into(),
-        None => format!("p{percentile} is above the bound at every rate that was tried.\n"),
+        None => format!("p{percentile} is above the bound at every rate tried.\n"),
     };
     show(settings, &(found + &steps.doubt()))
 }
@@ -79,12 +79,12 @@ fn estimate(step: Duration) -> String {
 fn heading(plan: &Plan, goal: Goal, capacity: f64) -> String {
     let percentile = format!("p{}", goal.percentile);
     format!(
-        "Searching the highest rate with {percentile} below {} @ {}\n\
+        "Searching for the highest rate with {percentile} below {} @ {}\n\
          \x20 closed loop: {capacity:.0} requests/s\n\
          {:>10} {:>10} {:>10} {percentile:>10} {:>10}\n",
         amounts::time_us(goal.below.as_micros() as f64),
         plan.urls[0],
-        "asked",
+        "rate",
         "replies/s",
         "p50",
         "max",
@@ -129,8 +129,8 @@ impl Steps {
             return String::new();
         }
         format!(
-            "Do not trust this: in {} of {} steps the generator was too slow or disturbed, so the \
-             server\nmay well do more. Repeat it on an idle machine, or with more threads (-t).\n",
+            "Do not trust this result: in {} of {} steps the generator was too slow or disturbed, so \
+             the\nserver may be able to do more. Repeat it on an idle machine or with more threads (-t).\n",
             self.disturbed, self.all
         )
     }
@@ -156,6 +156,9 @@ mod tests {
         assert_eq!(steps.doubt(), "");
         steps.count(&Verdict::Disturbed);
         let text = steps.doubt();
-        assert!(text.starts_with("Do not trust this: in 2 of 3 steps the generator "), "{text}");
+        assert!(
+            text.starts_with("Do not trust this result: in 2 of 3 steps the generator "),
+            "{text}"
+        );
     }
 }

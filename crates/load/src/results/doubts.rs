@@ -33,8 +33,8 @@ pub fn doubts(results: &Results) -> Vec<Doubt> {
 fn busy(results: &Results) -> Option<Doubt> {
     let percent = results.busiest_thread * 100.0;
     (results.busiest_thread > BUSY_MAX).then(|| Doubt {
-        what: format!("its busiest thread was on a CPU for {percent:.0} % of a second"),
-        remedy: "use more threads (-t) while there are idle CPUs, and another machine if not",
+        what: format!("its busiest thread used a CPU for {percent:.0} % of a second"),
+        remedy: "use more threads (-t) if there are idle CPUs, otherwise another machine",
     })
 }
 
@@ -43,10 +43,10 @@ fn late(results: &Results) -> Option<Doubt> {
     let open = matches!(results.pace, Pace::Open { .. });
     (open && p99 > lateness_max_us(results)).then(|| Doubt {
         what: format!(
-            "1 % of its requests started {} late or more though a connection was free",
+            "1 % of its requests started {} late or more although a connection was free",
             amounts::time_us(p99)
         ),
-        remedy: "use more threads (-t), a lower --rate, or a machine that does nothing else",
+        remedy: "use more threads (-t), a lower --rate, or an idle machine",
     })
 }
 
@@ -69,7 +69,7 @@ mod tests {
         results.busiest_thread = 0.9;
         assert_eq!(doubts(&results), []);
         results.busiest_thread = 0.97;
-        assert!(doubts(&results)[0].what.starts_with("its busiest thread was on a CPU for 97 % "));
+        assert!(doubts(&results)[0].what.starts_with("its busiest thread used a CPU for 97 % "));
     }
 
     /// p99 of lateness and of latency, and whether that is too late.

@@ -80,7 +80,7 @@ impl Live {
         match self.total {
             // An open loop waits for its last replies.
             Some(total) if at <= total => format!("{at:.0}s of {total:.0}s"),
-            Some(total) => format!("{at:.0}s, {total:.0}s asked for"),
+            Some(total) => format!("{at:.0}s, {total:.0}s requested"),
             None => format!("{at:.0}s"),
         }
     }
@@ -198,7 +198,7 @@ mod tests {
         assert!(next.contains("   0 in this second, 8 in all (404: 7"), "{next:?}");
         assert!(next.ends_with("by second   █▅ up to 1.00k requests/s\x1b[K\n"), "{next:?}");
         let late = live.view(&second(3.0, 1, 123), 80);
-        assert!(late.contains("   3s, 2s asked for\x1b[K\n"), "{late:?}");
+        assert!(late.contains("   3s, 2s requested\x1b[K\n"), "{late:?}");
         assert_eq!(live.clear(), "\x1b[5A\r\x1b[J");
         assert_eq!(live.clear(), "");
         assert!(Live::new(None).view(&second(1.0, 1, 1), 80).contains(" time   1s\x1b[K\n"));

@@ -36,21 +36,20 @@ pub fn notes(results: &Results, further: bool) -> String {
 }
 
 const CLOSED: &str = "\
-Closed loop: each connection waited for its reply before it sent the next request. So a slow
-server was asked less, and latency leaves out the requests that would have waited meanwhile.
-For latency as users see it, ask at a rate of your own: --rate.
+Closed loop: each connection waited for a reply before it sent the next request. A slow server
+therefore received fewer requests, and the latency excludes those that would have had to wait.
+To measure the latency that users see, set a rate with --rate.
 ";
 
 const OPEN: &str = "\
-Latency counts from the moment at which a request was to start: waiting for a free connection is
-part of it.
+Latency counts from the scheduled start of a request and includes waiting for a free connection.
 ";
 
 fn interrupted(results: &Results) -> String {
     let asked = results.duration.map(|time| format!(" of {}", time_s(time.as_secs_f64())));
     let elapsed = time_s(results.elapsed.as_secs_f64());
     format!(
-        "Interrupted after {elapsed}{}: the figures are of that time.\n",
+        "Interrupted after {elapsed}{}; the figures cover that time.\n",
         asked.unwrap_or_default()
     )
 }
@@ -62,16 +61,16 @@ fn time_s(seconds: f64) -> String {
 fn open(results: &Results, from: f64, to: f64) -> String {
     let tally = &results.tally;
     let asked = if from == to {
-        format!("{from} requests/s asked for")
+        format!("{from} requests/s requested")
     } else {
-        format!("{from:.0} to {to:.0} requests/s asked for")
+        format!("{from:.0} to {to:.0} requests/s requested")
     };
     let mut text = format!(
         "Open loop: {asked}, {:.2} replies/s received.\n{OPEN}",
         results.replies_per_second(),
     );
     if tally.unsent > 0 {
-        text += &line("requests whose time came, not sent", &tally.unsent.to_string());
+        text += &line("requests due but not sent", &tally.unsent.to_string());
     }
     let late = |quantile| amounts::time_us(tally.lateness_us.value_at_quantile(quantile) as f64);
     let max = amounts::time_us(tally.lateness_us.max() as f64);
@@ -83,7 +82,7 @@ fn open(results: &Results, from: f64, to: f64) -> String {
 fn percentiles(tally: &Tally) -> String {
     let latency = &tally.latency_us;
     let value = |value: u64| amounts::time_us(value as f64);
-    let mut text = "Latency, further:\n".to_owned();
+    let mut text = "Further latencies:\n".to_owned();
     for (name, quantile) in [("99.9%", 0.999), ("99.99%", 0.9999)] {
         text += &line(name, &value(latency.value_at_quantile(quantile)));
     }
@@ -96,11 +95,11 @@ pub(super) fn errors(tally: &Tally) -> String {
         tally.errors;
     let kinds = [
         ("connection refused", refused),
-        ("connection not possible", unreachable),
+        ("connection failed", unreachable),
         ("connection reset", reset),
         ("closed before the reply", closed),
         ("reply ended too early", short),
-        ("reply is not HTTP as expected", invalid),
+        ("reply is not valid HTTP", invalid),
         ("request could not be written", write),
         ("no complete reply in time", timeout),
     ];
@@ -159,16 +158,15 @@ mod tests {
             results.tally.lateness_us.record(lateness).unwrap();
         }
         let expected = "\
-Open loop: 100 requests/s asked for, 99.50 replies/s received.
-Latency counts from the moment at which a request was to start: waiting for a free connection is
-part of it.
-  requests whose time came, not sent  5
+Open loop: 100 requests/s requested, 99.50 replies/s received.
+Latency counts from the scheduled start of a request and includes waiting for a free connection.
+  requests due but not sent           5
   the generator's own lateness        p50 20.00us, p99 30.00us, max 30.00us
 ";
         assert_eq!(notes(&results, false), expected);
         results.pace = Pace::Open { from: 10.0, to: 200.0 };
         let text = notes(&results, false);
-        assert!(text.starts_with("Open loop: 10 to 200 requests/s asked for, 99.50 replies/s "));
+        assert!(text.starts_with("Open loop: 10 to 200 requests/s requested, 99.50 replies/s "));
     }
 
     #[test]
@@ -183,11 +181,11 @@ part of it.
         let expected = "
 Errors, each counted once:
   connection refused                  1
-  connection not possible             2
+  connection failed                   2
   connection reset                    3
   closed before the reply             4
   reply ended too early               5
-  reply is not HTTP as expected       6
+  reply is not valid HTTP             6
   request could not be written        7
   no complete reply in time           8
   status 404                          30
@@ -235,7 +233,7 @@ Replies by status:
         results.elapsed = Duration::from_millis(2500);
         results.busiest_thread = 0.99;
         let text = notes(&results, false);
-        assert!(text.starts_with("Interrupted after 2.50s of 10.00s: "), "{text}");
+        assert!(text.starts_with("Interrupted after 2.50s of 10.00s; "), "{text}");
         let doubt =
             "\nThese figures are the generator's, not the server's:\n  - its busiest thread";
         assert!(text.contains(doubt), "{text}");
@@ -248,7 +246,7 @@ Replies by status:
             results.tally.latency_us.record_n(value, count).unwrap();
         }
         let expected = "
-Latency, further:
+Further latencies:
   99.9%                               200.00us
   99.99%                              300.00us
   max                                 1.50ms

@@ -77,7 +77,7 @@ pub fn run(
 fn explained(error: &io::Error, plan: &Plan) -> String {
     match error.raw_os_error() {
         Some(net::listening::EMFILE) => {
-            format!("{error}: ulimit -n allows too few for {} connections", plan.connections)
+            format!("{error}: ulimit -n is too low for {} connections", plan.connections)
         }
         _ => error.to_string(),
     }
@@ -138,7 +138,7 @@ impl Run {
                 Some(News::Failed(error)) => return Err(error),
                 // A script that does not come back cannot be stopped otherwise.
                 Some(News::Interrupt) if self.interrupted => {
-                    return Err(io::Error::other("interrupted again before it could end"));
+                    return Err(io::Error::other("interrupted again before the run could end"));
                 }
                 Some(News::Interrupt) => {
                     self.interrupted = true;

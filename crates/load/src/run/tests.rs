@@ -49,5 +49,5 @@ fn a_limit_of_the_system_is_named() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let plan = plan(&format!("-c 100 http://{}/", server.local_addr().unwrap()));
     let error = io::Error::from_raw_os_error(net::listening::EMFILE);
-    assert!(explained(&error, &plan).ends_with(": ulimit -n allows too few for 100 connections"));
+    assert!(explained(&error, &plan).ends_with(": ulimit -n is too low for 100 connections"));
 }

@@ -87,8 +87,7 @@ impl Ended {
 }
 
 /// A request of such a script is several: they can neither be counted out nor timed.
-const SEVERAL_AT_ONCE: &str =
-    "a script that says several requests at once goes without --requests and --rate";
+const SEVERAL_AT_ONCE: &str = "--requests and --rate cannot be used with a script that pipelines";
 
 /// Turns that are due at once and given before the clients run.
 const GIVEN_MAX: u32 = 1024;

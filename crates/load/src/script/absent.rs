@@ -14,7 +14,7 @@ pub struct Script(Infallible);
 #[expect(missing_docs, reason = "they are those of `lua::Script`, and none can be called")]
 impl Script {
     pub fn load(_name: &str, _source: &[u8], _target: &Target) -> Result<Self, ScriptError> {
-        Err(ScriptError::new("-s needs a build with the feature \"script\""))
+        Err(ScriptError::new("-s requires a build with the feature \"script\""))
     }
 
     pub fn set(&self, _name: &str, _value: &Value) -> Result<(), ScriptError> {
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_build_without_scripts_says_so() {
         let refused = Script::load("a.lua", b"", &Target::default()).err();
-        let expected = "-s needs a build with the feature \"script\"";
+        let expected = "-s requires a build with the feature \"script\"";
         assert_eq!(refused.map(|error| error.to_string()), Some(expected.into()));
     }
 }

@@ -34,7 +34,7 @@ fn destination(from: &Directive, load: &mut Load<'_>) -> Result<Destination> {
         }
         text if text.starts_with(b"memory:") => Err(from
             .error_at(word, "logs in memory are not supported by this version")
-            .help("They are for looking into a running nginx with a debugger; use a file.")),
+            .help("They are for debugging a running nginx; use a file.")),
         text => {
             let path = load.path(text);
             Ok(Destination::file(load.registry.of::<LogFiles>().named(&path, Some(word.span))))

@@ -84,7 +84,7 @@ impl SharedTable {
                 }));
             }
         }
-        let message = format!("{PROCESSES_MAX} worker processes share limits already");
+        let message = format!("{PROCESSES_MAX} worker processes already share limits");
         Err(io::Error::new(io::ErrorKind::QuotaExceeded, message))
     }
 

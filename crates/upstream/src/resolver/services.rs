@@ -93,7 +93,7 @@ fn targets(services: &[Service]) -> Vec<&Service> {
         let count = targets.len();
         observe::log(
             Level::Error,
-            format_args!("{count} places of a service, {TARGETS_MAX} of them are used"),
+            format_args!("a service has {count} targets, only {TARGETS_MAX} of them are used"),
         );
         targets.truncate(TARGETS_MAX);
     }

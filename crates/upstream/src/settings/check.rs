@@ -143,7 +143,7 @@ impl CheckLine {
                 b"ssl_hello" | b"mysql" | b"ajp" | b"fastcgi" => {
                     let kind = String::from_utf8_lossy(value);
                     let message =
-                        format!("check type \"{kind}\" is not supported: tcp and http are");
+                        format!("check type \"{kind}\" is not supported; use tcp or http");
                     return Err(from.error_at(word, message).lacks(Class::Behavior));
                 }
                 _ => return Err(invalid()),
@@ -243,7 +243,7 @@ mod tests {
             ("check port=65536;", "invalid parameter \"port=65536\""),
             ("check fall;", "invalid parameter \"fall\""),
             ("check type=udp;", "invalid parameter \"type=udp\""),
-            ("check type=mysql;", "check type \"mysql\" is not supported: tcp and http are"),
+            ("check type=mysql;", "check type \"mysql\" is not supported; use tcp or http"),
             (
                 "check default_down=maybe;",
                 "invalid value \"default_down=maybe\", it must be \"true\" or \"false\"",

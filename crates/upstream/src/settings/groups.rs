@@ -98,7 +98,9 @@ impl Groups {
         let groups = self.by_name.keys().filter_map(|name| std::str::from_utf8(name).ok());
         Some(match suggest::nearest(name, groups) {
             Some(meant) => format!("did you mean upstream \"{meant}\"?"),
-            None => format!("no \"upstream {} {{}}\" is there", String::from_utf8_lossy(name)),
+            None => {
+                format!("there is no \"upstream {} {{}}\" block", String::from_utf8_lossy(name))
+            }
         })
     }
 

@@ -89,7 +89,7 @@ struct Noticed(bool);
 
 fn once(word: &Word, from: &Directive, load: &mut Load<'_>) {
     if !std::mem::replace(&mut load.registry.of::<Noticed>().0, true) {
-        let message = "\"instant_hook\" has no effect: the limit always comes first";
+        let message = "\"instant_hook\" has no effect, because the limit always applies first";
         load.warnings.push(from.error_at(word, message).level(conf::Level::Notice));
     }
 }
@@ -161,7 +161,7 @@ pub(super) fn limit(
             level,
         })),
         (Some(_), Some(_)) => {
-            let message = "\"queue\" and \"limit_upstream_conn\" exclude each other in upstream";
+            let message = "\"queue\" and \"limit_upstream_conn\" cannot be combined in upstream";
             Err(from.error(format!("{message} \"{}\"", from.arg(0))))
         }
         (Some(conn), None) => Ok(Some(Limit {

@@ -406,12 +406,12 @@ impl Layer {
 }
 
 fn refuse_ntlm(from: &Directive, _: &mut Load<'_>) -> Result<()> {
-    let why = "is not supported: connections to servers are not bound to clients";
+    let why = "is not supported, because connections to servers are not bound to clients";
     Err(from.refuse(why).lacks(Class::Behavior))
 }
 
 fn refuse_state(from: &Directive, _: &mut Load<'_>) -> Result<()> {
-    let why = "is not supported: the servers of a group stand in the configuration";
+    let why = "is not supported; list the servers in the configuration";
     Err(from.refuse(why).lacks(Class::Behavior))
 }
 

@@ -227,7 +227,7 @@ fn refusals() {
         assert_eq!(load(&format!("server 10.0.0.1; {line}")).unwrap_err(), expected, "{line}");
     }
     let both = "server 10.0.0.1; queue 1; limit_upstream_conn limit=1 zone=z;";
-    assert!(load(both).unwrap_err().contains("exclude each other"));
+    assert!(load(both).unwrap_err().contains("cannot be combined"));
 }
 
 /// Over threads: never more than the limit, and everybody is served in the end.

@@ -1,7 +1,7 @@
-//! `weir check`: everything in a configuration that this version does not have, in one run.
+//! `weir check`: lists everything in a configuration that this version does not support.
 //!
-//! The configuration is read as a lenient server would read it, and to its end, whatever is wrong
-//! with it. Nothing is opened but the files that belong to it, and nothing is made.
+//! The configuration is read in lenient mode, and to its end in spite of errors. Only its own files
+//! are opened, and no files are created.
 
 mod json;
 mod report;
@@ -16,18 +16,20 @@ use crate::command_line::CommandLine;
 use crate::load::{self, Origin};
 use report::Report;
 
-const USAGE: &str = "usage: weir check [--json] [FILE]
+const USAGE: &str = "Usage: weir check [OPTIONS] [FILE]
 
 Lists everything in the configuration FILE (default: the one that weir would serve) that this
-version of weir does not support, and what a lenient weir does instead.
+version does not support, and what weir does instead with --lenient.
 
-  --json  print JSON (docs/check.md says what the fields mean)
+Options:
+  --json      print JSON (docs/check.md explains the fields)
+  -h, --help  print this help
 
-Exit code: 0 if everything is supported; 1 if the configuration is not valid or cannot be read;
-2 if something unsupported concerns security or content; 3 if only behavior or performance.
+Exit code: 0 if everything is supported; 1 if the configuration is invalid or cannot be read; 2 if
+something unsupported concerns security or content; 3 if only behavior or performance.
 ";
 
-/// What the arguments after `check` say.
+/// The arguments after `check`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Arguments {
     help: bool,
@@ -81,7 +83,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
     ExitCode::from(report.exit_code())
 }
 
-/// The configuration that is meant: a relative name counts from the current directory.
+/// The configuration to check; a relative name is relative to the current directory.
 fn origin(file: Option<&OsStr>) -> std::io::Result<Origin> {
     let file = file.map(|file| std::path::absolute(Path::new(file))).transpose()?;
     let conf = file.map(PathBuf::into_os_string);
@@ -89,7 +91,7 @@ fn origin(file: Option<&OsStr>) -> std::io::Result<Origin> {
 }
 
 fn print(text: &str) {
-    // Nobody need read it.
+    // A closed pipe is not an error.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 

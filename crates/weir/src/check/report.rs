@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-const REFUSES: &str = "Weir refuses to start, with --lenient, too";
+const REFUSES: &str = "Weir refuses to start, even with --lenient";
 
 impl Finding {
     fn of_lack(lack: &Lack, sources: &Sources) -> Self {
@@ -149,7 +149,7 @@ impl<'a> Report<'a> {
                 _ => format!("{what} ({count} lines)"),
             });
             let list = each.collect::<Vec<_>>().join(", ");
-            let _ = writeln!(out, "Settings of what is not supported or not used: {list}\n");
+            let _ = writeln!(out, "Settings of unsupported or unused directives: {list}\n");
         }
         out.push_str(&self.summary());
         out
@@ -175,12 +175,12 @@ impl<'a> Report<'a> {
             (_, count) => {
                 let starts = self.findings.iter().all(|finding| finding.starts);
                 let lenient = match starts {
-                    true => "with \"lenient on;\" or --lenient it starts and does the above",
+                    true => "with --lenient or \"lenient on;\" it starts and does the above",
                     false => "see above",
                 };
                 format!(
-                    "{file}: {count} not supported by weir {version}, which refuses to start with \
-                     it; {lenient}\n"
+                    "{file}: {count} unsupported; weir {version} refuses to start with this file; \
+                     {lenient}\n"
                 )
             }
         }

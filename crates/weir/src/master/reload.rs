@@ -259,8 +259,8 @@ impl Master {
             return self.replace_hung(number);
         }
         let text = format_args!(
-            "worker process {pid} has not taken over the new configuration for {waited:?}; \
-             it has {wait_max:.0?} until it counts as hung"
+            "worker process {pid} has not switched to the new configuration after \
+             {waited:?}; it counts as hung after {wait_max:.0?}"
         );
         observe::log(Level::Error, text);
         later(&self.events, wait_max - waited, Event::StillPending(number, wait_max));
@@ -273,14 +273,14 @@ impl Master {
             return;
         };
         let wait_max = candidate.wait_max();
-        let hangs = format!("worker process {pid} hangs: no word about the new configuration");
+        let hangs = format!("worker process {pid} hangs: no answer about the new configuration");
         if !fresh {
-            alert!("{hangs} within {wait_max:.0?}; starting another one in its place");
+            alert!("{hangs} within {wait_max:.0?}; starting a new one");
             self.last_number += 1;
             candidate.number = self.last_number;
             return self.hand_to_new(candidate, again);
         }
-        alert!("{hangs} within {wait_max:.0?}; killing it and going on with the old configuration");
+        alert!("{hangs} within {wait_max:.0?}; killing it and keeping the old configuration");
         for child in self.children.iter_mut().filter(|child| child.pid == pid) {
             child.stage = Stage::Leaving;
             child.signal(SIGKILL);

@@ -20,19 +20,19 @@ pub fn directives() -> String {
     paragraph(
         &mut out,
         &format!(
-            "Every directive that Weir has; `weir reference NAME` prints one of them. Behavior \
-             follows nginx {version} except where a directive says \"Differs from nginx\". \
-             Directives of nginx that Weir does not have are listed in \
-             [unsupported.md](unsupported.md).",
+            "This page lists every directive that Weir supports; `weir reference NAME` prints one \
+             of them. The behavior is that of nginx {version} unless a directive says \"Differs \
+             from nginx\". [unsupported.md](unsupported.md) lists the directives of nginx that \
+             Weir does not support.",
             version = crate::name::NGINX_VERSION,
         ),
     );
     paragraph(
         &mut out,
-        "`TIME` is a number with a unit (`500ms`, `30s`, `5m`, `1h30m`, `1d`; without a unit, \
-         seconds). `SIZE` is a number of bytes, also with `k`, `m`, or for files `g`. `STRING` may \
-         contain variables, `TEXT` may not. This page is written by `cargo xtask docs` from the \
-         declarations in the source code; do not edit it.",
+        "`TIME` is a number with a unit (`500ms`, `30s`, `5m`, `1h30m`, `1d`); without a unit it \
+         means seconds. `SIZE` is a number of bytes, optionally with `k`, `m`, or for files `g`. \
+         `STRING` can contain variables, `TEXT` cannot. `cargo xtask docs` generates this page \
+         from the declarations in the source code; do not edit it.",
     );
     index(&mut out, &supported);
     for (name, entries) in &supported {
@@ -137,12 +137,12 @@ pub fn unsupported() -> String {
     paragraph(
         &mut out,
         &format!(
-            "Directives of nginx {} that this version of Weir does not have. A configuration that \
-             uses one of them is refused, with its file and line, unless the directive asks for \
-             nothing, such as `ssi off`, or belongs to another one that the configuration does not \
-             use. With `--lenient` the server starts and does what the last column says \
-             ([check.md](check.md)). [directives.md](directives.md) has the directives that Weir \
-             has. This page is written by `cargo xtask docs`; do not edit it.",
+            "This page lists the directives of nginx {} that this version of Weir does not support. \
+             Weir rejects a configuration that uses one of them, and reports the file and line, \
+             unless the directive has no effect, such as `ssi off`, or is a setting of a directive \
+             that the configuration does not use. With `--lenient` the server starts and does what \
+             the last column says ([check.md](check.md)). [directives.md](directives.md) lists the \
+             supported directives. `cargo xtask docs` generates this page; do not edit it.",
             crate::name::NGINX_VERSION,
         ),
     );
@@ -158,8 +158,8 @@ pub fn unsupported() -> String {
             let _ = writeln!(out, "| `{}` | {contexts} | {} |", known.name, instead(known));
         }
     }
-    out.push_str("\n## Refused on purpose\n");
-    paragraph(&mut out, "These are not in nginx's sources, but in NGINX Plus.");
+    out.push_str("\n## Rejected on purpose\n");
+    paragraph(&mut out, "These directives belong to NGINX Plus and are not in nginx's sources.");
     out.push_str("\n| directive | why |\n|---|---|\n");
     for entry in entry::refused() {
         let why = entry.doc.refused.as_deref().unwrap_or_default();

@@ -17,15 +17,16 @@ use std::io::Write;
 
 use crate::Told;
 
-pub const HELP: &str = "usage: weir reference [NAME...]
+pub const HELP: &str = "Usage: weir reference [NAME...]
        weir reference --markdown | --unsupported
 
-What a directive does: its syntax, default and context, an example, and what differs from nginx.
+Explains directives: syntax, default and context, an example, and differences from nginx. Without
+NAME, lists all directives with one line each.
 
-  NAME           a directive; without one, every directive is listed with one line
+Options:
   --markdown     print docs/directives.md, the reference of all directives
-  --unsupported  print docs/unsupported.md, the directives of nginx that Weir does not have
-  --help         print this text
+  --unsupported  print docs/unsupported.md, the directives of nginx that Weir does not support
+  -h, --help     print this help
 ";
 
 /// Runs `weir reference` with these arguments.
@@ -39,7 +40,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), Told> {
         _ if words.iter().any(|word| matches!(*word, "-h" | "--help")) => print(HELP),
         _ => match words.iter().find(|word| word.starts_with('-')) {
             Some(option) => {
-                Err(complain(&format!("unknown option {option}; weir reference --help lists them")))
+                Err(complain(&format!("unknown option {option}; see weir reference --help")))
             }
             None => names(&words),
         },

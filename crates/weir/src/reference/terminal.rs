@@ -40,7 +40,7 @@ pub fn page(name: &str) -> Result<String, String> {
 fn of_entry(entry: &Entry) -> String {
     let mut out = format!("{}\n\n", entry.name);
     if let Some(why) = &entry.doc.refused {
-        paragraph(&mut out, &format!("A configuration with this directive is refused: {why}"));
+        paragraph(&mut out, &format!("Weir rejects a configuration with this directive: {why}"));
         return out;
     }
     for (at, form) in entry.syntax().iter().enumerate() {
@@ -95,14 +95,14 @@ fn unsupported(known: &[Known]) -> String {
     out.push('\n');
     match known[0].warning() {
         Some(warning) if matches!(known[0].standing, known::Standing::Obsolete { .. }) => {
-            paragraph(&mut out, &format!("It does nothing, as in nginx: {warning}."));
+            paragraph(&mut out, &format!("It has no effect, as in nginx: {warning}."));
         }
         _ => {
             paragraph(&mut out, UNSUPPORTED);
             known.iter().filter_map(lacking::of).take(1).for_each(|row| {
                 let instead = match row.of {
                     "" => format!("With --lenient: {}.", row.class.instead()),
-                    of => format!("It is a setting of {of}, and no error without that."),
+                    of => format!("It is a setting of {of}, and not an error without it."),
                 };
                 out.push('\n');
                 paragraph(&mut out, &instead);
@@ -112,9 +112,9 @@ fn unsupported(known: &[Known]) -> String {
     out
 }
 
-const UNSUPPORTED: &str = "nginx has this directive; this version of Weir does not. A \
-    configuration that uses it is refused with its file and line. weir check lists everything in a \
-    configuration that this version does not have.";
+const UNSUPPORTED: &str = "This version of Weir does not support this directive of nginx. Weir \
+    rejects a configuration that uses it, and reports the file and line. weir check lists \
+    everything in a configuration that this version does not support.";
 
 /// Nobody has it: what was meant?
 fn unknown(name: &str) -> String {
@@ -129,12 +129,12 @@ fn unknown(name: &str) -> String {
     let takers: Vec<_> = all.values().flatten().filter(takes).map(|e| e.name.as_str()).collect();
     if !takers.is_empty() && takers.len() <= TAKERS_MAX {
         let takers = takers.join(", ");
-        return format!("there is no directive \"{name}\"; it is a word of: {takers}");
+        return format!("there is no directive \"{name}\"; it is a parameter of: {takers}");
     }
     let names = all.keys().map(String::as_str).chain(known::all().iter().map(|known| known.name));
     match suggest::nearest(name.as_bytes(), names) {
         Some(near) => format!("there is no directive \"{name}\"; {}", suggest::did_you_mean(near)),
-        None => format!("there is no directive \"{name}\"; weir reference lists them"),
+        None => format!("there is no directive \"{name}\"; weir reference lists all directives"),
     }
 }
 

@@ -87,7 +87,7 @@ impl Value for Method {
         let word = from.arg(0);
         if &*word.text != b"epoll" {
             let error = from.error_at(word, format!("invalid event type \"{word}\""));
-            return Err(error.help("on Linux the event type is \"epoll\", and needs no line"));
+            return Err(error.help("on Linux the event type is always \"epoll\"; remove this line"));
         }
         Ok(Self)
     }

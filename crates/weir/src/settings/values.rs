@@ -198,7 +198,10 @@ pub fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let path = load.conf_path(&word.text);
     let module = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     if crate::version::has_module(&module) {
-        let error = from.error_at(word, format!("module \"{word}\" is built in and not loaded"));
+        let error = from.error_at(
+            word,
+            format!("module \"{word}\" is built in and does not need to be loaded"),
+        );
         load.warnings.push(error.level(conf::Level::Notice));
         return Ok(());
     }

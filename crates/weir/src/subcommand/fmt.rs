@@ -1,4 +1,4 @@
-//! `weir fmt`: formats configurations in place, or says which are not formatted.
+//! `weir fmt`: formats configurations in place, or lists those that are not formatted.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -9,28 +9,32 @@ use conf::{Diagnostic, Source, Sources};
 use super::{complain, print, refuse};
 use crate::Told;
 
-pub(super) const HELP: &str = "Usage: weir fmt [--check] FILE...
+pub(super) const HELP: &str = "Usage: weir fmt [OPTIONS] FILE...
 
-Formats configurations in place. Comments, blank lines and quotes stay. The file
-\"-\" is standard input, formatted to standard output.
+Formats configurations in place and keeps comments, blank lines and quotes. The
+file \"-\" is standard input, which is formatted to standard output.
 
-  --check : change nothing; name the files that are not formatted and exit with 1
-  --      : what follows is a file, whatever it begins with
-  --help  : this help
+Options:
+  --check     change nothing; print the files that are not formatted
+  --          treat all further arguments as files
+  -h, --help  print this help
+
+Exit code: 0 if all files are formatted; 1 on errors, and with --check if a file
+is not formatted.
 ";
 
-/// Formats files in place, or with `--check` says which are not formatted.
+/// Formats files in place, or with `--check` lists those that are not formatted.
 pub(super) fn run(arguments: &[OsString]) -> Result<(), Told> {
     let (check, files) = read(arguments)?;
     match &files[..] {
-        [] => Err(complain("fmt: no file is named (weir fmt --help)")),
+        [] => Err(complain("fmt: a file is required (see weir fmt --help)")),
         [only] if *only == "-" => {
             let mut text = Vec::new();
             std::io::stdin().read_to_end(&mut text).map_err(complain)?;
             print(formatted("standard input", &text)?)
         }
         files => {
-            // Every file is looked at, whatever the others have.
+            // An error in one file does not stop the others.
             let results: Vec<_> = files.iter().map(|file| file_in_place(file, check)).collect();
             results.into_iter().collect()
         }

@@ -8,10 +8,10 @@ use super::peer::{OK, Peer};
 
 /// Command lines, and how the complaint begins.
 const WRONG: &[(&str, &str)] = &[
-    ("", "it needs a URL"),
+    ("", "a URL is required"),
     ("-z http://127.0.0.1:1/", "unknown option -z"),
     ("--rates 5 http://127.0.0.1:1/", "unknown option --rates"),
-    ("http://127.0.0.1:1/ -d", "--duration needs a value"),
+    ("http://127.0.0.1:1/ -d", "--duration requires a value"),
     ("--close=1 http://127.0.0.1:1/", "--close takes no value"),
     ("-c 0 http://127.0.0.1:1/", "--connections: 0 is not between 1 and "),
     ("-n 0 http://127.0.0.1:1/", "--requests: 0 is not between 1 and "),
@@ -19,51 +19,72 @@ const WRONG: &[(&str, &str)] = &[
     ("-d 5d http://127.0.0.1:1/", "--duration: \"5d\" is not a time, such as "),
     ("--timeout=-1s http://127.0.0.1:1/", "--timeout: \"-1s\" is not a time, such as "),
     ("--rate fast http://127.0.0.1:1/", "--rate: \"fast\" is not a number, such as "),
-    ("--rate 0 http://127.0.0.1:1/", "--rate: it must be more than 0"),
-    ("--rate 5/1s http://127.0.0.1:1/", "--rate: a constant rate has no time"),
-    ("--rate 5 --pipeline 2 http://127.0.0.1:1/", "--pipeline has no place in an open loop"),
-    ("--close --pipeline 2 http://127.0.0.1:1/", "a connection has whole pipelines: "),
-    ("--per-connection 7 --pipeline 2 http://127.0.0.1:1/", "a connection has whole pipelines: "),
-    ("--search p99=1s --pipeline 2 http://127.0.0.1:1/", "--pipeline has no place in an open "),
-    ("--search p99=1s --repeat 2 http://127.0.0.1:1/", "--search finds the rate itself, and "),
+    ("--rate 0 http://127.0.0.1:1/", "--rate: must be more than 0"),
+    ("--rate 5/1s http://127.0.0.1:1/", "--rate: a constant rate takes no duration"),
+    (
+        "--rate 5 --pipeline 2 http://127.0.0.1:1/",
+        "--pipeline cannot be combined with --rate or --search",
+    ),
+    ("--close --pipeline 2 http://127.0.0.1:1/", "the requests per connection must be a multiple "),
+    (
+        "--per-connection 7 --pipeline 2 http://127.0.0.1:1/",
+        "the requests per connection must be a multiple ",
+    ),
+    (
+        "--search p99=1s --pipeline 2 http://127.0.0.1:1/",
+        "--pipeline cannot be combined with --rate ",
+    ),
+    ("--search p99=1s --repeat 2 http://127.0.0.1:1/", "--search cannot be combined with --rate, "),
     ("--search p100=1s http://127.0.0.1:1/", "--search: \"p100=1s\" is not of the form p99="),
-    ("-H nonsense http://127.0.0.1:1/", "--header: \"Name: value\" is expected"),
-    ("-m G\u{20ac}T http://127.0.0.1:1/", "--method: \"G\u{20ac}T\" is not a name"),
-    ("--weights 1,2 http://127.0.0.1:1/", "--weights needs a number for each URL"),
-    ("--weights 0 http://LISTENS/", "weights must add up to between 1 and "),
+    ("-H nonsense http://127.0.0.1:1/", "--header: expected \"Name: value\""),
+    ("-m G\u{20ac}T http://127.0.0.1:1/", "--method: \"G\u{20ac}T\" is not a valid name"),
+    ("--weights 1,2 http://127.0.0.1:1/", "--weights requires one number per URL"),
+    ("--weights 0 http://LISTENS/", "the sum of the weights must be between 1 and "),
     ("--from here http://127.0.0.1:1/", "--from: \"here\" is not an IP address"),
-    ("--from ::1 http://LISTENS/", "--from: no connection from ::1 reaches 127.0.0.1:"),
+    ("--from ::1 http://LISTENS/", "--from: ::1 cannot connect to 127.0.0.1:"),
     ("--from 192.0.2.1 http://LISTENS/", "--from: 192.0.2.1: Cannot assign requested address"),
     ("--json /nowhere/a http://LISTENS/", "/nowhere/a: No such file or directory"),
     ("--hlog / http://LISTENS/", "/: Is a directory"),
     ("--list /nowhere http://LISTENS/", "/nowhere: No such file or directory"),
     ("--body-file /nowhere http://127.0.0.1:1/", "--body-file: /nowhere: No such file or "),
     ("-s /nowhere http://LISTENS/", "/nowhere: No such file or directory"),
-    ("tcp://127.0.0.1:1", "--body says what is sent and comes back"),
-    ("-b a -m PUT tcp://127.0.0.1:1", "tcp:// and udp:// have neither methods nor "),
-    ("-b a --close udp://127.0.0.1:1", "datagrams have neither connections nor pipelines"),
-    ("127.0.0.1:1", "\"127.0.0.1:1\" is not a URL that can be loaded: it has no scheme"),
-    ("https://127.0.0.1:1/", "\"https://127.0.0.1:1/\" is not a URL that can be loaded: TLS is "),
+    ("tcp://127.0.0.1:1", "tcp:// and udp:// require --body"),
+    ("-b a -m PUT tcp://127.0.0.1:1", "tcp:// and udp:// cannot be combined with "),
+    (
+        "-b a --close udp://127.0.0.1:1",
+        "udp:// cannot be combined with --close, --per-connection or --pipeline",
+    ),
+    ("127.0.0.1:1", "\"127.0.0.1:1\" is not a valid URL: the scheme is missing"),
+    ("https://127.0.0.1:1/", "\"https://127.0.0.1:1/\" is not a valid URL: TLS is "),
     ("--percentiles 50,,99 http://127.0.0.1:1/", "--percentiles: \"\" is not a percentile, such "),
     ("--expect p99<20 http://127.0.0.1:1/", "--expect: \"20\" needs a unit of time, such as 20ms"),
     ("--expect speed>1 http://127.0.0.1:1/", "--expect: \"speed\" is not a quantity: pNN (p50, "),
-    ("--search p99=1s --expect rate>1 http://127.0.0.1:1/", "--search looks for a rate, and "),
-    ("--turn 1s http://127.0.0.1:1/", "--turn is that of --against"),
-    ("--against here http://127.0.0.1:1/", "--against: \"here\" is not a URL that can be loaded"),
-    ("--against tcp://127.0.0.1:2 http://127.0.0.1:1/", "--against needs one other URL, of the "),
-    ("--against http://127.0.0.1:2/ -n 5 http://127.0.0.1:1/", "--against takes neither --search "),
+    (
+        "--search p99=1s --expect rate>1 http://127.0.0.1:1/",
+        "--search cannot be combined with --expect",
+    ),
+    ("--turn 1s http://127.0.0.1:1/", "--turn requires --against"),
+    ("--against here http://127.0.0.1:1/", "--against: \"here\" is not a valid URL"),
+    (
+        "--against tcp://127.0.0.1:2 http://127.0.0.1:1/",
+        "--against requires exactly one other URL, of ",
+    ),
+    (
+        "--against http://127.0.0.1:2/ -n 5 http://127.0.0.1:1/",
+        "--against cannot be combined with --search, ",
+    ),
     (
         "--against http://127.0.0.1:2/ --rate 1..2 http://127.0.0.1:1/",
-        "--against takes a constant ",
+        "--against requires a constant ",
     ),
-    ("--against http://127.0.0.1:2/ --hlog a http://127.0.0.1:1/", "--against takes neither a "),
+    (
+        "--against http://127.0.0.1:2/ --hlog a http://127.0.0.1:1/",
+        "--against cannot be combined with --script ",
+    ),
     ("--against http://LISTENS/ --turn 1s http://LISTENS/", "--against: 3 blocks of four turns "),
     ("--against http://127.0.0.1:1/ http://LISTENS/", "unable to connect to 127.0.0.1:1: "),
-    (
-        "http://a:%@127.0.0.1:1/",
-        "\"http://a:***@127.0.0.1:1/\" is not a URL that can be loaded: an ",
-    ),
-    ("http://127.0.0.1:1/ http://127.0.0.1:2/", "all URLs must be of one server"),
+    ("http://a:%@127.0.0.1:1/", "\"http://a:***@127.0.0.1:1/\" is not a valid URL: invalid escape"),
+    ("http://127.0.0.1:1/ http://127.0.0.1:2/", "all URLs must be on the same server"),
     ("http://127.0.0.1:1/", "unable to connect to 127.0.0.1:1: Connection refused"),
     ("http://255.255.255.255/", "unable to connect to 255.255.255.255:80: "),
     ("http://unix:/nowhere:/", "unable to connect to unix:/nowhere: No such file or "),
@@ -82,7 +103,7 @@ fn every_complaint_is_a_line() {
         assert!(lines.next().unwrap().starts_with(&expected), "{words}: {report:#?}");
         // Whoever does not know the options may look for them.
         let more: Vec<&str> = lines.collect();
-        assert!(matches!(more[..], [] | ["(weir load --help says what there is)"]), "{report:#?}");
+        assert!(matches!(more[..], [] | ["(see weir load --help)"]), "{report:#?}");
     }
 }
 
@@ -94,8 +115,8 @@ fn too_many_connections_for_the_limit_are_refused_at_once() {
         assert_eq!((report.code, report.out.as_str()), (Some(1), ""), "{report:#?}");
         let needed = connections + 28;
         let expected = format!(
-            "weir load: {connections} connections need {needed} open files, and ulimit -n allows \
-             256: raise it, or use fewer (-c)\n"
+            "weir load: {connections} connections need {needed} open files, but ulimit -n allows only \
+             256; raise it or use fewer connections (-c)\n"
         );
         assert_eq!(report.err, expected);
     }
@@ -142,5 +163,5 @@ fn a_complaint_that_nobody_can_read_is_one() {
 fn help_is_no_complaint() {
     let report = load("--help");
     assert_eq!((report.code, report.err.as_str()), (Some(0), ""));
-    assert!(report.out.starts_with("Usage: weir load <options> <url>"), "{}", report.out);
+    assert!(report.out.starts_with("Usage: weir load [OPTIONS] URL"), "{}", report.out);
 }

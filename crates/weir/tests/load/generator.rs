@@ -114,12 +114,12 @@ pub struct Report {
 }
 
 /// Errors by the names that people read.
-pub const IMPOSSIBLE: &str = "connection not possible";
+pub const IMPOSSIBLE: &str = "connection failed";
 pub const REFUSED: &str = "connection refused";
 pub const RESET: &str = "connection reset";
 pub const CLOSED: &str = "closed before the reply";
 pub const SHORT: &str = "reply ended too early";
-pub const INVALID: &str = "reply is not HTTP as expected";
+pub const INVALID: &str = "reply is not valid HTTP";
 pub const TIMEOUT: &str = "no complete reply in time";
 pub const STATUS_404: &str = "status 404";
 pub const STATUS_500: &str = "status 500";

@@ -50,7 +50,7 @@ fn while_it_searches() {
     let peer = Peer::answering(OK);
     let words = format!("-d 1s -c 2 --search p99=1s http://{}/", peer.address);
     let mut running = start(&words);
-    running.await_line("  asked ");
+    running.await_line("  rate ");
     let report = running.interrupt();
     // A step that was not over proves nothing.
     assert!(report.out.contains("  interrupted\nInterrupted before a rate was found.\n"));

@@ -46,7 +46,7 @@ fn a_number_of_requests_at_a_rate() {
 fn a_ramp_that_is_cut_short_says_how_far_it_got() {
     let peer = Peer::answering(OK);
     let report = load(&format!("--rate 100..1000/2s -d 500ms http://{}/", peer.address));
-    assert!(report.err.contains("\nOpen loop: 100 to 325 requests/s asked for, "), "{report:#?}");
+    assert!(report.err.contains("\nOpen loop: 100 to 325 requests/s requested, "), "{report:#?}");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn what_was_never_sent_is_told() {
     });
     let url = format!("http://{}/", peer.address);
     let report = load(&format!("--rate 100 -d 500ms -c 2 -t 1 --timeout 200ms {url}"));
-    let unsent = report.err.lines().find(|line| line.contains("whose time came, not sent"));
+    let unsent = report.err.lines().find(|line| line.contains("due but not sent"));
     let unsent: u64 = unsent.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
     let seen = peer.seen().requests;
     // Those on their way at the very end are neither.

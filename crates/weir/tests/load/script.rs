@@ -139,7 +139,7 @@ fn several_requests_at_once() {
     for options in ["-n 10", "--rate 10 -d 1s"] {
         let report = run(text, options, "", &peer);
         assert_eq!(report.code, Some(1), "{report:#?}");
-        assert!(report.err.contains("several requests at once"), "{report:#?}");
+        assert!(report.err.contains("with a script that pipelines"), "{report:#?}");
     }
 }
 

@@ -130,7 +130,7 @@ fn a_backend_that_cannot_be_asked_is_not_files() {
 #[test]
 fn variables_that_nobody_sets_are_not_empty_but_refused() {
     let set = |name: &str, by: &str| {
-        let why = "which is ignored: no request could be judged by it";
+        let why = "which is ignored; its value cannot be trusted";
         format!("variable \"{name}\" is set by \"{by}\", {why}:1")
     };
     let cases = [

@@ -78,10 +78,11 @@ conf::directives! {
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     let checkable = place.handed_on.of::<Option<Arc<dyn Checkable>>>().take();
     let Some(check) = &conf.health_check else { return Ok(()) };
-    let backend = checkable.ok_or_else(|| check.refuse("needs \"proxy_pass\" in its location"))?;
+    let backend =
+        checkable.ok_or_else(|| check.refuse("requires \"proxy_pass\" in its location"))?;
     let group = backend.group().filter(|group| check.is_named(group, place.load));
     let group =
-        group.ok_or_else(|| check.refuse("needs a \"proxy_pass\" that names an upstream"))?;
+        group.ok_or_else(|| check.refuse("requires a \"proxy_pass\" that names an upstream"))?;
     place.core.own.add(Arc::new(LocationCheck {
         group: group.clone(),
         terms: check.terms,

@@ -76,7 +76,7 @@ impl HealthCheck {
                 Begin::Checking { .. } => {
                     self.terms.begin = Begin::Checking { persistent: true };
                 }
-                _ => return Err(from.error_at(word, "\"persistent\" needs \"mandatory\"")),
+                _ => return Err(from.error_at(word, "\"persistent\" requires \"mandatory\"")),
             },
             b"type=" if value == b"grpc" => {
                 let why = "health checks of gRPC servers are not supported";

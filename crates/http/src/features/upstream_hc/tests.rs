@@ -145,16 +145,16 @@ fn what_is_wrong_with_a_match_is_refused() {
 #[test]
 fn what_is_wrong_with_a_check_is_refused() {
     let pass = "proxy_pass http://u;";
-    let needs = "\"health_check\" directive needs";
+    let requires = "\"health_check\" directive requires";
     let table = [
-        ("health_check;", format!("{needs} \"proxy_pass\" in its location:1")),
+        ("health_check;", format!("{requires} \"proxy_pass\" in its location:1")),
         (
             "proxy_pass http://127.0.0.1; health_check;",
-            format!("{needs} a \"proxy_pass\" that names an upstream:1"),
+            format!("{requires} a \"proxy_pass\" that names an upstream:1"),
         ),
         (
             "proxy_pass http://$host; health_check;",
-            format!("{needs} a \"proxy_pass\" that names an upstream:1"),
+            format!("{requires} a \"proxy_pass\" that names an upstream:1"),
         ),
     ];
     for (lines, expected) in table {
@@ -173,7 +173,7 @@ fn what_is_wrong_with_a_check_is_refused() {
         ("jitter", "invalid parameter \"jitter\":1"),
         ("match=", "invalid parameter \"match=\":1"),
         ("match=none", "match \"none\" is not defined:1"),
-        ("persistent", "\"persistent\" needs \"mandatory\":1"),
+        ("persistent", "\"persistent\" requires \"mandatory\":1"),
         ("type=grpc", "health checks of gRPC servers are not supported:1"),
         ("type=tcp", "invalid parameter \"type=tcp\":1"),
     ];

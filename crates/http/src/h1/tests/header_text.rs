@@ -158,13 +158,22 @@ fn no_request_to_a_backend_is_split() {
 fn what_cannot_be_written_is_an_error_that_says_why() {
     let backend = backend();
     for (line, said) in [
-        ("return 302 http://x$uri;", "header \"Location\" of the reply has a line break or NUL"),
-        ("add_header X $uri; return 200;", "header \"X\" of the reply has a line break or NUL"),
+        (
+            "return 302 http://x$uri;",
+            "header \"Location\" of the reply contains a line break or NUL",
+        ),
+        (
+            "add_header X $uri; return 200;",
+            "header \"X\" of the reply contains a line break or NUL",
+        ),
         (
             "proxy_pass http://BACKEND; proxy_set_header A $uri;",
-            "header \"A\" of the request has a line break or NUL",
+            "header \"A\" of the request contains a line break or NUL",
         ),
-        ("proxy_pass http://BACKEND; set $args $uri;", "the URI to proxy has a line break or NUL"),
+        (
+            "proxy_pass http://BACKEND; set $args $uri;",
+            "the URI to proxy contains a line break or NUL",
+        ),
     ] {
         let server = server(&backend, line);
         let reply = server.ask(&request("%0aa", "1.1"));
@@ -182,7 +191,7 @@ fn a_trailer_that_cannot_be_written_is_dropped() {
         server(&backend, "add_trailer X $uri; add_trailer Y y; proxy_pass http://BACKEND;");
     let reply = server.ask(&request("%0aa", "1.1"));
     assert!(reply.ends_with("\r\n0\r\nY: y\r\n\r\n"), "{reply}");
-    assert!(server.log()[0].starts_with("trailer \"X\" has a line break or NUL"));
+    assert!(server.log()[0].starts_with("trailer \"X\" contains a line break or NUL"));
 }
 
 #[test]

@@ -16,9 +16,9 @@ const KINDS: [(&str, Said); 5] = [
     ("threads", |run| run.threads.to_string()),
     ("duration", |run| match run.duration {
         Some(time) => amounts::time_us(time.as_secs_f64() * 1e6),
-        None => "as long as its requests took".to_owned(),
+        None => "until its requests were done".to_owned(),
     }),
-    ("asked for", |run| run.urls.iter().map(|url| path(url)).collect::<Vec<_>>().join(" ")),
+    ("requested", |run| run.urls.iter().map(|url| path(url)).collect::<Vec<_>>().join(" ")),
 ];
 
 /// An URL without the server, which is what one compares.
@@ -37,7 +37,7 @@ pub(super) fn differences(a: &[Results], b: &[Results]) -> String {
                 &format!("  {name:<12}  A: {}\n  {:12}  B: {}\n", a.join("; "), "", b.join("; "));
         }
     }
-    if text.is_empty() { text } else { format!("These are different kinds of load:\n{text}\n") }
+    if text.is_empty() { text } else { format!("The loads differ:\n{text}\n") }
 }
 
 /// The values that runs have, each once.

@@ -20,9 +20,11 @@ use measures::{MEASURES, Measure, P99, RATE};
 const USAGE: &str = "\
 Usage: weir load compare A.json[,A2.json...] B.json[,B2.json...]
 
-  Compares runs that weir load has written, side by side, each side one file or several. The
-  difference is B's from A's, and is more than the noise if its 95 % interval leaves out 0.
-  Repeats show the noise best: --repeat 5 when measuring.
+Compares the results of weir load --json. Each side is one or more files. A difference is more than
+the noise if its 95 % interval excludes 0. Repeated runs show the noise best (weir load --repeat 5).
+
+Options:
+  -h, --help  print this help
 ";
 
 /// A smaller difference would be shown as 0.0 %.
@@ -32,13 +34,13 @@ const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// The comparison as text, by what stands after `compare`.
 pub fn run(words: &[OsString]) -> Result<String, String> {
-    let text = |word: &OsString| word.to_str().map(str::to_owned).ok_or("a name is not UTF-8");
+    let text = |word: &OsString| word.to_str().map(str::to_owned).ok_or("a file name is not UTF-8");
     let words: Vec<String> = words.iter().map(text).collect::<Result<_, _>>()?;
     if words.iter().any(|word| word == "--help" || word == "-h") {
         return Ok(USAGE.to_owned());
     }
     let [a, b] = &words[..] else {
-        return Err(format!("two files, or two lists of files, are compared\n{USAGE}"));
+        return Err(format!("two files, or two lists of files, are required\n{USAGE}"));
     };
     Ok(compare(&side(a)?, &side(b)?))
 }
@@ -144,7 +146,7 @@ impl Row {
         let verdict = match (self.ratio, self.interval) {
             _ if self.is_more_than_noise() => "more than the noise",
             (_, Some(_)) => "within the noise",
-            (Some(_), None) => "noise not known",
+            (Some(_), None) => "noise unknown",
             (None, None) => "",
         };
         let [a, b] = [self.a, self.b].map(self.measure.show);
@@ -176,7 +178,9 @@ fn failures(a: &[Results], b: &[Results]) -> String {
 
 fn headline(row: &Row, name: &str, more: &str, less: &str) -> String {
     let Some(Ratio { value, low, high }) = row.interval else {
-        return format!("What the difference in {name} is worth, these runs cannot show.");
+        return format!(
+            "These runs cannot show whether the difference in {name} is more than the noise."
+        );
     };
     let [value, low, high] = [value, low, high].map(percent);
     if !row.is_more_than_noise() {

@@ -73,7 +73,7 @@ fn single_runs_by_their_seconds() {
     let text = compare(&runs([1000], 900), &runs([1100, 1100], 900));
     assert!(text.contains("\nThe noise is that between the seconds within runs. "), "{text}");
     assert!(text.contains("\nB is 10.0 % faster ["), "{text}");
-    let verdicts = [("requests/s", "more than the noise"), ("p90", "noise not known")];
+    let verdicts = [("requests/s", "more than the noise"), ("p90", "noise unknown")];
     for (name, verdict) in verdicts {
         let row = |line: &str| line.starts_with(name) && line.ends_with(verdict);
         assert!(text.lines().any(row), "{name} {verdict}: {text}");
@@ -81,7 +81,9 @@ fn single_runs_by_their_seconds() {
     let mut short = measured(1000, 900);
     short.seconds.truncate(5);
     let text = compare(&[short], &runs([1100], 900));
-    assert!(text.contains("\nWhat the difference in rate is worth, these runs cannot show.\n"));
+    assert!(text.contains(
+        "\nThese runs cannot show whether the difference in rate is more than the noise.\n"
+    ));
 }
 
 /// Noise that a run has within itself makes a difference of a percent mean nothing.
@@ -113,12 +115,12 @@ fn loads_of_different_kinds() {
     b[0].urls = vec!["http://h".into()];
     b[0].pace = Pace::Open { from: 10.0, to: 20.0 };
     b[0].connections = 11;
-    let expected = "These are different kinds of load:
+    let expected = "The loads differ:
   pace          A: closed loop
                 B: open loop, 10 to 20 requests/s
   connections   A: 10
                 B: 11
-  asked for     A: /x?y
+  requested     A: /x?y
                 B: /
 
 ";
@@ -151,7 +153,7 @@ fn without_replies() {
         text.contains("\np99                           0.00us      0.00us        -\n"),
         "{text}"
     );
-    assert!(text.contains("these runs cannot show.\n"), "{text}");
+    assert!(text.contains("These runs cannot show whether "), "{text}");
 }
 
 struct Folder(PathBuf);
@@ -188,7 +190,7 @@ fn files_and_lists_of_files() {
     let text = run(&[&format!("{one},{two}"), &two]).unwrap();
     assert!(text.ends_with("between the runs: 3 of A, 2 of B.\n"), "{text}");
     assert_eq!(run(&[&none, &one]), Err(format!("{none}: no runs")));
-    let expected = format!("{bad}: line 2, column 1: the text ends too early");
+    let expected = format!("{bad}: line 2, column 1: unexpected end of the text");
     assert_eq!(run(&[&one, &bad]), Err(expected));
     assert!(run(&[&one, "/nowhere"]).unwrap_err().starts_with("/nowhere: No such file"));
     assert!(run(&[&one]).unwrap_err().contains("\nUsage: weir load compare "));

@@ -76,7 +76,7 @@ pub fn text(turns: &Turns) -> String {
     match count - blocks.iter().filter(is_whole).count() {
         0 => text,
         silent => {
-            text + &format!("{silent} of them had a turn without replies and are left out.\n")
+            text + &format!("{silent} of them had a turn without replies and were left out.\n")
         }
     }
 }

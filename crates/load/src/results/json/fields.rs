@@ -13,7 +13,7 @@ impl<'j> Fields<'j> {
     pub(super) fn of(json: &'j Json) -> Result<Self, String> {
         match json {
             Json::Map(fields) => Ok(Self(fields)),
-            _ => Err(" is not a map".to_owned()),
+            _ => Err(": expected an object".to_owned()),
         }
     }
 
@@ -44,7 +44,7 @@ impl<'j> Fields<'j> {
     pub(super) fn is(&self, name: &str, expected: &str) -> Result<(), String> {
         self.read(name, |json| match json {
             Json::Text(text) if text == expected => Ok(()),
-            _ => Err(format!(" is not \"{expected}\"")),
+            _ => Err(format!(": expected \"{expected}\"")),
         })
     }
 }
@@ -53,28 +53,28 @@ impl<'j> Fields<'j> {
 pub(super) fn number(json: &Json) -> Result<f64, String> {
     match json {
         Json::Number(number) if *number >= 0.0 => Ok(*number),
-        _ => Err(" is not a number of 0 or more".to_owned()),
+        _ => Err(": expected a number of 0 or more".to_owned()),
     }
 }
 
 pub(super) fn whole(json: &Json) -> Result<u64, String> {
     match json {
         Json::Number(n) if *n >= 0.0 && n.fract() == 0.0 && *n <= WHOLE_MAX as f64 => Ok(*n as u64),
-        _ => Err(" is not a whole number, or too large".to_owned()),
+        _ => Err(": expected a whole number, or the number is too large".to_owned()),
     }
 }
 
 pub(super) fn text(json: &Json) -> Result<String, String> {
     match json {
         Json::Text(text) => Ok(text.clone()),
-        _ => Err(" is not a text".to_owned()),
+        _ => Err(": expected a string".to_owned()),
     }
 }
 
 pub(super) fn truth(json: &Json) -> Result<bool, String> {
     match json {
         Json::Bool(value) => Ok(*value),
-        _ => Err(" is neither true nor false".to_owned()),
+        _ => Err(": expected true or false".to_owned()),
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn list<T>(
     json: &Json,
     each: impl Fn(&Json) -> Result<T, String>,
 ) -> Result<Vec<T>, String> {
-    let Json::List(items) = json else { return Err(" is not a list".to_owned()) };
+    let Json::List(items) = json else { return Err(": expected a list".to_owned()) };
     let item = |(place, item)| each(item).map_err(|what| format!("[{place}]{what}"));
     items.iter().enumerate().map(item).collect()
 }

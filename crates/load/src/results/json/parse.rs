@@ -32,7 +32,7 @@ type What = &'static str;
 impl Parser<'_> {
     fn whole(&mut self) -> Result<Json, What> {
         let value = self.value(0)?;
-        if self.peek().is_some() { Err("something follows the value") } else { Ok(value) }
+        if self.peek().is_some() { Err("unexpected text after the value") } else { Ok(value) }
     }
 
     /// The next byte that is no white space.
@@ -52,7 +52,7 @@ impl Parser<'_> {
 
     fn value(&mut self, depth: usize) -> Result<Json, What> {
         if depth > DEPTH_MAX {
-            return Err("too deep");
+            return Err("nested too deeply");
         }
         match self.peek() {
             Some(b'{') => self.map(depth),
@@ -60,8 +60,8 @@ impl Parser<'_> {
             Some(b'"') => self.text().map(Json::Text),
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(b'a'..=b'z') => self.word(),
-            Some(_) => Err("a value is expected"),
-            None => Err("the text ends too early"),
+            Some(_) => Err("expected a value"),
+            None => Err("unexpected end of the text"),
         }
     }
 
@@ -73,24 +73,24 @@ impl Parser<'_> {
         }
         loop {
             if self.peek() != Some(b'"') {
-                return Err("the name of a field is expected");
+                return Err("expected a field name");
             }
             let name = self.text()?.into();
             if fields.iter().any(|(known, _)| *known == name) {
-                return Err("this field is there already");
+                return Err("duplicate field");
             }
             if fields.len() == FIELDS_MAX {
                 return Err("too many fields");
             }
             if !self.takes(b':') {
-                return Err("a colon is expected");
+                return Err("expected a colon");
             }
             fields.push((name, self.value(depth + 1)?));
             if self.takes(b'}') {
                 return Ok(Json::Map(fields));
             }
             if !self.takes(b',') {
-                return Err("a comma or } is expected");
+                return Err("expected a comma or }");
             }
         }
     }
@@ -107,7 +107,7 @@ impl Parser<'_> {
                 return Ok(Json::List(items));
             }
             if !self.takes(b',') {
-                return Err("a comma or ] is expected");
+                return Err("expected a comma or ]");
             }
         }
     }
@@ -119,7 +119,7 @@ impl Parser<'_> {
             "null" => Json::Null,
             "true" => Json::Bool(true),
             "false" => Json::Bool(false),
-            _ => return Err("a value is expected"),
+            _ => return Err("expected a value"),
         };
         self.at += length;
         Ok(value)
@@ -127,10 +127,10 @@ impl Parser<'_> {
 
     fn number(&mut self) -> Result<Json, What> {
         let rest = &self.text[self.at..];
-        let length = number(rest.as_bytes()).ok_or("this is no number")?;
-        let number: f64 = rest[..length].parse().map_err(|_| "this is no number")?;
+        let length = number(rest.as_bytes()).ok_or("invalid number")?;
+        let number: f64 = rest[..length].parse().map_err(|_| "invalid number")?;
         if number.is_infinite() {
-            return Err("a number too large");
+            return Err("number too large");
         }
         self.at += length;
         Ok(Json::Number(number))
@@ -142,7 +142,7 @@ impl Parser<'_> {
         loop {
             let rest = &self.text[self.at..];
             let plain = rest.find(|c| matches!(c, '"' | '\\' | '\0'..='\x1f'));
-            let plain = plain.ok_or("this text does not end")?;
+            let plain = plain.ok_or("unterminated string")?;
             text += &rest[..plain];
             self.at += plain;
             match rest.as_bytes()[plain] {
@@ -151,7 +151,7 @@ impl Parser<'_> {
                     return Ok(text);
                 }
                 b'\\' => text.push(self.escape()?),
-                _ => return Err("a control character in a text"),
+                _ => return Err("control character in a string"),
             }
         }
     }
@@ -165,10 +165,10 @@ impl Parser<'_> {
             Some(b'n') => Some('\n'),
             Some(b'r') => Some('\r'),
             Some(b't') => Some('\t'),
-            Some(b'u') => return self.unit_or_pair().ok_or("this escape is no character"),
+            Some(b'u') => return self.unit_or_pair().ok_or("invalid character escape"),
             _ => None,
         };
-        let plain = plain.ok_or("there is no such escape")?;
+        let plain = plain.ok_or("unknown escape")?;
         self.at += 2;
         Ok(plain)
     }
@@ -242,39 +242,39 @@ mod tests {
     }
 
     const BAD: [(&str, &str); 33] = [
-        ("", "line 1, column 1: the text ends too early"),
-        ("[1,\n 2", "line 2, column 3: a comma or ] is expected"),
-        ("[1,]", "line 1, column 4: a value is expected"),
-        ("[1 2]", "line 1, column 4: a comma or ] is expected"),
-        ("[", "line 1, column 2: the text ends too early"),
-        ("{\"a\": 1,}", "line 1, column 9: the name of a field is expected"),
-        ("{a: 1}", "line 1, column 2: the name of a field is expected"),
-        ("{\"a\" 1}", "line 1, column 6: a colon is expected"),
-        ("{\"a\": 1; }", "line 1, column 8: a comma or } is expected"),
-        ("{\"a\": 1, \"a\": 2}", "line 1, column 13: this field is there already"),
-        ("1 2", "line 1, column 3: something follows the value"),
-        ("nul", "line 1, column 1: a value is expected"),
-        ("nulll", "line 1, column 1: a value is expected"),
-        ("NaN", "line 1, column 1: a value is expected"),
-        ("'a'", "line 1, column 1: a value is expected"),
-        ("-", "line 1, column 1: this is no number"),
-        ("01", "line 1, column 2: something follows the value"),
-        ("1.", "line 1, column 1: this is no number"),
-        ("1e", "line 1, column 1: this is no number"),
-        ("1e+", "line 1, column 1: this is no number"),
-        (".5", "line 1, column 1: a value is expected"),
-        ("+1", "line 1, column 1: a value is expected"),
-        ("1e999", "line 1, column 1: a number too large"),
-        ("\"a", "line 1, column 2: this text does not end"),
-        ("\"a\nb\"", "line 1, column 3: a control character in a text"),
-        ("\"\\x\"", "line 1, column 2: there is no such escape"),
-        ("\"\\", "line 1, column 2: there is no such escape"),
-        ("\"\\é\"", "line 1, column 2: there is no such escape"),
-        ("\"\\u12\"", "line 1, column 2: this escape is no character"),
-        ("\"\\u+123\"", "line 1, column 2: this escape is no character"),
-        ("\"\\ud800\"", "line 1, column 8: this escape is no character"),
-        ("\"\\udc00\"", "line 1, column 8: this escape is no character"),
-        ("\"\\ud800\\u0041\"", "line 1, column 14: this escape is no character"),
+        ("", "line 1, column 1: unexpected end of the text"),
+        ("[1,\n 2", "line 2, column 3: expected a comma or ]"),
+        ("[1,]", "line 1, column 4: expected a value"),
+        ("[1 2]", "line 1, column 4: expected a comma or ]"),
+        ("[", "line 1, column 2: unexpected end of the text"),
+        ("{\"a\": 1,}", "line 1, column 9: expected a field name"),
+        ("{a: 1}", "line 1, column 2: expected a field name"),
+        ("{\"a\" 1}", "line 1, column 6: expected a colon"),
+        ("{\"a\": 1; }", "line 1, column 8: expected a comma or }"),
+        ("{\"a\": 1, \"a\": 2}", "line 1, column 13: duplicate field"),
+        ("1 2", "line 1, column 3: unexpected text after the value"),
+        ("nul", "line 1, column 1: expected a value"),
+        ("nulll", "line 1, column 1: expected a value"),
+        ("NaN", "line 1, column 1: expected a value"),
+        ("'a'", "line 1, column 1: expected a value"),
+        ("-", "line 1, column 1: invalid number"),
+        ("01", "line 1, column 2: unexpected text after the value"),
+        ("1.", "line 1, column 1: invalid number"),
+        ("1e", "line 1, column 1: invalid number"),
+        ("1e+", "line 1, column 1: invalid number"),
+        (".5", "line 1, column 1: expected a value"),
+        ("+1", "line 1, column 1: expected a value"),
+        ("1e999", "line 1, column 1: number too large"),
+        ("\"a", "line 1, column 2: unterminated string"),
+        ("\"a\nb\"", "line 1, column 3: control character in a string"),
+        ("\"\\x\"", "line 1, column 2: unknown escape"),
+        ("\"\\", "line 1, column 2: unknown escape"),
+        ("\"\\é\"", "line 1, column 2: unknown escape"),
+        ("\"\\u12\"", "line 1, column 2: invalid character escape"),
+        ("\"\\u+123\"", "line 1, column 2: invalid character escape"),
+        ("\"\\ud800\"", "line 1, column 8: invalid character escape"),
+        ("\"\\udc00\"", "line 1, column 8: invalid character escape"),
+        ("\"\\ud800\\u0041\"", "line 1, column 14: invalid character escape"),
     ];
 
     #[test]
@@ -284,6 +284,9 @@ mod tests {
         }
         assert_eq!(parse(b"\"\n\xff\""), Err("line 2, column 1: not UTF-8".into()));
         let deep = "[".repeat(DEPTH_MAX + 2);
-        assert_eq!(parse(deep.as_bytes()), Err(format!("line 1, column {}: too deep", deep.len())));
+        assert_eq!(
+            parse(deep.as_bytes()),
+            Err(format!("line 1, column {}: nested too deeply", deep.len()))
+        );
     }
 }

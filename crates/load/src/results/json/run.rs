@@ -108,9 +108,11 @@ fn run_to(run: &Results) -> Json {
 }
 
 fn run_from(json: &Json) -> Result<Results, String> {
-    let run = Fields::of(json).map_err(|what| format!("this{what}"))?;
+    let run = Fields::of(json).map_err(|what| what.trim_start_matches(": ").to_owned())?;
     if run.is("format", FORMAT_OF_TURNS).is_ok() {
-        return Err(format!(".format is \"{FORMAT_OF_TURNS}\": its .effect is the comparison"));
+        return Err(format!(
+            ".format is \"{FORMAT_OF_TURNS}\": this file already contains a comparison, in .effect"
+        ));
     }
     run.is("format", FORMAT)?;
     Ok(Results {
@@ -163,7 +165,7 @@ fn statuses_from(run: &Fields<'_>) -> Result<Statuses, String> {
             let status = name.parse::<u16>().ok().filter(|code| (1..=999).contains(code));
             // Only as it is written, so that none is there twice.
             let status = status.filter(|status| status.to_string() == name);
-            let status = status.ok_or_else(|| " is not a status".to_owned())?;
+            let status = status.ok_or_else(|| ": expected a status".to_owned())?;
             Ok((status, whole(count)?))
         })
     })?;
@@ -171,11 +173,12 @@ fn statuses_from(run: &Fields<'_>) -> Result<Statuses, String> {
         statuses.add(status, count);
     }
     let classes: [u64; 6] = run.read("statuses", |json| {
-        list(json, whole)?.try_into().map_err(|_| " has not six numbers".to_owned())
+        list(json, whole)?.try_into().map_err(|_| ": expected six numbers".to_owned())
     })?;
     for ((class, all), known) in (0..).zip(classes).zip(statuses.classes()) {
         let rest = all.checked_sub(known);
-        let rest = rest.ok_or_else(|| ".status_codes has more than .statuses".to_owned())?;
+        let rest =
+            rest.ok_or_else(|| ".status_codes: more responses than in .statuses".to_owned())?;
         statuses.add_class(class, rest);
     }
     Ok(statuses)
@@ -232,10 +235,10 @@ fn histogram_from(json: &Json) -> Result<Histogram<u64>, String> {
     let counts = Fields::of(json)?.read("counts", |json| list(json, |json| list(json, whole)))?;
     for pair in counts {
         let [value, count] = pair[..] else {
-            return Err(".counts has something that is not [value, count]".to_owned());
+            return Err(".counts: expected [value, count]".to_owned());
         };
         if count == 0 || histogram.len() + count > WHOLE_MAX {
-            return Err(".counts has a count of none, or of too many".to_owned());
+            return Err(".counts: invalid count".to_owned());
         }
         histogram.record_n(value, count).map_err(|error| format!(".counts: {error}"))?;
     }
@@ -269,7 +272,7 @@ fn moment_from(json: &Json) -> Result<Moment, String> {
 }
 
 fn time(json: &Json) -> Result<Duration, String> {
-    Duration::try_from_secs_f64(number(json)?).map_err(|_| " is too long a time".to_owned())
+    Duration::try_from_secs_f64(number(json)?).map_err(|_| " is too long".to_owned())
 }
 
 #[cfg(test)]

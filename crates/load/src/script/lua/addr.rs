@@ -27,7 +27,7 @@ impl Addr {
     pub(super) fn of(value: &Value) -> Result<SocketAddr> {
         let addr = value.as_userdata().and_then(|data: &AnyUserData| data.borrow::<Self>().ok());
         addr.map(|addr| addr.0).ok_or_else(|| {
-            refuse(format!("an address of wrk.lookup is expected, not {}", kind(value)))
+            refuse(format!("expected an address from wrk.lookup, not {}", kind(value)))
         })
     }
 }

@@ -83,7 +83,7 @@ impl UserData for Handle {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         let set = |_: &Lua, thread: &Self, (key, value): (mlua::Value, mlua::Value)| {
             if key.as_string().is_none_or(|key| key != "addr") {
-                return Err(refuse("of a thread only the field addr can be set"));
+                return Err(refuse("only the field addr of a thread can be set"));
             }
             thread.set_addr(Addr::of(&value)?);
             Ok(())

@@ -25,7 +25,9 @@ impl Copy {
     fn value(&mut self, value: mlua::Value, depth: usize) -> Result<Value> {
         self.values += 1;
         if self.values > VALUES_MAX {
-            return Err(refuse(format!("a table of over {VALUES_MAX} values cannot cross")));
+            return Err(refuse(format!(
+                "a table with more than {VALUES_MAX} values cannot be passed between threads"
+            )));
         }
         Ok(match value {
             mlua::Value::Nil => Value::Nil,
@@ -36,8 +38,8 @@ impl Copy {
             mlua::Value::Table(table) => self.table(&table, depth)?,
             other => {
                 let what =
-                    "between threads, only nil, booleans, numbers, strings and tables of them";
-                return Err(refuse(format!("{} cannot cross {what}", kind(&other))));
+                    "between threads; only nil, booleans, numbers, strings and tables of them can";
+                return Err(refuse(format!("{} cannot be passed {what}", kind(&other))));
             }
         })
     }
@@ -45,7 +47,9 @@ impl Copy {
     fn table(&mut self, table: &Table, depth: usize) -> Result<Value> {
         if depth == DEPTH_MAX {
             let why = "or one that contains itself";
-            return Err(refuse(format!("a table {DEPTH_MAX} deep, {why}, cannot cross")));
+            return Err(refuse(format!(
+                "a table nested {DEPTH_MAX} levels deep, {why}, cannot be passed between threads"
+            )));
         }
         let mut entries = Vec::new();
         table.for_each(|key, value| {

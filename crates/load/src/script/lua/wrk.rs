@@ -114,7 +114,7 @@ impl Within {
     fn guard<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let depth = self.0.get();
         if depth > 1 {
-            return Err(refuse("a function of wrk calls itself without end"));
+            return Err(refuse("a function of wrk calls itself endlessly"));
         }
         self.0.set(depth + 1);
         let result = work();

@@ -139,8 +139,11 @@ fn turns_without_replies() {
     }
     assert!(effects(&turns).iter().all(|effect| effect.ratio.is_none()));
     let text = text(&turns);
-    assert!(text.contains("these runs cannot show.\n"), "{text}");
-    assert!(text.ends_with("\n2 of them had a turn without replies and are left out.\n"), "{text}");
+    assert!(text.contains("These runs cannot show whether "), "{text}");
+    assert!(
+        text.ends_with("\n2 of them had a turn without replies and were left out.\n"),
+        "{text}"
+    );
     turns.blocks.clear();
     assert!(
         super::text(&turns)

@@ -59,23 +59,43 @@ fn what_is_written_is_read_back() {
 
 /// What is replaced by what, and what is then said.
 const BAD: [(&str, &str, &str); 18] = [
-    ("weir load 1", "weir load 2", ".format is not \"weir load 1\""),
+    ("weir load 1", "weir load 2", ".format: expected \"weir load 1\""),
     ("\"threads\"", "\"thread\"", ".threads is missing"),
-    ("\"threads\": 2", "\"threads\": 2.5", ".threads is not a whole number, or too large"),
-    ("\"threads\": 2", "\"threads\": -2", ".threads is not a whole number, or too large"),
-    ("\"threads\": 2", "\"threads\": 1e17", ".threads is not a whole number, or too large"),
-    ("\"cpu_s\": 0.5", "\"cpu_s\": 1e99", ".cpu_s is too long a time"),
-    ("\"cpu_s\": 0.5", "\"cpu_s\": null", ".cpu_s is not a number of 0 or more"),
-    ("[0, 1, 2, 3, 4, 5]", "[0, 1]", ".statuses has not six numbers"),
-    ("[0, 1, 2, 3, 4, 5]", "[0, 1, 2, 3, 4, 4]", ".status_codes has more than .statuses"),
-    ("\"404\": 4", "\"0404\": 4", ".status_codes.0404 is not a status"),
-    ("\"404\": 4", "\"1000\": 4", ".status_codes.1000 is not a status"),
-    ("\"404\": 4", "\"404\": 0.5", ".status_codes.404 is not a whole number, or too large"),
-    ("\"reset\": 3", "\"reset\": \"3\"", ".errors.reset is not a whole number, or too large"),
-    ("\"interrupted\": true", "\"interrupted\": 1", ".interrupted is neither true nor false"),
+    (
+        "\"threads\": 2",
+        "\"threads\": 2.5",
+        ".threads: expected a whole number, or the number is too large",
+    ),
+    (
+        "\"threads\": 2",
+        "\"threads\": -2",
+        ".threads: expected a whole number, or the number is too large",
+    ),
+    (
+        "\"threads\": 2",
+        "\"threads\": 1e17",
+        ".threads: expected a whole number, or the number is too large",
+    ),
+    ("\"cpu_s\": 0.5", "\"cpu_s\": 1e99", ".cpu_s is too long"),
+    ("\"cpu_s\": 0.5", "\"cpu_s\": null", ".cpu_s: expected a number of 0 or more"),
+    ("[0, 1, 2, 3, 4, 5]", "[0, 1]", ".statuses: expected six numbers"),
+    ("[0, 1, 2, 3, 4, 5]", "[0, 1, 2, 3, 4, 4]", ".status_codes: more responses than in .statuses"),
+    ("\"404\": 4", "\"0404\": 4", ".status_codes.0404: expected a status"),
+    ("\"404\": 4", "\"1000\": 4", ".status_codes.1000: expected a status"),
+    (
+        "\"404\": 4",
+        "\"404\": 0.5",
+        ".status_codes.404: expected a whole number, or the number is too large",
+    ),
+    (
+        "\"reset\": 3",
+        "\"reset\": \"3\"",
+        ".errors.reset: expected a whole number, or the number is too large",
+    ),
+    ("\"interrupted\": true", "\"interrupted\": 1", ".interrupted: expected true or false"),
     ("{\"at\": 1,", "{", ".seconds[0].at is missing"),
-    ("[[70015, 1]]", "[[70015]]", ".thread_rate.counts has something that is not [value, count]"),
-    ("[[70015, 1]]", "[[70015, 0]]", ".thread_rate.counts has a count of none, or of too many"),
+    ("[[70015, 1]]", "[[70015]]", ".thread_rate.counts: expected [value, count]"),
+    ("[[70015, 1]]", "[[70015, 0]]", ".thread_rate.counts: invalid count"),
     ("{\"from\": 10,", "{", ".pace.from is missing"),
 ];
 
@@ -91,7 +111,7 @@ fn what_is_refused() {
     let at = two.rfind("cpu_s").unwrap();
     let error = read(format!("{}x{}", &two[..at], &two[at..]).as_bytes()).unwrap_err();
     assert_eq!(error, "run 2: .cpu_s is missing");
-    assert_eq!(read(b"1").unwrap_err(), "this is not a map");
+    assert_eq!(read(b"1").unwrap_err(), "expected an object");
 }
 
 #[test]

@@ -137,13 +137,16 @@ fn what_cannot_cross_is_an_error() {
     );
     assert!(script.get("deep").is_ok());
     let table = [
-        ("endless", "a table 100 deep, or one that contains itself, cannot cross"),
-        ("deeper", "a table 100 deep, or one that contains itself, cannot cross"),
-        ("wide", "a table of over 1048576 values cannot cross"),
-        ("mixed", "a function cannot cross"),
-        ("keyed", "a function cannot cross"),
-        ("routine", "a coroutine cannot cross"),
-        ("handle", "an object cannot cross"),
+        (
+            "endless",
+            "a table nested 100 levels deep, or one that contains itself, cannot be passed",
+        ),
+        ("deeper", "a table nested 100 levels deep, or one that contains itself, cannot be passed"),
+        ("wide", "a table with more than 1048576 values cannot be passed"),
+        ("mixed", "a function cannot be passed"),
+        ("keyed", "a function cannot be passed"),
+        ("routine", "a coroutine cannot be passed"),
+        ("handle", "an object cannot be passed"),
     ];
     for (name, expected) in table {
         let wrong = message(script.get(name));

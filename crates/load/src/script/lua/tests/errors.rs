@@ -13,7 +13,7 @@ fn scripts_that_do_not_load() {
         ("\n\nlocal x = nil + 1", "test.lua:3: attempt to perform arithmetic on a nil value"),
         ("error('own words')", "test.lua:1: own words"),
         ("error('own words', 0)", "test.lua: own words"),
-        ("\nwrk.connect('here')", "test.lua:2: an address of wrk.lookup is expected, not a string"),
+        ("\nwrk.connect('here')", "test.lua:2: expected an address from wrk.lookup, not a string"),
         ("wrk.lookup('h', 'gopher')", "test.lua:1: wrk.lookup: unknown service gopher"),
         ("wrk.lookup()", "test.lua:1: wrk.lookup: the host is nil, not a string"),
         ("\nwrk.format(nil, nil, 1)", "test.lua:2: wrk.format: headers: a number, not a table"),
@@ -115,14 +115,14 @@ fn recursion_without_end_is_an_error() {
 #[test]
 fn what_a_script_may_not_do_to_a_thread() {
     let table = [
-        ("wrk.thread.addr = 'here'", "an address of wrk.lookup is expected, not a string"),
-        ("wrk.thread.speed = 1", "of a thread only the field addr can be set"),
+        ("wrk.thread.addr = 'here'", "expected an address from wrk.lookup, not a string"),
+        ("wrk.thread.speed = 1", "only the field addr of a thread can be set"),
         ("print(wrk.thread.speed.limit)", "attempt to index field 'speed' (a nil value)"),
         (
             "wrk.thread:set('a', print)",
-            "thread:set(\"a\"): a function cannot cross between threads",
+            "thread:set(\"a\"): a function cannot be passed between threads",
         ),
-        ("wrk.thread:get('print')", "a function cannot cross between threads"),
+        ("wrk.thread:get('print')", "a function cannot be passed between threads"),
         ("wrk.thread.get('a')", ""),
     ];
     for (line, expected) in table {
@@ -135,5 +135,9 @@ fn what_a_script_may_not_do_to_a_thread() {
 #[test]
 fn errors_can_be_caught() {
     let script = load("local ok, why = pcall(wrk.connect, 1) seen = tostring(ok) .. tostring(why)");
-    assert!(text(&script, "seen").starts_with("falsean address"), "{}", text(&script, "seen"));
+    assert!(
+        text(&script, "seen").starts_with("falseexpected an address"),
+        "{}",
+        text(&script, "seen")
+    );
 }
