@@ -70,10 +70,12 @@ impl Worker {
     }
 
     /// Parks what a driver left, if its connection is idle, until bytes come or its time is over.
-    fn park(&self, left: Option<IdleConnection>) {
+    fn park(self: &Rc<Self>, left: Option<IdleConnection>) {
         let Some(IdleConnection { stream, parked, left_ms }) = left else { return };
-        if let Some(lot) = &self.lot {
-            lot.park(stream, parked, left_ms);
+        if let Some(lot) = &self.lot
+            && let Err((stream, parked)) = lot.park(stream, parked, left_ms)
+        {
+            self.resume(stream, parked);
         }
     }
 

@@ -50,7 +50,7 @@ pub use probe::{Probe, TcpInfo};
 pub use roll::Roll;
 pub use seats::{Accepted, Arrival, Full, Seat, Ticket, Usher, tickets};
 pub use shared_words::SharedWords;
-pub use stream::Stream;
+pub use stream::{Detached, Session, Stream};
 pub use timer::{Timer, sleep};
 pub use worker::{Task, at_turn_end, run, spawn, spawn_if_running, yield_now};
 

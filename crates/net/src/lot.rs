@@ -3,6 +3,9 @@
 //! A task per connection costs about a kilobyte even when it holds nothing. A parked connection has
 //! no task and no place in the runtime: its descriptor waits in the lot's own epoll set, which is
 //! itself one descriptor to the runtime. Only those who are idle for a second or two pay for this.
+//!
+//! A stream's session is parked with it. One that holds plaintext is not: its socket has nothing to
+//! tell, so nobody would be woken.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +21,7 @@ use rustix::time::Timespec;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::{Stream, clock, epoll_failed, memory};
+use crate::{Detached, Stream, clock, epoll_failed, memory};
 
 /// Events taken at once.
 const EVENTS_PER_TURN: usize = 256;
@@ -43,7 +46,7 @@ struct Places<T> {
 }
 
 struct Slot<T> {
-    fd: OwnedFd,
+    stream: Detached,
     expires_s: u64,
     ticket: T,
 }
@@ -65,20 +68,24 @@ impl<T> Lot<T> {
     }
 
     /// Parks a connection until bytes come, or it is closed after `idle_ms`. Where that cannot be
-    /// done it is closed at once.
-    pub fn park(&self, stream: Stream, ticket: T, idle_ms: u64) {
+    /// done it is closed at once. One with plaintext in memory is given back: it has work to do.
+    pub fn park(&self, stream: Stream, ticket: T, idle_ms: u64) -> Result<(), (Stream, T)> {
         let expires_s = clock::now_ms().saturating_add(idle_ms).div_ceil(1000);
-        let fd = stream.into_fd();
+        let stream = stream.detach();
+        if stream.has_plaintext() {
+            return Err((Stream::attach(stream), ticket));
+        }
         let mut places = self.places.borrow_mut();
         let index = places.free_slot();
         let interest = EventFlags::IN | EventFlags::RDHUP;
-        match epoll::add(&self.epoll, &fd, EventData::new_u64(index.into()), interest) {
-            Ok(()) => places.fill(index, Slot { fd, expires_s, ticket }),
+        match epoll::add(&self.epoll, &stream, EventData::new_u64(index.into()), interest) {
+            Ok(()) => places.fill(index, Slot { stream, expires_s, ticket }),
             Err(error) => {
-                epoll_failed((fd.as_raw_fd(), error.into()));
+                epoll_failed((stream.as_fd().as_raw_fd(), error.into()));
                 places.free.push(index);
             }
         }
+        Ok(())
     }
 
     /// How many are parked.
@@ -129,9 +136,9 @@ impl<T> Lot<T> {
         for event in &events {
             let index = event.data.u64() as u32;
             let slot = self.places.borrow_mut().empty(index);
-            if let Some(Slot { fd, ticket, .. }) = slot {
-                let _ = epoll::delete(&self.epoll, fd.as_fd());
-                leave(Stream::new(fd), ticket);
+            if let Some(Slot { stream, ticket, .. }) = slot {
+                let _ = epoll::delete(&self.epoll, stream.as_fd());
+                leave(Stream::attach(stream), ticket);
             }
         }
         count
@@ -203,8 +210,8 @@ mod tests {
             let (mut near, far) = UnixStream::pair().unwrap();
             let (silent, other) = UnixStream::pair().unwrap();
             silent.set_nonblocking(true).unwrap();
-            lot.park(Stream::new(far.into()), "speaks", 60_000);
-            lot.park(Stream::new(other.into()), "silent", 10);
+            assert!(lot.park(Stream::new(far.into()), "speaks", 60_000).is_ok());
+            assert!(lot.park(Stream::new(other.into()), "silent", 10).is_ok());
             let left = Rc::new(Cell::new(""));
             let seen = left.clone();
             crate::spawn(lot.clone().attend(move |_, ticket| seen.set(ticket)));

@@ -8,11 +8,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
-use net::{Address, Stream, Timer, clock};
+use net::{Address, Detached, Stream, Timer, clock};
 
 use crate::{Group, Keepalive};
 
@@ -56,7 +55,7 @@ impl Connection {
 
 /// An idle connection on its way to another worker.
 pub(crate) struct Gift {
-    fd: OwnedFd,
+    stream: Detached,
     key: Key,
     requests: u64,
     opened_ms: u64,
@@ -71,13 +70,13 @@ impl Gift {
             return None;
         }
         let Connection { stream, requests, opened_ms } = connection;
-        Some(Self { fd: stream.into_fd(), key, requests, opened_ms })
+        Some(Self { stream: stream.detach(), key, requests, opened_ms })
     }
 
     /// Makes it one of this worker's idle connections.
     pub fn keep(self, group: &Group) {
-        let Self { fd, key, requests, opened_ms } = self;
-        let mut stream = Stream::new(fd);
+        let Self { stream, key, requests, opened_ms } = self;
+        let mut stream = Stream::attach(stream);
         // What came on the way nobody has told this worker.
         if stream.is_disturbed() {
             return;
@@ -171,7 +170,7 @@ impl Pool {
     fn take(&mut self, key: &Key, now_ms: u64) -> Option<Connection> {
         loop {
             let at = self.idle.iter().rposition(|idle| idle.key == *key)?;
-            let idle = self.idle.remove(at);
+            let mut idle = self.idle.remove(at);
             // Those whose time is over are closed once a round only.
             if idle.until_ms > now_ms && !idle.connection.stream.is_disturbed() {
                 return Some(idle.connection);
@@ -215,6 +214,7 @@ async fn tidy() {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
     use super::*;
@@ -226,7 +226,8 @@ mod tests {
         near.set_nonblocking(true).unwrap();
         let key = Key { to: group.servers()[0].address().clone(), from: None };
         let opened_ms = clock::now_ms();
-        let gift = Gift { fd: near.into(), key: key.clone(), requests: 1, opened_ms };
+        let stream = OwnedFd::from(near).into();
+        let gift = Gift { stream, key: key.clone(), requests: 1, opened_ms };
         meanwhile(far);
         gift.keep(&group);
         take(&group, &key).is_some()

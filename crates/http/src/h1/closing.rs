@@ -55,7 +55,11 @@ impl Connection {
             Close::On => was_announced || self.link.may_have_more(),
             Close::Always => true,
         };
-        if linger { After::Linger(lingering) } else { After::Close }
+        if linger {
+            return After::Linger(lingering);
+        }
+        self.link.stream.borrow_mut().close_session();
+        After::Close
     }
 
     fn may_keep(&self, rules: &Keepalive) -> bool {
@@ -74,13 +78,20 @@ impl Connection {
 
     /// Closes this side, and reads what the client still sends.
     pub(super) async fn linger(&self, rules: Lingering) {
-        if self.link.stream.borrow().shutdown_write().is_err() {
-            return;
-        }
         let patience = Patience::new(rules);
-        poll_fn(|cx| match self.link.poll_nowhere(cx) {
-            Poll::Ready(()) => Poll::Ready(()),
-            Poll::Pending => patience.poll_over(cx, &self.link),
+        let mut is_shut = false;
+        poll_fn(|cx| {
+            if !is_shut {
+                match self.link.stream.borrow_mut().poll_shutdown(cx) {
+                    Poll::Ready(Ok(())) => is_shut = true,
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Pending => return patience.poll_over(cx, &self.link),
+                }
+            }
+            match self.link.poll_nowhere(cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => patience.poll_over(cx, &self.link),
+            }
         })
         .await;
     }

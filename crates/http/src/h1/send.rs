@@ -154,9 +154,11 @@ impl<'c> Sending<'c> {
             Body::File(slice) => (Some(Piece::File(slice)), None),
             Body::Stream(stream) => (None, Some(stream)),
         };
+        let mut output = x.location().core.output;
+        output.sendfile &= link.stream.borrow().can_sendfile();
         Self {
             link,
-            output: x.location().core.output,
+            output,
             framing,
             rate: rate_of(x),
             stream,

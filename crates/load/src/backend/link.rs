@@ -173,8 +173,8 @@ impl Link {
     }
 
     /// Says that nothing more is written.
-    pub(super) fn end(&self) -> io::Result<()> {
-        self.stream.shutdown_write()
+    pub(super) async fn end(&mut self) -> io::Result<()> {
+        poll_fn(|cx| self.stream.poll_shutdown(cx)).await
     }
 
     /// Resets the connection, when it is dropped.

@@ -251,7 +251,7 @@ impl Connection {
                 },
             )
             .await?;
-        Ok(self.link.end()?)
+        Ok(self.link.end().await?)
     }
 
     fn now_if_logged(&self) -> Option<Instant> {

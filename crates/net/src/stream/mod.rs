@@ -1,0 +1,271 @@
+//! A connected socket, TCP or Unix, and the session that may stand between it and its user.
+//!
+//! A stream enters the runtime's epoll set at the first operation that would block: a connection
+//! that is accepted, read, answered and closed in one go never does. Reads ask the kernel only when
+//! readiness says so; writes try first, since a socket that was read can almost always be written.
+//!
+//! A stream without a session is a plain socket. With one, bytes may wait in memory that the kernel
+//! knows nothing of, so each question about readiness asks the session first.
+
+mod secured;
+mod session;
+mod socket;
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::net::{SendFlags, sockopt};
+
+use secured::Secured;
+pub use session::Session;
+use socket::{Socket, receive, sent};
+
+/// A connected socket.
+pub struct Stream {
+    socket: Socket,
+    /// `None`: bytes go to the socket and come from it as they are.
+    secured: Option<Secured>,
+}
+
+/// A stream that has left its worker's runtime: idle, parked, or on its way to another worker.
+pub struct Detached {
+    fd: OwnedFd,
+    session: Option<Box<dyn Session>>,
+}
+
+impl Stream {
+    /// Takes a connected, non-blocking socket.
+    pub fn new(fd: OwnedFd) -> Self {
+        Self { socket: Socket::new(fd), secured: None }
+    }
+
+    /// Leaves the runtime; the socket stays open. Nothing may be half written.
+    pub fn detach(self) -> Detached {
+        Detached { fd: self.socket.into_fd(), session: self.secured.map(Secured::into_session) }
+    }
+
+    /// Goes on with a stream in this worker's runtime.
+    pub fn attach(detached: Detached) -> Self {
+        let Detached { fd, session } = detached;
+        Self { socket: Socket::new(fd), secured: session.map(Secured::new) }
+    }
+
+    /// From now on all bytes go through the session. `received` are those that were read before
+    /// they were known to be for it.
+    pub fn secure(
+        &mut self,
+        mut session: Box<dyn Session>,
+        mut received: &[u8],
+    ) -> io::Result<()> {
+        while !received.is_empty() && session.receive(&mut received)? > 0 {}
+        self.secured = Some(Secured::new(session));
+        Ok(())
+    }
+
+    /// Ready once the session is agreed on; at once where there is none.
+    pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.secured {
+            None => Poll::Ready(Ok(())),
+            Some(secured) => secured.poll_handshake(cx, &mut self.socket),
+        }
+    }
+
+    /// Reads what is there into the buffer's spare room. 0 is the end.
+    ///
+    /// A buffer without any memory is one that is [lent](crate::buffers::lend), but not before
+    /// there is something to read. Any other must have room.
+    pub fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_read_most(cx, buffer, usize::MAX)
+    }
+
+    /// The same, but no more than `most` bytes, which must not be 0.
+    pub fn poll_read_most(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.secured {
+            None => self.socket.poll_in(cx, |fd| receive(fd, buffer, most)),
+            Some(secured) => secured.poll_read(cx, &mut self.socket, buffer, most),
+        }
+    }
+
+    /// Whether bytes may be there that were not read: the last read took all it had room for, some
+    /// came while [`poll_closed`](Self::poll_closed) was asked, or a session holds plaintext.
+    pub fn may_have_unread(&self) -> bool {
+        self.socket.unread || self.secured.as_ref().is_some_and(Secured::has_plaintext)
+    }
+
+    /// Ready once the other end has closed its side, or is gone. Bytes that come meanwhile stay
+    /// where they are, or are kept as plaintext.
+    pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.secured {
+            None => self.socket.poll_closed(cx),
+            Some(secured) => secured.poll_closed(cx, &mut self.socket),
+        }
+    }
+
+    /// Ready once the socket may take bytes: a connection under way stands, or has failed.
+    pub(crate) fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_writable(cx)
+    }
+
+    /// Whether the other end has closed its side, or sent what nobody asked for, as far as the
+    /// kernel has told so far. What a session sends for its own purposes does not count.
+    pub fn is_disturbed(&mut self) -> bool {
+        match &mut self.secured {
+            None => self.socket.is_disturbed(),
+            Some(secured) => secured.is_disturbed(&mut self.socket),
+        }
+    }
+
+    /// The same; `cx` is woken when it does.
+    pub fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.secured {
+            None => self.socket.poll_disturbed(cx),
+            Some(secured) => secured.poll_plaintext(cx, &mut self.socket).map(drop),
+        }
+    }
+
+    /// Writes as much as the socket takes. Whoever got no answer yet repeats the call with the same
+    /// bytes: a session may have taken them already.
+    pub fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.secured {
+            None => self.socket.poll_out(cx, |fd| match slices {
+                [one] => sent(rustix::net::send(fd, one, SendFlags::NOSIGNAL)),
+                many => sent(rustix::io::writev(fd, many)),
+            }),
+            Some(secured) => secured.poll_write(cx, &mut self.socket, slices),
+        }
+    }
+
+    /// Writes as much as the socket takes, and tells the kernel to wait for what follows.
+    pub fn poll_write_more(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::MORE;
+        match &mut self.secured {
+            None => self.socket.poll_out(cx, |fd| sent(rustix::net::send(fd, bytes, flags))),
+            Some(secured) => secured.poll_write(cx, &mut self.socket, &[IoSlice::new(bytes)]),
+        }
+    }
+
+    /// Whether the kernel can send files by itself. Where it cannot, [`poll_sendfile`] reads them.
+    ///
+    /// [`poll_sendfile`]: Self::poll_sendfile
+    pub fn can_sendfile(&self) -> bool {
+        self.secured.is_none()
+    }
+
+    /// Sends up to `count` bytes of a file from `offset` on, which moves along.
+    pub fn poll_sendfile(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: BorrowedFd<'_>,
+        offset: &mut u64,
+        count: usize,
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.secured {
+            None => self
+                .socket
+                .poll_out(cx, |fd| sent(rustix::fs::sendfile(fd, file, Some(offset), count))),
+            Some(secured) => secured.poll_write_file(cx, &mut self.socket, file, offset, count),
+        }
+    }
+
+    /// Says that nothing more will be written. A session says so in its own words first, and waits
+    /// for room if it must.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.secured {
+            None => Poll::Ready(self.socket.shutdown_write()),
+            Some(secured) => secured.poll_shutdown(cx, &mut self.socket),
+        }
+    }
+
+    /// Before a stream is dropped whose user has written all it had to: a session says so, if the
+    /// socket takes it at once.
+    pub fn close_session(&mut self) {
+        if let Some(secured) = &mut self.secured {
+            secured.close(&mut self.socket);
+        }
+    }
+
+    /// Sends small writes at once, from now on. Other sockets than TCP do so anyway.
+    pub fn set_nodelay(&self) {
+        let _ = sockopt::set_tcp_nodelay(self, true);
+    }
+
+    /// Makes closing the socket reset the connection: the kernel keeps nothing of it.
+    pub fn reset_on_close(&self) -> io::Result<()> {
+        Ok(sockopt::set_socket_linger(self, Some(Duration::ZERO))?)
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Detached {
+    /// Whether a session holds plaintext, which no readiness of the socket will tell of.
+    pub fn has_plaintext(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.has_plaintext())
+    }
+}
+
+impl From<OwnedFd> for Detached {
+    fn from(fd: OwnedFd) -> Self {
+        Self { fd, session: None }
+    }
+}
+
+impl AsFd for Detached {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek as _, Write as _};
+    use std::task::Waker;
+
+    use super::*;
+
+    /// A regular file cannot be watched, as no socket can when there is no room left for it.
+    #[test]
+    fn a_stream_that_cannot_be_watched_is_as_before() {
+        crate::run(async {
+            let name = format!("weir-net-unwatchable-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let mut file = std::fs::File::create_new(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            let mut stream = Stream::new(file.try_clone().unwrap().into());
+            let cx = &mut Context::from_waker(Waker::noop());
+            for _ in 0..2 {
+                assert!(matches!(stream.poll_writable(cx), Poll::Ready(Err(_))));
+                assert!(stream.poll_closed(cx).is_ready() && stream.poll_disturbed(cx).is_ready());
+                let slices = [IoSlice::new(b"a"), IoSlice::new(b"b")];
+                assert!(matches!(stream.poll_write(cx, &slices), Poll::Ready(Ok(2))));
+            }
+            drop(stream.detach());
+            file.flush().unwrap();
+            assert_eq!(file.stream_position().unwrap(), 4);
+        })
+        .unwrap();
+    }
+}

@@ -1,0 +1,217 @@
+//! A stream's session at work: it is given the socket when that is ready, and asked first whether
+//! something waits in memory.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::os::fd::BorrowedFd;
+use std::task::{Context, Poll, Waker, ready};
+
+use rustix::net::{RecvFlags, SendFlags};
+
+use super::Session;
+use super::socket::{Received, Socket, room_of};
+use crate::buffers;
+
+/// Reads without plaintext before others have their turn: a peer may send nothing else.
+const RECEIVES_PER_TURN: usize = 16;
+
+pub(super) struct Secured {
+    session: Box<dyn Session>,
+    /// Plaintext that the session has taken and the socket has not: its writer is told of it when
+    /// all of it is flushed, so that what was written needs no flush afterwards.
+    unflushed: usize,
+}
+
+impl Secured {
+    pub(super) fn new(session: Box<dyn Session>) -> Self {
+        Self { session, unflushed: 0 }
+    }
+
+    pub(super) fn into_session(self) -> Box<dyn Session> {
+        debug_assert_eq!(self.unflushed, 0, "half written");
+        self.session
+    }
+
+    pub(super) fn has_plaintext(&self) -> bool {
+        self.session.has_plaintext()
+    }
+
+    pub(super) fn poll_handshake(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut Socket,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.poll_flush(cx, socket))?;
+            if !self.session.is_handshaking() {
+                return Poll::Ready(Ok(()));
+            }
+            if ready!(self.poll_receive(cx, socket))? == 0 {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+    }
+
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut Socket,
+        buffer: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        if !ready!(self.poll_plaintext(cx, socket))? {
+            return Poll::Ready(Ok(0));
+        }
+        let room = most.min(room_of(buffer));
+        debug_assert!(room > 0, "a read needs room");
+        Poll::Ready(Ok(self.session.take_plaintext(buffer, room)))
+    }
+
+    /// Ready once there is plaintext; `false`: there will be none.
+    pub(super) fn poll_plaintext(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut Socket,
+    ) -> Poll<io::Result<bool>> {
+        for _ in 0..RECEIVES_PER_TURN {
+            if self.session.has_plaintext() {
+                return Poll::Ready(Ok(true));
+            }
+            if self.session.is_ended() || ready!(self.poll_receive(cx, socket))? == 0 {
+                return Poll::Ready(Ok(false));
+            }
+            // The session may have to answer; whether there is room for that is no matter here.
+            if let Poll::Ready(Err(error)) = self.poll_flush(cx, socket) {
+                return Poll::Ready(Err(error));
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    pub(super) fn poll_closed(&mut self, cx: &mut Context<'_>, socket: &mut Socket) -> Poll<()> {
+        match self.poll_plaintext(cx, socket) {
+            // Nothing is read past plaintext; that the socket is closed is seen all the same.
+            Poll::Ready(Ok(true)) => socket.poll_closed(cx),
+            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    pub(super) fn is_disturbed(&mut self, socket: &mut Socket) -> bool {
+        self.poll_plaintext(&mut Context::from_waker(Waker::noop()), socket).is_ready()
+    }
+
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut Socket,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_flush(cx, socket))?;
+        if self.unflushed == 0 {
+            self.unflushed = self.session.send(slices)?;
+            ready!(self.poll_flush(cx, socket))?;
+        }
+        Poll::Ready(Ok(std::mem::take(&mut self.unflushed)))
+    }
+
+    /// Reads a file, and writes what it has read.
+    pub(super) fn poll_write_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut Socket,
+        file: BorrowedFd<'_>,
+        offset: &mut u64,
+        count: usize,
+    ) -> Poll<io::Result<usize>> {
+        let mut buffer = Vec::new();
+        if self.unflushed == 0 {
+            buffer = buffers::lend();
+            buffer.resize(count.min(buffers::BUFFER_SIZE), 0);
+            let read = rustix::io::pread(file, &mut *buffer, *offset)?;
+            buffer.truncate(read);
+        }
+        let written = self.poll_write(cx, socket, &[IoSlice::new(&buffer)]);
+        buffers::give_back(buffer);
+        let written = ready!(written)?;
+        *offset += written as u64;
+        Poll::Ready(Ok(written))
+    }
+
+    pub(super) fn poll_shutdown(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut Socket,
+    ) -> Poll<io::Result<()>> {
+        self.session.close();
+        ready!(self.poll_flush(cx, socket))?;
+        Poll::Ready(socket.shutdown_write())
+    }
+
+    pub(super) fn close(&mut self, socket: &mut Socket) {
+        self.session.close();
+        // Nobody waits, and nobody asks what came of it.
+        let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()), socket);
+    }
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut Socket,
+    ) -> Poll<io::Result<usize>> {
+        socket.poll_in(cx, |fd| {
+            let mut incoming = Incoming { fd, emptied: true };
+            match self.session.receive(&mut incoming) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+                received => Poll::Ready(
+                    received.map(|count| Received { count, emptied: incoming.emptied }),
+                ),
+            }
+        })
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>, socket: &mut Socket) -> Poll<io::Result<()>> {
+        while self.session.wants_flush() {
+            ready!(socket.poll_out(cx, |fd| match self.session.flush(&mut Outgoing(fd)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+                Ok(0) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                flushed => Poll::Ready(flushed),
+            }))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A socket that a session reads.
+struct Incoming<'s> {
+    fd: BorrowedFd<'s>,
+    /// Whether there was less than the last read had room for.
+    emptied: bool,
+}
+
+impl Read for Incoming<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room = buffer.len();
+        let recv = || rustix::net::recv(self.fd, &mut *buffer, RecvFlags::empty());
+        let (count, _) = rustix::io::retry_on_intr(recv)?;
+        self.emptied = count < room;
+        Ok(count)
+    }
+}
+
+/// A socket that a session writes.
+struct Outgoing<'s>(BorrowedFd<'s>);
+
+impl Write for Outgoing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        Ok(rustix::io::writev(self.0, slices)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,37 @@
+//! What a protocol under a stream, such as TLS, has to offer.
+
+use std::io::{self, IoSlice, Read, Write};
+
+/// A session between the user of a stream and its socket. It does no I/O of its own: the stream
+/// hands it the socket, which fails with `WouldBlock` where it is not ready.
+pub trait Session: Send {
+    /// Whether keys are still being agreed on.
+    fn is_handshaking(&self) -> bool;
+
+    /// Reads once, and makes plaintext of it as far as it is complete. 0 is the end. Called only
+    /// while there is no plaintext, so there is never more of it than one read brings.
+    fn receive(&mut self, socket: &mut dyn Read) -> io::Result<usize>;
+
+    /// Whether plaintext waits to be taken.
+    fn has_plaintext(&self) -> bool;
+
+    /// Moves up to `most` bytes of plaintext to the buffer's end. How many; 0 where there is none.
+    fn take_plaintext(&mut self, buffer: &mut Vec<u8>, most: usize) -> usize;
+
+    /// Whether the other end has said that nothing more comes (close_notify), and all that came
+    /// before was taken.
+    fn is_ended(&self) -> bool;
+
+    /// Takes plaintext to send. How much; nothing only where there was nothing. Called only while
+    /// there is nothing to [flush](Self::flush).
+    fn send(&mut self, plaintext: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Says that nothing more will be sent (close_notify). May be called again.
+    fn close(&mut self);
+
+    /// Whether bytes wait for the socket.
+    fn wants_flush(&self) -> bool;
+
+    /// Writes once what waits for the socket.
+    fn flush(&mut self, socket: &mut dyn Write) -> io::Result<usize>;
+}
