@@ -18,6 +18,7 @@ pub(crate) struct Resting {
     accepted_ms: u64,
     debug: bool,
     proxy_protocol: Option<Rc<Header>>,
+    is_secure: bool,
 }
 
 /// A connection as its exchanges see it.
@@ -40,6 +41,8 @@ pub struct Client {
     pub debug: bool,
     /// What the PROXY protocol's header said, once it has been read.
     pub proxy_protocol: OnceCell<Rc<Header>>,
+    /// Whether a session encrypts the connection.
+    pub is_secure: Cell<bool>,
     /// The client of the connection, where this one is only who that one speaks for.
     pub behind: Option<Rc<Client>>,
     /// `peer` without its port, as text.
@@ -59,6 +62,7 @@ impl Client {
             accepted_ms: net::clock::now_ms(),
             debug: false,
             proxy_protocol: OnceCell::new(),
+            is_secure: Cell::new(false),
             behind: None,
             address: AddressText::of(peer),
         }
@@ -68,17 +72,18 @@ impl Client {
     pub(crate) fn rest(&self) -> Resting {
         let Self { serial, peer, listen, accepted_ms, debug, .. } = *self;
         let (requests, proxy_protocol) = (self.requests.get(), self.proxy_protocol.get().cloned());
-        Resting { serial, peer, listen, requests, accepted_ms, debug, proxy_protocol }
+        let is_secure = self.is_secure.get();
+        Resting { serial, peer, listen, requests, accepted_ms, debug, proxy_protocol, is_secure }
     }
 
     /// Is itself again.
     pub(crate) fn wake(resting: Resting, socket: Probe) -> Self {
-        let Resting { serial, peer, listen, requests, accepted_ms, debug, proxy_protocol } =
-            resting;
-        let requests = Cell::new(requests);
+        let Resting { serial, peer, listen, accepted_ms, debug, proxy_protocol, .. } = resting;
+        let is_secure = Cell::new(resting.is_secure);
+        let requests = Cell::new(resting.requests);
         let proxy_protocol = proxy_protocol.map_or_else(OnceCell::new, OnceCell::from);
         let new = Self::new(serial, peer, socket, listen);
-        Self { requests, accepted_ms, debug, proxy_protocol, ..new }
+        Self { requests, accepted_ms, debug, proxy_protocol, is_secure, ..new }
     }
 
     /// The client at `peer`, for which this one, a trusted proxy, speaks in one request.
@@ -94,6 +99,7 @@ impl Client {
             accepted_ms,
             debug,
             proxy_protocol: self.proxy_protocol.clone(),
+            is_secure: self.is_secure.clone(),
             behind: Some(self.clone()),
             address: AddressText::of(Some(peer)),
         }
@@ -102,6 +108,11 @@ impl Client {
     /// The client of the connection itself, whoever it speaks for.
     pub fn nearest(&self) -> &Client {
         self.behind.as_deref().unwrap_or(self)
+    }
+
+    /// The scheme of URLs that lead to this connection's end, and its port where none is named.
+    pub fn scheme(&self) -> (&'static str, u16) {
+        if self.is_secure.get() { ("https", 443) } else { ("http", 80) }
     }
 
     /// The address it connected to; `None` on Unix sockets.

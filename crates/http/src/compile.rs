@@ -345,7 +345,8 @@ impl Sockets {
             None => {
                 let (names, options) = (ServerNames::new(server), unsaid());
                 let protocols = line.protocols;
-                self.list.push(Listen { address: address.clone(), options, protocols, names });
+                let (address, transport) = (address.clone(), None);
+                self.list.push(Listen { address, options, protocols, transport, names });
                 self.list.len() - 1
             }
         };

@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: the runtime (only `net` knows it), and one feature's settings in another.
 
+mod accept;
 mod admit;
 mod answer;
 mod backend;

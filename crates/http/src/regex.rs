@@ -10,7 +10,7 @@ use conf::{Directive, Load, VariableId, Word};
 use observe::{Level, Text};
 use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
 
-use crate::exchange::{Exchange, TooLong};
+use crate::exchange::{Captures, Exchange, TooLong};
 use crate::variables;
 
 /// A regular expression of the configuration.
@@ -30,6 +30,14 @@ pub struct Pattern {
 /// logged. Answer 500: whether the subject matches is not known.
 #[derive(Debug)]
 pub struct MatchError;
+
+/// Why a match was given up.
+pub enum MatchFailure {
+    /// PCRE2's number for it.
+    Code(i32),
+    /// The subject is too long.
+    SubjectLength,
+}
 
 thread_local! {
     /// Where the groups of the last match are; it has room for the pattern that has the most.
@@ -92,14 +100,24 @@ impl Pattern {
     /// Whether the subject matches. Its groups go into the exchange then, for `$1` and for the
     /// variables named after them.
     pub fn matches(&self, subject: &[u8], x: &mut Exchange) -> Result<bool, MatchError> {
+        match self.capture(subject, &mut x.captures) {
+            Ok(true) => self.set_names(subject, x).map(|()| true),
+            Ok(false) => Ok(false),
+            Err(failure) => Err(self.log_failure(&failure, subject, x)),
+        }
+    }
+
+    /// The same where there is no exchange: groups go to `captures`, and named ones to no variable
+    /// before [`set_names`](Self::set_names).
+    pub fn capture(&self, subject: &[u8], captures: &mut Captures) -> Result<bool, MatchFailure> {
         PLACES.with_borrow_mut(|places| {
             let places = self.room(places);
-            let found =
-                self.find(places, subject).map_err(|error| self.give_up(&error, subject, x))?;
-            if found {
-                self.keep(places, subject, x)?;
+            let found = self.find(places, subject);
+            if found.map_err(|error| MatchFailure::Code(error.code()))? {
+                self.keep(places, subject, captures)?;
+                return Ok(true);
             }
-            Ok(found)
+            Ok(false)
         })
     }
 
@@ -107,14 +125,25 @@ impl Pattern {
     pub fn is_match(&self, subject: &[u8], x: &Exchange) -> Result<bool, MatchError> {
         PLACES.with_borrow_mut(|places| {
             let places = self.room(places);
-            self.find(places, subject).map_err(|error| self.give_up(&error, subject, x))
+            self.find(places, subject)
+                .map_err(|error| self.log_failure(&MatchFailure::Code(error.code()), subject, x))
         })
     }
 
-    fn give_up(&self, error: &pcre2::Error, subject: &[u8], x: &Exchange) -> MatchError {
-        let (code, subject, pattern) = (error.code(), Text(subject), Text(&self.text));
-        let on = format_args!("{code} on \"{subject}\" using \"{pattern}\"");
-        x.log(Level::Alert, format_args!("pcre2_match() failed: {on}"));
+    /// Logs why a match was given up.
+    pub fn log_failure(&self, failure: &MatchFailure, subject: &[u8], x: &Exchange) -> MatchError {
+        match failure {
+            MatchFailure::Code(code) => {
+                let (subject, pattern) = (Text(subject), Text(&self.text));
+                let on = format_args!("{code} on \"{subject}\" using \"{pattern}\"");
+                x.log(Level::Alert, format_args!("pcre2_match() failed: {on}"));
+            }
+            MatchFailure::SubjectLength => {
+                let length = subject.len();
+                let message = format_args!("a subject of {length} bytes is too long to match");
+                x.log(Level::Error, message);
+            }
+        }
         MatchError
     }
 
@@ -142,24 +171,28 @@ impl Pattern {
         &self,
         places: &CaptureLocations,
         subject: &[u8],
-        x: &mut Exchange,
-    ) -> Result<(), MatchError> {
-        x.captures.groups.clear();
+        captures: &mut Captures,
+    ) -> Result<(), MatchFailure> {
+        captures.groups.clear();
         if !self.has_groups() {
             return Ok(());
         }
         if u32::try_from(subject.len()).is_err() {
-            let length = subject.len();
-            x.log(Level::Error, format_args!("a subject of {length} bytes is too long to match"));
-            return Err(MatchError);
+            return Err(MatchFailure::SubjectLength);
         }
-        x.captures.subject.clear();
-        x.captures.subject.extend_from_slice(subject);
+        captures.subject.clear();
+        captures.subject.extend_from_slice(subject);
         let group = |number| places.get(number).map(|(start, end)| (start as u32, end as u32));
-        x.captures.groups.extend((0..self.groups).map(group));
+        captures.groups.extend((0..self.groups).map(group));
+        Ok(())
+    }
+
+    /// Sets the variables that are named after groups, which were captured of `subject`.
+    pub fn set_names(&self, subject: &[u8], x: &mut Exchange) -> Result<(), MatchError> {
         for (group, id) in &self.names {
-            let value = places.get(*group).map_or(&b""[..], |(start, end)| &subject[start..end]);
-            x.set_value(*id, value).map_err(|TooLong| MatchError)?;
+            let range = x.captures.groups.get(*group).copied().flatten();
+            let range = range.map_or(0..0, |(start, end)| start as usize..end as usize);
+            x.set_value(*id, &subject[range]).map_err(|TooLong| MatchError)?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use ::upstream::Discovery;
 use net::{Accepted, Lot, Probe, Roll, Stream};
 
+use crate::accept;
 use crate::client::Client;
 use crate::drive::WorkerContext;
 use crate::features;
@@ -56,7 +57,7 @@ impl Worker {
         let worker = self.clone();
         self.roll.spawn(accepted_under, async move {
             let context = worker.context.clone();
-            worker.park(h1::serve(context, Rc::new(client), stream, held).await);
+            worker.park(accept::serve(context, Rc::new(client), stream, held).await);
         });
     }
 

@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)] // Here alone, each block with its reason.
 
+pub mod accept;
 mod address;
 mod alarm;
 #[doc(hidden)]

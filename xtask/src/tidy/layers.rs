@@ -57,6 +57,7 @@ const LAYERED: &[Layered] = &[Layered {
         &["health"],
         &["features"],
         &["compile"],
+        &["accept"],
         &["fuzz", "worker"],
     ],
     upward: &[],

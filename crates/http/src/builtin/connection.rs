@@ -25,9 +25,8 @@ pub(super) const TABLE: &[BuiltIn] = &[
         x.client.local().is_none_or(|local| number(out, local.port().into()))
     }),
     BuiltIn::fresh("server_name", |x, out| some(out, &x.server().name)),
-    // No connection comes in by TLS yet.
-    BuiltIn::fresh("scheme", |_, out| some(out, b"http")),
-    BuiltIn::fresh("https", |_, _| true),
+    BuiltIn::fresh("scheme", |x, out| some(out, x.client.scheme().0.as_bytes())),
+    BuiltIn::fresh("https", |x, out| !x.client.is_secure.get() || some(out, b"on")),
     BuiltIn::fresh("tcpinfo_rtt", |x, out| tcp_info(x, out, |info| info.rtt_us)),
     BuiltIn::fresh("tcpinfo_rttvar", |x, out| tcp_info(x, out, |info| info.rttvar_us)),
     BuiltIn::fresh("tcpinfo_snd_cwnd", |x, out| tcp_info(x, out, |info| info.snd_cwnd)),

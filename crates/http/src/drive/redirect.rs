@@ -10,7 +10,8 @@ pub(crate) fn complete(x: &mut Exchange) -> bool {
     if !rules.absolute || x.reply.location.first() != Some(&b'/') {
         return false;
     }
-    let mut url = b"http://".to_vec();
+    let (scheme, default_port) = x.client.scheme();
+    let mut url = [scheme.as_bytes(), b"://"].concat();
     if rules.server_name {
         url.extend_from_slice(&x.server().name);
     } else if !x.request.host.is_empty() {
@@ -18,7 +19,9 @@ pub(crate) fn complete(x: &mut Exchange) -> bool {
     } else {
         url.extend_from_slice(local_address(x).as_bytes());
     }
-    if let Some(port) = rules.port.then(|| local_port(x)).flatten().filter(|port| *port != 80) {
+    if let Some(port) =
+        rules.port.then(|| local_port(x)).flatten().filter(|port| *port != default_port)
+    {
         url.extend_from_slice(format!(":{port}").as_bytes());
     }
     url.extend_from_slice(&x.reply.location);

@@ -9,6 +9,7 @@ use observe::{Errno, ErrorLog, Level, Waiting};
 
 use super::Connection;
 use super::link::WaitsFor;
+use crate::drive::Preread;
 use crate::site::policy::Keepalive;
 
 /// How long a connection is idle before it is parked.
@@ -64,7 +65,13 @@ impl Idle {
 
 impl Connection {
     /// The wait for a connection's first request: as long as its head may take.
-    pub(super) fn first_idle(&self) -> Idle {
+    pub(super) fn first_idle(&self, preread: Preread) -> Idle {
+        self.link.input.replace(preread.bytes);
+        if let Some(timeout_ms) = preread.left_ms {
+            // The time for the first head began before.
+            self.link.begin_wait(WaitsFor::Head, timeout_ms);
+            return Idle::First { timeout_ms };
+        }
         let generation = self.context.generation();
         let timeout_ms = generation.listen(self.client.listen).map_or(0, |listen| {
             generation.server(listen.names.default).reading.client_header_timeout_ms

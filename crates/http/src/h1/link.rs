@@ -91,10 +91,15 @@ impl Link {
         waits_for: WaitsFor,
         timeout_ms: u64,
     ) -> Poll<()> {
+        self.begin_wait(waits_for, timeout_ms);
+        self.timer.poll(cx)
+    }
+
+    /// Sets the deadline of a wait, unless it goes on already.
+    pub(super) fn begin_wait(&self, waits_for: WaitsFor, timeout_ms: u64) {
         if self.waits_for.replace(waits_for) != waits_for {
             self.timer.set(timeout_ms);
         }
-        self.timer.poll(cx)
     }
 
     /// The wait is over; the next one has a deadline of its own.
@@ -179,11 +184,6 @@ impl Link {
             consume(&mut input, count);
         }
         count
-    }
-
-    /// What has arrived was used so far.
-    pub(super) fn consume_input(&self, used: usize) {
-        consume(&mut self.input.borrow_mut(), used);
     }
 
     /// A body begins; what has arrived of it is in `input`.

@@ -17,7 +17,6 @@ mod head;
 mod idle;
 mod incoming;
 mod link;
-mod proxy_header;
 mod reply_head;
 mod send;
 mod tunnel;
@@ -36,7 +35,7 @@ use net::{Probe, Seat, Stream};
 use observe::{Open, Waiting};
 
 use crate::client::{Client, Resting};
-use crate::drive::WorkerContext;
+use crate::drive::{Preread, WorkerContext};
 use crate::exchange::{Exchange, Flow, Wait};
 use crate::phases::{self, Ran};
 use crate::site::policy::Lingering;
@@ -90,18 +89,16 @@ enum After {
 }
 
 /// Serves a connection until it is over, or idle.
-pub(crate) async fn serve(
+pub(crate) fn serve(
     context: Rc<WorkerContext>,
     client: Rc<Client>,
     stream: Stream,
     held: Held,
-) -> Option<IdleConnection> {
+    preread: Preread,
+) -> impl Future<Output = Option<IdleConnection>> {
     let connection = Connection::new(context, client, stream, held);
-    if connection.expects_proxy_header() && !connection.read_proxy_header().await {
-        return None;
-    }
-    let idle = connection.first_idle();
-    connection.serve(idle).await
+    let idle = connection.first_idle(preread);
+    connection.serve(idle)
 }
 
 /// Goes on with a connection that was parked.

@@ -3,9 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use conf::lacking::Class;
 use conf::{Directive, Error, Inherited, Load, Result, Value, Word, units};
+use net::accept::Transport;
 use net::{Address, KeepaliveProbes, SocketOptions};
 
 use super::{Protocols, ServerNames};
@@ -22,6 +24,8 @@ pub struct Listen {
     pub options: SocketOptions,
     /// What is spoken there besides HTTP/1.
     pub protocols: Protocols,
+    /// What secures its connections. No directive says so yet.
+    pub transport: Option<Arc<dyn Transport>>,
     /// Its servers.
     pub names: ServerNames,
 }

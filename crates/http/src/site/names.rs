@@ -6,8 +6,8 @@ use std::sync::Arc;
 use conf::Span;
 
 use super::ServerId;
-use crate::exchange::Exchange;
-use crate::regex::Pattern;
+use crate::exchange::{Captures, Exchange};
+use crate::regex::{MatchFailure, Pattern};
 use crate::wildcards::{Refused, Wildcards};
 
 /// The servers of one listening socket.
@@ -77,25 +77,49 @@ impl ServerNames {
         self.matter || self.owner.is_some_and(|owner| owner != self.default)
     }
 
-    /// The server for the exchange's host. A regular expression leaves its groups behind.
+    /// The server for a host in lower case, and the regular expression that chose it, whose groups
+    /// are in `captures`. `failed` is told of matches that were given up.
+    pub fn find(
+        &self,
+        host: &[u8],
+        captures: &mut Captures,
+        mut failed: impl FnMut(&Pattern, &MatchFailure),
+    ) -> (ServerId, Option<&Pattern>) {
+        if !self.are_several() {
+            return (self.default, None);
+        }
+        if let Some(server) = self.names.find(host) {
+            return (*server, None);
+        }
+        let by_pattern = self.patterns.iter().filter(|_| !host.is_empty()).find(|(pattern, _)| {
+            pattern.capture(host, captures).unwrap_or_else(|failure| {
+                failed(pattern, &failure);
+                false
+            })
+        });
+        match by_pattern {
+            Some((pattern, server)) => (*server, Some(pattern)),
+            None => (self.default, None),
+        }
+    }
+
+    /// The same for the exchange's host, whose variables get the groups.
     pub fn choose(&self, x: &mut Exchange) -> ServerId {
         if !self.are_several() {
             return self.default;
         }
-        let named = self.names.find(&x.request.host).copied();
-        named.or_else(|| self.by_pattern(x)).unwrap_or(self.default)
-    }
-
-    fn by_pattern(&self, x: &mut Exchange) -> Option<ServerId> {
-        if x.request.host.is_empty() {
-            return None;
-        }
         let host = std::mem::take(&mut x.request.host);
-        let found = self.patterns.iter().find(|(pattern, _)| {
-            // A match that was given up has been logged.
-            pattern.matches(&host, x).unwrap_or(false)
-        });
+        let mut captures = std::mem::take(&mut x.captures);
+        let log = |pattern: &Pattern, failure: &MatchFailure| {
+            pattern.log_failure(failure, &host, x);
+        };
+        let (server, pattern) = self.find(&host, &mut captures, log);
+        x.captures = captures;
+        if let Some(pattern) = pattern {
+            // What does not fit has been logged.
+            let _ = pattern.set_names(&host, x);
+        }
         x.request.host = host;
-        found.map(|(_, server)| *server)
+        server
     }
 }

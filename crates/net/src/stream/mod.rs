@@ -54,11 +54,7 @@ impl Stream {
 
     /// From now on all bytes go through the session. `received` are those that were read before
     /// they were known to be for it.
-    pub fn secure(
-        &mut self,
-        mut session: Box<dyn Session>,
-        mut received: &[u8],
-    ) -> io::Result<()> {
+    pub fn secure(&mut self, mut session: Box<dyn Session>, mut received: &[u8]) -> io::Result<()> {
         while !received.is_empty() && session.receive(&mut received)? > 0 {}
         self.secured = Some(Secured::new(session));
         Ok(())

@@ -163,9 +163,9 @@ impl Secured {
             let mut incoming = Incoming { fd, emptied: true };
             match self.session.receive(&mut incoming) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
-                received => Poll::Ready(
-                    received.map(|count| Received { count, emptied: incoming.emptied }),
-                ),
+                received => {
+                    Poll::Ready(received.map(|count| Received { count, emptied: incoming.emptied }))
+                }
             }
         })
     }

@@ -157,7 +157,7 @@ fn the_future_of_a_connection_is_small() {
         let seat = usher.seat(arrival).ok().flatten().expect("room for one").seat;
         let held =
             super::super::Held { _open: context.counts.accept(), _seat: seat, accepted_under: 1 };
-        size_of_val(&super::super::serve(context, client, stream, held))
+        size_of_val(&crate::accept::serve(context, client, stream, held))
     });
     let size = size.unwrap();
     assert!(size <= 1024, "{size} bytes");

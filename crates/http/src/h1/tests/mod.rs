@@ -10,7 +10,6 @@ mod header_text;
 mod heads;
 mod keepalive;
 mod logs;
-mod proxy_header;
 mod replies;
 mod waits;
 
@@ -332,7 +331,7 @@ pub(crate) fn reply(status: &str, fields: &str, body: &str) -> String {
 }
 
 /// A reply with a text and its length.
-fn text(status: &str, connection: &str, body: &str) -> String {
+pub(crate) fn text(status: &str, connection: &str, body: &str) -> String {
     let length = body.len();
     let fields =
         format!("Content-Type: text/plain\nContent-Length: {length}\nConnection: {connection}\n");

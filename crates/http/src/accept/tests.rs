@@ -1,6 +1,6 @@
 //! What comes before the first request on a socket of the PROXY protocol.
 
-use super::{Server, text};
+use crate::h1::tests::{Server, text};
 
 const SITE: &str = "error_log e.log info; server {
      listen 80 proxy_protocol;
