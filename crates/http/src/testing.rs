@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use conf::{Directive, Load, Memory};
+use net::accept::Transport;
+use net::testing::{Side, ToyTransport};
 use observe::LogFiles;
 use wire::http1::request::Progress;
 
@@ -77,6 +79,14 @@ pub(crate) fn refused(http: &str, expected: &str) {
         assert_eq!(refusal_of_nginx(http), expected, "nginx: {http}");
     }
 }
+
+/// What secures the connections of tests: a toy session where the whole suite is to run over one.
+pub(crate) fn transport(side: Side) -> Option<Arc<dyn Transport>> {
+    std::env::var_os(TRANSPORT).map(|_| Arc::new(ToyTransport(side)) as Arc<dyn Transport>)
+}
+
+/// Set in the environment of a run over toy sessions.
+const TRANSPORT: &str = "WEIR_TEST_TRANSPORT";
 
 const NGINX: &str = "/usr/sbin/nginx";
 

@@ -4,6 +4,7 @@
 //! The caller sets one timer for all of it. Bytes that arrive behind the header are the session's,
 //! and without one the protocol's.
 
+use std::fmt::Debug;
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
@@ -13,7 +14,7 @@ use wire::proxy_protocol::{self, Header, HeaderError, Read};
 use crate::{Session, Stream, Timer};
 
 /// Where the sessions of a listening socket, or towards a server, come from.
-pub trait Transport: Send + Sync {
+pub trait Transport: Debug + Send + Sync {
     /// A session for a new connection.
     fn session(&self) -> io::Result<Box<dyn Session>>;
 }

@@ -3,15 +3,17 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use crate::accept::Transport;
 use crate::{Address, Stream};
 
 /// How a connection is opened.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Connect {
     /// The address it comes from; its port may be 0.
     pub from: Option<SocketAddr>,
@@ -23,12 +25,16 @@ pub struct Connect {
     pub sndbuf: Option<usize>,
     /// Whether the kernel probes it while it is silent.
     pub keepalive: bool,
+    /// What secures it.
+    pub transport: Option<Arc<dyn Transport>>,
 }
 
 /// A connection on its way.
 pub struct Connecting {
     stream: Option<Stream>,
     under_way: bool,
+    /// What is to secure it, once it stands.
+    transport: Option<Arc<dyn Transport>>,
 }
 
 impl Connect {
@@ -38,7 +44,8 @@ impl Connect {
         // The kernel is done with a connection to its own machine when it says that it has begun.
         let is_near = matches!(to, Address::Ip(ip) if ip.ip().is_loopback());
         let under_way = under_way && !(is_near && stands(&socket));
-        Ok(Connecting { stream: Some(Stream::new(socket.into())), under_way })
+        let (stream, transport) = (Some(Stream::new(socket.into())), self.transport.clone());
+        Ok(Connecting { stream, under_way, transport })
     }
 
     /// The same without waiting: what is written first waits for the connection, or fails with it.
@@ -90,7 +97,7 @@ impl Connect {
 }
 
 impl Connecting {
-    /// Ready once the connection stands, or does not.
+    /// Ready once the connection stands and its handshake is over, or either has failed.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Stream>> {
         let stream = self.stream.as_mut().expect("polled until ready");
         if self.under_way {
@@ -98,7 +105,12 @@ impl Connecting {
             if let Some(error) = socket2::SockRef::from(&stream.as_fd()).take_error()? {
                 return Poll::Ready(Err(error));
             }
+            self.under_way = false;
         }
+        if let Some(transport) = self.transport.take() {
+            stream.secure(transport.session()?, &[])?;
+        }
+        ready!(stream.poll_handshake(cx))?;
         Poll::Ready(Ok(self.stream.take().expect("still there")))
     }
 }

@@ -33,6 +33,8 @@ mod shared_words;
 pub mod signals;
 mod stream;
 pub mod system;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod timer;
 pub mod title;
 pub mod users;

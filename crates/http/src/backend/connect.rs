@@ -7,6 +7,7 @@ use std::task::{Poll, ready};
 
 use ::upstream::pool::{self, Connection, Key};
 use ::upstream::{Group, Lease};
+use net::accept::Transport;
 use net::{Connect, Timer};
 use observe::{Errno, Level};
 
@@ -31,6 +32,7 @@ pub(crate) fn manner(conf: &Conf, x: &mut Exchange) -> Result<Connect, ()> {
         rcvbuf: size(conf.socket_rcvbuf.0),
         sndbuf: size(conf.socket_sndbuf.0),
         keepalive: conf.socket_keepalive,
+        transport: transport(),
     };
     if let Some(Bind::To { address, transparent }) = &conf.bind {
         let text = x.render(address);
@@ -45,6 +47,14 @@ pub(crate) fn manner(conf: &Conf, x: &mut Exchange) -> Result<Connect, ()> {
         }
     }
     Ok(connect)
+}
+
+/// What secures connections to backends. No directive says so yet; tests do.
+fn transport() -> Option<Arc<dyn Transport>> {
+    #[cfg(test)]
+    return crate::testing::transport(net::testing::Side::Client);
+    #[cfg(not(test))]
+    None
 }
 
 /// An idle connection of the group to the server, else a new one.

@@ -19,7 +19,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::h1::tests::{PATIENCE, Server};
+use net::testing::{Side, relay};
+
+use crate::h1::tests::{PATIENCE, Server, tcp_pair};
+use crate::testing::transport;
 
 /// A server that does what a test says.
 pub(crate) struct Backend {
@@ -35,6 +38,20 @@ pub(crate) struct Peer {
     asked: Sender<String>,
 }
 
+/// The connection as a script speaks on it: what came on it is relayed, where the suite runs over
+/// sessions.
+fn unsecured(stream: TcpStream) -> TcpStream {
+    if transport(Side::Server).is_none() {
+        return stream;
+    }
+    stream.set_nonblocking(true).unwrap();
+    let [near, far] = tcp_pair();
+    relay(far, stream.into(), Side::Server);
+    let near = TcpStream::from(near);
+    near.set_nonblocking(false).unwrap();
+    near
+}
+
 impl Backend {
     /// Plays a script with every connection; the connection is closed when the script ends.
     pub(crate) fn playing(script: impl Fn(Peer) + Send + Sync + 'static) -> Self {
@@ -46,6 +63,7 @@ impl Backend {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (script, asked) = (script.clone(), sender.clone());
+                let stream = unsecured(stream);
                 thread::spawn(move || script(Peer { stream, input: Vec::new(), asked }));
             }
         });

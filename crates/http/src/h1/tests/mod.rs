@@ -22,12 +22,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use net::testing::{Side, relay};
 use net::{Arrival, Stream};
 
 use crate::exchange::{Exchange, Flow};
 use crate::health::Health;
 use crate::site::Site;
-use crate::testing::{TestSite, site_with};
+use crate::testing::{TestSite, site_with, transport};
 use crate::worker::Worker;
 
 /// How long a test waits for what must come.
@@ -70,6 +71,9 @@ impl Server {
                 let site = site_with(&http, |site| {
                     change(site);
                     log_all(site, log);
+                    for listen in &mut site.listens {
+                        listen.transport = transport(Side::Server);
+                    }
                 });
                 files(&site);
                 let health = Health::default();
@@ -107,19 +111,17 @@ impl Server {
         far.set_nonblocking(true).unwrap();
         near.set_read_timeout(Some(PATIENCE)).unwrap();
         near.set_write_timeout(Some(PATIENCE)).unwrap();
-        self.orders.send(Order::Serve(far.into()));
+        self.orders.send(Order::Serve(secured(far.into(), Side::Client, unix_pair)));
         Client(near)
     }
 
     /// A connection over TCP, where resets are seen.
     pub(crate) fn connect_tcp(&self) -> Client {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (far, _) = listener.accept().unwrap();
-        far.set_nonblocking(true).unwrap();
-        self.orders.send(Order::Serve(far.into()));
+        let [near, far] = tcp_pair();
+        self.orders.send(Order::Serve(secured(far, Side::Client, tcp_pair)));
         // A stream is a stream: reading, writing and timeouts do not ask for the family.
-        let client = UnixStream::from(OwnedFd::from(near));
+        let client = UnixStream::from(near);
+        client.set_nonblocking(false).unwrap();
         client.set_read_timeout(Some(PATIENCE)).unwrap();
         client.set_write_timeout(Some(PATIENCE)).unwrap();
         Client(client)
@@ -178,6 +180,36 @@ impl Server {
     pub(crate) fn logged(&self) -> (u16, u64) {
         self.logged.recv_timeout(PATIENCE).unwrap()
     }
+}
+
+/// Puts a session between a socket and the other end that this returns, where the suite runs over
+/// sessions: `side` is the socket's. Else the other end is the socket itself.
+pub(crate) fn secured(socket: OwnedFd, side: Side, pair: fn() -> [OwnedFd; 2]) -> OwnedFd {
+    if transport(side).is_none() {
+        return socket;
+    }
+    let [near, far] = pair();
+    relay(socket, near, side);
+    far
+}
+
+/// Two ends of a connection that do not block.
+pub(crate) fn tcp_pair() -> [OwnedFd; 2] {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (far, _) = listener.accept().unwrap();
+    [near, far].map(|end| {
+        end.set_nonblocking(true).unwrap();
+        end.into()
+    })
+}
+
+fn unix_pair() -> [OwnedFd; 2] {
+    let (near, far) = UnixStream::pair().unwrap();
+    [near, far].map(|end| {
+        end.set_nonblocking(true).unwrap();
+        end.into()
+    })
 }
 
 fn log_all(site: &mut Site, log: Sender<(u16, u64)>) {
