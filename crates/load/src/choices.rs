@@ -65,7 +65,8 @@ pub(crate) const CHOICES: &[Choice] = &[
         '\0',
         "search",
         "PX=T",
-        "find the highest rate at which a latency percentile stays\nbelow a bound, such as p99=10ms",
+        "find the highest rate at which a latency percentile\n\
+         stays below a bound, such as p99=10ms",
     ),
     choice('q', "quiet", "", "print only results and errors"),
 ];
@@ -93,7 +94,8 @@ Options:
 /// The text after the options.
 pub(crate) const ABOUT: &str = "
 URLs: http://host:port/path, http://unix:/socket:/path, and for echo servers tcp://host:port and
-udp://host:port. A user and a password (http://user:password@host/) are sent as Authorization: Basic.
+udp://host:port. The user and password in http://user:password@host/ are sent as Basic
+authorization.
 
 Numbers can have a unit (1k, 1M, 1G), and so can times (100ms, 2s, 2m, 2h).
 

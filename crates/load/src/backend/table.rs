@@ -11,7 +11,8 @@ pub(super) const TABLE: &[Choice] = &[
         'l',
         "listen",
         "ADDRESS",
-        "HTTP address: PORT, IP:PORT or unix:PATH; port 0 is a free\nport (repeatable; default: 127.0.0.1:8081)",
+        "HTTP address: PORT, IP:PORT or unix:PATH; port 0 is a\n\
+         free port (repeatable; default: 127.0.0.1:8081)",
     ),
     row('t', "threads", "N", "threads (default: 1)"),
     row('b', "body", "TEXT", "body of every response (default: \"Hello, world!\")"),

@@ -129,8 +129,9 @@ impl Steps {
             return String::new();
         }
         format!(
-            "Do not trust this result: in {} of {} steps the generator was too slow or disturbed, so \
-             the\nserver may be able to do more. Repeat it on an idle machine or with more threads (-t).\n",
+            "Do not trust this result: in {} of {} steps the generator was too slow or \
+             disturbed, so the\nserver may be able to do more. Repeat it on an idle machine or \
+             with more threads (-t).\n",
             self.disturbed, self.all
         )
     }

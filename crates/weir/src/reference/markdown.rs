@@ -137,12 +137,13 @@ pub fn unsupported() -> String {
     paragraph(
         &mut out,
         &format!(
-            "This page lists the directives of nginx {} that this version of Weir does not support. \
-             Weir rejects a configuration that uses one of them, and reports the file and line, \
-             unless the directive has no effect, such as `ssi off`, or is a setting of a directive \
-             that the configuration does not use. With `--lenient` the server starts and does what \
-             the last column says ([check.md](check.md)). [directives.md](directives.md) lists the \
-             supported directives. `cargo xtask docs` generates this page; do not edit it.",
+            "This page lists the directives of nginx {} that this version of Weir does not \
+             support. Weir rejects a configuration that uses one of them, and reports the file and \
+             line, unless the directive has no effect, such as `ssi off`, or is a setting of a \
+             directive that the configuration does not use. With `--lenient` the server starts and \
+             does what the last column says ([check.md](check.md)). [directives.md](directives.md) \
+             lists the supported directives. `cargo xtask docs` generates this page; do not edit \
+             it.",
             crate::name::NGINX_VERSION,
         ),
     );

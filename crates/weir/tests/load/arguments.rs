@@ -15,7 +15,7 @@ const WRONG: &[(&str, &str)] = &[
     ("--close=1 http://127.0.0.1:1/", "--close takes no value"),
     ("-c 0 http://127.0.0.1:1/", "--connections: 0 is not between 1 and "),
     ("-n 0 http://127.0.0.1:1/", "--requests: 0 is not between 1 and "),
-    ("-d 0 http://127.0.0.1:1/", "--duration: it must be more than 0"),
+    ("-d 0 http://127.0.0.1:1/", "--duration: must be more than 0"),
     ("-d 5d http://127.0.0.1:1/", "--duration: \"5d\" is not a time, such as "),
     ("--timeout=-1s http://127.0.0.1:1/", "--timeout: \"-1s\" is not a time, such as "),
     ("--rate fast http://127.0.0.1:1/", "--rate: \"fast\" is not a number, such as "),
@@ -115,8 +115,8 @@ fn too_many_connections_for_the_limit_are_refused_at_once() {
         assert_eq!((report.code, report.out.as_str()), (Some(1), ""), "{report:#?}");
         let needed = connections + 28;
         let expected = format!(
-            "weir load: {connections} connections need {needed} open files, but ulimit -n allows only \
-             256; raise it or use fewer connections (-c)\n"
+            "weir load: {connections} connections need {needed} open files, but ulimit -n allows \
+             only 256; raise it or use fewer connections (-c)\n"
         );
         assert_eq!(report.err, expected);
     }
