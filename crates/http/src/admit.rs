@@ -2,7 +2,7 @@
 
 use observe::Level;
 
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::{CloseReason, Exchange, Flow};
 
 /// What a location asks of a request before its handlers see it.
 pub(crate) fn admit(x: &mut Exchange) -> Flow {
@@ -10,7 +10,9 @@ pub(crate) fn admit(x: &mut Exchange) -> Flow {
     if here.internal && !x.internal {
         return Flow::Status(404);
     }
-    x.keepalive = x.keepalive && here.keepalive.admits(&x.client, &x.request);
+    if x.keeps_connection() && !here.keepalive.admits(&x.client, &x.request) {
+        x.close_after(CloseReason::Limit);
+    }
     admit_body(x)
 }
 

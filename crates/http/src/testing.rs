@@ -25,11 +25,11 @@ use conf::{Directive, Load, Memory};
 use net::accept::Transport;
 use net::testing::{Side, ToyTransport};
 use observe::LogFiles;
-use wire::http1::request::Progress;
+use wire::http1::request::{HeadParser, Progress};
 
 use crate::client::Client;
 use crate::compile;
-use crate::exchange::{Body, Chunk, Exchange, Fields};
+use crate::exchange::{Body, Chunk, Exchange, Fields, Flow};
 use crate::h1;
 use crate::phases::{self, Ran};
 use crate::site::{Generation, Site};
@@ -218,19 +218,23 @@ impl TestSite {
         x.renew(&client, &self.generation);
         x.request.received = head.replace('\n', "\r\n").into_bytes();
         let limits = x.server().reading.head;
-        match x.request.head.parse(&x.request.received, &limits) {
+        let mut parser = HeadParser::default();
+        match parser.parse(&mut x.request.head, &x.request.received, &limits) {
             Ok(Progress::Complete { len }) => x.request.head_bytes = len,
             other => panic!("{other:?} of {head:?}"),
         }
-        let replied = net::run(run(&mut x)).unwrap();
+        let replied = net::run(run(&mut x, &parser)).unwrap();
         phases::log(&mut x);
         Answer::read(x, replied)
     }
 }
 
 /// Whether there is a reply. What runs beside the exchange has ended, too.
-async fn run(x: &mut Exchange) -> bool {
-    let mut ran = h1::begin(x);
+async fn run(x: &mut Exchange, parser: &HeadParser) -> bool {
+    let mut ran = match h1::settle(x, parser) {
+        Ok(()) => phases::run(x),
+        Err(status) => phases::step(x, Flow::Status(status)),
+    };
     while let Ran::Waits(wait) = ran {
         let flow = wait(x).await;
         ran = phases::step(x, flow);

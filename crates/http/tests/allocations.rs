@@ -26,7 +26,7 @@ const COUNTED: usize = 1000;
 const PATHS: [&str; 7] = [
     "/return",
     "/Cargo.toml",
-    "/src/h1/send.rs",
+    "/src/drive/send.rs",
     "/cached/Cargo.toml",
     "/vars?a=b",
     "/logged",

@@ -7,17 +7,18 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::Slice;
+use crate::accept_encoding::accepts_gzip;
 use crate::dns::{self, Kind, NAME_BYTES_MAX, Name, Question, Record, Response};
 use crate::fastcgi::{self, RecordDecoder, RecordError};
 use crate::host::Host;
-use crate::http1::accept_encoding::accepts_gzip;
 use crate::http1::chunked::{ChunkedDecoder, Decoded, InvalidChunked};
 use crate::http1::framing::{Body, Framing};
-use crate::http1::range::{self, Ranges};
-use crate::http1::request::{HeadError, HeadLimits, Progress, RequestHead};
+use crate::http1::request::{HeadError, HeadParser, Progress};
 use crate::http1::response::{FIELDS_MAX, ReplyBody, ReplyError, ReplyHead};
 use crate::memcached::{self, Answer, ValueDecoder};
 use crate::proxy_protocol::{self, HeaderError, Read, TlvName};
+use crate::range::{self, Ranges};
+use crate::request::{HeadLimits, RequestHead};
 use crate::uri::{self, Escape, Target, Unescape};
 use crate::{Known, Version};
 
@@ -113,12 +114,12 @@ fn parse_pieces(
     limits: &HeadLimits,
     ends: &[usize],
 ) -> (RequestHead, Result<Progress, HeadError>) {
-    let mut head = RequestHead::default();
+    let (mut head, mut parser) = (RequestHead::default(), HeadParser::default());
     let mut progress = Ok(Progress::Partial);
     for &end in ends {
-        progress = head.parse(&input[..end], limits);
+        progress = parser.parse(&mut head, &input[..end], limits);
         if progress == Ok(Progress::Host) {
-            progress = head.parse(&input[..end], limits);
+            progress = parser.parse(&mut head, &input[..end], limits);
         }
         if progress != Ok(Progress::Partial) {
             break;

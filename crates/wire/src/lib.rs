@@ -4,6 +4,7 @@
 #![no_std]
 extern crate alloc;
 
+pub mod accept_encoding;
 pub mod cgi;
 pub mod date;
 pub mod dns;
@@ -16,8 +17,11 @@ mod known;
 pub mod memcached;
 mod method;
 pub mod proxy_protocol;
+pub mod range;
+pub mod request;
 pub mod scgi;
 mod slice;
+mod status;
 pub mod uri;
 pub mod uwsgi;
 mod version;
@@ -25,4 +29,5 @@ mod version;
 pub use known::Known;
 pub use method::Method;
 pub use slice::Slice;
+pub use status::status_text;
 pub use version::Version;

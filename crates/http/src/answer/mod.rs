@@ -7,13 +7,13 @@ mod page;
 
 use observe::{Level, Text};
 
-use crate::exchange::{Bytes, Exchange, FieldName, Flow, Jump};
+use crate::exchange::{Bytes, CloseReason, Exchange, FieldName, Flow, Jump};
 use crate::site::policy::ErrorPage;
 
 /// Answers with a status: by `error_page`, or with the built-in page.
 pub(crate) fn with_status(x: &mut Exchange, status: u16) -> Flow {
     if matches!(status, 400 | 413 | 414 | 495..=497 | 500 | 501) {
-        x.keepalive = false;
+        x.close_after(CloseReason::Status);
     }
     x.error_status = seen_outside(status);
     forget_body(x);
@@ -49,7 +49,7 @@ pub(crate) fn nothing_answered(x: &mut Exchange) -> Flow {
 /// Answers with the built-in page instead of a reply that has passed the filters and cannot be
 /// sent.
 pub(crate) fn instead_of_reply(x: &mut Exchange, status: u16) {
-    x.keepalive = false;
+    x.close_after(CloseReason::Status);
     x.error_status = status;
     x.reply.clear_head();
     x.reply.clear_body();

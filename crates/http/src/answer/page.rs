@@ -47,7 +47,7 @@ fn title(status: u16) -> Option<&'static str> {
         497 => Some("400 The plain HTTP request was sent to HTTPS port"),
         498 => Some("404 Not Found"),
         304 | ..300 => None,
-        _ => wire::http1::reply::status_text(status),
+        _ => wire::status_text(status),
     }
 }
 

@@ -3,12 +3,12 @@
 use conf::units;
 use observe::{Level, Text};
 use wire::http1::response::{ReplyField, ReplyName};
-use wire::{Method, Slice, Version};
+use wire::{Method, Slice};
 
 use super::Conf;
 use super::values::Ignored;
 use crate::exchange::Backends;
-use crate::exchange::{Exchange, Flow, Jump, Reply};
+use crate::exchange::{Exchange, Fields, Flow, Jump, Reply};
 
 /// What a location does with the fields of replies.
 pub(crate) struct Passed {
@@ -192,24 +192,22 @@ fn copy_field(x: &mut Exchange, conf: &Conf, rewrite: &dyn Rewrite, field: &Repl
 pub(super) fn send_early_hints(x: &mut Exchange, text: &[u8], passed: &Passed) {
     let generation = x.generation.clone();
     let wanted = &generation.location(x.location).core.early_hints;
-    if x.request.head.version < Version::HTTP_11 || !wanted.as_ref().is_some_and(|w| w.any(x)) {
+    let Some(downstream) = x.downstream.clone().filter(|downstream| downstream.takes_interim())
+    else {
+        return;
+    };
+    if !wanted.as_ref().is_some_and(|w| w.any(x)) {
         return;
     }
-    let mut reply = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
-    let opening = reply.len();
+    let mut fields = Fields::default();
     for field in &x.backends.head.fields {
         let (name, value) = (field.name.of(text), field.value.of(text));
         if !passed.hides(field, name) {
-            let line = [name, b": ", value, b"\r\n"];
-            line.iter().for_each(|part| reply.extend_from_slice(part));
+            fields.append(name, value);
         }
     }
-    if reply.len() == opening {
-        return;
-    }
-    reply.extend_from_slice(b"\r\n");
-    if let Some(downstream) = x.downstream.clone() {
-        x.reply.bytes_sent += downstream.send_interim(&reply) as u64;
+    if !fields.is_empty() {
+        x.reply.bytes_sent += downstream.send_interim(103, &fields) as u64;
     }
 }
 

@@ -23,7 +23,7 @@ use super::store;
 use super::tunnel::Switched;
 use super::values::NextUpstream;
 use crate::answer;
-use crate::exchange::{Exchange, Flow, Kept};
+use crate::exchange::{CloseReason, Exchange, Flow, Kept};
 use crate::exchange::{Named, Try};
 use crate::rate::Rate;
 
@@ -293,7 +293,9 @@ impl<'a> Passing<'a> {
             ReplyBody::None => head_length(x),
             ReplyBody::Chunked | ReplyBody::Close => None,
         };
-        x.keepalive &= status != 101;
+        if status == 101 {
+            x.close_after(CloseReason::Switched);
+        }
         if status == 101 && answered.sent && x.request.field(Known::Upgrade).is_some() {
             return switch(x, held, answered, conf);
         }

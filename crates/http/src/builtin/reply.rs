@@ -41,7 +41,7 @@ pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::cached("sent_http_connection", |x, out| {
         some(
             out,
-            match (x.reply.status, x.keepalive) {
+            match (x.reply.status, x.keeps_connection()) {
                 (101, _) => b"upgrade",
                 (_, true) => b"keep-alive",
                 (_, false) => b"close",
@@ -50,7 +50,7 @@ pub(super) const TABLE: &[BuiltIn] = &[
     }),
     BuiltIn::cached("sent_http_keep_alive", |x, out| {
         let seconds = x.location().core.keepalive.header_s;
-        x.keepalive && seconds > 0 && some(out, b"timeout=") && number(out, seconds)
+        x.keeps_connection() && seconds > 0 && some(out, b"timeout=") && number(out, seconds)
     }),
     BuiltIn::cached("sent_http_transfer_encoding", |x, out| {
         x.reply.chunked && some(out, b"chunked")

@@ -1,10 +1,36 @@
-//! What every driver does with an exchange, whatever protocol its client speaks.
+//! The driver of an exchange: what happens to a request once its head is there, whatever protocol
+//! its client speaks.
+//!
+//! ```text
+//! phases --reply--> head, body --> post_action, subrequests beside it --> log
+//!  ^  |
+//!  +--+ wait
+//! ```
+//!
+//! A driver of connections (`h1`) reads heads, borrows a [`LentExchange`] for each, and gives
+//! [`run`] an [`Outlet`] for the reply. Several exchanges of one connection may run side by side.
+//! Cancelling is dropping: an exchange whose future is dropped is logged, and given back.
+//!
+//! Absent: sockets, framing, and whether the connection is kept.
 
 mod context;
+mod cut;
+mod follow_up;
+mod lent;
 pub(crate) mod limit_rate;
+mod outlet;
 pub(crate) mod redirect;
+mod run;
+mod send;
+mod server;
+mod tunnel;
 
 pub(crate) use context::WorkerContext;
+pub(crate) use cut::{Cut, dropped, timed_out};
+pub(crate) use lent::LentExchange;
+pub(crate) use outlet::{BodyBound, Framing, Outlet};
+pub(crate) use run::run;
+pub(crate) use server::choose_server;
 
 /// What a driver is given of a connection whose first bytes have been read.
 #[derive(Default)]

@@ -1,8 +1,8 @@
-//! What an exchange may ask of the connection it came by, whatever its protocol.
+//! What an exchange may ask of its client, whatever its protocol: statuses and fields, no text.
 
 use std::task::{Context, Poll};
 
-use super::RequestBodyError;
+use super::{Fields, RequestBodyError};
 
 /// The connection of an exchange, or its stream.
 pub trait Downstream {
@@ -22,8 +22,11 @@ pub trait Downstream {
     /// it has.
     fn discard_body(&self) -> Result<bool, RequestBodyError>;
 
-    /// Sends an interim reply, ahead of whatever follows; how much of it went out at once.
-    fn send_interim(&self, reply: &[u8]) -> usize;
+    /// Whether the client understands interim replies.
+    fn takes_interim(&self) -> bool;
+
+    /// Sends an interim reply, ahead of whatever follows; how many bytes went out at once.
+    fn send_interim(&self, status: u16, fields: &Fields) -> usize;
 
     /// How many bytes of the request have been read, framing included: `$request_length`.
     fn request_length(&self) -> u64;

@@ -5,6 +5,7 @@
 
 mod backends;
 mod body;
+mod close;
 mod downstream;
 mod evaluate;
 mod fields;
@@ -29,13 +30,14 @@ use std::rc::Rc;
 pub use backends::Backends;
 pub(crate) use backends::{Named, Try};
 pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice, Remark};
+pub use close::CloseReason;
 pub use downstream::{BodyRules, Downstream};
 pub use fields::{FieldName, Fields};
 pub(crate) use log::Aside;
 pub use reply::Reply;
 pub(crate) use request::BadPath;
 pub use request::Request;
-pub use request_body::{Kept, RequestBody, RequestBodyError};
+pub use request_body::{Announced, Kept, RequestBody, RequestBodyError};
 use role::Background;
 pub(crate) use role::{Origin, Role};
 pub(crate) use stage::{Phase, Stage};
@@ -159,8 +161,8 @@ pub struct Exchange {
     pub redirects_left: u8,
     /// Whether the reply depends on whether the client accepts gzip.
     pub varies: bool,
-    /// Whether the connection may serve another request.
-    pub keepalive: bool,
+    /// Why its connection serves no request after it; `None`: it may.
+    close: Option<CloseReason>,
     /// Whether it goes on, while it waits, although the client closes the connection.
     /// It may be settled while it waits, so whoever watches the client holds a part of it.
     pub outlives_client: Rc<Cell<bool>>,
@@ -224,7 +226,7 @@ impl Exchange {
             in_error_page: false,
             redirects_left: REDIRECTS_MAX + 1,
             varies: false,
-            keepalive: false,
+            close: Some(CloseReason::NoRequest),
             outlives_client: Rc::default(),
             role: Role::Main,
             subrequests: None,
@@ -261,7 +263,7 @@ impl Exchange {
         self.in_error_page = false;
         self.redirects_left = REDIRECTS_MAX + 1;
         self.varies = false;
-        self.keepalive = false;
+        self.close = Some(CloseReason::NoRequest);
         self.outlives_client.set(false);
         self.role = Role::Main;
         self.stage = Default::default();
@@ -287,6 +289,27 @@ impl Exchange {
             (0, status) => status,
             (status, _) => status,
         }
+    }
+
+    /// Whether its connection may serve another request after it, as far as is known.
+    pub fn keeps_connection(&self) -> bool {
+        self.close.is_none()
+    }
+
+    /// Its connection shall serve no request after it. The driver decides what that means; the
+    /// first reason stays.
+    pub fn close_after(&mut self, reason: CloseReason) {
+        self.close.get_or_insert(reason);
+    }
+
+    /// Why its connection serves no request after it.
+    pub(crate) fn close_reason(&self) -> Option<CloseReason> {
+        self.close
+    }
+
+    /// The driver has read the head, and the client wants to send further requests.
+    pub(crate) fn keep_connection(&mut self) {
+        self.close = None;
     }
 
     /// How long ago it began.

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use observe::{Errno, Level};
 
 use super::request_body::BodyState;
-use super::{BodyRules, Exchange, Flow, RequestBodyError};
+use super::{BodyRules, CloseReason, Exchange, Flow, RequestBodyError};
 
 impl Exchange {
     /// Appends the next bytes of the body, as they come, at most as many as `out` has room for; 0
@@ -47,7 +47,7 @@ impl Exchange {
         };
         self.request.body.state = BodyState::Discarded(to_come);
         let error = discarded.err()?;
-        self.keepalive = false;
+        self.close_after(CloseReason::RequestBody);
         (!self.reply.without_continue).then(|| error.settle(self))
     }
 }

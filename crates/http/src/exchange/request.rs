@@ -1,8 +1,8 @@
 //! What was asked.
 
 use net::buffers;
-use wire::http1::request::{Field, HeadLimits, Progress, RequestHead};
-use wire::{Known, Method, Slice};
+use wire::request::{Field, HeadLimits, InvalidParts, RequestHead, RequestParts};
+use wire::{Known, Method, Slice, Version};
 
 use super::RequestBody;
 
@@ -11,6 +11,10 @@ const COMPACT_MAX: usize = 4096;
 
 /// A path that cannot be decoded, or that leads above the root.
 pub(crate) struct BadPath;
+
+/// The parts of a request make none: one of them cannot be what it is meant to be.
+#[derive(Debug)]
+pub(crate) struct BadParts;
 
 /// A request as it was received, and its URI as it stands after rewrites.
 #[derive(Default)]
@@ -132,13 +136,27 @@ impl Request {
         Ok(())
     }
 
+    /// Becomes a request that came in parts, not as text.
+    pub(crate) fn build<'f>(
+        &mut self,
+        parts: &RequestParts<'_>,
+        fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
+        limits: &HeadLimits,
+    ) -> Result<(), BadParts> {
+        self.received.clear();
+        self.head.build(&mut self.received, parts).map_err(|InvalidParts| BadParts)?;
+        for (name, value) in fields {
+            self.head.push(&mut self.received, name, value, limits).map_err(|_| BadParts)?;
+        }
+        self.head_bytes = self.received.len();
+        Ok(())
+    }
+
     /// Becomes a `GET` that no client has sent, for a path in normal form.
     pub(crate) fn make_get(&mut self, uri: &[u8], merge_slashes: bool) {
-        self.received = [b"GET ", uri, b" HTTP/1.0\r\n\r\n"].concat();
-        let large_client_header_buffers = (1, self.received.len());
-        let limits = HeadLimits { large_client_header_buffers, ..HeadLimits::default() };
-        if let Ok(Progress::Complete { len }) = self.head.parse(&self.received, &limits) {
-            self.head_bytes = len;
+        let (authority, version) = (&b""[..], Version::HTTP_10);
+        let parts = RequestParts { method: b"GET", authority, target: uri, version };
+        if self.build(&parts, [], &HeadLimits::default()).is_ok() {
             // What cannot be decoded has no `$uri`, and is asked for as it is.
             let _ = self.decode_target(merge_slashes);
         }

@@ -4,14 +4,24 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use wire::http1::framing;
-
 use crate::files::TempFile;
 
 /// What is known of a request's body, and what has been read of it.
 pub struct RequestBody {
-    announced: framing::Body,
+    announced: Announced,
     pub(super) state: BodyState,
+}
+
+/// What the head says of a body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Announced {
+    /// There is none.
+    #[default]
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// Its end will show.
+    Unknown,
 }
 
 /// How far somebody has asked for it.
@@ -68,12 +78,12 @@ impl Kept {
 
 impl Default for RequestBody {
     fn default() -> Self {
-        Self { announced: framing::Body::None, state: BodyState::Unread }
+        Self { announced: Announced::None, state: BodyState::Unread }
     }
 }
 
 impl RequestBody {
-    pub(crate) fn announce(&mut self, announced: framing::Body) {
+    pub(crate) fn announce(&mut self, announced: Announced) {
         *self = Self { announced, state: BodyState::Unread };
     }
 
@@ -88,7 +98,7 @@ impl RequestBody {
 
     /// Whether the head announces a body, be it of no bytes.
     pub fn is_announced(&self) -> bool {
-        self.announced != framing::Body::None
+        self.announced != Announced::None
     }
 
     /// Its length: as announced, or as it was read.
@@ -96,9 +106,9 @@ impl RequestBody {
         match (&self.state, self.announced) {
             (BodyState::Kept(kept), _) => Some(kept.len()),
             (BodyState::Shared(kept), _) => Some(kept.len()),
-            (_, framing::Body::Length(length)) => Some(length),
-            (BodyState::Discarded(length), framing::Body::Chunked) => Some(*length),
-            (_, framing::Body::None | framing::Body::Chunked) => None,
+            (_, Announced::Length(length)) => Some(length),
+            (BodyState::Discarded(length), Announced::Unknown) => Some(*length),
+            (_, Announced::None | Announced::Unknown) => None,
         }
     }
 

@@ -6,12 +6,13 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 
 use net::clock;
-use observe::Level;
 
 use super::idle::Idle;
 use super::link::{Link, WaitsFor};
+use super::request_stream::RequestStream;
 use super::{After, Connection};
-use crate::exchange::Exchange;
+use crate::drive;
+use crate::exchange::{CloseReason, Exchange};
 use crate::site::policy::{Close, Keepalive, Lingering};
 
 /// How throwing away the rest of a body ended.
@@ -29,30 +30,32 @@ struct Patience {
 
 impl Connection {
     /// The reply is sent.
-    pub(super) async fn keep_or_close(&self, x: &mut Exchange) -> After {
+    pub(super) async fn keep_or_close(&self, x: &mut Exchange, request: &RequestStream) -> After {
         let generation = x.generation.clone();
         let here = &generation.location(x.location).core;
         let (keepalive, lingering) = (here.keepalive, here.lingering);
         let was_announced = {
-            let body = self.link.body.borrow();
+            let body = request.body();
             if body.lost || (body.claimed && !body.is_ended()) {
-                x.keepalive = false;
+                x.close_after(CloseReason::RequestBody);
             }
             body.lost || body.claimed
         };
         if !was_announced {
-            match self.discard_rest(lingering).await {
+            match self.discard_rest(request, lingering).await {
                 Rest::Ended => {}
                 Rest::Broken => return After::Close,
-                Rest::TimedOut => return self.timed_out(x),
+                Rest::TimedOut => return drive::timed_out(x).into(),
             }
         }
-        if x.keepalive && self.may_keep(&keepalive) {
-            return After::Keep(Idle::kept(&keepalive));
+        match x.close_reason() {
+            None if self.may_keep(&keepalive) => return After::Keep(Idle::kept(&keepalive)),
+            None => {}
+            Some(reason) => x.debug(format_args!("http connection is closed: {reason}")),
         }
         let linger = match lingering.close {
             Close::Off => false,
-            Close::On => was_announced || self.link.may_have_more(),
+            Close::On => was_announced || x.request.pipelined || self.link.may_have_more(),
             Close::Always => true,
         };
         if linger {
@@ -66,9 +69,9 @@ impl Connection {
         rules.min_timeout_ms > 0 || (rules.timeout_ms > 0 && self.context.keeps(&self.client))
     }
 
-    async fn discard_rest(&self, rules: Lingering) -> Rest {
+    async fn discard_rest(&self, request: &RequestStream, rules: Lingering) -> Rest {
         let patience = Patience::new(rules);
-        poll_fn(|cx| match self.link.poll_discard(cx) {
+        poll_fn(|cx| match request.poll_discard(cx) {
             Poll::Ready(Ok(true)) => Poll::Ready(Rest::Ended),
             Poll::Ready(_) => Poll::Ready(Rest::Broken),
             Poll::Pending => patience.poll_over(cx, &self.link).map(|()| Rest::TimedOut),
@@ -94,39 +97,6 @@ impl Connection {
             }
         })
         .await;
-    }
-
-    /// Closes without a reply.
-    pub(super) fn dropped(&self, x: &mut Exchange, status: u16) -> After {
-        if x.reply.status == 0 || x.reply.bytes_sent == 0 {
-            x.reply.status = status;
-        }
-        match status {
-            408 | 444 => self.timed_out(x),
-            _ => After::Close,
-        }
-    }
-
-    /// Closes a connection that took too long, as `reset_timedout_connection` says.
-    pub(super) fn timed_out(&self, x: &Exchange) -> After {
-        if x.location().core.output.reset_timedout_connection { After::Reset } else { After::Close }
-    }
-
-    /// Closes a connection whose client has closed it.
-    pub(super) fn gone(&self, x: &mut Exchange) -> After {
-        if x.backends.abandon() {
-            if x.reply.head_sent {
-                x.action = "reading upstream";
-            }
-            let what = "epoll_wait() reported that client prematurely closed connection";
-            x.log(Level::Info, format_args!("{what}, so upstream connection is closed too"));
-        } else {
-            x.log(Level::Info, format_args!("client prematurely closed connection"));
-        }
-        if x.reply.bytes_sent == 0 {
-            x.reply.status = 499;
-        }
-        After::Close
     }
 
     /// Makes the end of the connection a reset.

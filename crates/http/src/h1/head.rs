@@ -1,22 +1,32 @@
-//! From bytes to an exchange under way: the head is read within its limits, the server is chosen as
-//! soon as the client has named it, and what is wrong is answered by that server.
+//! From bytes to a request: the head is read within its limits, and the server is chosen as soon as
+//! the client has named it, so that it answers what is wrong with the head, too.
 
 use std::future::poll_fn;
 use std::io;
+use std::rc::Rc;
 use std::task::Poll;
 
 use net::buffers;
 use observe::{Errno, InRequest, Level};
-use wire::http1::framing::Framing;
-use wire::http1::request::{HeadError, Progress};
+use wire::http1::framing::{Body, Framing};
+use wire::http1::request::{HeadError, HeadParser, Progress};
 use wire::{Method, Slice, Version};
 
 use super::link::WaitsFor;
+use super::request_stream::RequestStream;
 use super::{After, Connection};
-use crate::exchange::{BadPath, Exchange, Flow};
-use crate::phases::{self, Ran};
+use crate::drive::{self, choose_server};
+use crate::exchange::{Announced, BadPath, CloseReason, Exchange, Request};
 
-/// Why a head is not answered as the request it was meant to be.
+/// Why there is no request to run.
+pub(super) enum NoRequest {
+    /// The head is wrong: this status is the answer.
+    Refused(u16),
+    /// No head came.
+    Over(After),
+}
+
+/// What is wrong with a head.
 enum Refused {
     Head(HeadError),
     /// The path cannot be decoded, or leads above the root.
@@ -35,29 +45,48 @@ const READING_PIPELINED: &str = "reading client pipelined request line";
 const READING_FIELDS: &str = "reading client request headers";
 
 impl Connection {
-    /// Reads a head and runs the phases.
+    /// Reads a head into the exchange, and settles what it says of its body.
     pub(super) async fn read_head(
         &self,
         x: &mut Exchange,
+        request: &Rc<RequestStream>,
         counted: &mut InRequest,
-    ) -> Result<Ran, After> {
+    ) -> Result<(), NoRequest> {
         self.client.requests.set(self.client.requests.get() + 1);
         x.request.received = self.link.input.take();
         x.action = if x.request.pipelined { READING_PIPELINED } else { READING_LINE };
-        match self.complete_head(x).await {
-            Ok(Ok(())) => {
-                counted.head_complete();
-                Ok(self.begin(x))
+        let mut parser = HeadParser::default();
+        let complete = self.complete_head(x, &mut parser).await;
+        let complete = complete.map_err(|failed| self.give_up(x, &parser, failed))?;
+        let framing = complete.and_then(|()| {
+            counted.head_complete();
+            self.link.progress();
+            self.link.keep_rest(&mut x.request.received, x.request.head_bytes);
+            settle_framing(x)
+        });
+        match framing {
+            Ok(Framing { body, expects_continue, .. }) => {
+                let version = x.request.head.version;
+                request.begin_body(version, x.request.length, body, expects_continue);
+                x.downstream = Some(request.clone());
+                Ok(())
             }
-            Ok(Err(refused)) => Ok(self.refuse(x, refused)),
-            Err(failed) => Err(self.give_up(x, failed)),
+            Err(refused) => {
+                // What follows it is no request's.
+                request.lose_body();
+                Err(NoRequest::Refused(refuse(x, &parser, refused)))
+            }
         }
     }
 
     /// Reads until the head is complete, or known not to be one.
-    async fn complete_head(&self, x: &mut Exchange) -> Result<Result<(), Refused>, Failed> {
+    async fn complete_head(
+        &self,
+        x: &mut Exchange,
+        parser: &mut HeadParser,
+    ) -> Result<Result<(), Refused>, Failed> {
         loop {
-            match parse(x) {
+            match parse(x, parser) {
                 Ok(true) => return Ok(Ok(())),
                 Ok(false) => self.read_more(x).await?,
                 Err(refused) => return Ok(Err(refused)),
@@ -88,31 +117,12 @@ impl Connection {
         }
     }
 
-    fn begin(&self, x: &mut Exchange) -> Ran {
-        self.link.progress();
-        self.link.keep_rest(&mut x.request.received, x.request.head_bytes);
-        match settle_framing(x) {
-            Ok(framing) => {
-                self.link.begin_body(x.request.length, framing.body, framing.expects_continue);
-                x.downstream = Some(self.link.clone());
-                phases::run(x)
-            }
-            Err(refused) => self.refuse(x, refused),
-        }
-    }
-
-    /// Answers what is no request, and closes the connection after it.
-    fn refuse(&self, x: &mut Exchange, refused: Refused) -> Ran {
-        self.link.lose_body();
-        refuse(x, refused)
-    }
-
     /// Closes a connection whose request does not come.
-    fn give_up(&self, x: &mut Exchange, failed: Failed) -> After {
+    fn give_up(&self, x: &mut Exchange, parser: &HeadParser, failed: Failed) -> NoRequest {
         x.reply.status = 400;
         note_host(x);
-        if x.action == READING_FIELDS {
-            note_length(x, x.request.head.parsed_to() as u32);
+        if !parser.expects_line() {
+            note_length(x, parser.parsed_to() as u32);
         }
         match failed {
             Failed::Closed => {
@@ -125,34 +135,36 @@ impl Connection {
             Failed::TimedOut => {
                 let error = net::timed_out();
                 x.log(Level::Info, format_args!("client timed out{}", Errno(&error)));
-                return self.dropped(x, 408);
+                return NoRequest::Over(drive::dropped(x, 408).into());
             }
         }
-        After::Close
+        NoRequest::Over(After::Close)
     }
 }
 
 /// Parses what has arrived; whether the head is complete.
-fn parse(x: &mut Exchange) -> Result<bool, Refused> {
-    let mut limits = x.server().reading.head;
-    let generation = x.generation.clone();
-    let listen = generation.listen(x.client.listen);
-    limits.pause_at_host = listen.is_some_and(|listen| listen.names.are_several());
-    if x.action != READING_FIELDS {
-        match x.request.head.parse_line(&x.request.received, &limits).map_err(Refused::Head)? {
-            Progress::Complete { .. } => settle_target(x)?,
-            Progress::Partial | Progress::Host => return Ok(false),
+fn parse(x: &mut Exchange, parser: &mut HeadParser) -> Result<bool, Refused> {
+    loop {
+        let mut limits = x.server().reading.head;
+        let generation = x.generation.clone();
+        let listen = generation.listen(x.client.listen);
+        limits.pause_at_host = listen.is_some_and(|listen| listen.names.are_several());
+        let Request { head, received, .. } = &mut x.request;
+        if parser.expects_line() {
+            match parser.parse_line(head, received, &limits).map_err(Refused::Head)? {
+                Progress::Complete { .. } => settle_target(x)?,
+                Progress::Partial | Progress::Host => return Ok(false),
+            }
         }
-    }
-    match x.request.head.parse(&x.request.received, &limits).map_err(Refused::Head)? {
-        Progress::Partial => Ok(false),
-        Progress::Host => {
-            choose_server(x);
-            parse(x)
-        }
-        Progress::Complete { len } => {
-            x.request.head_bytes = len;
-            Ok(true)
+        let Request { head, received, .. } = &mut x.request;
+        match parser.parse(head, received, &limits).map_err(Refused::Head)? {
+            Progress::Partial => return Ok(false),
+            // What follows is read as the server says that was named.
+            Progress::Host => choose_server(x),
+            Progress::Complete { len } => {
+                x.request.head_bytes = len;
+                return Ok(true);
+            }
         }
     }
 }
@@ -180,46 +192,52 @@ fn settle_framing(x: &mut Exchange) -> Result<Framing, Refused> {
     let framing = Framing::of(&x.request.head, &x.request.received, false);
     let framing = framing.map_err(Refused::Head)?;
     x.action = "";
-    x.keepalive = framing.keep_alive;
-    x.request.body.announce(framing.body);
+    x.keep_connection();
+    if !framing.keep_alive {
+        x.close_after(CloseReason::Client);
+    }
+    x.request.body.announce(match framing.body {
+        Body::None => Announced::None,
+        Body::Length(length) => Announced::Length(length),
+        Body::Chunked => Announced::Unknown,
+    });
     Ok(framing)
 }
 
-/// Runs the phases of a request whose head is there, and which nobody drives.
+/// Settles a request whose head a test has parsed. `Err`: the status that is the answer.
 #[cfg(test)]
-pub(crate) fn begin(x: &mut Exchange) -> Ran {
-    match settle_target(x).and_then(|()| settle_framing(x)) {
-        Ok(_) => phases::run(x),
-        Err(refused) => refuse(x, refused),
-    }
+pub(crate) fn settle(x: &mut Exchange, parser: &HeadParser) -> Result<(), u16> {
+    let settled = settle_target(x).and_then(|()| settle_framing(x));
+    settled.map(drop).map_err(|refused| refuse(x, parser, refused))
 }
 
-fn refuse(x: &mut Exchange, refused: Refused) -> Ran {
+/// Notes what is known of a request that is refused. The status.
+fn refuse(x: &mut Exchange, parser: &HeadParser, refused: Refused) -> u16 {
     let status = match refused {
         Refused::Head(error) => {
             note_host(x);
             log_refused(x, &error);
-            settle_refused(x, error);
+            settle_refused(x, parser, error);
             error.status()
         }
         Refused::Path => {
             x.log(Level::Info, format_args!("client sent invalid request"));
-            note_length(x, x.request.head.parsed_to() as u32);
+            note_length(x, parser.parsed_to() as u32);
             400
         }
     };
     x.action = "";
-    phases::step(x, Flow::Status(status))
+    status
 }
 
 /// What is left of a head that is refused, for its page and its log lines.
-fn settle_refused(x: &mut Exchange, error: HeadError) {
-    if x.action != READING_FIELDS {
+fn settle_refused(x: &mut Exchange, parser: &HeadParser, error: HeadError) {
+    if parser.expects_line() {
         return settle_refused_line(x, error);
     }
     let parsed_to = match error {
         HeadError::TooLongFieldLine(line) | HeadError::InvalidFieldLine(line) => line.start,
-        _ => x.request.head.parsed_to() as u32,
+        _ => parser.parsed_to() as u32,
     };
     note_length(x, parsed_to);
 }
@@ -256,17 +274,6 @@ fn note_host(x: &mut Exchange) {
     if x.request.host.is_empty() && !x.request.head.host.is_empty() {
         choose_server(x);
     }
-}
-
-/// Chooses the virtual server by the host that the client named, if any.
-fn choose_server(x: &mut Exchange) {
-    let request = &mut x.request;
-    let host = request.head.host.of(&request.received);
-    request.host.clear();
-    request.host.extend(host.iter().map(u8::to_ascii_lowercase));
-    let generation = x.generation.clone();
-    x.server = generation.listen(x.client.listen).map_or(x.server, |l| l.names.choose(x));
-    x.location = phases::outer(x);
 }
 
 fn log_ignored(x: &Exchange) {

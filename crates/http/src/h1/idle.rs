@@ -26,8 +26,8 @@ pub(super) enum Idle {
 
 /// What a wait came to.
 pub(super) enum Next {
-    /// A request begins.
-    Request,
+    /// A request begins; `pipelined`: it had arrived before the reply to the last one was sent.
+    Request { pipelined: bool },
     /// There will be none.
     Over,
     /// It is worth parking for the rest of its time.
@@ -81,13 +81,14 @@ impl Connection {
 
     /// Waits for the first bytes of a request.
     pub(super) async fn wait_for_request(&self, idle: Idle) -> Next {
-        if self.link.begin(matches!(idle, Idle::Kept { .. })) {
+        if self.link.has_input() {
             poll_fn(|cx| self.link.poll_turn(cx)).await;
-            return Next::Request;
+            // What is there before the first request came with a PROXY protocol header.
+            return Next::Request { pipelined: matches!(idle, Idle::Kept { .. }) };
         }
         let waiting = self.context.counts.wait();
         match poll_fn(|cx| self.poll_request(cx, idle)).await {
-            Woken::Bytes => Next::Request,
+            Woken::Bytes => Next::Request { pipelined: false },
             Woken::Unused => Next::Park { waiting, left_ms: idle.left_ms() },
             woken => {
                 self.log_end(idle, woken);

@@ -1,40 +1,24 @@
-//! A connection as its driver and its exchange share it: the socket, the one deadline, the bytes
-//! that arrived and are nobody's yet, and the body on its way.
+//! A connection: the socket, the one deadline, and the bytes that arrived and are nobody's yet.
 //!
-//! Only the driver has the socket. An exchange sees a [`Downstream`].
+//! What belongs to one request is in [`RequestStream`](super::request_stream::RequestStream).
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, IoSlice};
-use std::task::{Context, Poll, Waker, ready};
+use std::io;
+use std::task::{Context, Poll, ready};
 
 use net::{Stream, Timer, buffers};
-use wire::http1::framing::Body;
 
-use super::incoming::Incoming;
-use crate::exchange::{BodyRules, Downstream, RequestBodyError};
-
-/// What a client is told that waits with its body.
-pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
-/// A connection's inner parts.
+/// What a connection and the request on it share.
 pub(super) struct Link {
     pub(super) stream: RefCell<Stream>,
     /// Bytes that arrived after the last head, or after what was taken of its body.
     pub(super) input: RefCell<Vec<u8>>,
-    pub(super) body: RefCell<Incoming>,
     timer: Timer,
     waits_for: Cell<WaitsFor>,
-    head_length: Cell<u64>,
-    /// Whether the request had arrived before the reply to the last one was sent.
-    pipelined: Cell<bool>,
-    /// Whether somebody waits for more of the body.
-    has_reader: Cell<bool>,
     /// Steps since others had their turn.
     steps: Cell<u32>,
     /// Batches written; counted up to two.
     writes: Cell<u8>,
-    /// What of interim replies found no room.
-    pub(super) unsent: RefCell<Vec<u8>>,
 }
 
 /// Reads of a body, or requests that have arrived already, before other connections get their turn.
@@ -67,15 +51,10 @@ impl Link {
         Self {
             stream: RefCell::new(stream),
             input: RefCell::default(),
-            body: RefCell::default(),
             timer: Timer::new(),
             waits_for: Cell::new(WaitsFor::Nothing),
-            head_length: Cell::new(0),
-            pipelined: Cell::new(false),
-            has_reader: Cell::new(false),
             steps: Cell::new(0),
             writes: Cell::new(0),
-            unsent: RefCell::default(),
         }
     }
 
@@ -109,22 +88,15 @@ impl Link {
 
     /// The same, if it was a wait for this. Others go on: a client that sends without reading does
     /// not gain time for reading.
-    fn progress_of(&self, waits_for: WaitsFor) {
+    pub(super) fn progress_of(&self, waits_for: WaitsFor) {
         if self.waits_for.get() == waits_for {
             self.progress();
         }
     }
 
-    /// Whether bytes of the next request are there already. `kept`: it is not the first; those of
-    /// the first came with a PROXY protocol header, not before a reply.
-    pub(super) fn begin(&self, kept: bool) -> bool {
-        let has_begun = !self.input.borrow().is_empty();
-        self.pipelined.set(has_begun && kept);
-        has_begun
-    }
-
-    pub(super) fn is_pipelined(&self) -> bool {
-        self.pipelined.get()
+    /// Whether bytes of the next request are there already.
+    pub(super) fn has_input(&self) -> bool {
+        !self.input.borrow().is_empty()
     }
 
     /// Keeps what arrived behind a head.
@@ -135,19 +107,6 @@ impl Link {
             received.truncate(head_bytes);
             self.input.replace(rest);
         }
-    }
-
-    /// Before a future is polled that may read the body.
-    pub(super) fn forget_reader(&self) {
-        self.has_reader.set(false);
-    }
-
-    /// Ready once the client is gone. While somebody reads the body, that is seen there.
-    pub(super) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.has_reader.get() {
-            return Poll::Pending;
-        }
-        self.stream.borrow_mut().poll_closed(cx)
     }
 
     /// Ready; now and then only after others had their turn.
@@ -186,41 +145,6 @@ impl Link {
         count
     }
 
-    /// A body begins; what has arrived of it is in `input`.
-    pub(super) fn begin_body(&self, head_length: u64, body: Body, expects_continue: bool) {
-        self.head_length.set(head_length);
-        *self.body.borrow_mut() = Incoming::new(body, expects_continue);
-    }
-
-    /// Throws away what has arrived of a body.
-    fn discard_input(&self) -> Result<(), RequestBodyError> {
-        let mut body = self.body.borrow_mut();
-        let mut input = self.input.borrow_mut();
-        let read = body.read;
-        let used = body.take(&input, usize::MAX, 0, |_| {})?;
-        body.read = read;
-        consume(&mut input, used);
-        Ok(())
-    }
-
-    /// Throws away the body as it comes. Ready once it has ended, or the connection has: `false`.
-    pub(super) fn poll_discard(
-        &self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<bool, RequestBodyError>> {
-        loop {
-            self.discard_input()?;
-            if self.body.borrow().is_ended() {
-                return Poll::Ready(Ok(true));
-            }
-            match ready!(self.poll_input(cx)) {
-                Ok(1..) => self.progress_of(WaitsFor::Rest),
-                Ok(0) => return Poll::Ready(Ok(false)),
-                Err(error) => return Poll::Ready(Err(RequestBodyError::Connection(error))),
-            }
-        }
-    }
-
     /// Reads and forgets whatever comes. Ready once the connection has ended.
     pub(super) fn poll_nowhere(&self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
@@ -230,28 +154,6 @@ impl Link {
                 Ok(0) | Err(_) => return Poll::Ready(()),
             }
         }
-    }
-
-    /// Throws away what comes of a body that nobody wants. Ready where there is none, or no more;
-    /// where its end is lost, never.
-    pub(super) fn poll_unwanted(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let (unwanted, lost) = {
-            let body = self.body.borrow();
-            (!body.claimed && !body.is_ended(), body.lost)
-        };
-        if lost {
-            return Poll::Pending;
-        }
-        if unwanted && !matches!(ready!(self.poll_discard(cx)), Ok(true)) {
-            self.lose_body();
-            return Poll::Pending;
-        }
-        Poll::Ready(())
-    }
-
-    /// Whether the client waits to be told to go on with its body, which it will be now.
-    pub(super) fn take_expectation(&self) -> bool {
-        std::mem::take(&mut self.body.borrow_mut().expects_continue)
     }
 
     /// Before a write: from the second one on, what the client has not acknowledged yet must not
@@ -267,132 +169,19 @@ impl Link {
         }
     }
 
-    /// Gives up finding the end of the body, or of what should have been a request.
-    pub(super) fn lose_body(&self) {
-        *self.body.borrow_mut() = Incoming::lost();
+    /// An interim reply goes out: the reply is not the first write any more.
+    pub(super) fn note_interim(&self) {
+        self.writes.set(self.writes.get().max(1));
     }
 
     /// Whether the client has sent more, or may have.
     pub(super) fn may_have_more(&self) -> bool {
-        self.pipelined.get()
-            || !self.input.borrow().is_empty()
-            || self.stream.borrow().may_have_unread()
-    }
-
-    /// Takes the bytes of a body that have arrived.
-    fn take_body(
-        &self,
-        body: &mut Incoming,
-        out: &mut Vec<u8>,
-        room: usize,
-        size_max: u64,
-    ) -> Result<(), RequestBodyError> {
-        let mut input = self.input.borrow_mut();
-        let used = body.take(&input, room, size_max, |data| out.extend_from_slice(data))?;
-        consume(&mut input, used);
-        Ok(())
-    }
-
-    /// Reads more of a body: past `input` where no other bytes can be among them.
-    fn poll_more(
-        &self,
-        cx: &mut Context<'_>,
-        body: &mut Incoming,
-        out: &mut Vec<u8>,
-    ) -> Poll<io::Result<usize>> {
-        let Some(left) = body.plain_length() else { return self.poll_input(cx) };
-        ready!(self.poll_turn(cx));
-        let most = usize::try_from(left).unwrap_or(usize::MAX);
-        let read = ready!(self.stream.borrow_mut().poll_read_most(cx, out, most))?;
-        body.advance(read);
-        Poll::Ready(Ok(read))
-    }
-
-    /// Tells the client to go on. So few bytes always find room.
-    fn send_continue(&self, cx: &mut Context<'_>) -> Result<(), RequestBodyError> {
-        let written = self.stream.borrow_mut().poll_write(cx, &[IoSlice::new(CONTINUE)]);
-        match written {
-            Poll::Ready(Ok(count)) if count == CONTINUE.len() => Ok(()),
-            Poll::Ready(Err(error)) => Err(RequestBodyError::Connection(error)),
-            _ => Err(RequestBodyError::Connection(io::ErrorKind::WriteZero.into())),
-        }
-    }
-}
-
-impl Downstream for Link {
-    fn poll_body(
-        &self,
-        cx: &mut Context<'_>,
-        out: &mut Vec<u8>,
-        rules: BodyRules,
-    ) -> Poll<Result<usize, RequestBodyError>> {
-        let body = &mut *self.body.borrow_mut();
-        body.claimed = true;
-        if std::mem::take(&mut body.expects_continue) {
-            self.send_continue(cx)?;
-        }
-        let before = out.len();
-        loop {
-            let room = out.capacity() - out.len();
-            self.take_body(body, out, room, rules.size_max)?;
-            if out.len() > before || room == 0 || body.is_ended() {
-                self.progress_of(WaitsFor::Body);
-                return Poll::Ready(Ok(out.len() - before));
-            }
-            match self.poll_more(cx, body, out) {
-                Poll::Ready(Ok(1..)) => self.progress_of(WaitsFor::Body),
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(RequestBodyError::Closed)),
-                Poll::Ready(Err(error)) => {
-                    return Poll::Ready(Err(RequestBodyError::Connection(error)));
-                }
-                Poll::Pending => {
-                    self.has_reader.set(true);
-                    ready!(self.poll_deadline(cx, WaitsFor::Body, rules.timeout_ms));
-                    return Poll::Ready(Err(RequestBodyError::TimedOut));
-                }
-            }
-        }
-    }
-
-    fn has_whole_body(&self) -> bool {
-        self.body.borrow().is_whole_in(&self.input.borrow())
-    }
-
-    fn discard_body(&self) -> Result<bool, RequestBodyError> {
-        // What has arrived is taken at once; whoever waits for the rest registers for it then.
-        match self.poll_discard(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Err(error)) => {
-                self.lose_body();
-                Err(error)
-            }
-            Poll::Ready(Ok(ended)) => Ok(ended),
-            Poll::Pending => Ok(false),
-        }
-    }
-
-    fn send_interim(&self, reply: &[u8]) -> usize {
-        let mut unsent = self.unsent.borrow_mut();
-        let mut sent = 0;
-        if unsent.is_empty() {
-            self.writes.set(self.writes.get().max(1));
-            // Whoever waits for room registers for it; that the client is gone is seen elsewhere.
-            let mut cx = Context::from_waker(Waker::noop());
-            let written = self.stream.borrow_mut().poll_write(&mut cx, &[IoSlice::new(reply)]);
-            if let Poll::Ready(Ok(count)) = written {
-                sent = count;
-            }
-        }
-        unsent.extend_from_slice(&reply[sent..]);
-        sent
-    }
-
-    fn request_length(&self) -> u64 {
-        self.head_length.get() + self.body.borrow().read
+        self.has_input() || self.stream.borrow().may_have_unread()
     }
 }
 
 /// Removes what was used; an empty buffer is not kept.
-fn consume(input: &mut Vec<u8>, used: usize) {
+pub(super) fn consume(input: &mut Vec<u8>, used: usize) {
     if used < input.len() {
         input.drain(..used);
     } else {

@@ -1,53 +1,56 @@
-//! The driver of HTTP/1: reads heads, runs exchanges, sends replies, one connection per task.
+//! The driver of HTTP/1 connections: one task each, one request at a time.
 //!
 //! ```text
-//! idle --bytes--> head --complete--> phases --reply--> send --> rest of the body --> idle | close
-//!  ^                |                                             |
-//!  |                +-- refused --> the page of its status --> send --> linger --> close
+//! idle --bytes--> head --complete--> drive::run --> rest of the body --> idle | close
+//!  ^                |              ^
+//!  |                +--- wrong ----+ (answers with a status)
 //!  +-- at once, where the next request has arrived already
 //! ```
 //!
-//! A connection that waits for its next request holds no buffer and no exchange. Cancelling is
-//! dropping: when a client is gone, its exchange loses its future, and is logged.
+//! What happens to a request between its head and the end of its reply is `drive`'s. A
+//! [`RequestStream`] gives it the body, a [`ReplyWriter`] takes the reply. A connection that waits
+//! for its next request holds no buffer and no exchange.
 
 mod batch;
 mod closing;
-mod follow_up;
 mod head;
 mod idle;
 mod incoming;
 mod link;
 mod reply_head;
-mod send;
-mod tunnel;
+mod reply_writer;
+mod request_stream;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 #[cfg(test)]
-pub(crate) use head::begin;
+pub(crate) use head::settle;
 
-use std::future::poll_fn;
+use std::cell::RefCell;
 use std::rc::Rc;
-use std::task::Poll;
 
 use net::{Probe, Seat, Stream};
 use observe::{Open, Waiting};
 
 use crate::client::{Client, Resting};
-use crate::drive::{Preread, WorkerContext};
-use crate::exchange::{Exchange, Flow, Wait};
-use crate::phases::{self, Ran};
+use crate::drive::{self, Cut, LentExchange, Preread, WorkerContext};
+use crate::exchange::CloseReason;
 use crate::site::policy::Lingering;
 
+use head::NoRequest;
 use idle::{Idle, Next};
 use link::Link;
+use reply_writer::ReplyWriter;
+use request_stream::RequestStream;
 
 /// A connection.
 struct Connection {
     context: Rc<WorkerContext>,
     client: Rc<Client>,
     link: Rc<Link>,
+    /// The last request's, where nobody holds it: memory for the next one.
+    spare: RefCell<Option<Rc<RequestStream>>>,
     held: Held,
 }
 
@@ -113,42 +116,32 @@ pub(crate) async fn resume(
     Connection::new(context, client, stream, held).serve(idle).await
 }
 
-/// An exchange that is logged when it is over, be it that the connection is cut.
-struct Logged<'c> {
-    context: &'c WorkerContext,
-    /// There until the end.
-    x: Option<Box<Exchange>>,
-}
-
-impl Logged<'_> {
-    fn exchange(&mut self) -> &mut Exchange {
-        self.x.as_mut().expect("it is not over")
-    }
-}
-
-impl Drop for Logged<'_> {
-    fn drop(&mut self) {
-        let Some(mut x) = self.x.take().filter(|_| !std::thread::panicking()) else { return };
-        phases::log(&mut x);
-        self.context.give_back(x);
+impl From<Cut> for After {
+    fn from(cut: Cut) -> Self {
+        match cut {
+            Cut::Close => Self::Close,
+            Cut::Reset => Self::Reset,
+        }
     }
 }
 
 impl Connection {
     fn new(context: Rc<WorkerContext>, client: Rc<Client>, stream: Stream, held: Held) -> Self {
-        Self { context, client, link: Rc::new(Link::new(stream)), held }
+        Self { context, client, link: Rc::new(Link::new(stream)), spare: RefCell::default(), held }
     }
 
     async fn serve(self, mut idle: Idle) -> Option<IdleConnection> {
         loop {
-            match self.wait_for_request(idle).await {
-                Next::Request => {}
+            let pipelined = match self.wait_for_request(idle).await {
+                Next::Request { pipelined } => pipelined,
                 Next::Over => return None,
                 Next::Park { waiting, left_ms } => {
                     return Some(self.park(idle, waiting, left_ms));
                 }
-            }
-            let after = self.exchange().await;
+            };
+            let request = self.begin_request();
+            let after = self.exchange(&request, pipelined).await;
+            self.spare.replace(Some(request));
             if !matches!(after, After::Keep(_)) {
                 // Who sees the connection end may look for its line in the log.
                 observe::end_turn();
@@ -170,79 +163,47 @@ impl Connection {
 
     /// Lets the task end, and keeps no more than what the next request needs.
     fn park(self, idle: Idle, waiting: Waiting, left_ms: u64) -> IdleConnection {
-        let Self { client, link, held, .. } = self;
+        let Self { client, link, held, spare, .. } = self;
+        drop(spare);
         let stream = Rc::into_inner(link).expect("no exchange is under way").into_stream();
         let parked = Parked { client: client.rest(), held, idle, _waiting: waiting };
         IdleConnection { stream, parked, left_ms }
     }
 
+    /// What the next request has for itself.
+    fn begin_request(&self) -> Rc<RequestStream> {
+        let mut spare = self.spare.take();
+        if let Some(request) = spare.as_mut().and_then(Rc::get_mut) {
+            request.renew();
+        } else {
+            spare = None;
+        }
+        spare.unwrap_or_else(|| Rc::new(RequestStream::new(self.link.clone())))
+    }
+
     /// One request and its reply.
-    async fn exchange(&self) -> After {
+    async fn exchange(&self, request: &Rc<RequestStream>, pipelined: bool) -> After {
         net::clock::pass();
         let mut counted = self.context.counts.request();
-        let x = self.context.lend(&self.client);
-        let Some(mut logged) = x.map(|x| Logged { context: &self.context, x: Some(x) }) else {
+        let Some(mut x) = LentExchange::new(&self.context, &self.client) else {
             return After::Close;
         };
-        let x = logged.exchange();
-        x.request.pipelined = self.link.is_pipelined();
-        let after = match self.read_head(x, &mut counted).await {
-            Ok(ran) => self.answer(x, ran).await,
-            Err(after) => after,
+        let x = &mut *x;
+        x.request.pipelined = pipelined;
+        let refused = match self.read_head(x, request, &mut counted).await {
+            Ok(()) => None,
+            Err(NoRequest::Refused(status)) => Some(status),
+            Err(NoRequest::Over(after)) => return after,
+        };
+        let mut writer = ReplyWriter::new(self, request);
+        let after = match drive::run(&self.context, x, refused, &mut writer).await {
+            Ok(()) => self.keep_or_close(x, request).await,
+            Err(cut) => cut.into(),
         };
         if let After::Keep(_) = after {
             // So nginx's loggers see it: `$sent_http_connection` is "close" where it was not.
-            x.keepalive = false;
+            x.close_after(CloseReason::Over);
         }
         after
-    }
-
-    async fn answer(&self, x: &mut Exchange, ran: Ran) -> After {
-        let mut ended = self.reply(x, ran).await;
-        if Self::is_followed_up(x) {
-            ended = Box::pin(self.follow_up(x, ended)).await;
-        }
-        match ended {
-            Ok(()) => self.keep_or_close(x).await,
-            Err(after) => after,
-        }
-    }
-
-    /// Runs the phases and sends what they come to; `Err`: it was not sent, or not to its end.
-    async fn reply(&self, x: &mut Exchange, mut ran: Ran) -> Result<(), After> {
-        loop {
-            ran = match ran {
-                Ran::Waits(wait) => match self.attend(x, wait).await {
-                    Some(flow) => phases::step(x, flow),
-                    None => return Err(self.gone(x)),
-                },
-                Ran::Dropped(status) => return Err(self.dropped(x, status)),
-                Ran::Replied => break,
-            };
-        }
-        reply_head::check(x);
-        let tunnel = x.reply.tunnel.take();
-        self.send(x).await?;
-        match tunnel {
-            None => Ok(()),
-            Some(tunnel) => self.tunnel(x, tunnel).await,
-        }
-    }
-
-    /// Waits with an exchange, and watches the client meanwhile: `None` once it is gone.
-    async fn attend(&self, x: &mut Exchange, wait: Wait) -> Option<Flow> {
-        self.context.gate.pass();
-        let outlives = x.outlives_client.clone();
-        x.request.make_compact();
-        let mut future = wait(x);
-        poll_fn(|cx| {
-            self.link.forget_reader();
-            match future.as_mut().poll(cx) {
-                Poll::Ready(flow) => Poll::Ready(Some(flow)),
-                Poll::Pending if outlives.get() => Poll::Pending,
-                Poll::Pending => self.link.poll_gone(cx).map(|()| None),
-            }
-        })
-        .await
     }
 }

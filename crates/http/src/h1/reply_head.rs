@@ -2,44 +2,16 @@
 
 use std::cell::RefCell;
 
-use observe::{Level, Text};
-use wire::http1::reply::status_text;
-use wire::{Method, Version};
+use wire::{Method, Version, status_text};
 
-use crate::answer;
 use crate::decimal;
-use crate::drive::redirect;
-use crate::exchange::{Exchange, FieldName, Reply};
-use crate::header_text::FORBIDDEN;
+use crate::drive::{BodyBound, Framing, redirect};
+use crate::exchange::{CloseReason, Exchange, FieldName, Reply};
 use crate::site::policy::Policy;
 
-/// How the end of a reply's body is found by its client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
-    /// By the length that the head gives: so many bytes are still to come.
-    Length(u64),
-    /// By chunks.
-    Chunked,
-    /// By the end of the connection.
-    Close,
-    /// There is no body, whatever the head says.
-    Bodiless,
-}
-
-/// Before anything of a reply is sent: one whose head would not be one is an error instead.
-pub(super) fn check(x: &mut Exchange) {
-    if let Err(name) = x.reply.unfold() {
-        let name = Text(&name);
-        x.log(Level::Error, format_args!("header \"{name}\" of the reply {FORBIDDEN}"));
-        answer::instead_of_reply(x, 500);
-    }
-}
-
-/// Settles what depends on the protocol, and writes the head.
-pub(super) fn write(x: &mut Exchange, out: &mut Vec<u8>) -> Framing {
-    let framing = settle(x);
-    x.reply.chunked = framing == Framing::Chunked;
-    x.reply.head_sent = true;
+/// Settles what depends on the version, and writes the head.
+pub(super) fn write(x: &mut Exchange, has_body: bool, out: &mut Vec<u8>) -> Framing {
+    let body = if has_body { settle_body(x) } else { BodyBound::None };
     if x.request.head.version >= Version::HTTP_10 {
         let start = out.len();
         let completed = redirect::complete(x);
@@ -47,34 +19,23 @@ pub(super) fn write(x: &mut Exchange, out: &mut Vec<u8>) -> Framing {
         write_lines(x, &generation.location(x.location).core, completed, out);
         x.reply.head_bytes = (out.len() - start) as u64;
     }
-    framing
+    Framing { body, has_trailers: x.reply.chunked }
 }
 
-fn settle(x: &mut Exchange) -> Framing {
-    let reply = &mut x.reply;
-    // What a backend says of a reply without a body is passed on, as in nginx.
-    if reply.status == 204 && reply.reason.is_empty() {
-        reply.content_type.clear();
-        reply.content_length = None;
-    }
-    if !matches!(reply.status, 200 | 206 | 304) {
-        reply.last_modified = None;
-    }
-    x.request.header_only |= matches!(reply.status, 204 | 304);
-    if x.request.header_only || matches!(reply.status, 100..200) {
-        return Framing::Bodiless;
-    }
-    let (length, expect_trailers) = (reply.content_length, reply.expect_trailers);
-    match length {
-        Some(length) if !expect_trailers => Framing::Length(length),
+/// How the client finds the end of the body: by its length, by chunks, or by the end of the
+/// connection.
+fn settle_body(x: &mut Exchange) -> BodyBound {
+    match x.reply.content_length {
+        Some(length) if !x.reply.expect_trailers => BodyBound::Length(length),
         _ if may_chunk(x) => {
             x.reply.content_length = None;
-            Framing::Chunked
+            x.reply.chunked = true;
+            BodyBound::Open
         }
-        Some(length) => Framing::Length(length),
+        Some(length) => BodyBound::Length(length),
         None => {
-            x.keepalive = false;
-            Framing::Close
+            x.close_after(CloseReason::ReplyBody);
+            BodyBound::Open
         }
     }
 }
@@ -125,7 +86,7 @@ fn write_content(reply: &Reply, out: &mut Vec<u8>) {
 fn write_connection(x: &Exchange, here: &Policy, out: &mut Vec<u8>) {
     if x.reply.status == 101 {
         out.extend_from_slice(b"Connection: upgrade\r\n");
-    } else if x.keepalive {
+    } else if x.keeps_connection() {
         out.extend_from_slice(b"Connection: keep-alive\r\n");
         if here.keepalive.header_s > 0 {
             out.extend_from_slice(b"Keep-Alive: timeout=");

@@ -113,7 +113,7 @@ pub struct Reading {
     /// Time for the head.
     pub client_header_timeout_ms: u64,
     /// Limits of the head.
-    pub head: wire::http1::request::HeadLimits,
+    pub head: wire::request::HeadLimits,
     /// Whether `//` in a path is one slash.
     pub merge_slashes: bool,
 }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use net::{Alarm, Stream, buffers};
 use wire::http1::framing::Framing;
-use wire::http1::request::{HeadError, HeadLimits, Progress, RequestHead};
+use wire::http1::request::{HeadError, HeadParser, Progress};
+use wire::request::{HeadLimits, RequestHead};
 
 use super::body::Rest;
 use super::complain;
@@ -106,11 +107,11 @@ impl Link {
     /// Waits for a head; how long it is, or `None` at the end of the connection.
     pub(super) async fn read_head(&mut self) -> Result<Option<usize>, Failed> {
         self.head.reset();
-        let limits = HeadLimits::default();
+        let (mut parser, limits) = (HeadParser::default(), HeadLimits::default());
         loop {
             if self.at < self.received.len() {
                 let input = &self.received[self.at..];
-                if let Progress::Complete { len } = self.head.parse(input, &limits)? {
+                if let Progress::Complete { len } = parser.parse(&mut self.head, input, &limits)? {
                     return Ok(Some(len));
                 }
             }

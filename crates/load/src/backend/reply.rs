@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
-use wire::http1::reply::status_text;
+use wire::status_text;
 
 /// Pieces in one write at most.
 pub(super) const PIECES_MAX: usize = 16;

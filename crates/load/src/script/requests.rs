@@ -3,7 +3,8 @@
 //! Only where each ends is looked at; what a server would say to them is the server's business.
 
 use wire::http1::chunked::{ChunkedDecoder, Decoded};
-use wire::http1::request::{Field, HeadError, HeadLimits, Progress, RequestHead};
+use wire::http1::request::{HeadError, HeadParser, Progress};
+use wire::request::{Field, HeadLimits, RequestHead};
 use wire::{Known, Slice};
 
 use super::ScriptError;
@@ -47,11 +48,14 @@ impl Wrong {
 /// The length of the first request of `bytes`.
 fn length(head: &mut RequestHead, bytes: &[u8]) -> Result<usize, Wrong> {
     head.reset();
+    let mut parser = HeadParser::default();
     let incomplete = Wrong { what: "an incomplete request", at: bytes.len() };
-    let length = match head.parse(bytes, &limits(bytes.len())) {
+    let length = match parser.parse(head, bytes, &limits(bytes.len())) {
         Ok(Progress::Complete { len }) => len,
         Ok(_) => return Err(incomplete),
-        Err(error) => return Err(Wrong { what: "an invalid request", at: place(head, &error) }),
+        Err(error) => {
+            return Err(Wrong { what: "an invalid request", at: place(head, &parser, &error) });
+        }
     };
     let invalid = |field: &Field| Wrong {
         what: "a request with an invalid length",
@@ -73,11 +77,11 @@ fn length(head: &mut RequestHead, bytes: &[u8]) -> Result<usize, Wrong> {
 }
 
 /// Where in the head an error lies: the byte of a field that is wrong, or else the line.
-fn place(head: &RequestHead, error: &HeadError) -> usize {
+fn place(head: &RequestHead, parser: &HeadParser, error: &HeadError) -> usize {
     match error {
         HeadError::InvalidFieldLine(line) => line.end as usize,
         _ if head.line.is_empty() => 0,
-        _ => head.parsed_to(),
+        _ => parser.parsed_to(),
     }
 }
 

@@ -4,7 +4,8 @@
 //! Wherever two parsers could disagree about the length the request is refused (RFC 9112, section
 //! 6.3). Nothing of this concerns HTTP/2 and HTTP/3, which have frames.
 
-use crate::http1::request::{HeadError, RequestHead};
+use crate::http1::request::HeadError;
+use crate::request::RequestHead;
 use crate::{Known, Method, Version};
 
 /// How the end of a request body is found.
@@ -126,12 +127,13 @@ mod tests {
     use alloc::string::String;
 
     use super::*;
-    use crate::http1::request::{HeadLimits, Progress};
+    use crate::http1::request::{HeadParser, Progress};
+    use crate::request::HeadLimits;
 
     fn framing_of(line: &str, fields: &str) -> Result<Framing, u16> {
         let input = format!("{line}\r\n{fields}\r\n").into_bytes();
         let mut head = RequestHead::default();
-        match head.parse(&input, &HeadLimits::default()) {
+        match HeadParser::default().parse(&mut head, &input, &HeadLimits::default()) {
             Ok(Progress::Complete { .. }) => {}
             Ok(progress) => panic!("{progress:?}"),
             Err(error) => return Err(error.status()),
@@ -197,7 +199,7 @@ mod tests {
         let framing = |fields: &str| {
             let input = format!("CONNECT h:1 HTTP/1.1\r\nHost: h\r\n{fields}\r\n").into_bytes();
             let mut head = RequestHead::default();
-            let progress = head.parse(&input, &HeadLimits::default());
+            let progress = HeadParser::default().parse(&mut head, &input, &HeadLimits::default());
             assert_eq!(progress, Ok(Progress::Complete { len: input.len() }));
             Framing::of(&head, &input, true)
         };

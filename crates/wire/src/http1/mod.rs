@@ -1,10 +1,7 @@
 //! HTTP/1 as a server reads it, and as a client does (RFC 9112), with nginx's choices where the RFC
 //! leaves one.
 
-pub mod accept_encoding;
 pub mod chunked;
 pub mod framing;
-pub mod range;
-pub mod reply;
 pub mod request;
 pub mod response;

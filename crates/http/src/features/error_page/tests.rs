@@ -67,10 +67,10 @@ fn what_could_not_be_read_is_400_outside() {
 #[test]
 fn some_statuses_end_the_connection() {
     for status in [400, 413, 414, 495, 496, 497, 500, 501] {
-        assert!(!built_in(status, "").x.keepalive, "{status}");
+        assert!(!built_in(status, "").x.keeps_connection(), "{status}");
     }
     for status in [301, 403, 404, 405, 416, 502, 503] {
-        assert!(built_in(status, "").x.keepalive, "{status}");
+        assert!(built_in(status, "").x.keeps_connection(), "{status}");
     }
 }
 

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Value};
-use wire::http1::accept_encoding::accepts_gzip;
+use wire::accept_encoding::accepts_gzip;
 use wire::{Known, Version};
 
 use crate::exchange::{Exchange, State};

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use conf::{Directive, Load, Result, Template, Value};
 use observe::{Level, Text};
 use wire::Known;
-use wire::http1::request::Field;
+use wire::request::Field;
 
 use super::HttpVersion;
 use crate::exchange::Exchange;

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use conf::{Number, Result};
-use wire::http1::range::{self, Ranges};
+use wire::range::{self, Ranges};
 use wire::{Known, Version, date};
 
 use crate::exchange::{Body, Exchange, FieldName, Filtered};

@@ -73,7 +73,7 @@ fn what_is_not_there() {
     assert_eq!(answer.field("content-type").unwrap(), "text/html");
     assert_eq!(answer.field("content-length").unwrap(), answer.body().len().to_string());
     assert_eq!((answer.field("etag"), answer.field("last-modified")), (None, None));
-    assert!(answer.x.keepalive);
+    assert!(answer.x.keeps_connection());
 }
 
 #[test]

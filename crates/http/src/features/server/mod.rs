@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use conf::{Buffers, Milliseconds, Number, Result, Size};
 
-use wire::http1::request::HeadLimits;
+use wire::request::HeadLimits;
 
 use crate::site::{ListenLine, Name, Place, Reading};
 use names::Names;

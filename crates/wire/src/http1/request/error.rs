@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::Field;
-use crate::Slice;
+use crate::request::{Field, FieldError};
+use crate::{Known, Slice};
 
 /// Why a request head is refused. The connection cannot be used for another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,22 @@ pub enum HeadError {
     ConnectMethod,
     ConnectWithBody,
     TraceMethod,
+}
+
+impl From<FieldError> for HeadError {
+    #[inline]
+    fn from(error: FieldError) -> Self {
+        match error {
+            FieldError::TooMany => Self::TooManyFields,
+            FieldError::Duplicate { field, previous } if field.id == Known::Host => {
+                Self::DuplicateHost { field, previous }
+            }
+            FieldError::Duplicate { field, previous } => Self::DuplicateField { field, previous },
+            FieldError::InvalidHost => Self::InvalidHost,
+            FieldError::Invalid => Self::InvalidRequest,
+            FieldError::TooLarge => Self::TooLargeRequest,
+        }
+    }
 }
 
 /// Bytes of a line that is too long which are shown: nginx's NGX_MAX_ERROR_STR - 300.

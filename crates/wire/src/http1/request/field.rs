@@ -1,6 +1,7 @@
 //! One header line: `name: value`.
 
-use super::{Field, HeadError, HeadLimits, RequestHead};
+use super::HeadError;
+use crate::request::{Field, HeadLimits, RequestHead};
 use crate::{Known, Slice};
 
 /// Parses `line`, which has no CR, LF or NUL, and adds it to the head.
@@ -18,14 +19,7 @@ pub(super) fn parse(
         head.ignored.push(Slice { start: line.start, end: field.value.end });
         return Ok(Known::Other);
     }
-    if head.fields.len() >= limits.max_headers {
-        return Err(HeadError::TooManyFields);
-    }
-    if field.id != Known::Other {
-        check(head, input, field)?;
-        head.seen |= field.id.bit();
-    }
-    head.fields.push(field);
+    head.add(input, field, limits)?;
     Ok(field.id)
 }
 
@@ -62,22 +56,6 @@ fn cut(input: &[u8], line: Slice, colon: usize) -> Field {
     }
     let name = Slice { start: line.start, end: colon as u32 };
     Field { name, value: Slice::new(start, end), id: Known::of(name.of(input)) }
-}
-
-#[inline]
-fn check(head: &mut RequestHead, input: &[u8], field: Field) -> Result<(), HeadError> {
-    if field.id.is_unique()
-        && let Some(&previous) = head.field(field.id)
-    {
-        return Err(match field.id {
-            Known::Host => HeadError::DuplicateHost { field, previous },
-            _ => HeadError::DuplicateField { field, previous },
-        });
-    }
-    match field.id {
-        Known::Host => head.note_host(input, field.value).ok_or(HeadError::InvalidHost),
-        _ => Ok(()),
-    }
 }
 
 const TOKEN: u8 = 0;

@@ -1,6 +1,7 @@
 //! The request line: method, target in one of its forms, version.
 
-use super::{HeadError, RequestHead};
+use super::HeadError;
+use crate::request::RequestHead;
 use crate::uri::Target;
 use crate::{Method, Slice, Version, host};
 

@@ -10,7 +10,7 @@ fn parse(input: &[u8]) -> (RequestHead, Result<Progress, HeadError>) {
 
 fn parse_with(input: &[u8], limits: &HeadLimits) -> (RequestHead, Result<Progress, HeadError>) {
     let mut head = RequestHead::default();
-    let progress = head.parse(input, limits);
+    let progress = HeadParser::default().parse(&mut head, input, limits);
     (head, progress)
 }
 
@@ -236,9 +236,12 @@ fn pauses_at_host_and_takes_new_limits() {
     let first = HeadLimits { pause_at_host: true, ..HeadLimits::default() };
     let second = HeadLimits { underscores_in_headers: true, ..first };
     let input = b"GET / HTTP/1.1\r\na_b: 1\r\nHost: h\r\na_b: 2\r\n\r\n";
-    let mut head = RequestHead::default();
-    assert_eq!(head.parse(input, &first), Ok(Progress::Host));
-    assert_eq!(head.parse(input, &second), Ok(Progress::Complete { len: input.len() }));
+    let (mut head, mut parser) = (RequestHead::default(), HeadParser::default());
+    assert_eq!(parser.parse(&mut head, input, &first), Ok(Progress::Host));
+    assert_eq!(
+        parser.parse(&mut head, input, &second),
+        Ok(Progress::Complete { len: input.len() })
+    );
     assert_eq!((head.fields.len(), head.ignored.len()), (2, 1));
 }
 

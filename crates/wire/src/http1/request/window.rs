@@ -5,8 +5,8 @@
 //! and only the end of the buffer that nginx would be filling is kept, so that the same requests
 //! pass.
 
-use super::HeadLimits;
 use crate::Slice;
+use crate::request::HeadLimits;
 
 /// The end of the current buffer, as an offset in the input, and how many large ones are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

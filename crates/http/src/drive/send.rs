@@ -1,11 +1,11 @@
-//! Sending a reply: pieces of the body are pulled as the client takes them, framed, and written
-//! with their head in as few calls as there can be.
+//! Sending a reply: pieces of the body are pulled as the client takes them, and written with their
+//! head in as few calls as there can be.
 //!
 //! ```text
-//! stream --pull--> piece --frame--> batch --flush--> socket
+//! stream --pull--> piece --put--> outlet --flush--> client
 //! ```
 //!
-//! A piece waits until the batch has room for it, the stream until there is no piece: the client's
+//! A piece waits until the outlet has room for it, the stream until there is no piece: the client's
 //! pace is felt as far back as the source goes.
 
 use std::future::poll_fn;
@@ -14,13 +14,10 @@ use std::os::unix::fs::FileExt;
 use std::task::{Context, Poll, ready};
 
 use observe::{Errno, Level, Text};
-use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
 
-use super::batch::{Batch, Manner};
-use super::link::{CONTINUE, Link, WaitsFor};
-use super::reply_head::{self, Framing};
-use super::{After, Connection};
-use crate::drive::limit_rate;
+use super::cut::{gone, timed_out};
+use super::{BodyBound, Cut, Framing, Outlet, limit_rate};
+use crate::answer;
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Exchange, FileSlice};
 use crate::header_text::FORBIDDEN;
 use crate::phases;
@@ -31,17 +28,16 @@ use crate::site::policy::Output;
 const READ_AHEAD_MIN: u64 = 128 * 1024;
 
 /// A reply on its way to the client.
-struct Sending<'c> {
-    link: &'c Link,
+struct Sending<'o, O> {
+    outlet: &'o mut O,
     output: Output,
     framing: Framing,
     rate: Rate,
     stream: Option<Box<dyn BodyStream>>,
     piece: Option<Piece>,
-    batch: Batch,
-    /// Whether the batch is being written, and nothing gathered meanwhile.
+    /// Whether the outlet is being flushed, and nothing gathered meanwhile.
     flushes: bool,
-    /// How it ends, once the batch is written.
+    /// How it ends, once the outlet is flushed.
     end: Option<Result<(), Failed>>,
     /// Memory of a piece that was written.
     returned: Option<Vec<u8>>,
@@ -53,7 +49,7 @@ struct Sending<'c> {
     watches: bool,
 }
 
-/// A piece of the body that is not in the batch yet.
+/// A piece of the body that is not in the outlet yet.
 enum Piece {
     Bytes(Bytes),
     File(FileSlice),
@@ -76,55 +72,78 @@ enum Failed {
 enum Gathered {
     /// There may be more at once.
     More,
-    /// The batch is to be written before there can be more.
+    /// What is gathered is to be written before there can be more.
     Enough,
     /// There is no more.
     End,
 }
 
-impl Connection {
-    /// Sends the reply. An error has been logged.
-    pub(super) async fn send(&self, x: &mut Exchange) -> Result<(), After> {
-        if !self.context.keeps(&self.client) {
-            x.keepalive = false;
-        }
-        let mut sending = Sending::begin(&self.link, x);
-        let result = poll_fn(|cx| sending.poll(cx, x)).await;
-        // What was made for this reply serves for the next.
-        if let Some(bytes) = sending.returned.take() {
-            x.reply.body = Body::Bytes(Bytes::Owned(bytes));
-        }
-        // What the body has under way is told of while it is.
-        let result = result.map_err(|failed| self.failed(x, failed));
-        drop(sending);
-        self.link.progress();
-        x.reply.complete = result.is_ok();
-        result
+/// Before anything of a reply is sent: one whose head would not be one is an error instead.
+pub(super) fn check(x: &mut Exchange) {
+    if let Err(name) = x.reply.unfold() {
+        let name = Text(&name);
+        x.log(Level::Error, format_args!("header \"{name}\" of the reply {FORBIDDEN}"));
+        answer::instead_of_reply(x, 500);
     }
+}
 
-    fn failed(&self, x: &mut Exchange, failed: Failed) -> After {
-        match failed {
-            Failed::Gone => return self.gone(x),
-            Failed::TimedOut => {
+/// Sends the reply. An error has been logged.
+pub(super) async fn send<O: Outlet>(x: &mut Exchange, outlet: &mut O) -> Result<(), Cut> {
+    let mut sending = Sending::begin(outlet, x);
+    let result = poll_fn(|cx| sending.poll(cx, x)).await;
+    // What was made for this reply serves for the next.
+    if let Some(bytes) = sending.returned.take() {
+        x.reply.body = Body::Bytes(Bytes::Owned(bytes));
+    }
+    // What the body has under way is told of while it is.
+    let result = result.map_err(|failed| failed.settle(x));
+    drop(sending);
+    outlet.release();
+    outlet.end_wait();
+    x.reply.complete = result.is_ok();
+    result
+}
+
+/// Settles what a status says of the head, and whether there is a body.
+fn settle_head(x: &mut Exchange) -> bool {
+    let reply = &mut x.reply;
+    // What a backend says of a reply without a body is passed on, as in nginx.
+    if reply.status == 204 && reply.reason.is_empty() {
+        reply.content_type.clear();
+        reply.content_length = None;
+    }
+    if !matches!(reply.status, 200 | 206 | 304) {
+        reply.last_modified = None;
+    }
+    x.request.header_only |= matches!(reply.status, 204 | 304);
+    !x.request.header_only && !matches!(reply.status, 100..200)
+}
+
+impl Failed {
+    /// Logs it.
+    fn settle(self, x: &mut Exchange) -> Cut {
+        match self {
+            Self::Gone => return gone(x),
+            Self::TimedOut => {
                 let error = net::timed_out();
                 x.log(Level::Info, format_args!("client timed out{}", Errno(&error)));
                 if x.reply.bytes_sent == 0 {
                     x.reply.status = 408;
                 }
-                return self.timed_out(x);
+                return timed_out(x);
             }
-            Failed::Call(call, error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Self::Call(call, error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 x.log(Level::Alert, format_args!("{call} reported that the file was truncated"));
             }
-            Failed::Call(call, error) => {
+            Self::Call(call, error) => {
                 x.log(Level::Info, format_args!("{call} failed{}", Errno(&error)));
             }
-            Failed::Body(error) => error.log(x),
-            Failed::TooLong => {
+            Self::Body(error) => error.log(x),
+            Self::TooLong => {
                 x.log(Level::Alert, format_args!("the reply's body is longer than announced"));
             }
         }
-        After::Close
+        Cut::Close
     }
 }
 
@@ -136,34 +155,30 @@ fn rate_of(x: &mut Exchange) -> Rate {
     }
 }
 
-impl<'c> Sending<'c> {
-    fn begin(link: &'c Link, x: &mut Exchange) -> Self {
-        let mut batch = Batch::new();
-        if link.take_expectation() && !x.reply.without_continue {
-            batch.text().extend_from_slice(CONTINUE);
-        }
-        batch.text().append(&mut link.unsent.borrow_mut());
-        let framing = reply_head::write(x, batch.text());
+impl<'o, O: Outlet> Sending<'o, O> {
+    fn begin(outlet: &'o mut O, x: &mut Exchange) -> Self {
+        let has_body = settle_head(x);
+        let framing = outlet.put_head(x, has_body);
+        x.reply.head_sent = true;
         if x.backends.named && x.reply.status != 101 {
             x.action = "sending to client";
         }
         let (piece, stream) = match x.reply.body.take() {
-            _ if framing == Framing::Bodiless => (None, None),
+            _ if !has_body => (None, None),
             Body::Empty => (None, None),
             Body::Bytes(bytes) => (Some(Piece::Bytes(bytes)), None),
             Body::File(slice) => (Some(Piece::File(slice)), None),
             Body::Stream(stream) => (None, Some(stream)),
         };
         let mut output = x.location().core.output;
-        output.sendfile &= link.stream.borrow().can_sendfile();
+        output.sendfile &= outlet.sends_files();
         Self {
-            link,
+            outlet,
             output,
             framing,
             rate: rate_of(x),
             stream,
             piece,
-            batch,
             flushes: false,
             end: None,
             returned: None,
@@ -178,7 +193,7 @@ impl<'c> Sending<'c> {
             if self.flushes {
                 ready!(self.poll_flush(cx, x))?;
                 self.flushes = false;
-                if let Some(Bytes::Owned(bytes)) = self.batch.clear() {
+                if let Some(Bytes::Owned(bytes)) = self.outlet.end_flush() {
                     self.returned = Some(bytes);
                 }
                 if let Some(end) = self.end.take() {
@@ -193,14 +208,8 @@ impl<'c> Sending<'c> {
                 Err(failed) => return Poll::Ready(Err(failed)),
             };
             self.end = end;
-            self.begin_flush();
-        }
-    }
-
-    fn begin_flush(&mut self) {
-        self.flushes = true;
-        if self.output.tcp_nodelay {
-            self.link.note_write();
+            self.flushes = true;
+            self.outlet.begin_flush();
         }
     }
 
@@ -211,7 +220,7 @@ impl<'c> Sending<'c> {
     ) -> Poll<Result<Gathered, Failed>> {
         match (self.piece.take(), &mut self.stream) {
             (Some(piece), _) => Poll::Ready(self.put(piece)),
-            (None, Some(stream)) if self.batch.has_large() && stream.is_better_flushed() => {
+            (None, Some(stream)) if self.outlet.has_large() && stream.is_better_flushed() => {
                 Poll::Ready(Ok(Gathered::Enough))
             }
             (None, Some(_)) => self.poll_pull(cx, x),
@@ -225,16 +234,16 @@ impl<'c> Sending<'c> {
         cx: &mut Context<'_>,
         x: &mut Exchange,
     ) -> Poll<Result<Gathered, Failed>> {
-        self.link.forget_reader();
+        self.outlet.forget_reader();
         let stream = self.stream.as_mut().expect("asked while it is there");
         let pulled = match stream.poll_chunk(cx) {
             Poll::Ready(pulled) => pulled.map_err(Failed::Body)?,
-            Poll::Pending if self.batch.len() >= self.output.postpone_output.max(1) => {
+            Poll::Pending if self.outlet.gathered() >= self.output.postpone_output.max(1) => {
                 return Poll::Ready(Ok(Gathered::Enough));
             }
             Poll::Pending => {
-                if self.batch.len() == 0 {
-                    self.batch.settle();
+                if self.outlet.gathered() == 0 {
+                    self.outlet.settle();
                 }
                 return self.poll_client(cx).map(Err);
             }
@@ -252,7 +261,7 @@ impl<'c> Sending<'c> {
         Poll::Ready(Ok(Gathered::More))
     }
 
-    /// Puts a piece into the batch, if there is room.
+    /// Puts a piece into the outlet, if there is room.
     fn put(&mut self, piece: Piece) -> Result<Gathered, Failed> {
         let (length, room) = match &piece {
             Piece::Bytes(bytes) => (bytes.len() as u64, bytes.len()),
@@ -261,7 +270,7 @@ impl<'c> Sending<'c> {
         if length == 0 {
             return Ok(Gathered::More);
         }
-        if !self.batch.takes(room) {
+        if !self.outlet.takes(room) {
             self.piece = Some(piece);
             return Ok(Gathered::Enough);
         }
@@ -269,9 +278,8 @@ impl<'c> Sending<'c> {
             Piece::File(slice) if !self.output.sendfile => self.put_read(slice)?,
             Piece::File(slice) => {
                 self.advise(&slice);
-                self.open_piece(length)?;
-                self.batch.push_file(slice);
-                self.close_piece();
+                self.count(length)?;
+                self.outlet.put_file(slice);
             }
             Piece::Bytes(bytes) => self.put_bytes(bytes)?,
         }
@@ -279,11 +287,10 @@ impl<'c> Sending<'c> {
     }
 
     fn put_bytes(&mut self, bytes: Bytes) -> Result<(), Failed> {
-        self.open_piece(bytes.len() as u64)?;
-        if let Some(Bytes::Owned(copied)) = self.batch.push(bytes) {
+        self.count(bytes.len() as u64)?;
+        if let Some(Bytes::Owned(copied)) = self.outlet.put_bytes(bytes) {
             self.returned = Some(copied);
         }
-        self.close_piece();
         Ok(())
     }
 
@@ -311,72 +318,55 @@ impl<'c> Sending<'c> {
         }
     }
 
-    fn open_piece(&mut self, length: u64) -> Result<(), Failed> {
-        match &mut self.framing {
-            Framing::Chunked => {
-                self.batch.text().extend_from_slice(ChunkHead::new(length).as_ref());
-            }
-            Framing::Length(left) => {
-                *left = left.checked_sub(length).ok_or(Failed::TooLong)?;
-            }
-            Framing::Close | Framing::Bodiless => {}
+    /// Holds the body to the length that the head has given.
+    fn count(&mut self, length: u64) -> Result<(), Failed> {
+        if let BodyBound::Length(left) = &mut self.framing.body {
+            *left = left.checked_sub(length).ok_or(Failed::TooLong)?;
         }
         Ok(())
-    }
-
-    fn close_piece(&mut self) {
-        if self.framing == Framing::Chunked {
-            self.batch.text().extend_from_slice(b"\r\n");
-        }
     }
 
     /// The body is complete.
     fn finish(&mut self, x: &mut Exchange) -> Result<(), Failed> {
-        match self.framing {
-            Framing::Length(1..) => return Err(Failed::Body(BodyError::Truncated)),
-            Framing::Chunked => {
-                phases::end_body(x);
-                let (size, end) = LAST_CHUNK.split_at(LAST_CHUNK.len() - 2);
-                self.batch.text().extend_from_slice(size);
-                if let Some(name) = x.reply.trailers.unfold() {
-                    let name = Text(&name);
-                    x.log(Level::Error, format_args!("trailer \"{name}\" {FORBIDDEN}"));
-                }
-                x.reply.trailers.write(self.batch.text());
-                self.batch.text().extend_from_slice(end);
-            }
-            Framing::Length(0) | Framing::Close | Framing::Bodiless => {}
+        if let BodyBound::Length(1..) = self.framing.body {
+            return Err(Failed::Body(BodyError::Truncated));
         }
+        if self.framing.has_trailers {
+            phases::end_body(x);
+            if let Some(name) = x.reply.trailers.unfold() {
+                let name = Text(&name);
+                x.log(Level::Error, format_args!("trailer \"{name}\" {FORBIDDEN}"));
+            }
+        }
+        self.outlet.put_end(&x.reply.trailers);
         Ok(())
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>, x: &mut Exchange) -> Poll<Result<(), Failed>> {
-        while self.batch.len() > 0 {
+        while self.outlet.gathered() > 0 {
             let most = match self.poll_allowance(cx, x.reply.bytes_sent) {
                 Poll::Ready(most) => most?,
                 Poll::Pending => {
-                    self.batch.settle();
+                    self.outlet.settle();
                     self.fill(cx, x);
                     return Poll::Pending;
                 }
             };
-            let manner = Manner { most, nopush: self.output.tcp_nopush };
-            let written = self.batch.poll_write(&mut self.link.stream.borrow_mut(), cx, manner);
-            match written {
+            match self.outlet.poll_flush(cx, most) {
                 Poll::Ready(Ok(count)) => self.note_written(x, count as u64),
                 Poll::Ready(Err((call, error))) => {
                     return Poll::Ready(Err(Failed::Call(call, error)));
                 }
                 Poll::Pending => {
-                    self.batch.settle();
+                    self.outlet.settle();
                     self.fill(cx, x);
                     return self.poll_stalled(cx).map(Err);
                 }
             }
             let chunk = self.output.sendfile_max_chunk;
-            if chunk > 0 && self.turn >= chunk && self.batch.len() > 0 {
+            if chunk > 0 && self.turn >= chunk && self.outlet.gathered() > 0 {
                 self.turn = 0;
-                self.batch.settle();
+                self.outlet.settle();
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -388,10 +378,10 @@ impl<'c> Sending<'c> {
     fn poll_allowance(&mut self, cx: &mut Context<'_>, sent: u64) -> Poll<Result<usize, Failed>> {
         loop {
             if let Some(delay_ms) = self.delay_ms {
-                if self.link.poll_deadline(cx, WaitsFor::Rate, delay_ms).is_pending() {
+                if self.outlet.poll_pause(cx, delay_ms).is_pending() {
                     return self.poll_client(cx).map(Err);
                 }
-                self.link.progress();
+                self.outlet.end_wait();
                 self.delay_ms = None;
             }
             let most = match self.rate.allowance(net::clock::unix_ms() / 1000, sent) {
@@ -414,7 +404,7 @@ impl<'c> Sending<'c> {
         let before = x.reply.bytes_sent;
         x.reply.bytes_sent += count;
         self.turn += count;
-        self.link.progress();
+        self.outlet.end_wait();
         match self.rate.delay_ms(before, x.reply.bytes_sent) {
             0 => {}
             delay_ms => self.delay_ms = Some(delay_ms),
@@ -428,10 +418,9 @@ impl<'c> Sending<'c> {
         }
     }
 
-    /// The socket has no room.
+    /// The client takes nothing.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<Failed> {
-        let timeout_ms = self.output.send_timeout_ms;
-        if self.link.poll_deadline(cx, WaitsFor::Room, timeout_ms).is_ready() {
+        if self.outlet.poll_stalled(cx, self.output.send_timeout_ms).is_ready() {
             return Poll::Ready(Failed::TimedOut);
         }
         self.poll_client(cx)
@@ -440,8 +429,8 @@ impl<'c> Sending<'c> {
     /// While nothing can be sent: a body that nobody wants is read, so that the client comes to
     /// read the reply; else it is watched.
     fn poll_client(&self, cx: &mut Context<'_>) -> Poll<Failed> {
-        match self.link.poll_unwanted(cx) {
-            Poll::Ready(()) if self.watches => self.link.poll_gone(cx).map(|()| Failed::Gone),
+        match self.outlet.poll_unwanted(cx) {
+            Poll::Ready(()) if self.watches => self.outlet.poll_gone(cx).map(|()| Failed::Gone),
             _ => Poll::Pending,
         }
     }

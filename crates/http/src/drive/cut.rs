@@ -1,0 +1,46 @@
+//! Replies that do not reach their end.
+
+use observe::Level;
+
+use crate::exchange::Exchange;
+
+/// How what the reply goes to ends before the reply does: a connection, or a stream on one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Close,
+    /// By a reset, as `reset_timedout_connection` asks for.
+    Reset,
+}
+
+/// Nothing is replied.
+pub(crate) fn dropped(x: &mut Exchange, status: u16) -> Cut {
+    if x.reply.status == 0 || x.reply.bytes_sent == 0 {
+        x.reply.status = status;
+    }
+    match status {
+        408 | 444 => timed_out(x),
+        _ => Cut::Close,
+    }
+}
+
+/// The client took too long.
+pub(crate) fn timed_out(x: &Exchange) -> Cut {
+    if x.location().core.output.reset_timedout_connection { Cut::Reset } else { Cut::Close }
+}
+
+/// The client is gone.
+pub(super) fn gone(x: &mut Exchange) -> Cut {
+    if x.backends.abandon() {
+        if x.reply.head_sent {
+            x.action = "reading upstream";
+        }
+        let what = "epoll_wait() reported that client prematurely closed connection";
+        x.log(Level::Info, format_args!("{what}, so upstream connection is closed too"));
+    } else {
+        x.log(Level::Info, format_args!("client prematurely closed connection"));
+    }
+    if x.reply.bytes_sent == 0 {
+        x.reply.status = 499;
+    }
+    Cut::Close
+}

@@ -1,0 +1,46 @@
+//! An exchange for one request of a connection.
+
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+use super::WorkerContext;
+use crate::client::Client;
+use crate::exchange::Exchange;
+use crate::phases;
+
+/// An exchange that is lent by the worker. When this is dropped the exchange is over, be it that
+/// the connection is cut: it is logged and given back.
+pub(crate) struct LentExchange {
+    context: Rc<WorkerContext>,
+    /// There until the drop.
+    x: Option<Box<Exchange>>,
+}
+
+impl LentExchange {
+    /// `None`: no configuration serves the client any more.
+    pub(crate) fn new(context: &Rc<WorkerContext>, client: &Rc<Client>) -> Option<Self> {
+        let x = context.lend(client)?;
+        Some(Self { context: context.clone(), x: Some(x) })
+    }
+}
+
+impl Deref for LentExchange {
+    type Target = Exchange;
+    fn deref(&self) -> &Exchange {
+        self.x.as_ref().expect("it is not over")
+    }
+}
+
+impl DerefMut for LentExchange {
+    fn deref_mut(&mut self) -> &mut Exchange {
+        self.x.as_mut().expect("it is not over")
+    }
+}
+
+impl Drop for LentExchange {
+    fn drop(&mut self) {
+        let Some(mut x) = self.x.take().filter(|_| !std::thread::panicking()) else { return };
+        phases::log(&mut x);
+        self.context.give_back(x);
+    }
+}

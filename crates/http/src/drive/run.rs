@@ -1,0 +1,79 @@
+//! Running an exchange: its phases, its waits, its reply.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use super::cut::{dropped, gone};
+use super::send::{self, send};
+use super::tunnel::tunnel;
+use super::{Cut, Outlet, WorkerContext, follow_up};
+use crate::exchange::{Exchange, Flow, Wait};
+use crate::phases::{self, Ran};
+
+/// Runs an exchange whose request's head is there, sends its reply, and does what follows it. Where
+/// the head was `refused` with a status, the reply is that of the status. `Err`: the reply was not
+/// sent, or not to its end.
+pub(crate) async fn run<O: Outlet>(
+    context: &WorkerContext,
+    x: &mut Exchange,
+    refused: Option<u16>,
+    outlet: &mut O,
+) -> Result<(), Cut> {
+    let sent = reply(context, x, refused, outlet).await;
+    if follow_up::is_due(x) {
+        return Box::pin(follow_up::run(x, sent)).await;
+    }
+    sent
+}
+
+/// Runs the phases until the reply stands, and sends it.
+async fn reply<O: Outlet>(
+    context: &WorkerContext,
+    x: &mut Exchange,
+    refused: Option<u16>,
+    outlet: &mut O,
+) -> Result<(), Cut> {
+    let mut ran = match refused {
+        None => phases::run(x),
+        Some(status) => phases::step(x, Flow::Status(status)),
+    };
+    loop {
+        ran = match ran {
+            Ran::Waits(wait) => match attend(context, x, wait, outlet).await {
+                Some(flow) => phases::step(x, flow),
+                None => return Err(gone(x)),
+            },
+            Ran::Dropped(status) => return Err(dropped(x, status)),
+            Ran::Replied => break,
+        };
+    }
+    send::check(x);
+    let tunneled = x.reply.tunnel.take();
+    send(x, outlet).await?;
+    match tunneled {
+        None => Ok(()),
+        Some(tunneled) => tunnel(x, tunneled, outlet).await,
+    }
+}
+
+/// Waits with an exchange, and watches the client meanwhile: `None` once it is gone.
+async fn attend<O: Outlet>(
+    context: &WorkerContext,
+    x: &mut Exchange,
+    wait: Wait,
+    outlet: &O,
+) -> Option<Flow> {
+    context.gate.pass();
+    let outlives = x.outlives_client.clone();
+    x.request.make_compact();
+    let mut future = wait(x);
+    poll_fn(|cx| {
+        outlet.forget_reader();
+        match future.as_mut().poll(cx) {
+            Poll::Ready(flow) => Poll::Ready(Some(flow)),
+            Poll::Pending if outlives.get() => Poll::Pending,
+            Poll::Pending => outlet.poll_gone(cx).map(|()| None),
+        }
+    })
+    .await
+}

@@ -1,0 +1,258 @@
+//! A request in progress, as bytes of HTTP/1: its body on its way in, and interim replies on their
+//! way out. It is all that the exchange sees of its connection.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use wire::http1::framing::Body;
+use wire::{Version, status_text};
+
+use super::incoming::Incoming;
+use super::link::{Link, WaitsFor, consume};
+use crate::exchange::{BodyRules, Downstream, Fields, RequestBodyError};
+
+/// What a client is told that waits with its body.
+pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// What belongs to one request of a connection.
+pub(super) struct RequestStream {
+    pub(super) link: Rc<Link>,
+    body: RefCell<Incoming>,
+    head_length: Cell<u64>,
+    version: Cell<Version>,
+    /// Whether somebody waits for more of the body.
+    has_reader: Cell<bool>,
+    /// What of interim replies found no room.
+    pub(super) unsent: RefCell<Vec<u8>>,
+}
+
+impl RequestStream {
+    pub(super) fn new(link: Rc<Link>) -> Self {
+        Self {
+            link,
+            body: RefCell::default(),
+            head_length: Cell::new(0),
+            version: Cell::default(),
+            has_reader: Cell::new(false),
+            unsent: RefCell::default(),
+        }
+    }
+
+    /// Becomes that of the connection's next request, of which nothing is known yet.
+    pub(super) fn renew(&mut self) {
+        *self.body.get_mut() = Incoming::default();
+        self.head_length.set(0);
+        self.version.set(Version::default());
+        self.has_reader.set(false);
+        self.unsent.get_mut().clear();
+    }
+
+    /// The head is there, and a body begins; what has arrived of it is in the link's input.
+    pub(super) fn begin_body(
+        &self,
+        version: Version,
+        head_length: u64,
+        body: Body,
+        expects_continue: bool,
+    ) {
+        self.version.set(version);
+        self.head_length.set(head_length);
+        *self.body.borrow_mut() = Incoming::new(body, expects_continue);
+    }
+
+    pub(super) fn body(&self) -> RefMut<'_, Incoming> {
+        self.body.borrow_mut()
+    }
+
+    /// Before a future is polled that may read the body.
+    pub(super) fn forget_reader(&self) {
+        self.has_reader.set(false);
+    }
+
+    /// Ready once the client is gone. While somebody reads the body, that is seen there.
+    pub(super) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.has_reader.get() {
+            return Poll::Pending;
+        }
+        self.link.stream.borrow_mut().poll_closed(cx)
+    }
+
+    /// Throws away what has arrived of a body.
+    fn discard_input(&self) -> Result<(), RequestBodyError> {
+        let mut body = self.body.borrow_mut();
+        let mut input = self.link.input.borrow_mut();
+        let read = body.read;
+        let used = body.take(&input, usize::MAX, 0, |_| {})?;
+        body.read = read;
+        consume(&mut input, used);
+        Ok(())
+    }
+
+    /// Throws away the body as it comes. Ready once it has ended, or the connection has: `false`.
+    pub(super) fn poll_discard(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<bool, RequestBodyError>> {
+        loop {
+            self.discard_input()?;
+            if self.body.borrow().is_ended() {
+                return Poll::Ready(Ok(true));
+            }
+            match ready!(self.link.poll_input(cx)) {
+                Ok(1..) => self.link.progress_of(WaitsFor::Rest),
+                Ok(0) => return Poll::Ready(Ok(false)),
+                Err(error) => return Poll::Ready(Err(RequestBodyError::Connection(error))),
+            }
+        }
+    }
+
+    /// Throws away what comes of a body that nobody wants. Ready where there is none, or no more;
+    /// where its end is lost, never.
+    pub(super) fn poll_unwanted(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let (unwanted, lost) = {
+            let body = self.body.borrow();
+            (!body.claimed && !body.is_ended(), body.lost)
+        };
+        if lost {
+            return Poll::Pending;
+        }
+        if unwanted && !matches!(ready!(self.poll_discard(cx)), Ok(true)) {
+            self.lose_body();
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+
+    /// Whether the client waits to be told to go on with its body, which it will be now.
+    pub(super) fn take_expectation(&self) -> bool {
+        std::mem::take(&mut self.body.borrow_mut().expects_continue)
+    }
+
+    /// Gives up finding the end of the body, or of what should have been a request.
+    pub(super) fn lose_body(&self) {
+        *self.body.borrow_mut() = Incoming::lost();
+    }
+
+    /// Takes the bytes of a body that have arrived.
+    fn take_body(
+        &self,
+        body: &mut Incoming,
+        out: &mut Vec<u8>,
+        room: usize,
+        size_max: u64,
+    ) -> Result<(), RequestBodyError> {
+        let mut input = self.link.input.borrow_mut();
+        let used = body.take(&input, room, size_max, |data| out.extend_from_slice(data))?;
+        consume(&mut input, used);
+        Ok(())
+    }
+
+    /// Reads more of a body: past the input where no other bytes can be among them.
+    fn poll_more(
+        &self,
+        cx: &mut Context<'_>,
+        body: &mut Incoming,
+        out: &mut Vec<u8>,
+    ) -> Poll<io::Result<usize>> {
+        let Some(left) = body.plain_length() else { return self.link.poll_input(cx) };
+        ready!(self.link.poll_turn(cx));
+        let most = usize::try_from(left).unwrap_or(usize::MAX);
+        let read = ready!(self.link.stream.borrow_mut().poll_read_most(cx, out, most))?;
+        body.advance(read);
+        Poll::Ready(Ok(read))
+    }
+
+    /// Tells the client to go on. So few bytes always find room.
+    fn send_continue(&self, cx: &mut Context<'_>) -> Result<(), RequestBodyError> {
+        let written = self.link.stream.borrow_mut().poll_write(cx, &[IoSlice::new(CONTINUE)]);
+        match written {
+            Poll::Ready(Ok(count)) if count == CONTINUE.len() => Ok(()),
+            Poll::Ready(Err(error)) => Err(RequestBodyError::Connection(error)),
+            _ => Err(RequestBodyError::Connection(io::ErrorKind::WriteZero.into())),
+        }
+    }
+}
+
+impl Downstream for RequestStream {
+    fn poll_body(
+        &self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<u8>,
+        rules: BodyRules,
+    ) -> Poll<Result<usize, RequestBodyError>> {
+        let body = &mut *self.body.borrow_mut();
+        body.claimed = true;
+        if std::mem::take(&mut body.expects_continue) {
+            self.send_continue(cx)?;
+        }
+        let before = out.len();
+        loop {
+            let room = out.capacity() - out.len();
+            self.take_body(body, out, room, rules.size_max)?;
+            if out.len() > before || room == 0 || body.is_ended() {
+                self.link.progress_of(WaitsFor::Body);
+                return Poll::Ready(Ok(out.len() - before));
+            }
+            match self.poll_more(cx, body, out) {
+                Poll::Ready(Ok(1..)) => self.link.progress_of(WaitsFor::Body),
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(RequestBodyError::Closed)),
+                Poll::Ready(Err(error)) => {
+                    return Poll::Ready(Err(RequestBodyError::Connection(error)));
+                }
+                Poll::Pending => {
+                    self.has_reader.set(true);
+                    ready!(self.link.poll_deadline(cx, WaitsFor::Body, rules.timeout_ms));
+                    return Poll::Ready(Err(RequestBodyError::TimedOut));
+                }
+            }
+        }
+    }
+
+    fn has_whole_body(&self) -> bool {
+        self.body.borrow().is_whole_in(&self.link.input.borrow())
+    }
+
+    fn discard_body(&self) -> Result<bool, RequestBodyError> {
+        // What has arrived is taken at once; whoever waits for the rest registers for it then.
+        match self.poll_discard(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Err(error)) => {
+                self.lose_body();
+                Err(error)
+            }
+            Poll::Ready(Ok(ended)) => Ok(ended),
+            Poll::Pending => Ok(false),
+        }
+    }
+
+    fn takes_interim(&self) -> bool {
+        self.version.get() >= Version::HTTP_11
+    }
+
+    fn send_interim(&self, status: u16, fields: &Fields) -> usize {
+        let mut reply = b"HTTP/1.1 ".to_vec();
+        reply.extend_from_slice(status_text(status).unwrap_or_default().as_bytes());
+        reply.extend_from_slice(b"\r\n");
+        fields.write(&mut reply);
+        reply.extend_from_slice(b"\r\n");
+        let mut unsent = self.unsent.borrow_mut();
+        let mut sent = 0;
+        if unsent.is_empty() {
+            self.link.note_interim();
+            // Whoever waits for room registers for it; that the client is gone is seen elsewhere.
+            let mut cx = Context::from_waker(Waker::noop());
+            let written =
+                self.link.stream.borrow_mut().poll_write(&mut cx, &[IoSlice::new(&reply)]);
+            if let Poll::Ready(Ok(count)) = written {
+                sent = count;
+            }
+        }
+        unsent.extend_from_slice(&reply[sent..]);
+        sent
+    }
+
+    fn request_length(&self) -> u64 {
+        self.head_length.get() + self.body.borrow().read
+    }
+}

@@ -1,0 +1,406 @@
+//! The head of a request, whatever protocol it came by: slices of a text that the caller owns.
+//!
+//! HTTP/1 sends that text, and `http1::request` finds the slices in it. A protocol that sends parts
+//! has them written into a text: [`RequestHead::build`], then [`RequestHead::push`] for each field.
+
+use alloc::vec::Vec;
+
+use crate::host::Host;
+use crate::uri::Target;
+use crate::{Known, Method, Slice, Version};
+
+/// The limits and switches that apply to a head: nginx's directives of the same names.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadLimits {
+    /// Bytes of the first buffer.
+    pub client_header_buffer_size: usize,
+    /// How many larger buffers may follow, and their size: the longest request line or header line.
+    pub large_client_header_buffers: (usize, usize),
+    /// Header lines kept.
+    pub max_headers: usize,
+    /// Drop lines whose name has odd characters, rather than keep them.
+    pub ignore_invalid_headers: bool,
+    /// "_" is not an odd character.
+    pub underscores_in_headers: bool,
+    /// Stop after the `Host` line, so that the lines after it obey the limits of the server it
+    /// names.
+    pub pause_at_host: bool,
+}
+
+impl Default for HeadLimits {
+    fn default() -> HeadLimits {
+        HeadLimits {
+            client_header_buffer_size: 1024,
+            large_client_header_buffers: (4, 8192),
+            max_headers: 1000,
+            ignore_invalid_headers: true,
+            underscores_in_headers: false,
+            pause_at_host: false,
+        }
+    }
+}
+
+impl HeadLimits {
+    /// The input for which a head is complete or refused, never partial: what a caller's buffer
+    /// must be able to hold.
+    pub fn input_max(&self) -> usize {
+        let (number, size) = self.large_client_header_buffers;
+        self.client_header_buffer_size.max(1).saturating_add(number.saturating_mul(size))
+    }
+}
+
+/// A header line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The name as sent.
+    pub name: Slice,
+    /// The value without spaces around it.
+    pub value: Slice,
+    /// The name as a number.
+    pub id: Known,
+}
+
+/// The head of a request, as far as it is known. Reused for every request of a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RequestHead {
+    /// The method.
+    pub method: Method,
+    /// The method as sent.
+    pub method_text: Slice,
+    /// nginx's `$request`: the line without its end. Empty until it was parsed as valid.
+    pub line: Slice,
+    /// nginx's `$request_uri`: path, arguments and fragment as sent; "/" for CONNECT.
+    pub target: Slice,
+    /// The scheme of an absolute-form target, or empty.
+    pub schema: Slice,
+    /// `host:port` of an absolute-form target or of CONNECT (valid as a host), or empty.
+    pub authority: Slice,
+    /// The host asked for, as sent, without port and final dot: of the authority, else of the
+    /// `Host` line; empty when neither is there.
+    pub host: Slice,
+    /// Whether `host` has capitals: it is a key to servers in lower case.
+    pub host_has_upper: bool,
+    /// The port that came with `host`, or 0.
+    pub port: u16,
+    /// The path as sent, without arguments and fragment; begins with "/".
+    pub path: Slice,
+    /// What follows "?" up to a fragment; `None` without "?".
+    pub args: Option<Slice>,
+    /// `HTTP/1.1` as sent (nginx's `$server_protocol`), or empty: where a protocol began that was
+    /// refused, or at 0 without any.
+    pub protocol: Slice,
+    /// The version.
+    pub version: Version,
+    /// The path has "%", "//" or "/." and so may not be its own normal form.
+    pub needs_normalising: bool,
+    /// The path has "%".
+    pub quoted: bool,
+    /// The path has "+".
+    pub plus: bool,
+    /// An absolute-form target without a path (`http://host?args`): `path` is "/", `target` is not.
+    pub empty_path: bool,
+    /// The header lines, in order.
+    pub fields: Vec<Field>,
+    /// Lines dropped because of `ignore_invalid_headers`; nginx logs each as
+    /// `client sent invalid header line: "..."`, at info.
+    pub ignored: Vec<Slice>,
+
+    /// The well-known names among `fields`.
+    seen: u64,
+}
+
+impl Default for RequestHead {
+    fn default() -> RequestHead {
+        RequestHead {
+            method: Method::Other,
+            method_text: Slice::default(),
+            line: Slice::default(),
+            target: Slice::default(),
+            schema: Slice::default(),
+            authority: Slice::default(),
+            host: Slice::default(),
+            host_has_upper: false,
+            port: 0,
+            path: Slice::default(),
+            args: None,
+            protocol: Slice::default(),
+            version: Version::HTTP_09,
+            needs_normalising: false,
+            quoted: false,
+            plus: false,
+            empty_path: false,
+            fields: Vec::new(),
+            ignored: Vec::new(),
+            seen: 0,
+        }
+    }
+}
+
+/// Why a field cannot be part of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldError {
+    /// There are as many as there may be.
+    TooMany,
+    /// There is one already, and may be only one.
+    Duplicate {
+        /// The second one.
+        field: Field,
+        /// The first one.
+        previous: Field,
+    },
+    /// It is `Host`, and no host.
+    InvalidHost,
+    /// Its bytes cannot stand in a field.
+    Invalid,
+    /// All of the head is longer than it may be.
+    TooLarge,
+}
+
+/// What a protocol that sends no request line says instead (RFC 9113, section 8.3.1).
+#[derive(Clone, Copy, Debug)]
+pub struct RequestParts<'r> {
+    /// The method.
+    pub method: &'r [u8],
+    /// The host and port; empty: the field `Host` has them.
+    pub authority: &'r [u8],
+    /// Path and arguments, beginning with a slash.
+    pub target: &'r [u8],
+    /// The version.
+    pub version: Version,
+}
+
+/// The parts make no request: the method, the authority or the target cannot be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidParts;
+
+impl RequestHead {
+    /// Forgets the request and keeps the memory of `fields`.
+    pub fn reset(&mut self) {
+        let mut fields = core::mem::take(&mut self.fields);
+        fields.clear();
+        *self = RequestHead { fields, ..RequestHead::default() };
+    }
+
+    /// Becomes the same head, over a copy of the same bytes, and keeps the memory of its lists.
+    pub fn copy_from(&mut self, other: &RequestHead) {
+        let mut fields = core::mem::take(&mut self.fields);
+        let mut ignored = core::mem::take(&mut self.ignored);
+        fields.clear();
+        fields.extend_from_slice(&other.fields);
+        ignored.clear();
+        ignored.extend_from_slice(&other.ignored);
+        *self = RequestHead { fields, ignored, ..*other };
+    }
+
+    /// Becomes the head of a request that came in parts. Its text, with the line that logs show, is
+    /// appended to `text`, which is empty.
+    pub fn build(
+        &mut self,
+        text: &mut Vec<u8>,
+        parts: &RequestParts<'_>,
+    ) -> Result<(), InvalidParts> {
+        let RequestParts { method, authority, target, version } = *parts;
+        let is_method = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-');
+        if method.is_empty() || !method.iter().all(is_method) || target.first() != Some(&b'/') {
+            return Err(InvalidParts);
+        }
+        let parsed = Target::parse(target).filter(|parsed| parsed.whole.len() == target.len());
+        let parsed = parsed.ok_or(InvalidParts)?;
+        self.reset();
+        self.method = Method::of(method);
+        self.method_text = append(text, method);
+        text.push(b' ');
+        let base = append(text, target).start as usize;
+        self.target = parsed.whole.shifted(base);
+        self.path = parsed.path.shifted(base);
+        self.args = parsed.args.map(|args| args.shifted(base));
+        self.needs_normalising = parsed.needs_normalising;
+        (self.quoted, self.plus) = (parsed.quoted, parsed.plus);
+        text.push(b' ');
+        let (major, minor) = ((version.0 / 1000) as u8, (version.0 % 1000) as u8);
+        self.protocol = append(text, b"HTTP/");
+        text.extend_from_slice(&[b'0' + major % 10, b'.', b'0' + minor % 10]);
+        self.protocol.end = text.len() as u32;
+        self.version = version;
+        self.line = Slice::new(0, text.len());
+        self.authority = append(text, authority);
+        match authority {
+            b"" => Ok(()),
+            _ => self.note_host(text, self.authority).ok_or(InvalidParts),
+        }
+    }
+
+    /// Adds a field to a head that was built of parts.
+    pub fn push(
+        &mut self,
+        text: &mut Vec<u8>,
+        name: &[u8],
+        value: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<(), FieldError> {
+        let is_name = |byte: &u8| !matches!(byte, 0..=0x20 | b':' | 0x7f..);
+        let is_value = |byte: &u8| !matches!(byte, 0 | b'\r' | b'\n');
+        if name.is_empty() || !name.iter().all(is_name) || !value.iter().all(is_value) {
+            return Err(FieldError::Invalid);
+        }
+        let length = text.len().saturating_add(name.len()).saturating_add(value.len());
+        if length > limits.input_max().min(Slice::BUFFER_MAX) {
+            return Err(FieldError::TooLarge);
+        }
+        let (name, id) = (append(text, name), Known::of(name));
+        let value = append(text, value);
+        self.add(text, Field { name, value, id }, limits)
+    }
+
+    /// Adds a field, whose slices are those of `text`.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        text: &[u8],
+        field: Field,
+        limits: &HeadLimits,
+    ) -> Result<(), FieldError> {
+        if self.fields.len() >= limits.max_headers {
+            return Err(FieldError::TooMany);
+        }
+        if field.id != Known::Other {
+            if field.id.is_unique()
+                && let Some(&previous) = self.field(field.id)
+            {
+                return Err(FieldError::Duplicate { field, previous });
+            }
+            if field.id == Known::Host {
+                self.note_host(text, field.value).ok_or(FieldError::InvalidHost)?;
+            }
+            self.seen |= field.id.bit();
+        }
+        self.fields.push(field);
+        Ok(())
+    }
+
+    /// The first line of that name. For [`Known::Other`] compare names in `fields`.
+    pub fn field(&self, id: Known) -> Option<&Field> {
+        self.fields_of(id).next()
+    }
+
+    /// Every line of that name, in order.
+    pub fn fields_of(&self, id: Known) -> impl DoubleEndedIterator<Item = &Field> {
+        let fields = if self.seen & id.bit() == 0 { &[][..] } else { &self.fields[..] };
+        fields.iter().filter(move |field| field.id == id)
+    }
+
+    /// Notes the host in `text`; `None` when it is not valid. The first one noted stays.
+    pub(crate) fn note_host(&mut self, input: &[u8], text: Slice) -> Option<()> {
+        let host = Host::parse(text.of(input))?;
+        if self.host.is_empty() {
+            self.host = Slice { start: text.start, end: text.start + host.len as u32 };
+            self.host_has_upper = host.has_upper;
+            self.port = host.port;
+        }
+        Some(())
+    }
+}
+
+/// Appends bytes to a text; where they stand in it.
+fn append(text: &mut Vec<u8>, bytes: &[u8]) -> Slice {
+    let start = text.len();
+    text.extend_from_slice(bytes);
+    Slice::new(start, text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::http1::request::HeadParser;
+
+    const PARTS: RequestParts<'_> =
+        RequestParts { method: b"GET", authority: b"", target: b"/", version: Version::HTTP_2 };
+
+    fn texts<'t>(head: &RequestHead, text: &'t [u8]) -> [&'t [u8]; 6] {
+        let args = head.args.unwrap_or_default();
+        [head.method_text, head.target, head.path, args, head.host, head.line].map(|s| s.of(text))
+    }
+
+    #[test]
+    fn a_head_of_parts_is_that_of_the_same_text() {
+        for (method, target) in [("GET", "/a/../b%20c?d=e+f"), ("X-Y", "/"), ("HEAD", "//+?")] {
+            let (mut text, mut built) = (Vec::new(), RequestHead::default());
+            let (method, target) = (method.as_bytes(), target.as_bytes());
+            let parts = RequestParts { method, target, version: Version::HTTP_11, ..PARTS };
+            built.build(&mut text, &parts).unwrap();
+            let limits = HeadLimits::default();
+            built.push(&mut text, b"Host", b"Example.org:81", &limits).unwrap();
+            built.push(&mut text, b"x-other", b"", &limits).unwrap();
+            let input =
+                [method, b" ", target, b" HTTP/1.1\r\nHost: Example.org:81\r\nx-other:\r\n\r\n"];
+            let (input, mut parsed) = (input.concat(), RequestHead::default());
+            HeadParser::default().parse(&mut parsed, &input, &limits).unwrap();
+            assert_eq!(texts(&built, &text), texts(&parsed, &input));
+            assert_eq!(
+                (built.method, built.version, built.port),
+                (parsed.method, parsed.version, 81)
+            );
+            let flags = |head: &RequestHead| [head.needs_normalising, head.quoted, head.plus];
+            assert_eq!(flags(&built), flags(&parsed));
+            for (built, parsed) in built.fields.iter().zip(&parsed.fields) {
+                assert_eq!(built.id, parsed.id);
+                assert_eq!(built.name.of(&text), parsed.name.of(&input));
+                assert_eq!(built.value.of(&text), parsed.value.of(&input));
+            }
+            assert_eq!(built.fields.len(), 2);
+        }
+    }
+
+    #[test]
+    fn the_authority_is_the_host() {
+        let (mut text, mut head) = (Vec::new(), RequestHead::default());
+        let parts = RequestParts { authority: b"h.:8", ..PARTS };
+        head.build(&mut text, &parts).unwrap();
+        assert_eq!((head.host.of(&text), head.port), (&b"h"[..], 8));
+        assert_eq!(head.line.of(&text), b"GET / HTTP/2.0");
+        assert_eq!(head.protocol.of(&text), b"HTTP/2.0");
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let table = [
+            RequestParts { method: b"", ..PARTS },
+            RequestParts { method: b"G T", ..PARTS },
+            RequestParts { target: b"", ..PARTS },
+            RequestParts { target: b"a", ..PARTS },
+            RequestParts { target: b"/a b", ..PARTS },
+            RequestParts { target: b"/\r\n", ..PARTS },
+            RequestParts { authority: b"a b", ..PARTS },
+        ];
+        for parts in table {
+            let built = RequestHead::default().build(&mut Vec::new(), &parts);
+            assert_eq!(built, Err(InvalidParts), "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn fields_are_held_to_the_limits() {
+        let limits = HeadLimits { max_headers: 3, ..HeadLimits::default() };
+        let push = |fields: &[(&[u8], &[u8])]| {
+            let (mut text, mut head) = (Vec::new(), RequestHead::default());
+            head.build(&mut text, &PARTS).unwrap();
+            let pushed =
+                |(name, value): &(&[u8], &[u8])| head.push(&mut text, name, value, &limits);
+            fields.iter().map(pushed).collect::<Result<Vec<_>, _>>().map(drop)
+        };
+        assert_eq!(push(&[(&b"a"[..], &b"\t \xff"[..]); 3]), Ok(()));
+        assert_eq!(push(&[(&b"a"[..], &b""[..]); 4]), Err(FieldError::TooMany));
+        let invalid: [(&[u8], &[u8]); 4] =
+            [(b"", b""), (b"a b", b""), (b":a", b""), (b"a", b"b\nc")];
+        for (name, value) in invalid {
+            assert_eq!(push(&[(name, value)]), Err(FieldError::Invalid), "{name:?} {value:?}");
+        }
+        assert_eq!(push(&[(b"host", b"a b")]), Err(FieldError::InvalidHost));
+        let twice = push(&[(b"Host", b"a"), (b"host", b"a")]);
+        assert!(matches!(twice, Err(FieldError::Duplicate { .. })), "{twice:?}");
+        let long = vec![b'x'; limits.input_max()];
+        assert_eq!(push(&[(b"a", &long)]), Err(FieldError::TooLarge));
+    }
+}
