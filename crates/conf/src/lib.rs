@@ -23,6 +23,7 @@ mod lua;
 mod parser;
 mod registry;
 mod sources;
+mod subsystem;
 pub mod suggest;
 mod template;
 mod tree;
@@ -46,6 +47,7 @@ pub use parser::{
 };
 pub use registry::{Load, Registry, bytes_path};
 pub use sources::{Source, Sources};
+pub use subsystem::Subsystem;
 pub use template::{Names, Part, Template, Values, VariableId};
 pub use tree::{Directive, FileId, Span, Tree, Word};
 pub use value::{

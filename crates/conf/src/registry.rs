@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::lacking::Lack;
-use crate::{Directive, Error, Files, Level, Names, Sources, Zones};
+use crate::subsystem::Namespace;
+use crate::{Directive, Error, Files, Level, Names, Sources, Subsystem, Zones};
 
 /// Everything a directive may use while it is being read.
 pub struct Load<'a> {
@@ -16,9 +17,14 @@ pub struct Load<'a> {
     pub files: &'a mut dyn Files,
     /// Things named by declarations, by type.
     pub registry: Registry,
+    /// The subsystem whose lines are read or compiled now ([`Load::within`]). `own`, `names` and
+    /// `forgotten` are those of this subsystem.
+    pub subsystem: Subsystem,
+    /// The things that the subsystem's declarations name, by type.
+    pub own: Registry,
     /// Named state that outlives the configuration.
     pub zones: Zones,
-    /// The variables that any template mentions.
+    /// The variables that the subsystem's templates mention.
     pub names: Names,
     /// Messages that do not stop the start, in nginx's words.
     pub warnings: Vec<Error>,
@@ -39,6 +45,8 @@ pub struct Load<'a> {
     pub lacks: Vec<Lack>,
     /// Variables that only an ignored directive would have set, in lower case, with its line.
     pub forgotten: HashMap<Box<[u8]>, Directive>,
+    /// What the other subsystems have named.
+    pub(crate) namespaces: HashMap<Subsystem, Namespace>,
     /// The texts that the configuration was read from: places in messages at run time.
     pub sources: Sources,
     /// Whether whoever opens the sockets has the rights of root: a server that says nothing of
@@ -54,6 +62,8 @@ impl<'a> Load<'a> {
         Self {
             files,
             registry: Registry::default(),
+            subsystem: Subsystem::Main,
+            own: Registry::default(),
             zones: Zones::default(),
             names: Names::default(),
             warnings: Vec::new(),
@@ -65,6 +75,7 @@ impl<'a> Load<'a> {
             errors: Vec::new(),
             lacks: Vec::new(),
             forgotten: HashMap::new(),
+            namespaces: HashMap::new(),
             sources: Sources::default(),
             privileged: false,
             reads_defaults: false,

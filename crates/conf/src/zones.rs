@@ -11,7 +11,7 @@ use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::{Directive, Error, Result, Span};
+use crate::{Directive, Error, Result, Span, Subsystem};
 
 /// The zones of one configuration.
 #[derive(Clone, Default)]
@@ -23,15 +23,19 @@ pub struct Zones {
     kept: HashMap<Key, State>,
     /// What the configuration before has, while this one is read.
     before: Option<Box<Zones>>,
+    /// Whose lines are read: no state is shared between subsystems.
+    subsystem: Subsystem,
 }
 
-type Key = (TypeId, Box<[u8]>);
+type Key = (Kind, Box<[u8]>);
+/// The type of the state, and whose it is.
+type Kind = (Subsystem, TypeId);
 type State = Arc<dyn Any + Send + Sync>;
 
 /// What is said of a zone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Named {
-    kind: TypeId,
+    kind: Kind,
     /// 0 until the line that says it.
     size: u64,
 }
@@ -44,6 +48,11 @@ impl Zones {
         Self { before, ..Self::default() }
     }
 
+    /// The lines that follow are of this subsystem.
+    pub(crate) fn enter(&mut self, subsystem: Subsystem) {
+        self.subsystem = subsystem;
+    }
+
     /// Notes that a line names a zone of nginx's: one that uses it says no `size`. State of that
     /// type is what it is for, and nothing else.
     pub fn mention<T: Any>(
@@ -52,7 +61,7 @@ impl Zones {
         size: Option<u64>,
         from: &Directive,
     ) -> Result<()> {
-        let kind = TypeId::of::<T>();
+        let kind = self.kind::<T>();
         let said = size.unwrap_or(0);
         self.lines.entry(name.into()).or_insert_with(|| from.words());
         let zone = self.named.entry(name.into()).or_insert(Named { kind, size: said });
@@ -86,7 +95,7 @@ impl Zones {
         let same = now.is_some() && now == before;
         let old = if same { self.before::<T>(name) } else { None };
         let state = open(old)?;
-        self.kept.insert((TypeId::of::<T>(), name.into()), state.clone());
+        self.kept.insert((self.kind::<T>(), name.into()), state.clone());
         Ok(state)
     }
 
@@ -98,13 +107,17 @@ impl Zones {
         make: impl FnOnce(Option<Arc<T>>) -> Arc<T>,
     ) -> Arc<T> {
         let state = make(self.before::<T>(name));
-        self.kept.insert((TypeId::of::<T>(), name.into()), state.clone());
+        self.kept.insert((self.kind::<T>(), name.into()), state.clone());
         state
     }
 
     fn before<T: Any + Send + Sync>(&self, name: &[u8]) -> Option<Arc<T>> {
         let kept = &self.before.as_ref()?.kept;
-        kept.get(&(TypeId::of::<T>(), name.into()))?.clone().downcast().ok()
+        kept.get(&(self.kind::<T>(), name.into()))?.clone().downcast().ok()
+    }
+
+    fn kind<T: Any>(&self) -> Kind {
+        (self.subsystem, TypeId::of::<T>())
     }
 
     /// Refuses zones that are used, but declared nowhere. All of the configuration has been read.
@@ -196,5 +209,21 @@ mod tests {
         let refused = zones.mention::<Other>(b"a", None, &line()).unwrap_err().message;
         let other = "the shared memory zone \"a\" is already declared for a different use";
         assert_eq!(refused, other);
+        zones.enter(Subsystem::Stream);
+        let refused = zones.mention::<Counts>(b"a", None, &line()).unwrap_err().message;
+        assert_eq!(refused, other);
+    }
+
+    #[test]
+    fn subsystems_share_no_state() {
+        let mut zones = Zones::default();
+        let new = |old: Option<Arc<Other>>| old.unwrap_or_else(|| Arc::new(Other));
+        zones.enter(Subsystem::Http);
+        let http = zones.keep(b"a", new);
+        let mut next = Zones::after(&zones);
+        next.enter(Subsystem::Stream);
+        assert!(!Arc::ptr_eq(&next.keep(b"a", new), &http));
+        next.enter(Subsystem::Http);
+        assert!(Arc::ptr_eq(&next.keep(b"a", new), &http));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use conf::lacking::Block as Around;
 use conf::{
     Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, Info, LIMIT_EXCEPT, LOCATION, Levels, Load,
-    MAIN, Result, SERVER, Span,
+    MAIN, Result, SERVER, Span, Subsystem,
 };
 
 use net::Address;
@@ -129,6 +129,10 @@ pub const BLOCKS: &[Info] = conf::rows! {
 
 /// Reads `http {}`.
 pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
+    load.within(Subsystem::Http, |load| read_lines(http, load))
+}
+
+fn read_lines(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
     let built_ins: &mut BuiltIns = load.registry.of();
     built_ins.add(builtin::VARIABLES);
     built_ins.add(features::VARIABLES);
@@ -265,6 +269,10 @@ fn methods(line: &Directive) -> Result<u32> {
 impl Plan {
     /// Compiles everything that was read.
     pub fn compile(self, load: &mut Load<'_>) -> Result<Site> {
+        load.within(Subsystem::Http, |load| self.compile_servers(load))
+    }
+
+    fn compile_servers(self, load: &mut Load<'_>) -> Result<Site> {
         load.zones.check()?;
         upstream::build(&self.main, load)?;
         let outermost = Scope::outermost(load);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use net::Address;
 
 use crate::address::Place;
-use crate::memory::Memory;
+use crate::memory::{GroupName, Memory};
 use crate::resolver::{NameServers, Peer, Watched};
 use crate::server::{Server, Terms};
 use crate::waiting::Limit;
@@ -54,7 +54,7 @@ pub struct Servers {
 /// All lines of a group.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    pub group: Box<[u8]>,
+    pub group: GroupName,
     pub lines: Vec<Line>,
     /// The limit that holds for each server.
     pub limit: Option<Limit>,
@@ -62,8 +62,8 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// None yet.
-    pub fn new(group: &[u8]) -> Self {
-        Self { group: group.into(), lines: Vec::new(), limit: None }
+    pub fn new(group: GroupName) -> Self {
+        Self { group, lines: Vec::new(), limit: None }
     }
 
     /// Adds a line with the addresses that are known.

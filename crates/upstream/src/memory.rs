@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use conf::Subsystem;
 use net::Address;
 
 use crate::limit::{Line, SharedTable};
@@ -25,13 +26,27 @@ pub struct Memory {
 
 type ByName = HashMap<Box<[u8]>, Weak<Line<Gift>>>;
 
-/// The group's name, and what is looked up for it.
-type Name = (Box<[u8]>, Watched);
+/// The group, and what is looked up for it.
+type Name = (GroupName, Watched);
 
-/// The group's name, the address, and how many of the group's servers before it have the same.
+/// The name of a group. Groups of different subsystems share nothing, whatever their names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct GroupName {
+    pub subsystem: Subsystem,
+    pub name: Box<[u8]>,
+}
+
+impl GroupName {
+    /// The name of a group of this subsystem.
+    pub fn new(subsystem: Subsystem, name: &[u8]) -> Self {
+        Self { subsystem, name: name.into() }
+    }
+}
+
+/// The group, the address, and how many of the group's servers before it have the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
-    group: Box<[u8]>,
+    group: GroupName,
     address: Address,
     twin: u32,
 }
@@ -44,8 +59,13 @@ impl Memory {
     }
 
     /// The standing of a server, new where nobody uses it.
-    pub(crate) fn standing(&self, group: &[u8], address: &Address, twin: u32) -> Arc<Standing> {
-        let key = Key { group: group.into(), address: address.clone(), twin };
+    pub(crate) fn standing(
+        &self,
+        group: &GroupName,
+        address: &Address,
+        twin: u32,
+    ) -> Arc<Standing> {
+        let key = Key { group: group.clone(), address: address.clone(), twin };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(standing) = known.get(&key).and_then(Weak::upgrade) {
             return standing;
@@ -59,9 +79,9 @@ impl Memory {
     }
 
     /// What was found last for a name of a group, whatever port was asked for.
-    pub(crate) fn found(&self, group: &[u8], watched: &Watched) -> Known {
+    pub(crate) fn found(&self, group: &GroupName, watched: &Watched) -> Known {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (Box::from(group), Watched { port: 0, ..watched.clone() });
+        let key = (group.clone(), Watched { port: 0, ..watched.clone() });
         if let Some(known) = found.get(&key).and_then(Weak::upgrade) {
             return known;
         }

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use net::{Address, Detached, Stream, Timer, clock};
 
+use crate::memory::GroupName;
 use crate::{Group, Keepalive};
 
 /// Idle for longer than this, a connection counts against `keepalive N`.
@@ -104,13 +105,13 @@ struct Idle {
 }
 
 /// Numbers by the names of groups: a reload finds the pools of the generation before.
-static NUMBERS: Mutex<BTreeMap<Box<[u8]>, u32>> = Mutex::new(BTreeMap::new());
+static NUMBERS: Mutex<BTreeMap<GroupName, u32>> = Mutex::new(BTreeMap::new());
 
 /// The number of the groups with that name.
-pub(crate) fn number(group: &[u8]) -> u32 {
+pub(crate) fn number(group: &GroupName) -> u32 {
     let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
     let next = numbers.len() as u32 + 1;
-    *numbers.entry(group.into()).or_insert(next)
+    *numbers.entry(group.clone()).or_insert(next)
 }
 
 thread_local! {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use conf::{Layered, Load, MAIN, Memory as Files, UPSTREAM, Zones};
+use conf::{Layered, Load, MAIN, Memory as Files, Subsystem, UPSTREAM, Zones};
 
 use crate::settings::{Groups, Layer};
 use crate::{Ask, Attempt, Choice, Group, Lease};
@@ -18,14 +18,24 @@ pub(crate) fn load(lines: &str) -> Result<(Arc<Group>, Vec<String>), String> {
 }
 
 pub(crate) fn load_named(name: &str, lines: &str) -> Result<(Arc<Group>, Vec<String>), String> {
+    load_of(Subsystem::Http, name, lines)
+}
+
+pub(crate) fn load_of(
+    subsystem: Subsystem,
+    name: &str,
+    lines: &str,
+) -> Result<(Arc<Group>, Vec<String>), String> {
     let text = format!("upstream {name} {{ {lines} }}");
     let mut files = Files::default().with("/nginx.conf", text);
     let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
     let tree = tree.map_err(|error| error.message)?;
     let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
-    let built = read(&tree.root[0], &mut load).map_err(|error| error.message);
+    let (built, group) = load.within(subsystem, |load| {
+        let built = read(&tree.root[0], load).map_err(|error| error.message);
+        (built, load.own.of::<Groups>().find(name.as_bytes()).cloned())
+    });
     let warnings = load.warnings.iter().map(|warning| warning.message.clone()).collect();
-    let group = load.registry.of::<Groups>().find(name.as_bytes()).cloned();
     built.map(|()| (group.unwrap(), warnings))
 }
 
@@ -51,7 +61,7 @@ pub(crate) fn load_after(before: &Zones, text: &str) -> Result<(Vec<Arc<Group>>,
     }
     Groups::build(&main, None, &mut load).map_err(|error| error.message)?;
     let blocks = tree.root.iter().filter(|line| line.block.is_some());
-    let groups = load.registry.of::<Groups>();
+    let groups = load.own.of::<Groups>();
     let groups = blocks.map(|block| groups.find(&block.arg(0).text).cloned().unwrap()).collect();
     load.zones.settle();
     Ok((groups, load.zones))

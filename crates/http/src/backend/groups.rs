@@ -77,7 +77,7 @@ pub(crate) fn all(load: &mut Load<'_>) -> Result<Arc<ByName>> {
     if let Some(groups) = &load.registry.of::<Named>().groups {
         return Ok(groups.clone());
     }
-    let mut groups = load.registry.of::<Groups>().all();
+    let mut groups = load.own.of::<Groups>().all();
     for (host, at) in std::mem::take(&mut load.registry.of::<Named>().hosts) {
         if host.find(&groups).is_none() {
             host.refuse_port(at, &groups)?;

@@ -6,7 +6,7 @@ mod tests;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use conf::Template;
+use conf::{Subsystem, Template};
 use net::Address;
 
 use crate::address::Place;
@@ -14,7 +14,7 @@ use crate::attempt::Attempt;
 use crate::balance::{Balance, Round, RoundRobin};
 use crate::lease::Lease;
 use crate::lines::{Line, Lines, Lookup};
-use crate::memory::Memory;
+use crate::memory::{GroupName, Memory};
 use crate::peers::Peers;
 use crate::resolver::Peer;
 use crate::server::{Server, Terms};
@@ -84,27 +84,29 @@ pub enum Choice {
 impl Group {
     /// The group of a name that no `upstream` block has, as `proxy_pass http://name:port` means
     /// it: every address is a server.
-    pub fn implicit(name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
-        Self::of_addresses(name, addresses, Memory::process())
+    pub fn implicit(subsystem: Subsystem, name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
+        Self::of_addresses(GroupName::new(subsystem, name), addresses, Memory::process())
     }
 
     /// The same of a name that is not found: its addresses are servers once it is.
-    pub(crate) fn sought(name: &[u8], place: Place) -> Arc<Self> {
+    pub(crate) fn sought(subsystem: Subsystem, name: &[u8], place: Place) -> Arc<Self> {
         let line = Line { lookup: Lookup::Until(place), ..Line::new(Terms::plain(name), false) };
-        Self::of_line(name, line, Vec::new(), Memory::process())
+        Self::of_line(GroupName::new(subsystem, name), line, Vec::new(), Memory::process())
     }
 
     /// The same for once: nothing of it is remembered. For names that are known only when a request
     /// is there.
     pub fn passing(name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
+        let name = GroupName::new(Subsystem::Main, name);
         Self::of_addresses(name, addresses, &Memory::default())
     }
 
-    fn of_addresses(name: &[u8], addresses: Vec<Address>, memory: &Memory) -> Arc<Self> {
-        Self::of_line(name, Line::new(Terms::plain(name), false), addresses, memory)
+    fn of_addresses(name: GroupName, addresses: Vec<Address>, memory: &Memory) -> Arc<Self> {
+        let line = Line::new(Terms::plain(&name.name), false);
+        Self::of_line(name, line, addresses, memory)
     }
 
-    fn of_line(name: &[u8], line: Line, addresses: Vec<Address>, memory: &Memory) -> Arc<Self> {
+    fn of_line(name: GroupName, line: Line, addresses: Vec<Address>, memory: &Memory) -> Arc<Self> {
         let mut lines = Lines::new(name);
         lines.add(line, addresses, memory);
         Arc::new(Self::new(Parts {
@@ -122,7 +124,7 @@ impl Group {
         let lines = parts.lines;
         peers.replace(&lines.tier(false), &lines.tier(true), &*parts.balance);
         Self {
-            name: lines.group.clone(),
+            name: lines.group.name.clone(),
             balance: parts.balance,
             sticky: parts.sticky,
             keepalive: parts.keepalive,

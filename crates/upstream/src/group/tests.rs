@@ -1,10 +1,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use conf::Zones;
+use conf::{Subsystem, Zones};
 
 use crate::resolver::Peer;
-use crate::testing::{ask, group, lease, load, load_after, load_named, sequence, short};
+use crate::testing::{ask, group, lease, load, load_after, load_named, load_of, sequence, short};
 use crate::{Ask, Attempt, Choice, Event, Group};
 
 const NOW: u64 = 1_000_000;
@@ -201,12 +201,27 @@ fn implicit_groups_share_what_is_known_and_passing_ones_do_not() {
     let addresses = || {
         ["10.0.0.1:80", "10.0.0.2:80"].map(|text| net::Address::Ip(text.parse().unwrap())).to_vec()
     };
-    let (one, other) =
-        (Group::implicit(b"implicit", addresses()), Group::implicit(b"implicit", addresses()));
+    let implicit = |subsystem| Group::implicit(subsystem, b"implicit", addresses());
+    let (one, other) = (implicit(Subsystem::Http), implicit(Subsystem::Http));
     request(&one, NOW, &["1"]);
     assert_eq!(other.servers()[0].fails(), 1);
+    assert_eq!(implicit(Subsystem::Stream).servers()[0].fails(), 0);
     assert_eq!(Group::passing(b"implicit", addresses()).servers()[0].fails(), 0);
     assert_eq!(one.keepalive().connections, 0);
+}
+
+#[test]
+fn groups_of_two_subsystems_share_nothing_but_a_name() {
+    let of =
+        |subsystem| load_of(subsystem, "app", "server 10.0.0.1:80; server 10.0.0.2:80;").unwrap().0;
+    let (http, stream) = (of(Subsystem::Http), of(Subsystem::Stream));
+    request(&http, NOW, &["1"]);
+    assert_eq!((http.servers()[0].fails(), stream.servers()[0].fails()), (1, 0));
+    assert_eq!(of(Subsystem::Http).servers()[0].fails(), 1);
+    assert!(http.servers()[0].set_healthy(false, NOW));
+    assert!(stream.servers()[0].set_healthy(false, NOW), "it was still healthy");
+    assert_ne!(http.number, stream.number, "idle connections are kept by number");
+    assert_eq!(of(Subsystem::Http).number, http.number);
 }
 
 /// Threads that choose and let go at once: never more than allowed, and nothing is left over.

@@ -11,14 +11,14 @@ use super::{Conf, HostNotFound, Layer, ServerLine};
 use crate::address::Place;
 use crate::group::{Group, Parts};
 use crate::lines::{Line, Lines, Lookup, Servers};
-use crate::memory::Memory;
+use crate::memory::{GroupName, Memory};
 use crate::pool;
 use crate::resolver::Watched;
 
 /// `resolver_timeout` where nothing says it.
 const RESOLVER_TIMEOUT_MS: u64 = 30_000;
 
-/// The groups, kept in the registry. Names are compared without regard to case.
+/// The groups of a subsystem, kept in its registry. Names are compared without regard to case.
 #[derive(Default)]
 pub struct Groups {
     blocks: Vec<Block>,
@@ -39,8 +39,8 @@ impl Groups {
     pub fn begin(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         let name = from.arg(0);
         let group = name.text.clone();
-        *load.registry.of() = Reading { group, ..Reading::default() };
-        let by_name = &mut load.registry.of::<Self>().by_name;
+        *load.own.of() = Reading { group, ..Reading::default() };
+        let by_name = &mut load.own.of::<Self>().by_name;
         match by_name.insert(name.text.to_ascii_lowercase().into(), None) {
             None => Ok(()),
             Some(_) => Err(from.error_at(name, format!("duplicate upstream \"{name}\""))),
@@ -51,7 +51,7 @@ impl Groups {
     pub fn end(layer: Layer, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         layer.check(from)?;
         let from = Directive { block: None, ..from.clone() };
-        load.registry.of::<Self>().blocks.push(Block { layer, from });
+        load.own.of::<Self>().blocks.push(Block { layer, from });
         Ok(())
     }
 
@@ -60,13 +60,13 @@ impl Groups {
     pub fn build(main: &Layer, around: Option<&Servers>, load: &mut Load<'_>) -> Result<()> {
         let mut outermost = main.clone();
         outermost.inherit(&Layer::defaults(load), false);
-        for mut block in std::mem::take(&mut load.registry.of::<Self>().blocks) {
+        for mut block in std::mem::take(&mut load.own.of::<Self>().blocks) {
             block.layer.inherit(&outermost, false);
             let group = Arc::new(group(&block.layer.resolve(), &block.from, around, load)?);
             let name = block.from.arg(0).text.to_ascii_lowercase();
-            load.registry.of::<Self>().by_name.insert(name.into(), Some(group));
+            load.own.of::<Self>().by_name.insert(name.into(), Some(group));
         }
-        load.registry.of::<Self>().not_found = outermost.upstream_host_not_found;
+        load.own.of::<Self>().not_found = outermost.upstream_host_not_found;
         Ok(())
     }
 
@@ -80,14 +80,14 @@ impl Groups {
     ) -> Result<Arc<Group>> {
         let addresses = place.addresses();
         if !addresses.is_empty() {
-            return Ok(Group::implicit(name, addresses));
+            return Ok(Group::implicit(load.subsystem, name, addresses));
         }
         let shown = String::from_utf8_lossy(name);
         let error = blame(format!("host not found in upstream \"{shown}\""));
-        let error = Error { help: load.registry.of::<Self>().advice(name), ..error };
-        let refuses = load.registry.of::<Self>().not_found == Some(HostNotFound::Refuse);
+        let error = Error { help: load.own.of::<Self>().advice(name), ..error };
+        let refuses = load.own.of::<Self>().not_found == Some(HostNotFound::Refuse);
         not_found(refuses, error, load)?;
-        Ok(Group::sought(name, place.clone()))
+        Ok(Group::sought(load.subsystem, name, place.clone()))
     }
 
     /// What was probably meant by a name that is no host: one without a dot is most often a group.
@@ -144,8 +144,9 @@ fn group(
     if conf.server.iter().all(|line| line.backup) {
         return Err(from.error_at(name, format!("no servers in upstream \"{name}\"")));
     }
-    let number = pool::number(&name.text);
-    let mut lines = Lines::new(&name.text);
+    let group = GroupName::new(load.subsystem, &name.text);
+    let number = pool::number(&group);
+    let mut lines = Lines::new(group);
     lines.limit = limit(conf, number.into(), from, load)?;
     for line in &conf.server {
         line.add_to(&mut lines, servers.as_ref(), conf.upstream_host_not_found, load)?;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Directive, Load, Result, Value, Word, units};
+use conf::{Directive, Load, Result, Subsystem, Value, Word, units};
 use observe::Level;
 
 use super::Conf;
@@ -197,7 +197,11 @@ fn shared(name: &[u8], load: &mut Load<'_>) -> Arc<Zone> {
 
 /// The zone of a group that shares with none.
 fn own(group: &[u8], load: &mut Load<'_>) -> Arc<Zone> {
-    let new = || Arc::new(Own(Memory::process().line(&[b"upstream ", group].concat())));
+    let kind: &[u8] = match load.subsystem {
+        Subsystem::Stream => b"stream upstream ",
+        Subsystem::Main | Subsystem::Http => b"upstream ",
+    };
+    let new = || Arc::new(Own(Memory::process().line(&[kind, group].concat())));
     let own = load.zones.keep(group, |old| old.unwrap_or_else(new));
     Zone::new(own.0.clone())
 }

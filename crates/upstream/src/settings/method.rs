@@ -34,7 +34,7 @@ impl Value for Method {
             b"random" => Arc::new(Random { two: random(from)? }),
             _ => Arc::new(least_time(from)?),
         };
-        load.registry.of::<Reading>().refused = balance.refused();
+        load.own.of::<Reading>().refused = balance.refused();
         Ok(Self { balance, name: from.name.text.clone() })
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {

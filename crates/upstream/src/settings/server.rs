@@ -68,7 +68,7 @@ impl ServerLine {
                 Err(from.error_at(word, format!("{why} \"{word}\"")))
             }
         };
-        let reading = load.registry.of::<Reading>();
+        let reading = load.own.of::<Reading>();
         let (name, value) = match word.text.iter().position(|&byte| byte == b'=') {
             Some(at) => word.text.split_at(at + 1),
             None => (&word.text[..], &b""[..]),

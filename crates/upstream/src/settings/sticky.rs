@@ -200,7 +200,7 @@ fn sessions(
     load: &mut Load<'_>,
 ) -> Result<Arc<Sessions>> {
     let shown = String::from_utf8_lossy(zone);
-    let group = load.registry.of::<Reading>().group.clone();
+    let group = load.own.of::<Reading>().group.clone();
     load.zones.mention::<Sessions>(zone, Some(size), from)?;
     if let Some(group) = load.registry.of::<Claimed>().0.insert(zone.into(), group.clone()) {
         let group = String::from_utf8_lossy(&group);

@@ -2,7 +2,7 @@
 //! here the block is read, and the groups are made.
 //!
 //! Who passes requests on finds a group while a location is compiled, wherever its block stands:
-//! `place.load.registry.of::<::upstream::Groups>().find(name)`.
+//! `place.load.own.of::<::upstream::Groups>().find(name)`.
 
 #[cfg(test)]
 mod tests;

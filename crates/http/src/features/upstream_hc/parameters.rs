@@ -94,7 +94,7 @@ impl HealthCheck {
 
     /// Whether a group is an `upstream` block's.
     pub(super) fn is_named(&self, group: &Arc<Group>, load: &mut Load<'_>) -> bool {
-        let named = load.registry.of::<Groups>().find(group.name());
+        let named = load.own.of::<Groups>().find(group.name());
         named.is_some_and(|named| Arc::ptr_eq(named, group))
     }
 
