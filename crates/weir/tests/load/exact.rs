@@ -168,7 +168,7 @@ fn seconds_are_told_while_any_thread_runs() {
         }
         Ok(())
     });
-    let running = start(&format!("-n 40 -c 2 -t 2 http://{}/", peer.address));
+    let running = start(&format!("-n 40 -c 2 -t 2 --timeout 60s http://{}/", peer.address));
     let seconds = || running.err().matches(" requests/s ").count();
     // The other thread has sent its half; seconds are told without it.
     peer.await_requests(21);

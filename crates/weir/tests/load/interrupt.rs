@@ -19,7 +19,8 @@ fn assert_interrupted(generator: Generator, least: u64) {
 fn while_it_sends() {
     for options in ["", "--close", "--rate 500", "-n 1000000000"] {
         let peer = Peer::answering(OK);
-        let running = start(&format!("-d 60s -t 2 {options} http://{}/", peer.address));
+        let running =
+            start(&format!("-d 60s --timeout 60s -t 2 {options} http://{}/", peer.address));
         peer.await_requests(100);
         assert_interrupted(running, 50);
     }
@@ -28,7 +29,8 @@ fn while_it_sends() {
 #[test]
 fn at_a_rate_that_nobody_keeps_up_with() {
     let peer = Peer::answering(OK);
-    let running = start(&format!("-d 60s -t 1 -c 1 --rate 10M http://{}/", peer.address));
+    let running =
+        start(&format!("-d 60s --timeout 60s -t 1 -c 1 --rate 10M http://{}/", peer.address));
     // The clock's loop lets the clients run.
     peer.await_requests(100);
     assert_interrupted(running, 50);
