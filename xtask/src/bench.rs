@@ -12,12 +12,12 @@ mod report;
 mod rows;
 mod scratch;
 pub(crate) mod server;
-mod tunnels;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use crate::args::Args;
+use crate::weir_backend::WeirBackend;
 use crate::{packages, project};
 use answer::Answer;
 use procfs::Cpu;
@@ -29,14 +29,13 @@ use server::{Cores, Server};
 
 pub(crate) const HELP: &str = "CPU per request, Weir and nginx in turn, as ratios
 
-usage: cargo xtask bench [ROW[=GOAL]]... [--rounds N] [--seconds N] [--json FILE]
+usage: cargo xtask bench [ROW[=GOAL]]... [--rounds N] [--seconds N]
                          [--weir PATH] [--nginx PATH]
 
   ROW           a row of bench/rows.rs; none: all
   GOAL          the highest ratio weir/nginx that passes; 0 only shows; none: the row's own
   --rounds N    pairs of measurements for each row, in the order ABBA (5)
   --seconds N   length of a measurement (2)
-  --json FILE   keep everything measured
   --weir PATH   this program instead of a fresh release build
   --nginx PATH  this one instead of Debian's
 
@@ -88,7 +87,6 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut args = Args::new(words);
     let rounds = args.parsed("--rounds", ROUNDS_MEANT)?;
     let seconds = args.parsed("--seconds", 2)?;
-    let json = args.option("--json")?;
     let weir = args.option("--weir")?.map(PathBuf::from);
     let nginx = args.option("--nginx")?.map(PathBuf::from);
     let goals = chosen(&args.words()?)?;
@@ -110,12 +108,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         seconds,
     };
     let report = bench.measure(&goals);
-    let verdict = report.verdict();
-    if let Some(file) = json {
-        std::fs::write(&file, format!("{}\n", report.json()))
-            .map_err(|err| format!("{file}: {err}"))?;
-    }
-    verdict
+    report.verdict()
 }
 
 /// The rows named, each with its goal.
@@ -141,7 +134,7 @@ fn one_chosen(word: &str) -> Result<(&'static Row, f64), String> {
 
 impl Bench {
     fn measure(&self, goals: &[(&'static Row, f64)]) -> Report {
-        let mut report = Report::new(&self.contenders, self.rounds, self.seconds);
+        let mut report = Report::new(self.rounds);
         for (row, goal) in goals {
             let samples = self.row(row);
             progress("");
@@ -174,7 +167,9 @@ impl Bench {
                 let nginx = Server::pinned(&self.nginx, self.cores.load, &site.backend, port)?;
                 (Some(nginx), None)
             }
-            Backend::Tunnels => (None, Some(tunnels::start(port)?)),
+            Backend::Tunnels => {
+                (None, Some(WeirBackend::start(&self.contenders[0].binary, port, &["--upgrade"])?))
+            }
         };
         let serves = match row.work {
             Work::Generator { .. } => &self.nginx,

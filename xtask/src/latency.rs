@@ -4,7 +4,6 @@
 //! generator: from the schedule alone, and from the times in the backend's log. A closed loop and
 //! wrk are shown beside it. Nothing is said here about how fast anything is.
 
-mod backend;
 mod figures;
 mod load;
 mod log;
@@ -14,9 +13,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::args::Args;
+use crate::weir_backend::WeirBackend;
 use crate::wrk::{self, Summary};
 use crate::{packages, project};
-use backend::Backend;
 use figures::{Figures, names};
 use load::Measured;
 use log::Log;
@@ -143,9 +142,15 @@ impl Plan {
         &self,
         work: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<(T, Log), String> {
-        let backend = Backend::start(&self.weir, &self.folder)?;
-        let done = work(&backend.url)?;
-        Ok((done, backend.end()?))
+        let log = self.folder.join("backend.log");
+        let (options, name) = (schedule::options(), log.display().to_string());
+        let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
+        options.extend(["--log", &name]);
+        let backend = WeirBackend::start(&self.weir, 0, &options)?;
+        let done = work(&format!("http://127.0.0.1:{}/", backend.port))?;
+        backend.end()?;
+        let text = fs::read_to_string(&log).map_err(|err| format!("{name}: {err}"))?;
+        Ok((done, Log::parse(&text)?))
     }
 }
 

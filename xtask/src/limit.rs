@@ -4,7 +4,6 @@
 //! The measurement of the document that asked for the limit: 200, 300 and 500 clients. Not a
 //! measurement of the server's own cost, which is `bench`.
 
-mod backend;
 mod report;
 
 use std::fs;
@@ -13,17 +12,16 @@ use std::path::{Path, PathBuf};
 
 use crate::args::Args;
 use crate::bench::server::{Server, raise_descriptors};
+use crate::weir_backend::WeirBackend;
 use crate::{packages, project, wrk};
-use backend::Backend;
 use report::{Report, Run};
 
 pub(crate) const HELP: &str = "what the limit towards a slow backend is worth, as a table
 
-usage: cargo xtask limit [--rounds N] [--seconds N] [--json FILE] [--weir PATH]
+usage: cargo xtask limit [--rounds N] [--seconds N] [--weir PATH]
 
   --rounds N    runs of each, in turn (1)
   --seconds N   length of a run (5)
-  --json FILE   keep the table as JSON
   --weir PATH   this program instead of a fresh release build
 
 Fails when with the limit 500 clients get less than 95 % of what 200 get, or a request fails, or
@@ -32,6 +30,12 @@ the backend ever has more than the limit. Needs wrk; nginx is shown beside where
 
 /// How many clients ask at once: first as many as the limit, last far more.
 const CLIENTS: [usize; 3] = [200, 300, 500];
+
+/// A request that is alone takes 25 ms. With 150 in progress it takes twice as long: requests per
+/// second are the most there, and half as many with nearly four times the requests. It sleeps, so
+/// it costs no CPU worth the name.
+const BACKEND: [&str; 2] = ["--slow", "25ms,150"];
+
 /// Requests in progress at the backend.
 const LIMIT: usize = 200;
 
@@ -86,7 +90,6 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut args = Args::new(words);
     let rounds: usize = args.parsed("--rounds", 1)?;
     let seconds = args.parsed("--seconds", 5)?;
-    let json = args.option("--json")?;
     let weir = args.option("--weir")?.map(PathBuf::from);
     args.end()?;
     if packages::find("wrk").is_none() {
@@ -102,10 +105,6 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let _ = fs::remove_dir_all(&plan.folder);
     let (report, variants) = (report?, plan.variants());
     print!("{}", report.table(&variants));
-    if let Some(file) = json {
-        let text = format!("{}\n", report.json(&variants));
-        fs::write(&file, text).map_err(|err| format!("{file}: {err}"))?;
-    }
     report.verdict(&LIMITED).map_err(|why| format!("limit: {why}"))
 }
 
@@ -129,14 +128,14 @@ impl Plan {
     }
 
     fn run(&self, variant: &'static Variant, clients: usize) -> Result<Run, String> {
-        let backend = Backend::start(&self.weir)?;
+        let backend = WeirBackend::start(&self.weir, 0, &BACKEND)?;
         let port = free_port().map_err(|err| format!("a free port: {err}"))?;
         let conf = self.folder.join("nginx.conf");
         let text = CONF
             .replace("{http lines}", variant.http)
             .replace("{upstream lines}", variant.upstream)
             .replace("{d}", &self.folder.to_string_lossy())
-            .replace("{backend}", &backend.port().to_string())
+            .replace("{backend}", &backend.port.to_string())
             .replace("{port}", &port.to_string());
         fs::write(&conf, text).map_err(|err| format!("{}: {err}", conf.display()))?;
         let _server = Server::start(self.binary(variant), &conf, port)?;

@@ -6,7 +6,6 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to a developer")]
 
-mod acceptor;
 mod args;
 mod backends;
 mod bench;
@@ -15,7 +14,6 @@ mod compare;
 mod docs;
 mod examples;
 mod generator;
-mod json;
 mod latency;
 mod limit;
 mod new_feature;
@@ -27,6 +25,7 @@ mod running;
 mod suite;
 mod takeover;
 mod tidy;
+mod weir_backend;
 mod wrk;
 
 use std::process::ExitCode;

@@ -322,6 +322,27 @@ fn what_comes_is_sent_back() {
 }
 
 #[test]
+fn after_a_switch_of_protocols_everything_is_sent_back() {
+    let backend = Backend::start("--listen 0 --upgrade");
+    let mut stream = backend.connect();
+    let asked =
+        "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    stream.write_all(format!("{asked}hello ").as_bytes()).unwrap();
+    stream.write_all(GET.as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                Upgrade: websocket\r\n\r\n";
+    assert_eq!(everything(stream), format!("{head}hello {GET}"));
+    let stats = backend.stats();
+    assert_eq!((number(&stats, "101"), number(&stats, "requests")), (1, 1));
+    assert!(
+        backend.ask(GET.replace("Host", "Connection: close\r\nHost").as_str()).ends_with("!\n")
+    );
+    let plain = Backend::start("--listen 0");
+    assert!(plain.ask(&asked.replace("Upgrade\r\nUp", "close\r\nUp")).starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
 fn a_request_is_shown_as_it_arrived() {
     let backend = Backend::start("--listen 0 --whoami --status 201");
     let head =

@@ -1,34 +1,23 @@
-//! What was measured, as a table for people and as JSON.
+//! What was measured, as a table.
 
 use super::procfs::Cpu;
 use super::rows::{Row, Work};
-use super::{Contender, ROUNDS_MEANT, Sample};
-use crate::json::Json;
+use super::{ROUNDS_MEANT, Sample};
 
 /// The load generator was the limit when its core was this busy and the server's was not.
 const LOAD_BUSY: f64 = 0.95;
 const SERVER_FREE: f64 = 0.90;
 
 pub(super) struct Report {
-    setting: Vec<(&'static str, Json)>,
-    rows: Vec<Json>,
     failed: Vec<&'static str>,
 }
 
 impl Report {
-    pub(super) fn new(contenders: &[Contender; 2], rounds: usize, seconds: u64) -> Self {
+    pub(super) fn new(rounds: usize) -> Self {
         if rounds < ROUNDS_MEANT {
             println!("{rounds} of {ROUNDS_MEANT} rounds: for trying out, not for claims");
         }
-        let path = |contender: &Contender| contender.binary.to_string_lossy().as_ref().into();
-        let [weir, nginx] = contenders;
-        let setting = vec![
-            ("weir", path(weir)),
-            ("nginx", path(nginx)),
-            ("rounds", Json::from(rounds as f64)),
-            ("seconds", Json::from(seconds as f64)),
-        ];
-        Self { setting, rows: Vec::new(), failed: Vec::new() }
+        Self { failed: Vec::new() }
     }
 
     /// Shows a row as soon as it is measured.
@@ -41,28 +30,17 @@ impl Report {
         let passed = match result {
             Err(why) => {
                 println!("{:9} not measured: {why}", row.name);
-                self.rows.push(Json::Map(vec![
-                    ("row", row.name.into()),
-                    ("error", why.as_str().into()),
-                ]));
                 false
             }
             Ok(samples) => {
                 let measured = Measured { row, goal, samples };
                 println!("{}", measured.line());
-                self.rows.push(measured.json());
                 measured.verdict().is_none()
             }
         };
         if !passed {
             self.failed.push(row.name);
         }
-    }
-
-    pub(super) fn json(self) -> Json {
-        let mut fields = self.setting;
-        fields.push(("rows", Json::List(self.rows)));
-        Json::Map(fields)
     }
 
     /// The rows that did not pass, as an error.
@@ -163,37 +141,6 @@ impl Measured {
             }
         }
     }
-
-    fn json(&self) -> Json {
-        let ratios = self.ratios();
-        let [weir, nginx] = self.samples.each_ref().map(|samples| side(samples));
-        Json::Map(vec![
-            ("row", self.row.name.into()),
-            ("unit", self.unit().into()),
-            ("goal", self.goal.into()),
-            ("ratio", median(&ratios).into()),
-            ("ratios", ratios.into()),
-            ("failed", self.verdict().as_deref().into()),
-            ("weir", weir),
-            ("nginx", nginx),
-        ])
-    }
-}
-
-/// One server's samples.
-fn side(samples: &[Sample]) -> Json {
-    let split = split(samples);
-    let busy = |pick: fn(&(f64, f64)) -> f64| -> Vec<f64> {
-        samples.iter().filter_map(|sample| sample.busy.as_ref().map(pick)).collect()
-    };
-    Json::Map(vec![
-        ("median", median(&figures(samples)).into()),
-        ("user", split.map(|cpu| cpu.user).into()),
-        ("sys", split.map(|cpu| cpu.sys).into()),
-        ("samples", samples.iter().map(|sample| sample.figure).collect::<Vec<f64>>().into()),
-        ("server_busy", busy(|busy| busy.0).into()),
-        ("load_busy", busy(|busy| busy.1).into()),
-    ])
 }
 
 fn figures(samples: &[Sample]) -> Vec<f64> {
@@ -276,14 +223,5 @@ mod tests {
         // Both busy: the two are matched, neither waits for the other alone.
         row.samples[0] = samples(&[4.0], (0.97, 0.99));
         assert_eq!(row.remarks(), "");
-    }
-
-    #[test]
-    fn json_keeps_every_sample() {
-        let text = measured(0.9, &[4.0, 4.5], &[5.0, 5.0]).json().to_string();
-        assert!(
-            text.contains("\"samples\": [4, 4.5]") && text.contains("\"failed\": null"),
-            "{text}"
-        );
     }
 }

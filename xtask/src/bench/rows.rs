@@ -24,7 +24,7 @@ pub(super) struct Row {
 pub(super) enum Backend {
     None,
     Nginx,
-    /// Switches protocols and keeps the connections.
+    /// `weir backend --upgrade`: switches protocols and sends back what comes.
     Tunnels,
 }
 
@@ -98,7 +98,7 @@ const TUNNELS: Work = Work::Idle(Idle {
             "\r\n\r\n",
         ),
         // No frames: what goes through a tunnel is nothing to the server.
-        (super::tunnels::MESSAGE, super::tunnels::MESSAGE),
+        ("hello", "hello"),
     ],
 });
 

@@ -1,8 +1,7 @@
-//! The runs as a table, as JSON, and what must hold of them.
+//! The runs as a table, and what must hold of them.
 
 use super::{CLIENTS, LIMIT, Variant};
 use crate::bench::median;
-use crate::json::Json;
 use crate::wrk::Summary;
 
 /// What many get with the limit is at least this much of what few get.
@@ -69,10 +68,6 @@ impl Report {
         table
     }
 
-    pub(super) fn json(&self, variants: &[&'static Variant]) -> Json {
-        Json::List(self.rows(variants).iter().map(Row::json).collect())
-    }
-
     /// What does not hold of the runs with the limit.
     pub(super) fn verdict(&self, limited: &'static Variant) -> Result<(), String> {
         let rows = CLIENTS.map(|clients| self.row(limited, clients));
@@ -93,20 +88,6 @@ impl Report {
             () if part >= HOLDS => Ok(()),
             () => Err(format!("that is less than {:.0} %", HOLDS * 100.0)),
         }
-    }
-}
-
-impl Row {
-    fn json(&self) -> Json {
-        Json::Map(vec![
-            ("clients", (self.clients as f64).into()),
-            ("server", self.variant.name.into()),
-            ("requests_per_second", self.summary.rate.into()),
-            ("p50_ms", self.summary.p50_ms.into()),
-            ("p99_ms", self.summary.p99_ms.into()),
-            ("highest_at_backend", (self.highest as f64).into()),
-            ("errors", self.summary.errors.into()),
-        ])
     }
 }
 

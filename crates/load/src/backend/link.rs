@@ -129,9 +129,7 @@ impl Link {
     ) -> Result<(), Failed> {
         let mut rest = Rest::of(framing.body);
         if framing.expects_continue && !rest.is_over() && self.input().is_empty() {
-            const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-            let pieces = [IoSlice::new(CONTINUE)];
-            poll_fn(|cx| self.stream.poll_write(cx, &pieces)).await?;
+            self.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
         while !rest.is_over() {
             if self.input().is_empty() && self.read().await? == 0 {
@@ -171,6 +169,31 @@ impl Link {
             went(written);
         }
         Ok(())
+    }
+
+    /// Writes all of it.
+    pub(super) async fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let pieces = [IoSlice::new(bytes)];
+            bytes = &bytes[poll_fn(|cx| self.stream.poll_write(cx, &pieces)).await?..];
+        }
+        Ok(())
+    }
+
+    /// Sends back whatever comes, until the other end closes. `went` is told how many bytes did.
+    pub(super) async fn send_back(&mut self, mut went: impl FnMut(u64)) -> io::Result<()> {
+        loop {
+            while self.at < self.received.len() {
+                let (stream, pieces) =
+                    (&mut self.stream, [IoSlice::new(&self.received[self.at..])]);
+                let written = poll_fn(|cx| stream.poll_write(cx, &pieces)).await?;
+                self.at += written;
+                went(written as u64);
+            }
+            if self.read().await? == 0 {
+                return Ok(());
+            }
+        }
     }
 
     /// Says that nothing more is written.

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use wire::http1::framing::{Body, Framing};
 use wire::http1::request::HeadError;
-use wire::{Method, Slice, Version};
+use wire::{Known, Method, Slice, Version};
 
 use super::link::{Failed, Link, Part};
 use super::log::Line;
@@ -71,8 +71,12 @@ impl Connection {
                 b"/_stats/reset" => self.tell(length, true).await?,
                 _ => {
                     let turn = Turn::begin(&self.place);
+                    let protocol = self.protocol_asked_for();
                     let asked = self.take_head(length)?;
-                    self.answer(asked, turn).await?
+                    match protocol {
+                        Some(protocol) => self.switch(&asked, &protocol, turn).await?,
+                        None => self.answer(asked, turn).await?,
+                    }
                 }
             };
         }
@@ -109,6 +113,34 @@ impl Connection {
         };
         self.link.use_up(length);
         Ok(asked)
+    }
+
+    /// What the client wants to switch to, where that is wanted here.
+    fn protocol_asked_for(&self) -> Option<Vec<u8>> {
+        let field = self.link.head.field(Known::Upgrade)?;
+        let is_wanted = self.place.backend.settings.upgrade;
+        is_wanted.then(|| field.value.of(self.link.input()).to_vec())
+    }
+
+    /// Switches protocols, and sends back what comes until the end; no request follows.
+    async fn switch(&mut self, asked: &Asked, protocol: &[u8], turn: Turn) -> Result<bool, Failed> {
+        self.read_body(&asked.framing).await?;
+        let begun = self.now_if_logged();
+        let lines = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ";
+        let head = [lines, protocol, b"\r\n\r\n"].concat();
+        drop(turn);
+        self.link.write(&head).await?;
+        let place = self.place.clone();
+        let counts = place.counts();
+        counts.add_status(101);
+        counts.add(Count::Sent, head.len() as u64);
+        self.note(asked, begun, 101, head.len() as u64);
+        let went = |bytes| {
+            counts.add(Count::Received, bytes);
+            counts.add(Count::Sent, bytes);
+        };
+        self.link.send_back(went).await?;
+        Ok(false)
     }
 
     /// Answers a request; whether the connection goes on.

@@ -34,6 +34,8 @@ pub(super) struct Settings {
     pub(super) echo: bool,
     /// The body tells what the request was.
     pub(super) whoami: bool,
+    /// Whoever asks for another protocol gets it, and its bytes back.
+    pub(super) upgrade: bool,
     /// Bytes of a body in a second.
     pub(super) trickle: Option<u64>,
     pub(super) status: u16,
@@ -83,6 +85,7 @@ impl Settings {
             "size" => self.set_content(Content::pattern(units::size(value)?))?,
             "echo" => self.echo = true,
             "whoami" => self.whoami = true,
+            "upgrade" => self.upgrade = true,
             "trickle" => self.trickle = Some(trickle(value)?),
             "status" => self.status = status(value)?,
             "error-status" => self.error_status = status(value)?,

@@ -20,6 +20,7 @@ pub(super) const TABLE: &[Choice] = &[
     row('\0', "size", "SIZE", "a body of this size: the letters a to z, repeated"),
     row('\0', "echo", "", "respond with the request's body"),
     row('\0', "whoami", "", "respond with the request's head and the length of its body"),
+    row('\0', "upgrade", "", "switch protocols where asked to, then send back what arrives"),
     row('s', "status", "STATUS", "status of every response (default: 200)"),
     row('H', "header", "LINE", "add \"Name: value\" to every response (repeatable)"),
     row('\0', "chunked", "", "send bodies in chunks"),
