@@ -13,7 +13,6 @@
 //! Beside them stands `post_action`, which is none, but goes on in their way.
 
 pub(crate) mod post_action;
-mod reply;
 #[cfg(test)]
 mod tests;
 

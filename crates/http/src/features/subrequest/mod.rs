@@ -19,7 +19,7 @@ conf::directives! {
     log_subrequest: bool = "off",
     /// The largest response of a subrequest that is needed as a whole.
     ///
-    /// Differs: 4k on every system; in nginx it is one page.
+    /// Differs: no effect: nothing here needs a whole response.
     subrequest_output_buffer_size: Size = "4k",
     /// A path or a `@name` that gets a subrequest after the response has been sent.
     ///
@@ -30,7 +30,6 @@ conf::directives! {
 /// Tells the core.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     place.core.log_subrequest = conf.log_subrequest;
-    place.core.subrequest_output_buffer_size = conf.subrequest_output_buffer_size.0;
     place.core.post_action = conf.post_action.as_ref().map(|Text(target)| (&**target).into());
     Ok(())
 }

@@ -87,8 +87,6 @@ pub struct Policy {
     pub(crate) error_pages: ErrorPages,
     /// `log_subrequest`.
     pub log_subrequest: bool,
-    /// `subrequest_output_buffer_size`.
-    pub subrequest_output_buffer_size: u64,
     /// `post_action`.
     pub post_action: Option<Arc<[u8]>>,
     /// `log_not_found`.
