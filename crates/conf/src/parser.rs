@@ -70,13 +70,13 @@ pub(crate) fn parse_alone(text: &[u8]) -> Result<Tree> {
 
 /// The directive that is part of the grammar, for the reference.
 pub const INCLUDE: &[Info] = crate::rows! {
-    /// Reads other files in place of this line. MASK has wildcards: its files are read in the order
-    /// of their names, and it is no error if there are none. A relative name starts at the
-    /// directory of the main configuration file.
+    /// Reads other files in place of this line. A MASK has wildcards; its files are read in the
+    /// order of their names, and it is not an error if there are none. A relative name is relative
+    /// to the directory of the main configuration file.
     ///
     /// Syntax: FILE
     /// Syntax: MASK
-    /// Differs: files may include each other 32 levels deep at most.
+    /// Differs: includes can be nested at most 32 levels deep.
     ///
     /// ```nginx
     /// include conf.d/*.conf;

@@ -70,13 +70,13 @@ pub const BLOCKS: &[Info] = conf::rows! {
     /// }
     /// ```
     server(0..=0) {} in MAIN;
-    /// Settings for requests by the path that they ask for:
-    /// - `= PATH`: this path alone
-    /// - `PATH`: paths that begin so; the longest one wins
-    /// - `^~ PATH`: the same, and regular expressions are not tried if it is the longest
-    /// - `~ REGEX`, `~* REGEX`: paths that match, with or without regard to case; the first in the
-    ///   file wins over paths by their beginning
-    /// - `@NAME`: no path at all; other directives lead here, such as `error_page` and `try_files`
+    /// Settings for requests by their path:
+    /// - `= PATH`: exactly this path
+    /// - `PATH`: paths with this prefix; the longest prefix wins
+    /// - `^~ PATH`: the same, but regular expressions are not tried if it is the longest prefix
+    /// - `~ REGEX`, `~* REGEX`: paths that match, case-sensitive or not; the first match in the
+    ///   file wins over prefixes
+    /// - `@NAME`: no path; other directives such as `error_page` and `try_files` lead here
     ///
     /// Syntax: [= | ^~ | ~ | ~*] PATH
     /// Syntax: @NAME
@@ -95,8 +95,8 @@ pub const BLOCKS: &[Info] = conf::rows! {
     /// }
     /// ```
     location(1..=2) {} in SERVER | LOCATION;
-    /// Settings for requests whose method is none of these. `GET` includes `HEAD`. What may stand
-    /// inside: `allow`, `deny`, `auth_basic`, `proxy_pass`, `access_log`.
+    /// Settings for requests with other methods than these. `GET` includes `HEAD`. Allowed inside:
+    /// `allow`, `deny`, `auth_basic`, `proxy_pass`, `access_log`.
     ///
     /// Syntax: METHOD...
     ///
@@ -107,8 +107,8 @@ pub const BLOCKS: &[Info] = conf::rows! {
     /// }
     /// ```
     limit_except(1..=usize::MAX) {} in LOCATION;
-    /// A group of servers, which `proxy_pass` names like a host. Requests are spread over its
-    /// servers in turn, by their weights, unless the group names another method.
+    /// A group of servers, to which `proxy_pass` refers like a host. Requests are distributed over
+    /// its servers in turn, by their weights, unless the group sets another method.
     ///
     /// Syntax: NAME
     ///

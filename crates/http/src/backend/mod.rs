@@ -52,9 +52,9 @@ pub(crate) use variables::TABLE as VARIABLES;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether a reply is read as fast as the backend sends it, into memory and then into a
-    /// temporary file, so that a slow client does not keep the backend busy. `off` passes each part
-    /// on at once, as streaming and server-sent events need.
+    /// Whether a response is read as fast as the backend sends it, into memory and then into a
+    /// temporary file, so that a slow client does not occupy the backend. `off` passes each part on
+    /// at once, which streaming and server-sent events need.
     ///
     /// ```nginx
     /// location /events {
@@ -63,21 +63,22 @@ conf::directives! {
     /// }
     /// ```
     buffering: bool = "on",
-    /// Whether the whole request body is read before the backend is asked. `off` passes it on as it
-    /// arrives; such a request cannot be sent to another server after a failure.
+    /// Whether the whole request body is read before the request is sent to the backend. `off`
+    /// passes the body on as it arrives; such a request cannot be sent to another server after a
+    /// failure.
     ///
     /// ```nginx
     /// proxy_request_buffering off;
     /// ```
     request_buffering: bool = "on",
-    /// Whether the request to the backend goes on after the client has closed its connection.
+    /// Whether the request to the backend continues after the client has closed its connection.
     ///
     /// ```nginx
     /// proxy_ignore_client_abort on;
     /// ```
     ignore_client_abort: bool = "off",
-    /// The local address that connections to backends are made from. `transparent` allows an
-    /// address that is not this machine's, such as the client's; that needs root.
+    /// The local address for connections to backends. `transparent` allows an address that does not
+    /// belong to this machine, such as the client's; this requires root.
     ///
     /// Syntax: ADDRESS [transparent]
     /// Syntax: off
@@ -92,11 +93,11 @@ conf::directives! {
     /// proxy_socket_keepalive on;
     /// ```
     socket_keepalive: bool = "off",
-    /// The size of the receive buffer of connections to backends. 0 leaves it to the system.
+    /// The size of the receive buffer of connections to backends. 0 means the system's default.
     socket_rcvbuf: Size = "0",
-    /// The size of the send buffer of connections to backends. 0 leaves it to the system.
+    /// The size of the send buffer of connections to backends. 0 means the system's default.
     socket_sndbuf: Size = "0",
-    /// How long a connection to a backend may take to be made.
+    /// How long connecting to a backend may take.
     ///
     /// ```nginx
     /// proxy_connect_timeout 5s;
@@ -111,8 +112,8 @@ conf::directives! {
     send_timeout: Milliseconds = "60s",
     /// No effect on Linux, as in nginx.
     send_lowat: Size = "0",
-    /// Whether replies with a status of 300 and above are handled by `error_page` instead of passed
-    /// on.
+    /// Whether responses with a status of 300 or above are handled by `error_page` instead of being
+    /// passed on.
     ///
     /// ```nginx
     /// location / {
@@ -143,7 +144,7 @@ conf::directives! {
     /// ```
     buffer_size: Size = "4k",
     /// The longest time between two reads of a backend's response. It is not a limit for the whole
-    /// response. A tunnel (WebSocket) without traffic is closed after it, too.
+    /// response. It also applies to tunnels (WebSocket) without traffic.
     ///
     /// ```nginx
     /// location /ws {
@@ -154,23 +155,24 @@ conf::directives! {
     /// }
     /// ```
     read_timeout: Milliseconds = "60s",
-    /// The number and size of the buffers that one buffered response may take; the rest goes to a
-    /// temporary file.
+    /// The number and size of the buffers for one buffered response; the rest goes to a temporary
+    /// file.
     ///
-    /// Differs: the memory is taken as it is needed; only the product of both numbers matters.
+    /// Differs: memory is allocated as needed; only the product of both numbers matters.
     ///
     /// ```nginx
     /// proxy_buffers 16 32k;
     /// ```
     buffers: Buffers = "8 4k",
-    /// How much of the buffers may be on its way to the client.
+    /// How much of the buffers may be in the process of being sent to the client.
     ///
-    /// Differs: checked, and no effect: what is on its way to the client does not tie up the rest.
+    /// Differs: checked, but has no effect, because data being sent does not tie up the other
+    /// buffers.
     busy_buffers_size: Option<Size>,
-    /// Whether byte ranges are cut out of responses whose backend does not announce that it
-    /// supports them.
+    /// Whether range requests are answered even if the backend does not announce support for them.
     force_ranges: bool = "off",
-    /// Limits how many bytes per second are read from the backend for one request. 0 is no limit.
+    /// Limits how many bytes per second are read from the backend for one request. 0 means no
+    /// limit.
     ///
     /// ```nginx
     /// proxy_limit_rate 1m;
@@ -201,8 +203,8 @@ conf::directives! {
     /// proxy_store_access user:rw group:rw all:r;
     /// ```
     store_access: StoreAccess = "user:rw",
-    /// The largest temporary file for one response. What neither memory nor this file can hold is
-    /// read from the backend at the client's speed. 0 turns temporary files off.
+    /// The largest temporary file for one response. Anything beyond memory and this file is read
+    /// from the backend at the client's speed. 0 turns temporary files off.
     ///
     /// Default: 1g
     ///
@@ -215,8 +217,8 @@ conf::directives! {
     /// Default: twice the larger of proxy_buffer_size and one of proxy_buffers
     temp_file_write_size: Option<Size>,
     /// When a request is sent to another server: after an error, a timeout, an invalid response
-    /// header, or a response with one of these statuses. A request that may not be repeated (POST,
-    /// LOCK, PATCH) is sent again only with `non_idempotent`, unless nothing of it was sent.
+    /// header, or a response with one of these statuses. A non-idempotent request (POST, LOCK,
+    /// PATCH) is sent again only with `non_idempotent`, unless nothing of it was sent.
     ///
     /// Syntax: error | timeout | denied | invalid_header | http_500 | http_502 | http_503 |
     /// http_504 | http_403 | http_404 | http_429 | non_idempotent | off ...
@@ -227,19 +229,19 @@ conf::directives! {
     /// proxy_next_upstream error timeout http_503;
     /// ```
     next_upstream: NextUpstream = "error timeout",
-    /// The largest number of servers that are tried for one request. 0 is no limit.
+    /// The largest number of servers that are tried for one request. 0 means no limit.
     ///
     /// ```nginx
     /// proxy_next_upstream_tries 2;
     /// ```
     next_upstream_tries: Number = "0",
-    /// How long after its first try a request may be sent to another server. 0 is no limit.
+    /// How long after its first try a request may be sent to another server. 0 means no limit.
     ///
     /// ```nginx
     /// proxy_next_upstream_timeout 10s;
     /// ```
     next_upstream_timeout: Milliseconds = "0",
-    /// Passes on a field of the response that is otherwise hidden: `Date`, `Server`, `X-Pad` or
+    /// Passes on a field of the response that is hidden by default: `Date`, `Server`, `X-Pad` or
     /// `X-Accel-...`.
     ///
     /// ```nginx
@@ -252,9 +254,9 @@ conf::directives! {
     /// proxy_hide_header X-Powered-By;
     /// ```
     hide_header: Vec<Text>,
-    /// Takes no notice of these fields of the response; they are passed on as any other:
-    /// `X-Accel-Redirect`, `X-Accel-Limit-Rate`, `X-Accel-Buffering`, `X-Accel-Charset`,
-    /// `X-Accel-Expires`, `Expires`, `Cache-Control`, `Set-Cookie`, `Vary`.
+    /// Ignores these fields of the response, and passes them on like any other: `X-Accel-Redirect`,
+    /// `X-Accel-Limit-Rate`, `X-Accel-Buffering`, `X-Accel-Charset`, `X-Accel-Expires`, `Expires`,
+    /// `Cache-Control`, `Set-Cookie`, `Vary`.
     ///
     /// Syntax: FIELD...
     ///

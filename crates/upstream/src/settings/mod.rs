@@ -34,12 +34,12 @@ pub use zone::Zone;
 
 conf::directives! {
     declare {
-        /// Names a zone for `limit_upstream_conn`. Groups that name the same zone share the count
+        /// Defines a zone for `limit_upstream_conn`. Groups that name the same zone share the count
         /// of requests in progress at each server address.
         ///
         /// Syntax: NAME SIZE
         /// Differs: not in nginx's sources; as in the module nginx-limit-upstream. The size is
-        /// checked and has no effect. See docs/limit.md.
+        /// checked but has no effect. See docs/limit.md.
         ///
         /// ```nginx
         /// limit_upstream_zone backends 1m;
@@ -58,11 +58,11 @@ conf::directives! {
         ///
         /// Refused: the servers of a group are written in the configuration.
         state(1..=1) in UPSTREAM => refuse_state;
-        /// The size of the memory for the state of checks.
+        /// The size of the memory for the state of the checks.
         ///
         /// Syntax: SIZE
-        /// Differs: not in nginx's sources; as in Tengine. Checked, and no effect: the state takes
-        /// the memory it needs.
+        /// Differs: not in nginx's sources; as in Tengine. Checked, but has no effect: memory is
+        /// allocated as needed.
         check_shm_size(1..=1) in MAIN => read_size;
     }
     also {
@@ -78,7 +78,8 @@ conf::directives! {
         /// }
         /// ```
         least_conn(0..=0) in UPSTREAM => method;
-        /// Chooses the server by the client's address, so that a client keeps its server.
+        /// Chooses the server by the client's address, so that a client always gets the same
+        /// server.
         ///
         /// ```nginx
         /// upstream app {
@@ -88,8 +89,8 @@ conf::directives! {
         /// }
         /// ```
         ip_hash(0..=0) in UPSTREAM => method;
-        /// Chooses the server by the checksum of a text. With `consistent` few texts change their
-        /// server when servers are added or removed.
+        /// Chooses the server by a hash of a text. With `consistent`, few texts change their server
+        /// when servers are added or removed.
         ///
         /// Syntax: STRING [consistent]
         ///
@@ -101,8 +102,8 @@ conf::directives! {
         /// }
         /// ```
         hash(1..=2) in UPSTREAM => method;
-        /// Chooses a server at random, by weight. With `two`, chooses two at random and takes the
-        /// better one: by the fewest requests in progress, or by the lowest average time.
+        /// Chooses a server at random, by weight. With `two`, chooses two at random and uses the
+        /// better one, with fewer requests in progress or a lower average time.
         ///
         /// Syntax: [two [least_conn | least_time=header | least_time=last_byte]]
         ///
@@ -136,23 +137,22 @@ conf::directives! {
     in UPSTREAM;
 
     /// A server of the group: an address and port, a name, or a Unix socket. A name with several
-    /// addresses is several servers.
+    /// addresses counts as several servers.
     /// - `weight=NUMBER`: its share of the requests; 1
     /// - `max_conns=NUMBER`: the largest number of requests in progress; 0, no limit
-    /// - `max_fails=NUMBER`, `fail_timeout=TIME`: after so many failures within this time the
-    ///   server is not used for as long; 1 and 10s
-    /// - `slow_start=TIME`: how long a server that comes back takes to reach its full weight; 0
+    /// - `max_fails=NUMBER`, `fail_timeout=TIME`: after this many failures within this time, the
+    ///   server is not used for the same time; 1 and 10s
+    /// - `slow_start=TIME`: how long a recovered server takes to reach its full weight; 0
     /// - `backup`: used only while no other server is available
     /// - `down`: never used; `drain`: used only for requests bound to it by `sticky`
-    /// - `resolve`: its name is looked up again while the server runs; `service=NAME`: by SRV
-    ///   records
+    /// - `resolve`: its name is resolved again at run time; `service=NAME`: by SRV records
     /// - `route=TEXT`: its name for `sticky route`
     ///
     /// Syntax: ADDRESS [weight=NUMBER] [max_conns=NUMBER] [max_fails=NUMBER] [fail_timeout=TIME]
     /// [slow_start=TIME] [backup] [down | drain] [resolve] [service=NAME] [route=TEXT]
-    /// Differs: `slow_start` is not in nginx's sources, but in NGINX Plus. All workers share one
-    /// exact count and state. A name that is not found at start does not keep Weir from starting
-    /// (see `upstream_host_not_found`).
+    /// Differs: `slow_start` is in NGINX Plus, but not in nginx's sources. All workers share one
+    /// exact count and state. A name that cannot be resolved does not prevent a start (see
+    /// `upstream_host_not_found`).
     ///
     /// ```nginx
     /// upstream app {
@@ -163,13 +163,13 @@ conf::directives! {
     /// ```
     server: Vec<ServerLine>,
     /// Limits the requests in progress at each server of the group, exactly and over all workers.
-    /// Requests above the limit wait, and the one that has waited longest is the next.
+    /// Requests above the limit are queued, and the one that has waited longest is next.
     /// - `zone=NAME`: a zone of `limit_upstream_zone`
     /// - `limit=NUMBER`: requests in progress at each server
-    /// - `backlog=NUMBER`: requests that may wait at each server, over all workers; 1000
-    /// - `timeout=TIME`: how long a request waits before it is answered with 408; as
+    /// - `backlog=NUMBER`: maximum number of queued requests per server, over all workers; 1000
+    /// - `timeout=TIME`: how long a request is queued before it is answered with 408; the value of
     ///   `proxy_read_timeout`
-    /// - `nodelay`: no request waits; those above the limit are answered with 502
+    /// - `nodelay`: no queue; requests above the limit are answered with 502
     ///
     /// Syntax: zone=NAME limit=NUMBER [backlog=NUMBER] [timeout=TIME] [nodelay]
     /// Differs: not in nginx's sources; as in the module nginx-limit-upstream, but exact.
@@ -185,7 +185,8 @@ conf::directives! {
     /// }
     /// ```
     limit_upstream_conn: Option<LimitConn>,
-    /// The level at which it is logged that a request waits, goes on, or has waited too long.
+    /// The level of messages about requests that are queued, resumed, rejected or timed out in the
+    /// queue.
     ///
     /// Differs: not in nginx's sources; as in the module nginx-limit-upstream. See docs/limit.md.
     ///
@@ -193,8 +194,9 @@ conf::directives! {
     /// limit_upstream_log_level info;
     /// ```
     limit_upstream_log_level + MAIN: LogLevel = "notice",
-    /// Lets this many requests wait while every server of the group has reached its `max_conns`. A
-    /// request that has waited for `timeout=` (60s), or finds the queue full, is answered with 502.
+    /// Queues up to this many requests while every server of the group has reached its `max_conns`.
+    /// A request that has been queued for `timeout=` (60s), or finds the queue full, is answered
+    /// with 502.
     ///
     /// Syntax: NUMBER [timeout=TIME]
     /// Differs: not in nginx's sources; as in NGINX Plus. See docs/limit.md.
@@ -207,7 +209,7 @@ conf::directives! {
     /// }
     /// ```
     queue: Option<Queue>,
-    /// The name servers that look up the names of servers with `resolve`. The parameters are those
+    /// The name servers for resolving the names of servers with `resolve`. The parameters are those
     /// of `resolver` in http.
     ///
     /// Syntax: ADDRESS[:PORT]... [valid=TIME] [ipv4=on|off] [ipv6=on|off]
@@ -219,15 +221,15 @@ conf::directives! {
     /// }
     /// ```
     resolver: Option<NameServers>,
-    /// How long the lookup of a name may take.
+    /// How long resolving a name may take.
     ///
     /// Default: 30s
     resolver_timeout: Option<Milliseconds>,
     /// Binds a client's requests to the server that answered its first one.
     /// - `cookie`: by a cookie that the proxy sets
-    /// - `route`: by the first of these variables that is not empty, which names a server's
+    /// - `route`: by the first of these variables that is not empty; its value is a server's
     ///   `route=`
-    /// - `learn`: by a session that a response begins (`create=`) and later requests name
+    /// - `learn`: by a session that a response starts (`create=`) and later requests refer to
     ///   (`lookup=`)
     ///
     /// Syntax: cookie NAME [expires=TIME|max] [domain=NAME] [path=PATH] [httponly] [secure]
@@ -243,10 +245,10 @@ conf::directives! {
     /// }
     /// ```
     sticky: Option<Sticky>,
-    /// Names shared memory for the state of the group.
+    /// Defines shared memory for the state of the group.
     ///
     /// Syntax: NAME [SIZE]
-    /// Differs: checked, and no effect: all workers always share the state of every group.
+    /// Differs: checked, but has no effect: all workers always share the state of every group.
     ///
     /// ```nginx
     /// upstream app {
@@ -256,7 +258,7 @@ conf::directives! {
     /// ```
     zone: Option<Zone>,
     /// How many idle connections to the servers of the group each worker keeps open. 0 keeps none.
-    /// With `local`, connections are kept apart for each location.
+    /// With `local`, each location has its own connections.
     ///
     /// Syntax: NUMBER [local]
     /// Differs: connections that have been idle for less than a second do not count.
@@ -288,20 +290,20 @@ conf::directives! {
     /// }
     /// ```
     keepalive_timeout: Milliseconds = "60s",
-    /// Checks every server of the group again and again, and does not use servers that fail. All
-    /// numbers are plain: times are milliseconds.
+    /// Checks every server of the group periodically, and does not use servers that fail. All
+    /// values are plain numbers; times are in milliseconds.
     /// - `interval=NUMBER`: the time between two checks; 30000
-    /// - `fall=NUMBER`, `rise=NUMBER`: failures or passes in a row that change a server's state; 5
-    ///   and 2
-    /// - `timeout=NUMBER`: the time for one check; 1000
-    /// - `default_down=true|false`: whether a server is not used before it has passed; `true`
+    /// - `fall=NUMBER`, `rise=NUMBER`: consecutive failures or passes that change a server's state;
+    ///   5 and 2
+    /// - `timeout=NUMBER`: the maximum duration of a check; 1000
+    /// - `default_down=true|false`: whether a server is unused until it has passed; `true`
     /// - `type=tcp|http`: whether to connect, or to send `check_http_send`; `tcp`
     /// - `port=NUMBER`: the port to connect to; the server's own
     ///
     /// Syntax: [interval=NUMBER] [fall=NUMBER] [rise=NUMBER] [timeout=NUMBER]
     /// [default_down=true|false] [type=tcp|http] [port=NUMBER]
     /// Differs: not in nginx's sources; as in Tengine. The types `ssl_hello`, `mysql`, `ajp` and
-    /// `fastcgi` are refused. See docs/health.md.
+    /// `fastcgi` are rejected. See docs/health.md.
     ///
     /// ```nginx
     /// upstream app {
@@ -313,7 +315,7 @@ conf::directives! {
     /// }
     /// ```
     check: Option<CheckLine>,
-    /// The request of a check with `type=http`, byte by byte.
+    /// The exact bytes of the request of a check with `type=http`.
     ///
     /// Syntax: TEXT
     /// Default: "GET / HTTP/1.0\r\n\r\n"
@@ -353,11 +355,11 @@ conf::directives! {
     /// }
     /// ```
     check_keepalive_requests: Bounded<1, { u32::MAX as u64 }> = "1",
-    /// What to do if the name of a server is not found at start. `down`: the server is down, with a
-    /// warning, and its name is looked up every five seconds until it is found. `refuse`: the
-    /// configuration is refused.
+    /// What to do if the name of a server cannot be resolved at start. `down`: the server is down,
+    /// with a warning, and Weir resolves its name every five seconds until it succeeds. `refuse`:
+    /// the configuration is rejected.
     ///
-    /// Differs: a directive of Weir alone; nginx always refuses.
+    /// Differs: only Weir has this directive; nginx always rejects the configuration.
     ///
     /// ```nginx
     /// upstream_host_not_found refuse;

@@ -21,11 +21,11 @@ conf::words! {
 
 conf::directives! {
     declare {
-        /// Checks that a dynamic module of nginx is one that Weir has built in. Nothing is loaded.
+        /// Checks that a dynamic module of nginx is built into Weir. Nothing is loaded.
         ///
         /// Syntax: FILE
-        /// Differs: a module that is built in is a notice, whether its file is there or not; any
-        /// other is an error.
+        /// Differs: a built-in module causes a notice, whether or not its file exists; any other
+        /// module is an error.
         ///
         /// ```nginx
         /// load_module modules/ngx_http_realip_module.so;
@@ -36,7 +36,7 @@ conf::directives! {
     in MAIN;
 
     /// Whether the server starts although the configuration contains directives that this version
-    /// does not support. It holds for the whole configuration, wherever it stands.
+    /// does not support. It applies to the whole configuration, wherever it is written.
     ///
     /// Differs: nginx does not have it. The option `--lenient` and the environment variable
     /// WEIR_LENIENT=1 do the same.
@@ -45,7 +45,7 @@ conf::directives! {
     /// lenient on;
     /// ```
     lenient: bool = "off",
-    /// Whether the server puts itself into the background. Service managers and containers want
+    /// Whether the server puts itself into the background. Service managers and containers need
     /// `off`.
     ///
     /// ```nginx
@@ -62,11 +62,11 @@ conf::directives! {
     ///
     /// Differs: no effect; the clock is read at every wake-up.
     timer_resolution: Option<NoEffect<Milliseconds>>,
-    /// The file that holds the process number of the master, for `-s` and for service managers.
+    /// The file with the process id of the master, for `-s` and for service managers.
     ///
     /// Syntax: FILE
     /// Default: the installation's
-    /// Differs: called weir by a user who is not root, the default is a file of the user's own.
+    /// Differs: called weir by a user who is not root, the default is a file of the user.
     ///
     /// ```nginx
     /// pid /run/weir.pid;
@@ -80,20 +80,20 @@ conf::directives! {
     /// The number of workers. `auto` is one for each processor.
     ///
     /// Syntax: NUMBER | auto
-    /// Differs: workers are threads of one worker process, so that all of them share one exact
-    /// state of the upstream servers.
+    /// Differs: workers are threads of one worker process, so all of them share one exact state of
+    /// the upstream servers.
     ///
     /// ```nginx
     /// worker_processes auto;
     /// ```
     worker_processes: Workers = "1",
-    /// What to do when the program finds a mistake of its own.
+    /// What to do when the program detects an internal error.
     ///
     /// Syntax: abort | stop
-    /// Differs: no effect; the mistake is logged.
+    /// Differs: no effect; the error is logged.
     debug_points: Option<NoEffect<DebugPoint>>,
-    /// The user and group that the worker process runs as. Only root can change the user; for
-    /// others this is ignored with a warning.
+    /// The user and group that the worker process runs as. Only root can change the user; for other
+    /// users this directive is ignored with a warning.
     ///
     /// Syntax: USER [GROUP]
     /// Default: the user who starts the server, or nobody if that is root
@@ -132,23 +132,23 @@ conf::directives! {
     /// The largest size of a core file.
     worker_rlimit_core: Option<Offset>,
     /// How long a graceful shutdown or a reload waits for connections in use before it closes them.
-    /// 0 waits without a limit.
+    /// 0 means no limit.
     ///
     /// ```nginx
     /// worker_shutdown_timeout 30s;
     /// ```
     worker_shutdown_timeout: Milliseconds = "0",
-    /// How long the worker process may take to take over a new configuration, beyond ten times what
-    /// the master took to read it. Then the log calls the process hung, and a new process takes its
-    /// place.
+    /// How long the worker process may take to switch to a new configuration, in addition to ten
+    /// times the time the master needed to read it. After that the process counts as hung, and a
+    /// new process replaces it.
     ///
-    /// Differs: nginx does not have it; it starts new processes at every reload.
+    /// Differs: nginx does not have it, because it starts new processes on every reload.
     ///
     /// ```nginx
     /// worker_reload_timeout 30s;
     /// ```
     worker_reload_timeout: Milliseconds = "30s",
-    /// The current directory of the worker process; core files are written there.
+    /// The current directory of the worker process, where core files are written.
     ///
     /// ```nginx
     /// working_directory /var/lib/weir;

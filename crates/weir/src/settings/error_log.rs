@@ -9,13 +9,14 @@ use super::Settings;
 
 conf::directives! {
     in MAIN;
-    /// Where messages are logged, and from which level on. Several lines log to several places. The
-    /// levels are `debug`, `info`, `notice`, `warn`, `error`, `crit`, `alert`, `emerg`; without
+    /// Where messages are logged, and from which level on. Several lines write to several places.
+    /// The levels are `debug`, `info`, `notice`, `warn`, `error`, `crit`, `alert`, `emerg`; without
     /// one, `error`.
     ///
     /// Syntax: FILE | stderr | syslog:server=ADDRESS[,...] [LEVEL]
     /// Default: the installation's error.log at error
-    /// Differs: `memory:` is refused. Called weir by a user who is not root, the default is stderr.
+    /// Differs: `memory:` is rejected. Called weir by a user who is not root, the default is
+    /// stderr.
     ///
     /// ```nginx
     /// error_log /var/log/weir/error.log warn;

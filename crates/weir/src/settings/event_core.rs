@@ -40,7 +40,7 @@ conf::directives! {
     /// Whether workers take turns to accept connections.
     ///
     /// Syntax: on | off
-    /// Differs: `on` has no effect, since each worker has listening sockets of its own.
+    /// Differs: `on` has no effect, because each worker has its own listening sockets.
     accept_mutex: OffOnly = "off",
     /// How long a worker that has run out of descriptors waits before it accepts again.
     ///
@@ -54,7 +54,7 @@ conf::directives! {
     /// debug_connection 127.0.0.1;
     /// ```
     debug_connection: Vec<Clients>,
-    /// How many events are taken from the kernel at once.
+    /// How many events are read from the kernel at once.
     ///
     /// Syntax: NUMBER
     /// Differs: no effect; the number is fixed.

@@ -30,7 +30,7 @@ conf::features! {
 
 /// The blocks of the main level, each with a subsystem of its own inside.
 pub const BLOCKS: &[Info] = conf::rows! {
-    /// Settings of how connections are processed. Required, and may be empty.
+    /// Settings for processing connections. The block is required, but can be empty.
     ///
     /// ```nginx
     /// events {

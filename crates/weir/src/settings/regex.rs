@@ -10,7 +10,7 @@ conf::directives! {
     in MAIN;
     /// Whether regular expressions are compiled to machine code.
     ///
-    /// Differs: no effect; they always are where PCRE2 supports it.
+    /// Differs: no effect; they always are if PCRE2 supports it.
     pcre_jit: bool = "off",
 }
 

@@ -11,11 +11,11 @@ use super::Settings;
 
 conf::directives! {
     in MAIN;
-    /// Names a pool of threads for `aio threads`.
+    /// Defines a thread pool for `aio threads`.
     ///
     /// Syntax: NAME threads=NUMBER [max_queue=NUMBER]
     /// Default: default threads=32 max_queue=65536
-    /// Differs: the numbers are checked and have no effect; threads are started as they are needed.
+    /// Differs: the numbers are checked but have no effect; threads are started as needed.
     thread_pool: Vec<Pool>,
 }
 

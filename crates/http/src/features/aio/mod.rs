@@ -30,9 +30,9 @@ conf::directives! {
     aio: Aio = "off",
     /// Whether threads write temporary files.
     ///
-    /// Differs: checked, and no effect.
+    /// Differs: checked, but has no effect.
     aio_write: bool = "off",
-    /// The size from which on files are read past the kernel's cache, by threads.
+    /// Files of at least this size are read by threads, bypassing the kernel's cache.
     ///
     /// Syntax: SIZE | off
     ///
@@ -40,9 +40,9 @@ conf::directives! {
     /// directio 8m;
     /// ```
     directio: Directio = "off",
-    /// The alignment of such reads.
+    /// The alignment of reads that bypass the kernel's cache (`directio`).
     ///
-    /// Differs: less than 4k is taken as 4k.
+    /// Differs: less than 4k counts as 4k.
     directio_alignment: Size = "512",
 }
 

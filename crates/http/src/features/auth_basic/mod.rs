@@ -24,7 +24,7 @@ use user_file::UserFile;
 conf::directives! {
     in MAIN | SERVER | LOCATION | LIMIT_EXCEPT;
 
-    /// Asks for a name and a password; the text tells the user what for. `off` asks for none.
+    /// Requires a user name and a password; the text is shown to the user. `off` requires none.
     ///
     /// Syntax: STRING | off
     /// Default: off
@@ -36,7 +36,7 @@ conf::directives! {
     /// }
     /// ```
     auth_basic: Option<Template>,
-    /// The file of names and password hashes, a `NAME:HASH` on each line: crypt (MD5, SHA-256,
+    /// The file of user names and password hashes, one `NAME:HASH` per line: crypt (MD5, SHA-256,
     /// SHA-512), bcrypt, yescrypt, apr1, `{SHA}`, `{SSHA}`, `{PLAIN}`. It is read for each request,
     /// as the worker's user.
     ///

@@ -17,8 +17,8 @@ use crate::variables::{self, Setter, Variable};
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Asks this location by a subrequest whether a request is allowed: a status of 2xx allows it;
-    /// 401 and 403 deny it with the same status; anything else is an error.
+    /// Sends a subrequest to this location to decide whether a request is allowed: a status of 2xx
+    /// allows it, 401 and 403 deny it with the same status, and any other status is an error.
     ///
     /// Syntax: PATH | off
     ///
@@ -35,7 +35,8 @@ conf::directives! {
     /// }
     /// ```
     auth_request: Judge = "off",
-    /// Sets a variable after the subrequest of `auth_request`, whose variables may be used.
+    /// Sets a variable after the subrequest of `auth_request`. The value can contain variables of
+    /// the subrequest.
     ///
     /// Syntax: $VARIABLE STRING
     ///

@@ -25,7 +25,8 @@ use entry::Entry;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether a directory without an index file is answered with a list of its files.
+    /// Whether a request for a directory without an index file is answered with a list of its
+    /// files.
     ///
     /// ```nginx
     /// location /files/ {

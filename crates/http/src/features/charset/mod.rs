@@ -21,7 +21,7 @@ use recode::Recoder;
 
 conf::directives! {
     declare {
-        /// Says which characters of two charsets correspond, as pairs of hexadecimal codes.
+        /// Maps the characters of one charset to those of another, as pairs of hexadecimal codes.
         ///
         /// Syntax: CHARSET1 CHARSET2
         charset_map(2..=2) {} in MAIN => map::declare;
@@ -29,8 +29,8 @@ conf::directives! {
 
     in MAIN | SERVER | LOCATION;
 
-    /// The charset that is named in the field `Content-Type`, and that responses are converted to
-    /// if `source_charset` is another one.
+    /// The charset in the field `Content-Type`. Responses are converted to it if `source_charset`
+    /// differs.
     ///
     /// Syntax: CHARSET | $VARIABLE | off
     ///
@@ -38,13 +38,13 @@ conf::directives! {
     /// charset utf-8;
     /// ```
     charset + IF_IN_LOCATION: Charset = "off",
-    /// The charset that responses have before.
+    /// The original charset of responses.
     ///
     /// Syntax: CHARSET | $VARIABLE
     source_charset + IF_IN_LOCATION: Option<Name>,
-    /// Whether a response of a backend that names its charset is converted, too.
+    /// Whether a backend's response is converted even if it names its charset.
     override_charset + IF_IN_LOCATION: bool = "off",
-    /// The MIME types, besides `text/html`, that `charset` holds for. `*` is all.
+    /// The MIME types, besides `text/html`, that `charset` applies to. `*` means all.
     ///
     /// Syntax: TYPE...
     ///

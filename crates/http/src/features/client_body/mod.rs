@@ -13,13 +13,14 @@ use crate::site::policy::{ClientBody, InFileOnly};
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// The largest request body. A larger one is answered with 413. 0 is no limit.
+    /// The largest request body. A larger one is answered with 413. 0 means no limit.
     ///
     /// ```nginx
     /// client_max_body_size 50m;
     /// ```
     client_max_body_size: Offset = "1m",
-    /// The largest request body that is kept in memory; a larger one goes to a temporary file.
+    /// The largest request body that is kept in memory; a larger one is written to a temporary
+    /// file.
     ///
     /// Differs: 8k on every system; in nginx it is two pages.
     ///
@@ -27,15 +28,15 @@ conf::directives! {
     /// client_body_buffer_size 128k;
     /// ```
     client_body_buffer_size: Size = "8k",
-    /// The longest time between two reads of a request body. After it, 408.
+    /// The longest time between two reads of a request body; after that the answer is 408.
     ///
     /// ```nginx
     /// client_body_timeout 30s;
     /// ```
     client_body_timeout: Milliseconds = "60s",
     /// The directory of temporary files for request bodies, and how many characters the names of
-    /// its subdirectories have. Where no line names one, it is in the installation's directory for
-    /// temporary files, or in the user's own where that is not root.
+    /// its subdirectories have. The default is in the installation's directory for temporary files
+    /// or, if the user is not root, in a directory of the user.
     ///
     /// Syntax: DIRECTORY [LEVEL1 [LEVEL2 [LEVEL3]]]
     ///
@@ -48,7 +49,7 @@ conf::directives! {
     client_body_in_file_only: InFileOnly = "off",
     /// Whether a request body in memory is kept in one piece.
     ///
-    /// Differs: no effect; it always is.
+    /// Differs: no effect; it is always in one piece.
     client_body_in_single_buffer: bool = "off",
 }
 

@@ -11,8 +11,8 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER;
 
-    /// Reads the request body before anything else is done if one of these is neither empty nor
-    /// `0`.
+    /// Reads the request body before any other processing if one of these values is neither empty
+    /// nor `0`.
     client_body_early_read: Option<Predicates>,
 }
 

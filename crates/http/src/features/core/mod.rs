@@ -23,8 +23,8 @@ conf::directives! {
     /// }
     /// ```
     error_log: Option<ErrorLog>,
-    /// What the field `Server` and error pages say: the name and version (`on`), the name (`off`),
-    /// or also the name of the build (`build`).
+    /// What the field `Server` and error pages contain: the name and version (`on`), only the name
+    /// (`off`), or also the name of the build (`build`).
     ///
     /// Differs: the name is Weir's own unless the program is called `nginx`.
     ///
@@ -32,7 +32,8 @@ conf::directives! {
     /// server_tokens off;
     /// ```
     server_tokens: ServerTokens = "on",
-    /// Passes responses 103 of a backend on to the client if one of these is neither empty nor `0`.
+    /// Passes 103 responses of a backend on to the client if one of these values is neither empty
+    /// nor `0`.
     early_hints: Option<Predicates>,
 }
 

@@ -13,8 +13,8 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Refuses files behind symbolic links: all links, or those whose owner is not the file's.
-    /// `from=` leaves out the beginning of the path.
+    /// Denies access to files behind symbolic links: all links, or those whose owner differs from
+    /// the file's. `from=` exempts the beginning of the path.
     ///
     /// Syntax: off
     /// Syntax: on | if_not_owner [from=STRING]

@@ -16,9 +16,9 @@ use crate::site::policy::{ErrorPage, ErrorPages};
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Answers these statuses with another resource: a path, which is looked up as a request of its
-    /// own, a `@name` or a URL to redirect to. `=` before it answers with its status, `=CODE` with
-    /// this one.
+    /// Answers these statuses with another resource: a path, which is processed as an internal
+    /// redirect, a `@name`, or a URL to redirect to. With `=` the response has the status of that
+    /// resource, with `=CODE` this status.
     ///
     /// Syntax: CODE... [=[CODE]] URI
     ///
@@ -27,7 +27,7 @@ conf::directives! {
     /// error_page 500 502 503 504 =503 /sorry.html;
     /// ```
     error_page + IF_IN_LOCATION: Vec<ErrorPage>,
-    /// Whether an error while `error_page` is carried out is handled by `error_page` again.
+    /// Whether an error during the processing of `error_page` is handled by `error_page` again.
     ///
     /// ```nginx
     /// recursive_error_pages on;

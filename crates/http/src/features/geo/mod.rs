@@ -32,8 +32,8 @@ conf::directives! {
         /// `volatile`.
         ///
         /// Syntax: [$ADDRESS] $VARIABLE
-        /// Differs: binary files (`FILE.bin`) are neither read nor written; the text beside them is
-        /// read.
+        /// Differs: binary files (`FILE.bin`) are neither read nor written; Weir reads the text
+        /// file beside them.
         ///
         /// ```nginx
         /// geo $internal {

@@ -22,7 +22,7 @@ conf::directives! {
     /// gunzip on;
     /// ```
     gunzip: bool = "off",
-    /// Limits the memory for decompressed bytes that wait to be sent: NUMBER times SIZE.
+    /// Limits the memory for decompressed data that has not been sent yet: NUMBER times SIZE.
     ///
     /// Differs: a response has one buffer of at most 16 KB at a time.
     gunzip_buffers: Buffers = "32 4k",

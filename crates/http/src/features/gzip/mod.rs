@@ -30,14 +30,14 @@ conf::directives! {
 
     /// Whether responses are compressed for clients that accept gzip.
     ///
-    /// Differs: the compressed bytes are not nginx's, since another library makes them; they are
-    /// at most 2 % more (docs/gzip.md).
+    /// Differs: the compressed bytes differ from nginx's, because another library produces them;
+    /// they are at most 2 % more (docs/gzip.md).
     ///
     /// ```nginx
     /// gzip on;
     /// ```
     gzip + IF_IN_LOCATION: bool = "off",
-    /// Limits the memory for compressed bytes that wait to be sent: NUMBER times SIZE.
+    /// Limits the memory for compressed data that has not been sent yet: NUMBER times SIZE.
     ///
     /// Differs: a response has one buffer of at most 16 KB at a time.
     ///
@@ -45,7 +45,7 @@ conf::directives! {
     /// gzip_buffers 16 8k;
     /// ```
     gzip_buffers: Buffers = "32 4k",
-    /// The MIME types, besides `text/html`, of responses that are compressed. `*` is all.
+    /// The MIME types, besides `text/html`, of responses that are compressed. `*` means all.
     ///
     /// Syntax: TYPE...
     ///
@@ -53,7 +53,8 @@ conf::directives! {
     /// gzip_types text/css application/javascript application/json;
     /// ```
     gzip_types: Option<MimeTypes>,
-    /// How thoroughly responses are compressed: 1 takes the least CPU, 9 gives the fewest bytes.
+    /// How thoroughly responses are compressed: 1 uses the least CPU time, 9 gives the smallest
+    /// size.
     ///
     /// ```nginx
     /// gzip_comp_level 5;
@@ -69,12 +70,12 @@ conf::directives! {
     ///
     /// Differs: the hash table, to which this also applies in nginx, always has 128 KB.
     gzip_hash: Hash = "64k",
-    /// How much of a response is collected before compression begins.
+    /// How much of a response is collected before compression starts.
     ///
     /// Differs: responses of unknown length are collected up to 64 KB in any case, others up to
     /// 256 KB.
     postpone_gzipping: Size = "0",
-    /// Whether compressed bytes are sent as the compressor gives them instead of filling a buffer.
+    /// Whether compressed data is sent as it leaves the compressor instead of filling a buffer.
     gzip_no_buffer: bool = "off",
     /// Responses with a shorter `Content-Length` are not compressed.
     ///

@@ -35,9 +35,9 @@ conf::directives! {
     /// gzip_http_version 1.0;
     /// ```
     gzip_http_version: HttpVersion = "1.1",
-    /// Which responses are compressed if the request has the field `Via`, because it came through
-    /// a proxy: none, all, or those of which one of the conditions holds. These are `expired`,
-    /// `no-cache`, `no-store`, `private`, `no_last_modified`, `no_etag` and `auth`.
+    /// Which responses are compressed if the request has the field `Via`, because it came through a
+    /// proxy: none, all, or those that meet one of the conditions. These are `expired`, `no-cache`,
+    /// `no-store`, `private`, `no_last_modified`, `no_etag` and `auth`.
     ///
     /// Syntax: off | any | CONDITION...
     ///
@@ -45,7 +45,7 @@ conf::directives! {
     /// gzip_proxied any;
     /// ```
     gzip_proxied: Proxied = "off",
-    /// Clients for which nothing is compressed: regular expressions for the field `User-Agent`,
+    /// Clients whose responses are not compressed: regular expressions for the field `User-Agent`,
     /// and `msie6` for old versions of Internet Explorer.
     ///
     /// Syntax: msie6 | REGEX ...

@@ -17,8 +17,9 @@ use expires::Expires;
 
 conf::directives! {
     also {
-        /// Whether `add_header` lines of the block around hold here: `on` unless there are own
-        /// ones, `off` never, `merge` before the own ones.
+        /// Whether this block inherits the `add_header` lines of the enclosing block: `on` inherits
+        /// them if the block has none of its own, `off` never, and `merge` adds them before its
+        /// own.
         ///
         /// Syntax: on | off | merge
         /// Default: on
@@ -36,8 +37,8 @@ conf::directives! {
 
     in MAIN | SERVER | LOCATION;
 
-    /// Sets the fields `Expires` and `Cache-Control`: to a time from now, from the file's last
-    /// change (`modified`), or at a time of the day (`@`). A negative time forbids caching.
+    /// Sets the fields `Expires` and `Cache-Control`: a time from now, from the file's last change
+    /// (`modified`), or a time of day (`@`). A negative time prevents caching.
     ///
     /// Syntax: [modified] TIME | @TIME | $VARIABLE
     /// Syntax: epoch | max | off
@@ -49,7 +50,7 @@ conf::directives! {
     /// ```
     expires + IF_IN_LOCATION: Expires = "off",
     /// Adds a field to responses with the status 200, 201, 204, 206, 301, 302, 303, 304, 307 or
-    /// 308; with `always` to all. One such line in a block hides all lines of the blocks around it
+    /// 308; with `always` to all. One such line in a block hides all lines of the enclosing blocks
     /// (see `add_header_inherit`).
     ///
     /// Syntax: FIELD STRING [always]
@@ -59,7 +60,8 @@ conf::directives! {
     /// add_header Cache-Control "public, max-age=3600";
     /// ```
     add_header + IF_IN_LOCATION: Added,
-    /// Adds a field after the body of such responses, if they are sent in chunks.
+    /// Adds a field after the body of a response that is sent in chunks. The statuses are those of
+    /// `add_header`.
     ///
     /// Syntax: FIELD STRING [always]
     add_trailer + IF_IN_LOCATION: Added,

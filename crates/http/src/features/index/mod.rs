@@ -18,7 +18,7 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// The files that answer for a directory; the first one that is there is used.
+    /// The files that answer requests for a directory; the first one that exists is used.
     ///
     /// Syntax: FILE...
     ///

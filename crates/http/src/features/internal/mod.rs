@@ -9,7 +9,7 @@ use crate::site::Place;
 conf::directives! {
     in LOCATION;
 
-    /// Answers requests of clients with 404. Only redirects within the server lead here:
+    /// Answers client requests with 404. Only internal redirects can reach the location:
     /// `error_page`, `try_files`, `rewrite`, `X-Accel-Redirect`, subrequests.
     ///
     /// ```nginx

@@ -11,8 +11,8 @@ use crate::site::policy::{Browsers, Keepalive, MSIE6, SAFARI};
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// How long an idle connection of a client is kept open; 0 closes it after each response.
-    /// HEADER_TIME is what the field `Keep-Alive` tells the client; without it there is no such
+    /// How long an idle client connection is kept open; 0 closes it after each response.
+    /// HEADER_TIME is sent to the client in the field `Keep-Alive`; without it there is no such
     /// field.
     ///
     /// Syntax: TIME [HEADER_TIME]
@@ -21,16 +21,16 @@ conf::directives! {
     /// keepalive_timeout 65s;
     /// ```
     keepalive_timeout: Timeout = "75s",
-    /// How long an idle connection of a client is kept open at least when the server shuts down or
+    /// How long an idle client connection is kept open at least when the server shuts down or
     /// reloads.
     keepalive_min_timeout: Milliseconds = "0",
-    /// The largest number of requests on one connection of a client.
+    /// The largest number of requests on one client connection.
     ///
     /// ```nginx
     /// keepalive_requests 10000;
     /// ```
     keepalive_requests: Number = "1000",
-    /// How long requests are served on one connection of a client.
+    /// How long requests are served on one client connection.
     ///
     /// ```nginx
     /// keepalive_time 1h;

@@ -21,7 +21,7 @@ use counts::{Counts, Held, Refused};
 
 conf::directives! {
     declare {
-        /// Names a zone that counts requests in progress by a key. Requests with an empty key are
+        /// Defines a zone that counts requests in progress by a key. Requests with an empty key are
         /// not counted.
         ///
         /// Syntax: STRING zone=NAME:SIZE
@@ -52,15 +52,15 @@ conf::directives! {
     /// }
     /// ```
     limit_conn: Option<Limits>,
-    /// The level at which refused requests are logged.
+    /// The level at which rejected requests are logged.
     limit_conn_log_level: LogLevel = "error",
-    /// The status of refused requests.
+    /// The status of rejected requests.
     ///
     /// ```nginx
     /// limit_conn_status 429;
     /// ```
     limit_conn_status: Bounded<400, 599> = "503",
-    /// Whether requests are counted and logged, but not refused.
+    /// Whether requests are counted and logged, but not rejected.
     limit_conn_dry_run: bool = "off",
 }
 

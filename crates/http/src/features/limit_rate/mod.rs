@@ -10,7 +10,7 @@ use crate::site::policy::LimitRate;
 conf::directives! {
     in MAIN | SERVER | LOCATION | IF_IN_LOCATION;
 
-    /// Limits how many bytes per second of a response are sent. 0 is no limit.
+    /// Limits the rate at which a response is sent, in bytes per second. 0 means no limit.
     ///
     /// Default: 0
     ///
@@ -21,7 +21,7 @@ conf::directives! {
     /// }
     /// ```
     limit_rate: Option<SizeTemplate>,
-    /// How many bytes at the beginning of a response are not limited.
+    /// How many bytes are sent before `limit_rate` applies.
     ///
     /// Default: 0
     limit_rate_after: Option<SizeTemplate>,

@@ -23,8 +23,8 @@ use rates::{REQUEST, Rates};
 
 conf::directives! {
     declare {
-        /// Names a zone that counts requests by a key, and sets the rate at which requests with the
-        /// same key are let through: per second or per minute. Requests with an empty key are not
+        /// Defines a zone that counts requests by a key, and sets the rate at which requests with
+        /// the same key are processed, per second or per minute. Requests with an empty key are not
         /// counted.
         ///
         /// Syntax: STRING zone=NAME:SIZE rate=NUMBERr/s|NUMBERr/m
@@ -44,9 +44,9 @@ conf::directives! {
 
     in MAIN | SERVER | LOCATION;
 
-    /// Limits the rate of requests by a zone. Up to `burst=` requests above the rate are delayed,
-    /// with `nodelay` they are let through at once, with `delay=NUMBER` the first ones are; all
-    /// others are refused.
+    /// Limits the rate of requests by a zone. Up to `burst=` requests above the rate are delayed.
+    /// With `nodelay` they are processed at once, with `delay=NUMBER` only the first ones are. All
+    /// others are rejected.
     ///
     /// Syntax: zone=NAME [burst=NUMBER] [nodelay | delay=NUMBER]
     ///
@@ -58,19 +58,19 @@ conf::directives! {
     /// }
     /// ```
     limit_req: Option<Limits>,
-    /// The level at which refused requests are logged. Delayed ones are logged one level below.
+    /// The level at which rejected requests are logged. Delayed ones are logged one level below.
     ///
     /// ```nginx
     /// limit_req_log_level warn;
     /// ```
     limit_req_log_level: LogLevel = "error",
-    /// The status of refused requests.
+    /// The status of rejected requests.
     ///
     /// ```nginx
     /// limit_req_status 429;
     /// ```
     limit_req_status: Bounded<400, 599> = "503",
-    /// Whether requests are counted and logged, but neither delayed nor refused.
+    /// Whether requests are counted and logged, but neither delayed nor rejected.
     ///
     /// ```nginx
     /// limit_req_dry_run on;

@@ -10,17 +10,17 @@ use crate::site::policy::{Close, Lingering};
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether the server reads on for a while before it closes a connection on which the client
-    /// still sends, so that the client receives the whole response. `always` does so even if
-    /// nothing more is expected.
+    /// Whether the server continues to read for a while before it closes a connection on which the
+    /// client is still sending, so that the client receives the whole response. `always` does so
+    /// even if no more data is expected.
     ///
     /// ```nginx
     /// lingering_close off;
     /// ```
     lingering_close: Close = "on",
-    /// How long the server reads on in all.
+    /// How long the server continues to read in total.
     lingering_time: Milliseconds = "30s",
-    /// How long the server waits for more to read.
+    /// How long the server waits for more data.
     ///
     /// ```nginx
     /// lingering_timeout 2s;

@@ -27,8 +27,9 @@ use crate::site::Place;
 
 conf::directives! {
     declare {
-        /// Names a format of access log lines, made of text and variables. `escape=json` and
-        /// `escape=none` choose how characters of variables are escaped. `combined` is built in.
+        /// Defines a format for access log lines, consisting of text and variables. `escape=json`
+        /// and `escape=none` select how characters of variables are escaped. `combined` is built
+        /// in.
         ///
         /// Syntax: NAME [escape=default | escape=json | escape=none] STRING...
         /// Default: combined "$remote_addr - $remote_user [$time_local] ..."
@@ -41,9 +42,9 @@ conf::directives! {
 
     in MAIN | SERVER | LOCATION;
 
-    /// Where requests are logged, in which format, and on which condition. Several lines log to
-    /// several places. With `buffer=` lines are written in bulk, at least every `flush=`; with
-    /// `gzip` compressed. A path may contain variables.
+    /// Where requests are logged, in which format, and under which condition. Several `access_log`
+    /// lines write to several places. With `buffer=`, lines are written in bulk, at least every
+    /// `flush=`; with `gzip`, they are compressed. The path can contain variables.
     /// - `if=STRING`: the request is logged unless this is empty or `0`
     ///
     /// Syntax: PATH | syslog:server=ADDRESS[,...] [FORMAT] [buffer=SIZE] [gzip[=LEVEL]]
@@ -56,7 +57,7 @@ conf::directives! {
     /// access_log /var/log/weir/access.log combined buffer=64k flush=5s;
     /// ```
     access_log + IF_IN_LOCATION + LIMIT_EXCEPT: Option<AccessLogs>,
-    /// Keeps log files open whose names contain variables.
+    /// Caches open log files whose names contain variables.
     ///
     /// Syntax: max=NUMBER [inactive=TIME] [min_uses=NUMBER] [valid=TIME]
     /// Syntax: off

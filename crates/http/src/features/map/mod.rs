@@ -20,10 +20,9 @@ use block::Block;
 
 conf::directives! {
     declare {
-        /// Sets a variable by the value of a text: by exact strings, names with `*` (after
-        /// `hostnames`), or regular expressions after `~` (`~*`: without regard to case). It is
-        /// worked out when the variable is used. Inside: `default`, `hostnames`, `include`,
-        /// `volatile`.
+        /// Sets a variable depending on a text: by exact strings, names with `*` (after
+        /// `hostnames`), or regular expressions after `~` (`~*`: case-insensitive). It is evaluated
+        /// when the variable is used. Inside: `default`, `hostnames`, `include`, `volatile`.
         ///
         /// Syntax: STRING $VARIABLE
         ///

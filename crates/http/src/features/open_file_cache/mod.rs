@@ -14,7 +14,7 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Keeps files open and remembers their sizes, times and errors: up to `max=` files, each for
+    /// Caches open files with their sizes, times and errors: up to `max=` files, each for
     /// `inactive=` after its last use (60s).
     ///
     /// Syntax: max=NUMBER [inactive=TIME]
@@ -26,7 +26,7 @@ conf::directives! {
     /// open_file_cache_valid 30s;
     /// ```
     open_file_cache: Option<Cache>,
-    /// How long what is remembered of a file is used before it is checked again.
+    /// How long cached information is used before the file is checked again.
     ///
     /// ```nginx
     /// open_file_cache_valid 30s;
@@ -38,7 +38,7 @@ conf::directives! {
     /// open_file_cache_min_uses 2;
     /// ```
     open_file_cache_min_uses: Number = "1",
-    /// Whether it is remembered that a file was not found.
+    /// Whether errors such as a missing file are cached.
     ///
     /// ```nginx
     /// open_file_cache_errors on;

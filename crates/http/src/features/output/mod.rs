@@ -10,27 +10,27 @@ use crate::site::policy::Output;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether the kernel sends files straight from its cache.
+    /// Whether the kernel sends files directly from its cache.
     ///
     /// ```nginx
     /// sendfile on;
     /// ```
     sendfile + IF_IN_LOCATION: bool = "off",
-    /// The most that is sent on one connection before others get their turn. 0 is no limit.
+    /// The most that is sent on one connection before others are served. 0 means no limit.
     ///
     /// ```nginx
     /// sendfile_max_chunk 512k;
     /// ```
     sendfile_max_chunk: Size = "2m",
-    /// Whether the response header is held back until it can be sent together with the beginning of
-    /// the file.
+    /// Whether the response header is held back until it can be sent with the beginning of the
+    /// file.
     ///
     /// ```nginx
     /// sendfile on;
     /// tcp_nopush on;
     /// ```
     tcp_nopush: bool = "off",
-    /// Whether small parts of a response are sent at once instead of collected by the kernel.
+    /// Whether small parts of a response are sent at once instead of being collected by the kernel.
     ///
     /// ```nginx
     /// tcp_nodelay on;
@@ -43,20 +43,20 @@ conf::directives! {
     /// send_timeout 30s;
     /// ```
     send_timeout: Milliseconds = "60s",
-    /// How much room the kernel must have before the server writes.
+    /// How much space the kernel's buffer must have before the server writes.
     ///
     /// Syntax: SIZE
     /// Default: 0
     /// Differs: no effect on Linux, which has no such option.
     send_lowat: Option<Lowat>,
-    /// A part of a response smaller than this waits for more, unless the response ends or is
-    /// flushed.
+    /// A part of a response smaller than this is held back until there is more, unless the response
+    /// ends or is flushed.
     ///
     /// ```nginx
     /// postpone_output 0;
     /// ```
     postpone_output: Size = "1460",
-    /// The number and size of buffers for reading files that the kernel does not send by itself.
+    /// The number and size of buffers for reading files that the kernel does not send directly.
     ///
     /// ```nginx
     /// output_buffers 1 512k;
@@ -64,8 +64,8 @@ conf::directives! {
     output_buffers: Buffers = "2 32k",
     /// How far the kernel is told to read ahead in a file.
     read_ahead: Size = "0",
-    /// Whether responses of unknown length are sent in chunks. `off` closes the connection after
-    /// them.
+    /// Whether responses of unknown length are sent in chunks. With `off`, the connection is closed
+    /// after them.
     ///
     /// ```nginx
     /// chunked_transfer_encoding off;

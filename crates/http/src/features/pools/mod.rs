@@ -10,15 +10,15 @@ use crate::site::Place;
 
 conf::directives! {
     in MAIN | SERVER;
-    /// The size of nginx's memory pool of a connection.
+    /// The size of nginx's memory pool for a connection.
     ///
     /// Syntax: SIZE
-    /// Differs: checked, and no effect; memory is taken as it is needed.
+    /// Differs: checked, but has no effect; memory is allocated as needed.
     connection_pool_size: PoolSize = "512",
-    /// The size of nginx's memory pool of a request.
+    /// The size of nginx's memory pool for a request.
     ///
     /// Syntax: SIZE
-    /// Differs: checked, and no effect; memory is taken as it is needed.
+    /// Differs: checked, but has no effect; memory is allocated as needed.
     request_pool_size: PoolSize = "4k",
 }
 

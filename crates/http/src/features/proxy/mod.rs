@@ -36,13 +36,12 @@ use wire::Slice;
 conf::directives! {
     also {
         /// Passes requests on to an HTTP server or to the servers of an `upstream`. A URL with a
-        /// path replaces the part of the request's path that the location matched; without a path
-        /// the request's path is passed on as it is. With variables the URL is passed as it comes
-        /// out.
+        /// path replaces the part of the request's path that the location matched; without a path,
+        /// the request's path is passed on unchanged. With variables, the URL is used as evaluated.
         ///
         /// Syntax: URL
-        /// Differs: `https://` is refused, as there is no TLS yet. A host that is not found at
-        /// start is a warning (see `upstream_host_not_found`).
+        /// Differs: `https://` is rejected, because TLS is not supported yet. A host that cannot be
+        /// resolved at start is a warning (see `upstream_host_not_found`).
         ///
         /// ```nginx
         /// location /api/ {
@@ -60,8 +59,8 @@ conf::directives! {
 
     in MAIN | SERVER | LOCATION;
 
-    /// Sets a field of the request to the backend; an empty value leaves the field out. One such
-    /// line in a block hides all lines of the blocks around it.
+    /// Sets a field of the request to the backend; with an empty value the field is omitted. One
+    /// such line in a block hides all lines of the enclosing blocks.
     ///
     /// Syntax: FIELD STRING
     /// Default: Host $proxy_host
@@ -88,7 +87,7 @@ conf::directives! {
     /// Syntax: off
     /// Syntax: FROM TO
     /// Default: default
-    /// Differs: each `proxy_pass` implies `default` for itself, also inside a location with another
+    /// Differs: each `proxy_pass` implies its own `default`, even inside a location with another
     /// one.
     ///
     /// ```nginx
@@ -135,8 +134,8 @@ conf::directives! {
     /// Whether fields after the response body are passed on to the client.
     pass_trailers: bool = "off",
     /// The directory of temporary files for responses, and how many characters the names of its
-    /// subdirectories have. Where no line names one, it is in the installation's directory for
-    /// temporary files, or in the user's own where that is not root.
+    /// subdirectories have. The default is in the installation's directory for temporary files or,
+    /// if the user is not root, in a directory of the user.
     ///
     /// Syntax: DIRECTORY [LEVEL1 [LEVEL2 [LEVEL3]]]
     ///

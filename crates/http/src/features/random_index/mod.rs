@@ -18,7 +18,7 @@ use crate::site::Place;
 conf::directives! {
     in LOCATION;
 
-    /// Whether a directory is answered with one of its files, chosen at random.
+    /// Whether a request for a directory is answered with a random file in it.
     random_index: bool = "off",
 }
 

@@ -23,8 +23,8 @@ use crate::variables::{BuiltIn, some};
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// A proxy whose word about the client's address is believed: an address, a network, a host
-    /// name, or every client of a Unix socket.
+    /// A proxy that is trusted to report the client's address: an address, a network, a host name,
+    /// or every client of a Unix socket.
     ///
     /// Syntax: ADDRESS | CIDR | unix:
     ///
@@ -43,7 +43,7 @@ conf::directives! {
     /// real_ip_header X-Forwarded-For;
     /// ```
     real_ip_header: Source = "X-Real-IP",
-    /// Whether the last address in the list that is not a trusted proxy is taken, instead of the
+    /// Whether the last address in the list that is not a trusted proxy is used, instead of the
     /// last one.
     ///
     /// ```nginx

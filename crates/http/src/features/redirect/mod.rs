@@ -16,13 +16,14 @@ conf::directives! {
     /// absolute_redirect off;
     /// ```
     absolute_redirect: bool = "on",
-    /// Whether such redirects contain the first `server_name` instead of the name in the request.
+    /// Whether absolute redirects contain the first `server_name` instead of the name in the
+    /// request.
     ///
     /// ```nginx
     /// server_name_in_redirect on;
     /// ```
     server_name_in_redirect: bool = "off",
-    /// Whether such redirects contain the port.
+    /// Whether absolute redirects contain the port.
     ///
     /// ```nginx
     /// port_in_redirect off;

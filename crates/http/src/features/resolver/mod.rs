@@ -17,9 +17,9 @@ use crate::site::policy::Names;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
-    /// The name servers that look up names at run time, asked in turn: for `proxy_pass` with
+    /// The name servers for resolving names at run time, used in turn: for `proxy_pass` with
     /// variables and for servers with `resolve`. `valid=` is how long an answer is used, instead of
-    /// its TTL; `ipv4=off` and `ipv6=off` leave addresses of that kind out.
+    /// its TTL; `ipv4=off` and `ipv6=off` exclude addresses of that kind.
     ///
     /// Syntax: ADDRESS[:PORT]... [valid=TIME] [ipv4=on|off] [ipv6=on|off]
     ///
@@ -33,7 +33,7 @@ conf::directives! {
     /// }
     /// ```
     resolver: Option<NameServers>,
-    /// How long the lookup of a name may take.
+    /// How long resolving a name may take.
     ///
     /// ```nginx
     /// resolver_timeout 5s;

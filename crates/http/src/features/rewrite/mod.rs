@@ -23,10 +23,10 @@ use program::Program;
 
 conf::directives! {
     also {
-        /// Replaces the path if it matches a regular expression. Without a flag, further lines are
-        /// tried. `last` looks for a location again, `break` stays in this one, `redirect` and
-        /// `permanent` answer with 302 and 301. A replacement with `http://`, `https://` or
-        /// `$scheme` in front is a redirect.
+        /// Replaces the path if it matches a regular expression. Without a flag, processing
+        /// continues with the next line. `last` searches for a location again, `break` stays in
+        /// this one, `redirect` and `permanent` answer with 302 and 301. A replacement that starts
+        /// with `http://`, `https://` or `$scheme` is a redirect.
         ///
         /// Syntax: REGEX STRING [last | break | redirect | permanent]
         ///
@@ -34,8 +34,8 @@ conf::directives! {
         /// rewrite ^/old/(.*)$ /new/$1 permanent;
         /// ```
         rewrite(2..=3) in SERVER | IF_IN_SERVER | LOCATION | IF_IN_LOCATION => program;
-        /// Stops and answers with a status and a text, or redirects to a URL. 444 closes the
-        /// connection without an answer.
+        /// Stops processing and answers with a status and a text, or redirects to a URL. 444 closes
+        /// the connection without a response.
         ///
         /// Syntax: CODE [STRING]
         /// Syntax: CODE URL
@@ -49,7 +49,7 @@ conf::directives! {
         /// }
         /// ```
         return(1..=2) in SERVER | IF_IN_SERVER | LOCATION | IF_IN_LOCATION => program;
-        /// Ends the lines of rewriting in this block: `rewrite`, `set`, `if`, `return`.
+        /// Stops the rewrite directives of this block: `rewrite`, `set`, `if`, `return`.
         ///
         /// ```nginx
         /// if ($http_user_agent ~ bot) {
@@ -58,9 +58,9 @@ conf::directives! {
         /// }
         /// ```
         break(0..=0) in SERVER | IF_IN_SERVER | LOCATION | IF_IN_LOCATION => program;
-        /// Carries out the lines inside, and uses the settings inside, if a condition is true:
-        /// `$VARIABLE` (not empty and not `0`), `=` and `!=`, `~`, `~*`, `!~`, `!~*` with a regular
-        /// expression, `-f`, `-d`, `-e`, `-x` for files, and their negations with `!`.
+        /// Executes the rewrite directives inside, and uses the settings inside, if a condition is
+        /// true: `$VARIABLE` (not empty and not `0`), `=` and `!=`, `~`, `~*`, `!~`, `!~*` with a
+        /// regular expression, `-f`, `-d`, `-e`, `-x` for files, and their negations with `!`.
         ///
         /// Syntax: (CONDITION)
         ///
@@ -86,13 +86,13 @@ conf::directives! {
 
     in MAIN | SERVER | IF_IN_SERVER | LOCATION | IF_IN_LOCATION;
 
-    /// Whether rewriting is logged in the error log at the level `notice`.
+    /// Whether rewrites are logged in the error log at the level `notice`.
     ///
     /// ```nginx
     /// rewrite_log on;
     /// ```
     rewrite_log: bool = "off",
-    /// Whether it is logged that a variable was used before it was set.
+    /// Whether the use of a variable before it is set is logged.
     ///
     /// ```nginx
     /// uninitialized_variable_warn off;

@@ -11,7 +11,8 @@ use crate::site::Place;
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether access needs all of `allow`/`deny`, `auth_basic` and `auth_request`, or any of them.
+    /// Whether access requires all of `allow`/`deny`, `auth_basic` and `auth_request`, or any of
+    /// them.
     ///
     /// ```nginx
     /// satisfy any;
@@ -21,7 +22,7 @@ conf::directives! {
     /// auth_basic_user_file htpasswd;
     /// ```
     satisfy: Satisfy = "all",
-    /// Delays responses with 401, against guessing.
+    /// Delays responses with 401, to slow down password guessing.
     auth_delay: Milliseconds = "0",
 }
 

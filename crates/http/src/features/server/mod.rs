@@ -13,15 +13,15 @@ use names::Names;
 
 conf::directives! {
     also {
-        /// An address and port, a port, or a Unix socket that the server accepts connections on.
-        /// The first server of an address, or the one with `default_server`, answers requests that
-        /// name no server.
-        /// - `default_server`: answers requests for unknown names
-        /// - `proxy_protocol`: connections begin with a PROXY protocol header
+        /// An address and port, a port, or a Unix socket on which the server accepts connections.
+        /// The first server of an address, or the one with `default_server`, handles requests that
+        /// match no `server_name`.
+        /// - `default_server`: handles requests for unknown names
+        /// - `proxy_protocol`: connections start with a PROXY protocol header
         /// - `deferred`, `deferred=off`: whether a connection is accepted only once its client has
         ///   sent something
-        /// - `backlog=NUMBER`: connections that may wait to be accepted; 511
-        /// - `reuseport`, `bind`: accepted; every worker always has a socket of its own
+        /// - `backlog=NUMBER`: maximum number of connections waiting to be accepted; 511
+        /// - `reuseport`, `bind`: no effect; every worker always has its own socket
         /// - `ipv6only=on|off`, `so_keepalive=on|off|IDLE:INTERVAL:COUNT`, `rcvbuf=SIZE`,
         ///   `sndbuf=SIZE`, `fastopen=NUMBER`, `multipath`: options of the socket
         ///
@@ -30,7 +30,7 @@ conf::directives! {
         /// Default: *:80, or *:8000 where the user may not bind port 80
         /// Differs: `deferred` is the default when the program is called `weir`; `deferred=off`
         /// turns it off. A client that connects and stays silent is then accepted a second later.
-        /// `ssl`, `http2` and `quic` are refused.
+        /// `ssl`, `http2` and `quic` are rejected.
         ///
         /// ```nginx
         /// server {
@@ -40,9 +40,9 @@ conf::directives! {
         /// }
         /// ```
         listen(1..=usize::MAX) in SERVER => listens;
-        /// The names that the server answers to: exact names, `*.example.com`, `www.*`,
-        /// `.example.com` (with and without a prefix), or a regular expression after `~`. Exact
-        /// names win, then the longest wildcards, then the first regular expression.
+        /// The names of the server: exact names, `*.example.com`, `www.*`, `.example.com` (with and
+        /// without a prefix), or a regular expression after `~`. Exact names win, then the longest
+        /// wildcards, then the first regular expression.
         ///
         /// Syntax: NAME...
         /// Default: ""
@@ -61,7 +61,7 @@ conf::directives! {
 
     in MAIN | SERVER;
 
-    /// How long a client may take to send the whole request header. After it, 408.
+    /// How long a client may take to send the whole request header; after that the answer is 408.
     ///
     /// ```nginx
     /// client_header_timeout 10s;
@@ -83,7 +83,7 @@ conf::directives! {
     large_client_header_buffers: Buffers = "4 8k",
     /// The largest number of header fields in a request.
     max_headers: Number = "1000",
-    /// Whether header fields with invalid names are ignored. `off` refuses the request.
+    /// Whether header fields with invalid names are ignored. With `off`, the request is rejected.
     ///
     /// ```nginx
     /// ignore_invalid_headers off;

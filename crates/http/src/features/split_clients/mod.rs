@@ -16,8 +16,8 @@ use crate::variables::{self, Variable};
 
 conf::directives! {
     declare {
-        /// Sets a variable to one of several values, by the hash of a text: for tests with a share
-        /// of the clients. `*` takes the rest.
+        /// Sets a variable to one of several values, by the hash of a text, for tests with a share
+        /// of the clients. `*` matches the rest.
         ///
         /// Syntax: STRING $VARIABLE
         ///

@@ -17,7 +17,7 @@ conf::directives! {
     /// log_subrequest on;
     /// ```
     log_subrequest: bool = "off",
-    /// The largest response of a subrequest that is needed as a whole.
+    /// The largest response of a subrequest that is buffered as a whole.
     ///
     /// Differs: no effect: nothing here needs a whole response.
     subrequest_output_buffer_size: Size = "4k",

@@ -18,8 +18,9 @@ use crate::site::policy::StandsFor;
 conf::directives! {
     in SERVER | LOCATION;
 
-    /// Looks for these files in turn and answers with the first one; a name that ends with `/` is a
-    /// directory. If there is none, the last argument holds: a path, a `@name`, or `=CODE`.
+    /// Checks these files in order and answers with the first one that exists; a name that ends
+    /// with `/` is a directory. If none exists, the last argument is used: a path, a `@name`, or
+    /// `=CODE`.
     ///
     /// Syntax: FILE... URI
     /// Syntax: FILE... =CODE

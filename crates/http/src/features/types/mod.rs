@@ -15,8 +15,8 @@ use crate::site::policy::{Types, extension_order};
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Maps file name extensions to MIME types. A block in a server or location replaces the one
-    /// outside it.
+    /// Maps file name extensions to MIME types. A block in a server or location replaces the
+    /// enclosing one.
     ///
     /// Default: html, gif and jpg only
     ///
@@ -29,7 +29,7 @@ conf::directives! {
     /// }
     /// ```
     types: Types,
-    /// The MIME type of files whose extension has none. An empty value sends none.
+    /// The MIME type of files whose extension has none. With an empty value, none is sent.
     ///
     /// Syntax: STRING
     ///

@@ -17,10 +17,10 @@ use parameters::HealthCheck;
 
 conf::directives! {
     declare {
-        /// Names a set of tests that the response to a health check must pass. Each line is one
+        /// Defines a set of tests that the response to a health check must pass. Each line is one
         /// test; all of them must pass.
         /// - `status [!] CODE | CODE-CODE ...`: the status is one of these, or none of them
-        /// - `header [!] FIELD`: the field is there, or is not
+        /// - `header [!] FIELD`: the field is present, or absent
         /// - `header FIELD = | != | ~ | !~ VALUE`: the field's value, compared or matched
         /// - `body ~ | !~ REGEX`: the first 256 KB of the body match, or do not
         /// - `require $VARIABLE...`: none of these variables is empty or `0`
@@ -40,23 +40,23 @@ conf::directives! {
 
     in LOCATION;
 
-    /// Sends a request to every server of the group that `proxy_pass` names, again and again, and
-    /// does not use servers that fail.
+    /// Sends a request to every server of the group in `proxy_pass` periodically, and does not use
+    /// servers that fail.
     /// - `interval=TIME`: the time between two checks; 5s
     /// - `jitter=TIME`: the largest random delay added to it; 0
-    /// - `fails=NUMBER`, `passes=NUMBER`: failures or passes in a row that change a server's state;
-    ///   1
+    /// - `fails=NUMBER`, `passes=NUMBER`: consecutive failures or passes that change a server's
+    ///   state; 1
     /// - `uri=PATH`: the path of the request; `/`
     /// - `match=NAME`: the tests of the response; without it, a status of 2xx or 3xx passes
     /// - `port=NUMBER`: the port to connect to; the server's own
-    /// - `mandatory`: a server is not used before it has passed; `persistent` after it keeps the
-    ///   state over a reload
-    /// - `keepalive_time=TIME`: how long one connection serves for further checks; 0
+    /// - `mandatory`: a server is not used until it has passed; `persistent` after it keeps the
+    ///   state across reloads
+    /// - `keepalive_time=TIME`: how long one connection is used for further checks; 0
     ///
     /// Syntax: [interval=TIME] [jitter=TIME] [fails=NUMBER] [passes=NUMBER] [uri=PATH] [match=NAME]
     /// [port=NUMBER] [mandatory [persistent]] [keepalive_time=TIME]
     /// Differs: not in nginx's sources; as in NGINX Plus, except that no `zone` is needed and
-    /// `type=grpc` is refused. See docs/health.md.
+    /// `type=grpc` is rejected. See docs/health.md.
     ///
     /// ```nginx
     /// upstream app {

@@ -25,8 +25,8 @@ use settings::{Expires, Flags, Mark, Unless, Userid};
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 
-    /// Whether clients are given a cookie that identifies them. `log` gives none, but logs the
-    /// cookies that arrive; `v1` is an old format.
+    /// Whether clients are given a cookie that identifies them. `log` sends none, but logs the
+    /// cookies it receives; `v1` is an old format.
     ///
     /// Syntax: on | v1 | log | off
     ///
@@ -40,13 +40,13 @@ conf::directives! {
     userid_service: Option<Number>,
     /// The name of the cookie.
     userid_name: Text = "uid",
-    /// The domain of the cookie; `none` names none.
+    /// The domain of the cookie; `none` omits it.
     ///
     /// Syntax: NAME | none
     userid_domain: Unless = "none",
     /// The path of the cookie.
     userid_path: Text = "/",
-    /// How long browsers keep the cookie. `off` is until the browser is closed.
+    /// How long browsers keep the cookie. `off` means until the browser is closed.
     ///
     /// Syntax: TIME | max | off
     userid_expires: Expires = "off",
@@ -58,7 +58,7 @@ conf::directives! {
     ///
     /// Syntax: STRING | none
     userid_p3p: Unless = "none",
-    /// A character in place of the cookie's padding; a cookie without it is sent once more.
+    /// A character in place of the cookie's padding; a cookie without it is sent again.
     ///
     /// Syntax: CHARACTER | = | off
     userid_mark: Mark = "off",
