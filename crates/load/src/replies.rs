@@ -8,7 +8,8 @@
 
 use wire::Version;
 use wire::http1::chunked::{ChunkedDecoder, Decoded};
-use wire::http1::response::{ReplyBody, ReplyField, ReplyHead, ReplyName};
+use wire::http1::response::{HeadParser, ReplyBody};
+use wire::reply::{ReplyField, ReplyHead, ReplyName};
 
 /// A complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,7 @@ pub const HEAD_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Replies {
     head: ReplyHead,
+    parser: HeadParser,
     expect: Expect,
     /// What comes back for each request, where it is not HTTP.
     echo: Option<Box<[u8]>>,
@@ -52,6 +54,7 @@ impl Default for Replies {
     fn default() -> Self {
         Self {
             head: ReplyHead::default(),
+            parser: HeadParser::default(),
             expect: Expect::Head,
             echo: None,
             reply: Reply { status: 0, keep: true },
@@ -97,8 +100,13 @@ impl Replies {
 
     /// Begins anew, on a new connection.
     pub fn reset(&mut self) {
-        self.head.reset();
+        self.reset_head();
         self.begin_reply();
+    }
+
+    fn reset_head(&mut self) {
+        self.head.reset();
+        self.parser = HeadParser::default();
     }
 
     fn begin_reply(&mut self) {
@@ -117,7 +125,8 @@ impl Replies {
         loop {
             match &mut self.expect {
                 Expect::Head => {
-                    let Some(length) = self.head.parse(&input[at..]).or(Err(Invalid))? else {
+                    let parsed = self.parser.parse(&mut self.head, &input[at..]);
+                    let Some(length) = parsed.or(Err(Invalid))? else {
                         return if input.len() - at < HEAD_MAX {
                             Ok(Found::More(at))
                         } else {
@@ -126,7 +135,7 @@ impl Replies {
                     };
                     self.begin_body(&input[at..], to_head)?;
                     at += length;
-                    self.head.reset();
+                    self.reset_head();
                 }
                 Expect::Echo(done) => {
                     let left = &self.echo.as_deref().unwrap_or_default()[*done..];
@@ -184,7 +193,7 @@ impl Replies {
             return Ok(()); // The reply is still to come.
         }
         let body = ReplyBody::of(&self.head, head, to_head).or(Err(Invalid))?;
-        self.reply = Reply { status, keep: status != 101 && goes_on(&self.head, head) };
+        self.reply = Reply { status, keep: status != 101 && self.goes_on(head) };
         if let Some(heard) = &mut self.heard {
             heard.body.clear();
             let fields = self.head.fields.iter();
@@ -200,6 +209,17 @@ impl Replies {
         Ok(())
     }
 
+    /// Whether the connection does after this reply. That of HTTP/1.0 does where the server says so
+    /// (RFC 9112, section 9.3).
+    fn goes_on(&self, bytes: &[u8]) -> bool {
+        let says = |field: &ReplyField| {
+            field.id == ReplyName::Connection
+                && field.value.of(bytes).eq_ignore_ascii_case(b"keep-alive")
+        };
+        let is_old = self.parser.version == Version::HTTP_10;
+        !self.parser.closes(&self.head, bytes) || is_old && self.head.fields.iter().any(says)
+    }
+
     fn hear(&mut self, body: &[u8]) {
         if let Some(heard) = &mut self.heard {
             heard.body.extend_from_slice(body);
@@ -210,16 +230,6 @@ impl Replies {
         self.begin_reply();
         Found::Reply(at, self.reply)
     }
-}
-
-/// Whether the connection does after this reply. That of HTTP/1.0 does where the server says so
-/// (RFC 9112, section 9.3).
-fn goes_on(head: &ReplyHead, bytes: &[u8]) -> bool {
-    let says = |field: &ReplyField| {
-        field.id == ReplyName::Connection
-            && field.value.of(bytes).eq_ignore_ascii_case(b"keep-alive")
-    };
-    !head.closes(bytes) || head.version == Version::HTTP_10 && head.fields.iter().any(says)
 }
 
 #[cfg(test)]

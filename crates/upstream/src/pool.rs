@@ -47,6 +47,11 @@ impl Connection {
         Self { stream, requests: 0, opened_ms: clock::now_ms() }
     }
 
+    /// How long ago it was opened.
+    pub fn age_ms(&self) -> u64 {
+        clock::now_ms().saturating_sub(self.opened_ms)
+    }
+
     fn may_go_on(&self, rules: &Keepalive, now_ms: u64) -> bool {
         rules.connections > 0
             && self.requests < rules.requests

@@ -3,7 +3,7 @@
 //!
 //! Each protocol writes variables its own way ([`Pairs`]), with the length of a value before the
 //! value. A value is rendered where it belongs and its length filled in afterwards, so that nothing
-//! is copied. The head of a reply is [`crate::http1::response::ReplyHead`]'s to parse.
+//! is copied. The head of a reply is [`crate::reply::FieldParser`]'s to parse.
 
 use alloc::vec::Vec;
 

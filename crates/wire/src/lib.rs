@@ -18,6 +18,7 @@ pub mod memcached;
 mod method;
 pub mod proxy_protocol;
 pub mod range;
+pub mod reply;
 pub mod request;
 pub mod scgi;
 mod slice;

@@ -15,61 +15,60 @@ use ::upstream::{Group, Lease};
 use net::buffers::{self, Lent};
 use net::{Probe, Timer, clock};
 use observe::Level;
-use wire::http1::response::ReplyBody;
 
 use super::Conf;
-use super::ask::Answered;
 use super::bound::Session;
-use super::coding::{Coding, Taken};
-use super::head::Passed;
+use super::call::Answered;
+use super::head::HeaderFilter;
+use super::protocol::{Malformed, Protocol, ReplyLength, Taken};
 use super::spool::{FileError, Spool};
-use crate::exchange::Try;
-use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Exchange, Fields, Remark};
+use crate::exchange::{
+    Body, BodyError, BodyStream, Bytes, Chunk, Exchange, Fields, Remark, UpstreamAttempt,
+};
 use crate::files::TempPath;
 use crate::rate::{Allowance, Rate};
 
 /// Reads ahead before others get their turn.
 const READS_PER_TURN: u32 = 16;
 
-/// What is to be done with a connection and a place once a reply has ended.
+/// The connection to a server and the right to use it, which are given back when the reply ends.
 pub(super) struct Held {
     pub(super) connection: Connection,
     pub(super) lease: Lease,
     pub(super) group: Arc<Group>,
     /// The local address that the connection was made from, if one was asked for.
     pub(super) from: Option<SocketAddr>,
-    pub(super) asked: Rc<Try>,
-    /// What is to be learned once it has ended.
+    pub(super) attempt: Rc<UpstreamAttempt>,
+    /// What is to be learned once the reply has ended.
     pub(super) session: Option<Session>,
-    /// Whether the connection may serve another request.
-    pub(super) keepalive: bool,
+    /// Whether all of the request was sent.
+    pub(super) sent: bool,
 }
 
 impl Held {
-    /// Nobody wants the body: where there is none, the connection may go on.
-    pub(super) fn end_unread(mut self, answered: &Answered) {
-        let unread = answered.input.len() > answered.head_bytes;
-        self.keepalive &=
-            matches!(answered.body, ReplyBody::None | ReplyBody::Length(0)) && !unread;
-        self.end();
+    /// Nobody wants the body: if there is none, the connection may go on.
+    pub(super) fn end_unread(self, answered: &Answered, protocol: &impl Protocol) {
+        let is_read = protocol.is_ended() && answered.input.len() == answered.head_bytes;
+        self.end(is_read && protocol.may_reuse());
     }
 
-    /// The reply has ended as it should.
-    pub(super) fn end(mut self) {
-        self.asked.end();
+    /// The reply has ended as it should. `reuse`: its connection may serve another request if all
+    /// of this one was sent.
+    pub(super) fn end(mut self, reuse: bool) {
+        self.attempt.end();
         self.lease.succeeded(clock::now_ms());
-        self.lease.last_byte_time(self.asked.age_ms());
+        self.lease.last_byte_time(self.attempt.age_ms());
         if let Some(session) = &self.session {
             session.learn(self.lease.server());
         }
-        if self.keepalive {
+        if reuse && self.sent {
             self.lease.end_with(&self.group, self.from, self.connection);
         }
     }
 }
 
 /// What a location does with the bodies of replies.
-pub(crate) struct Rules {
+pub(crate) struct BodyPolicy {
     memory_max: usize,
     /// The same of a reply that is not buffered.
     unbuffered_max: usize,
@@ -77,12 +76,15 @@ pub(crate) struct Rules {
     pub(super) temp_path: TempPath,
     read_timeout_ms: u64,
     /// Which fields after a body are passed on; `None`: they are not looked at.
-    trailers: Option<Arc<Passed>>,
-    trailers_max: usize,
+    trailers: Option<Arc<HeaderFilter>>,
 }
 
-impl Rules {
-    pub(crate) fn new(conf: &Conf, temp_path: &TempPath, trailers: Option<Arc<Passed>>) -> Self {
+impl BodyPolicy {
+    pub(crate) fn new(
+        conf: &Conf,
+        temp_path: &TempPath,
+        trailers: Option<Arc<HeaderFilter>>,
+    ) -> Self {
         Self {
             memory_max: conf.memory_max(),
             unbuffered_max: usize::try_from(conf.buffer_size.0).unwrap_or(usize::MAX).max(1),
@@ -90,14 +92,13 @@ impl Rules {
             temp_path: temp_path.clone(),
             read_timeout_ms: conf.read_timeout.0,
             trailers,
-            trailers_max: usize::try_from(conf.buffer_size.0).unwrap_or(usize::MAX),
         }
     }
 }
 
 /// How the body of one reply is taken.
-pub(super) struct Manner<'a> {
-    pub(super) rules: &'a Arc<Rules>,
+pub(super) struct Receive<'a> {
+    pub(super) policy: &'a Arc<BodyPolicy>,
     pub(super) buffering: bool,
     pub(super) rate: Rate,
 }
@@ -105,26 +106,27 @@ pub(super) struct Manner<'a> {
 /// The body of the reply: what has come of it, and the rest as it comes.
 pub(super) fn receive(
     x: &mut Exchange,
-    mut held: Held,
+    held: Held,
     answered: Answered,
-    manner: Manner<'_>,
+    mut protocol: impl Protocol,
+    how: Receive<'_>,
 ) -> Body {
     let Answered { body, head_bytes, mut input, .. } = answered;
     let received = input.len() - head_bytes;
-    if body == ReplyBody::None {
-        held.keepalive &= received == 0;
-        held.end();
+    if body == ReplyLength::None {
+        held.end(received == 0 && protocol.may_reuse());
         buffers::give_back(input);
         return Body::Empty;
     }
-    let rules = manner.rules;
-    held.asked.response_length.set(received as u64);
-    let mut coding = Coding::of(body, rules.trailers.is_some());
-    let taken = coding.take(&mut input, head_bytes, rules.trailers_max);
+    held.attempt.response_length.set(received as u64);
+    let taken = protocol.body(&mut input, head_bytes);
     match taken {
-        Ok(taken) if coding.is_ended() => whole(x, held, input, head_bytes, taken, rules),
+        Ok(taken) if protocol.is_ended() => {
+            held.end(protocol.may_reuse());
+            whole(x, input, head_bytes, taken, how.policy)
+        }
         taken => {
-            let mut incoming = Incoming::new(x, held, coding, manner);
+            let mut incoming = Incoming::new(x, held, protocol, how);
             incoming.keep(input, head_bytes, head_bytes, taken, false);
             incoming.note_read(received as u64);
             let is_head_alone = incoming.spool.is_empty() && incoming.failed.is_none();
@@ -137,19 +139,16 @@ pub(super) fn receive(
 /// All of the body came with the head.
 fn whole(
     x: &mut Exchange,
-    mut held: Held,
     input: Vec<u8>,
     start: usize,
     taken: Taken,
-    rules: &Rules,
+    policy: &BodyPolicy,
 ) -> Body {
-    if let Some(message) = taken.surplus {
-        held.keepalive = false;
-        Remark { level: Level::Warn, text: message.into() }.log(x);
+    if let Some(remark) = taken.remark {
+        remark.log(x);
     }
-    held.end();
     if let Some(fields) = taken.trailers {
-        x.reply.trailers = passed(&fields, rules);
+        x.reply.trailers = shown(&fields, policy);
         *x.backends.trailers.borrow_mut() = fields;
     }
     if taken.end == start {
@@ -160,23 +159,23 @@ fn whole(
 }
 
 /// The fields after a body that the client may see.
-fn passed(fields: &Fields, rules: &Rules) -> Fields {
-    let mut passed = Fields::default();
-    let shown = |name: &[u8]| rules.trailers.as_ref().is_some_and(|rules| rules.shows(name));
-    for (name, value) in fields.iter().filter(|(name, _)| shown(name)) {
-        passed.append(name, value);
+fn shown(fields: &Fields, policy: &BodyPolicy) -> Fields {
+    let mut shown = Fields::default();
+    let is_shown = |name: &[u8]| policy.trailers.as_ref().is_some_and(|filter| filter.shows(name));
+    for (name, value) in fields.iter().filter(|(name, _)| is_shown(name)) {
+        shown.append(name, value);
     }
-    passed
+    shown
 }
 
 /// A body that is still to come, in part at least.
-struct Incoming {
+struct Incoming<P> {
     /// There until the body has ended.
     held: Option<Held>,
     /// The client's socket.
     client: Probe,
-    coding: Coding,
-    rules: Arc<Rules>,
+    protocol: P,
+    policy: Arc<BodyPolicy>,
     buffering: bool,
     spool: Spool,
     /// Why it broke off: said once everything before that is given.
@@ -213,14 +212,14 @@ struct Room {
     most: usize,
 }
 
-impl Incoming {
-    fn new(x: &Exchange, held: Held, coding: Coding, manner: Manner<'_>) -> Self {
+impl<P: Protocol> Incoming<P> {
+    fn new(x: &Exchange, held: Held, protocol: P, how: Receive<'_>) -> Self {
         Self {
             held: Some(held),
             client: x.client.socket,
-            coding,
-            rules: manner.rules.clone(),
-            buffering: manner.buffering,
+            protocol,
+            policy: how.policy.clone(),
+            buffering: how.buffering,
             spool: Spool::default(),
             failed: None,
             remarks: Vec::new(),
@@ -228,7 +227,7 @@ impl Incoming {
             seen: x.backends.trailers.clone(),
             timer: Timer::new(),
             waits: Waits::Nothing,
-            rate: manner.rate,
+            rate: how.rate,
             received: 0,
             flush_due: false,
             unflushed: false,
@@ -248,10 +247,10 @@ impl Incoming {
         let read = held.connection.stream.poll_read_most(cx, &mut buffer, most.min(room));
         match read {
             Poll::Ready(Ok(count @ 1..)) => {
-                let asked = &held.asked;
-                asked.bytes_received.set(asked.bytes_received.get() + count as u64);
-                asked.response_length.set(asked.response_length.get() + count as u64);
-                let taken = self.coding.take(&mut buffer, before, self.rules.trailers_max);
+                let attempt = &held.attempt;
+                attempt.bytes_received.set(attempt.bytes_received.get() + count as u64);
+                attempt.response_length.set(attempt.response_length.get() + count as u64);
+                let taken = self.protocol.body(&mut buffer, before);
                 self.keep(buffer, start, before, taken, to_file);
                 self.note_read(count as u64);
             }
@@ -294,7 +293,7 @@ impl Incoming {
 
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.waits != Waits::ToRead {
-            self.wait(Waits::ToRead, self.rules.read_timeout_ms);
+            self.wait(Waits::ToRead, self.policy.read_timeout_ms);
         }
         self.timer.poll(cx)
     }
@@ -316,12 +315,12 @@ impl Incoming {
         }
         let usual = self.usual_size();
         let held_max = match self.buffering {
-            true => self.rules.memory_max,
-            false => self.rules.unbuffered_max,
+            true => self.policy.memory_max,
+            false => self.policy.unbuffered_max,
         };
         let size = held_max.min(usual);
-        let in_memory = !ahead || self.spool.memory() + size <= self.rules.memory_max;
-        if !in_memory && self.spool.in_file() >= self.rules.file_max {
+        let in_memory = !ahead || self.spool.memory() + size <= self.policy.memory_max;
+        if !in_memory && self.spool.in_file() >= self.policy.file_max {
             return None;
         }
         // More than may be held is read where it goes on at once: to a client that has taken
@@ -341,9 +340,9 @@ impl Incoming {
 
     /// How much is read at once where memory is no concern.
     fn usual_size(&self) -> usize {
-        let expected = self.coding.left().max(self.received);
+        let expected = self.protocol.body_left().max(self.received);
         match expected >= buffers::LARGE_SIZE as u64 {
-            true if self.rules.memory_max >= buffers::LARGE_SIZE => buffers::LARGE_SIZE,
+            true if self.policy.memory_max >= buffers::LARGE_SIZE => buffers::LARGE_SIZE,
             _ => buffers::BUFFER_SIZE,
         }
     }
@@ -355,7 +354,7 @@ impl Incoming {
         mut buffer: Vec<u8>,
         start: usize,
         before: usize,
-        taken: Result<Taken, BodyError>,
+        taken: Result<Taken, Malformed>,
         to_file: bool,
     ) {
         let taken = match taken {
@@ -363,7 +362,7 @@ impl Incoming {
             Err(error) => {
                 buffer.truncate(before);
                 self.spool.push(buffer, start);
-                return self.fail(error);
+                return self.fail(BodyError::Upstream(error));
             }
         };
         buffer.truncate(taken.end);
@@ -374,19 +373,17 @@ impl Incoming {
             self.spool.push(buffer, start);
         }
         if let Some(fields) = taken.trailers {
-            self.trailers = Some(passed(&fields, &self.rules));
+            self.trailers = Some(shown(&fields, &self.policy));
             *self.seen.borrow_mut() = fields;
         }
-        if let Some(message) = taken.surplus {
-            self.remarks.push(Remark { level: Level::Warn, text: message.into() });
-        }
-        if self.coding.is_ended() {
-            self.end(taken.surplus.is_none());
+        self.remarks.extend(taken.remark);
+        if self.protocol.is_ended() {
+            self.end(self.protocol.may_reuse());
         }
     }
 
     fn write_to_file(&mut self, bytes: &[u8]) {
-        match self.spool.push_to_file(bytes, &self.rules.temp_path) {
+        match self.spool.push_to_file(bytes, &self.policy.temp_path) {
             Ok(None) => {}
             Ok(Some(made)) => {
                 let made = made.display();
@@ -400,31 +397,28 @@ impl Incoming {
 
     /// The server has closed the connection.
     fn closed(&mut self) {
-        match self.coding {
-            Coding::Close | Coding::Ended => self.end(false),
-            Coding::Length(_) | Coding::Chunked(_) | Coding::Trailers(_) => {
-                self.fail(BodyError::UpstreamClosed);
-            }
+        match self.protocol.ends_at_close() {
+            true => self.end(false),
+            false => self.fail(BodyError::UpstreamClosed),
         }
     }
 
-    fn end(&mut self, keepalive: bool) {
-        if let Some(mut held) = self.held.take() {
-            held.keepalive &= keepalive;
-            held.end();
+    fn end(&mut self, reuse: bool) {
+        if let Some(held) = self.held.take() {
+            held.end(reuse);
         }
     }
 
     /// No more will come.
     fn fail(&mut self, error: BodyError) {
         if let Some(held) = self.held.take() {
-            held.asked.end();
+            held.attempt.end();
             self.failed = Some(error);
         }
     }
 }
 
-impl BodyStream for Incoming {
+impl<P: Protocol> BodyStream for Incoming<P> {
     fn is_better_flushed(&self) -> bool {
         self.held.is_some() || !self.spool.is_empty()
     }
@@ -451,7 +445,7 @@ impl BodyStream for Incoming {
                 return Poll::Ready(Ok(self.trailers.take().map(Chunk::Trailers)));
             }
             if self.poll_read(cx, false).is_pending() {
-                if !self.unflushed || !self.coding.is_between_chunks() {
+                if !self.unflushed || !self.protocol.is_between_pieces() {
                     return Poll::Pending;
                 }
                 // Nobody knows when the next chunk comes: an event may be complete.
@@ -471,10 +465,10 @@ impl BodyStream for Incoming {
     }
 }
 
-impl Drop for Incoming {
+impl<P> Drop for Incoming<P> {
     fn drop(&mut self) {
         if let Some(held) = &self.held {
-            held.asked.end();
+            held.attempt.end();
         }
     }
 }

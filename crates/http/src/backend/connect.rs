@@ -2,20 +2,24 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use ::upstream::pool::{self, Connection, Key};
 use ::upstream::{Group, Lease};
 use net::accept::Transport;
-use net::{Connect, Timer};
+use net::{Address, Connect, Connecting, Timer};
 use observe::{Errno, Level};
 
 use super::Conf;
-use super::ask::Trouble;
+use super::call::{Caller, Trouble, timed_out};
 use super::local_address;
 use super::values::Bind;
 use crate::exchange::Exchange;
+
+/// What is done until there is a connection.
+pub(crate) const CONNECTING: &str = "connecting to upstream";
 
 /// A connection, and whether it has been used before.
 pub(super) struct Connected {
@@ -23,30 +27,33 @@ pub(super) struct Connected {
     pub(super) reused: bool,
 }
 
-/// How connections of this exchange are opened; `Err`: its local address is none.
-pub(crate) fn manner(conf: &Conf, x: &mut Exchange) -> Result<Connect, ()> {
+/// The local address that connections of this exchange are made from, if one is asked for; `Err`:
+/// it is none.
+pub(crate) fn local_end(conf: &Conf, x: &mut Exchange) -> Result<Option<SocketAddr>, ()> {
+    let Some(Bind::To { address, .. }) = &conf.bind else { return Ok(None) };
+    let text = x.render(address);
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let from = local_address(&text);
+    if from.is_none() {
+        let text = observe::Text(&text);
+        x.log(Level::Error, format_args!("invalid local address \"{text}\""));
+    }
+    from.map(Some).ok_or(())
+}
+
+/// How connections are opened.
+pub(crate) fn connect_options(conf: &Conf, from: Option<SocketAddr>) -> Connect {
     let size = |bytes: u64| usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
-    let mut connect = Connect {
-        from: None,
-        transparent: false,
+    Connect {
+        from,
+        transparent: matches!(conf.bind, Some(Bind::To { transparent: true, .. })),
         rcvbuf: size(conf.socket_rcvbuf.0),
         sndbuf: size(conf.socket_sndbuf.0),
         keepalive: conf.socket_keepalive,
         transport: transport(),
-    };
-    if let Some(Bind::To { address, transparent }) = &conf.bind {
-        let text = x.render(address);
-        connect.transparent = *transparent;
-        if !text.is_empty() {
-            connect.from = local_address(&text);
-            if connect.from.is_none() {
-                let text = observe::Text(&text);
-                x.log(Level::Error, format_args!("invalid local address \"{text}\""));
-                return Err(());
-            }
-        }
     }
-    Ok(connect)
 }
 
 /// What secures connections to backends. No directive says so yet; tests do.
@@ -59,23 +66,43 @@ fn transport() -> Option<Arc<dyn Transport>> {
 
 /// An idle connection of the group to the server, else a new one.
 pub(super) async fn connect(
-    x: &mut Exchange,
+    caller: &mut impl Caller,
     kept_by: Option<&Arc<Group>>,
     lease: &Lease,
-    manner: &Connect,
-    timeout_ms: u64,
+    conf: &Conf,
+    from: Option<SocketAddr>,
     timer: &Timer,
 ) -> Result<Connected, Trouble> {
-    let key = Key { to: lease.address().clone(), from: manner.from };
-    if let Some(connection) = kept_by.and_then(|group| pool::take(group, &key)) {
-        return Ok(Connected { connection, reused: true });
-    }
-    x.action = "connecting to upstream";
-    let mut connecting = match manner.begin(&key.to) {
-        Ok(connecting) => connecting,
-        Err(refusal) => return Err(refused(x, lease, manner, refusal)),
+    // What is in this block need not be kept while a connection is waited for.
+    let connecting = {
+        let key = Key { to: lease.address().clone(), from };
+        if let Some(connection) = kept_by.and_then(|group| pool::take(group, &key)) {
+            return Ok(Connected { connection, reused: true });
+        }
+        begin(caller, &key.to, lease.name(), &connect_options(conf, from))?
     };
-    timer.set(timeout_ms);
+    timer.set(conf.connect_timeout.0);
+    let connection = finish(caller, connecting, timer).await?;
+    Ok(Connected { connection, reused: false })
+}
+
+/// Begins to open a connection. `name` is the server's in log lines.
+pub(super) fn begin(
+    caller: &mut impl Caller,
+    to: &Address,
+    name: &[u8],
+    options: &Connect,
+) -> Result<Connecting, Trouble> {
+    caller.set_action(CONNECTING);
+    options.begin(to).map_err(|refusal| refused(caller, name, options, refusal))
+}
+
+/// The connection, if it is there before the timer's time is over.
+pub(super) async fn finish(
+    caller: &mut impl Caller,
+    mut connecting: Connecting,
+    timer: &Timer,
+) -> Result<Connection, Trouble> {
     let connected = poll_fn(|cx| match connecting.poll(cx) {
         Poll::Ready(connected) => Poll::Ready(Some(connected)),
         Poll::Pending => {
@@ -84,41 +111,43 @@ pub(super) async fn connect(
         }
     });
     match connected.await {
-        None => Err(timed_out(x)),
-        Some(Err(error)) => Err(failed(x, &error)),
-        Some(Ok(stream)) => Ok(Connected { connection: Connection::new(stream), reused: false }),
+        None => Err(timed_out(caller)),
+        Some(Err(error)) => Err(failed(caller, &error)),
+        Some(Ok(stream)) => Ok(Connection::new(stream)),
     }
 }
 
 /// A call that failed at once: nginx names the address then.
 fn refused(
-    x: &Exchange,
-    lease: &Lease,
-    manner: &Connect,
+    caller: &mut impl Caller,
+    name: &[u8],
+    options: &Connect,
     (call, error): (&str, io::Error),
 ) -> Trouble {
     let errno = Errno(&error);
-    match (call, manner.from) {
+    match (call, options.from) {
         ("connect()", _) => {
-            let name = observe::Text(lease.name());
+            let name = observe::Text(name);
             let level = if is_common(&error) { Level::Error } else { Level::Crit };
-            x.log(level, format_args!("connect() to {name} failed{errno}"));
+            caller.log(level, format_args!("connect() to {name} failed{errno}"));
             return Trouble::Error;
         }
         ("bind()", Some(from)) if from.port() == 0 => {
-            x.log(Level::Crit, format_args!("bind({}) failed{errno}", from.ip()));
+            caller.log(Level::Crit, format_args!("bind({}) failed{errno}", from.ip()));
         }
-        ("bind()", Some(from)) => x.log(Level::Crit, format_args!("bind({from}) failed{errno}")),
-        _ => x.log(Level::Alert, format_args!("{call} failed{errno}")),
+        ("bind()", Some(from)) => {
+            caller.log(Level::Crit, format_args!("bind({from}) failed{errno}"))
+        }
+        _ => caller.log(Level::Alert, format_args!("{call} failed{errno}")),
     }
     Trouble::Internal
 }
 
 /// A connection that did not come about after all.
-fn failed(x: &Exchange, error: &io::Error) -> Trouble {
+fn failed(caller: &mut impl Caller, error: &io::Error) -> Trouble {
     let is_usual = is_common(error) || error.kind() == io::ErrorKind::TimedOut;
     let level = if is_usual { Level::Error } else { Level::Alert };
-    x.log(level, format_args!("connect() failed{}", Errno(error)));
+    caller.log(level, format_args!("connect() failed{}", Errno(error)));
     Trouble::Error
 }
 
@@ -139,11 +168,4 @@ fn is_common(error: &io::Error) -> bool {
             | NotConnected
             | WouldBlock
     )
-}
-
-/// It took too long, and that is logged.
-pub(super) fn timed_out(x: &Exchange) -> Trouble {
-    let error = net::timed_out();
-    x.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));
-    Trouble::Timeout
 }

@@ -2,7 +2,7 @@
 
 use conf::units;
 use observe::{Level, Text};
-use wire::http1::response::{ReplyField, ReplyName};
+use wire::reply::{ReplyField, ReplyName};
 use wire::{Method, Slice};
 
 use super::Conf;
@@ -10,25 +10,25 @@ use super::values::Ignored;
 use crate::exchange::Backends;
 use crate::exchange::{Exchange, Fields, Flow, Jump, Reply};
 
-/// What a location does with the fields of replies.
-pub(crate) struct Passed {
+/// Which fields of replies a location passes on.
+#[derive(Default)]
+pub(crate) struct HeaderFilter {
     /// Well-known names that are not passed on.
     hidden: u32,
     /// Others, in lower case.
     hidden_others: Vec<Box<[u8]>>,
+    /// See [`ReplyFields`].
+    own_are_optional: bool,
 }
 
-/// What is not passed on unless the configuration says so.
-const HIDDEN: [ReplyName; 8] = [
-    ReplyName::Date,
-    ReplyName::Server,
-    ReplyName::XPad,
-    ReplyName::XAccelExpires,
-    ReplyName::XAccelRedirect,
-    ReplyName::XAccelLimitRate,
-    ReplyName::XAccelBuffering,
-    ReplyName::XAccelCharset,
-];
+/// What a family does with the fields of replies unless the configuration says otherwise.
+pub(crate) struct ReplyFields {
+    /// Fields that are not passed on.
+    pub(crate) hidden: &'static [ReplyName],
+    /// Whether a reply without `Server` or `Date` goes without them where those of backends are
+    /// passed on. Else this server adds its own.
+    pub(crate) own_are_optional: bool,
+}
 
 /// What is never passed on: it is about this connection, or said anew.
 const NEVER: u32 = ReplyName::ContentLength.bit()
@@ -38,7 +38,7 @@ const NEVER: u32 = ReplyName::ContentLength.bit()
 
 /// Rewrites values that name the backend's own addresses; `None`: it stays. Where it stands is in
 /// the head of the backend's reply.
-pub(crate) trait Rewrite {
+pub(crate) trait ReplyRewriter {
     /// `Location`
     fn location(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>>;
     /// `Refresh`
@@ -47,27 +47,28 @@ pub(crate) trait Rewrite {
     fn cookie(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>>;
 }
 
-impl Passed {
-    pub(crate) fn new(conf: &Conf) -> Self {
-        let mut passed = Self {
-            hidden: HIDDEN.iter().fold(0, |set, name| set | name.bit()),
+impl HeaderFilter {
+    pub(crate) fn new(conf: &Conf, family: &ReplyFields) -> Self {
+        let mut filter = Self {
+            hidden: family.hidden.iter().fold(0, |set, name| set | name.bit()),
             hidden_others: vec![],
+            own_are_optional: family.own_are_optional,
         };
         for name in &conf.hide_header {
             match ReplyName::of(&name.0) {
-                ReplyName::Other => passed.hidden_others.push(name.0.to_ascii_lowercase().into()),
-                known => passed.hidden |= known.bit(),
+                ReplyName::Other => filter.hidden_others.push(name.0.to_ascii_lowercase().into()),
+                known => filter.hidden |= known.bit(),
             }
         }
         for name in &conf.pass_header {
             match ReplyName::of(&name.0) {
                 ReplyName::Other => {
-                    passed.hidden_others.retain(|other| !other.eq_ignore_ascii_case(&name.0));
+                    filter.hidden_others.retain(|other| !other.eq_ignore_ascii_case(&name.0));
                 }
-                known => passed.hidden &= !known.bit(),
+                known => filter.hidden &= !known.bit(),
             }
         }
-        passed
+        filter
     }
 
     /// Whether the client may see a field with that name.
@@ -91,6 +92,12 @@ impl Passed {
 
     fn hides_known(&self, name: ReplyName) -> bool {
         (self.hidden | NEVER) & name.bit() != 0
+    }
+
+    /// Whether a field that this server would add is the backend's business.
+    fn leaves(&self, name: ReplyName, x: &Exchange) -> bool {
+        let is_there = || x.backends.head.field(name).is_some();
+        !self.hides_known(name) && (self.own_are_optional || is_there())
     }
 }
 
@@ -147,30 +154,34 @@ fn log_duplicate(x: &Exchange, field: &ReplyField, first: &ReplyField) {
 }
 
 /// Copies the head into the exchange's reply.
-pub(super) fn copy(x: &mut Exchange, conf: &Conf, passed: &Passed, rewrite: &dyn Rewrite) {
+pub(super) fn copy(
+    x: &mut Exchange,
+    conf: &Conf,
+    filter: &HeaderFilter,
+    rewriter: &dyn ReplyRewriter,
+) {
     let Backends { head, head_text, .. } = &x.backends;
     x.reply.status = head.status;
     x.reply.reason.clear();
     x.reply.reason.extend_from_slice(head.status_line.of(head_text));
     x.reply.disable_not_modified = true;
     (x.reply.allow_ranges, x.reply.single_range) = (conf.force_ranges, conf.force_ranges);
-    // Where the backend's own is wanted and there is none, none is sent.
-    x.reply.has_server = !passed.hides_known(ReplyName::Server);
-    x.reply.has_date = !passed.hides_known(ReplyName::Date);
+    x.reply.has_server = filter.leaves(ReplyName::Server, x);
+    x.reply.has_date = filter.leaves(ReplyName::Date, x);
     for at in 0..x.backends.head.fields.len() {
         let field = x.backends.head.fields[at];
-        if !passed.hides(&field, field.name.of(&x.backends.head_text)) {
-            copy_field(x, conf, rewrite, &field);
+        if !filter.hides(&field, field.name.of(&x.backends.head_text)) {
+            copy_field(x, conf, rewriter, &field);
         }
     }
 }
 
-fn copy_field(x: &mut Exchange, conf: &Conf, rewrite: &dyn Rewrite, field: &ReplyField) {
+fn copy_field(x: &mut Exchange, conf: &Conf, rewriter: &dyn ReplyRewriter, field: &ReplyField) {
     let rewritten = match field.id {
         ReplyName::AcceptRanges if conf.force_ranges => return,
-        ReplyName::Location => rewrite.location(x, field.value),
-        ReplyName::Refresh => rewrite.refresh(x, field.value),
-        ReplyName::SetCookie => rewrite.cookie(x, field.value),
+        ReplyName::Location => rewriter.location(x, field.value),
+        ReplyName::Refresh => rewriter.refresh(x, field.value),
+        ReplyName::SetCookie => rewriter.cookie(x, field.value),
         _ => None,
     };
     let (reply, text) = (&mut x.reply, &x.backends.head_text);
@@ -188,8 +199,8 @@ fn copy_field(x: &mut Exchange, conf: &Conf, rewrite: &dyn Rewrite, field: &Repl
     reply.fields.append(name, value);
 }
 
-/// Tells the client what the server said early, of an interim reply parsed from `text`.
-pub(super) fn send_early_hints(x: &mut Exchange, text: &[u8], passed: &Passed) {
+/// Tells the client what the server said early: an interim reply.
+pub(super) fn send_early_hints(x: &mut Exchange, filter: &HeaderFilter) {
     let generation = x.generation.clone();
     let wanted = &generation.location(x.location).core.early_hints;
     let Some(downstream) = x.downstream.clone().filter(|downstream| downstream.takes_interim())
@@ -200,9 +211,10 @@ pub(super) fn send_early_hints(x: &mut Exchange, text: &[u8], passed: &Passed) {
         return;
     }
     let mut fields = Fields::default();
+    let text = &x.backends.head_text;
     for field in &x.backends.head.fields {
         let (name, value) = (field.name.of(text), field.value.of(text));
-        if !passed.hides(field, name) {
+        if !filter.hides(field, name) {
             fields.append(name, value);
         }
     }
@@ -236,10 +248,10 @@ fn copy_content_type(reply: &mut Reply, value: &[u8]) {
 }
 
 /// What a reply asks of us, not of the client. `Some`: another resource is to answer.
-pub(super) fn obey(
+pub(super) fn apply_accel_fields(
     x: &mut Exchange,
     conf: &Conf,
-    rewrite: &dyn Rewrite,
+    rewriter: &dyn ReplyRewriter,
     buffering: &mut bool,
 ) -> Option<Flow> {
     let value = |x: &Exchange, name: ReplyName, ignored: u16| -> Option<Slice> {
@@ -265,7 +277,7 @@ pub(super) fn obey(
     }
     let target = value(x, ReplyName::XAccelRedirect, Ignored::REDIRECT)?;
     let target = target.of(&x.backends.head_text).to_vec();
-    keep_for_redirect(x, conf, rewrite);
+    keep_for_redirect(x, conf, rewriter);
     Some(redirect(x, target))
 }
 
@@ -292,7 +304,7 @@ fn redirect(x: &mut Exchange, target: Vec<u8>) -> Flow {
 }
 
 /// The fields that stay although another resource answers.
-fn keep_for_redirect(x: &mut Exchange, conf: &Conf, rewrite: &dyn Rewrite) {
+fn keep_for_redirect(x: &mut Exchange, conf: &Conf, rewriter: &dyn ReplyRewriter) {
     const KEPT: u32 = ReplyName::ContentType.bit()
         | ReplyName::SetCookie.bit()
         | ReplyName::CacheControl.bit()
@@ -308,7 +320,7 @@ fn keep_for_redirect(x: &mut Exchange, conf: &Conf, rewrite: &dyn Rewrite) {
             known => KEPT & known.bit() != 0,
         };
         if stays {
-            copy_field(x, conf, rewrite, &field);
+            copy_field(x, conf, rewriter, &field);
         }
     }
 }

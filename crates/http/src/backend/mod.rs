@@ -6,24 +6,26 @@
 //!                    +------------- next_upstream ---------------+
 //! ```
 //!
-//! What all families of backends (`proxy_`, later `fastcgi_`, `grpc_`, `scgi_`, `uwsgi_`) are told
-//! alike is declared here once, and mounted by prefix: the row of a family stands right before the
-//! feature that has it, which takes the settings out of the place.
+//! What all families of backends (`proxy_`, later `fastcgi_`, `grpc_`, `scgi_`, `uwsgi_`) have in
+//! common is declared here once, and mounted by prefix: a row of the list of features says which
+//! family a feature stands over.
 //!
-//! What a protocol says to its backends is the feature's (`features::proxy`); servers, pools and
-//! limits are crate `upstream`'s. Cancelling is dropping: connection, place and file go with the
-//! future, or with the body.
+//! A family's feature chooses the group of servers and writes the head of the request. How that is
+//! framed and what comes back means is the family's [`protocol::Protocol`]; nothing else here knows
+//! which family it serves. Servers, pools and limits are crate `upstream`'s. Cancelling is
+//! dropping: connection, lease and file are released with the future, or with the body.
 
-mod ask;
 mod body;
 mod bound;
-mod coding;
+mod call;
+pub(crate) mod check;
 mod connect;
 pub(crate) mod groups;
 mod head;
-mod outgoing;
 mod pass;
+pub(crate) mod protocol;
 mod queue;
+mod request;
 mod spool;
 mod store;
 #[cfg(test)]
@@ -40,12 +42,12 @@ use std::sync::Arc;
 use conf::{Buffers, Milliseconds, Number, Offset, Result, Size, SizeTemplate, Text};
 
 use crate::site::Place;
-pub(crate) use ask::describe;
-pub(crate) use body::Rules;
-pub(crate) use coding::Coding;
-pub(crate) use connect::manner;
-pub(crate) use head::{Passed, Rewrite};
+pub(crate) use body::BodyPolicy;
+pub(crate) use call::SENDING;
+pub(crate) use connect::{CONNECTING, connect_options, local_end};
+pub(crate) use head::{HeaderFilter, ReplyFields, ReplyRewriter};
 pub(crate) use pass::{Plan, pass};
+pub(crate) use request::RequestBody;
 use values::{Bind, Ignored, NextUpstream, Store, StoreAccess};
 pub(crate) use variables::TABLE as VARIABLES;
 
@@ -364,6 +366,11 @@ impl Conf {
     /// The longest head of a reply.
     pub(crate) fn head_bytes_max(&self) -> usize {
         usize::try_from(self.buffer_size.0).unwrap_or(usize::MAX)
+    }
+
+    /// How many bytes of fields may follow a reply.
+    pub(crate) fn trailer_bytes_max(&self) -> u32 {
+        u32::try_from(self.buffer_size.0).unwrap_or(u32::MAX)
     }
 
     /// How much of a reply is held in memory.

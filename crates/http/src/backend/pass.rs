@@ -1,53 +1,53 @@
 //! One server after another, until one answers or none is left.
 
+use std::fmt;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use ::upstream::{Ask, Attempt, Choice, Group, Lease};
 use conf::{SizeTemplate, units};
-use net::{Connect, Timer, clock};
+use net::{Timer, clock};
 use observe::{Level, Text};
 use wire::Known;
-use wire::http1::response::{ReplyBody, ReplyName};
+use wire::reply::{ReplyHead, ReplyName};
 
 use super::Conf;
-use super::ask::{Answered, Asking, ClientTrouble, Request, Trouble};
-use super::body::{self, Held, Manner, Rules};
+use super::body::{self, BodyPolicy, Held, Receive};
 use super::bound::{self, Bound};
-use super::connect::{self, Connected};
-use super::head::{self, Passed, Rewrite};
-use super::outgoing::Body;
+use super::call::{Answered, Call, Caller, Calling, Trouble};
+use super::connect::{self, CONNECTING, Connected};
+use super::head::{self, HeaderFilter, ReplyRewriter};
+use super::protocol::{Protocol, ReplyLength, Start};
 use super::queue::{Queue, Queued};
+use super::request::{RequestBody, Source, Streamed};
 use super::store;
 use super::tunnel::Switched;
 use super::values::NextUpstream;
 use crate::answer;
-use crate::exchange::{CloseReason, Exchange, Flow, Kept};
-use crate::exchange::{Named, Try};
+use crate::exchange::{CloseReason, Exchange, Flow, Kept, Peer, RequestBodyError, UpstreamAttempt};
 use crate::rate::Rate;
 
-/// What a request to a backend consists of.
-pub(crate) struct Plan<'a> {
+/// A request, and what is done with the reply.
+pub(crate) struct Plan<'a, S> {
     pub(crate) conf: &'a Conf,
-    pub(crate) passed: &'a Passed,
-    pub(crate) rules: &'a Arc<Rules>,
-    pub(crate) rewrite: &'a dyn Rewrite,
+    pub(crate) filter: &'a HeaderFilter,
+    pub(crate) policy: &'a Arc<BodyPolicy>,
+    pub(crate) rewriter: &'a dyn ReplyRewriter,
     pub(crate) group: &'a Arc<Group>,
+    /// What stands before the body, in the protocol's own form.
     pub(crate) head: Vec<u8>,
-    /// What is sent instead of the request's body.
-    pub(crate) set_body: Option<Vec<u8>>,
-    pub(crate) to_head: bool,
-    /// How long the body is, as far as the head says.
-    pub(crate) announced: Option<u64>,
-    /// Whether the body is sent as it comes; `Some(true)`: in chunks.
-    pub(crate) streams: Option<bool>,
+    pub(crate) body: RequestBody,
+    pub(crate) start: S,
 }
 
 /// Passes the exchange on.
 ///
 /// Not an `async fn`: its future would have room for the plan twice, as an argument and inside.
-pub(crate) fn pass(x: &mut Exchange, plan: Plan<'_>) -> impl Future<Output = Flow> {
+pub(crate) fn pass<S: Start>(x: &mut Exchange, plan: Plan<'_, S>) -> impl Future<Output = Flow> {
+    x.backends.set_schema(S::SCHEMA);
     let mut passing = Passing::new(x, plan);
     async move {
         let Some(passing) = &mut passing else { return Flow::Status(500) };
@@ -58,10 +58,11 @@ pub(crate) fn pass(x: &mut Exchange, plan: Plan<'_>) -> impl Future<Output = Flo
     }
 }
 
-struct Passing<'a> {
-    plan: Plan<'a>,
+struct Passing<'a, S> {
+    plan: Plan<'a, S>,
     bound: Bound,
-    manner: Connect,
+    /// The local address of connections, if one is asked for.
+    from: Option<SocketAddr>,
     attempt: Attempt,
     /// How many servers have been asked.
     tries: u64,
@@ -73,16 +74,23 @@ struct Passing<'a> {
     had_stale: bool,
 }
 
-impl<'a> Passing<'a> {
+/// A server's answer.
+struct Reply<P> {
+    connected: Connected,
+    answered: Answered,
+    protocol: P,
+}
+
+impl<'a, S: Start> Passing<'a, S> {
     /// `None`, with a line in the log: there is no way to connect to anybody.
-    fn new(x: &mut Exchange, plan: Plan<'a>) -> Option<Self> {
-        let manner = connect::manner(plan.conf, x).ok()?;
+    fn new(x: &mut Exchange, plan: Plan<'a, S>) -> Option<Self> {
+        let from = connect::local_end(plan.conf, x).ok()?;
         let bound = Bound::of(x, plan.group);
         x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
         Some(Self {
             plan,
             bound,
-            manner,
+            from,
             attempt: Attempt::default(),
             tries: 0,
             begun_ms: clock::now_ms(),
@@ -99,23 +107,22 @@ impl<'a> Passing<'a> {
                 Err(flow) => return flow,
             };
             let anew = std::mem::take(&mut self.is_first);
-            let asked = x.backends.begin(Named::Server(lease.server().clone()), anew);
-            asked.queue_ms.set(waited_ms);
-            let trouble = match self.ask(x, &mut lease, &asked).await {
-                Ok((connected, answered)) => {
-                    match self.answer(x, lease, &asked, connected, answered) {
-                        Ok(flow) => return flow,
-                        Err(status) => {
-                            asked.end();
-                            x.debug(format_args!("http next upstream, {status}"));
-                            continue;
-                        }
+            let peer = Peer::Server(lease.server().clone());
+            let attempt = x.backends.begin(peer, anew);
+            attempt.queue_ms.set(waited_ms);
+            let trouble = match self.ask(x, &mut lease, &attempt).await {
+                Ok(reply) => match self.answer(x, lease, &attempt, reply) {
+                    Ok(flow) => return flow,
+                    Err(status) => {
+                        attempt.end();
+                        x.debug(format_args!("http next upstream, {status}"));
+                        continue;
                     }
-                }
+                },
                 Err(trouble) => trouble,
             };
-            asked.end();
-            if let Err(flow) = self.after(x, &mut lease, &asked, trouble) {
+            attempt.end();
+            if let Err(flow) = self.after(x, &mut lease, &attempt, trouble) {
                 return flow;
             }
         }
@@ -175,11 +182,11 @@ impl<'a> Passing<'a> {
     /// There is no server to ask.
     fn without_server(&mut self, x: &mut Exchange, status: u16, waited_ms: Option<u64>) {
         let anew = std::mem::take(&mut self.is_first);
-        let asked = x.backends.begin(Named::Group(self.plan.group.name().into()), anew);
-        asked.status.set(status);
-        asked.queue_ms.set(waited_ms);
-        asked.end();
-        x.action = "connecting to upstream";
+        let attempt = x.backends.begin(Peer::Group(self.plan.group.name().into()), anew);
+        attempt.status.set(status);
+        attempt.queue_ms.set(waited_ms);
+        attempt.end();
+        x.action = CONNECTING;
     }
 
     /// Asks one server.
@@ -187,32 +194,38 @@ impl<'a> Passing<'a> {
         &mut self,
         x: &mut Exchange,
         lease: &mut Lease,
-        asked: &Rc<Try>,
-    ) -> Result<(Connected, Answered), Trouble> {
+        attempt: &Rc<UpstreamAttempt>,
+    ) -> Result<Reply<S::Protocol>, Trouble> {
         let timer = Timer::new();
-        let conf = self.plan.conf;
+        let (conf, filter) = (self.plan.conf, self.plan.filter);
         let mut connected = connect::connect(
-            x,
+            &mut ForClient { x: &mut *x, filter },
             (!self.had_stale).then_some(self.plan.group),
             lease,
-            &self.manner,
-            conf.connect_timeout.0,
+            conf,
+            self.from,
             &timer,
         )
         .await?;
-        asked.connect_ms.set(Some(asked.age_ms()));
+        attempt.connect_ms.set(Some(attempt.age_ms()));
         connected.connection.requests += 1;
         x.backends.head.reset();
-        let mut body = self.body(x);
-        let Plan { head, to_head, announced, passed, .. } = &self.plan;
-        let (to_head, announced) = (*to_head, *announced);
-        let request = Request { conf, passed, asked, head, to_head, announced };
-        let mut asking = Asking::new(request, &mut connected.connection, &timer, &mut body);
-        let answered = poll_fn(|cx| asking.poll(cx, x)).await;
-        asked.bytes_sent.set(asking.written());
-        self.request_sent |= asking.has_begun();
-        drop(asking);
-        let is_silent = asked.bytes_received.get() == 0;
+        let mut protocol = self.plan.start.start();
+        let call = Call {
+            protocol: &mut protocol,
+            connection: &mut connected.connection,
+            timer: &timer,
+            times: conf.timeouts().into(),
+            head_max: conf.buffer_size.0,
+            received: &attempt.bytes_received,
+        };
+        let mut calling = Calling::new(call, &self.plan.head, self.body(x));
+        let answered = poll_fn(|cx| calling.poll(cx, &mut ForClient { x: &mut *x, filter })).await;
+        attempt.bytes_sent.set(calling.written());
+        let has_begun = calling.has_begun();
+        drop(calling);
+        self.request_sent |= has_begun;
+        let is_silent = attempt.bytes_received.get() == 0;
         if connected.reused && is_silent && matches!(answered, Err(Trouble::Error)) {
             // That a kept connection was closed meanwhile says little of its server. The next one
             // is new: a request that servers fail at must not use up all that are kept.
@@ -220,18 +233,18 @@ impl<'a> Passing<'a> {
             self.attempt.allow_another();
             self.tries -= 1;
         }
-        Ok((connected, answered?))
+        Ok(Reply { connected, answered: answered?, protocol })
     }
 
-    fn body(&self, x: &Exchange) -> Body {
-        match (&self.plan.set_body, self.plan.streams) {
-            (Some(bytes), _) => Body::Made(bytes.clone()),
-            (None, _) if !self.plan.conf.pass_request_body => Body::None,
-            (None, Some(chunked)) => Body::Streamed { chunked },
-            (None, None) => match x.request.body.kept() {
-                Some(Kept::Memory(_)) => Body::Kept,
-                Some(Kept::File(file)) => Body::File(file.slice()),
-                None => Body::None,
+    fn body(&self, x: &Exchange) -> Source<'_> {
+        match &self.plan.body {
+            RequestBody::None => Source::Memory(&[]),
+            RequestBody::Made(bytes) => Source::Memory(bytes),
+            RequestBody::Streamed => Source::Streamed(Streamed::default()),
+            RequestBody::Client => match x.request.body.kept() {
+                Some(Kept::Memory(_)) => Source::Caller,
+                Some(Kept::File(file)) => Source::File(file.slice()),
+                None => Source::Memory(&[]),
             },
         }
     }
@@ -241,16 +254,16 @@ impl<'a> Passing<'a> {
         &mut self,
         x: &mut Exchange,
         mut lease: Lease,
-        asked: &Rc<Try>,
-        connected: Connected,
-        answered: Answered,
+        attempt: &Rc<UpstreamAttempt>,
+        reply: Reply<S::Protocol>,
     ) -> Result<Flow, u16> {
         let conf = self.plan.conf;
+        let Reply { connected, answered, protocol } = reply;
         head::drop_duplicates(x);
         let status = x.backends.head.status;
-        asked.status.set(status);
-        asked.header_ms.set(Some(asked.age_ms()));
-        lease.header_time(asked.age_ms());
+        attempt.status.set(status);
+        attempt.header_ms.set(Some(attempt.age_ms()));
+        lease.header_time(attempt.age_ms());
         let reasons = NextUpstream::of_status(status);
         if reasons != 0 && self.may_go_on(x, reasons) && self.attempt.tries_left() > 0 {
             match status {
@@ -262,41 +275,47 @@ impl<'a> Passing<'a> {
         let session = self.bound.learn(x, self.plan.group, lease.server());
         let held = Held {
             session,
-            keepalive: answered.sent
-                && status != 101
-                && !x.backends.head.closes(&x.backends.head_text),
+            sent: answered.sent,
             connection: connected.connection,
             lease,
             group: self.plan.group.clone(),
-            from: self.manner.from,
-            asked: asked.clone(),
+            from: self.from,
+            attempt: attempt.clone(),
         };
         if conf.intercept_errors && status >= 300 && answer::has_page(x, status) {
-            held.end_unread(&answered);
+            held.end_unread(&answered, &protocol);
             return Ok(intercept(x, status));
         }
         let mut buffering = conf.buffering;
-        if let Some(flow) = head::obey(x, conf, self.plan.rewrite, &mut buffering) {
-            held.end_unread(&answered);
+        let flow = head::apply_accel_fields(x, conf, self.plan.rewriter, &mut buffering);
+        if let Some(flow) = flow {
+            held.end_unread(&answered, &protocol);
             return Ok(flow);
         }
-        Ok(self.reply(x, held, answered, buffering))
+        Ok(self.reply(x, held, answered, protocol, buffering))
     }
 
     /// Makes the reply of it.
-    fn reply(&self, x: &mut Exchange, held: Held, answered: Answered, buffering: bool) -> Flow {
-        let (conf, status) = (self.plan.conf, x.backends.head.status);
+    fn reply(
+        &self,
+        x: &mut Exchange,
+        held: Held,
+        answered: Answered,
+        protocol: S::Protocol,
+        buffering: bool,
+    ) -> Flow {
+        let Plan { conf, policy, .. } = &self.plan;
         self.bound.tell(x);
-        head::copy(x, conf, self.plan.passed, self.plan.rewrite);
+        head::copy(x, conf, self.plan.filter, self.plan.rewriter);
         x.reply.content_length = match answered.body {
-            ReplyBody::Length(length) => Some(length),
-            ReplyBody::None => head_length(x),
-            ReplyBody::Chunked | ReplyBody::Close => None,
+            ReplyLength::Known(length) => Some(length),
+            ReplyLength::None => head_length(x),
+            ReplyLength::Unknown => None,
         };
-        if status == 101 {
+        if x.reply.status == 101 {
             x.close_after(CloseReason::Switched);
         }
-        if status == 101 && answered.sent && x.request.field(Known::Upgrade).is_some() {
+        if protocol.switches() && answered.sent && x.request.field(Known::Upgrade).is_some() {
             return switch(x, held, answered, conf);
         }
         let rate = match buffering {
@@ -307,10 +326,10 @@ impl<'a> Passing<'a> {
                 Rate::default()
             }
         };
-        let manner = Manner { rules: self.plan.rules, buffering, rate };
-        let body = body::receive(x, held, answered, manner);
-        x.reply.body = match buffering && !self.plan.to_head {
-            true => store::store(x, conf, &self.plan.rules.temp_path, body),
+        let is_stored = buffering && answered.body != ReplyLength::None;
+        let body = body::receive(x, held, answered, protocol, Receive { policy, buffering, rate });
+        x.reply.body = match is_stored {
+            true => store::store(x, conf, &policy.temp_path, body),
             false => body,
         };
         Flow::Done
@@ -340,7 +359,7 @@ impl<'a> Passing<'a> {
         &mut self,
         x: &mut Exchange,
         lease: &mut Lease,
-        asked: &Rc<Try>,
+        attempt: &Rc<UpstreamAttempt>,
         trouble: Trouble,
     ) -> Result<(), Flow> {
         let (reason, status) = match trouble {
@@ -348,9 +367,9 @@ impl<'a> Passing<'a> {
             Trouble::Timeout => (NextUpstream::TIMEOUT, 504),
             Trouble::InvalidHeader => (NextUpstream::INVALID_HEADER, 502),
             Trouble::Internal => return Err(Flow::Status(500)),
-            Trouble::Client(ClientTrouble(flow)) => return Err(flow),
+            Trouble::Client(error) => return Err(error.settle(x)),
         };
-        asked.status.set(status);
+        attempt.status.set(status);
         self.failed(x, lease);
         if self.may_go_on(x, reason) && self.attempt.tries_left() > 0 {
             return Ok(());
@@ -377,8 +396,56 @@ impl<'a> Passing<'a> {
         let too_late = timeout_ms > 0 && clock::now_ms() - self.begun_ms >= timeout_ms;
         let tries_max = conf.next_upstream_tries.0;
         let too_often = tries_max > 0 && self.tries >= tries_max;
-        let streamed = self.request_sent && self.plan.streams.is_some();
+        let streamed = self.request_sent && matches!(self.plan.body, RequestBody::Streamed);
         conf.next_upstream.allows(reasons) && !too_late && !too_often && !streamed
+    }
+}
+
+/// A request that is made for a client's exchange.
+pub(super) struct ForClient<'a> {
+    pub(super) x: &'a mut Exchange,
+    /// Which early hints are passed on.
+    pub(super) filter: &'a HeaderFilter,
+}
+
+impl Caller for ForClient<'_> {
+    fn set_action(&mut self, action: &'static str) {
+        self.x.action = action;
+    }
+
+    fn log(&mut self, level: Level, message: fmt::Arguments<'_>) {
+        self.x.log(level, message);
+    }
+
+    fn reply_head(&mut self) -> &mut ReplyHead {
+        &mut self.x.backends.head
+    }
+
+    fn note_text(&mut self, text: &[u8]) {
+        self.x.backends.note_head(text);
+    }
+
+    fn early_hints(&mut self) {
+        head::send_early_hints(self.x, self.filter);
+    }
+
+    fn body_in_memory(&self) -> &[u8] {
+        match self.x.request.body.kept() {
+            Some(Kept::Memory(bytes)) => bytes,
+            Some(Kept::File(_)) | None => &[],
+        }
+    }
+
+    fn body_length(&self) -> Option<u64> {
+        self.x.request.body.length()
+    }
+
+    fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Poll<Result<usize, RequestBodyError>> {
+        self.x.poll_body(cx, out)
     }
 }
 

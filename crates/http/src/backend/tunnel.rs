@@ -12,8 +12,8 @@ use std::task::{Context, Poll, ready};
 use net::{Timer, buffers};
 
 use super::Conf;
-use super::ask::Answered;
 use super::body::Held;
+use super::call::Answered;
 use crate::exchange::{Tunnel, TunnelEnd, TunnelError};
 
 /// Pieces that go through in one direction before others get their turn.
@@ -192,14 +192,14 @@ impl TunnelEnd for Server {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         let Some(held) = &mut self.0 else { return Poll::Ready(Ok(0)) };
         let read = ready!(held.connection.stream.poll_read(cx, buffer))?;
-        held.asked.bytes_received.set(held.asked.bytes_received.get() + read as u64);
+        held.attempt.bytes_received.set(held.attempt.bytes_received.get() + read as u64);
         Poll::Ready(Ok(read))
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let Some(held) = &mut self.0 else { return Poll::Ready(Ok(bytes.len())) };
         let written = ready!(held.connection.stream.poll_write(cx, &[IoSlice::new(bytes)]))?;
-        held.asked.bytes_sent.set(held.asked.bytes_sent.get() + written as u64);
+        held.attempt.bytes_sent.set(held.attempt.bytes_sent.get() + written as u64);
         Poll::Ready(Ok(written))
     }
 }
@@ -208,7 +208,7 @@ impl TunnelEnd for Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(held) = self.0.take() {
-            held.end();
+            held.end(false);
         }
     }
 }

@@ -4,12 +4,12 @@
 //! divided by commas, and by colons those asked for another after an internal redirect.
 
 use ::upstream::limit::Tally;
-use wire::http1::response::ReplyName;
+use wire::reply::ReplyName;
 
 use crate::builtin::fields::{is_named, join};
 use crate::decimal;
 use crate::exchange::Exchange;
-use crate::exchange::Try;
+use crate::exchange::UpstreamAttempt;
 use crate::variables::{BuiltIn, Getter};
 
 pub(crate) const TABLE: &[BuiltIn] = &[
@@ -61,7 +61,7 @@ pub(crate) const TABLE: &[BuiltIn] = &[
 ];
 
 /// Seconds with three decimals; what did not come about is a hyphen.
-fn times(x: &mut Exchange, out: &mut Vec<u8>, time: fn(&Try) -> Option<u64>) -> bool {
+fn times(x: &mut Exchange, out: &mut Vec<u8>, time: fn(&UpstreamAttempt) -> Option<u64>) -> bool {
     x.backends.each(out, |asked, out| match time(asked) {
         Some(ms) => {
             decimal::write(ms / 1000, out);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ::upstream::{Group, Server};
 use net::Address;
-use wire::http1::response::{ReplyField, ReplyHead, ReplyName};
+use wire::reply::{ReplyField, ReplyHead, ReplyName};
 
 use super::Fields;
 
@@ -17,15 +17,17 @@ use super::Fields;
 #[derive(Default)]
 pub struct Backends {
     /// The servers asked, in order.
-    pub(crate) asked: Rc<Asked>,
+    pub(crate) asked: Rc<Attempts>,
     /// The head of the last reply, and its bytes.
     pub(crate) head: ReplyHead,
     /// The bytes that `head` points into, however much of it was read.
     pub(crate) head_text: Vec<u8>,
     /// The fields after its body.
     pub(crate) trailers: Rc<RefCell<Fields>>,
+    /// Whether anything is to be forgotten.
+    used: bool,
     /// The protocol's name as it stands in log lines: `http://`.
-    pub(crate) schema: &'static str,
+    pub(super) schema: &'static str,
     /// Memory for the head of a request.
     pub(crate) request: Vec<u8>,
     /// The request's URI as the server was asked for it.
@@ -55,11 +57,11 @@ pub(crate) struct RequestTo {
 
 /// The servers asked, in order.
 #[derive(Default)]
-pub(crate) struct Asked(RefCell<Vec<Rc<Try>>>);
+pub(crate) struct Attempts(RefCell<Vec<Rc<UpstreamAttempt>>>);
 
 /// One server, asked once.
-pub(crate) struct Try {
-    pub(crate) server: Named,
+pub(crate) struct UpstreamAttempt {
+    pub(crate) server: Peer,
     /// Whether it was asked for another resource than the one before it.
     pub(crate) anew: bool,
     pub(crate) begun_ms: u64,
@@ -75,14 +77,14 @@ pub(crate) struct Try {
 }
 
 /// Who was asked, as variables and log lines name it.
-pub(crate) enum Named {
+pub(crate) enum Peer {
     /// A server: by its address.
     Server(Arc<Server>),
     /// None, since there was none to ask: the group's name.
     Group(Box<[u8]>),
 }
 
-impl Named {
+impl Peer {
     pub(crate) fn text(&self) -> &[u8] {
         match self {
             Self::Server(server) => server.name(),
@@ -96,8 +98,8 @@ impl Named {
     }
 }
 
-impl Try {
-    fn new(server: Named, anew: bool) -> Self {
+impl UpstreamAttempt {
+    fn new(server: Peer, anew: bool) -> Self {
         Self {
             server,
             anew,
@@ -137,7 +139,7 @@ impl RequestTo {
 impl Backends {
     /// Forgets everything, keeping the memory.
     pub(crate) fn clear(&mut self) {
-        if self.schema.is_empty() {
+        if !std::mem::take(&mut self.used) {
             return;
         }
         match Rc::get_mut(&mut self.asked) {
@@ -159,8 +161,14 @@ impl Backends {
         self.limited = None;
     }
 
-    /// A request to a backend is made; nobody knows yet to which.
+    /// Requests are sent in a protocol whose addresses begin with that from now on.
+    pub(crate) fn set_schema(&mut self, schema: &'static str) {
+        (self.used, self.schema) = (true, schema);
+    }
+
+    /// A request to a backend is made, but it is not known to which.
     pub(crate) fn begin_request(&mut self) {
+        self.used = true;
         let to = &mut self.request_to;
         to.host.clear();
         to.port.clear();
@@ -189,13 +197,14 @@ impl Backends {
         texts.map(Vec::capacity).iter().sum::<usize>()
             + self.head.fields.capacity() * size_of::<ReplyField>()
             + self.trailers.borrow().memory()
-            + self.asked.0.borrow().capacity() * size_of::<Rc<Try>>()
+            + self.asked.0.borrow().capacity() * size_of::<Rc<UpstreamAttempt>>()
     }
 
     /// A server is asked.
-    pub(crate) fn begin(&mut self, server: Named, anew: bool) -> Rc<Try> {
+    pub(crate) fn begin(&mut self, server: Peer, anew: bool) -> Rc<UpstreamAttempt> {
+        self.used = true;
         let mut asked = self.asked.0.borrow_mut();
-        let begun = Rc::new(Try::new(server, anew && !asked.is_empty()));
+        let begun = Rc::new(UpstreamAttempt::new(server, anew && !asked.is_empty()));
         asked.push(begun.clone());
         self.active = true;
         self.named = true;
@@ -203,7 +212,7 @@ impl Backends {
     }
 
     /// The server asked last.
-    pub(crate) fn last(&self) -> Option<Rc<Try>> {
+    pub(crate) fn last(&self) -> Option<Rc<UpstreamAttempt>> {
         self.asked.0.borrow().last().cloned()
     }
 
@@ -228,7 +237,7 @@ impl Backends {
     pub(crate) fn each(
         &self,
         out: &mut Vec<u8>,
-        mut write: impl FnMut(&Try, &mut Vec<u8>),
+        mut write: impl FnMut(&UpstreamAttempt, &mut Vec<u8>),
     ) -> bool {
         let asked = self.asked.0.borrow();
         for (at, one) in asked.iter().enumerate() {

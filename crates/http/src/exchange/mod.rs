@@ -28,7 +28,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 pub use backends::Backends;
-pub(crate) use backends::{Named, Try};
+pub(crate) use backends::{Peer, UpstreamAttempt};
 pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice, Remark};
 pub use close::CloseReason;
 pub use downstream::{BodyRules, Downstream};

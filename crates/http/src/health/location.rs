@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use ::upstream::health::Terms;
 use ::upstream::{Group, Server};
-use net::clock;
 
-use super::http::{self, Answer, Failure, Kept, Question, Times};
 use super::matching::Match;
 use super::{Checkable, Verdict, place};
-use crate::backend;
+use crate::backend::check::{Check, CheckFailure, CheckReply, CheckTimes, KeptConnection, check};
+use crate::backend::{CONNECTING, SENDING, connect_options, local_end};
 use crate::client::Client;
-use crate::exchange::Exchange;
-use crate::exchange::Named;
+use crate::exchange::{Exchange, Peer};
 use crate::site::{Generation, LocationId, ServerId};
 
 /// A location's `health_check`, compiled.
@@ -35,6 +33,9 @@ pub(super) struct Probe {
     server: ServerId,
     location: LocationId,
 }
+
+/// How much of a body is looked at.
+pub(super) const BODY_MAX: usize = 256 * 1024;
 
 /// No listening socket: no client has sent these requests.
 const NO_LISTEN: u32 = u32::MAX;
@@ -68,15 +69,16 @@ impl Probe {
     pub(super) async fn ask(
         &self,
         server: &Arc<Server>,
-        kept: Option<Kept>,
-    ) -> (Verdict, Option<Kept>) {
+        kept: Option<KeptConnection>,
+    ) -> (Verdict, Option<KeptConnection>) {
         let mut x = self.exchange(&self.check().uri);
         match self.answer(&mut x, server, kept).await {
             Err(failure) => (Err(failure), None),
-            Ok(mut answer) => {
-                let kept = answer.kept.take();
-                let body = answer.show(&mut x);
-                (self.check().matching.judge(&mut x, &body), kept)
+            Ok(mut reply) => {
+                let kept = reply.kept.take();
+                x.backends.head = reply.head;
+                x.backends.head_text = reply.text;
+                (self.check().matching.judge(&mut x, &reply.body), kept)
             }
         }
     }
@@ -97,43 +99,31 @@ impl Probe {
         &self,
         x: &mut Exchange,
         server: &Arc<Server>,
-        kept: Option<Kept>,
-    ) -> Result<Answer, Failure> {
-        let check = self.check();
-        let family = check.backend.family();
-        let manner = backend::manner(family, x)
-            .map_err(|()| Failure::new(http::CONNECTING, "invalid local address"))?;
-        let asked = check.backend.ask(x, &check.uri);
-        let asked = asked.ok_or_else(|| Failure::new(http::SENDING, "there is no request"))?;
-        let question = Question {
-            to: place(server, check.port),
-            manner,
-            request: &asked.request,
-            to_head: asked.to_head,
-            times: Times::Steps(family.timeouts()),
-            head_max: family.head_bytes_max(),
-            needs_body: check.matching.needs_body(),
-            keeps: check.keepalive_time_ms > 0,
+        kept: Option<KeptConnection>,
+    ) -> Result<CheckReply, CheckFailure> {
+        let own = self.check();
+        let family = own.backend.family();
+        let from = local_end(family, x)
+            .map_err(|()| CheckFailure::new(CONNECTING, "invalid local address"))?;
+        let request = own.backend.request(x, &own.uri);
+        let request = request.ok_or_else(|| CheckFailure::new(SENDING, "there is no request"))?;
+        let question = Check {
+            to: place(server, own.port),
+            name: server.name(),
+            options: connect_options(family, from),
+            request: &request,
+            times: CheckTimes::Steps(family.timeouts()),
+            head_max: family.head_bytes_max() as u64,
+            body_max: own.matching.needs_body().then_some(BODY_MAX),
+            keeps: own.keepalive_time_ms > 0,
         };
-        let is_young =
-            |kept: &Kept| clock::now_ms().saturating_sub(kept.opened_ms) <= check.keepalive_time_ms;
-        let tried = x.backends.begin(Named::Server(server.clone()), true);
-        let answer = http::ask(&question, kept.filter(is_young)).await;
-        tried.end();
-        if let Ok(answer) = &answer {
-            tried.status.set(answer.head.status);
+        let is_young = |kept: &KeptConnection| kept.connection.age_ms() <= own.keepalive_time_ms;
+        let attempt = x.backends.begin(Peer::Server(server.clone()), true);
+        let reply = check(&question, kept.filter(is_young)).await;
+        attempt.end();
+        if let Ok(reply) = &reply {
+            attempt.status.set(reply.head.status);
         }
-        answer
-    }
-}
-
-impl Answer {
-    /// Makes the head what variables see as the backend's, and hands the body out.
-    fn show(self, x: &mut Exchange) -> Vec<u8> {
-        let Self { head, mut bytes, head_bytes, .. } = self;
-        let body = bytes.split_off(head_bytes);
-        x.backends.head = head;
-        x.backends.head_text = bytes;
-        body
+        reply
     }
 }

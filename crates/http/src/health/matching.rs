@@ -10,7 +10,7 @@ use observe::Text;
 use crate::exchange::Exchange;
 use crate::regex::Pattern;
 
-use super::Failure;
+use crate::backend::check::CheckFailure;
 
 /// What log lines call the tests.
 pub(crate) const CHECKING_STATUS: &str = "checking status code";
@@ -147,23 +147,23 @@ impl Match {
         &self,
         x: &mut Exchange,
         body: &[u8],
-    ) -> std::result::Result<&'static str, Failure> {
+    ) -> std::result::Result<&'static str, CheckFailure> {
         let mut action = CHECKING_STATUS;
         let status = x.backends.head.status;
         if !self.statuses.iter().all(|statuses| statuses.has(status)) {
-            return Err(Failure::status(status));
+            return Err(unexpected_status(status));
         }
         for header in &self.headers {
             action = CHECKING_HEADER;
             if !header.matches(x) {
                 let name = Text(&header.name);
-                return Err(Failure::new(action, format!("unexpected \"{name}\" header")));
+                return Err(CheckFailure::new(action, format!("unexpected \"{name}\" header")));
             }
         }
         for compared in &self.bodies {
             action = CHECKING_BODY;
             if !compared.accepts(body, x) {
-                return Err(Failure::new(action, "unexpected body"));
+                return Err(CheckFailure::new(action, "unexpected body"));
             }
         }
         for (name, template) in &self.required {
@@ -171,18 +171,16 @@ impl Match {
             let value = x.render(template);
             if matches!(&value[..], b"" | b"0") {
                 let (name, value) = (Text(name), Text(&value));
-                return Err(Failure::new(action, format!("\"{name}\" is \"{value}\"")));
+                return Err(CheckFailure::new(action, format!("\"{name}\" is \"{value}\"")));
             }
         }
         Ok(action)
     }
 }
 
-impl Failure {
-    /// A status that is not one of those that pass.
-    pub(crate) fn status(status: u16) -> Self {
-        Self::new(CHECKING_STATUS, format!("unexpected status code {status}"))
-    }
+/// A status that is not one of those that pass.
+pub(crate) fn unexpected_status(status: u16) -> CheckFailure {
+    CheckFailure::new(CHECKING_STATUS, format!("unexpected status code {status}"))
 }
 
 impl Statuses {

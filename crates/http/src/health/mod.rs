@@ -4,7 +4,6 @@
 //! configuration are collected, servers are asked over HTTP or for a mere connection, and changes
 //! are logged. What is known outlives configurations, since [`Health`] does.
 
-mod http;
 mod lines;
 mod location;
 pub(crate) mod matching;
@@ -25,10 +24,9 @@ use ::upstream::{Group, Server};
 use net::{Address, Task, Timer, clock};
 
 use crate::backend::Conf as Family;
+use crate::backend::check::{CheckFailure, CheckRequest, KeptConnection};
 use crate::exchange::Exchange;
 use crate::site::{Generation, Site};
-pub(crate) use http::Failure;
-use http::Kept;
 pub(crate) use location::LocationCheck;
 
 /// The checks of the process, on the thread that made it.
@@ -42,7 +40,7 @@ pub struct Health {
 struct State {
     watch: RefCell<Watch<Probe>>,
     /// Connections that serve for more than one question.
-    kept: RefCell<HashMap<Key, Kept>>,
+    kept: RefCell<HashMap<Key, KeptConnection>>,
     changed: Cell<bool>,
     waker: Cell<Option<Waker>>,
 }
@@ -57,7 +55,7 @@ enum Probe {
 }
 
 /// What came of a question: what was looked at last, or what is wrong.
-type Verdict = Result<&'static str, Failure>;
+type Verdict = Result<&'static str, CheckFailure>;
 
 /// A backend that can be asked by health checks.
 pub(crate) trait Checkable: Send + Sync {
@@ -66,15 +64,7 @@ pub(crate) trait Checkable: Send + Sync {
     /// What all families of backends are told.
     fn family(&self) -> &Family;
     /// Makes a request; `None`, with a line in the log: it is none.
-    fn ask(&self, x: &mut Exchange, uri: &Arc<[u8]>) -> Option<Asked>;
-}
-
-/// A request that was made for a check.
-pub(crate) struct Asked {
-    /// Its bytes.
-    pub(crate) request: Vec<u8>,
-    /// Whether the reply has no body, whatever it says.
-    pub(crate) to_head: bool,
+    fn request(&self, x: &mut Exchange, uri: &Arc<[u8]>) -> Option<CheckRequest>;
 }
 
 impl Health {

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use ::upstream::Server;
-use ::upstream::health::connect;
 use ::upstream::settings::{Alive, Kind, ServerCheck};
-use net::{Connect, Timer};
+use net::Connect;
 
-use super::http::{self, CONNECTING, Failure, Kept, Question, Times};
-use super::matching::CHECKING_STATUS;
+use super::matching::{CHECKING_STATUS, unexpected_status};
 use super::{Verdict, place};
+use crate::backend::RequestBody;
+use crate::backend::check::{
+    Check, CheckRequest, CheckTimes, KeptConnection, check, check_connection,
+};
+use crate::backend::protocol::http1;
 
 /// The longest head of a reply.
-const HEAD_MAX: usize = 16 * 1024;
+const HEAD_MAX: u64 = 16 * 1024;
 
 /// A group's check.
 #[derive(Clone)]
@@ -22,22 +25,19 @@ pub(super) struct Probe {
 
 impl Probe {
     /// Asks a server.
-    pub(super) async fn ask(&self, server: &Server, kept: Option<Kept>) -> (Verdict, Option<Kept>) {
+    pub(super) async fn ask(
+        &self,
+        server: &Server,
+        kept: Option<KeptConnection>,
+    ) -> (Verdict, Option<KeptConnection>) {
         match &self.check.kind {
-            Kind::Tcp => (self.ask_tcp(server).await, None),
+            Kind::Tcp => {
+                let to = place(server, self.check.port);
+                (check_connection(&to, server.name(), self.check.timeout_ms).await, None)
+            }
             Kind::Http { send, alive, requests } => {
                 self.ask_http(server, send, *alive, *requests, kept).await
             }
-        }
-    }
-
-    async fn ask_tcp(&self, server: &Server) -> Verdict {
-        let timer = Timer::new();
-        timer.set(self.check.timeout_ms);
-        let connected = connect(&Connect::default(), &place(server, self.check.port), &timer).await;
-        match connected {
-            Ok(_) => Ok(CONNECTING),
-            Err((call, error)) => Err(Failure::of_call(CONNECTING, call, &error)),
         }
     }
 
@@ -47,28 +47,31 @@ impl Probe {
         send: &[u8],
         alive: Alive,
         requests: u64,
-        kept: Option<Kept>,
-    ) -> (Verdict, Option<Kept>) {
-        let count = kept.as_ref().map_or(0, |kept| kept.requests) + 1;
-        let question = Question {
+        kept: Option<KeptConnection>,
+    ) -> (Verdict, Option<KeptConnection>) {
+        let count = kept.as_ref().map_or(0, |kept| kept.connection.requests) + 1;
+        let to_head = send.starts_with(b"HEAD ");
+        let start = http1::Request { to_head, ..http1::Request::default() };
+        let request = CheckRequest::new(send.to_vec(), RequestBody::None, start);
+        let question = Check {
             to: place(server, self.check.port),
-            manner: Connect::default(),
-            request: send,
-            to_head: send.starts_with(b"HEAD "),
-            times: Times::Whole(self.check.timeout_ms),
+            name: server.name(),
+            options: Connect::default(),
+            request: &request,
+            times: CheckTimes::Whole(self.check.timeout_ms),
             head_max: HEAD_MAX,
-            needs_body: false,
+            body_max: None,
             keeps: count < requests,
         };
-        match http::ask(&question, kept).await {
+        match check(&question, kept).await {
             Err(failure) => (Err(failure), None),
-            Ok(answer) => {
-                let status = answer.head.status;
+            Ok(reply) => {
+                let status = reply.head.status;
                 let verdict = match alive.has(status) {
                     true => Ok(CHECKING_STATUS),
-                    false => Err(Failure::status(status)),
+                    false => Err(unexpected_status(status)),
                 };
-                (verdict, answer.kept)
+                (verdict, reply.kept)
             }
         }
     }

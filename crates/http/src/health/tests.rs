@@ -264,7 +264,7 @@ fn a_kept_connection_that_is_closed_is_no_failure() {
 
 #[test]
 fn no_more_of_a_body_than_a_limit_is_looked_at() {
-    let x = "x".repeat(super::http::BODY_MAX - 4);
+    let x = "x".repeat(super::location::BODY_MAX - 4);
     for (body, passes) in [(format!("{x}here"), true), (format!("{x}-here"), false)] {
         let backend = Backend::replying(&format!("HTTP/1.0 200 OK\n\n{body}{x}"));
         let server = serve(&format!(

@@ -2,8 +2,7 @@
 //!
 //! [`Watch`] is a pure machine: the time is an argument, the answers are brought to it, and each
 //! change is returned once. A server's progress is found by group, check and address, so a reload
-//! continues it. How a server is asked is the caller's: the watch only carries it along. What any
-//! caller needs, a connection within a time, is [`connect`].
+//! continues it. How a server is asked is the caller's: the watch only carries it along.
 //!
 //! ```text
 //!             fails in a row                first pass
@@ -14,7 +13,6 @@
 //!
 //! The invariant: a server is healthy just while each of its checks finds it so.
 
-mod connect;
 mod progress;
 mod watch;
 
@@ -23,7 +21,6 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use connect::{connect, in_time};
 pub use progress::{Begin, Change, Terms};
 pub use watch::{Due, Key, Watch};
 

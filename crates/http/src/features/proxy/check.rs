@@ -5,9 +5,11 @@ use std::sync::Arc;
 use ::upstream::Group;
 
 use super::{Backend, Proxy, Target};
-use crate::backend::Conf as Family;
+use crate::backend::check::CheckRequest;
+use crate::backend::protocol::{Start, http1};
+use crate::backend::{Conf as Family, RequestBody};
 use crate::exchange::Exchange;
-use crate::health::{Asked, Checkable};
+use crate::health::Checkable;
 
 impl Checkable for Proxy {
     fn group(&self) -> Option<&Arc<Group>> {
@@ -21,18 +23,16 @@ impl Checkable for Proxy {
         &self.family
     }
 
-    fn ask(&self, x: &mut Exchange, uri: &Arc<[u8]>) -> Option<Asked> {
+    fn request(&self, x: &mut Exchange, uri: &Arc<[u8]>) -> Option<CheckRequest> {
         let Backend::Fixed(target) = &self.backend else { return None };
         let (group, host, port) = (target.group.clone(), target.host.clone(), target.port.clone());
         let target = Target { group, host, port, uri: Some(uri.clone()), uri_is_whole: true };
-        x.backends.schema = "http://";
         x.backends.begin_request();
+        x.backends.set_schema(http1::Request::SCHEMA);
         x.backends.request_to.name(&target.host, &target.port);
-        let body = self.conf.set_body.as_ref().map(|template| x.render(template));
-        let length = body.as_ref().map(|body| body.len() as u64);
-        let mut request = Vec::new();
-        let written = self.write_head(x, &target, length, false, &mut request)?;
-        request.extend(body.unwrap_or_default());
-        Some(Asked { request, to_head: written.to_head })
+        let body = self.made_body(x).unwrap_or(RequestBody::None);
+        let mut head = Vec::new();
+        let request = self.write_head(x, &target, &body, &mut head)?;
+        Some(CheckRequest::new(head, body, request))
     }
 }

@@ -20,7 +20,10 @@ use conf::{Bounded, Error, Result, Template};
 
 use crate::backend::Conf as Family;
 use crate::backend::groups::ByName;
-use crate::backend::{self, Passed, Plan, Rewrite, Rules};
+use crate::backend::protocol::http1;
+use crate::backend::{
+    self, BodyPolicy, HeaderFilter, Plan, ReplyFields, ReplyRewriter, RequestBody,
+};
 use crate::exchange::{Exchange, Flow};
 use crate::files::TempPath;
 use crate::health::Checkable;
@@ -32,6 +35,7 @@ use redirect::{Redirect, Redirects};
 use rules::Lines;
 pub(crate) use variables::TABLE as VARIABLES;
 use wire::Slice;
+use wire::reply::ReplyName;
 
 conf::directives! {
     also {
@@ -168,25 +172,40 @@ struct Proxy {
     family: Arc<Family>,
     conf: Arc<Conf>,
     fields: Compiled,
-    passed: Arc<Passed>,
-    rules: Arc<Rules>,
+    filter: Arc<HeaderFilter>,
+    policy: Arc<BodyPolicy>,
     redirects: Redirects,
     cookies: Option<Cookies>,
     backend: Backend,
     location: Box<[u8]>,
 }
 
+/// What is not passed on unless the configuration says so.
+const REPLY_FIELDS: ReplyFields = ReplyFields {
+    hidden: &[
+        ReplyName::Date,
+        ReplyName::Server,
+        ReplyName::XPad,
+        ReplyName::XAccelExpires,
+        ReplyName::XAccelRedirect,
+        ReplyName::XAccelLimitRate,
+        ReplyName::XAccelBuffering,
+        ReplyName::XAccelCharset,
+    ],
+    own_are_optional: true,
+};
+
 /// Answers everything in a location that has a backend.
 pub fn install(conf: &Arc<Conf>, family: &Arc<Family>, place: &mut Place<'_, '_>) -> Result<()> {
     family.check("proxy_").map_err(|message| Error::at(place.at, message))?;
     let Some(pass) = &conf.target else { return Ok(()) };
     conf.temp_path.need(place.load);
-    let passed = Arc::new(Passed::new(family));
-    let trailers = conf.pass_trailers.then(|| passed.clone());
+    let filter = Arc::new(HeaderFilter::new(family, &REPLY_FIELDS));
+    let trailers = conf.pass_trailers.then(|| filter.clone());
     let proxy = Arc::new(Proxy {
         fields: Compiled::new(&conf.set_header),
-        rules: Arc::new(Rules::new(family, &conf.temp_path, trailers)),
-        passed,
+        policy: Arc::new(BodyPolicy::new(family, &conf.temp_path, trailers)),
+        filter,
         redirects: Redirects::new(conf.redirect.as_ref(), pass, &place.name),
         cookies: Cookies::new(conf),
         backend: Backend::compile(pass, place.load)?,
@@ -202,7 +221,6 @@ pub fn install(conf: &Arc<Conf>, family: &Arc<Family>, place: &mut Place<'_, '_>
 impl Proxy {
     fn handle(self: &Arc<Self>, x: &mut Exchange) -> Flow {
         let proxy = self.clone();
-        x.backends.schema = "http://";
         if self.family.outlives_client() {
             x.outlives_client.set(true);
         }
@@ -210,8 +228,8 @@ impl Proxy {
     }
 
     async fn pass(&self, x: &mut Exchange) -> Flow {
-        let streams = match self.take_body(x).await {
-            Ok(streams) => streams,
+        let body = match self.take_body(x).await {
+            Ok(body) => body,
             Err(flow) => return flow,
         };
         x.backends.begin_request();
@@ -229,7 +247,7 @@ impl Proxy {
                 Err(flow) => return flow,
             },
         };
-        let Some(plan) = self.plan(x, target, streams) else { return Flow::Status(500) };
+        let Some(plan) = self.plan(x, target, body) else { return Flow::Status(500) };
         backend::pass(x, plan).await
     }
 
@@ -238,43 +256,51 @@ impl Proxy {
         &'a self,
         x: &mut Exchange,
         target: &'a Target,
-        streams: Option<bool>,
-    ) -> Option<Plan<'a>> {
-        let set_body = self.conf.set_body.as_ref().map(|template| x.render(template));
+        body: RequestBody,
+    ) -> Option<Plan<'a, http1::Request>> {
+        let body = self.made_body(x).unwrap_or(body);
         let mut head = std::mem::take(&mut x.backends.request);
         head.clear();
-        let length = set_body.as_ref().map(|body| body.len() as u64);
-        let written = self.write_head(x, target, length, streams == Some(true), &mut head)?;
+        let start = self.write_head(x, target, &body, &mut head)?;
         Some(Plan {
             conf: &self.family,
-            passed: &self.passed,
-            rules: &self.rules,
-            rewrite: self,
+            filter: &self.filter,
+            policy: &self.policy,
+            rewriter: self,
             group: &target.group,
             head,
-            set_body,
-            to_head: written.to_head,
-            announced: written.announced,
-            streams,
+            body,
+            start,
         })
     }
 
-    /// Reads the body first, unless it is passed on as it comes: then, whether in chunks.
-    async fn take_body(&self, x: &mut Exchange) -> std::result::Result<Option<bool>, Flow> {
-        if !x.request.body.is_announced() || !x.request.body.is_unread() {
-            return Ok(None);
+    /// The client's body as it is passed on, if it is. It is read first, unless it is passed on as
+    /// it comes.
+    async fn take_body(&self, x: &mut Exchange) -> std::result::Result<RequestBody, Flow> {
+        if x.request.body.is_announced() && x.request.body.is_unread() {
+            if self.streams_body(x) {
+                return Ok(RequestBody::Streamed);
+            }
+            x.read_body().await?;
         }
+        Ok(match self.family.passes_body() {
+            true => RequestBody::Client,
+            false => RequestBody::None,
+        })
+    }
+
+    fn streams_body(&self, x: &Exchange) -> bool {
         let passes = self.family.passes_body() && self.conf.set_body.is_none();
-        let length = x.request.body.length();
-        let can_stream = length.is_some() || self.conf.http_version == HttpVersion::Http11;
+        let can_stream =
+            x.request.body.length().is_some() || self.conf.http_version == HttpVersion::Http11;
         let is_there = x.downstream.as_ref().is_none_or(|downstream| downstream.has_whole_body());
-        if passes && !self.family.reads_body_first() && can_stream && !is_there {
-            return Ok(Some(length.is_none()));
-        }
-        match x.read_body().await {
-            Ok(()) => Ok(None),
-            Err(flow) => Err(flow),
-        }
+        passes && !self.family.reads_body_first() && can_stream && !is_there
+    }
+
+    /// The body that is sent instead of the client's.
+    fn made_body(&self, x: &mut Exchange) -> Option<RequestBody> {
+        let template = self.conf.set_body.as_ref()?;
+        Some(RequestBody::Made(x.render(template)))
     }
 
     async fn compute(
@@ -290,12 +316,13 @@ impl Proxy {
                 x.backends.request_to.name(&target.host, &target.port);
                 Ok(target)
             }
-            Some(Found::Unresolved(unresolved)) => unresolved.resolve(x).await,
+            // Boxed: a lookup is large, and most requests need none.
+            Some(Found::Unresolved(unresolved)) => Box::pin(unresolved.resolve(x)).await,
         }
     }
 }
 
-impl Rewrite for Proxy {
+impl ReplyRewriter for Proxy {
     fn location(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>> {
         if self.redirects.is_empty() {
             return None;

@@ -5,28 +5,20 @@ use wire::uri::{Escape, escape};
 
 use super::fields::Length;
 use super::{HttpVersion, Proxy, Target};
+use crate::backend::RequestBody;
+use crate::backend::protocol::http1;
 use crate::exchange::Exchange;
 use crate::header_text::{self, FORBIDDEN};
 
-/// What is to be known of a request that has been written.
-pub(crate) struct Written {
-    /// Whether it is a HEAD request: the reply has no body.
-    pub(crate) to_head: bool,
-    /// How long its body is, as far as the head says.
-    pub(crate) announced: Option<u64>,
-}
-
 impl Proxy {
-    /// Writes the head; `None`, with a line in the log: there is nothing to ask for. `chunked`: the
-    /// body is sent as it comes, and nobody knows how long it is.
+    /// Writes the head; `None`, with a line in the log: there is nothing to ask for.
     pub(crate) fn write_head(
         &self,
         x: &mut Exchange,
         target: &Target,
-        set_body: Option<u64>,
-        chunked: bool,
+        body: &RequestBody,
         out: &mut Vec<u8>,
-    ) -> Option<Written> {
+    ) -> Option<http1::Request> {
         let start = out.len();
         match &self.conf.method {
             Some(method) => {
@@ -59,10 +51,11 @@ impl Proxy {
             HttpVersion::Http10 => b" HTTP/1.0\r\n",
             HttpVersion::Http11 => b" HTTP/1.1\r\n",
         });
-        let length = match (set_body, chunked) {
-            (Some(bytes), _) => Length::Known(bytes),
-            (None, true) => Length::Chunked,
-            (None, false) => x.request.body.length_left().map_or(Length::None, Length::Known),
+        let length = match (body, x.request.body.length_left()) {
+            (RequestBody::Made(bytes), _) => Length::Known(bytes.len() as u64),
+            (_, Some(bytes)) => Length::Known(bytes),
+            (RequestBody::Streamed, None) => Length::Chunked,
+            (RequestBody::Client | RequestBody::None, None) => Length::None,
         };
         let to = &mut x.backends.request_to;
         match length {
@@ -76,7 +69,12 @@ impl Proxy {
             self.fields.write_passed(x, out);
         }
         out.extend_from_slice(b"\r\n");
-        Some(Written { to_head, announced: self.fields.announced(length) })
+        Some(http1::Request {
+            to_head,
+            chunked: length == Length::Chunked,
+            announced: self.fields.announced(length),
+            trailers_max: self.conf.pass_trailers.then(|| self.family.trailer_bytes_max()),
+        })
     }
 
     fn write_uri(&self, x: &Exchange, target: &Target, out: &mut Vec<u8>) {

@@ -1,7 +1,7 @@
 //! What can be wrong with the head of a reply.
 
-use super::ReplyField;
 use crate::Slice;
+use crate::reply::{FieldError, ReplyField};
 
 /// Why a head is refused. nginx logs each at `error`, and asks the next server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,15 @@ pub enum ReplyError {
     LengthAndCoding,
     /// A coding that is not `chunked`.
     UnknownCoding(Slice),
-    /// More than [`FIELDS_MAX`](super::FIELDS_MAX) lines.
+    /// More than [`FIELDS_MAX`](crate::reply::FIELDS_MAX) lines.
     TooManyFields,
+}
+
+impl From<FieldError> for ReplyError {
+    fn from(error: FieldError) -> Self {
+        match error {
+            FieldError::Invalid(line, byte) => Self::InvalidField(line, byte),
+            FieldError::TooMany => Self::TooManyFields,
+        }
+    }
 }

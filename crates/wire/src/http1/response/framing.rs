@@ -1,7 +1,8 @@
 //! How the end of a reply's body is found (RFC 9112, section 6.3).
 
-use super::{ReplyError, ReplyHead, ReplyName};
+use super::ReplyError;
 use crate::http1::framing::content_length;
+use crate::reply::{ReplyHead, ReplyName};
 
 /// What follows a reply's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! `HTTP/1.1 200 OK`
 
-use super::{ReplyError, ReplyHead};
+use super::ReplyError;
+use crate::reply::ReplyHead;
 use crate::{Slice, Version};
 
 /// Whether what has arrived may become a status line: a server that speaks something else is found
@@ -12,7 +13,12 @@ pub(super) fn check_opening(input: &[u8]) -> Result<(), ReplyError> {
 
 const OPENING: &[u8] = b"HTTP/";
 
-pub(super) fn parse(head: &mut ReplyHead, input: &[u8], line: Slice) -> Result<(), ReplyError> {
+/// Reads the line into `head`. The version.
+pub(super) fn parse(
+    head: &mut ReplyHead,
+    input: &[u8],
+    line: Slice,
+) -> Result<Version, ReplyError> {
     let text = line.of(input);
     let (version, at) = version(text).ok_or(ReplyError::NotHttp)?;
     let spaces = text[at..].iter().take_while(|&&byte| byte == b' ').count();
@@ -26,10 +32,9 @@ pub(super) fn parse(head: &mut ReplyHead, input: &[u8], line: Slice) -> Result<(
     if !matches!(text.get(start + 3), None | Some(b' ' | b'.')) {
         return Err(ReplyError::NotHttp);
     }
-    head.version = version;
     head.status = code.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
     head.status_line = Slice { start: line.start + start as u32, end: line.end };
-    Ok(())
+    Ok(version)
 }
 
 /// The version, and the offset after it.

@@ -2,26 +2,11 @@
 
 use memchr::memchr;
 
-use super::{FIELDS_MAX, Odd, ReplyError, ReplyField, ReplyHead, ReplyName};
+use super::{FieldError, Odd, ReplyField, ReplyName};
 use crate::Slice;
 
-/// Parses `line`, which has no LF, and adds it to the head.
-pub(super) fn parse(
-    head: &mut ReplyHead,
-    input: &[u8],
-    line: Slice,
-    odd: Odd,
-) -> Result<(), ReplyError> {
-    let field = cut(input, line, odd)?;
-    if head.fields.len() >= FIELDS_MAX {
-        return Err(ReplyError::TooManyFields);
-    }
-    head.fields.push(field);
-    Ok(())
-}
-
-/// A line without a colon is a name without a value, as nginx has it.
-fn cut(input: &[u8], line: Slice, odd: Odd) -> Result<ReplyField, ReplyError> {
+/// Parses `line`, which has no LF. Without a colon it is a name without a value, as nginx has it.
+pub(super) fn parse(input: &[u8], line: Slice, odd: Odd) -> Result<ReplyField, FieldError> {
     let text = line.of(input);
     let stop = text.iter().position(|&byte| STOPS[usize::from(byte)]);
     let end = match stop {
@@ -64,6 +49,6 @@ const STOPS: [bool; 256] = {
     stops
 };
 
-fn invalid(line: Slice, at: usize, byte: u8) -> ReplyError {
-    ReplyError::InvalidField(Slice { start: line.start, end: line.start + at as u32 }, byte)
+fn invalid(line: Slice, at: usize, byte: u8) -> FieldError {
+    FieldError::Invalid(Slice { start: line.start, end: line.start + at as u32 }, byte)
 }

@@ -1,15 +1,15 @@
 //! How the end of a reply's body is found, and what of the bytes received is the body: sans-IO.
 
-use std::borrow::Cow;
-
-use observe::Text;
+use observe::{Level, Text};
 use wire::http1::chunked::{ChunkedDecoder, Decoded};
-use wire::http1::response::{ReplyBody, ReplyError, ReplyHead};
+use wire::http1::response::ReplyBody;
+use wire::reply::{FieldError, FieldParser, ReplyField};
 
-use crate::exchange::{BodyError, Fields};
+use super::super::{Malformed, Taken};
+use crate::exchange::{Fields, Remark};
 
 /// What is left of a body.
-pub(crate) enum Coding {
+pub(super) enum Coding {
     Length(u64),
     Chunked(ChunkedDecoder),
     /// The fields after the last chunk.
@@ -19,20 +19,11 @@ pub(crate) enum Coding {
 }
 
 /// Fields after a body, as far as they have come.
-pub(crate) struct Trailers {
-    text: Vec<u8>,
-    head: ReplyHead,
-}
-
-/// What was found in what came.
 #[derive(Default)]
-pub(crate) struct Taken {
-    /// Where the body ends in the buffer now.
-    pub(crate) end: usize,
-    /// More came than the reply has: nginx's words for it. The connection is used no more.
-    pub(crate) surplus: Option<&'static str>,
-    /// The fields after it.
-    pub(crate) trailers: Option<Fields>,
+pub(super) struct Trailers {
+    text: Vec<u8>,
+    fields: Vec<ReplyField>,
+    parser: FieldParser,
 }
 
 const MORE_THAN_LENGTH: &str =
@@ -43,8 +34,8 @@ const INVALID_CHUNKED: &str = "upstream sent invalid chunked response";
 const TOO_BIG_TRAILERS: &str = "upstream sent too big trailers";
 
 impl Coding {
-    /// `trailers`: whether those are looked at.
-    pub(crate) fn of(body: ReplyBody, trailers: bool) -> Self {
+    /// `trailers`: whether those are read.
+    pub(super) fn of(body: ReplyBody, trailers: bool) -> Self {
         match body {
             ReplyBody::None => Self::Ended,
             ReplyBody::Length(length) => Self::Length(length),
@@ -54,8 +45,8 @@ impl Coding {
         }
     }
 
-    pub(crate) fn is_ended(&self) -> bool {
-        matches!(self, Self::Ended)
+    pub(super) fn is_ended(&self) -> bool {
+        matches!(self, Self::Ended | Self::Length(0))
     }
 
     /// How many bytes are surely to come.
@@ -72,15 +63,16 @@ impl Coding {
     }
 
     /// Finds the body in `buffer` from `start` on, and moves it together there.
-    pub(crate) fn take(
+    /// Of trailers at most so many bytes are read.
+    pub(super) fn take(
         &mut self,
         buffer: &mut [u8],
         start: usize,
-        trailers_max: usize,
-    ) -> Result<Taken, BodyError> {
+        trailers_max: u32,
+    ) -> Result<Taken, Malformed> {
         match self {
-            Self::Ended => Ok(Taken { end: start, ..Taken::default() }),
-            Self::Close => Ok(Taken { end: buffer.len(), ..Taken::default() }),
+            Self::Ended => Ok(Taken::up_to(start)),
+            Self::Close => Ok(Taken::up_to(buffer.len())),
             Self::Length(left) => {
                 let received = buffer.len() - start;
                 let taken = usize::try_from(*left).map_or(received, |left| left.min(received));
@@ -88,56 +80,49 @@ impl Coding {
                 if *left == 0 {
                     *self = Self::Ended;
                 }
-                let surplus = (taken < received).then_some(MORE_THAN_LENGTH);
-                Ok(Taken { end: start + taken, surplus, trailers: None })
+                Ok(ended(start + taken, taken < received, MORE_THAN_LENGTH))
             }
             Self::Chunked(decoder) => {
                 let (found, end, at) = unchunk(decoder, buffer, start)?;
                 match found {
-                    Found::More => Ok(Taken { end, ..Taken::default() }),
+                    Found::More => Ok(Taken::up_to(end)),
                     Found::End => {
                         *self = Self::Ended;
-                        let surplus = (at < buffer.len()).then_some(MORE_THAN_CHUNKS);
-                        Ok(Taken { end, surplus, trailers: None })
+                        Ok(ended(end, at < buffer.len(), MORE_THAN_CHUNKS))
                     }
                     Found::Trailers => {
-                        *self = Self::Trailers(Box::default());
-                        let taken = self.take_trailers(&buffer[at..], trailers_max);
-                        let mut taken = taken?;
-                        taken.end = end;
-                        if taken.surplus.is_some() {
-                            taken.surplus = Some(MORE_THAN_CHUNKS);
-                        }
-                        Ok(taken)
+                        let mut trailers = Box::<Trailers>::default();
+                        let read = trailers.read(&buffer[at..], trailers_max)?;
+                        *self = Self::Trailers(trailers);
+                        Ok(self.end_trailers(read, buffer.len() - at, end, MORE_THAN_CHUNKS))
                     }
                 }
             }
-            Self::Trailers(_) => {
-                let mut taken = self.take_trailers(&buffer[start..], trailers_max)?;
-                taken.end = start;
-                Ok(taken)
+            Self::Trailers(trailers) => {
+                let read = trailers.read(&buffer[start..], trailers_max)?;
+                Ok(self.end_trailers(read, buffer.len() - start, start, MORE_THAN_TRAILERS))
             }
         }
     }
 
-    fn take_trailers(&mut self, input: &[u8], max: usize) -> Result<Taken, BodyError> {
-        let Self::Trailers(trailers) = self else { unreachable!("asked while they come") };
-        let before = trailers.text.len();
-        let room = max.saturating_sub(before).min(input.len());
-        trailers.text.extend_from_slice(&input[..room]);
-        let end = match trailers.head.parse(&trailers.text) {
-            Ok(Some(end)) => end,
-            Ok(None) if trailers.text.len() >= max => {
-                return Err(BodyError::Upstream(TOO_BIG_TRAILERS.into()));
-            }
-            Ok(None) => return Ok(Taken::default()),
-            Err(error) => return Err(BodyError::Upstream(trailers.refused(error))),
-        };
-        let surplus = (end - before < input.len()).then_some(MORE_THAN_TRAILERS);
-        let trailers = Some(trailers.fields());
+    /// Ends the body, up to `end` in the buffer, if all trailers were read of what was received.
+    fn end_trailers(
+        &mut self,
+        read: Option<(usize, Fields)>,
+        received: usize,
+        end: usize,
+        surplus: &'static str,
+    ) -> Taken {
+        let Some((used, fields)) = read else { return Taken::up_to(end) };
         *self = Self::Ended;
-        Ok(Taken { end: 0, surplus, trailers })
+        Taken { trailers: Some(fields), ..ended(end, used < received, surplus) }
     }
+}
+
+/// The body is complete; `has_surplus`: more came than that, which is worth a line in the log.
+fn ended(end: usize, has_surplus: bool, text: &'static str) -> Taken {
+    let remark = has_surplus.then(|| Remark { level: Level::Warn, text: text.into() });
+    Taken { end, remark, trailers: None }
 }
 
 enum Found {
@@ -151,11 +136,11 @@ fn unchunk(
     decoder: &mut ChunkedDecoder,
     buffer: &mut [u8],
     start: usize,
-) -> Result<(Found, usize, usize), BodyError> {
+) -> Result<(Found, usize, usize), Malformed> {
     let (mut at, mut end) = (start, start);
     loop {
         let decoded = decoder.decode(&buffer[at..]);
-        match decoded.map_err(|_| BodyError::Upstream(INVALID_CHUNKED.into()))? {
+        match decoded.map_err(|_| Malformed::from(INVALID_CHUNKED))? {
             Decoded::More => return Ok((Found::More, end, buffer.len())),
             Decoded::Trailers(used) => return Ok((Found::Trailers, end, at + used)),
             Decoded::End(used) => return Ok((Found::End, end, at + used)),
@@ -170,29 +155,30 @@ fn unchunk(
     }
 }
 
-impl Default for Trailers {
-    fn default() -> Self {
-        Self { text: Vec::new(), head: ReplyHead::of_trailers(0) }
-    }
-}
-
 impl Trailers {
+    /// Reads on. `Some`: how much of `input` they took, and all of them.
+    fn read(&mut self, input: &[u8], bytes_max: u32) -> Result<Option<(usize, Fields)>, Malformed> {
+        let (before, bytes_max) = (self.text.len(), bytes_max as usize);
+        let room = bytes_max.saturating_sub(before).min(input.len());
+        self.text.extend_from_slice(&input[..room]);
+        match self.parser.parse(&mut self.fields, &self.text) {
+            Ok(Some(end)) => Ok(Some((end - before, self.fields()))),
+            Ok(None) if self.text.len() >= bytes_max => Err(TOO_BIG_TRAILERS.into()),
+            Ok(None) => Ok(None),
+            Err(FieldError::Invalid(slice, byte)) => {
+                let text = Text(slice.of(&self.text));
+                Err(format!("upstream sent invalid trailer: \"{text}\\x{byte:02x}...\"").into())
+            }
+            Err(FieldError::TooMany) => Err(TOO_BIG_TRAILERS.into()),
+        }
+    }
+
     fn fields(&self) -> Fields {
         let mut fields = Fields::default();
-        for field in &self.head.fields {
+        for field in &self.fields {
             fields.append(field.name.of(&self.text), field.value.of(&self.text));
         }
         fields
-    }
-
-    fn refused(&self, error: ReplyError) -> Cow<'static, str> {
-        match error {
-            ReplyError::InvalidField(slice, byte) => {
-                let text = Text(slice.of(&self.text));
-                format!("upstream sent invalid trailer: \"{text}\\x{byte:02x}...\"").into()
-            }
-            _ => TOO_BIG_TRAILERS.into(),
-        }
     }
 }
 
@@ -201,18 +187,18 @@ mod tests {
     use super::*;
 
     /// The body of what comes in pieces of `size`, what is said of it, and its trailers.
-    fn take(body: ReplyBody, input: &str, size: usize) -> Result<String, String> {
+    fn take(body: ReplyBody, input: &str, size: usize) -> Result<String, Malformed> {
         let mut coding = Coding::of(body, true);
         let mut out = String::new();
         for piece in input.as_bytes().chunks(size) {
             // Something else stands before it in the buffer.
             let mut buffer = [b"##", piece].concat();
-            let taken = coding.take(&mut buffer, 2, 30).map_err(|error| format!("{error:?}"))?;
+            let taken = coding.take(&mut buffer, 2, 30)?;
             out.push_str(std::str::from_utf8(&buffer[2..taken.end]).unwrap());
             for (name, value) in taken.trailers.iter().flat_map(Fields::iter) {
                 out += &format!("[{}={}]", name.escape_ascii(), value.escape_ascii());
             }
-            out.push_str(taken.surplus.unwrap_or_default());
+            out.push_str(taken.remark.as_ref().map_or("", |remark| &remark.text));
             if coding.is_ended() {
                 return Ok(out + ".");
             }
@@ -257,13 +243,13 @@ mod tests {
     fn what_is_no_body() {
         let table = [
             ("x\r\n", INVALID_CHUNKED),
-            ("0\r\na b\r\n\r\n", "upstream sent invalid trailer: \\\"a\\\\x20...\\\""),
+            ("0\r\na b\r\n\r\n", "upstream sent invalid trailer: \"a\\x20...\""),
             ("0\r\nA: 3456789012345678901234567890\r\n\r\n", TOO_BIG_TRAILERS),
         ];
         for (input, expected) in table {
             for size in 1..=input.len() {
                 let error = take(ReplyBody::Chunked, input, size).unwrap_err();
-                assert_eq!(error, format!("Upstream(\"{expected}\")"), "{input:?}");
+                assert_eq!(error, expected, "{input:?}");
             }
         }
     }

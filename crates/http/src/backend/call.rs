@@ -1,0 +1,373 @@
+//! One request on one connection: written and, as soon as there is any of it, the reply's head
+//! read.
+//!
+//! If the server replies early, the rest of the request is dropped and the connection is not
+//! reused. If a write fails, a reply that was sent already is still read.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use net::{Timer, buffers};
+use observe::{Errno, Level};
+use wire::reply::ReplyHead;
+
+use super::Timeouts;
+use super::protocol::{HeadEvent, Protocol, ReplyLength};
+use super::request::{Outgoing, Source, Unsent};
+use crate::exchange::RequestBodyError;
+use ::upstream::pool::Connection;
+
+/// What is done while the request is written.
+pub(crate) const SENDING: &str = "sending request to upstream";
+/// What is done once there is something to read.
+pub(crate) const READING_HEAD: &str = "reading response header from upstream";
+
+/// Interim replies (1xx) before the final one. Each is as long as `buffer_size` at most.
+const INTERIM_REPLIES_MAX: u8 = 64;
+
+/// Reads before others get their turn.
+const READS_PER_TURN: u32 = 16;
+
+/// The exchange, or the health check, that a request is made for.
+pub(crate) trait Caller {
+    /// What log lines name after `while` from now on.
+    fn set_action(&mut self, action: &'static str);
+    /// Writes to the error log, or notes what went wrong.
+    fn log(&mut self, level: Level, message: fmt::Arguments<'_>);
+    /// The head of the reply, empty at first.
+    fn reply_head(&mut self) -> &mut ReplyHead;
+    /// The text that the head points into, as far as it was read.
+    fn note_text(&mut self, text: &[u8]);
+    /// Early hints (103), as they stand in the head and its text.
+    fn early_hints(&mut self) {}
+    /// The request's body, where it is in memory.
+    fn body_in_memory(&self) -> &[u8] {
+        &[]
+    }
+    /// How long the request's body is, if that is known.
+    fn body_length(&self) -> Option<u64> {
+        None
+    }
+    /// Appends what has come of the body; 0 is its end.
+    fn poll_body(
+        &mut self,
+        _cx: &mut Context<'_>,
+        _out: &mut Vec<u8>,
+    ) -> Poll<Result<usize, RequestBodyError>> {
+        Poll::Ready(Ok(0))
+    }
+}
+
+/// Why a server did not answer. What there was to say has been logged.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// No connection, or none any more.
+    Error,
+    /// It took too long.
+    Timeout,
+    /// What it sent is no reply.
+    InvalidHeader,
+    /// Ours: no other server would do better.
+    Internal,
+    /// The client's: its body does not come.
+    Client(RequestBodyError),
+}
+
+/// How long a request may take on its connection.
+#[derive(Clone, Copy)]
+pub(crate) enum Times {
+    /// Each step.
+    Steps {
+        /// Between two writes.
+        send_ms: u64,
+        /// Between two reads.
+        read_ms: u64,
+    },
+    /// As long as the timer runs that it was given.
+    Whole,
+}
+
+/// A request to be sent.
+pub(crate) struct Call<'a, P: ?Sized> {
+    pub(crate) protocol: &'a mut P,
+    pub(crate) connection: &'a mut Connection,
+    pub(crate) timer: &'a Timer,
+    pub(crate) times: Times,
+    /// The longest head of a reply.
+    pub(crate) head_max: u64,
+    /// Counts what is received.
+    pub(crate) received: &'a Cell<u64>,
+}
+
+/// The request on its way, and the reply's beginning.
+pub(super) struct Calling<'a, P: ?Sized> {
+    call: Call<'a, P>,
+    outgoing: Outgoing<'a>,
+    /// Why no more is written.
+    broken: Option<(&'static str, io::Error)>,
+    /// What the timer is for.
+    waits: Waits,
+    /// What has been received, without interim replies.
+    input: Vec<u8>,
+    interim_replies: u8,
+    /// Bytes of early hints so far.
+    early_bytes: u32,
+    /// Whether others get their turn before the next read.
+    yields: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    Nothing,
+    ToWrite,
+    ToRead,
+}
+
+/// The head of a reply has been read.
+pub(super) struct Answered {
+    pub(super) body: ReplyLength,
+    /// Where in the input the body begins.
+    pub(super) head_bytes: usize,
+    pub(super) input: Vec<u8>,
+    /// Whether all of the request was sent.
+    pub(super) sent: bool,
+}
+
+impl From<Timeouts> for Times {
+    fn from(timeouts: Timeouts) -> Self {
+        Self::Steps { send_ms: timeouts.send_ms, read_ms: timeouts.read_ms }
+    }
+}
+
+impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
+    pub(super) fn new(call: Call<'a, P>, head: &'a [u8], body: Source<'a>) -> Self {
+        Self {
+            outgoing: Outgoing::new(head, body),
+            call,
+            broken: None,
+            waits: Waits::Nothing,
+            input: Vec::new(),
+            interim_replies: 0,
+            early_bytes: 0,
+            yields: false,
+        }
+    }
+
+    /// Whether it cannot be asked again as if nothing had happened.
+    pub(super) fn has_begun(&self) -> bool {
+        self.outgoing.has_begun()
+    }
+
+    /// How much of the request has been written.
+    pub(super) fn written(&self) -> u64 {
+        self.outgoing.written
+    }
+
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &mut impl Caller,
+    ) -> Poll<Result<Answered, Trouble>> {
+        if !self.outgoing.is_done() && self.broken.is_none() {
+            self.poll_send(cx, caller)?;
+        }
+        match self.poll_head(cx, caller) {
+            Poll::Ready(answered) => Poll::Ready(answered),
+            Poll::Pending if self.yields => self.poll_timeout(cx, caller).map(Err),
+            Poll::Pending if self.broken.is_some() => Poll::Ready(Err(self.unsent(caller))),
+            Poll::Pending => self.poll_timeout(cx, caller).map(Err),
+        }
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, caller: &mut impl Caller) -> Result<(), Trouble> {
+        caller.set_action(SENDING);
+        let before = self.outgoing.written;
+        let Call { protocol, connection, .. } = &mut self.call;
+        let sent = self.outgoing.poll(cx, &mut **protocol, caller, &mut connection.stream);
+        if self.outgoing.written > before || sent.is_ready() {
+            self.waits = Waits::Nothing;
+        }
+        match sent {
+            Poll::Ready(Err(Unsent::Client(error))) => Err(Trouble::Client(error)),
+            Poll::Ready(Err(Unsent::Call(call, error))) => {
+                self.broken = Some((call, error));
+                Ok(())
+            }
+            Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
+        }
+    }
+
+    /// One of the two times runs: that between writes until all is written, then that between
+    /// reads. While the client's body is waited for, none does: that time is the client's.
+    fn poll_timeout(&mut self, cx: &mut Context<'_>, caller: &mut impl Caller) -> Poll<Trouble> {
+        let waits = match self.outgoing.is_done() {
+            true => Waits::ToRead,
+            false if self.outgoing.waits_for_client() => return Poll::Pending,
+            false => Waits::ToWrite,
+        };
+        if self.waits != waits {
+            self.waits = waits;
+            if let Times::Steps { send_ms, read_ms } = self.call.times {
+                self.call.timer.set(if waits == Waits::ToRead { read_ms } else { send_ms });
+            }
+        }
+        ready!(self.call.timer.poll(cx));
+        if waits == Waits::ToRead {
+            caller.set_action(READING_HEAD);
+        }
+        Poll::Ready(timed_out(caller))
+    }
+
+    /// The request could not be written, and the server has nothing to say to that.
+    fn unsent(&mut self, caller: &mut impl Caller) -> Trouble {
+        if let Some((call, error)) = self.broken.take() {
+            caller.set_action(SENDING);
+            caller.log(Level::Error, format_args!("{call} failed{}", Errno(&error)));
+        }
+        Trouble::Error
+    }
+
+    /// Reads until the head of the reply is there.
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &mut impl Caller,
+    ) -> Poll<Result<Answered, Trouble>> {
+        self.yields = false;
+        for _ in 0..READS_PER_TURN {
+            match ready!(self.poll_read(cx)) {
+                Ok(count @ 1..) => {
+                    let received = self.call.received;
+                    received.set(received.get() + count as u64);
+                }
+                ended => {
+                    caller.set_action(READING_HEAD);
+                    return Poll::Ready(Err(self.ended(caller, ended)));
+                }
+            }
+            caller.set_action(READING_HEAD);
+            match self.parse(caller) {
+                Ok(None) if self.interim_replies == 0 => self.waits = Waits::Nothing,
+                Ok(None) => {}
+                Ok(Some(answered)) => return Poll::Ready(Ok(answered)),
+                Err(trouble) => {
+                    caller.note_text(&self.input);
+                    return Poll::Ready(Err(trouble));
+                }
+            }
+        }
+        self.yields = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads once. While nothing has come, no buffer is held.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.input.capacity() == 0 && self.may_be_large() {
+            self.input = buffers::lend_large();
+        }
+        if !self.input.is_empty() && self.input.len() == self.input.capacity() {
+            self.input.reserve(buffers::BUFFER_SIZE);
+        }
+        let read = self.call.connection.stream.poll_read(cx, &mut self.input);
+        if self.input.is_empty() {
+            buffers::give_back(std::mem::take(&mut self.input));
+        }
+        read
+    }
+
+    /// Whether a head may be larger than most buffers.
+    fn may_be_large(&self) -> bool {
+        self.call.head_max > buffers::BUFFER_SIZE as u64
+    }
+
+    /// The connection has ended before the head has.
+    fn ended(&mut self, caller: &mut impl Caller, ended: io::Result<usize>) -> Trouble {
+        if self.broken.is_some() {
+            return self.unsent(caller);
+        }
+        match ended {
+            Ok(_) => {
+                caller.log(Level::Error, format_args!("upstream prematurely closed connection"));
+            }
+            Err(error) => caller.log(Level::Error, format_args!("recv() failed{}", Errno(&error))),
+        }
+        Trouble::Error
+    }
+
+    /// The head, if all of it is there. Interim replies are skipped, except early hints.
+    fn parse(&mut self, caller: &mut impl Caller) -> Result<Option<Answered>, Trouble> {
+        loop {
+            let event = self.call.protocol.head(&mut self.input, caller.reply_head());
+            let event = event.map_err(|message| {
+                caller.log(Level::Error, format_args!("{message}"));
+                Trouble::InvalidHeader
+            })?;
+            let (HeadEvent::Interim(bytes) | HeadEvent::Complete { bytes, .. }) = event else {
+                self.check_size(self.input.len() + 1, caller)?;
+                if let HeadEvent::Log(remark) = event {
+                    caller.log(remark.level, format_args!("{}", remark.text));
+                    continue;
+                }
+                caller.note_text(&self.input);
+                return Ok(None);
+            };
+            self.check_size(bytes, caller)?;
+            let HeadEvent::Complete { body, .. } = event else {
+                self.pass_over(caller, bytes)?;
+                continue;
+            };
+            caller.note_text(&self.input[..bytes]);
+            let sent = self.outgoing.is_done() && self.broken.is_none();
+            let input = std::mem::take(&mut self.input);
+            return Ok(Some(Answered { body, head_bytes: bytes, input, sent }));
+        }
+    }
+
+    fn check_size(&self, head_bytes: usize, caller: &mut impl Caller) -> Result<(), Trouble> {
+        if head_bytes as u64 <= self.call.head_max {
+            return Ok(());
+        }
+        caller.log(Level::Error, format_args!("upstream sent too big header"));
+        Err(Trouble::InvalidHeader)
+    }
+
+    /// An interim reply: another follows. From the first of them on, the time for reading runs
+    /// until the final head is there.
+    fn pass_over(&mut self, caller: &mut impl Caller, bytes: usize) -> Result<(), Trouble> {
+        self.interim_replies += 1;
+        if self.interim_replies > INTERIM_REPLIES_MAX {
+            let most = INTERIM_REPLIES_MAX;
+            let message = format_args!("upstream sent more than {most} interim responses");
+            caller.log(Level::Error, message);
+            return Err(Trouble::InvalidHeader);
+        }
+        if caller.reply_head().status == 103 {
+            self.early_bytes = self.early_bytes.saturating_add(bytes as u32);
+            if u64::from(self.early_bytes) <= self.call.head_max {
+                caller.note_text(&self.input[..bytes]);
+                caller.early_hints();
+            } else {
+                caller.log(Level::Info, format_args!("upstream sent too big early hints"));
+            }
+        }
+        caller.reply_head().reset();
+        self.input.drain(..bytes);
+        Ok(())
+    }
+}
+
+impl<P: ?Sized> Drop for Calling<'_, P> {
+    fn drop(&mut self) {
+        buffers::give_back(std::mem::take(&mut self.input));
+    }
+}
+
+/// It took too long, and that is logged.
+pub(super) fn timed_out(caller: &mut impl Caller) -> Trouble {
+    let error = net::timed_out();
+    caller.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));
+    Trouble::Timeout
+}

@@ -1,0 +1,322 @@
+//! A request that no client sent: a health check. One server is asked once, and the reply read as
+//! far as it is looked at.
+//!
+//! What the reply is worth is decided elsewhere. A failure is not logged but returned, since it may
+//! change nothing.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker, ready};
+
+use ::upstream::pool::Connection;
+use net::{Address, Connect, Timer, buffers};
+use observe::{Errno, Level};
+use wire::reply::ReplyHead;
+
+use super::Timeouts;
+use super::call::{Answered, Call, Caller, Calling, Times, timed_out};
+use super::connect::{self, CONNECTING};
+use super::protocol::{Protocol, Start};
+use super::request::{RequestBody, Source};
+
+/// How much is read at once.
+const READ_SIZE: usize = 16 * 1024;
+
+const READING_BODY: &str = "reading upstream";
+
+/// What a check sends.
+pub(crate) struct CheckRequest {
+    head: Vec<u8>,
+    body: Vec<u8>,
+    protocol: Box<dyn Fn() -> Box<dyn Protocol>>,
+}
+
+impl CheckRequest {
+    /// `head` stands before the body in the protocol's own form.
+    pub(crate) fn new(head: Vec<u8>, body: RequestBody, start: impl Start) -> Self {
+        let body = match body {
+            RequestBody::Made(bytes) => bytes,
+            RequestBody::None | RequestBody::Client | RequestBody::Streamed => Vec::new(),
+        };
+        Self { head, body, protocol: Box::new(move || Box::new(start.start())) }
+    }
+}
+
+/// A server to ask, and how.
+pub(crate) struct Check<'a> {
+    pub(crate) to: Address,
+    /// The server's name in log lines.
+    pub(crate) name: &'a [u8],
+    pub(crate) options: Connect,
+    pub(crate) request: &'a CheckRequest,
+    pub(crate) times: CheckTimes,
+    /// The longest head of a reply.
+    pub(crate) head_max: u64,
+    /// How much of the body is looked at; `None`: nothing.
+    pub(crate) body_max: Option<usize>,
+    /// Whether the connection may serve another check.
+    pub(crate) keeps: bool,
+}
+
+/// How long a check may take.
+#[derive(Clone, Copy)]
+pub(crate) enum CheckTimes {
+    /// Each step.
+    Steps(Timeouts),
+    /// All of it, in milliseconds.
+    Whole(u64),
+}
+
+/// A reply.
+pub(crate) struct CheckReply {
+    pub(crate) head: ReplyHead,
+    /// The text that the head points into.
+    pub(crate) text: Vec<u8>,
+    /// The body as far as it was read, without its framing.
+    pub(crate) body: Vec<u8>,
+    pub(crate) kept: Option<KeptConnection>,
+}
+
+/// A connection that serves another check.
+pub(crate) struct KeptConnection {
+    pub(crate) connection: Connection,
+    to: Address,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CheckFailure {
+    /// What was being done, as log lines name it after `while`.
+    pub(crate) action: &'static str,
+    pub(crate) cause: String,
+}
+
+impl CheckFailure {
+    pub(crate) fn new(action: &'static str, cause: impl Into<String>) -> Self {
+        Self { action, cause: cause.into() }
+    }
+}
+
+/// What a check learns while it runs.
+struct Checker {
+    action: &'static str,
+    /// What was said last.
+    message: String,
+    head: ReplyHead,
+    text: Vec<u8>,
+}
+
+impl Caller for Checker {
+    fn set_action(&mut self, action: &'static str) {
+        self.action = action;
+    }
+
+    fn log(&mut self, _level: Level, message: fmt::Arguments<'_>) {
+        self.message = message.to_string();
+    }
+
+    fn reply_head(&mut self) -> &mut ReplyHead {
+        &mut self.head
+    }
+
+    fn note_text(&mut self, text: &[u8]) {
+        self.text.clear();
+        self.text.extend_from_slice(text);
+    }
+}
+
+impl Checker {
+    fn new() -> Self {
+        let (head, text) = (ReplyHead::default(), Vec::new());
+        Self { action: CONNECTING, message: String::new(), head, text }
+    }
+
+    fn failure(&mut self) -> CheckFailure {
+        CheckFailure::new(self.action, std::mem::take(&mut self.message))
+    }
+
+    fn fail(&mut self, message: fmt::Arguments<'_>) -> CheckFailure {
+        self.log(Level::Error, message);
+        self.failure()
+    }
+}
+
+/// Takes a connection to a server, and no more.
+pub(crate) async fn check_connection(
+    to: &Address,
+    name: &[u8],
+    timeout_ms: u64,
+) -> Result<&'static str, CheckFailure> {
+    let (timer, mut checker) = (Timer::new(), Checker::new());
+    timer.set(timeout_ms);
+    let opened = open(&mut checker, to, name, &Connect::default(), &timer).await;
+    opened.map(|_| CONNECTING)
+}
+
+/// Asks, on a kept connection if there is one that is still usable.
+pub(crate) async fn check(
+    check: &Check<'_>,
+    kept: Option<KeptConnection>,
+) -> Result<CheckReply, CheckFailure> {
+    let timer = Timer::new();
+    if let CheckTimes::Whole(time_ms) = check.times {
+        timer.set(time_ms);
+    }
+    if let Some(kept) = kept.filter(|kept| kept.to == check.to).and_then(KeptConnection::quiet) {
+        let received = Cell::new(0);
+        let reply = check.ask(&timer, kept.connection, &received).await;
+        // That it was closed meanwhile says nothing of the server.
+        if reply.is_ok() || received.get() > 0 {
+            return reply;
+        }
+    }
+    if let CheckTimes::Steps(Timeouts { connect_ms, .. }) = check.times {
+        timer.set(connect_ms);
+    }
+    let mut checker = Checker::new();
+    let connection = open(&mut checker, &check.to, check.name, &check.options, &timer).await?;
+    check.ask(&timer, connection, &Cell::new(0)).await
+}
+
+/// A new connection, before the timer's time is over.
+async fn open(
+    checker: &mut Checker,
+    to: &Address,
+    name: &[u8],
+    options: &Connect,
+    timer: &Timer,
+) -> Result<Connection, CheckFailure> {
+    let connecting = connect::begin(checker, to, name, options);
+    let connecting = connecting.map_err(|_| checker.failure())?;
+    let connected = connect::finish(checker, connecting, timer).await;
+    connected.map_err(|_| checker.failure())
+}
+
+impl Check<'_> {
+    /// Asks on one connection.
+    async fn ask(
+        &self,
+        timer: &Timer,
+        mut connection: Connection,
+        received: &Cell<u64>,
+    ) -> Result<CheckReply, CheckFailure> {
+        connection.requests += 1;
+        let (mut checker, mut protocol) = (Checker::new(), (self.request.protocol)());
+        let call = Call {
+            protocol: &mut *protocol,
+            connection: &mut connection,
+            timer,
+            times: match self.times {
+                CheckTimes::Steps(timeouts) => timeouts.into(),
+                CheckTimes::Whole(_) => Times::Whole,
+            },
+            head_max: self.head_max,
+            received,
+        };
+        let body = Source::Memory(&self.request.body);
+        let mut calling = Calling::new(call, &self.request.head, body);
+        let answered = poll_fn(|cx| calling.poll(cx, &mut checker)).await;
+        drop(calling);
+        let Answered { mut input, head_bytes, sent, .. } =
+            answered.map_err(|_| checker.failure())?;
+        let mut body_bytes = input.split_off(head_bytes);
+        buffers::give_back(input);
+        let is_whole = match self.body_max.is_some() || self.keeps {
+            true => {
+                let reading = Reading { check: self, timer, connection: &mut connection };
+                reading.body(&mut *protocol, &mut checker, &mut body_bytes).await?
+            }
+            false => false,
+        };
+        let reusable = self.keeps && is_whole && sent && protocol.may_reuse();
+        let kept = reusable.then(|| KeptConnection { connection, to: self.to.clone() });
+        let Checker { head, text, .. } = checker;
+        Ok(CheckReply { head, text, body: body_bytes, kept })
+    }
+}
+
+/// The body of a reply on its way.
+struct Reading<'a> {
+    check: &'a Check<'a>,
+    timer: &'a Timer,
+    connection: &'a mut Connection,
+}
+
+impl Reading<'_> {
+    /// Reads the body, but not more of it than is looked at. Whether that is all of it, with
+    /// nothing after it.
+    async fn body(
+        mut self,
+        protocol: &mut dyn Protocol,
+        checker: &mut Checker,
+        body: &mut Vec<u8>,
+    ) -> Result<bool, CheckFailure> {
+        if protocol.is_ended() {
+            return Ok(body.is_empty());
+        }
+        checker.set_action(READING_BODY);
+        let mut start = 0;
+        loop {
+            let taken = protocol.body(body, start);
+            let taken = taken.map_err(|message| checker.fail(format_args!("{message}")))?;
+            body.truncate(taken.end);
+            start = taken.end;
+            if protocol.is_ended() {
+                return Ok(true);
+            }
+            let left = self.check.body_max.unwrap_or(BODY_SKIPPED_MAX).saturating_sub(start);
+            if left == 0 {
+                return Ok(false);
+            }
+            if self.read(left, checker, body).await? == 0 {
+                return match protocol.ends_at_close() {
+                    true => Ok(false),
+                    false => Err(checker.fail(format_args!("{CLOSED}"))),
+                };
+            }
+        }
+    }
+
+    /// Reads some more; 0 is the end.
+    async fn read(
+        &mut self,
+        most: usize,
+        checker: &mut Checker,
+        body: &mut Vec<u8>,
+    ) -> Result<usize, CheckFailure> {
+        if let CheckTimes::Steps(Timeouts { read_ms, .. }) = self.check.times {
+            self.timer.set(read_ms);
+        }
+        let most = most.clamp(1, READ_SIZE);
+        body.reserve(most);
+        let read = poll_fn(|cx| match self.connection.stream.poll_read_most(cx, body, most) {
+            Poll::Ready(read) => Poll::Ready(Some(read)),
+            Poll::Pending => {
+                ready!(self.timer.poll(cx));
+                Poll::Ready(None)
+            }
+        });
+        match read.await {
+            Some(Ok(count)) => Ok(count),
+            Some(Err(error)) => Err(checker.fail(format_args!("recv() failed{}", Errno(&error)))),
+            None => {
+                timed_out(checker);
+                Err(checker.failure())
+            }
+        }
+    }
+}
+
+const CLOSED: &str = "upstream prematurely closed connection";
+
+/// How much of a body is read that is not looked at, for the sake of the connection.
+const BODY_SKIPPED_MAX: usize = 256 * 1024;
+
+impl KeptConnection {
+    /// Itself, unless the server has closed it or sent something unasked.
+    fn quiet(mut self) -> Option<Self> {
+        let mut cx = Context::from_waker(Waker::noop());
+        self.connection.stream.poll_disturbed(&mut cx).is_pending().then_some(self)
+    }
+}
