@@ -23,6 +23,8 @@ pub(crate) mod redirect;
 mod run;
 mod send;
 mod server;
+#[cfg(test)]
+mod tests;
 mod tunnel;
 
 pub(crate) use context::WorkerContext;
