@@ -1,8 +1,9 @@
-//! Counters: every worker counts on cache lines of its own; whoever reads adds them up.
+//! Counters: every worker counts on its own cache lines; a reader adds them up.
 //!
 //! A counter has one writer, so counting is a load, an addition and a store, without a locked
-//! instruction and without a line that two workers want. What goes up and down is two counters that
-//! only go up, so that a connection may end on another worker than it began on.
+//! instruction and without a cache line shared by two workers. A value that goes up and down
+//! consists of two counters that only go up, because a connection can end on another worker than it
+//! began on.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,8 +25,8 @@ impl Counter {
     }
 }
 
-/// What one worker has counted. The alignment keeps it off others' lines, and off the line that
-/// the processor fetches along.
+/// The counters of one worker. The alignment keeps them off other workers' cache lines, and off the
+/// adjacent line that the processor prefetches.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Counts {
@@ -71,7 +72,7 @@ pub struct Totals {
 static WORKERS: Mutex<Vec<&Counts>> = Mutex::new(Vec::new());
 
 impl Counts {
-    /// The counts of a new worker. What it has counted stays when it is gone.
+    /// The counters of a new worker. They outlive the worker.
     pub fn of_worker() -> &'static Self {
         let counts: &'static Self = Box::leak(Box::default());
         WORKERS.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
@@ -111,7 +112,7 @@ pub struct InRequest {
 }
 
 impl InRequest {
-    /// Its head is complete: it is read no more, but answered.
+    /// Its head is complete: from now on the request counts as being answered.
     pub fn head_complete(&mut self) {
         self.has_head = true;
         self.counts.heads.add();
@@ -138,13 +139,13 @@ impl Drop for InRequest {
 }
 
 impl Totals {
-    /// The sum over all workers. They go on counting meanwhile, so a difference is never below 0.
+    /// The sum over all workers, which continue to count meanwhile; a difference is never below 0.
     pub fn now() -> Self {
         let workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = |counter: fn(&Counts) -> &Counter| -> u64 {
             workers.iter().map(|counts| counter(counts).read()).sum()
         };
-        // What ends is read before what begins.
+        // Ends are read before beginnings.
         let (closed, answered, broken) =
             (sum(|c| &c.closed), sum(|c| &c.answered), sum(|c| &c.broken));
         let (busy, heads) = (sum(|c| &c.busy), sum(|c| &c.heads));

@@ -190,7 +190,7 @@ fn to_file(file: &LogFile, full_second: &AtomicI64, line: &[u8]) {
 }
 
 thread_local! {
-    /// A failure to send is told to the main log, which may send, and fail.
+    /// A failure to send is logged to the main log, which may itself send, and fail.
     static SENDING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 

@@ -1,9 +1,8 @@
-//! The files that logs are written to: named while the configuration is read, opened by whoever
-//! runs it.
+//! Log files: registered while the configuration is read, opened by the process that runs it.
 //!
-//! The master process opens every log with its own rights and hands the descriptors on; a single
-//! process opens them itself; at `USR1` they are opened anew. A writer holds the slot, not the
-//! descriptor, and sees by [`LogSlot::version`] that the file has changed.
+//! The master process opens every log with its own rights and passes the descriptors on; a single
+//! process opens them itself. On `USR1` they are reopened. A writer holds the slot, not the
+//! descriptor, and detects a new file by [`LogSlot::version`].
 //!
 //! A configuration holds a [`LogFile`], writers hold its [`LogSlot`]. The file is closed when both
 //! have let go; writers do so once no configuration holds the [`LogFile`] any more.
@@ -98,8 +97,8 @@ impl LogFiles {
         self.closed().try_for_each(|file| file.reopen())
     }
 
-    /// Fails where [`open`](Self::open) would, as far as that can be told without making a file;
-    /// `may_make` says it of one that is not there.
+    /// Fails where [`open`](Self::open) would, as far as this can be determined without creating a
+    /// file; `may_make` decides for a file that does not exist.
     pub fn try_out(&self, may_make: impl Fn(&Path) -> io::Result<()>) -> Result<(), OpenError> {
         self.closed().try_for_each(|file| {
             let tried = match append_to_existing(&file.path) {
@@ -114,7 +113,7 @@ impl LogFiles {
         self.list.iter().filter(|file| file.current().is_none())
     }
 
-    /// Opens all anew; what cannot be opened goes on as it is and is told.
+    /// Reopens all files. A file that cannot be opened is reported, and the old one stays in use.
     pub fn reopen(&self) -> Vec<OpenError> {
         self.list.iter().filter_map(|file| file.reopen().err()).collect()
     }
@@ -222,8 +221,8 @@ pub fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o644).open(path)
 }
 
-/// Whether a file that is there can be appended to. What is no ordinary file is not opened: that
-/// could wait, or be noticed by whoever is at its other end.
+/// Whether an existing file can be appended to. Only regular files are opened: opening a pipe could
+/// block, or be noticed at its other end.
 fn append_to_existing(path: &Path) -> io::Result<()> {
     if path.metadata()?.file_type().is_fifo() {
         return Ok(());

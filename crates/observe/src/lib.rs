@@ -1,7 +1,7 @@
-//! What the server tells about itself: the error log, log files, syslog, counters.
+//! Observability: the error log, log files, syslog, counters.
 //!
-//! Usable from any thread and without a runtime. Deliberately absent: what a request is; whoever
-//! logs brings the context. Sockets and files here are written and never waited for.
+//! Usable from any thread and without a runtime. Deliberately absent: the notion of a request; the
+//! caller provides the context of a message. Writes to sockets and files here never wait.
 
 mod counters;
 mod errno;

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// Bytes of a line at most, its end included; what is longer is cut, as in nginx.
+/// The maximum length of a line including its end; a longer line is truncated, as in nginx.
 pub const LINE_MAX: usize = 2048;
 
 const DELETE: u8 = 0x7f;
-/// What a control character of two bytes begins with in UTF-8.
+/// The first byte of two-byte control characters in UTF-8.
 const C1_LEAD: u8 = 0xc2;
 
 fn may_control(byte: u8) -> bool {

@@ -3,7 +3,7 @@
 //! Every thread has its own buffer per file, so writers share nothing but the open file. Lines of a
 //! file without `buffer=` are written once per turn of the worker's loop, before it sleeps: its
 //! owner calls [`end_turn`]. A write is whole lines and appends, so lines of several writers do not
-//! mix. What cannot be written is lost and told, at most once a minute; the server goes on.
+//! mix. Lines that cannot be written are lost, which is logged at most once a minute.
 //!
 //! A writer keeps its file open until [`flush_all`] finds that no configuration holds the file any
 //! more. So every thread that writes must call it when a configuration is gone.
@@ -62,8 +62,8 @@ struct Writer {
     told_second: i64,
 }
 
-/// Appends a line, whose end is added here. `Some`: the buffer was empty and is to be flushed in
-/// that many milliseconds; the caller has the timer for it and calls [`flush`].
+/// Appends a line and its end. `Some`: the buffer was empty and must be flushed in that many
+/// milliseconds; the caller sets a timer and calls [`flush`].
 pub fn append(file: &Arc<LogFile>, write: impl FnOnce(&mut Vec<u8>)) -> Option<u64> {
     // The buffer is away from its place meanwhile: writing a line may log something itself.
     let mut lines = WRITERS.with_borrow_mut(|writers| std::mem::take(&mut writers.of(file).lines));
@@ -87,8 +87,9 @@ pub fn flush(file: &LogFile) {
     WRITERS.with_borrow_mut(|writers| writers.flush(file.number()));
 }
 
-/// Writes everything that waits on this thread and lets go of the files: before it ends, when the
-/// files were opened anew, and when a configuration is gone. Sockets to syslog servers go, too.
+/// Writes everything buffered on this thread and closes its files and its sockets to syslog
+/// servers. Called before the thread ends, when files were reopened, and when a configuration is
+/// gone.
 pub fn flush_all() {
     syslog::forget_old();
     WRITERS.with_borrow_mut(|writers| {

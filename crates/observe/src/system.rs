@@ -1,10 +1,11 @@
-//! What the system says about itself. `net` knows how to ask; the program asks once and settles it.
+//! Facts about the system, such as the time zone. `net` can query them; the program does so once
+//! and stores them here.
 
 use std::sync::OnceLock;
 
 /// Names and numbers that log lines carry.
 pub struct System {
-    /// What the program goes by: `weir`, or `nginx` when it is called so.
+    /// The program's name: `weir`, or `nginx` when it is called so.
     pub name: &'static str,
     /// This machine, in lower case.
     pub hostname: String,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Bytes as text: what is not UTF-8 is shown as replacement characters, and nothing is allocated.
+/// Displays bytes as text without allocating; invalid UTF-8 is shown as replacement characters.
 pub struct Text<'b>(pub &'b [u8]);
 
 impl fmt::Display for Text<'_> {

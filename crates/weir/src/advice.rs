@@ -1,4 +1,4 @@
-//! What was probably meant by a command line that cannot be understood.
+//! Suggests what was probably meant by an invalid command line.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::subcommand;
 
 /// Options with two dashes.
 const LONG: [&str; 4] = ["--help", "--version", "--lenient", "--port"];
-/// What other programs call what has a letter here.
+/// Long options of other programs that are single letters here.
 const ELSEWHERE: [(&str, &str); 10] = [
     ("--conf", "-c FILE"),
     ("--config", "-c FILE"),
@@ -22,7 +22,7 @@ const ELSEWHERE: [(&str, &str); 10] = [
     ("--stop", "-s stop"),
     ("--quiet", "-q"),
 ];
-/// Words that stand for serving elsewhere.
+/// Words that start the server in other programs.
 const SERVE: [&str; 3] = ["start", "run", "serve"];
 
 /// The line to show below the complaint, if there is a guess.

@@ -1,4 +1,4 @@
-//! How this program was called, kept for its title and for those who take over from it.
+//! The program's command line, kept for its process title and for its successors.
 
 use std::ffi::{OsStr, OsString};
 
@@ -12,7 +12,7 @@ const WORKER_PROCESS: &str = "--worker-process";
 pub struct Arguments(Vec<OsString>);
 
 impl Arguments {
-    /// This process's. The title will stand where they are, so they are copied.
+    /// This process's arguments. They are copied, because the process title overwrites them.
     pub fn take() -> Self {
         Self(std::env::args_os().collect())
     }

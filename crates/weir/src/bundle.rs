@@ -1,4 +1,5 @@
-//! What the master hands the worker process: a configuration and everything needed to serve it.
+//! The data that the master sends to the worker process: a configuration and everything needed to
+//! serve it.
 //!
 //! The files come as a recording, so the worker process needs no right to read them; logs and
 //! sockets come as open descriptors, which follow in the order given here. The bytes come from the

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// What the command line says.
+/// The parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
     /// `-h`, `-?`, `--help`
@@ -35,7 +35,7 @@ pub struct CommandLine {
     pub signal: Option<Request>,
 }
 
-/// What `-s` asks of a running master.
+/// The request that `-s` sends to a running master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Leave at once.
@@ -48,10 +48,10 @@ pub enum Request {
     Reload,
 }
 
-/// What is wrong with a command line.
+/// An error in the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// A word where an option was expected; `first`: nothing stands before it.
+    /// A word where an option was expected; `first`: it is the first word.
     Word {
         /// The word.
         word: String,
@@ -64,7 +64,7 @@ pub enum Wrong {
     Missing {
         /// The option, with its dashes.
         option: String,
-        /// What it needs, in nginx's words.
+        /// The value it needs, in nginx's words.
         what: &'static str,
     },
     /// `-s` cannot ask that.
@@ -178,7 +178,7 @@ fn needs(letter: u8) -> Option<&'static str> {
 }
 
 impl Wrong {
-    /// What to say of it; nginx calls everything that it does not know an option.
+    /// The error message; nginx calls every unknown word an option.
     pub fn complaint(&self, as_nginx: bool) -> String {
         match self {
             Self::Word { word, first: true } if !as_nginx => format!("unknown command \"{word}\""),

@@ -1,4 +1,4 @@
-//! What a process that serves has in its hands: the crew, the generation it serves, its logs.
+//! The state of a serving process: its workers, the generation it serves, its logs.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,11 +24,11 @@ pub struct Control {
     number: u64,
     log_files: LogFiles,
     zones: Zones,
-    /// This thread serves nobody, and lives as long as the process: here servers are checked once,
-    /// however many workers there are.
+    /// This thread serves no clients and lives as long as the process, so it runs the health
+    /// checks, once for all workers.
     health: http::Health,
-    /// The sites of generations that are not over. Freeing a large one takes long, so that is done
-    /// here and not by a worker, whose clients would wait.
+    /// The sites of generations that have not ended. Freeing a large one takes time, so it happens
+    /// here and not in a worker, whose clients would wait.
     sites: BTreeMap<u64, Arc<http::Site>>,
     workers_left: usize,
 }
@@ -118,7 +118,7 @@ impl Control {
         self.workers_left >= self.crew.len()
     }
 
-    /// A generation has ended, while the process goes on.
+    /// A generation has ended, while the process continues.
     pub fn generation_over(&mut self, number: u64) {
         if number != self.number {
             self.sites.remove(&number);
@@ -129,7 +129,8 @@ impl Control {
     }
 }
 
-/// Listens on the sockets that were only bound so far: the workers that accept from them are there.
+/// Starts to listen on sockets that were only bound so far; the workers that accept from them exist
+/// now.
 fn listen(sockets: &[(u32, OwnedFd)], places: &http::Slots, site: &http::Site) -> Result<(), Told> {
     for (slot, socket) in sockets {
         let Some(place) = places.get(*slot as usize).copied().flatten() else { continue };

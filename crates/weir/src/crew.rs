@@ -1,7 +1,7 @@
 //! The workers of this process: threads that accept and serve, and what they serve.
 //!
-//! The thread that has the crew never serves. It tells the workers of a new generation by message;
-//! each takes it over between two requests, and says when it has left.
+//! The control thread never serves clients. It sends the workers a message about a new generation;
+//! each worker switches to it between two requests, and reports when it has ended.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -30,7 +30,8 @@ pub struct Next {
     pub sockets: Vec<(u32, OwnedFd)>,
     /// What holds for each worker's connections.
     pub limits: Limits,
-    /// How long they may go on when the next generation or the end has come; zero: as they like.
+    /// How long they may continue after the next generation or a shutdown has started; zero:
+    /// without a limit.
     pub shutdown_timeout: Duration,
 }
 
@@ -181,7 +182,7 @@ impl Crew {
     }
 }
 
-/// What ps -L and top -H call a worker: the kernel keeps 15 bytes.
+/// The worker's name in ps -L and top -H; the kernel keeps 15 bytes.
 fn thread_name(number: usize) -> String {
     let word = name().word;
     if number < 100 { format!("{word} worker {number}") } else { format!("{word} work {number}") }
@@ -221,7 +222,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Does as it is told, until it is told to stop; it tells so itself when it has left.
+    /// Processes orders until it is told to stop; after leaving, it sends itself the order to stop.
     async fn work(ticket: Ticket, mut orders: Mailbox<Order>, own: Sender<Order>) {
         let (usher, handed) = ticket.begin();
         let Some(Order::Serve(first)) = orders.next().await else { return };

@@ -1,4 +1,4 @@
-//! What the controlling thread of a process that serves is told.
+//! Events for the control thread of a serving process.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What to change when a file cannot be had: the line below nginx's message.
+//! Hints for a file that is inaccessible or an address that is in use: the line below nginx's
+//! message.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -56,7 +57,7 @@ pub fn conf(origin: &Origin) -> Option<String> {
     Some(format!("-c is relative to the current directory; did you mean {}?", below.display()))
 }
 
-/// Says who has an address that is taken, if anybody has it.
+/// Prints which process holds an address that is in use, if any.
 pub fn tell_holder(address: &Address) {
     let hint = match holder::of(address) {
         Held::By(Holder { process, name }) => format!("process {process} ({name}) listens there"),

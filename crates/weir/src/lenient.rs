@@ -1,8 +1,8 @@
 //! Who may ask for a lenient server: the command line, the environment, and the configuration.
 //!
-//! Whoever sends a signal, tests a configuration or starts a service reads the configuration, too,
-//! and mostly cannot be told `--lenient`. `lenient on;` counts wherever it stands in the main
-//! context, so it is looked for before anything is read.
+//! Sending a signal, testing a configuration and starting a service also read the configuration,
+//! and often cannot pass `--lenient`. `lenient on;` counts anywhere in the main context, so it is
+//! searched for before anything is read.
 
 use conf::Directive;
 

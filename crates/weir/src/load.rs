@@ -35,7 +35,7 @@ pub struct Origin {
     pub directives: Option<Box<[u8]>>,
     /// The files that it needs and may not name.
     pub defaults: Defaults,
-    /// `--lenient`, or the environment says so; the configuration may say it, too.
+    /// Set by `--lenient` or the environment; the configuration can set it too.
     pub lenient: bool,
     /// Whether the master has the rights of root.
     pub privileged: bool,
@@ -108,17 +108,17 @@ pub struct Loaded {
     pub sources: Sources,
 }
 
-/// Reads a configuration that takes over from none, and says what is wrong with it.
+/// Reads a first configuration, and reports its errors.
 pub fn load(origin: &Origin, files: &mut dyn Files) -> Result<Loaded, Told> {
     load_after(&Zones::default(), origin, files)
 }
 
-/// Reads a configuration that takes over the zones of another, and says what is wrong with it.
+/// Reads a configuration that inherits the zones of another, and reports its errors.
 pub fn load_after(before: &Zones, origin: &Origin, files: &mut dyn Files) -> Result<Loaded, Told> {
     load_and(before, origin, files, true)
 }
 
-/// Reads a configuration whose warnings the master has said already.
+/// Reads a configuration whose warnings the master has already reported.
 pub fn load_quietly(
     before: &Zones,
     origin: &Origin,
@@ -166,13 +166,12 @@ fn begin<'a>(origin: &Origin, files: &'a mut dyn Files) -> (Load<'a>, Tree, Opti
     (load, tree, error)
 }
 
-/// All that can be said of a configuration which is not to be served.
+/// The result of checking a configuration that will not be served.
 pub struct Examined {
-    /// What is wrong. Where it is only that this version does not have something, the error says
-    /// so ([`Error::lacks`]).
+    /// The errors. [`Error::lacks`] marks those that are only about something unsupported.
     pub errors: Vec<Error>,
     pub warnings: Vec<Error>,
-    /// What this version does not have, and what it does instead.
+    /// Unsupported features, and what Weir does instead.
     pub lacks: Vec<Lack>,
     pub sources: Sources,
 }
@@ -228,7 +227,7 @@ fn read(
         return Err(Error::bare("no \"events\" section in configuration"));
     }
     if let Some(at) = load.errors.iter().position(|error| error.lacks.is_none()) {
-        // What is wrong further on may follow from it.
+        // Later errors may be consequences of it.
         return Err(load.errors.remove(at));
     }
     compile(main.layers, main.http, origin, load)

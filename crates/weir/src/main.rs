@@ -48,7 +48,7 @@ use command_line::CommandLine;
 use load::Origin;
 use shared_limits::SharedLimits;
 
-/// It went wrong, and whoever has to know has been told.
+/// An error that has already been reported.
 #[derive(Debug)]
 pub struct Told;
 
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
     subcommand::code(run(&command, &arguments))
 }
 
-/// What was asked for goes to standard output; nginx writes it to standard error.
+/// Requested output goes to standard output; nginx writes it to standard error.
 fn show(command: &CommandLine) {
     let text = if command.show_help { help::text() } else { version::text(command) };
     match name::name().is_nginx() {

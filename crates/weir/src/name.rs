@@ -1,6 +1,7 @@
 //! The name the program is called by, and the places that go with it.
 //!
-//! Called through a link named `nginx` it answers as nginx of the version whose behaviour it has.
+//! Called through a link named `nginx`, it identifies itself as the nginx version whose behaviour
+//! it has.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,20 +1,20 @@
-//! What the master and the worker process tell each other, in parcels: bytes and descriptors.
+//! Messages between the master and the worker process: bytes and descriptors.
 //!
-//! A parcel has a kind, a number, and any number of descriptors, which take as many messages as
-//! they need. Bulk is one descriptor of a sealed file.
+//! A message has a kind, a number, and any number of descriptors, split over as many packets as
+//! necessary. Bulk data is one descriptor of a sealed file.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use net::channel::{Channel, DESCRIPTORS_MAX};
 
-/// What a parcel says. The sender's side is in the name: orders come from the master.
+/// The kind of a message. Orders come from the master, reports from the worker process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// Serve this: a bundle, and the descriptors it speaks of.
     Serve = 1,
-    /// The logs of the generation of that number, opened anew.
+    /// The reopened logs of the generation with that number.
     Reopen,
     /// Leave when all is answered.
     Quit,
@@ -38,7 +38,7 @@ pub struct Parcel {
 }
 
 impl Parcel {
-    /// A parcel without descriptors.
+    /// A message without descriptors.
     pub fn new(kind: Kind, number: u64) -> Self {
         Self { kind, number, descriptors: Vec::new() }
     }

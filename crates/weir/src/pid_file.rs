@@ -11,7 +11,7 @@ use crate::log::{alert, emerg};
 use crate::places::Defaults;
 use crate::{Told, hints, ready};
 
-/// What the name ends in while a new binary's master runs beside the old one.
+/// The suffix of the old master's file while a new binary's master runs beside it.
 const OLD: &str = ".oldbin";
 
 /// Writes this process's number.
@@ -45,7 +45,7 @@ fn refuse(path: &Path, error: &io::Error) -> Told {
     Told
 }
 
-/// Whoever started the program is told; a log line is nginx's alone.
+/// The error goes to the terminal; the log line is nginx's.
 fn advise(hint: Option<String>) {
     if let Some(hint) = hint.filter(|_| observe::copies_to_stderr()) {
         tell(format_args!("      {hint}\n"));

@@ -6,8 +6,8 @@
 //! | prefix without `-p` | Debian's | the directory of the file that `-c` names | the same |
 //! | pid file, logs, temporary files | Debian's | `/run`, `/var/log`, `/var/lib` | the user's own |
 //!
-//! All of it is settled once, when the program starts, as absolute names: reloads and worker
-//! processes are told, and look at no current directory and no environment.
+//! All paths are determined once, when the program starts, as absolute names. Reloads and worker
+//! processes receive them and use neither the current directory nor the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -31,14 +31,14 @@ pub struct Defaults {
     pub proxy_temp: PathBuf,
 }
 
-/// What the command line means to a user.
+/// The files that a command line means for a user.
 #[derive(Debug)]
 pub struct Places {
     /// The configuration file.
     pub conf: PathBuf,
     /// What roots and logs are relative to.
     pub prefix: PathBuf,
-    /// What the command line says of the error log, or else the default.
+    /// The error log from the command line, or else the default.
     pub defaults: Defaults,
 }
 
@@ -115,7 +115,7 @@ impl Defaults {
     }
 }
 
-/// What the user's own directories are found by.
+/// The facts that determine the user's own directories.
 const VARIABLES: [&str; 4] = ["XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR"];
 
 /// The variables that another binary needs to find the same directories; nginx keeps none.
@@ -151,8 +151,8 @@ impl User {
         }
     }
 
-    /// What a user has who may not write to the system's directories. A server is found again by
-    /// its configuration: a user may have several.
+    /// Defaults for a user who cannot write to the system's directories. A server is found by its
+    /// configuration, because a user may run several.
     fn defaults(&self, conf: &Path) -> Defaults {
         let file = conf.file_name().unwrap_or_default();
         // Links on the way to the file do not make it another.

@@ -1,4 +1,4 @@
-//! What every process that serves does to what it stands on: directories, logs, its own limits.
+//! Preparations of every serving process: directories, logs, resource limits.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -60,8 +60,8 @@ pub fn may_make(path: &Path, with_parents: bool) -> io::Result<()> {
     net::file::may_make_files_in(parent.unwrap_or(Path::new("/")))
 }
 
-/// A directory for temporary files cannot be had. As nginx the program insists; under its own name
-/// it also runs without, and says what will not work.
+/// A directory for temporary files is unavailable. Called nginx, the program refuses to start;
+/// under its own name it runs without and reports what will not work.
 fn do_without(loaded: &Loaded, folder: &TempFolder, what: String) -> Result<(), Told> {
     if name().is_nginx() {
         return Err(refuse(loaded, folder.named, what, Some(hints::TEMP.into())));
@@ -75,7 +75,8 @@ fn do_without(loaded: &Loaded, folder: &TempFolder, what: String) -> Result<(), 
 /// What a server without a directory for temporary files does.
 const UNKEPT: &str = "requests and replies that do not fit in memory will fail";
 
-/// Says in nginx's words what cannot be had, and below it where it is named and what to do.
+/// Reports an inaccessible file in nginx's words, and below it the position in the configuration
+/// and a hint.
 fn refuse(loaded: &Loaded, named: Option<Span>, what: String, hint: Option<String>) -> Told {
     let error = Error { mark: named, help: hint, ..Error::bare(what) };
     load::say(&error, &loaded.sources);
@@ -89,13 +90,13 @@ pub fn make_home_of(path: &Path, defaults: &Defaults) -> Result<(), Told> {
         let _ = std::fs::create_dir_all(home);
         return Ok(());
     }
-    // What fails is found out by whoever needs it.
+    // An error shows up when the file is used.
     let _ = DirBuilder::new().mode(0o700).recursive(true).create(home);
     check_home_of(path, defaults)
 }
 
-/// Refuses a directory of the user's own that somebody else could be in control of: below /tmp,
-/// anybody may have been there first.
+/// Rejects a directory that another user could control: below /tmp, someone else may have created
+/// it first.
 pub fn check_home_of(path: &Path, defaults: &Defaults) -> Result<(), Told> {
     let Some(home) = path.parent().filter(|_| defaults.is_at_home(path)) else { return Ok(()) };
     if net::is_privileged() || name().is_nginx() {
@@ -143,7 +144,7 @@ pub fn use_log(log: Arc<ErrorLog>) {
     observe::set_main_log(log);
 }
 
-/// Opens the logs anew, and gives them to whom the workers run as.
+/// Reopens the logs, and gives them to the workers' user.
 pub fn reopen(log_files: &LogFiles, identity: Option<&Identity>) {
     for error in log_files.reopen() {
         emerg!("{error}");

@@ -12,7 +12,7 @@ use observe::{Errno, Level};
 use crate::log::alert;
 use crate::settings::{Client, Settings};
 
-/// What the settings say about connections of one worker.
+/// Settings for the connections of one worker.
 #[derive(Clone, Default)]
 pub struct Limits {
     /// How many it may have.
@@ -95,8 +95,8 @@ impl Reception {
         }
     }
 
-    /// Takes in a connection that came by a socket of a newer configuration than this worker has:
-    /// the other worker was told first.
+    /// Accepts a connection from a socket of a newer configuration than this worker has; the worker
+    /// that handed it over got the configuration first.
     async fn welcome_early(self: Rc<Self>, arrival: Arrival) {
         let mut looks = 0;
         while looks < EARLY_LOOKS_MAX && !self.http.listens(arrival.slot) {
@@ -106,8 +106,7 @@ impl Reception {
         self.start(self.usher.welcome(arrival));
     }
 
-    /// Finds a seat for a connection. Where there is none, connections that wait for another
-    /// request give theirs up.
+    /// Assigns a connection to a worker. If all are full, idle connections are closed first.
     async fn take(&self, arrival: Arrival) {
         let Full { limit, arrival } = match self.usher.seat(arrival) {
             Ok(accepted) => return accepted.into_iter().for_each(|accepted| self.start(accepted)),

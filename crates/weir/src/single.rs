@@ -77,7 +77,7 @@ impl Single {
             SIGHUP => {
                 log_signal(signal, "reconfiguring");
                 notice!("reconfiguring");
-                // What is wrong has been said; everything is as before.
+                // The error has been reported; nothing has changed.
                 let _ = self.reload();
             }
             SIGUSR1 => {
@@ -111,7 +111,7 @@ impl Single {
 
     fn try_again(&mut self) {
         if let Some((loaded, tries_left)) = self.opening.take() {
-            // What is wrong has been said; everything is as before.
+            // The error has been reported; nothing has changed.
             let _ = self.open(loaded, tries_left.saturating_sub(1));
         }
     }

@@ -9,9 +9,10 @@
 //!            `------------------ roll_back: closed again
 //! ```
 //!
-//! At a reload, sockets are only bound here. The kernel deals new connections to every socket that
-//! listens on their address, so the process that is to accept from a socket begins to listen itself
-//! once it is ready (`control`). A configuration that is refused has taken no connection.
+//! On a reload, sockets are only bound here. The kernel distributes new connections over all
+//! sockets that listen on an address, so the process that will accept from a socket starts to
+//! listen itself once it is ready (`control`). A rejected configuration has not taken any
+//! connection.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -24,19 +25,19 @@ use crate::Told;
 use crate::bundle::SlotEntry;
 use crate::log::{alert, emerg, notice};
 
-/// How often a taken address is tried.
+/// How often an address in use is tried.
 pub const TRIES_MAX: u32 = 5;
 /// How long between.
 pub const PAUSE: Duration = Duration::from_millis(500);
 
-/// What came of a try to bind what a configuration listens on.
+/// The result of trying to bind the addresses of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prepared {
     /// All is bound.
     Ready,
-    /// An address is taken, which may pass: try again after [`PAUSE`].
+    /// An address is in use, possibly temporarily: try again after [`PAUSE`].
     Taken,
-    /// It cannot be had, and all is as before.
+    /// Binding failed, and nothing has changed.
     Failed,
 }
 
@@ -106,8 +107,8 @@ impl Sockets {
         }
     }
 
-    /// Opens what the first configuration listens on, and listens: connections wait for the process
-    /// that is about to start. Waits for an address that is taken.
+    /// Opens the sockets of the first configuration, and listens: connections wait for the process
+    /// that is about to start. Waits for an address in use.
     pub fn open(
         &mut self,
         wanted: &[(&Address, &SocketOptions)],
@@ -135,7 +136,7 @@ impl Sockets {
         workers: usize,
         tries_left: u32,
     ) -> Prepared {
-        // Wildcards first: they tell whether a port is taken, and specific addresses share it.
+        // Wildcards first: they show whether a port is in use, and specific addresses share it.
         let (general, specific): (Vec<_>, Vec<_>) =
             wanted.iter().partition(|(address, _)| address.is_wildcard());
         let mut tried = Ok(());
@@ -151,7 +152,7 @@ impl Sockets {
         self.settle_try(tried, tries_left)
     }
 
-    /// What a try comes to; one that fails for good has changed nothing.
+    /// The result of a try; a final failure has changed nothing.
     fn settle_try(&mut self, tried: Result<(), IsTaken>, tries_left: u32) -> Prepared {
         match tried {
             Ok(()) => return Prepared::Ready,
@@ -290,7 +291,7 @@ impl Sockets {
         self.slots.iter_mut().for_each(|slot| slot.close(!heir && !slot.has_living_parent()));
     }
 
-    /// The descriptors as another program is told of them: `5;6;`.
+    /// The descriptors in the form passed to another program: `5;6;`.
     pub fn names(&self) -> String {
         self.descriptors().map(|fd| format!("{};", fd.as_raw_fd())).collect()
     }
@@ -301,7 +302,7 @@ impl Sockets {
     }
 }
 
-/// Whether an address is taken.
+/// Whether an address is in use.
 #[derive(Clone, Copy)]
 struct IsTaken(bool);
 
@@ -312,7 +313,7 @@ fn tell(error: &OpenError) -> IsTaken {
 
 fn bind(address: &Address, options: &SocketOptions, alone: bool) -> Result<OwnedFd, OpenError> {
     let socket = listening::bind(address, options, alone)?;
-    // What the system will not do is told when the configuration holds.
+    // Options that the system rejects are reported when the configuration is in use.
     listening::apply(socket.as_fd(), address, options);
     Ok(socket)
 }
@@ -388,7 +389,7 @@ mod tests {
         assert_eq!(sockets.slots.len(), 2);
     }
 
-    /// What is bound listens once whoever accepts says so, and not before.
+    /// A bound socket starts to listen only when the accepting process says so.
     #[test]
     fn a_refused_configuration_has_taken_no_connection() {
         let (first, options) = loopback();

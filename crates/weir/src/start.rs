@@ -24,9 +24,8 @@ use crate::shared_limits::SharedLimits;
 use crate::sockets::Sockets;
 use crate::{Told, hints, master, pid_file, ready, single};
 
-/// Sets the log that holds until the configuration names one. A test writes to it if it is there.
-/// Where nobody names a file, what matters is shown to whoever starts the program, as if there
-/// were one besides.
+/// Sets the log used until the configuration names one. A configuration test writes to it only if
+/// it exists. If no file is named, important messages also go to the terminal.
 pub fn set_first_log(origin: &Origin, test: bool) {
     if origin.defaults.error_log.is_none() && !name().is_nginx() {
         return;
@@ -91,10 +90,10 @@ pub fn test(command: &CommandLine, origin: &Origin) -> Result<(), Told> {
     Ok(())
 }
 
-/// Tries what a start would need: files, directories, addresses. A taken one is fine. Nothing is
-/// made: where nginx makes a file to find out, the system is asked whether it would.
+/// Tests what a start needs: files, directories, addresses. An address in use is fine. No files are
+/// created: where nginx creates a file, only its permissions are checked.
 fn try_out(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
-    // What is built in makes a directory for its files.
+    // The built-in configuration creates a directory for its files.
     if origin.port.is_none() {
         pid_file::try_out(&loaded.settings.pid, &origin.defaults)?;
         ready::try_out(loaded, origin)?;
@@ -135,10 +134,10 @@ pub fn run(
     let loaded = load::load(&origin, &mut files)?;
     ready::make_ready(&loaded, &origin)?;
     if origin.port.is_none() {
-        // In the background, nobody would see that it fails.
+        // In the background, its failure would go unnoticed.
         pid_file::try_out(&loaded.settings.pid, &origin.defaults)?;
     }
-    // What is told on the terminal anyway looks there as it did before.
+    // Messages on the terminal keep their form.
     if name().is_nginx() || !loaded.main_log.has_stderr() {
         observe::set_main_log(loaded.main_log.clone());
     }
@@ -166,11 +165,11 @@ pub fn run(
     master::run(plan, sockets, limits.or_create(), signals, arguments, in_background)
 }
 
-/// Opens the sockets; where an address is taken, says who has it.
+/// Opens the sockets; if an address is in use, prints which process holds it.
 fn listen(sockets: &mut Sockets, loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
     let wanted = listens(&loaded.site);
     let taken = || wanted.iter().filter(|(address, options)| is_taken(address, options));
-    // Whoever looks at what is built in does not wait for the address to become free.
+    // The built-in configuration does not wait for its address to become free.
     if let Some((port, (address, _))) = origin.port.zip(taken().next()) {
         emerg!("bind() to {address} failed (98: Address already in use)");
         hints::tell_holder(address);
@@ -235,7 +234,7 @@ fn tell_system(settings: &Settings) {
     }
 }
 
-/// What a site listens on.
+/// The listening sockets of a site.
 pub fn listens(site: &http::Site) -> Vec<(&Address, &SocketOptions)> {
     site.listens().iter().map(|listen| (&listen.address, &listen.options)).collect()
 }

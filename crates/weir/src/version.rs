@@ -28,7 +28,7 @@ fn places() -> String {
     let Places { conf, prefix, defaults } = places;
     let Defaults { error_log, access_log, pid, client_body_temp, proxy_temp } = defaults;
     let error_log = error_log.unwrap_or("stderr".into());
-    // As it was said, without the last slash.
+    // As given, without the last slash.
     let prefix = prefix.components().as_path().to_owned();
     let rows = [
         ("prefix", Some(prefix)),
@@ -53,9 +53,9 @@ fn places() -> String {
 struct Part {
     /// The option, after `--with-` or `--without-`.
     option: &'static str,
-    /// Whether it is there unless left out.
+    /// Whether it is included by default.
     usual: bool,
-    /// A directive that is there when the part is.
+    /// A directive that exists if the part does.
     mark: &'static str,
 }
 
@@ -67,9 +67,9 @@ const fn extra(option: &'static str, mark: &'static str) -> Part {
     Part { option, usual: false, mark }
 }
 
-/// nginx's parts in the order of its `configure --help`. A part is there when its mark is in a
-/// table of directives: nobody has to remember to list it. The mark is no directive that may be
-/// accepted, switched off, without the part.
+/// nginx's parts in the order of its `configure --help`. A part is listed if its marker directive
+/// is in a table of directives, so the list maintains itself. The marker is never a directive that
+/// is accepted with the value `off` without the part.
 const HTTP_PARTS: &[Part] = &[
     extra("http_ssl_module", "ssl_certificate_key"),
     extra("http_v2_module", "http2_recv_buffer_size"),
@@ -123,7 +123,7 @@ const HTTP_PARTS: &[Part] = &[
     usual("http-cache", "proxy_cache_path"),
 ];
 
-/// What `configure` would have been told to make this.
+/// The `configure` arguments that correspond to this build.
 fn parts() -> String {
     let mut arguments = String::from(" --with-debug");
     for part in HTTP_PARTS {

@@ -86,7 +86,7 @@ fn listen_to(channel: Rc<Channel>, events: &Sender<Event>) {
     });
 }
 
-/// Becomes who it is to be, and starts to serve.
+/// Switches to the configured user and starts to serve.
 fn begin(first: Parcel, events: &Sender<Event>) -> Result<Control, Told> {
     let unpacked = unpack(first, &Zones::default())?;
     let Unpacked { bundle, loaded, sockets } = unpacked;
@@ -168,7 +168,7 @@ impl WorkerProcess {
             match event {
                 Event::Signal(signal) => self.signal(signal),
                 Event::Parcel(Some(parcel)) => self.parcel(parcel),
-                // It goes on serving: whoever killed the master may start another.
+                // It continues to serve: another master may be started.
                 Event::Parcel(None) => alert!("the master process is gone"),
                 Event::GenerationOver(number) => self.control.generation_over(number),
                 Event::CutBefore(number) => self.control.crew().cut_before(number),
@@ -211,7 +211,7 @@ impl WorkerProcess {
         });
     }
 
-    /// The master opened the logs anew, with its rights.
+    /// The master reopened the logs with its rights.
     fn reopen(&self, parcel: Parcel) {
         notice!("reopening logs");
         if parcel.number != self.control.number() {

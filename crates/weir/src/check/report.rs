@@ -1,4 +1,4 @@
-//! What was found, in order, and as text for people.
+//! The findings in order, and as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,13 +9,13 @@ use conf::{Diagnostic, Error, Sources, Span};
 use crate::load::Examined;
 use crate::name::name;
 
-/// What a configuration has that this version does not.
+/// Something in a configuration that this version does not support.
 pub struct Report<'a> {
     /// The file that was read.
     pub file: String,
-    /// What is wrong with it, whoever reads it.
+    /// Errors that nginx would report too.
     pub errors: Vec<&'a Error>,
-    /// What is not supported, worst first, in the order of the configuration.
+    /// Unsupported features, most severe first, then in the order of the configuration.
     pub findings: Vec<Finding>,
     /// Settings of something that is not supported or not used, with the number of their lines.
     pub settings: BTreeMap<&'a str, usize>,
@@ -28,7 +28,7 @@ pub struct Finding {
     pub consequence: Consequence,
     /// The directive, a directive with its value, or a variable.
     pub what: String,
-    /// What has it, where that is known.
+    /// The module that has it, if known.
     pub module: Option<&'static str>,
     /// What a lenient Weir does instead.
     pub instead: String,
@@ -194,7 +194,7 @@ const GROUPS: [(&str, Consequence); 4] = [
     ("Performance", Consequence::Performance),
 ];
 
-/// What a consequence is called.
+/// The name of a consequence.
 pub fn word(consequence: Consequence) -> &'static str {
     match consequence {
         Consequence::Security => "security",

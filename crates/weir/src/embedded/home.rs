@@ -22,7 +22,7 @@ pub fn path() -> &'static Path {
     })
 }
 
-/// The directory while it is there; dropping this takes it away.
+/// The directory; dropping this removes it.
 pub struct Home(());
 
 impl Home {
@@ -40,7 +40,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // What is left is in the way of nobody.
+        // A leftover directory does no harm.
         let _ = std::fs::remove_dir_all(path());
     }
 }

@@ -1,7 +1,7 @@
-//! The configuration that is built in: what `weir` serves where there is none.
+//! The built-in configuration, which `weir` serves without a configuration file.
 //!
-//! It needs no rights and leaves nothing behind: what it makes is in a directory of its own, which
-//! goes with the process.
+//! It needs no privileges and leaves nothing behind: its files are in a directory of its own, which
+//! is removed when the process ends.
 
 mod home;
 
@@ -14,17 +14,17 @@ use crate::name::name;
 
 pub use home::Home;
 
-/// What it is called in messages.
+/// Its name in messages.
 pub const NAME: &str = "(built in)/nginx.conf";
-/// Where it listens, if nobody says otherwise.
+/// The default port.
 pub const PORT: u16 = 8080;
 
 const CONF: &str = include_str!("nginx.conf");
 /// Stands between single quotes, where a dollar sign would begin a variable.
 const WELCOME: &str = include_str!("welcome.html");
 
-/// Whether the command line means it: it says a port for it, or no file is named, and there is none
-/// where one would be.
+/// Whether the command line selects it: it sets a port, or it names no file and the default file
+/// does not exist.
 pub fn is_meant(command: &CommandLine) -> bool {
     let unnamed = command.conf.is_none() && command.prefix.is_none() && command.signal.is_none();
     command.port.is_some() || unnamed && name().embedded_default && !Path::new(name().conf).exists()

@@ -49,7 +49,7 @@ impl Child {
         Ok(Self { pid, stage: Stage::Starting, started: Instant::now(), parcels })
     }
 
-    /// Sends a parcel, after those before it.
+    /// Sends a message, after those already queued.
     pub(super) fn send(&self, parcel: Parcel) {
         self.parcels.send(parcel);
     }

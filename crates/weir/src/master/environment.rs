@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::settings::Env;
 
-/// Kept although no `env` says so: local time depends on it.
+/// Kept without an `env` line: local time depends on it.
 const KEPT: &[u8] = b"TZ";
 
 /// The variables that `env` lines set, and those that they keep and this process has.

@@ -35,7 +35,7 @@ use upgrade::Upgrade;
 
 /// The first pause between asking worker processes to end and asking again; it doubles.
 const TERMINATION_PAUSE: Duration = Duration::from_millis(50);
-/// A pause longer than this has been enough: they are killed.
+/// After a pause longer than this they are killed.
 const TERMINATION_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// A worker process that ends sooner than this is started again after a pause.
 const LIFE_MIN: Duration = Duration::from_secs(1);

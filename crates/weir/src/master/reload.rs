@@ -6,7 +6,7 @@
 //!                         `--no word within the time--> Pending, with a new worker process
 //! ```
 //!
-//! Whatever fails on the way, the configuration in force goes on, and no client notices.
+//! If any step fails, the current configuration stays in use and no client notices.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ use crate::sockets::{PAUSE, Prepared, TRIES_MAX};
 use crate::start::listens;
 use crate::{Told, pid_file, ready};
 
-/// How long a worker process may take to take over a configuration before the log says so.
+/// How long a worker process may take to switch to a configuration before this is logged.
 const WAIT_UNTOLD_MAX: Duration = Duration::from_secs(5);
 /// A worker process reads what the master has read: it may take so many times as long, on top of
 /// `worker_reload_timeout`.
@@ -79,11 +79,11 @@ impl Master {
             pending.again = true;
             return;
         }
-        // What the files say now replaces a configuration that waits for an address.
+        // The files as they are now replace a configuration that waits for an address.
         if self.opening.take().is_some() {
             self.sockets.roll_back();
         }
-        // Else what is wrong has been said, and everything is as before.
+        // Otherwise the error has been reported, and nothing has changed.
         if let Ok(candidate) = self.read_again() {
             self.open(candidate, TRIES_MAX - 1);
         }
@@ -207,7 +207,7 @@ impl Master {
         }
     }
 
-    /// Opens the logs of a configuration that does not hold yet anew, too.
+    /// Also reopens the logs of a configuration that is not in use yet.
     pub(super) fn reopen_logs_to_come(&self) {
         let reopen = |candidate: &Candidate| {
             let Loaded { log_files, settings, .. } = &candidate.plan.loaded;
@@ -249,7 +249,7 @@ impl Master {
         fresh
     }
 
-    /// A worker process has not taken over a configuration for that long.
+    /// Called when a worker process has not switched to a configuration for this long.
     pub(super) fn still_pending(&mut self, number: u64, waited: Duration) {
         let Some(pending) = self.pending.as_ref().filter(|p| p.candidate.number == number) else {
             return;
@@ -266,8 +266,8 @@ impl Master {
         later(&self.events, wait_max - waited, Event::StillPending(number, wait_max));
     }
 
-    /// A new worker process takes the place of one that does not react. It accepts from copies of
-    /// the same sockets, so connections that were dealt to those of the hung process are served.
+    /// Starts a new worker process in place of one that does not react. It accepts from copies of
+    /// the same sockets, so it serves the connections queued for the hung process.
     fn replace_hung(&mut self, number: u64) {
         let Some(Pending { mut candidate, pid, fresh, again }) = self.take_pending(number) else {
             return;

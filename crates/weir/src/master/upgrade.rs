@@ -84,7 +84,7 @@ impl Master {
         self.sockets.descriptors().fold(launch, |launch, fd| launch.inherit(fd)).start()
     }
 
-    /// The new binary's master is over: this one goes on alone.
+    /// The new binary's master has exited: this one continues alone.
     pub(super) fn upgrade_over(&mut self) {
         self.upgrade.pid = None;
         self.take_name_back();

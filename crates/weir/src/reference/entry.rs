@@ -13,7 +13,7 @@ pub struct Entry {
     pub name: String,
     pub info: &'static Info,
     pub doc: Doc,
-    /// Where it may stand.
+    /// The contexts where it is allowed.
     contexts: Vec<Context>,
 }
 
@@ -46,7 +46,7 @@ const HTTP: [Context; 7] = [
     context(conf::UPSTREAM, "upstream", "upstream"),
 ];
 
-/// Where the grammar's own directive may stand.
+/// The contexts of the grammar's own directive.
 const ANYWHERE: Context = context(conf::MAIN, "any", "any");
 
 impl Entry {
@@ -109,7 +109,7 @@ pub fn all() -> BTreeMap<String, Vec<Entry>> {
     all
 }
 
-/// What a configuration may use: [`all`] without what is only known in order to be refused.
+/// All directives that a configuration can use: [`all`] without those that are always rejected.
 pub fn supported() -> BTreeMap<String, Vec<Entry>> {
     let mut all = all();
     all.values_mut().for_each(|entries| entries.retain(|entry| entry.doc.refused.is_none()));

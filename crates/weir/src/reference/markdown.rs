@@ -119,7 +119,7 @@ fn linked(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What a lenient server does without a directive.
+/// What Weir does in lenient mode instead of a directive.
 fn instead(known: &Known) -> String {
     match lacking::of(known) {
         Some(row) if row.of.is_empty() => row.class.instead().to_owned(),

@@ -47,7 +47,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), Told> {
     }
 }
 
-/// Prints every directive that is there, and complains of each that is not.
+/// Prints every directive that exists, and an error for each that does not.
 fn names(names: &[&str]) -> Result<(), Told> {
     let mut result = Ok(());
     for (at, name) in names.iter().enumerate() {

@@ -24,7 +24,7 @@ pub fn list() -> String {
     out
 }
 
-/// What there is to say of a directive; the error is why there is nothing.
+/// The page of a directive, or an error if it does not exist.
 pub fn page(name: &str) -> Result<String, String> {
     let all = entry::all();
     if let Some(entries) = all.get(name) {

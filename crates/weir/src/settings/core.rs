@@ -186,7 +186,7 @@ pub fn install(conf: &Arc<Conf>, settings: &mut Settings) -> Result<()> {
     Ok(())
 }
 
-/// Who workers run as where no `user` says it: nobody.
+/// The default user of workers: nobody.
 const USER: &[u8] = b"nobody";
 
 fn who(said: Option<&User>) -> Result<Option<Identity>> {

@@ -1,4 +1,4 @@
-//! `debug_connection`: clients whose connections are logged in all detail.
+//! `debug_connection`: clients whose connections are logged at level debug.
 
 use std::net::{IpAddr, ToSocketAddrs};
 

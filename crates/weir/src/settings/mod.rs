@@ -1,6 +1,6 @@
-//! What the main level and `events {}` say: how many workers, who they are, where messages go.
+//! Settings of the main level and `events {}`: number of workers, their user, logs.
 //!
-//! The modules are nginx's. What a block of another subsystem says (`http {}`) is not here.
+//! The modules are nginx's. Blocks of other subsystems (`http {}`) are not here.
 
 mod core;
 mod debug_connection;
@@ -58,7 +58,7 @@ pub struct Settings {
     pub master_process: bool,
     pub pid: PathBuf,
     pub worker_processes: usize,
-    /// Who workers run as; `None`: as whoever started the program.
+    /// The workers' user; `None`: the user who started the program.
     pub user: Option<Identity>,
     pub worker_priority: i32,
     pub worker_cpu_affinity: Option<Affinity>,
@@ -75,7 +75,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What can only be judged once everything is read.
+    /// Checks that require the whole configuration.
     pub fn check(&self, listens: usize, load: &mut Load<'_>) -> Result<()> {
         let connections = self.worker_connections;
         if connections < listens + 1 {

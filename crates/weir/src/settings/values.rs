@@ -56,7 +56,7 @@ impl Value for Priority {
     }
 }
 
-/// `user`: who the worker process becomes; `None`: the program may not become anyone.
+/// `user`: the worker process's user; `None`: the program cannot change the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User(pub Option<Identity>);
 
@@ -82,7 +82,7 @@ impl Value for User {
     }
 }
 
-/// A setting that has no meaning here, which its first mention is told.
+/// A setting without effect; its first occurrence causes a message.
 #[derive(Clone)]
 pub struct NoEffect<T>(std::marker::PhantomData<T>);
 
@@ -208,7 +208,7 @@ pub fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let known = conf::known::all().iter().find(|known| known.module == module);
     let error = refuse_module(from, &path, known.is_some());
     let module = known.map_or("", |known| known.module);
-    // What needs it is missed where it stands.
+    // Directives that need the module are reported where they are used.
     load.without_part(from, Part { what: "load_module", module, class: Class::Behavior }, error)
 }
 
