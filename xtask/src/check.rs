@@ -6,9 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
-use crate::{
-    compare, docs, examples, generator, latency, project, reloads, retries, takeover, tidy,
-};
+use crate::{compare, docs, examples, generator, latency, project, takeover, tidy};
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
@@ -42,8 +40,6 @@ const STEPS: &[Step] = &[
     Step { name: "models", slow: true, run: models },
     Step { name: "feature", slow: true, run: new_feature },
     Step { name: "compare", slow: true, run: side_by_side },
-    Step { name: "retries", slow: true, run: retried },
-    Step { name: "reloads", slow: true, run: reloaded },
     Step { name: "examples", slow: true, run: shown },
     Step { name: "takeover", slow: true, run: taken_over },
     Step { name: "generator", slow: true, run: generated },
@@ -98,15 +94,6 @@ fn side_by_side() -> Result<Outcome, String> {
     let weir = project::release("weir")?;
     let words = ["--weir".to_owned(), weir.display().to_string()];
     compare::run(&words).or_else(|_| compare::run(&words)).map(|()| Outcome::Done)
-}
-
-/// A small part of what was proven once; the numbers of the promise are options of the command.
-fn retried() -> Result<Outcome, String> {
-    retries::run(&proof("--requests", "20000")?).map(|()| Outcome::Done)
-}
-
-fn reloaded() -> Result<Outcome, String> {
-    reloads::run(&proof("--reloads", "50")?).map(|()| Outcome::Done)
 }
 
 /// What is not installed is skipped there.

@@ -19,8 +19,6 @@ mod limit;
 mod new_feature;
 mod packages;
 mod project;
-mod reloads;
-mod retries;
 mod running;
 mod suite;
 mod takeover;
@@ -47,8 +45,6 @@ const COMMANDS: &[Command] = &[
     Command { name: "compare", help: compare::HELP, run: compare::run },
     Command { name: "backends", help: backends::HELP, run: backends::run },
     Command { name: "generator", help: generator::HELP, run: generator::run },
-    Command { name: "reloads", help: reloads::HELP, run: reloads::run },
-    Command { name: "retries", help: retries::HELP, run: retries::run },
     Command { name: "examples", help: examples::HELP, run: examples::run },
     Command { name: "takeover", help: takeover::HELP, run: takeover::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },

@@ -51,23 +51,10 @@ impl Running {
         Ok(running)
     }
 
-    /// Writes another configuration, in one step: the one before may still be read.
-    pub(crate) fn configure(&self, workers: usize, http: &str) -> Result<(), String> {
-        write_conf(&self.folder, self.address, workers, http)
-            .map_err(|err| format!("{}: {err}", self.folder.display()))
-    }
-
     /// Sends the master a signal.
     pub(crate) fn signal(&self, name: &str) -> Result<(), String> {
         let pid = self.child.id().to_string();
         project::succeed(Command::new("kill").args(["-s", name, &pid]))
-    }
-
-    /// The process that serves.
-    pub(crate) fn worker_process(&self) -> Option<u32> {
-        let log = self.log();
-        let line = log.lines().rev().find(|line| line.contains("start worker process "))?;
-        line.rsplit(' ').next()?.parse().ok()
     }
 
     /// All that it logged.
@@ -105,8 +92,7 @@ fn write_conf(
          worker_processes {workers};\nevents {{ }}\nhttp {{\naccess_log off;\n{http}\n}}\n"
     );
     let text = text.replace("ADDRESS", &address.to_string());
-    fs::write(folder.join("nginx.conf.new"), text.replace("DIR", &folder.to_string_lossy()))?;
-    fs::rename(folder.join("nginx.conf.new"), folder.join("nginx.conf"))
+    fs::write(folder.join("nginx.conf"), text.replace("DIR", &folder.to_string_lossy()))
 }
 
 fn is_root() -> bool {

@@ -18,10 +18,8 @@ const LOOK: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_millis(2);
 const PAUSES: usize = 16;
 
-const SOUND: &str = "no thread panics with it";
-
-pub(super) struct Backend {
-    pub(super) address: SocketAddr,
+pub struct Backend {
+    pub address: SocketAddr,
     tally: Arc<Tally>,
     life: Option<Arc<Life>>,
 }
@@ -37,7 +35,7 @@ struct Life {
 
 impl Backend {
     /// Each has an address of its own, which no outgoing connection takes the port of.
-    pub(super) fn start(number: usize, tally: &Arc<Tally>) -> std::io::Result<Backend> {
+    pub fn start(number: usize, tally: &Arc<Tally>) -> std::io::Result<Backend> {
         let listener = TcpListener::bind((Ipv4Addr::new(127, 0, 1, 1 + number as u8), 0))?;
         let address = listener.local_addr()?;
         let mut backend = Backend { address, tally: tally.clone(), life: None };
@@ -59,9 +57,9 @@ impl Backend {
     }
 
     /// Ends it: nobody listens, and every connection is closed.
-    pub(super) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         let Some(life) = self.life.take() else { return };
-        *life.ended.write().expect(SOUND) = true;
+        *life.ended.write().unwrap() = true;
         for stream in life.lock().values() {
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -72,7 +70,7 @@ impl Backend {
     }
 
     /// Starts it again where it was.
-    pub(super) fn revive(&mut self) {
+    pub fn revive(&mut self) {
         let bound = TcpListener::bind(self.address).and_then(|listener| self.serve(listener));
         if let Err(error) = bound {
             self.tally.complain(format!("{} cannot be bound again: {error}", self.address));
@@ -82,16 +80,16 @@ impl Backend {
 
 impl Life {
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, TcpStream>> {
-        self.connections.lock().expect(SOUND)
+        self.connections.lock().unwrap()
     }
 
     fn has_ended(&self) -> bool {
-        *self.ended.read().expect(SOUND)
+        *self.ended.read().unwrap()
     }
 
     /// Does something that the kill comes before or after.
     fn alive(&self, act: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<()> {
-        let ended = self.ended.read().expect(SOUND);
+        let ended = self.ended.read().unwrap();
         if *ended { Err(ErrorKind::ConnectionAborted.into()) } else { act() }
     }
 }
