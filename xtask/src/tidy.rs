@@ -1,16 +1,16 @@
-//! Reads every file git tracks and finds what the house style forbids.
+//! Reads every file git tracks and finds what the project's rules forbid.
 //!
 //! No formatter and no compiler: rustfmt and clippy have their say elsewhere. A rule is a function
 //! from the project's files to problems, so that each can be shown a project of its own in tests.
 //! It runs as an ordinary test too: `cargo test` is enough to learn of a problem.
 
 mod code;
+mod crates;
 mod features;
 mod imports;
 mod layers;
 mod manifest;
 mod papers;
-mod rooms;
 mod size;
 mod text;
 
@@ -21,7 +21,7 @@ use std::process::Command;
 use crate::args::Args;
 use crate::project;
 
-pub(crate) const HELP: &str = "read every file git tracks for what the house style forbids
+pub(crate) const HELP: &str = "read every file git tracks for what the project's rules forbid
 
 Long lines, stray characters, leftovers, files and functions that have grown too long, modules
 without a header, crates that depend on crates above them, modules of `http` that import from the
@@ -37,10 +37,10 @@ type Rule = fn(&[Source]) -> Vec<Problem>;
 const RULES: &[Rule] = &[
     text::check,
     size::check,
-    rooms::dependencies,
-    rooms::runtime,
-    rooms::unsafety,
-    rooms::no_std,
+    crates::dependencies,
+    crates::runtime,
+    crates::unsafety,
+    crates::no_std,
     features::check,
     layers::check,
     papers::check,
@@ -105,11 +105,11 @@ impl Source {
     }
 
     /// The crate whose folder this file is in.
-    fn room(&self) -> Option<&str> {
+    fn crate_name(&self) -> Option<&str> {
         if self.path.starts_with("xtask/") {
             return Some("xtask");
         }
-        self.path.strip_prefix("crates/")?.split_once('/').map(|(room, _)| room)
+        self.path.strip_prefix("crates/")?.split_once('/').map(|(name, _)| name)
     }
 
     fn problem(&self, line: usize, what: impl Into<String>) -> Problem {

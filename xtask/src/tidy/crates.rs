@@ -1,4 +1,5 @@
-//! The house's invariants of absence: which crate may know of what.
+//! Which crate may depend on what: the layers of crates, what they use from outside, and what only
+//! one of them may name.
 //!
 //! The tables are the rule. A line added to them is a decision about the architecture and belongs
 //! in ARCHITECTURE.md too.
@@ -7,8 +8,8 @@ use super::code::{after_word, code};
 use super::manifest::{self, Dependency};
 use super::{Problem, Source};
 
-/// Ground floor first. A room may use those on the floors below it; `xtask` stands apart.
-const FLOORS: &[&[&str]] = &[
+/// From the bottom. A crate may use those of the layers below its own; `xtask` stands apart.
+const LAYERS: &[&[&str]] = &[
     &["wire"],
     &["conf"],
     &["observe"],
@@ -16,11 +17,10 @@ const FLOORS: &[&[&str]] = &[
     &["upstream"],
     &["http", "stream"],
     &["load"],
-    &["lab"],
     &["weir"],
 ];
 
-/// What each room may use from outside: always, and in its tests only.
+/// What each crate may use from outside: always, and in its tests only.
 const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("wire", &["memchr"], &[]),
     ("observe", &["flate2"], &[]),
@@ -45,21 +45,21 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("load", &["hdrhistogram", "mlua"], &[]),
 ];
 
-/// The runtime, the system and TLS: named in [`RUNTIME_ROOM`] and nowhere else.
+/// The runtime, the system and TLS: named in [`RUNTIME_CRATE`] and nowhere else.
 const RUNTIME: &[&str] = &["tokio", "socket2", "rustix", "rustls", "libc"];
-const RUNTIME_ROOM: &str = "net";
+const RUNTIME_CRATE: &str = "net";
 
-/// Each crate uses only rooms below it and what the table allows it.
+/// Each crate uses only those below it and what the table allows it.
 pub(super) fn dependencies(sources: &[Source]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for file in sources.iter().filter(|file| manifest::is_manifest(file)) {
-        let Some(room) = file.room() else { continue };
-        if room != "xtask" && floor(room).is_none() {
+        let Some(own) = file.crate_name() else { continue };
+        if own != "xtask" && layer(own).is_none() {
             problems
-                .push(file.problem(0, format!("the room {room} is on no floor of tidy/rooms.rs")));
+                .push(file.problem(0, format!("the crate {own} is in no layer of tidy/crates.rs")));
         }
         for dependency in manifest::dependencies(file.text()) {
-            if let Some(what) = refused(room, &dependency) {
+            if let Some(what) = refused(own, &dependency) {
                 problems.push(file.problem(dependency.line, what));
             }
         }
@@ -67,21 +67,21 @@ pub(super) fn dependencies(sources: &[Source]) -> Vec<Problem> {
     problems
 }
 
-fn floor(room: &str) -> Option<usize> {
-    FLOORS.iter().position(|floor| floor.contains(&room))
+fn layer(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&name))
 }
 
-fn refused(room: &str, dependency: &Dependency<'_>) -> Option<String> {
+fn refused(own: &str, dependency: &Dependency<'_>) -> Option<String> {
     let name = dependency.name;
-    if let Some(used) = floor(name) {
-        let below = floor(room).is_some_and(|own| used < own);
-        return (!below).then(|| format!("{room} may not use {name}: only what is below it"));
+    if let Some(used) = layer(name) {
+        let below = layer(own).is_some_and(|own| used < own);
+        return (!below).then(|| format!("{own} may not use {name}: only crates of the layers below it"));
     }
     let allowed =
-        OUTSIDE.iter().find(|(owner, ..)| *owner == room).is_some_and(|(_, always, tests)| {
+        OUTSIDE.iter().find(|(owner, ..)| *owner == own).is_some_and(|(_, always, tests)| {
             always.contains(&name) || dependency.dev && tests.contains(&name)
         });
-    (!allowed).then(|| format!("{room} may not use {name}: tidy/rooms.rs does not list it"))
+    (!allowed).then(|| format!("{own} may not use {name}: tidy/crates.rs does not list it"))
 }
 
 /// Only `net` names the runtime.
@@ -93,7 +93,7 @@ pub(super) fn runtime(sources: &[Source]) -> Vec<Problem> {
                 |name: &&&str| after_word(line, name).is_some_and(|rest| rest.starts_with("::"));
             if let Some(name) = RUNTIME.iter().find(names) {
                 problems
-                    .push(file.problem(number, format!("{name} is named outside {RUNTIME_ROOM}")));
+                    .push(file.problem(number, format!("{name} is named outside {RUNTIME_CRATE}")));
             }
         }
     }
@@ -104,14 +104,14 @@ pub(super) fn runtime(sources: &[Source]) -> Vec<Problem> {
 fn elsewhere(sources: &[Source]) -> impl Iterator<Item = &Source> {
     sources
         .iter()
-        .filter(|file| file.is_rust() && file.room().is_some_and(|room| room != RUNTIME_ROOM))
+        .filter(|file| file.is_rust() && file.crate_name().is_some_and(|name| name != RUNTIME_CRATE))
 }
 
 /// Unsafe code stands in `net`, and each block of it has its reason above.
 pub(super) fn unsafety(sources: &[Source]) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for file in sources.iter().filter(|file| file.is_rust() && file.room().is_some()) {
-        let inside = file.room() == Some(RUNTIME_ROOM);
+    for file in sources.iter().filter(|file| file.is_rust() && file.crate_name().is_some()) {
+        let inside = file.crate_name() == Some(RUNTIME_CRATE);
         let lines: Vec<&str> = file.text().lines().collect();
         for (line, index) in code(file.text()).lines().zip(0..) {
             let Some(rest) = after_word(line, "unsafe") else { continue };
@@ -119,7 +119,7 @@ pub(super) fn unsafety(sources: &[Source]) -> Vec<Problem> {
             let burden = rest.trim_start().starts_with(['{']) || rest.starts_with(" impl");
             if !inside {
                 problems
-                    .push(file.problem(index + 1, format!("unsafe code outside {RUNTIME_ROOM}")));
+                    .push(file.problem(index + 1, format!("unsafe code outside {RUNTIME_CRATE}")));
             } else if burden && !has_reason(&lines[..index]) {
                 problems
                     .push(file.problem(index + 1, "unsafe without a `// SAFETY:` comment above"));
@@ -175,10 +175,10 @@ mod tests {
     }
 
     #[test]
-    fn a_room_uses_what_is_below_it() {
-        let manifest = |room: &str, name: &str| {
+    fn a_crate_uses_what_is_below_it() {
+        let manifest = |own: &str, name: &str| {
             let text = format!("[dependencies]\n{name}.workspace = true\n");
-            found(dependencies, &format!("crates/{room}/Cargo.toml"), &text).len()
+            found(dependencies, &format!("crates/{own}/Cargo.toml"), &text).len()
         };
         assert_eq!(manifest("conf", "wire"), 0);
         assert_eq!(manifest("weir", "http"), 0);
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(manifest("http", "tokio"), 1);
         assert_eq!(manifest("wire", "memchr"), 0);
         assert_eq!(manifest("wire", "bytes"), 1);
-        assert_eq!(manifest("cellar", "wire"), 2);
+        assert_eq!(manifest("unknown", "wire"), 2);
         assert_eq!(
             found(dependencies, "xtask/Cargo.toml", "[dependencies]\nwire = \"1\"\n").len(),
             1
