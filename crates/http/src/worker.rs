@@ -10,7 +10,6 @@ use net::{Accepted, Lot, Probe, Roll, Stream};
 use crate::accept;
 use crate::client::Client;
 use crate::drive::WorkerContext;
-use crate::features;
 use crate::h1::{self, Held, IdleConnection, Parked};
 use crate::site::Generation;
 
@@ -99,7 +98,7 @@ impl Worker {
     /// servers. Lines that wait are written.
     pub fn forget_old(&self) {
         observe::flush_all();
-        features::log::forget_old();
+        session::log::forget_old();
     }
 
     /// Ends the connections accepted under earlier generations than this.

@@ -15,6 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["observe"],
     &["net"],
     &["upstream"],
+    &["session"],
     &["http", "stream"],
     &["load"],
     &["weir"],
@@ -26,6 +27,7 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("observe", &["flate2"], &[]),
     ("net", &["libc", "rustix", "rustls", "socket2", "tokio"], &[]),
     ("upstream", &["md-5"], &["loom"]),
+    ("session", &["memchr", "pcre2"], &[]),
     (
         "http",
         &[
@@ -33,7 +35,6 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
             "libdeflater",
             "md-5",
             "memchr",
-            "pcre2",
             "sha-crypt",
             "sha1",
             "subtle",

@@ -1,4 +1,5 @@
-//! The variables that every exchange has: of its client, its connection, its request and its reply.
+//! The variables that every exchange has beside those of every session: of its client, its
+//! connection, its request and its reply.
 //!
 //! Variables of a feature stand in the feature's folder.
 
@@ -7,28 +8,32 @@ mod client;
 mod connection;
 pub(crate) mod fields;
 mod files;
-mod program;
-mod proxy_protocol;
 mod reply;
 mod request;
-mod time;
 
-pub(crate) use client::port;
 pub(crate) use fields::cookie_in;
-pub(crate) use time::now;
 
-use crate::variables::BuiltIn;
+use session::builtin::Common;
+pub(crate) use session::builtin::port;
+
+use crate::exchange::Exchange;
+use crate::variables::{BuiltIn, some};
 
 /// Their tables.
 pub(crate) const VARIABLES: &[&[BuiltIn]] = &[
+    Common::<Exchange>::TABLE,
     absent::TABLE,
     client::TABLE,
-    proxy_protocol::TABLE,
     connection::TABLE,
     request::TABLE,
     fields::TABLE,
     reply::TABLE,
     files::TABLE,
-    time::TABLE,
-    program::TABLE,
+];
+
+/// What a lenient server takes for variables of a content handler that it lacks. Where they would
+/// have another value, that handler's directive stands, and every request is answered with 503.
+pub(crate) const STAND_INS: &[BuiltIn] = &[
+    BuiltIn::fresh("fastcgi_script_name", |x, out| some(out, &x.request.uri)),
+    BuiltIn::fresh("fastcgi_path_info", |_, _| true),
 ];

@@ -1,44 +1,72 @@
-//! The values of an exchange's variables: looked up, or computed by what their names stand for.
+//! The values of an exchange's variables, and what variables ask of it.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::rc::Rc;
 
 use conf::{Values, VariableId};
+use net::Address;
 use observe::Level;
+use session::forwarded::{Proxies, forwarded};
+use session::values::{self, SetValues, TooLong};
+use session::variables::Variables;
+use session::{Captures, Client, Session};
+use wire::Known;
 
-use super::{Exchange, TooLong};
-use crate::variables;
+use super::Exchange;
+use crate::site::Generation;
+use crate::variables::Variable;
+
+impl Variables<Exchange> for Generation {
+    fn variable(&self, id: VariableId) -> &Variable {
+        (**self).variable(id)
+    }
+}
+
+impl Session for Exchange {
+    type Configuration = Generation;
+
+    fn configuration(&self) -> Rc<Generation> {
+        self.generation.clone()
+    }
+    fn client(&self) -> &Client {
+        &self.client
+    }
+    fn listen_address(&self) -> Option<Address> {
+        self.generation.listen(self.client.listen).map(|listen| listen.address.clone())
+    }
+    fn values(&mut self) -> &mut SetValues {
+        &mut self.values
+    }
+    fn captures(&mut self) -> &mut Captures {
+        &mut self.captures
+    }
+    fn log(&self, level: Level, message: fmt::Arguments<'_>) {
+        Exchange::log(self, level, message);
+    }
+    fn scratch(&mut self) -> Vec<u8> {
+        Exchange::scratch(self)
+    }
+    fn give_scratch(&mut self, scratch: Vec<u8>) {
+        Exchange::give_scratch(self, scratch);
+    }
+    fn forwarded(&self, ip: IpAddr, trusted: &Proxies, recursive: bool) -> IpAddr {
+        let fields = self.request.head.fields_of(Known::XForwardedFor);
+        let lines = fields.map(|field| self.request.text(field.value));
+        forwarded(Some(ip), lines, trusted, recursive).map_or(ip, |(ip, _)| ip)
+    }
+}
 
 impl Exchange {
     /// Gives a variable its value. `Err`: there is no room for it, which has been logged.
     pub fn set_value(&mut self, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
-        self.values.set(id, Some(value)).inspect_err(|_| {
-            let generation = self.generation.clone();
-            let name = generation.variable(id).name.escape_ascii();
-            let too_long = format_args!("the values of variables are too long to set \"{name}\"");
-            self.log(Level::Error, too_long);
-        })
+        values::set(self, id, value)
     }
 }
 
 impl Values for Exchange {
     fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
-        if let Some(found) = self.values.append_known(id, out) {
-            return found;
-        }
-        let generation = self.generation.clone();
-        let variable = generation.variable(id);
-        if self.values.depth == variables::DEPTH_MAX {
-            let name = variable.name.escape_ascii();
-            self.log(Level::Error, format_args!("cycle while evaluating variable \"{name}\""));
-            return false;
-        }
-        let start = out.len();
-        self.values.depth += 1;
-        let found = (variable.get)(self, out);
-        self.values.depth -= 1;
-        if variable.cached {
-            // Where there is no room for it, it is computed again.
-            let _ = self.values.set(id, found.then(|| &out[start..]));
-        }
-        found
+        values::append(self, id, out)
     }
 
     fn capture(&mut self, group: u8, out: &mut Vec<u8>) {

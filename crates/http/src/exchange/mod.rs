@@ -19,7 +19,6 @@ mod role;
 mod stage;
 mod state;
 mod tunnel;
-mod values;
 
 use std::cell::Cell;
 use std::future::Future;
@@ -40,10 +39,11 @@ pub use request::Request;
 pub use request_body::{Announced, Kept, RequestBody, RequestBodyError};
 use role::Background;
 pub(crate) use role::{Origin, Role};
+pub use session::Captures;
+pub use session::values::{SetValues, TooLong};
 pub(crate) use stage::{Phase, Stage};
 pub use state::{State, States};
 pub use tunnel::{Tunnel, TunnelEnd, TunnelError};
-pub use values::{SetValues, TooLong};
 
 use crate::client::Client;
 use crate::site::{Generation, Location, LocationId, Server, ServerId};
@@ -177,6 +177,9 @@ pub struct Exchange {
     spare_client: Option<Rc<Client>>,
 }
 
+/// Bytes of all values of an exchange's variables together.
+const VALUES_MAX: usize = if cfg!(test) { 1 << 20 } else { session::values::VALUES_BYTES_MAX };
+
 /// The subrequests of an exchange.
 #[derive(Default)]
 pub(crate) struct Subrequests {
@@ -184,23 +187,6 @@ pub(crate) struct Subrequests {
     pub(crate) spare: Option<Box<Exchange>>,
     /// Those that run beside it, each in a task of its own.
     pub(crate) background: Background,
-}
-
-/// What a regular expression captured: one copy of the subject and byte ranges into it.
-#[derive(Default)]
-pub struct Captures {
-    /// The subject.
-    pub subject: Vec<u8>,
-    /// Start and end of every group, the whole match first; `None` where it took no part.
-    pub groups: Vec<Option<(u32, u32)>>,
-}
-
-impl Captures {
-    /// The bytes of a group.
-    pub fn group(&self, number: usize) -> Option<&[u8]> {
-        let (start, end) = (*self.groups.get(number)?)?;
-        self.subject.get(start as usize..end as usize)
-    }
 }
 
 impl Exchange {
@@ -213,7 +199,7 @@ impl Exchange {
             downstream: None,
             request: Request::default(),
             reply: Reply::default(),
-            values: SetValues::default(),
+            values: SetValues::new(VALUES_MAX),
             states: States::default(),
             captures: Captures::default(),
             backends: Backends::default(),

@@ -3,7 +3,6 @@
 //! The first rule that is about a client decides; one that no rule is about is neither let in nor
 //! turned away. A client of a Unix socket has no address but `unix:`.
 
-mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -11,10 +10,10 @@ use std::sync::Arc;
 
 use conf::Result;
 use observe::Level;
+use session::access::{Rules, Verdict};
 
 use crate::exchange::{Exchange, Flow};
 use crate::site::Place;
-use rules::{Rules, Verdict};
 
 conf::directives! {
     also {

@@ -1,29 +1,20 @@
-//! The access log: a line per request, to files, to syslog, to files named by variables.
-//!
-//! A location that logs nothing has no logger. Lines are made in the worker's own buffer for their
-//! file and written at the end of its turn (see `observe`), so a request waits for no disk and for
-//! no other worker.
+//! The access log: a line per request (`session::log`). A location that logs nothing has no logger.
 
-mod access_log;
-mod cache;
-mod escape;
-mod format;
-mod path;
+use std::io;
+use std::sync::Arc;
 
-use std::sync::{Arc, Weak};
-use std::time::Duration;
-
-use conf::Result;
-use observe::{Level, LogFile, LogFiles};
-
-use access_log::{AccessLog, AccessLogs, Destination};
-use cache::LogFileCache;
-pub(crate) use cache::forget_old;
-use format::Formats;
+use conf::{Result, bytes_path};
+use observe::{Errno, Level};
+use session::builtin::now;
+use session::decimal;
+use session::log::{self, AccessLog, AccessLogs, LogFileCache, Logged, Own};
 
 use crate::exchange::Exchange;
 use crate::places::Places;
 use crate::site::Place;
+
+/// Linux's number for what is no directory.
+const ENOTDIR: i32 = 20;
 
 conf::directives! {
     declare {
@@ -37,7 +28,7 @@ conf::directives! {
         /// ```nginx
         /// log_format timed '$remote_addr "$request" $status $request_time';
         /// ```
-        log_format(2..=usize::MAX) in MAIN => format::declare;
+        log_format(2..=usize::MAX) in MAIN => log::declare_format::<Exchange>;
     }
 
     in MAIN | SERVER | LOCATION;
@@ -56,7 +47,7 @@ conf::directives! {
     /// ```nginx
     /// access_log /var/log/weir/access.log combined buffer=64k flush=5s;
     /// ```
-    access_log + IF_IN_LOCATION + LIMIT_EXCEPT: Option<AccessLogs>,
+    access_log + IF_IN_LOCATION + LIMIT_EXCEPT: Option<AccessLogs<Exchange>>,
     /// Caches open log files whose names contain variables.
     ///
     /// Syntax: max=NUMBER [inactive=TIME] [min_uses=NUMBER] [valid=TIME]
@@ -76,57 +67,55 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     };
     if !logs.is_empty() {
         let cache = conf.open_log_file_cache.clone();
-        place.logger(move |x| logs.iter().for_each(|log| write(log, &cache, x)));
+        place.logger(move |x| logs.iter().for_each(|log| log::write(log, &cache, x)));
     }
     Ok(())
 }
 
-fn default_log(place: &mut Place<'_, '_>) -> Option<Arc<AccessLog>> {
+fn default_log(place: &mut Place<'_, '_>) -> Option<Arc<AccessLog<Exchange>>> {
     let path = place.load.registry.of::<Places>().access_log.clone()?;
     let path = place.load.prefix.join(path);
-    let file = place.load.registry.of::<LogFiles>().at(&path);
-    let format = Formats::combined(place.load);
-    Some(Arc::new(AccessLog { destination: Destination::File(file), format, condition: None }))
+    AccessLog::by_default(&path, place.load).map(Arc::new)
 }
 
-fn write(log: &AccessLog, cache: &LogFileCache, x: &mut Exchange) {
-    if !log.wants(x) {
-        return;
-    }
-    match &log.destination {
-        Destination::File(file) => {
-            if let Some(flush_ms) = observe::append(file, |out| log.format.write(x, out)) {
-                flush_later(Arc::downgrade(file), flush_ms);
-            }
-        }
-        Destination::Syslog(target) => {
-            match observe::send(target, |out| log.format.write(x, out)) {
-                Ok((sent, length)) if sent < length => x.log(
-                    Level::Warn,
-                    format_args!("send() to syslog has written only {sent} of {length}"),
-                ),
-                Ok(_) => {}
-                Err(failed) => {
-                    failed.tell(target);
-                    x.log(Level::Warn, format_args!("send() to syslog failed"));
-                }
-            }
-        }
-        Destination::Path(path) => path.write(x, cache, |x, out| {
-            log.format.write(x, out);
-            out.push(b'\n');
-        }),
+const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" \
+    $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
+
+impl Logged for Exchange {
+    const OWN: &'static [(&'static [u8], Own<Self>)] = &[
+        (b"pipe", |x, out| out.push(if x.request.pipelined { b'p' } else { b'.' })),
+        (b"time_local", |_, out| out.extend_from_slice(&now().log)),
+        (b"time_iso8601", |_, out| out.extend_from_slice(&now().iso8601)),
+        (b"msec", |_, out| decimal::write_seconds(net::clock::unix_ms(), out)),
+        (b"request_time", |x, out| decimal::write_seconds(x.age_ms(), out)),
+        (b"status", |x, out| decimal::write_three(x.status().into(), out)),
+        (b"bytes_sent", |x, out| decimal::write(x.reply.bytes_sent, out)),
+        (b"body_bytes_sent", |x, out| decimal::write(x.reply.body_bytes_sent(), out)),
+        (b"request_length", |x, out| decimal::write(x.request.length, out)),
+    ];
+    const COMBINED: Option<&'static str> = Some(COMBINED);
+
+    /// Nothing is written where the location's root does not exist.
+    fn admits_log_paths(&mut self) -> bool {
+        root_exists(self)
     }
 }
 
-/// Flushes then, unless that was done since because the configuration is gone.
-fn flush_later(file: Weak<LogFile>, flush_ms: u64) {
-    net::spawn(async move {
-        net::sleep(Duration::from_millis(flush_ms)).await;
-        if let Some(file) = file.upgrade() {
-            observe::flush(&file);
-        }
-    });
+fn root_exists(x: &mut Exchange) -> bool {
+    let mut root = x.scratch();
+    x.append_document_root(&mut root);
+    let found = std::fs::metadata(bytes_path(&root));
+    let error = match found {
+        Ok(found) if found.is_dir() => None,
+        Ok(_) => Some(io::Error::from_raw_os_error(ENOTDIR)),
+        Err(error) => Some(error),
+    };
+    if let Some(error) = &error {
+        let (path, reason) = (String::from_utf8_lossy(&root), Errno(error));
+        x.log(Level::Error, format_args!("testing \"{path}\" existence failed{reason}"));
+    }
+    x.give_scratch(root);
+    error.is_none()
 }
 
 #[cfg(test)]

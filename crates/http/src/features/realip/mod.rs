@@ -5,7 +5,6 @@
 
 #[cfg(test)]
 mod tests;
-mod trusted;
 
 use std::iter::once;
 use std::net::SocketAddr;

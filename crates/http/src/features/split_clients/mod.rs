@@ -8,11 +8,11 @@ mod tests;
 
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, Result, Template, units};
+use conf::Result;
+use session::split_clients;
 
 use crate::exchange::Exchange;
 use crate::site::Place;
-use crate::variables::{self, Variable};
 
 conf::directives! {
     declare {
@@ -27,103 +27,13 @@ conf::directives! {
         ///     * old;
         /// }
         /// ```
-        split_clients(2..=2) {} in MAIN => declare;
+        split_clients(2..=2) {} in MAIN => split_clients::declare::<Exchange>;
     }
 
     in MAIN;
 }
 
-/// Hundredths of a percent in the whole.
-const WHOLE: u64 = 10_000;
-
-/// The values with their shares, in order.
-struct Split {
-    source: Template,
-    parts: Vec<Part>,
-}
-
-struct Part {
-    /// The hash that is the first one beyond this share; `None`: all that are left.
-    end: Option<u32>,
-    value: Box<[u8]>,
-}
-
 /// Nothing hooks into a location: the variable is the whole feature.
 pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
     Ok(())
-}
-
-fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    let source = Template::compile(from.arg(0), from, load)?;
-    let name = variables::claim(from.arg(1), from, load)?;
-    let split = Split { source, parts: parts(from)? };
-    variables::define(name, Variable::cached(move |x, out| split.get(x, out)), load);
-    Ok(())
-}
-
-fn parts(from: &Directive) -> Result<Vec<Part>> {
-    let lines = from.block.iter().flatten();
-    let shares = lines.map(share).collect::<Result<Vec<_>>>()?;
-    let (mut sum, mut end) = (0, 0);
-    let part = |(share, value): (Option<u64>, Box<[u8]>)| {
-        sum = share.map_or(WHOLE, |share| sum + share);
-        end += share.unwrap_or_default().min(WHOLE) * u64::from(u32::MAX) / WHOLE;
-        match sum {
-            // The last share takes what rounding leaves over.
-            WHOLE => Ok(Part { end: None, value }),
-            0..WHOLE => Ok(Part { end: Some(end as u32), value }),
-            _ => {
-                let message = "percent total is greater than 100%";
-                Err(Error::at(from.close.unwrap_or(from.end), message))
-            }
-        }
-    };
-    shares.into_iter().map(part).collect()
-}
-
-/// Hundredths of a percent, or `None` for the rest; and the value.
-fn share(line: &Directive) -> Result<(Option<u64>, Box<[u8]>)> {
-    if line.block.is_some() {
-        return Err(line.error("unexpected \"{\""));
-    }
-    let [value] = &line.args[..] else {
-        return Err(line.error("invalid number of the split_clients parameters"));
-    };
-    if &*line.name.text == b"*" {
-        return Ok((None, value.text.clone()));
-    }
-    let number = line.name.text.strip_suffix(b"%");
-    match number.and_then(|number| units::fixed_point(number, 2)) {
-        Some(share @ 1..) => Ok((Some(share), value.text.clone())),
-        _ => Err(line.error(format!("invalid percent value \"{}\"", line.name))),
-    }
-}
-
-impl Split {
-    fn get(&self, x: &mut Exchange, out: &mut Vec<u8>) -> bool {
-        let start = out.len();
-        self.source.render(x, out);
-        let hash = murmur_hash_2(&out[start..]);
-        out.truncate(start);
-        let part = self.parts.iter().find(|part| part.end.is_none_or(|end| hash < end));
-        out.extend_from_slice(part.map_or(&b""[..], |part| &part.value));
-        true
-    }
-}
-
-/// Austin Appleby's MurmurHash2 with the seed 0.
-fn murmur_hash_2(text: &[u8]) -> u32 {
-    const FACTOR: u32 = 0x5bd1_e995;
-    let (words, rest) = text.as_chunks::<4>();
-    let mut hash = words.iter().fold(text.len() as u32, |hash, word| {
-        let word = u32::from_le_bytes(*word).wrapping_mul(FACTOR);
-        hash.wrapping_mul(FACTOR) ^ (word ^ word >> 24).wrapping_mul(FACTOR)
-    });
-    if !rest.is_empty() {
-        let mut last = [0; 4];
-        last[..rest.len()].copy_from_slice(rest);
-        hash = (hash ^ u32::from_le_bytes(last)).wrapping_mul(FACTOR);
-    }
-    hash = (hash ^ hash >> 13).wrapping_mul(FACTOR);
-    hash ^ hash >> 15
 }

@@ -1,23 +1,6 @@
 //! Shares.
 
-use super::murmur_hash_2;
 use crate::testing::{refused, site};
-
-#[test]
-fn the_hash_is_nginxs() {
-    // By the reference implementation, MurmurHash2 with the seed 0.
-    let table: [(&[u8], u32); 6] = [
-        (b"", 0),
-        (b"1", 1_228_156_847),
-        (b"ab", 446_775_395),
-        (b"abc", 324_500_635),
-        (b"abcd", 646_393_889),
-        (b"192.0.2.1 Mozilla", 2_505_954_677),
-    ];
-    for (text, expected) in table {
-        assert_eq!(murmur_hash_2(text), expected, "{}", text.escape_ascii());
-    }
-}
 
 #[test]
 fn shares_in_order() {

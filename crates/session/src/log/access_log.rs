@@ -1,26 +1,32 @@
 //! `access_log path [format [buffer=size] [gzip[=level]] [flush=time] [if=condition]]`
 
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Arc;
 
 use conf::{Directive, Error, Load, Result, Template, Value, Word, units};
 use observe::{Buffering, LogFile, LogFiles, Target};
 
+use super::Logged;
 use super::format::{Format, Formats};
 use super::path::LogPath;
-use crate::exchange::Exchange;
 
 /// What a block says of access logs.
-#[derive(Clone, Default)]
-pub struct AccessLogs {
+pub struct AccessLogs<X> {
     off: bool,
-    logs: Vec<Arc<AccessLog>>,
+    logs: Vec<Arc<AccessLog<X>>>,
+}
+
+impl<X> Clone for AccessLogs<X> {
+    fn clone(&self) -> Self {
+        Self { off: self.off, logs: self.logs.clone() }
+    }
 }
 
 /// One log.
-pub(super) struct AccessLog {
+pub struct AccessLog<X> {
     pub(super) destination: Destination,
-    pub(super) format: Arc<Format>,
+    pub(super) format: Arc<Format<X>>,
     /// `if=`
     pub(super) condition: Option<Template>,
 }
@@ -36,10 +42,10 @@ const GZIP_BUFFER_SIZE: u64 = 64 * 1024;
 /// zlib's fastest level.
 const GZIP_LEVEL: u32 = 1;
 
-impl Value for AccessLogs {
+impl<X: Logged> Value for AccessLogs<X> {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let mut logs = Self::default();
+        let mut logs = Self { off: false, logs: Vec::new() };
         logs.repeat(from, load)?;
         Ok(logs)
     }
@@ -55,18 +61,27 @@ impl Value for AccessLogs {
     }
 }
 
-impl AccessLogs {
+impl<X: Logged> AccessLogs<X> {
     /// The logs; none where one line says `off`.
-    pub(super) fn logs(&self) -> Box<[Arc<AccessLog>]> {
+    pub fn logs(&self) -> Box<[Arc<AccessLog<X>>]> {
         if self.off { Box::default() } else { self.logs.clone().into() }
     }
 }
 
-impl AccessLog {
+impl<X: Logged> AccessLog<X> {
+    /// The log in a file, in the format that is built in; `None`: none is.
+    pub fn by_default(path: &Path, load: &mut Load<'_>) -> Option<Self> {
+        let destination = Destination::File(load.registry.of::<LogFiles>().at(path));
+        let format = Formats::combined(load)?;
+        Some(Self { destination, format, condition: None })
+    }
+
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let destination = Destination::parse(from, load)?;
         let format = match from.args.get(1) {
-            None => Formats::combined(load),
+            None => {
+                Formats::combined(load).ok_or_else(|| from.error("log format is not specified"))?
+            }
             Some(name) => Formats::named(&name.text, load)
                 .ok_or_else(|| from.error_at(name, format!("unknown log format \"{name}\"")))?,
         };
@@ -79,7 +94,7 @@ impl AccessLog {
     }
 
     /// Whether `if=` lets the request be logged.
-    pub(super) fn wants(&self, x: &mut Exchange) -> bool {
+    pub(super) fn wants(&self, x: &mut X) -> bool {
         let Some(condition) = &self.condition else { return true };
         let mut value = x.scratch();
         condition.render(x, &mut value);

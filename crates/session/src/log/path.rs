@@ -3,14 +3,12 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use conf::{Directive, Load, Result, Template, Word, bytes_path};
+use conf::{Directive, Load, Result, Template, Word};
 use observe::{Errno, Level, Stamps};
 
+use super::Logged;
 use super::cache::LogFileCache;
-use crate::exchange::Exchange;
 
-/// Linux's number for what is no directory.
-const ENOTDIR: i32 = 20;
 /// nginx's pause between two complaints about one log.
 const COMPLAINT_PAUSE_SECONDS: i64 = 59;
 
@@ -28,17 +26,18 @@ impl LogPath {
     }
 
     /// Writes a line, which `make` appends. A name that a client can make up must not fill the
-    /// disk: nothing is written where the location's root does not exist.
-    pub(super) fn write(
+    /// disk: the session says whether it may be a file's.
+    pub(super) fn write<X: Logged>(
         &self,
-        x: &mut Exchange,
+        x: &mut X,
         cache: &LogFileCache,
-        make: impl FnOnce(&mut Exchange, &mut Vec<u8>),
+        make: impl FnOnce(&mut X, &mut Vec<u8>),
     ) {
-        if !root_exists(x) {
+        if !x.admits_log_paths() {
             return;
         }
-        let path = x.render(&self.template);
+        let mut path = Vec::new();
+        self.template.render(x, &mut path);
         let file = match cache.open(&path) {
             Ok(file) => file,
             Err(error) => {
@@ -56,7 +55,7 @@ impl LogPath {
         }
     }
 
-    fn tell(&self, x: &Exchange, path: &[u8], outcome: Outcome) {
+    fn tell<X: Logged>(&self, x: &X, path: &[u8], outcome: Outcome) {
         let second = Stamps::now().second();
         if second - self.told_second.load(Ordering::Relaxed) <= COMPLAINT_PAUSE_SECONDS {
             return;
@@ -79,21 +78,4 @@ impl LogPath {
 enum Outcome {
     Failed(io::Error),
     Incomplete(usize, usize),
-}
-
-fn root_exists(x: &mut Exchange) -> bool {
-    let mut root = x.scratch();
-    x.append_document_root(&mut root);
-    let found = std::fs::metadata(bytes_path(&root));
-    let error = match found {
-        Ok(found) if found.is_dir() => None,
-        Ok(_) => Some(io::Error::from_raw_os_error(ENOTDIR)),
-        Err(error) => Some(error),
-    };
-    if let Some(error) = &error {
-        let (path, reason) = (String::from_utf8_lossy(&root), Errno(error));
-        x.log(Level::Error, format_args!("testing \"{path}\" existence failed{reason}"));
-    }
-    x.give_scratch(root);
-    error.is_none()
 }

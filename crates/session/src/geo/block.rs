@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use conf::{Cidr, Directive, Load, Result, VariableId, Word};
 
-use super::Geo;
 use super::networks::Networks;
 use super::ranges::Ranges;
 use super::stretches::Stretches;
+use super::{Forwarded, Geo};
 use crate::forwarded::Proxies;
 
 /// A block as far as it was read.
@@ -15,6 +15,7 @@ pub(super) struct Block {
     pub(super) volatile: bool,
     proxies: Proxies,
     proxy_recursive: bool,
+    forwarded: Forwarded,
     /// `None`: networks.
     ranges: Option<Ranges>,
     v4: Networks,
@@ -31,12 +32,13 @@ pub(super) struct Block {
 /// The number of the empty value, which addresses have that no line is about.
 const NOTHING: u32 = 0;
 
-impl Default for Block {
-    fn default() -> Self {
+impl Block {
+    pub(super) fn new(forwarded: Forwarded) -> Self {
         Self {
             volatile: false,
             proxies: Proxies::default(),
             proxy_recursive: false,
+            forwarded,
             ranges: None,
             v4: Networks::new(32),
             v6: Networks::new(128),
@@ -46,22 +48,23 @@ impl Default for Block {
             numbers: HashMap::from([(Box::default(), NOTHING)]),
         }
     }
-}
 
-impl Block {
     pub(super) fn line(&mut self, line: &Directive, load: &mut Load<'_>) -> Result<()> {
         if line.block.is_some() {
             return Err(line.error("unexpected \"{\""));
         }
+        let proxies = self.forwarded == Forwarded::Believed;
         match (&*line.name.text, &line.args[..]) {
             (b"ranges", []) if self.networks_said => {
                 let must = "must be the first directive inside \"geo\" block";
                 return Err(line.error(format!("the \"ranges\" directive {must}")));
             }
             (b"ranges", []) => self.ranges = Some(self.ranges.take().unwrap_or_default()),
-            (b"proxy_recursive", []) => self.proxy_recursive = true,
+            (b"proxy_recursive", []) if proxies => self.proxy_recursive = true,
             (b"volatile", []) => self.volatile = true,
-            (b"proxy", [network]) => self.proxies.networks.push(cidr(network, line, load)?),
+            (b"proxy", [network]) if proxies => {
+                self.proxies.networks.push(cidr(network, line, load)?)
+            }
             (_, [argument]) if self.ranges.is_some() => self.range(argument, line, load)?,
             (_, [argument]) => self.network(argument, line, load)?,
             _ => return Err(line.error("invalid number of the geo parameters")),

@@ -5,16 +5,17 @@ use std::collections::HashMap;
 use conf::{Directive, Load, Result, Template, Word};
 
 use super::Map;
+use crate::Session;
 use crate::regex::Pattern;
 use crate::wildcards::{Refused, Wildcards};
 
 /// A block as far as it was read.
-pub(super) struct Block {
-    pub(super) map: Map,
+pub(super) struct Block<X> {
+    pub(super) map: Map<X>,
     pub(super) volatile: bool,
 }
 
-impl Block {
+impl<X: Session> Block<X> {
     pub(super) fn read(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut block = Self { map: Map::default(), volatile: false };
         let mut numbers = HashMap::new();
@@ -103,7 +104,7 @@ impl Block {
     }
 }
 
-impl Default for Map {
+impl<X> Default for Map<X> {
     fn default() -> Self {
         Self {
             source: Template::fixed(b""),

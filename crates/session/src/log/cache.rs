@@ -101,7 +101,7 @@ impl LogFileCache {
 }
 
 /// Closes this worker's files that configurations that are gone kept open.
-pub(crate) fn forget_old() {
+pub fn forget_old() {
     CACHES.with_borrow_mut(|caches| caches.retain(|cache| cache.of.strong_count() > 0));
 }
 

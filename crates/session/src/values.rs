@@ -1,29 +1,34 @@
-//! Values that variables have in one exchange: set by the configuration, or computed once.
+//! Values that variables have in one session: set by the configuration, or computed once.
 //!
-//! An exchange and its subrequests have the same ones: from the first subrequest on they are kept
-//! where all of them find them.
+//! An exchange of HTTP and its subrequests have the same ones: from the first subrequest on they
+//! are kept where all of them find them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use conf::VariableId;
+use observe::Level;
+
+use crate::Session;
+use crate::variables::{DEPTH_MAX, Variables as _};
 
 /// Variables with a value of their own.
-#[derive(Default)]
 pub struct SetValues {
     own: Slots,
     /// In place of `own`, where there are subrequests, or were.
     shared: Option<Rc<RefCell<Slots>>>,
     /// How many variables are being computed, each for the one before it.
-    pub(super) depth: u8,
+    depth: u8,
+    /// Bytes of all values together.
+    bytes_max: usize,
 }
 
-/// There is no room for a value: all values of an exchange together are too long.
+/// There is no room for a value: all values of a session together are too long.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// Bytes of all values of an exchange together: offsets have 32 bits.
-const VALUES_MAX: usize = if cfg!(test) { 1 << 20 } else { u32::MAX as usize };
+/// Bytes of all values of a session together: offsets have 32 bits.
+pub const VALUES_BYTES_MAX: usize = u32::MAX as usize;
 
 /// The values, their bytes in one arena.
 #[derive(Default)]
@@ -41,6 +46,12 @@ enum Slot {
 }
 
 impl SetValues {
+    /// None yet, of at most so many bytes together.
+    pub fn new(bytes_max: usize) -> Self {
+        let bytes_max = bytes_max.min(VALUES_BYTES_MAX);
+        Self { own: Slots::default(), shared: None, depth: 0, bytes_max }
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         if let Some(own) = self.shared.take().and_then(Rc::into_inner) {
@@ -52,18 +63,18 @@ impl SetValues {
     }
 
     /// Gives back the memory that it does not use.
-    pub(crate) fn shrink(&mut self) {
+    pub fn shrink(&mut self) {
         self.change(Slots::shrink);
     }
 
     /// How much memory it keeps.
-    pub(crate) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         let Slots { slots, arena } = &self.own;
         slots.capacity() * size_of::<Slot>() + arena.capacity()
     }
 
     /// From now on has the values of another exchange, which has these then.
-    pub(crate) fn share(&mut self, other: &mut Self) {
+    pub fn share(&mut self, other: &mut Self) {
         let own = &mut other.own;
         let shared = other.shared.get_or_insert_with(|| Rc::new(std::mem::take(own).into()));
         self.shared = Some(shared.clone());
@@ -76,7 +87,8 @@ impl SetValues {
 
     /// Gives a variable its value; `None`: it has none, and need not be asked again.
     pub fn set(&mut self, id: VariableId, value: Option<&[u8]>) -> Result<(), TooLong> {
-        self.change(|slots| slots.set(id, value))
+        let bytes_max = self.bytes_max;
+        self.change(|slots| slots.set(id, value, bytes_max))
     }
 
     /// Appends a value, where there is one. `None`: it is not known yet; `Some(false)`: it is known
@@ -108,7 +120,12 @@ impl Slots {
         }
     }
 
-    fn set(&mut self, id: VariableId, value: Option<&[u8]>) -> Result<(), TooLong> {
+    fn set(
+        &mut self,
+        id: VariableId,
+        value: Option<&[u8]>,
+        bytes_max: usize,
+    ) -> Result<(), TooLong> {
         let index = id.0 as usize;
         if self.slots.len() <= index {
             self.slots.resize(index + 1, Slot::Unset);
@@ -116,7 +133,7 @@ impl Slots {
         self.slots[index] = match value {
             None => Slot::Absent,
             Some(bytes) => {
-                if bytes.len() > VALUES_MAX - self.arena.len() {
+                if bytes.len() > bytes_max - self.arena.len() {
                     return Err(TooLong);
                 }
                 let start = self.arena.len() as u32;
@@ -137,4 +154,37 @@ impl Slots {
             }
         }
     }
+}
+
+/// Gives a variable its value. `Err`: there is no room for it, which has been logged.
+pub fn set<X: Session>(x: &mut X, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
+    x.values().set(id, Some(value)).inspect_err(|_| {
+        let configuration = x.configuration();
+        let name = configuration.variable(id).name.escape_ascii();
+        let too_long = format_args!("the values of variables are too long to set \"{name}\"");
+        x.log(Level::Error, too_long);
+    })
+}
+
+/// Appends the value of a variable, which is computed unless it is known; false where it has none.
+pub fn append<X: Session>(x: &mut X, id: VariableId, out: &mut Vec<u8>) -> bool {
+    if let Some(found) = x.values().append_known(id, out) {
+        return found;
+    }
+    let configuration = x.configuration();
+    let variable = configuration.variable(id);
+    if x.values().depth == DEPTH_MAX {
+        let name = variable.name.escape_ascii();
+        x.log(Level::Error, format_args!("cycle while evaluating variable \"{name}\""));
+        return false;
+    }
+    let start = out.len();
+    x.values().depth += 1;
+    let found = (variable.get)(x, out);
+    x.values().depth -= 1;
+    if variable.cached {
+        // Where there is no room for it, it is computed again.
+        let _ = x.values().set(id, found.then(|| &out[start..]));
+    }
+    found
 }

@@ -5,80 +5,75 @@
 
 use std::sync::Arc;
 
-use conf::{Directive, Load, Result, Values, VariableId, Word};
+use conf::{Directive, Load, Result, VariableId, Word};
 
+use super::Logged;
 use super::escape::Escape;
-use crate::builtin::now;
-use crate::decimal;
-use crate::exchange::Exchange;
 
 /// A compiled line.
-pub(super) struct Format {
+pub(super) struct Format<X> {
     escape: Escape,
-    pieces: Box<[Piece]>,
+    pieces: Box<[Piece<X>]>,
 }
 
-enum Piece {
+enum Piece<X> {
     Text(Box<[u8]>),
-    Own(Own),
+    Own(Own<X>),
     Variable(VariableId),
 }
 
 /// A variable that the log computes itself.
-type Own = fn(&Exchange, &mut Vec<u8>);
-
-const OWN: [(&[u8], Own); 9] = [
-    (b"pipe", |x, out| out.push(if x.request.pipelined { b'p' } else { b'.' })),
-    (b"time_local", |_, out| out.extend_from_slice(&now().log)),
-    (b"time_iso8601", |_, out| out.extend_from_slice(&now().iso8601)),
-    (b"msec", |_, out| decimal::write_seconds(net::clock::unix_ms(), out)),
-    (b"request_time", |x, out| decimal::write_seconds(x.age_ms(), out)),
-    (b"status", |x, out| decimal::write_three(x.status().into(), out)),
-    (b"bytes_sent", |x, out| decimal::write(x.reply.bytes_sent, out)),
-    (b"body_bytes_sent", |x, out| decimal::write(x.reply.body_bytes_sent(), out)),
-    (b"request_length", |x, out| decimal::write(x.request.length, out)),
-];
+pub type Own<X> = fn(&X, &mut Vec<u8>);
 
 const COMBINED_NAME: &[u8] = b"combined";
-const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" \
-    $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
+
+/// A format and its name.
+type Named<X> = (Box<[u8]>, Arc<Format<X>>);
 
 /// The formats that were named so far.
-#[derive(Default)]
-pub(super) struct Formats {
-    named: Vec<(Box<[u8]>, Arc<Format>)>,
-    combined: Option<Arc<Format>>,
+pub(super) struct Formats<X> {
+    named: Vec<Named<X>>,
+    combined: Option<Arc<Format<X>>>,
 }
 
-impl Formats {
+impl<X> Default for Formats<X> {
+    fn default() -> Self {
+        Self { named: Vec::new(), combined: None }
+    }
+}
+
+impl<X: Logged> Formats<X> {
     /// The one of that name, whatever its case.
-    pub(super) fn named(name: &[u8], load: &mut Load<'_>) -> Option<Arc<Format>> {
+    pub(super) fn named(name: &[u8], load: &mut Load<'_>) -> Option<Arc<Format<X>>> {
         if name.eq_ignore_ascii_case(COMBINED_NAME) {
-            return Some(Self::combined(load));
+            return Self::combined(load);
         }
         let formats = load.registry.of::<Self>();
         let found = formats.named.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, format)| format.clone())
     }
 
-    /// The one that nginx has, compiled when it is first used.
-    pub(super) fn combined(load: &mut Load<'_>) -> Arc<Format> {
+    /// The one that is built in, if one is, compiled when it is first used.
+    pub(super) fn combined(load: &mut Load<'_>) -> Option<Arc<Format<X>>> {
+        let text = X::COMBINED?;
         if let Some(known) = &load.registry.of::<Self>().combined {
-            return known.clone();
+            return Some(known.clone());
         }
         let mut pieces = Pieces::default();
-        pieces.read(COMBINED.as_bytes(), None, load).expect("it is well-formed");
+        pieces.read(text.as_bytes(), None, load).expect("it is well-formed");
         let format = Arc::new(pieces.finish(Escape::Default));
         load.registry.of::<Self>().combined = Some(format.clone());
-        format
+        Some(format)
     }
 }
 
 /// `log_format name [escape=default|json|none] string ...`
-pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+pub fn declare<X: Logged>(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let name = from.arg(0);
     let known = |(known, _): &(Box<[u8]>, _)| *known == name.text;
-    if &*name.text == COMBINED_NAME || load.registry.of::<Formats>().named.iter().any(known) {
+    if X::COMBINED.is_some() && &*name.text == COMBINED_NAME
+        || load.registry.of::<Formats<X>>().named.iter().any(known)
+    {
         let message = format!("duplicate \"log_format\" name \"{name}\"");
         return Err(from.error_at(name, message));
     }
@@ -98,13 +93,13 @@ pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
             .map_err(|message| from.error_at(word, message))?;
     }
     let format = Arc::new(pieces.finish(escape));
-    load.registry.of::<Formats>().named.push((name.text.clone(), format));
+    load.registry.of::<Formats<X>>().named.push((name.text.clone(), format));
     Ok(())
 }
 
-impl Format {
+impl<X: Logged> Format<X> {
     /// Appends the line, without its end.
-    pub(super) fn write(&self, x: &mut Exchange, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, x: &mut X, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text),
@@ -122,13 +117,18 @@ impl Format {
 }
 
 /// A line being read. The words of a format are one text; a `$` may not reach over their borders.
-#[derive(Default)]
-struct Pieces {
-    list: Vec<Piece>,
+struct Pieces<X> {
+    list: Vec<Piece<X>>,
     text: Vec<u8>,
 }
 
-impl Pieces {
+impl<X> Default for Pieces<X> {
+    fn default() -> Self {
+        Self { list: Vec::new(), text: Vec::new() }
+    }
+}
+
+impl<X: Logged> Pieces<X> {
     fn read(
         &mut self,
         mut rest: &[u8],
@@ -139,7 +139,7 @@ impl Pieces {
             self.text.extend_from_slice(&rest[..dollar]);
             let (name, after) = reference(&rest[dollar..])?;
             self.end_text();
-            self.list.push(match OWN.iter().find(|(own, _)| *own == name) {
+            self.list.push(match X::OWN.iter().find(|(own, _)| *own == name) {
                 Some((_, own)) => Piece::Own(*own),
                 None => Piece::Variable(load.names.number(name, word.map(|word| word.span))),
             });
@@ -155,7 +155,7 @@ impl Pieces {
         }
     }
 
-    fn finish(mut self, escape: Escape) -> Format {
+    fn finish(mut self, escape: Escape) -> Format<X> {
         self.end_text();
         Format { escape, pieces: self.list.into() }
     }

@@ -10,10 +10,11 @@ use observe::{ErrorLog, Level, Source};
 use wire::proxy_protocol::Header;
 
 /// What is kept of a client while its connection is parked; the rest can be found out again.
-pub(crate) struct Resting {
+pub struct Resting {
     serial: u64,
     peer: Option<SocketAddr>,
-    pub(crate) listen: u32,
+    /// The listening socket it came by.
+    pub listen: u32,
     requests: u64,
     accepted_ms: u64,
     debug: bool,
@@ -69,7 +70,7 @@ impl Client {
     }
 
     /// Makes itself small.
-    pub(crate) fn rest(&self) -> Resting {
+    pub fn rest(&self) -> Resting {
         let Self { serial, peer, listen, accepted_ms, debug, .. } = *self;
         let (requests, proxy_protocol) = (self.requests.get(), self.proxy_protocol.get().cloned());
         let is_secure = self.is_secure.get();
@@ -77,7 +78,7 @@ impl Client {
     }
 
     /// Is itself again.
-    pub(crate) fn wake(resting: Resting, socket: Probe) -> Self {
+    pub fn wake(resting: Resting, socket: Probe) -> Self {
         let Resting { serial, peer, listen, accepted_ms, debug, proxy_protocol, .. } = resting;
         let is_secure = Cell::new(resting.is_secure);
         let requests = Cell::new(resting.requests);
@@ -87,7 +88,7 @@ impl Client {
     }
 
     /// The client at `peer`, for which this one, a trusted proxy, speaks in one request.
-    pub(crate) fn speaking_for(self: &Rc<Self>, peer: SocketAddr) -> Self {
+    pub fn speaking_for(self: &Rc<Self>, peer: SocketAddr) -> Self {
         let Self { serial, socket, listen, accepted_ms, debug, .. } = **self;
         Self {
             serial,

@@ -1,4 +1,5 @@
-//! The rules of a block, by family of addresses.
+//! `allow` and `deny`: who may come, by address. The first rule that is about a client decides; a
+//! client of a Unix socket has no address but `unix:`.
 
 use std::net::IpAddr;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 const END: u32 = u32::MAX;
 
 /// The map. Its slots are a list ordered by last use.
-pub(crate) struct Lru<V> {
+pub struct Lru<V> {
     by_key: HashMap<Arc<[u8]>, Entry>,
     slots: Vec<Slot<V>>,
     free: Vec<Entry>,
@@ -18,7 +18,7 @@ pub(crate) struct Lru<V> {
 
 /// An entry, as long as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry(u32);
+pub struct Entry(u32);
 
 struct Slot<V> {
     key: Arc<[u8]>,
@@ -27,33 +27,48 @@ struct Slot<V> {
     older: u32,
 }
 
-impl<V> Lru<V> {
-    pub(crate) fn new() -> Self {
+impl<V> Default for Lru<V> {
+    fn default() -> Self {
         let (by_key, slots, free) = (HashMap::new(), Vec::new(), Vec::new());
         Self { by_key, slots, free, newest: END, oldest: END }
     }
+}
 
-    pub(crate) fn len(&self) -> usize {
+impl<V> Lru<V> {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    pub(crate) fn find(&self, key: &[u8]) -> Option<Entry> {
+    /// The entry of a key.
+    pub fn find(&self, key: &[u8]) -> Option<Entry> {
         self.by_key.get(key).copied()
     }
 
     /// The value, which becomes the one used last.
-    pub(crate) fn get(&mut self, key: &[u8]) -> Option<&mut V> {
+    pub fn get(&mut self, key: &[u8]) -> Option<&mut V> {
         let entry = self.find(key)?;
         self.touch(entry);
         Some(self.value(entry))
     }
 
-    pub(crate) fn value(&mut self, entry: Entry) -> &mut V {
+    /// The value of an entry.
+    pub fn value(&mut self, entry: Entry) -> &mut V {
         self.slots[entry.0 as usize].value.as_mut().expect("the entry is there")
     }
 
     /// Makes it the one used last.
-    pub(crate) fn touch(&mut self, entry: Entry) {
+    pub fn touch(&mut self, entry: Entry) {
         if self.newest != entry.0 {
             self.unlink(entry);
             self.link(entry);
@@ -61,12 +76,12 @@ impl<V> Lru<V> {
     }
 
     /// The one that was not used for longest.
-    pub(crate) fn oldest(&self) -> Option<Entry> {
+    pub fn oldest(&self) -> Option<Entry> {
         (self.oldest != END).then_some(Entry(self.oldest))
     }
 
     /// Puts a value in, in the place of an older one; it is the one used last.
-    pub(crate) fn insert(&mut self, key: &[u8], value: V) -> Entry {
+    pub fn insert(&mut self, key: &[u8], value: V) -> Entry {
         if let Some(entry) = self.find(key) {
             self.touch(entry);
             *self.value(entry) = value;
@@ -90,7 +105,7 @@ impl<V> Lru<V> {
     }
 
     /// Takes an entry out: its key, and its value.
-    pub(crate) fn remove(&mut self, entry: Entry) -> (Arc<[u8]>, Option<V>) {
+    pub fn remove(&mut self, entry: Entry) -> (Arc<[u8]>, Option<V>) {
         self.unlink(entry);
         let slot = &mut self.slots[entry.0 as usize];
         let (key, value) = (std::mem::take(&mut slot.key), slot.value.take());
@@ -100,7 +115,7 @@ impl<V> Lru<V> {
     }
 
     /// Takes out what was not used for longest; whether there was anything.
-    pub(crate) fn remove_oldest(&mut self) -> bool {
+    pub fn remove_oldest(&mut self) -> bool {
         self.oldest().map(|entry| self.remove(entry)).is_some()
     }
 

@@ -1,0 +1,30 @@
+//! What `http {}` and `stream {}` have in common: variables, and the features that nginx has in
+//! both. Each is written once, for any [`Session`]; a subsystem declares the directives and names
+//! its own type of session.
+//!
+//! Deliberately absent: what a request is, and how a session goes on.
+
+pub mod access;
+pub mod builtin;
+mod captures;
+pub mod client;
+pub mod decimal;
+pub mod forwarded;
+pub mod geo;
+pub mod identity;
+pub mod log;
+pub mod lru;
+pub mod map;
+pub mod regex;
+mod session;
+pub mod split_clients;
+pub mod table;
+
+mod trusted;
+pub mod values;
+pub mod variables;
+pub mod wildcards;
+
+pub use captures::Captures;
+pub use client::Client;
+pub use session::Session;

@@ -1,0 +1,77 @@
+//! The access log: a line per session, to files, to syslog, to files named by variables.
+//!
+//! Lines are made in the worker's own buffer for their
+//! file and written at the end of its turn (see `observe`), so a request waits for no disk and for
+//! no other worker.
+
+mod access_log;
+mod cache;
+mod escape;
+mod format;
+mod path;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use observe::{Level, LogFile};
+
+use access_log::Destination;
+pub use access_log::{AccessLog, AccessLogs};
+pub use cache::{LogFileCache, forget_old};
+pub use format::{Own, declare as declare_format};
+
+use crate::Session;
+
+/// A session that is logged when it is over.
+pub trait Logged: Session {
+    /// The variables that its log computes itself.
+    const OWN: &'static [(&'static [u8], Own<Self>)];
+    /// The format `combined`, where it is built in.
+    const COMBINED: Option<&'static str>;
+
+    /// Whether a log whose path has variables may be written to; if not, that has been logged.
+    fn admits_log_paths(&mut self) -> bool {
+        true
+    }
+}
+
+/// Writes a session's line, unless the log does not want it.
+pub fn write<X: Logged>(log: &AccessLog<X>, cache: &LogFileCache, x: &mut X) {
+    if !log.wants(x) {
+        return;
+    }
+    match &log.destination {
+        Destination::File(file) => {
+            if let Some(flush_ms) = observe::append(file, |out| log.format.write(x, out)) {
+                flush_later(Arc::downgrade(file), flush_ms);
+            }
+        }
+        Destination::Syslog(target) => {
+            match observe::send(target, |out| log.format.write(x, out)) {
+                Ok((sent, length)) if sent < length => x.log(
+                    Level::Warn,
+                    format_args!("send() to syslog has written only {sent} of {length}"),
+                ),
+                Ok(_) => {}
+                Err(failed) => {
+                    failed.tell(target);
+                    x.log(Level::Warn, format_args!("send() to syslog failed"));
+                }
+            }
+        }
+        Destination::Path(path) => path.write(x, cache, |x, out| {
+            log.format.write(x, out);
+            out.push(b'\n');
+        }),
+    }
+}
+
+/// Flushes then, unless that was done since because the configuration is gone.
+fn flush_later(file: Weak<LogFile>, flush_ms: u64) {
+    net::spawn(async move {
+        net::sleep(Duration::from_millis(flush_ms)).await;
+        if let Some(file) = file.upgrade() {
+            observe::flush(&file);
+        }
+    });
+}

@@ -1,0 +1,121 @@
+//! `split_clients`: a variable that shares out what it is asked for by hash: so many percent get
+//! one value, so many another, and the same text always gets the same.
+//!
+//! The hash is nginx's, so that a client stays in its share when the server is exchanged.
+
+use conf::{Directive, Error, Load, Result, Template, units};
+
+use crate::Session;
+use crate::variables::{self, Variable};
+
+/// Hundredths of a percent in the whole.
+const WHOLE: u64 = 10_000;
+
+/// The values with their shares, in order.
+struct Split {
+    source: Template,
+    parts: Vec<Part>,
+}
+
+struct Part {
+    /// The hash that is the first one beyond this share; `None`: all that are left.
+    end: Option<u32>,
+    value: Box<[u8]>,
+}
+
+/// Reads a `split_clients` block and defines its variable.
+pub fn declare<X: Session>(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+    let source = Template::compile(from.arg(0), from, load)?;
+    let name = variables::claim(from.arg(1), from, load)?;
+    let split = Split { source, parts: parts(from)? };
+    variables::define(name, Variable::cached(move |x: &mut X, out| split.get(x, out)), load);
+    Ok(())
+}
+
+fn parts(from: &Directive) -> Result<Vec<Part>> {
+    let lines = from.block.iter().flatten();
+    let shares = lines.map(share).collect::<Result<Vec<_>>>()?;
+    let (mut sum, mut end) = (0, 0);
+    let part = |(share, value): (Option<u64>, Box<[u8]>)| {
+        sum = share.map_or(WHOLE, |share| sum + share);
+        end += share.unwrap_or_default().min(WHOLE) * u64::from(u32::MAX) / WHOLE;
+        match sum {
+            // The last share takes what rounding leaves over.
+            WHOLE => Ok(Part { end: None, value }),
+            0..WHOLE => Ok(Part { end: Some(end as u32), value }),
+            _ => {
+                let message = "percent total is greater than 100%";
+                Err(Error::at(from.close.unwrap_or(from.end), message))
+            }
+        }
+    };
+    shares.into_iter().map(part).collect()
+}
+
+/// Hundredths of a percent, or `None` for the rest; and the value.
+fn share(line: &Directive) -> Result<(Option<u64>, Box<[u8]>)> {
+    if line.block.is_some() {
+        return Err(line.error("unexpected \"{\""));
+    }
+    let [value] = &line.args[..] else {
+        return Err(line.error("invalid number of the split_clients parameters"));
+    };
+    if &*line.name.text == b"*" {
+        return Ok((None, value.text.clone()));
+    }
+    let number = line.name.text.strip_suffix(b"%");
+    match number.and_then(|number| units::fixed_point(number, 2)) {
+        Some(share @ 1..) => Ok((Some(share), value.text.clone())),
+        _ => Err(line.error(format!("invalid percent value \"{}\"", line.name))),
+    }
+}
+
+impl Split {
+    fn get<X: Session>(&self, x: &mut X, out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        self.source.render(x, out);
+        let hash = murmur_hash_2(&out[start..]);
+        out.truncate(start);
+        let part = self.parts.iter().find(|part| part.end.is_none_or(|end| hash < end));
+        out.extend_from_slice(part.map_or(&b""[..], |part| &part.value));
+        true
+    }
+}
+
+/// Austin Appleby's MurmurHash2 with the seed 0.
+fn murmur_hash_2(text: &[u8]) -> u32 {
+    const FACTOR: u32 = 0x5bd1_e995;
+    let (words, rest) = text.as_chunks::<4>();
+    let mut hash = words.iter().fold(text.len() as u32, |hash, word| {
+        let word = u32::from_le_bytes(*word).wrapping_mul(FACTOR);
+        hash.wrapping_mul(FACTOR) ^ (word ^ word >> 24).wrapping_mul(FACTOR)
+    });
+    if !rest.is_empty() {
+        let mut last = [0; 4];
+        last[..rest.len()].copy_from_slice(rest);
+        hash = (hash ^ u32::from_le_bytes(last)).wrapping_mul(FACTOR);
+    }
+    hash = (hash ^ hash >> 13).wrapping_mul(FACTOR);
+    hash ^ hash >> 15
+}
+
+#[cfg(test)]
+mod tests {
+    use super::murmur_hash_2;
+
+    #[test]
+    fn the_hash_is_nginxs() {
+        // By the reference implementation, MurmurHash2 with the seed 0.
+        let table: [(&[u8], u32); 6] = [
+            (b"", 0),
+            (b"1", 1_228_156_847),
+            (b"ab", 446_775_395),
+            (b"abc", 324_500_635),
+            (b"abcd", 646_393_889),
+            (b"192.0.2.1 Mozilla", 2_505_954_677),
+        ];
+        for (text, expected) in table {
+            assert_eq!(murmur_hash_2(text), expected, "{}", text.escape_ascii());
+        }
+    }
+}
