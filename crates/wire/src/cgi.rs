@@ -3,9 +3,81 @@
 //!
 //! Each protocol writes variables its own way ([`Pairs`]), with the length of a value before the
 //! value. A value is rendered where it belongs and its length filled in afterwards, so that nothing
-//! is copied. The head of a reply is [`crate::reply::FieldParser`]'s to parse.
+//! is copied. A reply begins with header lines, of which `Status` tells the status.
 
 use alloc::vec::Vec;
+
+use crate::Slice;
+use crate::http1::response::{check_opening, parse_status_line};
+use crate::reply::{FieldError, FieldParser, ReplyHead, ReplyName};
+
+/// Reads the head of a reply.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeadParser {
+    lines: FieldParser,
+    /// Whether the first line may be that of an HTTP reply.
+    may_have_status_line: bool,
+}
+
+/// Why a head is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadError {
+    /// A line of it cannot be one.
+    Field(FieldError),
+    /// `Status` is no number.
+    Status(Slice),
+}
+
+impl HeadParser {
+    /// For a reply that may begin as HTTP's do: applications behind SCGI and uwsgi do both.
+    pub fn with_status_line() -> Self {
+        Self { may_have_status_line: true, ..Self::default() }
+    }
+
+    /// Parses on from where the last call stopped: `input` is the same bytes as before, and those
+    /// that arrived since. `Some`: how many of them are the head.
+    pub fn parse(
+        &mut self,
+        head: &mut ReplyHead,
+        input: &[u8],
+    ) -> Result<Option<usize>, HeadError> {
+        if self.may_have_status_line {
+            if check_opening(input).is_ok() {
+                let mut lines = self.lines;
+                let Some((line, odd)) = lines.next_line(input) else { return Ok(None) };
+                if !odd.0 && parse_status_line(head, input, line).is_ok() {
+                    self.lines = lines;
+                }
+            }
+            self.may_have_status_line = false;
+        }
+        let parsed = self.lines.parse(&mut head.fields, input).map_err(HeadError::Field)?;
+        if parsed.is_some() && head.status == 0 {
+            settle_status(head, input)?;
+        }
+        Ok(parsed)
+    }
+}
+
+/// `Status: 404 Not Found`. Without one, a `Location` is a redirect (RFC 3875, section 6.3.3).
+fn settle_status(head: &mut ReplyHead, input: &[u8]) -> Result<(), HeadError> {
+    let Some(field) = head.field(ReplyName::Status) else {
+        let redirects = head.field(ReplyName::Location).is_some();
+        head.status = if redirects { 302 } else { 200 };
+        return Ok(());
+    };
+    let (slice, value) = (field.value, field.value.of(input));
+    // Below 100 there is no status (RFC 9110, section 15).
+    let digits = value
+        .first_chunk::<3>()
+        .filter(|digits| digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit));
+    let digits = digits.ok_or(HeadError::Status(slice))?;
+    head.status = digits.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
+    if value.len() > digits.len() {
+        head.status_line = slice;
+    }
+    Ok(())
+}
 
 /// A variable that a protocol cannot carry: too long, or with a byte that would end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +128,55 @@ fn variable_byte(byte: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parsed(mut parser: HeadParser, text: &str) -> Result<(u16, Vec<u8>, usize), HeadError> {
+        let (mut bytewise, text) = (parser, text.as_bytes());
+        let (mut head, mut again) = (ReplyHead::default(), ReplyHead::default());
+        let whole = parser.parse(&mut head, text);
+        let end = whole.ok().flatten().unwrap_or(text.len());
+        let mut pieces = (0..=end).map(|end| bytewise.parse(&mut again, &text[..end]));
+        assert_eq!(pieces.find(|parsed| *parsed != Ok(None)), Some(whole), "{text:?}");
+        assert_eq!(again.fields, head.fields);
+        let end = whole?.expect("complete");
+        Ok((head.status, head.status_line.of(text).to_vec(), text.len() - end))
+    }
+
+    #[test]
+    fn heads() {
+        let line = |text: &str| text.as_bytes().to_vec();
+        let with_line = HeadParser::with_status_line();
+        let table = [
+            (HeadParser::default(), "\n", (200, line(""), 0)),
+            (HeadParser::default(), "A: b\r\n\r\nbody", (200, line(""), 4)),
+            (HeadParser::default(), "Status: 404\n\n", (404, line(""), 0)),
+            (HeadParser::default(), "status: 404 Gone\nA: b\n\n", (404, line("404 Gone"), 0)),
+            (HeadParser::default(), "Location: /a\r\n\r\n", (302, line(""), 0)),
+            (HeadParser::default(), "Location: /a\nStatus: 201 Y\n\n", (201, line("201 Y"), 0)),
+            (with_line, "HTTP/1.1 404 Gone\r\nA: b\r\n\r\n", (404, line("404 Gone"), 0)),
+            (with_line, "HTTP/1.1 404 Gone\nStatus: 500\n\nx", (404, line("404 Gone"), 1)),
+            (with_line, "HTTP-X: b\nStatus: 500\n\n", (500, line(""), 0)),
+            (with_line, "HTTP: b\nStatus: 500 Oh\n\n", (500, line("500 Oh"), 0)),
+            (with_line, "Status: 500 Oh\n\n", (500, line("500 Oh"), 0)),
+        ];
+        for (parser, text, expected) in table {
+            assert_eq!(parsed(parser, text), Ok(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_status_line_is_not_everybodys() {
+        let invalid = HeadError::Field(FieldError::Invalid(Slice::new(0, 8), b' '));
+        assert_eq!(parsed(HeadParser::default(), "HTTP/1.1 200 OK\n\n"), Err(invalid));
+    }
+
+    #[test]
+    fn statuses_that_are_none() {
+        for value in ["", "20", "abc", "099", "20x OK"] {
+            let text = alloc::format!("Status: {value}\n\n");
+            let slice = Slice::new(8, 8 + value.len());
+            assert_eq!(parsed(HeadParser::default(), &text), Err(HeadError::Status(slice)));
+        }
+    }
 
     #[test]
     fn fields_are_variables() {

@@ -8,6 +8,7 @@ use core::ops::Range;
 
 use crate::Slice;
 use crate::accept_encoding::accepts_gzip;
+use crate::cgi;
 use crate::dns::{self, Kind, NAME_BYTES_MAX, Name, Question, Record, Response};
 use crate::fastcgi::{self, RecordDecoder, RecordError};
 use crate::host::Host;
@@ -27,7 +28,7 @@ use crate::{Known, Version};
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 10] = [
+pub const CHECKS: [(&str, Check); 11] = [
     ("http1_request", http1_request),
     ("http1_response", http1_response),
     ("http1_chunked", http1_chunked),
@@ -36,6 +37,7 @@ pub const CHECKS: [(&str, Check); 10] = [
     ("accept_encoding", accept_encoding),
     ("proxy_protocol", proxy_protocol),
     ("dns", dns),
+    ("cgi", cgi),
     ("fastcgi", fastcgi),
     ("memcached", memcached),
 ];
@@ -348,6 +350,29 @@ fn check_echo(question: &Question) {
     message[2] |= 0x80;
     let response = dns::parse(&message, question, ID);
     assert!(matches!(response, Ok(Response::Answer(answer)) if answer.records.is_empty()));
+}
+
+/// The head of a CGI reply means the same in pieces and in one, and has a status.
+pub fn cgi(input: &[u8]) {
+    for parser in [cgi::HeadParser::default(), cgi::HeadParser::with_status_line()] {
+        let mut head = ReplyHead::default();
+        let whole = { parser }.parse(&mut head, input);
+        for ends in splits(input) {
+            let (mut parser, mut pieces, mut parsed) = (parser, ReplyHead::default(), Ok(None));
+            for end in ends {
+                parsed = parser.parse(&mut pieces, &input[..end]);
+                if parsed != Ok(None) {
+                    break;
+                }
+            }
+            assert_eq!(parsed, whole);
+            assert!(
+                whole.is_err() || (pieces.status, &pieces.fields) == (head.status, &head.fields)
+            );
+        }
+        assert!(!matches!(whole, Ok(Some(_))) || (100..=999).contains(&head.status));
+        assert!(!head.status_line.of(input).contains(&b'\n'));
+    }
 }
 
 /// Records mean the same in pieces and in one.

@@ -18,6 +18,7 @@ use crate::Version;
 use crate::reply::{FieldParser, ReplyHead, ReplyName};
 pub use error::ReplyError;
 pub use framing::ReplyBody;
+pub(crate) use status_line::{check_opening, parse as parse_status_line};
 
 /// Reads one head.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,7 +6,7 @@ use crate::{Slice, Version};
 
 /// Whether what has arrived may become a status line: a server that speaks something else is found
 /// out at its first bytes.
-pub(super) fn check_opening(input: &[u8]) -> Result<(), ReplyError> {
+pub(crate) fn check_opening(input: &[u8]) -> Result<(), ReplyError> {
     let length = input.len().min(OPENING.len());
     if input[..length] == OPENING[..length] { Ok(()) } else { Err(ReplyError::NotHttp) }
 }
@@ -14,7 +14,7 @@ pub(super) fn check_opening(input: &[u8]) -> Result<(), ReplyError> {
 const OPENING: &[u8] = b"HTTP/";
 
 /// Reads the line into `head`. The version.
-pub(super) fn parse(
+pub(crate) fn parse(
     head: &mut ReplyHead,
     input: &[u8],
     line: Slice,
