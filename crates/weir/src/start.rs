@@ -154,8 +154,9 @@ pub fn run(
     observe::stderr_copies(false);
     ready::use_log(loaded.main_log.clone());
     if let Some(port) = origin.port {
-        // Nobody need read it.
-        let _ = stdout().write_all(embedded::next_steps(port).as_bytes());
+        let program = arguments.called().map_or("weir".into(), |called| called.to_string_lossy());
+        // A closed pipe is not an error.
+        let _ = stdout().write_all(embedded::next_steps(port, &program).as_bytes());
     }
     if !settings.master_process {
         return single::run(origin, loaded, sockets, signals);

@@ -45,24 +45,30 @@ fn address(port: u16) -> String {
     format!("127.0.0.1:{port}")
 }
 
-/// What to try next, for the terminal.
-pub fn next_steps(port: u16) -> String {
+/// The greeting with commands to try next; `program` is how the program was called.
+pub fn next_steps(port: u16, program: &str) -> String {
     let (version, conf, address) = (name().version, name().conf, address(port));
     format!(
-        "Weir {version} serves http://{address} until you press Ctrl-C: a welcome page, and two
-backends, blue and green, behind a proxy that lets each have two requests at a time.
-There is no {conf}, so all of it is built in. What to try next:
+        "Weir {version} serves http://{address} until you press Ctrl-C: a welcome page, and a
+proxy for two backends, blue and green, with at most two requests at a time each.
+This configuration is built in, because {conf} does not exist. What to try next:
 
-    curl http://{address}/balanced/     again and again: they take turns
-    seq 8 | xargs -P 8 -I{{}} curl -s http://{address}/balanced/slow
-                                             eight at once: answered four by four
-    weir -T                                  the configuration that does this
-    weir -t -c nginx.conf                    check the configuration you have
-    weir -c nginx.conf                       serve it
-    weir check nginx.conf                    what of it this version does not have
-    weir load -c64 -d5s http://{address}/
-                                             measure it, as wrk would
-    weir --help                              every option and command
+  curl http://{address}/balanced/
+      several times: the backends take turns
+  seq 8 | xargs -P 8 -I{{}} curl -s http://{address}/balanced/slow
+      eight requests at once: four are answered at a time, the others are queued
+  {program} -T
+      print this configuration
+  {program} check nginx.conf
+      list what this version does not support in your configuration
+  {program} -t -c nginx.conf
+      test your configuration
+  {program} -c nginx.conf
+      serve your configuration
+  {program} load -c64 -d5s http://{address}/
+      measure this server
+  {program} --help
+      list all options and commands
 "
     )
 }
