@@ -292,7 +292,7 @@ impl Plan {
         sockets.list.iter_mut().try_for_each(|listen| listen.check_names(load))?;
         site.listens = sockets.list;
         site.groups = groups::all(load)?.values().cloned().collect();
-        site.variables = variables::resolve(builtin::STAND_INS, load)?;
+        site.variables = variables::resolve(load)?;
         Ok(site)
     }
 }

@@ -16,6 +16,7 @@ mod features;
 mod files;
 #[doc(hidden)]
 pub mod fuzz;
+mod gateway;
 mod h1;
 mod header_text;
 mod health;
@@ -40,7 +41,7 @@ pub use features::TABLES;
 pub use features::aio::ThreadPools;
 pub use files::{TempFolder, TempPaths};
 pub use health::Health;
-pub use places::Places;
+pub use places::{FAMILIES, Places, family_temp};
 pub use session::{Client, identity};
 use session::{client, decimal, forwarded, lru, wildcards};
 pub use site::{End, Generation, Listen, Site, Slots};

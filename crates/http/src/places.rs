@@ -1,6 +1,6 @@
 //! Files that a configuration needs and does not name: whoever installs the program says where.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where they are, relative to the prefix or not; kept in the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Places {
     pub access_log: Option<PathBuf>,
     /// `client_body_temp_path`
     pub client_body_temp: PathBuf,
-    /// `proxy_temp_path`
+    /// `proxy_temp_path`; those of other families are beside it.
     pub proxy_temp: PathBuf,
 }
 
@@ -33,6 +33,18 @@ impl Places {
     pub(crate) fn temp(&self, name: &[u8]) -> Option<PathBuf> {
         let known = [(CLIENT_BODY, &self.client_body_temp), (PROXY, &self.proxy_temp)];
         let found = known.into_iter().find(|(known, _)| known.as_bytes() == name);
-        found.map(|(_, place)| place.clone())
+        found.map(|(_, place)| place.clone()).or_else(|| {
+            let family = FAMILIES.iter().find(|family| format!("{family}_temp").as_bytes() == name);
+            family.map(|family| family_temp(&self.proxy_temp, family))
+        })
     }
+}
+
+/// The families of backends besides `proxy` that have temporary files.
+pub const FAMILIES: [&str; 3] = ["fastcgi", "uwsgi", "scgi"];
+
+/// Where a family's temporary files are: in a directory called as that of `proxy_temp_path`.
+pub fn family_temp(proxy_temp: &Path, family: &str) -> PathBuf {
+    let name = proxy_temp.file_name().unwrap_or_default().to_string_lossy();
+    proxy_temp.with_file_name(name.replace("proxy", family))
 }

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use conf::{Directive, Load, VariableId, Word};
@@ -95,6 +96,11 @@ impl<X: Session> Pattern<X> {
         &self.text
     }
 
+    /// How many groups it has.
+    pub fn groups(&self) -> usize {
+        self.groups - 1
+    }
+
     /// Whether a match leaves groups behind.
     pub fn has_groups(&self) -> bool {
         self.groups > 1
@@ -130,6 +136,23 @@ impl<X: Session> Pattern<X> {
             let places = self.room(places);
             self.find(places, subject)
                 .map_err(|error| self.log_failure(&MatchFailure::Code(error.code()), subject, x))
+        })
+    }
+
+    /// Where its groups are in the subject, if that matches; one without a part in the match is
+    /// empty. The groups of an earlier match stay.
+    pub fn groups_in<const N: usize>(
+        &self,
+        subject: &[u8],
+        x: &X,
+    ) -> Result<Option<[Range<usize>; N]>, MatchError> {
+        PLACES.with_borrow_mut(|places| {
+            let places = self.room(places);
+            let found = self.find(places, subject).map_err(|error| {
+                self.log_failure(&MatchFailure::Code(error.code()), subject, x)
+            })?;
+            let group = |at: usize| places.get(at + 1).map_or(0..0, |(start, end)| start..end);
+            Ok(found.then(|| std::array::from_fn(group)))
         })
     }
 

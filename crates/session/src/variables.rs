@@ -223,19 +223,13 @@ fn claim_name<X: Session>(
 }
 
 /// Gives every name that the configuration mentions its getter.
-/// `stand_ins` are those that a lenient server takes for variables that it lacks.
-pub fn resolve<X: Session>(
-    stand_ins: &'static [BuiltIn<X>],
-    load: &mut Load<'_>,
-) -> Result<Vec<Variable<X>>> {
+pub fn resolve<X: Session>(load: &mut Load<'_>) -> Result<Vec<Variable<X>>> {
     let mut defined = std::mem::take(load.registry.of::<Defined<X>>());
     let names = std::mem::take(&mut load.names);
     let built_ins = std::mem::take(load.registry.of::<BuiltIns<X>>());
-    let stand_ins = BuiltIns(if load.lenient { vec![stand_ins] } else { Vec::new() });
     let mut variables = Vec::new();
     for (name, at) in names.mentions() {
-        let variable = variable(name, at, &mut defined, &built_ins, load)
-            .or_else(|error| stand_in(name, &stand_ins, load).ok_or(error));
+        let variable = variable(name, at, &mut defined, &built_ins, load);
         // What is only checked is not run.
         variables.push(load.tolerate(variable)?.unwrap_or(Variable::fresh(|_, _| false)));
     }
@@ -282,16 +276,6 @@ fn forgotten(name: &[u8], ignored: &Directive) -> Error {
     let shown = String::from_utf8_lossy(name);
     let why = format!("variable \"{shown}\" is set by \"{}\", which is ignored", ignored.name);
     ignored.error(format!("{why}; its value cannot be trusted")).lacks(Class::Variable)
-}
-
-/// What stands in for an unknown variable. One that an ignored line would have set has nothing.
-fn stand_in<X: Session>(
-    name: &[u8],
-    stand_ins: &BuiltIns<X>,
-    load: &Load<'_>,
-) -> Option<Variable<X>> {
-    let row = stand_ins.plain(name).filter(|_| !load.forgotten.contains_key(name))?;
-    Some(Variable { name: name.into(), ..row.variable(name) })
 }
 
 /// The variable that was probably meant.

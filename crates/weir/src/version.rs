@@ -30,6 +30,8 @@ fn places() -> String {
     let error_log = error_log.unwrap_or("stderr".into());
     // As given, without the last slash.
     let prefix = prefix.components().as_path().to_owned();
+    let families = http::FAMILIES
+        .map(|family| (format!("http-{family}-temp-path"), http::family_temp(&proxy_temp, family)));
     let rows = [
         ("prefix", Some(prefix)),
         ("conf-path", Some(conf)),
@@ -40,7 +42,8 @@ fn places() -> String {
         ("http-proxy-temp-path", Some(proxy_temp)),
     ];
     let mut text = String::new();
-    for (option, path) in rows {
+    let families = families.iter().map(|(option, path)| (&**option, Some(path.clone())));
+    for (option, path) in rows.into_iter().chain(families) {
         path.iter().for_each(|path| _ = write!(text, " --{option}={}", path.display()));
     }
     if name().is_nginx() {

@@ -44,18 +44,18 @@ fn findings_are_grouped_by_what_follows_from_them() {
         sub_filter a b;
         server {
             listen 127.0.0.1:1 ssl;
-            location / { fastcgi_pass a; fastcgi_param A b; fastcgi_param B c; }
+            location / { grpc_pass a; grpc_set_header A b; grpc_set_header B c; }
             location /j { auth_jwt on; }
         }");
     let expected = [
         "Security:\n  DIR/a.conf:8: auth_jwt, of ngx_http_auth_jwt_module (NGINX Plus)\n      \
          requests it would protect are answered with 403\n",
         "Content:\n  DIR/a.conf:6: listen\n      Weir refuses to start, even with --lenient",
-        "  DIR/a.conf:7: fastcgi_pass, of ngx_http_fastcgi_module\n      \
+        "  DIR/a.conf:7: grpc_pass, of ngx_http_grpc_module\n      \
          requests to its location are answered with 503\n",
         "Behavior:\n  DIR/a.conf:4: sub_filter, of ngx_http_sub_filter_module\n      ignored\n",
         "Performance:\n  DIR/a.conf:3: brotli, of ngx_brotli\n      ignored\n",
-        "Settings of unsupported or unused directives: fastcgi_param (2 lines)\n",
+        "Settings of unsupported or unused directives: grpc_set_header (2 lines)\n",
     ];
     let mut rest = &text[..];
     for part in expected {
@@ -87,7 +87,7 @@ fn the_code_says_what_matters() {
 #[test]
 fn it_goes_on_after_errors() {
     let (code, text) = of("lisen 80;
-        server { root; location / { fastcgi_pass a; proxy_pass ftp://a; } }
+        server { root; location / { grpc_pass a; proxy_pass ftp://a; } }
         upstream u { sever a; }
         server { location ( { } } zstd on");
     for part in [
@@ -97,7 +97,7 @@ fn it_goes_on_after_errors() {
         "unknown directive \"sever\" in DIR/a.conf:5\n",
         "did you mean \"server\"?",
         "unexpected \"}\" in DIR/a.conf:7\n",
-        "  DIR/a.conf:4: fastcgi_pass",
+        "  DIR/a.conf:4: grpc_pass",
         "\nDIR/a.conf: not valid\n",
     ] {
         assert!(text.contains(part), "{part}\nnot in\n{text}");

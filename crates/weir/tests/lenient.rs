@@ -99,11 +99,10 @@ fn a_lenient_server_gives_no_sources_away_and_can_be_told_things() {
                  index index.php;
                  location / {{ try_files $uri $uri/ /index.php?$args; }}
                  location ~ \\.php$ {{
-                     fastcgi_split_path_info ^(.+\\.php)(/.+)$;
-                     try_files $fastcgi_script_name =404;
-                     set $path_info $fastcgi_path_info;
-                     fastcgi_param PATH_INFO $path_info;
-                     fastcgi_pass unix:/run/php/php-fpm.sock;
+                     try_files $uri =404;
+                     set $script $document_root$uri;
+                     grpc_set_header Script $script;
+                     grpc_pass unix:/run/php/php-fpm.sock;
                  }}
                  location /private/ {{ auth_jwt members; }}
              }}
@@ -126,7 +125,7 @@ fn a_lenient_server_gives_no_sources_away_and_can_be_told_things() {
         let reply = server.get(path);
         assert!(reply.contains(words) && !reply.contains("secret"), "{path}: {reply}");
     }
-    let place = format!("\"fastcgi_pass\" in {}:16", server.folder.join("nginx.conf").display());
+    let place = format!("\"grpc_pass\" in {}:15", server.folder.join("nginx.conf").display());
     let line = format!("not served: directive {place} is not supported by this version of weir");
     server.await_log(&line, 3);
 

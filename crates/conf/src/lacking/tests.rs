@@ -41,8 +41,8 @@ fn unknown_misplaced_and_missing_are_told_apart() {
     assert_eq!(text, r#"unknown directive "lisen""#);
     assert_eq!(help, r#"did you mean "listen"?"#);
     assert_eq!(refusal("listen 80;", "http").0, r#""listen" directive is not allowed here"#);
-    let (text, help) = refusal("fastcgi_pass a;", "location");
-    assert_eq!(text, r#"directive "fastcgi_pass" is not supported by this version of weir"#);
+    let (text, help) = refusal("grpc_pass a;", "location");
+    assert_eq!(text, r#"directive "grpc_pass" is not supported by this version of weir"#);
     assert!(help.contains("503"), "{help}");
 }
 
@@ -68,7 +68,7 @@ fn a_check_where_no_request_is_cannot_be_enforced_and_is_refused() {
 
 #[test]
 fn leniency_passes_over_what_is_missing_and_nothing_else() {
-    let met = leniently("fastcgi_pass a;", "location");
+    let met = leniently("grpc_pass a;", "location");
     assert!(met.error.is_none() && met.lack.unwrap().class == Class::Handler);
     assert_eq!(met.warnings[0].level, Level::Warn);
     let said = &met.warnings[0].message;
@@ -97,8 +97,8 @@ fn what_asks_for_nothing_is_no_error_and_not_worth_a_word() {
         ("proxy_cache_valid 200 302 10m;", "http"),
         ("proxy_cache_path /var/cache levels=1:2 keys_zone=a:10m;", "http"),
         ("fastcgi_cache off;", "server"),
-        ("fastcgi_param A b if_not_empty;", "http"),
-        ("fastcgi_buffers 16 16k;", "http"),
+        ("grpc_set_header A b;", "http"),
+        ("grpc_buffer_size 16k;", "http"),
         ("ssi off;", "http"),
         ("http2 off;", "server"),
         ("ssl_protocols TLSv1.2 TLSv1.3;", "http"),
@@ -148,9 +148,8 @@ fn arguments_are_refused_in_nginxs_words() {
             "http",
             "invalid value \"maybe\" in \"ssi\" directive, it must be \"on\" or \"off\"".into(),
         ),
-        ("fastcgi_read_timeout soon;", "http", value("fastcgi_read_timeout")),
-        ("fastcgi_buffer_size 4kb;", "http", value("fastcgi_buffer_size")),
-        ("fastcgi_buffers 4 big;", "http", value("fastcgi_buffers")),
+        ("grpc_read_timeout soon;", "http", value("grpc_read_timeout")),
+        ("grpc_buffer_size 4kb;", "http", value("grpc_buffer_size")),
         ("ssl_session_timeout 1q;", "http", value("ssl_session_timeout")),
         (
             "proxy_cache_min_uses x;",
@@ -176,12 +175,11 @@ fn arguments_are_refused_in_nginxs_words() {
             "http",
             "invalid number of arguments in \"proxy_cache_path\" directive".into(),
         ),
-        ("fastcgi_limit_rate fast;", "http", value("fastcgi_limit_rate")),
         ("proxy_cache_valid 200 soon;", "http", "invalid time value \"soon\"".into()),
         ("proxy_cache_valid 99 1m;", "http", "invalid status \"99\"".into()),
         ("stream;", "main", "directive \"stream\" has no opening \"{\"".into()),
         ("ssi on { }", "http", "directive \"ssi\" is not terminated by \";\"".into()),
-        ("fastcgi_pass a;", "http", "\"fastcgi_pass\" directive is not allowed here".into()),
+        ("grpc_pass a;", "http", "\"grpc_pass\" directive is not allowed here".into()),
     ];
     for (line, context, expected) in cases {
         let (text, _): (String, _) = refusal(line, context);
@@ -190,9 +188,10 @@ fn arguments_are_refused_in_nginxs_words() {
         let lenient = leniently(line, context).error.unwrap_or_else(|| panic!("{line}"));
         assert!(lenient.message.starts_with(&expected), "{line}: {}", lenient.message);
     }
-    for line in
-        ["fastcgi_param A b; fastcgi_param A c;", "ssl_protocols TLSv1.2; ssl_protocols TLSv1.3;"]
-    {
+    for line in [
+        "grpc_set_header A b; grpc_set_header A c;",
+        "ssl_protocols TLSv1.2; ssl_protocols TLSv1.3;",
+    ] {
         assert_eq!(meet(line, "http").error, None, "{line}");
     }
     let met = meet("ssl_protocols TLSv1.2 TLSv1.2;", "http");
@@ -215,7 +214,7 @@ fn the_variables_of_an_ignored_line_are_remembered() {
     assert_eq!(names("set_by_lua_block $b { return 1 }", "location"), ["b"]);
     assert_eq!(names("keyval $remote_addr $c zone=z;", "http"), ["c"]);
     assert_eq!(names("geoip2 a.mmdb { auto_reload 5m; $d country; $e city; }", "http"), ["d", "e"]);
-    assert!(names("fastcgi_param A $a;", "http").is_empty());
+    assert!(names("grpc_set_header A $a;", "http").is_empty());
 }
 
 #[test]

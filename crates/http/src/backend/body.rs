@@ -5,6 +5,7 @@
 //! given back at once, however slowly the client reads what is left.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -144,9 +145,7 @@ fn whole(
     taken: Taken,
     policy: &BodyPolicy,
 ) -> Body {
-    if let Some(remark) = taken.remark {
-        remark.log(x);
-    }
+    taken.remarks.into_iter().for_each(|remark| remark.log(x));
     if let Some(fields) = taken.trailers {
         x.reply.trailers = shown(&fields, policy);
         *x.backends.trailers.borrow_mut() = fields;
@@ -180,7 +179,7 @@ struct Incoming<P> {
     spool: Spool,
     /// Why it broke off: said once everything before that is given.
     failed: Option<BodyError>,
-    remarks: Vec<Remark>,
+    remarks: VecDeque<Remark>,
     trailers: Option<Fields>,
     /// Where all trailers are noted for the exchange.
     seen: Rc<RefCell<Fields>>,
@@ -222,7 +221,7 @@ impl<P: Protocol> Incoming<P> {
             buffering: how.buffering,
             spool: Spool::default(),
             failed: None,
-            remarks: Vec::new(),
+            remarks: VecDeque::new(),
             trailers: None,
             seen: x.backends.trailers.clone(),
             timer: Timer::new(),
@@ -376,7 +375,7 @@ impl<P: Protocol> Incoming<P> {
             self.trailers = Some(shown(&fields, &self.policy));
             *self.seen.borrow_mut() = fields;
         }
-        self.remarks.extend(taken.remark);
+        self.remarks.extend(taken.remarks);
         if self.protocol.is_ended() {
             self.end(self.protocol.may_reuse());
         }
@@ -389,7 +388,7 @@ impl<P: Protocol> Incoming<P> {
                 let made = made.display();
                 let text =
                     format!("an upstream response is buffered to a temporary file {made}").into();
-                self.remarks.push(Remark { level: Level::Warn, text });
+                self.remarks.push_back(Remark { level: Level::Warn, text });
             }
             Err(FileError(call, path, error)) => self.fail(BodyError::TempFile(call, path, error)),
         }
@@ -425,7 +424,7 @@ impl<P: Protocol> BodyStream for Incoming<P> {
 
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
         loop {
-            if let Some(remark) = self.remarks.pop() {
+            if let Some(remark) = self.remarks.pop_front() {
                 return Poll::Ready(Ok(Some(Chunk::Remark(remark))));
             }
             if std::mem::take(&mut self.flush_due) {
@@ -457,11 +456,11 @@ impl<P: Protocol> BodyStream for Incoming<P> {
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
         for _ in 0..READS_PER_TURN {
             if !self.buffering || self.held.is_none() || self.poll_read(cx, true).is_pending() {
-                return self.remarks.pop();
+                return self.remarks.pop_front();
             }
         }
         cx.waker().wake_by_ref();
-        self.remarks.pop()
+        self.remarks.pop_front()
     }
 }
 

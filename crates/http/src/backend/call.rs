@@ -306,11 +306,11 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
                 Trouble::InvalidHeader
             })?;
             let (HeadEvent::Interim(bytes) | HeadEvent::Complete { bytes, .. }) = event else {
-                self.check_size(self.input.len() + 1, caller)?;
                 if let HeadEvent::Log(remark) = event {
                     caller.log(remark.level, format_args!("{}", remark.text));
                     continue;
                 }
+                self.check_size(self.input.len() + 1, caller)?;
                 caller.note_text(&self.input);
                 return Ok(None);
             };

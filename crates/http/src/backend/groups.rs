@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ::upstream::address::Place as Whereabouts;
 use ::upstream::{Group, Groups};
 use conf::{Directive, Error, Load, Result, Span, Word};
+use net::Address;
 
 /// Groups by name, or by host and port.
 pub(crate) type ByName = HashMap<Box<[u8]>, Arc<Group>>;
@@ -47,6 +48,15 @@ impl Host {
         groups.get(&self.text.to_ascii_lowercase()[..]).or_else(|| groups.get(&self.key()[..]))
     }
 
+    /// Whether a server can be asked there without anything else being known.
+    pub(crate) fn has_port(&self) -> bool {
+        match &self.place {
+            Whereabouts::At(Address::Ip(address)) => address.port() != 0,
+            Whereabouts::At(Address::Unix(_)) => true,
+            Whereabouts::Named { port, .. } => *port != 0,
+        }
+    }
+
     /// A block's name has no port: nobody means a server of that name.
     fn refuse_port(&self, at: At, groups: &ByName) -> Result<()> {
         let colon = self.text.iter().rposition(|&byte| byte == b':').unwrap_or(0);
@@ -82,6 +92,10 @@ pub(crate) fn all(load: &mut Load<'_>) -> Result<Arc<ByName>> {
         if host.find(&groups).is_none() {
             host.refuse_port(at, &groups)?;
             let blame = |message: String| Error::at(at.end, message).marked(at.mark);
+            if !host.has_port() {
+                let text = String::from_utf8_lossy(&host.text);
+                return Err(blame(format!("no port in upstream \"{text}\"")));
+            }
             let group = Groups::implicit(&host.text, &host.place, blame, load)?;
             groups.insert(host.key(), group);
         }

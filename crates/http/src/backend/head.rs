@@ -47,6 +47,21 @@ pub(crate) trait ReplyRewriter {
     fn cookie(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>>;
 }
 
+/// Nothing is rewritten.
+impl ReplyRewriter for () {
+    fn location(&self, _: &mut Exchange, _: Slice) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn refresh(&self, _: &mut Exchange, _: Slice) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn cookie(&self, _: &mut Exchange, _: Slice) -> Option<Vec<u8>> {
+        None
+    }
+}
+
 impl HeaderFilter {
     pub(crate) fn new(conf: &Conf, family: &ReplyFields) -> Self {
         let mut filter = Self {

@@ -15,6 +15,7 @@
 //! which family it serves. Servers, pools and limits are crate `upstream`'s. Cancelling is
 //! dropping: connection, lease and file are released with the future, or with the body.
 
+pub(crate) mod address;
 mod body;
 mod bound;
 mod call;
@@ -39,7 +40,9 @@ mod variables;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use conf::{Buffers, Milliseconds, Number, Offset, Result, Size, SizeTemplate, Text};
+use conf::{
+    Buffers, Layered, Load, Milliseconds, Number, Offset, Result, Size, SizeTemplate, Text,
+};
 
 use crate::site::Place;
 pub(crate) use body::BodyPolicy;
@@ -48,7 +51,8 @@ pub(crate) use connect::{CONNECTING, connect_options, local_end};
 pub(crate) use head::{HeaderFilter, ReplyFields, ReplyRewriter};
 pub(crate) use pass::{Plan, pass};
 pub(crate) use request::RequestBody;
-use values::{Bind, Ignored, NextUpstream, Store, StoreAccess};
+pub(crate) use values::{Bind, NextUpstream};
+use values::{Ignored, Store, StoreAccess};
 pub(crate) use variables::TABLE as VARIABLES;
 
 conf::directives! {
@@ -112,8 +116,6 @@ conf::directives! {
     /// proxy_send_timeout 30s;
     /// ```
     send_timeout: Milliseconds = "60s",
-    /// No effect on Linux, as in nginx.
-    send_lowat: Size = "0",
     /// Whether responses with a status of 300 or above are handled by `error_page` instead of being
     /// passed on.
     ///
@@ -280,6 +282,19 @@ pub fn install(_conf: &Arc<Conf>, _place: &mut Place<'_, '_>) -> Result<()> {
 /// nginx's bound of `*_max_temp_file_size` where nothing is said.
 const TEMP_FILE_SIZE_MAX: u64 = 1024 * 1024 * 1024;
 
+/// All that some families say of their connections; what else there is to say is fixed.
+pub(crate) struct Connections {
+    pub(crate) bind: Option<Bind>,
+    pub(crate) socket_keepalive: bool,
+    pub(crate) connect_timeout: Milliseconds,
+    pub(crate) send_timeout: Milliseconds,
+    pub(crate) read_timeout: Milliseconds,
+    pub(crate) buffer_size: Size,
+    pub(crate) next_upstream: NextUpstream,
+    pub(crate) next_upstream_tries: Number,
+    pub(crate) next_upstream_timeout: Milliseconds,
+}
+
 /// How long each step of a request to a backend may take.
 #[derive(Clone, Copy)]
 pub(crate) struct Timeouts {
@@ -292,6 +307,25 @@ pub(crate) struct Timeouts {
 }
 
 impl Conf {
+    /// The settings of a family that has only these: replies are not buffered, and ranges are cut
+    /// out of them.
+    pub(crate) fn of_connections(said: Connections, load: &mut Load<'_>) -> Self {
+        Self {
+            bind: said.bind,
+            socket_keepalive: said.socket_keepalive,
+            connect_timeout: said.connect_timeout,
+            send_timeout: said.send_timeout,
+            read_timeout: said.read_timeout,
+            buffer_size: said.buffer_size,
+            next_upstream: said.next_upstream,
+            next_upstream_tries: said.next_upstream_tries,
+            next_upstream_timeout: said.next_upstream_timeout,
+            buffering: false,
+            force_ranges: true,
+            ..Layer::defaults(load).resolve()
+        }
+    }
+
     /// Checks what sizes say of each other, in nginx's words; `prefix` is the family's.
     pub(crate) fn check(&self, prefix: &str) -> std::result::Result<(), String> {
         let (number, size) = (self.buffers.number, self.buffers.size);

@@ -36,7 +36,13 @@ impl NextUpstream {
     pub const INVALID_HEADER: u16 = 4;
     /// Whatever the request may have done already.
     pub const NON_IDEMPOTENT: u16 = 8;
-    const OFF: u16 = 1 << 15;
+    /// Nothing.
+    pub const OFF: u16 = 1 << 15;
+
+    /// These reasons.
+    pub fn of(reasons: u16) -> Self {
+        Self(reasons)
+    }
 
     /// The reason that a status is; 0: none.
     pub fn of_status(status: u16) -> u16 {

@@ -30,10 +30,3 @@ pub(crate) const VARIABLES: &[&[BuiltIn]] = &[
     reply::TABLE,
     files::TABLE,
 ];
-
-/// What a lenient server takes for variables of a content handler that it lacks. Where they would
-/// have another value, that handler's directive stands, and every request is answered with 503.
-pub(crate) const STAND_INS: &[BuiltIn] = &[
-    BuiltIn::fresh("fastcgi_script_name", |x, out| some(out, &x.request.uri)),
-    BuiltIn::fresh("fastcgi_path_info", |_, _| true),
-];

@@ -166,6 +166,14 @@ impl Backends {
         (self.used, self.schema) = (true, schema);
     }
 
+    /// The same in a protocol that names neither host nor path.
+    pub(crate) fn begin_unnamed_request(&mut self, schema: &'static str) {
+        self.begin_request();
+        self.set_schema(schema);
+        self.request_to.begun = false;
+        self.uri.clear();
+    }
+
     /// A request to a backend is made, but it is not known to which.
     pub(crate) fn begin_request(&mut self) {
         self.used = true;

@@ -12,6 +12,7 @@ pub mod core;
 pub mod disable_symlinks;
 pub mod empty_gif;
 pub mod error_page;
+pub mod fastcgi;
 pub mod geo;
 pub mod gunzip;
 pub mod gzip;
@@ -28,6 +29,7 @@ pub mod limit_req;
 pub mod lingering;
 pub mod log;
 pub mod map;
+pub mod memcached;
 pub mod mirror;
 pub mod not_modified;
 pub mod open_file_cache;
@@ -43,6 +45,7 @@ pub mod resolver;
 pub mod rewrite;
 pub mod root;
 pub mod satisfy;
+pub mod scgi;
 pub mod secure_link;
 pub mod server;
 pub mod split_clients;
@@ -55,6 +58,7 @@ pub mod types;
 pub mod upstream;
 pub mod upstream_hc;
 pub mod userid;
+pub mod uwsgi;
 
 use conf::lacking::Block;
 use conf::{Directive, Levels, Load, Result};
@@ -106,6 +110,13 @@ conf::features! {
     empty_gif: empty_gif,
     proxy_family: backend "proxy_" with VARIABLES,
     proxy: proxy "proxy_" over proxy_family with VARIABLES,
+    fastcgi_family: backend "fastcgi_",
+    fastcgi: fastcgi "fastcgi_" over fastcgi_family with VARIABLES,
+    uwsgi_family: backend "uwsgi_",
+    uwsgi: uwsgi "uwsgi_" over uwsgi_family,
+    scgi_family: backend "scgi_",
+    scgi: scgi "scgi_" over scgi_family,
+    memcached: memcached "memcached_",
     upstream_hc: upstream_hc,
     random_index: random_index,
     index: index,

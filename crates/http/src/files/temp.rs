@@ -96,6 +96,11 @@ impl TempPaths {
 }
 
 impl TempPath {
+    /// For what makes no files.
+    pub fn none() -> Self {
+        Self { directory: Path::new("").into(), named: None, levels: [0; LEVELS_MAX] }
+    }
+
     /// Has the directory made before anybody is served: a block says or inherits it.
     pub fn need(&self, load: &mut Load<'_>) {
         load.registry.of::<TempPaths>().add(&self.directory, self.named);

@@ -56,6 +56,23 @@ impl Entry {
         Self { name, info, doc: info.doc(), contexts: allowed.copied().collect() }
     }
 
+    /// The same setting of another family, which is documented in full under `model`.
+    fn after(mut self, model: &str, prefix: &str) -> Self {
+        if model == prefix {
+            return self;
+        }
+        let own = |text: &String| text.replace(model, prefix);
+        let text = format!("As `{model}{}`, for `{prefix}pass`.", self.info.name);
+        self.doc = Doc {
+            paragraphs: vec![text],
+            default: self.doc.default.as_ref().map(own),
+            example: Vec::new(),
+            differs: Vec::new(),
+            ..self.doc
+        };
+        self
+    }
+
     fn outermost(&self) -> u32 {
         self.info.levels.0.trailing_zeros()
     }
@@ -95,9 +112,11 @@ pub fn all() -> BTreeMap<String, Vec<Entry>> {
     };
     let blocks = |rows: &'static [Info]| rows.iter().map(|row| ("", row));
     let own = rows(settings::TABLES).chain(blocks(settings::BLOCKS));
-    let http = rows(http::TABLES).chain(blocks(http::BLOCKS));
     let own = own.map(|(prefix, row)| Entry::new(prefix, row, &OWN));
-    let http = http.map(|(prefix, row)| Entry::new(prefix, row, &HTTP));
+    let http = http::TABLES.iter().flat_map(|(module, prefix, rows)| {
+        rows.iter().map(move |row| Entry::new(prefix, row, &HTTP).after(model(module), prefix))
+    });
+    let http = http.chain(blocks(http::BLOCKS).map(|(prefix, row)| Entry::new(prefix, row, &HTTP)));
     let include = conf::INCLUDE.iter().map(|row| Entry::new("", row, &[ANYWHERE]));
 
     let mut all: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
@@ -107,6 +126,11 @@ pub fn all() -> BTreeMap<String, Vec<Entry>> {
     // Outer blocks first.
     all.values_mut().for_each(|entries| entries.sort_by_key(Entry::outermost));
     all
+}
+
+/// The prefix under which a module that is mounted several times is documented.
+fn model(module: &str) -> &'static str {
+    http::TABLES.iter().find(|(name, ..)| *name == module).map_or("", |(_, prefix, _)| prefix)
 }
 
 /// All directives that a configuration can use: [`all`] without those that are always rejected.

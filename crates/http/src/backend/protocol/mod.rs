@@ -5,7 +5,10 @@
 //! it what was read, and does everything that all families have in common. There is one value for
 //! each server that is asked; nothing outside an implementation may depend on which family it is.
 
+pub(crate) mod cgi;
+pub(crate) mod fastcgi;
 pub(crate) mod http1;
+pub(crate) mod memcached;
 
 use std::borrow::Cow;
 
@@ -132,7 +135,6 @@ pub(crate) enum HeadEvent {
     /// An interim reply of so many bytes; another head follows.
     Interim(usize),
     /// Something for the error log. The same input is to be looked at again.
-    #[expect(dead_code, reason = "FastCGI has such text")]
     Log(Remark),
     /// The head, of so many bytes.
     Complete {
@@ -160,7 +162,7 @@ pub(crate) struct Taken {
     /// Where the body ends in the buffer now.
     pub(crate) end: usize,
     /// Something for the error log.
-    pub(crate) remark: Option<Remark>,
+    pub(crate) remarks: Vec<Remark>,
     /// The fields after the body.
     pub(crate) trailers: Option<Fields>,
 }

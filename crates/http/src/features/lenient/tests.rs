@@ -34,10 +34,8 @@ fn sources_are_not_served_where_their_handler_is_missing() {
              location / {{ try_files $uri $uri/ /index.php?$args; }}
              location ~ \\.php$ {{
                  try_files $uri =404;
-                 fastcgi_split_path_info ^(.+\\.php)(/.+)$;
-                 set $path_info $fastcgi_path_info;
-                 fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
-                 fastcgi_pass unix:/run/php.sock;
+                 grpc_set_header Script $document_root$uri;
+                 grpc_pass unix:/run/php.sock;
              }}
          }}"
     ));
@@ -50,7 +48,7 @@ fn sources_are_not_served_where_their_handler_is_missing() {
 #[test]
 fn a_request_writes_one_line() {
     let site = lenient_site(&format!(
-        "{LOG} server {{ location / {{ uwsgi_pass a; }} location /p {{ auth_jwt x; }} }}"
+        "{LOG} server {{ location / {{ grpc_pass a; }} location /p {{ auth_jwt x; }} }}"
     ));
     site.open_logs();
     assert_eq!(statuses(&site, &["/settings.py", "/p"]), [503, 403]);
@@ -58,7 +56,7 @@ fn a_request_writes_one_line() {
     assert_eq!(
         site.messages("e.log"),
         [
-            format!("[error] not served: directive \"uwsgi_pass\" in /nginx.conf:1 {missing}"),
+            format!("[error] not served: directive \"grpc_pass\" in /nginx.conf:1 {missing}"),
             format!("[error] access denied: directive \"auth_jwt\" in /nginx.conf:1 {missing}"),
         ]
     );
@@ -69,12 +67,12 @@ fn a_missing_handler_holds_in_nameless_blocks_alone() {
     let site = lenient_site(
         "server {
              location /a {
-                 fastcgi_pass b;
+                 grpc_pass b;
                  limit_except GET { deny all; }
                  if ($arg_x) { set $y 1; }
                  location /a/files { }
              }
-             location /b { if ($arg_x) { fastcgi_pass b; } }
+             location /b { if ($arg_x) { grpc_pass b; } }
              location /c { limit_except POST { perl handler; } }
          }",
     );

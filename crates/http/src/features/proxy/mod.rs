@@ -16,7 +16,7 @@ mod variables;
 
 use std::sync::Arc;
 
-use conf::{Bounded, Error, Result, Template};
+use conf::{Bounded, Error, Result, Size, Template};
 
 use crate::backend::Conf as Family;
 use crate::backend::groups::ByName;
@@ -147,6 +147,8 @@ conf::directives! {
     /// proxy_temp_path /var/lib/weir/proxy 1 2;
     /// ```
     temp_path: TempPath = "proxy_temp 1 2",
+    /// No effect on Linux, as in nginx.
+    send_lowat: Size = "0",
     /// The largest size of nginx's table of header fields.
     ///
     /// Differs: no effect; no table is built.

@@ -122,7 +122,7 @@ impl Coding {
 /// The body is complete; `has_surplus`: more came than that, which is worth a line in the log.
 fn ended(end: usize, has_surplus: bool, text: &'static str) -> Taken {
     let remark = has_surplus.then(|| Remark { level: Level::Warn, text: text.into() });
-    Taken { end, remark, trailers: None }
+    Taken { end, remarks: remark.into_iter().collect(), trailers: None }
 }
 
 enum Found {
@@ -198,7 +198,7 @@ mod tests {
             for (name, value) in taken.trailers.iter().flat_map(Fields::iter) {
                 out += &format!("[{}={}]", name.escape_ascii(), value.escape_ascii());
             }
-            out.push_str(taken.remark.as_ref().map_or("", |remark| &remark.text));
+            out.push_str(taken.remarks.first().map_or("", |remark| &remark.text));
             if coding.is_ended() {
                 return Ok(out + ".");
             }

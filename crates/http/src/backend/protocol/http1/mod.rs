@@ -113,7 +113,7 @@ impl Protocol for Http1 {
     fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed> {
         let taken =
             self.coding.take(buffer, start, self.request.trailers_max.unwrap_or_default())?;
-        self.may_go_on &= taken.remark.is_none();
+        self.may_go_on &= taken.remarks.is_empty();
         Ok(taken)
     }
 
@@ -143,7 +143,7 @@ impl Protocol for Http1 {
 }
 
 /// What is wrong with a head, in nginx's words.
-fn describe(error: ReplyError, input: &[u8]) -> Malformed {
+pub(super) fn describe(error: ReplyError, input: &[u8]) -> Malformed {
     let line = |field: ReplyField| {
         format!("{}: {}", Text(field.name.of(input)), Text(field.value.of(input)))
     };

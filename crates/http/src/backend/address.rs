@@ -1,0 +1,142 @@
+//! A backend that is named by its address alone: what `fastcgi_pass`, `scgi_pass`, `uwsgi_pass` and
+//! `memcached_pass` say. A URL is `features::proxy`'s.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use ::upstream::Group;
+use ::upstream::address::{self, Place as Whereabouts};
+use conf::{Directive, Inherited, Load, Result, Template, Value, Word};
+use net::Address;
+use observe::{Level, Text};
+
+use super::AnyBackend;
+use super::groups::{self, ByName, Host};
+use crate::exchange::{Exchange, Flow};
+
+/// A backend as a line says it.
+#[derive(Clone, Debug)]
+pub enum PassTo {
+    /// The same for all requests.
+    Fixed(Host),
+    /// What this renders to.
+    Computed(Template),
+}
+
+/// No address has this port, nor goes one without saying.
+const NO_PORT: u16 = 0;
+
+impl Value for PassTo {
+    const ARGS: RangeInclusive<usize> = 1..=1;
+    const INHERITED: Inherited = Inherited::Nameless;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        Self::of(&from.arg(0).text, from.arg(0), from, load)
+    }
+}
+
+impl PassTo {
+    /// Reads `text`, which is `word` or a part of it.
+    pub(crate) fn of(
+        text: &[u8],
+        word: &Word,
+        from: &Directive,
+        load: &mut Load<'_>,
+    ) -> Result<Self> {
+        load.registry.of::<AnyBackend>().0 = true;
+        let template = Template::from_bytes(text, word, from, load)?;
+        if template.as_fixed().is_none() {
+            return Ok(Self::Computed(template));
+        }
+        let host = parse(text).map_err(|why| {
+            let text = String::from_utf8_lossy(text);
+            from.error_at(word, format!("{why} in upstream \"{text}\""))
+        })?;
+        host.declare(from, word, load);
+        Ok(Self::Fixed(host))
+    }
+
+    /// The group it names, or the groups it may name.
+    pub(crate) fn compile(&self, load: &mut Load<'_>) -> Result<Target> {
+        let groups = groups::all(load)?;
+        Ok(match self {
+            Self::Fixed(host) => {
+                let group = host.find(&groups).expect("every line declares its host");
+                Target::Fixed(group.clone())
+            }
+            Self::Computed(template) => Target::Computed(template.clone(), groups),
+        })
+    }
+}
+
+fn parse(text: &[u8]) -> std::result::Result<Host, address::Refusal> {
+    let place = address::parse(text, NO_PORT)?.place;
+    Ok(Host { text: text.into(), place })
+}
+
+/// The backends of a location, found when it is compiled.
+pub(crate) enum Target {
+    /// This one.
+    Fixed(Arc<Group>),
+    /// Depends on the request; the groups it may name.
+    Computed(Template, Arc<ByName>),
+}
+
+impl Target {
+    /// The group, unless it depends on the request.
+    pub(crate) fn fixed(&self) -> Option<&Arc<Group>> {
+        match self {
+            Self::Fixed(group) => Some(group),
+            Self::Computed(..) => None,
+        }
+    }
+
+    /// The group of this request. A failure has been logged. `prefix` may stand before an address.
+    pub(crate) async fn group(
+        &self,
+        x: &mut Exchange,
+        prefix: &[u8],
+    ) -> std::result::Result<Arc<Group>, Flow> {
+        let (template, groups) = match self {
+            Self::Fixed(group) => return Ok(group.clone()),
+            Self::Computed(template, groups) => (template, groups),
+        };
+        let text = x.render(template);
+        let begins = text.get(..prefix.len()).is_some_and(|own| own.eq_ignore_ascii_case(prefix));
+        let text = if begins { &text[prefix.len()..] } else { &text[..] };
+        let host = parse(text).map_err(|why| {
+            x.log(Level::Error, format_args!("{why} in upstream \"{}\"", Text(text)));
+            Flow::Status(500)
+        })?;
+        if let Some(group) = host.find(groups) {
+            return Ok(group.clone());
+        }
+        if !host.has_port() {
+            x.log(Level::Error, format_args!("no port in upstream \"{}\"", Text(text)));
+            return Err(Flow::Status(500));
+        }
+        let addresses = match &host.place {
+            Whereabouts::At(address) => vec![address.clone()],
+            Whereabouts::Named { host, port } => resolve(x, host, *port).await?,
+        };
+        Ok(Group::passing(&host.text, addresses))
+    }
+}
+
+/// The addresses of a name that variables gave; a failure has been logged.
+pub(crate) async fn resolve(
+    x: &mut Exchange,
+    host: &[u8],
+    port: u16,
+) -> std::result::Result<Vec<Address>, Flow> {
+    let Some(resolver) = x.location().core.names.resolver() else {
+        x.log(Level::Error, format_args!("no resolver defined to resolve {}", Text(host)));
+        return Err(Flow::Status(502));
+    };
+    let resolved = resolver.addresses(host).await.map_err(|error| {
+        x.log(Level::Error, format_args!("{error}"));
+        Flow::Status(502)
+    })?;
+    let socket = |ip| Address::Ip(SocketAddr::new(ip, port));
+    Ok(resolved.addresses.into_iter().map(socket).collect())
+}

@@ -1,0 +1,132 @@
+//! Replies as CGI has them: what SCGI and uwsgi send bare and FastCGI in records.
+
+use observe::{Level, Text};
+use wire::cgi::{HeadError, HeadParser};
+use wire::http1::response::ReplyBody;
+use wire::reply::{FieldError, ReplyHead};
+
+use super::{Frame, HeadEvent, Malformed, Protocol, ReplyLength, Taken, http1};
+use crate::exchange::Remark;
+
+/// A request whose body follows its variables as it is, and its reply, which ends with the
+/// connection.
+pub(crate) struct Cgi {
+    /// Whether it is a HEAD request: the reply has no body.
+    to_head: bool,
+    parser: HeadParser,
+    rest: Rest,
+    is_switched: bool,
+}
+
+/// What is left of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// So many bytes.
+    Bytes(u64),
+    /// Whatever comes.
+    Unknown,
+}
+
+impl Cgi {
+    /// Before the first byte.
+    pub(crate) fn new(to_head: bool) -> Self {
+        let parser = HeadParser::with_status_line();
+        Self { to_head, parser, rest: Rest::Unknown, is_switched: false }
+    }
+}
+
+impl Protocol for Cgi {
+    fn frame(&mut self, available: u64, _is_last: bool) -> Frame {
+        Frame::bare(available)
+    }
+
+    fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
+        let parsed = self.parser.parse(head, input).map_err(|error| describe(error, input))?;
+        let Some(bytes) = parsed else { return Ok(HeadEvent::Partial) };
+        let body;
+        (self.rest, body) = Rest::of(head, input, self.to_head)?;
+        self.is_switched = head.status == 101;
+        Ok(HeadEvent::Complete { bytes, body })
+    }
+
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed> {
+        let received = buffer.len() - start;
+        let taken = self.rest.take(received);
+        let remarks = (taken < received).then(more_than_length).into_iter().collect();
+        Ok(Taken { remarks, ..Taken::up_to(start + taken) })
+    }
+
+    fn is_ended(&self) -> bool {
+        self.rest == Rest::Bytes(0)
+    }
+
+    fn ends_at_close(&self) -> bool {
+        matches!(self.rest, Rest::Unknown | Rest::Bytes(0))
+    }
+
+    fn body_left(&self) -> u64 {
+        self.rest.left()
+    }
+
+    /// Nobody expects a second request.
+    fn may_reuse(&self) -> bool {
+        false
+    }
+
+    fn switches(&self) -> bool {
+        self.is_switched
+    }
+}
+
+impl Rest {
+    /// What follows a complete head, and what the client is told of it.
+    pub(super) fn of(
+        head: &ReplyHead,
+        input: &[u8],
+        to_head: bool,
+    ) -> Result<(Self, ReplyLength), Malformed> {
+        let body = ReplyBody::of(head, input, to_head);
+        Ok(match body.map_err(|error| http1::describe(error, input))? {
+            ReplyBody::None => (Self::Bytes(0), ReplyLength::None),
+            ReplyBody::Length(length) => (Self::Bytes(length), ReplyLength::Known(length)),
+            // A coding is not CGI's to say; nginx passes the bytes on as they are.
+            ReplyBody::Chunked | ReplyBody::Close => (Self::Unknown, ReplyLength::Unknown),
+        })
+    }
+
+    /// How many of the bytes that came belong to the body.
+    pub(super) fn take(&mut self, received: usize) -> usize {
+        let Self::Bytes(left) = self else { return received };
+        let taken = usize::try_from(*left).map_or(received, |left| left.min(received));
+        *left -= taken as u64;
+        taken
+    }
+
+    /// How many bytes surely follow.
+    pub(super) fn left(self) -> u64 {
+        match self {
+            Self::Bytes(left) => left,
+            Self::Unknown => 0,
+        }
+    }
+}
+
+/// More came than the head has announced.
+pub(super) fn more_than_length() -> Remark {
+    let text = "upstream sent more data than specified in \"Content-Length\" header";
+    Remark { level: Level::Warn, text: text.into() }
+}
+
+/// What is wrong with a head, in nginx's words.
+pub(super) fn describe(error: HeadError, input: &[u8]) -> Malformed {
+    match error {
+        HeadError::Field(FieldError::Invalid(slice, byte)) => {
+            let text = Text(slice.of(input));
+            format!("upstream sent invalid header: \"{text}\\x{byte:02x}...\"").into()
+        }
+        HeadError::Field(FieldError::TooMany) => "upstream sent too many header lines".into(),
+        HeadError::Status(slice) => {
+            format!("upstream sent invalid status \"{}\"", Text(slice.of(input))).into()
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! memcached, asked for one key.
+
+use std::sync::Arc;
+
+use observe::{Level, Text};
+use wire::Slice;
+use wire::memcached::{Answer, AnswerError, InvalidTrailer, ValueDecoder, answer, number};
+use wire::reply::{ReplyField, ReplyHead, ReplyName};
+
+use super::{Frame, HeadEvent, Malformed, Protocol, ReplyLength, Start, Taken};
+use crate::exchange::Remark;
+
+/// What is asked for.
+#[derive(Clone)]
+pub(crate) struct Request {
+    /// The key as it is sent.
+    pub(crate) key: Arc<[u8]>,
+    /// Whether the client wants no body.
+    pub(crate) to_head: bool,
+    /// The flag that says that a value is compressed; 0: none does.
+    pub(crate) gzip_flag: u64,
+}
+
+/// A request for a key, and the answer.
+pub(crate) struct Memcached {
+    request: Request,
+    /// Whether it was logged that the key is not there.
+    is_missing: bool,
+    value: ValueDecoder,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Reading,
+    /// More was expected, or something else.
+    Broken,
+    /// All of it has come.
+    Done,
+}
+
+impl Start for Request {
+    type Protocol = Memcached;
+    const SCHEMA: &'static str = "memcached://";
+
+    fn start(&self) -> Memcached {
+        Memcached {
+            request: self.clone(),
+            is_missing: false,
+            value: ValueDecoder::new(0),
+            state: State::Reading,
+        }
+    }
+}
+
+impl Memcached {
+    fn not_found(&mut self, bytes: usize, received: usize, head: &mut ReplyHead) -> HeadEvent {
+        if !std::mem::replace(&mut self.is_missing, true) {
+            let text = format!("key: \"{}\" was not found by memcached", Text(&self.request.key));
+            return HeadEvent::Log(Remark { level: Level::Info, text: text.into() });
+        }
+        head.status = 404;
+        self.state = if received == bytes { State::Done } else { State::Broken };
+        HeadEvent::Complete { bytes, body: ReplyLength::None }
+    }
+
+    /// Whether a value with these flags is compressed.
+    fn is_compressed(&self, flags: Slice, input: &[u8]) -> Result<bool, Malformed> {
+        if self.request.gzip_flag == 0 {
+            return Ok(false);
+        }
+        let line = input.split(|&byte| byte == b'\r').next().unwrap_or_default();
+        let flags = number(flags.of(input)).ok_or_else(|| self.invalid("flags", line))?;
+        Ok(flags & self.request.gzip_flag != 0)
+    }
+
+    fn invalid(&self, what: &str, line: &[u8]) -> Malformed {
+        let (line, key) = (Text(line), Text(&self.request.key));
+        format!("memcached sent invalid {what} in response \"{line}\" for key \"{key}\"").into()
+    }
+
+    fn describe(&self, error: AnswerError, input: &[u8]) -> Malformed {
+        match error {
+            AnswerError::Invalid(line) => {
+                format!("memcached sent invalid response: \"{}\"", Text(line.of(input))).into()
+            }
+            AnswerError::Key(line) => self.invalid("key", line.of(input)),
+            AnswerError::Length(line) => self.invalid("length", line.of(input)),
+        }
+    }
+}
+
+impl Protocol for Memcached {
+    fn frame(&mut self, available: u64, _is_last: bool) -> Frame {
+        Frame::bare(available)
+    }
+
+    fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
+        let answered =
+            answer(&self.request.key, input).map_err(|error| self.describe(error, input))?;
+        let (flags, length, mut bytes) = match answered {
+            None => return Ok(HeadEvent::Partial),
+            Some(Answer::NotFound { head_bytes }) => {
+                return Ok(self.not_found(head_bytes, input.len(), head));
+            }
+            Some(Answer::Value { flags, length, head_bytes }) => (flags, length, head_bytes),
+        };
+        if self.is_compressed(flags, input)? {
+            add_field(b"Content-Encoding: gzip", &mut bytes, input, head);
+        }
+        head.status = 200;
+        self.value = ValueDecoder::new(length);
+        if self.request.to_head {
+            let line = format!("Content-Length: {length}");
+            add_field(line.as_bytes(), &mut bytes, input, head);
+            return Ok(HeadEvent::Complete { bytes, body: ReplyLength::None });
+        }
+        Ok(HeadEvent::Complete { bytes, body: ReplyLength::Known(length) })
+    }
+
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed> {
+        match self.value.decode(&buffer[start..]) {
+            Ok(count) => {
+                if self.value.is_done() {
+                    self.state = State::Done;
+                }
+                Ok(Taken::up_to(start + count))
+            }
+            Err((count, InvalidTrailer)) => {
+                self.state = State::Broken;
+                let text = "memcached sent invalid trailer".into();
+                let remarks = vec![Remark { level: Level::Error, text }];
+                Ok(Taken { remarks, ..Taken::up_to(start + count) })
+            }
+        }
+    }
+
+    fn is_ended(&self) -> bool {
+        self.state != State::Reading
+    }
+
+    fn body_left(&self) -> u64 {
+        self.value.data_left()
+    }
+
+    fn may_reuse(&self) -> bool {
+        self.state == State::Done
+    }
+}
+
+/// Adds what memcached says in a word of its own to the text of the head, as a line.
+fn add_field(line: &[u8], head_bytes: &mut usize, input: &mut Vec<u8>, head: &mut ReplyHead) {
+    let at = *head_bytes;
+    input.splice(at..at, line.iter().copied());
+    *head_bytes += line.len();
+    let colon = memchr::memchr(b':', line).unwrap_or(line.len());
+    let slice = |from: usize, to: usize| Slice { start: (at + from) as u32, end: (at + to) as u32 };
+    let (name, value) = (slice(0, colon), slice((colon + 2).min(line.len()), line.len()));
+    head.fields.push(ReplyField { name, value, id: ReplyName::of(&line[..colon]) });
+}

@@ -1,0 +1,75 @@
+//! `$fastcgi_script_name` and `$fastcgi_path_info`: the path, divided.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Text, Value};
+
+use crate::exchange::Exchange;
+use crate::regex::Pattern;
+use crate::variables::BuiltIn;
+
+pub(crate) const TABLE: &[BuiltIn] = &[
+    BuiltIn::fresh("fastcgi_script_name", |x, out| {
+        let generation = x.generation.clone();
+        let names: Option<&ScriptNames> = generation.location(x.location).core.own.find();
+        let Some((script, _)) = divide(names, x) else { return false };
+        let script = &x.request.uri[script];
+        out.extend_from_slice(script);
+        if script.last() == Some(&b'/') {
+            out.extend_from_slice(names.map_or(b"", |names| &names.index));
+        }
+        true
+    }),
+    BuiltIn::fresh("fastcgi_path_info", |x, out| {
+        let generation = x.generation.clone();
+        let names: Option<&ScriptNames> = generation.location(x.location).core.own.find();
+        let Some((_, info)) = divide(names, x) else { return false };
+        out.extend_from_slice(&x.request.uri[info]);
+        true
+    }),
+];
+
+/// A regular expression with a group for the script and one for what follows.
+#[derive(Clone)]
+pub struct SplitPathInfo(Arc<Pattern>);
+
+/// What a location says of scripts.
+pub(super) struct ScriptNames {
+    split: Option<SplitPathInfo>,
+    index: Box<[u8]>,
+}
+
+impl Value for SplitPathInfo {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        let pattern = Pattern::compile_alone(&word.text, false, word, from)?;
+        match pattern.groups() {
+            2 => Ok(Self(Arc::new(pattern))),
+            _ => Err(from.error_at(word, format!("pattern \"{word}\" must have 2 captures"))),
+        }
+    }
+}
+
+impl ScriptNames {
+    /// `None`: scripts are paths.
+    pub(super) fn new(split: Option<&SplitPathInfo>, index: Option<&Text>) -> Option<Self> {
+        let index = index.map(|text| text.0.clone()).unwrap_or_default();
+        let says = split.is_some() || !index.is_empty();
+        says.then(|| Self { split: split.cloned(), index })
+    }
+}
+
+/// Where in the path the script is, and what follows it; `None`, with a line in the log: matching
+/// was given up.
+fn divide(names: Option<&ScriptNames>, x: &Exchange) -> Option<(Range<usize>, Range<usize>)> {
+    let uri = &x.request.uri;
+    let groups = match names.and_then(|names| names.split.as_ref()) {
+        None => None,
+        Some(SplitPathInfo(pattern)) => pattern.groups_in(uri, x).ok()?,
+    };
+    Some(match groups {
+        Some([script, info]) => (script, info),
+        None => (0..uri.len(), 0..0),
+    })
+}

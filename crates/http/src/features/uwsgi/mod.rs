@@ -1,0 +1,176 @@
+//! `uwsgi_pass`: an application behind uwsgi answers.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::lacking::{Class, Part};
+use conf::{Bounded, Directive, Inherited, Load, Result, Text, Value};
+use observe::Level;
+use wire::reply::ReplyName;
+use wire::uwsgi::{Request, SizedPairs, TooBig};
+
+use crate::backend::Conf as Family;
+use crate::backend::address::PassTo;
+use crate::backend::protocol::Start;
+use crate::backend::protocol::cgi::Cgi;
+use crate::exchange::Exchange;
+use crate::files::TempPath;
+use crate::gateway::params::{Param, Params};
+use crate::gateway::{self, Dialect};
+use crate::site::Place;
+
+conf::directives! {
+    also {
+        /// Passes requests on to an application that speaks uwsgi, or to the servers of an
+        /// `upstream`. The application is told of a request by `uwsgi_param`. See docs/fastcgi.md.
+        ///
+        /// Syntax: [uwsgi://]ADDRESS
+        /// Differs: `suwsgi://` is refused, as there is no TLS yet.
+        ///
+        /// ```nginx
+        /// location / {
+        ///     uwsgi_pass unix:/run/app.sock;
+        ///     uwsgi_param REQUEST_METHOD $request_method;
+        ///     uwsgi_param REQUEST_URI $request_uri;
+        ///     uwsgi_param PATH_INFO $document_uri;
+        ///     uwsgi_param QUERY_STRING $query_string;
+        ///     uwsgi_param CONTENT_TYPE $content_type;
+        ///     uwsgi_param CONTENT_LENGTH $content_length;
+        ///     uwsgi_param SERVER_PROTOCOL $server_protocol;
+        ///     uwsgi_param SERVER_NAME $server_name;
+        ///     uwsgi_param SERVER_PORT $server_port;
+        /// }
+        /// ```
+        pass(1..=1) in LOCATION | IF_IN_LOCATION => target;
+    }
+    slots {
+        /// The application.
+        target: Option<Pass>,
+    }
+
+    in MAIN | SERVER | LOCATION;
+
+    /// The first byte of requests, which tells the application's server what kind they are of.
+    ///
+    /// ```nginx
+    /// uwsgi_modifier1 5;
+    /// ```
+    modifier1: Bounded<0, 255> = "0",
+    /// The fourth byte of requests.
+    modifier2: Bounded<0, 255> = "0",
+    /// A variable that the application is given, as `fastcgi_param`.
+    ///
+    /// ```nginx
+    /// uwsgi_param REQUEST_URI $request_uri;
+    /// uwsgi_param HTTPS $https if_not_empty;
+    /// ```
+    param: Vec<Param>,
+    /// A text that is sent between the variables and the body.
+    string: Option<Text>,
+    /// The directory of temporary files for responses, as `proxy_temp_path`.
+    ///
+    /// Syntax: DIRECTORY [LEVEL1 [LEVEL2 [LEVEL3]]]
+    ///
+    /// ```nginx
+    /// uwsgi_temp_path /var/lib/weir/uwsgi 1 2;
+    /// ```
+    temp_path: TempPath = "uwsgi_temp 1 2",
+}
+
+/// An address, perhaps after `uwsgi://`.
+#[derive(Clone, Debug)]
+pub struct Pass(PassTo);
+
+const PREFIX: &str = "uwsgi://";
+const TLS_PREFIX: &[u8] = b"suwsgi://";
+const NO_TLS: &str = "\"suwsgi://\" in \"uwsgi_pass\" is not supported by this version";
+
+impl Value for Pass {
+    const ARGS: RangeInclusive<usize> = 1..=1;
+    const INHERITED: Inherited = Inherited::Nameless;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        let after = |prefix: &[u8]| {
+            let (start, rest) = word.text.split_at_checked(prefix.len())?;
+            start.eq_ignore_ascii_case(prefix).then_some(rest)
+        };
+        let text = match after(TLS_PREFIX) {
+            Some(address) => {
+                let (what, module) = ("uwsgi_pass suwsgi://", "ngx_http_ssl_module");
+                let part = Part { what, module, class: Class::Handler };
+                load.without_part(from, part, from.error_at(word, NO_TLS))?;
+                address
+            }
+            None => after(PREFIX.as_bytes()).unwrap_or(&word.text),
+        };
+        PassTo::of(text, word, from, load).map(Self)
+    }
+}
+
+/// uwsgi as a location speaks it.
+struct Speaker {
+    modifiers: (u8, u8),
+    string: Box<[u8]>,
+}
+
+/// A request as its reply is read.
+struct Started {
+    /// Whether it is a HEAD request.
+    to_head: bool,
+}
+
+/// Answers everything in a location that has an application.
+pub fn install(conf: &Arc<Conf>, family: &Arc<Family>, place: &mut Place<'_, '_>) -> Result<()> {
+    let settings = gateway::Settings {
+        family,
+        pass: conf.target.as_ref().map(|pass| &pass.0),
+        params: &conf.param,
+        temp_path: &conf.temp_path,
+    };
+    gateway::install(&settings, place, || Speaker {
+        modifiers: (conf.modifier1.0 as u8, conf.modifier2.0 as u8),
+        string: conf.string.as_ref().map(|text| text.0.clone()).unwrap_or_default(),
+    })
+}
+
+impl Dialect for Speaker {
+    type Request = Started;
+
+    const FAMILY: &'static str = "uwsgi_";
+    const PREFIX: &'static str = PREFIX;
+    /// Unlike the others, it passes `Status` on.
+    const HIDDEN: &'static [ReplyName] = &[
+        ReplyName::XAccelExpires,
+        ReplyName::XAccelRedirect,
+        ReplyName::XAccelLimitRate,
+        ReplyName::XAccelBuffering,
+        ReplyName::XAccelCharset,
+    ];
+
+    fn write_head(&self, x: &mut Exchange, params: &Params, out: &mut Vec<u8>) -> Option<()> {
+        let request = Request::begin(out);
+        params.write::<SizedPairs>(x, out)?;
+        let ended = request.end_variables(self.modifiers, out);
+        if let Err(TooBig(bytes)) = ended {
+            x.log(Level::Alert, format_args!("uwsgi request is too big: {bytes}"));
+        }
+        out.extend_from_slice(&self.string);
+        ended.ok()
+    }
+
+    fn request(&self, to_head: bool) -> Started {
+        Started { to_head }
+    }
+}
+
+impl Start for Started {
+    type Protocol = Cgi;
+    const SCHEMA: &'static str = PREFIX;
+
+    fn start(&self) -> Cgi {
+        Cgi::new(self.to_head)
+    }
+}

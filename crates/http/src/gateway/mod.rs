@@ -1,0 +1,186 @@
+//! The way to an application behind FastCGI, SCGI or uwsgi: a request is a list of variables and a
+//! body.
+//!
+//! What is written around both is a protocol's own ([`Dialect`]); servers, replies and limits are
+//! `backend`'s. Deliberately absent: any directive. The features declare them.
+
+pub(crate) mod params;
+
+use std::sync::Arc;
+
+use ::upstream::Group;
+use conf::{Error, Load, Result};
+use wire::Method;
+use wire::reply::ReplyName;
+
+use crate::backend::address::{PassTo, Target};
+use crate::backend::check::CheckRequest;
+use crate::backend::protocol::Start;
+use crate::backend::{
+    self, BodyPolicy, Conf as Family, HeaderFilter, Plan, ReplyFields, RequestBody,
+};
+use crate::exchange::{Exchange, Flow};
+use crate::files::TempPath;
+use crate::health::Checkable;
+use crate::site::Place;
+use params::{Param, Params};
+
+/// One of the protocols, as a location speaks it.
+pub(crate) trait Dialect: Send + Sync + 'static {
+    /// What the protocol has to know of a request.
+    type Request: Start;
+
+    /// The prefix of the family's directives: `fastcgi_`.
+    const FAMILY: &'static str;
+    /// What may stand before the address that variables give.
+    const PREFIX: &'static str = "";
+    /// Whether a body can be sent as it comes although its length is not known.
+    const STREAMS_WITHOUT_LENGTH: bool = false;
+    /// Fields of replies that are not passed on unless the configuration says so.
+    const HIDDEN: &'static [ReplyName] = &[
+        ReplyName::Status,
+        ReplyName::XAccelExpires,
+        ReplyName::XAccelRedirect,
+        ReplyName::XAccelLimitRate,
+        ReplyName::XAccelBuffering,
+        ReplyName::XAccelCharset,
+    ];
+
+    /// Writes what stands before the body. `None`, with a line in the log: there is no way to.
+    fn write_head(&self, x: &mut Exchange, params: &Params, out: &mut Vec<u8>) -> Option<()>;
+
+    /// What there is to know of a request. `to_head`: it is a HEAD request.
+    fn request(&self, to_head: bool) -> Self::Request;
+}
+
+/// What a location's directives say, whatever the protocol.
+pub(crate) struct Settings<'a> {
+    pub(crate) family: &'a Arc<Family>,
+    pub(crate) pass: Option<&'a PassTo>,
+    pub(crate) params: &'a [Param],
+    pub(crate) temp_path: &'a TempPath,
+}
+
+/// A location's way to its application.
+struct Gateway<D> {
+    dialect: D,
+    family: Arc<Family>,
+    filter: HeaderFilter,
+    policy: Arc<BodyPolicy>,
+    params: Params,
+    target: Target,
+}
+
+/// Answers everything in a location that has an application.
+pub(crate) fn install<D: Dialect>(
+    settings: &Settings<'_>,
+    place: &mut Place<'_, '_>,
+    dialect: impl FnOnce() -> D,
+) -> Result<()> {
+    let family = settings.family;
+    family.check(D::FAMILY).map_err(|message| Error::at(place.at, message))?;
+    let Some(pass) = settings.pass else { return Ok(()) };
+    settings.temp_path.need(place.load);
+    let gateway = Arc::new(Gateway::new(dialect(), pass, settings, place.load)?);
+    place.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(gateway.clone());
+    place.exclusive_from_slash(move |x| gateway.handle(x));
+    Ok(())
+}
+
+impl<D: Dialect> Gateway<D> {
+    fn new(
+        dialect: D,
+        pass: &PassTo,
+        settings: &Settings<'_>,
+        load: &mut Load<'_>,
+    ) -> Result<Self> {
+        let family = settings.family;
+        let fields = ReplyFields { hidden: D::HIDDEN, own_are_optional: false };
+        Ok(Self {
+            dialect,
+            filter: HeaderFilter::new(family, &fields),
+            policy: Arc::new(BodyPolicy::new(family, settings.temp_path, None)),
+            params: Params::new(settings.params, family.passes_fields()),
+            target: pass.compile(load)?,
+            family: family.clone(),
+        })
+    }
+
+    fn handle(self: &Arc<Self>, x: &mut Exchange) -> Flow {
+        let gateway = self.clone();
+        if self.family.outlives_client() {
+            x.outlives_client.set(true);
+        }
+        Flow::Wait(Box::new(move |x| Box::pin(async move { gateway.pass(x).await })))
+    }
+
+    async fn pass(&self, x: &mut Exchange) -> Flow {
+        let body = match self.take_body(x).await {
+            Ok(body) => body,
+            Err(flow) => return flow,
+        };
+        x.backends.begin_unnamed_request(D::Request::SCHEMA);
+        let group = match self.target.group(x, D::PREFIX.as_bytes()).await {
+            Ok(group) => group,
+            Err(flow) => return flow,
+        };
+        let mut head = std::mem::take(&mut x.backends.request);
+        head.clear();
+        if self.dialect.write_head(x, &self.params, &mut head).is_none() {
+            return Flow::Status(500);
+        }
+        let plan = Plan {
+            conf: &self.family,
+            filter: &self.filter,
+            policy: &self.policy,
+            rewriter: &(),
+            group: &group,
+            head,
+            body,
+            start: self.start(x),
+        };
+        backend::pass(x, plan).await
+    }
+
+    fn start(&self, x: &Exchange) -> D::Request {
+        self.dialect.request(x.request.head.method == Method::Head)
+    }
+
+    /// The client's body as it is passed on, if it is. It is read first, unless it is passed on as
+    /// it comes.
+    async fn take_body(&self, x: &mut Exchange) -> std::result::Result<RequestBody, Flow> {
+        if x.request.body.is_announced() && x.request.body.is_unread() {
+            if self.streams_body(x) {
+                return Ok(RequestBody::Streamed);
+            }
+            x.read_body().await?;
+        }
+        Ok(match self.family.passes_body() {
+            true => RequestBody::Client,
+            false => RequestBody::None,
+        })
+    }
+
+    fn streams_body(&self, x: &Exchange) -> bool {
+        let can_stream = D::STREAMS_WITHOUT_LENGTH || x.request.body.length().is_some();
+        let is_there = x.downstream.as_ref().is_none_or(|downstream| downstream.has_whole_body());
+        self.family.passes_body() && !self.family.reads_body_first() && can_stream && !is_there
+    }
+}
+
+impl<D: Dialect> Checkable for Gateway<D> {
+    fn group(&self) -> Option<&Arc<Group>> {
+        self.target.fixed()
+    }
+
+    fn family(&self) -> &Family {
+        &self.family
+    }
+
+    fn request(&self, x: &mut Exchange, _uri: &Arc<[u8]>) -> Option<CheckRequest> {
+        x.backends.begin_unnamed_request(D::Request::SCHEMA);
+        let mut head = Vec::new();
+        self.dialect.write_head(x, &self.params, &mut head)?;
+        Some(CheckRequest::new(head, RequestBody::None, self.start(x)))
+    }
+}

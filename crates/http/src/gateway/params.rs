@@ -1,0 +1,172 @@
+//! `fastcgi_param`, `scgi_param` and `uwsgi_param`: the variables of a request, its fields among
+//! them.
+
+use std::ops::RangeInclusive;
+
+use conf::{Directive, Load, Result, Template, Value};
+use observe::{Level, Text};
+use wire::Known;
+use wire::cgi::{Pairs, field_variable, is_field_variable};
+use wire::http1::request::Field;
+
+use crate::decimal;
+use crate::exchange::Exchange;
+
+/// A line: `fastcgi_param NAME VALUE [if_not_empty]`.
+#[derive(Clone, Debug)]
+pub struct Param {
+    name: Box<[u8]>,
+    value: Template,
+    /// Whether it is left out where its value is empty.
+    if_not_empty: bool,
+}
+
+impl Value for Param {
+    const ARGS: RangeInclusive<usize> = 2..=3;
+    const SYNTAX: &'static str = "NAME STRING [if_not_empty]";
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let value = Template::compile(from.arg(1), from, load)?;
+        let if_not_empty = match from.args.get(2) {
+            None => false,
+            Some(word) if &*word.text == b"if_not_empty" => true,
+            Some(word) => {
+                return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
+            }
+        };
+        Ok(Self { name: from.arg(0).text.clone(), value, if_not_empty })
+    }
+}
+
+/// The variables of a location, in the order they are sent.
+pub(crate) struct Params {
+    lines: Vec<Param>,
+    /// Whether `HTTP_HOST` is the host that the request was understood to be for.
+    says_host: bool,
+    /// Whether the request's fields are passed on.
+    passes_fields: bool,
+    /// Fields that are not passed on, as variables without `HTTP_`: a line says them.
+    said: Vec<Box<[u8]>>,
+}
+
+const FIELD: &[u8] = b"HTTP_";
+const HOST: &[u8] = b"HTTP_HOST";
+
+impl Params {
+    pub(crate) fn new(lines: &[Param], passes_fields: bool) -> Self {
+        let says_host = !lines.iter().any(|line| line.name.eq_ignore_ascii_case(HOST));
+        let mut params = Self { lines: Vec::new(), says_host, passes_fields, said: Vec::new() };
+        for line in lines {
+            let field = line.name.strip_prefix(FIELD).filter(|field| !field.is_empty());
+            params.said.extend(field.map(Box::from));
+            // One that is set to nothing is not sent at all.
+            if field.is_none() || line.value.as_fixed() != Some(b"") {
+                params.lines.push(line.clone());
+            }
+        }
+        if says_host {
+            params.said.push(HOST[FIELD.len()..].into());
+        }
+        params
+    }
+
+    /// Appends all variables. `None`, with a line in the log: one of them cannot be sent.
+    pub(crate) fn write<P: Pairs>(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<()> {
+        for line in &self.lines {
+            let start = out.len();
+            let value = P::open(&line.name, out);
+            line.value.render(x, out);
+            match line.if_not_empty && out.len() == value {
+                true => out.truncate(start),
+                false => close::<P>(&line.name, value, x, out)?,
+            }
+        }
+        if self.says_host {
+            write_host::<P>(x, out)?;
+        }
+        if self.passes_fields {
+            self.write_fields::<P>(x, out)?;
+        }
+        Some(())
+    }
+
+    /// The request's fields; those of one name are one variable.
+    fn write_fields<P: Pairs>(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<()> {
+        let mut name = x.scratch();
+        for (at, field) in x.request.head.fields.iter().enumerate() {
+            if self.is_said(field, x) || is_repeated(at, x) {
+                continue;
+            }
+            name.clear();
+            field_variable(x.request.text(field.name), &mut name);
+            let value = P::open(&name, out);
+            write_values(at, x, out);
+            close::<P>(&name, value, x, out)?;
+        }
+        x.give_scratch(name);
+        Some(())
+    }
+
+    fn is_said(&self, field: &Field, x: &Exchange) -> bool {
+        let name = x.request.text(field.name);
+        self.said.iter().any(|said| is_field_variable(name, said))
+    }
+}
+
+/// Completes a variable. `None`, with a line in the log: it cannot be sent.
+pub(crate) fn close<P: Pairs>(
+    name: &[u8],
+    value: usize,
+    x: &Exchange,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let closed = P::close(name.len(), value, out);
+    if closed.is_err() {
+        let name = Text(name);
+        x.log(Level::Error, format_args!("the value of the parameter \"{name}\" cannot be sent"));
+    }
+    closed.ok()
+}
+
+/// The host without doubtful bytes, and the port if the client said one.
+fn write_host<P: Pairs>(x: &Exchange, out: &mut Vec<u8>) -> Option<()> {
+    let start = out.len();
+    let value = P::open(HOST, out);
+    let host = &x.request.host;
+    out.extend_from_slice(if host.is_empty() { &x.server().name } else { host });
+    if x.request.head.port != 0 {
+        out.push(b':');
+        decimal::write(x.request.head.port.into(), out);
+    }
+    if out.len() == value {
+        out.truncate(start);
+        return Some(());
+    }
+    close::<P>(HOST, value, x, out)
+}
+
+/// Whether two fields have one name.
+fn are_alike(one: &Field, other: &Field, x: &Exchange) -> bool {
+    one.id == other.id
+        && (one.id != Known::Other || {
+            let (one, other) = (x.request.text(one.name), x.request.text(other.name));
+            one.eq_ignore_ascii_case(other)
+        })
+}
+
+/// Whether a field before the one at `at` has its name, and its value, too.
+fn is_repeated(at: usize, x: &Exchange) -> bool {
+    let fields = &x.request.head.fields;
+    fields[..at].iter().any(|before| are_alike(before, &fields[at], x))
+}
+
+/// The value of the field at `at`, and those of later fields with its name.
+fn write_values(at: usize, x: &Exchange, out: &mut Vec<u8>) {
+    let fields = &x.request.head.fields;
+    let first = &fields[at];
+    out.extend_from_slice(x.request.text(first.value));
+    let separator: &[u8] = if first.id == Known::Cookie { b"; " } else { b", " };
+    for field in fields[at + 1..].iter().filter(|field| are_alike(first, field, x)) {
+        out.extend_from_slice(separator);
+        out.extend_from_slice(x.request.text(field.value));
+    }
+}
