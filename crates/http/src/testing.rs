@@ -23,7 +23,7 @@ use std::task::{Context, Poll, Waker};
 
 use conf::{Directive, Load, Memory};
 use net::accept::Transport;
-use net::testing::{Side, ToyTransport};
+use net::testing::{Side, ToyTransport, simulate};
 use observe::LogFiles;
 use wire::http1::request::{HeadParser, Progress};
 
@@ -86,7 +86,7 @@ pub(crate) fn transport(side: Side) -> Option<Arc<dyn Transport>> {
 }
 
 /// Set in the environment of a run over toy sessions.
-const TRANSPORT: &str = "WEIR_TEST_TRANSPORT";
+pub(crate) const TRANSPORT: &str = "WEIR_TEST_TRANSPORT";
 
 const NGINX: &str = "/usr/sbin/nginx";
 
@@ -223,9 +223,9 @@ impl TestSite {
             Ok(Progress::Complete { len }) => x.request.head_bytes = len,
             other => panic!("{other:?} of {head:?}"),
         }
-        let replied = net::run(run(&mut x, &parser)).unwrap();
+        let (replied, took_ms) = simulate(run(&mut x, &parser)).unwrap();
         phases::log(&mut x);
-        Answer::read(x, replied)
+        Answer { took_ms, ..Answer::read(x, replied) }
     }
 }
 
@@ -248,6 +248,8 @@ pub(crate) struct Answer {
     pub(crate) x: Box<Exchange>,
     /// False: the connection would be closed without a word.
     pub(crate) replied: bool,
+    /// How long the reply took, by a clock that passes only while the exchange waits.
+    pub(crate) took_ms: u64,
     /// Whether a piece of the body was a range of a file.
     pub(crate) from_file: bool,
     /// Whether the body broke off.
@@ -259,7 +261,7 @@ impl Answer {
     fn read(mut x: Box<Exchange>, replied: bool) -> Self {
         let body = x.reply.body.take();
         let bytes = Vec::new();
-        let mut answer = Self { x, replied, from_file: false, broken: false, bytes };
+        let mut answer = Self { x, replied, took_ms: 0, from_file: false, broken: false, bytes };
         answer.read_body(body);
         if answer.x.reply.expect_trailers {
             phases::end_body(&mut answer.x);

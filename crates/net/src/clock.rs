@@ -22,6 +22,11 @@ struct Clock {
     elapsed_ms: Cell<u64>,
     unix_ms: Cell<u64>,
     passes: Cell<u32>,
+    /// Time that a test has added, and whether it is the only one to add any.
+    #[cfg(any(test, feature = "testing"))]
+    added_ms: Cell<u64>,
+    #[cfg(any(test, feature = "testing"))]
+    is_stopped: Cell<bool>,
 }
 
 /// Milliseconds of a clock that never goes back, the same for all workers of the process.
@@ -69,15 +74,58 @@ impl Clock {
             elapsed_ms: Cell::new(0),
             unix_ms: Cell::new(0),
             passes: Cell::new(0),
+            #[cfg(any(test, feature = "testing"))]
+            added_ms: Cell::new(0),
+            #[cfg(any(test, feature = "testing"))]
+            is_stopped: Cell::new(false),
         };
         clock.refresh();
         clock
     }
 
     fn refresh(&self) {
+        #[cfg(any(test, feature = "testing"))]
+        if self.is_stopped.get() {
+            return;
+        }
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.elapsed_ms.set(self.started.elapsed().as_millis() as u64);
         self.unix_ms.set(unix.as_millis() as u64);
         self.passes.set(0);
+        #[cfg(any(test, feature = "testing"))]
+        self.add(self.added_ms.get());
     }
+}
+
+/// A clock that only tests move.
+#[cfg(any(test, feature = "testing"))]
+impl Clock {
+    fn add(&self, delay_ms: u64) {
+        self.elapsed_ms.set(self.elapsed_ms.get() + delay_ms);
+        self.unix_ms.set(self.unix_ms.get() + delay_ms);
+    }
+}
+
+/// From now on this thread's clock stands still, but for [`step`]; or it goes on.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn stop(is_stopped: bool) {
+    CLOCK.with(|clock| {
+        clock.is_stopped.set(is_stopped);
+        clock.refresh();
+    });
+}
+
+/// Whether this thread's clock stands still.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn is_stopped() -> bool {
+    CLOCK.with(|clock| clock.is_stopped.get())
+}
+
+/// Moves this thread's clock.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn step(delay_ms: u64) {
+    CLOCK.with(|clock| {
+        clock.added_ms.set(clock.added_ms.get() + delay_ms);
+        clock.add(delay_ms);
+    });
 }

@@ -14,21 +14,20 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Poll, ready};
-use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::time::Timespec;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::{Detached, Stream, clock, epoll_failed, memory};
+use crate::{Detached, Stream, Timer, clock, epoll_failed, memory};
 
 /// Events taken at once.
 const EVENTS_PER_TURN: usize = 256;
 /// Connections parked within a tick whose memory is worth giving back.
 const PARKED_PER_TRIM: usize = 200;
 /// How often the expired are looked for.
-const TICK: Duration = Duration::from_secs(1);
+const TICK_MS: u64 = 1000;
 
 /// Parked connections, each with a ticket of its owner's.
 pub struct Lot<T> {
@@ -111,12 +110,13 @@ impl<T> Lot<T> {
     /// Hands every connection that has bytes, or was closed, to `leave`; closes the expired. Runs
     /// until dropped.
     pub async fn attend(self: Rc<Self>, mut leave: impl FnMut(Stream, T)) {
-        let mut tick = Box::pin(tokio::time::sleep(TICK));
+        let tick = Timer::new();
+        tick.set(TICK_MS);
         poll_fn(|cx| {
-            while tick.as_mut().poll(cx).is_ready() {
+            while tick.poll(cx).is_ready() {
                 self.expire();
                 self.trim();
-                tick.as_mut().reset(tokio::time::Instant::now() + TICK);
+                tick.set(TICK_MS);
             }
             while let Ok(mut ready) = ready!(self.epoll.poll_read_ready(cx)) {
                 if self.take_ready(&mut leave) < EVENTS_PER_TURN {
@@ -202,24 +202,28 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+    use crate::testing;
 
     #[test]
     fn bytes_call_a_connection_back_and_time_closes_the_others() {
         crate::run(async {
+            testing::stop_clock();
             let lot = Lot::new().unwrap();
             let (mut near, far) = UnixStream::pair().unwrap();
             let (silent, other) = UnixStream::pair().unwrap();
             silent.set_nonblocking(true).unwrap();
             assert!(lot.park(Stream::new(far.into()), "speaks", 60_000).is_ok());
-            assert!(lot.park(Stream::new(other.into()), "silent", 10).is_ok());
+            assert!(lot.park(Stream::new(other.into()), "silent", 2_000).is_ok());
             let left = Rc::new(Cell::new(""));
             let seen = left.clone();
             crate::spawn(lot.clone().attend(move |_, ticket| seen.set(ticket)));
             near.write_all(b"x").unwrap();
-            while left.get().is_empty() || !lot.is_empty() {
-                crate::sleep(Duration::from_millis(5)).await;
-            }
-            assert_eq!(left.get(), "speaks");
+            testing::settle().await;
+            assert_eq!((left.get(), lot.len()), ("speaks", 1));
+            testing::advance(1_000).await;
+            assert_eq!(lot.len(), 1);
+            testing::advance(2_000).await;
+            assert!(lot.is_empty());
             assert_eq!(std::io::Read::read(&mut &silent, &mut [0]).unwrap(), 0);
         })
         .unwrap();

@@ -71,8 +71,57 @@ impl Drop for Timer {
 }
 
 /// Waits, exact to a millisecond.
+#[cfg(not(any(test, feature = "testing")))]
 pub fn sleep(delay: Duration) -> impl Future<Output = ()> + use<> {
     tokio::time::sleep(delay)
+}
+
+/// The same by the clock that a test may have stopped.
+#[cfg(any(test, feature = "testing"))]
+pub fn sleep(delay: Duration) -> impl Future<Output = ()> + use<> {
+    let by_wheel = clock::is_stopped().then(Timer::new);
+    if let Some(timer) = &by_wheel {
+        timer.set(delay.as_millis() as u64);
+    }
+    let by_runtime = by_wheel.is_none().then(|| tokio::time::sleep(delay));
+    async move {
+        if let Some(timer) = by_wheel {
+            std::future::poll_fn(|cx| timer.poll(cx)).await;
+        }
+        if let Some(sleep) = by_runtime {
+            sleep.await;
+        }
+    }
+}
+
+/// When the next deadline comes that a task waits for.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn next_deadline_ms() -> Option<u64> {
+    let now_ms = clock::now_ms();
+    WHEEL.with_borrow(|wheel| {
+        let awaited = wheel.entries.iter().filter(|entry| entry.waker.is_some());
+        awaited
+            .map(|entry| entry.due_ms)
+            .filter(|due_ms| (now_ms + 1..NEVER).contains(due_ms))
+            .min()
+    })
+}
+
+/// Has the driver look at the clock again.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn wake_driver() {
+    WHEEL.with_borrow_mut(|wheel| wheel.driver.take().into_iter().for_each(Waker::wake));
+}
+
+/// Wakes the tasks whose deadlines have come, to the millisecond.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn wake_due() {
+    let now_ms = clock::now_ms();
+    let wakers: Vec<Waker> = WHEEL.with_borrow_mut(|wheel| {
+        let due = wheel.entries.iter_mut().filter(|entry| entry.due_ms <= now_ms);
+        due.filter_map(|entry| entry.waker.take()).collect()
+    });
+    wakers.into_iter().for_each(Waker::wake);
 }
 
 thread_local! {

@@ -1,6 +1,12 @@
 //! What comes before the first request on a socket of the PROXY protocol.
 
+use std::process::Command;
+use std::sync::Arc;
+
+use net::testing::{Side, ToyTransport};
+
 use crate::h1::tests::{Server, text};
+use crate::testing::{TRANSPORT, transport};
 
 const SITE: &str = "error_log e.log info; server {
      listen 80 proxy_protocol;
@@ -80,11 +86,55 @@ fn the_time_for_the_first_head_is_its_time_too() {
     let server = Server::start(format!("client_header_timeout 100ms; {SITE}"));
     let mut client = server.connect();
     client.send(&HEADER[..9]);
+    server.advance(100);
     client.expect_end();
     let context = "while reading PROXY protocol, client: unix:, server: 0.0.0.0:80";
     assert_eq!(server.log(), [format!("client timed out (110: Connection timed out) {context}")]);
     let mut client = server.connect();
+    server.advance(60);
     client.send(HEADER);
+    server.advance(40);
     client.expect_end();
     assert!(server.log()[1].contains(" while waiting for request, "), "{:?}", server.log());
+}
+
+#[test]
+fn the_header_comes_before_the_handshake() {
+    let change = |site: &mut crate::site::Site| {
+        site.listens[0].transport = Some(Arc::new(ToyTransport(Side::Server)));
+    };
+    let site = "error_log e.log info; client_header_timeout 100ms; server {
+         listen 80 proxy_protocol;
+         location / { return 200 $proxy_protocol_addr,$scheme,$https,$server_port; } }";
+    let server = Server::with(site, change, |_| {});
+    let mut client = server.connect_secured_after(HEADER);
+    for connection in ["keep-alive", "close"] {
+        client.head(&format!("GET / HTTP/1.1\nHost: h\nConnection: {connection}\n"));
+        client.expect(&text("200 OK", connection, "192.0.2.1,https,on,"));
+    }
+    client.expect_end();
+    let mut client = server.connect_plain();
+    client.send(HEADER);
+    server.advance(100);
+    client.expect_end();
+    let context = "while SSL handshaking, client: unix:, server: 0.0.0.0:80";
+    let timed_out = "client timed out (110: Connection timed out)";
+    assert_eq!(server.log(), [format!("{timed_out} {context}")]);
+}
+
+/// All that is tested of the driver and of backends holds over sessions, too: towards clients and
+/// towards servers.
+#[test]
+fn the_suite_passes_over_toy_sessions() {
+    if transport(Side::Server).is_some() {
+        return;
+    }
+    let suite = Command::new(std::env::current_exe().unwrap())
+        .args(["h1::", "backend::", "--skip", "the_future_of_a_connection_is_small"])
+        .env(TRANSPORT, "toy")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&suite.stdout);
+    assert!(suite.status.success(), "{said}\n{}", String::from_utf8_lossy(&suite.stderr));
+    assert!(!said.contains("running 0 tests"), "{said}");
 }

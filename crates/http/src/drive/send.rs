@@ -205,6 +205,8 @@ impl<'o, O: Outlet> Sending<'o, O> {
                 Ok(Gathered::Enough) => None,
                 Ok(Gathered::End) => Some(self.finish(x)),
                 Err(Failed::Body(error)) if !error.spoils() => Some(Err(Failed::Body(error))),
+                // What was read of a file before its end goes out, as it does by sendfile().
+                Err(failed @ Failed::Call(..)) => Some(Err(failed)),
                 Err(failed) => return Poll::Ready(Err(failed)),
             };
             self.end = end;

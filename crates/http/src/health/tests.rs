@@ -21,7 +21,10 @@ fn server(addresses: &[String], lines: &str) -> Server {
 }
 
 fn serve(http: &str) -> Server {
-    Server::start(format!("error_log e.log info; {http}"))
+    let server = Server::start(format!("error_log e.log info; {http}"));
+    // Checks come one after the other, and what they find is awaited.
+    server.start_clock();
+    server
 }
 
 /// Waits for a line of the log that begins so.

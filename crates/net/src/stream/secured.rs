@@ -73,15 +73,14 @@ impl Secured {
         socket: &mut Socket,
     ) -> Poll<io::Result<bool>> {
         for _ in 0..RECEIVES_PER_TURN {
+            // The session may have to answer. Whether it can is no matter here: a connection that is
+            // broken is found out by reading.
+            let _ = self.poll_flush(cx, socket);
             if self.session.has_plaintext() {
                 return Poll::Ready(Ok(true));
             }
             if self.session.is_ended() || ready!(self.poll_receive(cx, socket))? == 0 {
                 return Poll::Ready(Ok(false));
-            }
-            // The session may have to answer; whether there is room for that is no matter here.
-            if let Poll::Ready(Err(error)) = self.poll_flush(cx, socket) {
-                return Poll::Ready(Err(error));
             }
         }
         cx.waker().wake_by_ref();
@@ -150,8 +149,10 @@ impl Secured {
 
     pub(super) fn close(&mut self, socket: &mut Socket) {
         self.session.close();
-        // Nobody waits, and nobody asks what came of it.
-        let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()), socket);
+        // Nobody waits, and nobody asks what came of it. What the other end's session has sent is
+        // read: a socket that is closed with unread bytes is reset.
+        let mut cx = Context::from_waker(Waker::noop());
+        let _ = (self.poll_flush(&mut cx, socket), self.poll_plaintext(&mut cx, socket));
     }
 
     fn poll_receive(

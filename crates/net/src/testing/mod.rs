@@ -1,7 +1,9 @@
 //! What tests use instead of the network and the clock.
 
 mod relay;
+mod time;
 mod toy;
 
-pub use relay::{Side, relay};
+pub use relay::{Side, pause_for_relays, relay};
+pub use time::{advance, settle, simulate, start_clock, stop_clock};
 pub use toy::{Toy, ToyTransport};

@@ -11,11 +11,11 @@ use crate::accept::Transport;
 use super::Side;
 
 /// Bytes read from a socket at once.
-const READ_MAX: usize = 1000;
+const READ_MAX: usize = 7000;
 /// Bytes in a frame.
-const FRAME_MAX: usize = 300;
+const FRAME_MAX: usize = 3000;
 /// Plaintext taken at once.
-const SENT_MAX: usize = 5000;
+const SENT_MAX: usize = 20_000;
 /// A frame begins with its kind and its length.
 const HEAD: usize = 3;
 
@@ -41,6 +41,8 @@ pub struct Toy {
     outgoing: Vec<u8>,
     outgoing_key: Key,
     is_closed: bool,
+    /// Whether it wants answers: one that closes the connection afterwards must not.
+    asks: bool,
     sent: u32,
 }
 
@@ -50,17 +52,17 @@ pub struct ToyTransport(pub Side);
 
 impl Transport for ToyTransport {
     fn session(&self) -> io::Result<Box<dyn Session>> {
-        Ok(Box::new(Toy::new(self.0)))
+        Ok(Box::new(Toy::new(self.0, false)))
     }
 }
 
 impl Toy {
     /// A new session.
-    pub fn new(side: Side) -> Self {
-        let keys = [Key(7), Key(1_000_003)];
-        let [outgoing_key, incoming_key] = match side {
-            Side::Client => keys,
-            Side::Server => [keys[1].clone(), keys[0].clone()],
+    pub fn new(side: Side, asks: bool) -> Self {
+        let (to_server, to_client) = (Key { seed: 7, at: 0 }, Key { seed: 11, at: 0 });
+        let (outgoing_key, incoming_key) = match side {
+            Side::Client => (to_server, to_client),
+            Side::Server => (to_client, to_server),
         };
         let mut toy = Self {
             side,
@@ -72,6 +74,7 @@ impl Toy {
             outgoing: Vec::new(),
             outgoing_key,
             is_closed: false,
+            asks,
             sent: 0,
         };
         if side == Side::Client {
@@ -83,10 +86,15 @@ impl Toy {
     /// Frames that are no data.
     pub fn ask(&mut self) {
         self.put(NOTE, b"");
-        self.put(ASK, b"?");
+        if self.asks {
+            self.put(ASK, b"?");
+        }
     }
 
     fn put(&mut self, kind: u8, text: &[u8]) {
+        if self.is_closed {
+            return;
+        }
         let [high, low] = (text.len() as u16).to_be_bytes();
         let start = self.outgoing.len();
         self.outgoing.extend_from_slice(&[kind, high, low]);
@@ -151,7 +159,8 @@ impl Session for Toy {
     fn take_plaintext(&mut self, buffer: &mut Vec<u8>, most: usize) -> usize {
         let Some(frame) = self.plaintext.front_mut() else { return 0 };
         let count = frame.len().min(most);
-        buffer.extend(frame.drain(..count));
+        buffer.extend_from_slice(&frame[..count]);
+        frame.drain(..count);
         if frame.is_empty() {
             self.plaintext.pop_front();
         }
@@ -164,24 +173,23 @@ impl Session for Toy {
 
     fn send(&mut self, plaintext: &[IoSlice<'_>]) -> io::Result<usize> {
         assert!(!self.wants_flush() && !self.is_closed, "sent out of turn");
-        let mut room = SENT_MAX;
+        let mut bytes = Vec::with_capacity(SENT_MAX);
         for slice in plaintext {
-            for frame in slice[..slice.len().min(room)].chunks(FRAME_MAX) {
-                self.sent += 1;
-                if self.sent.is_multiple_of(3) {
-                    self.ask();
-                }
-                self.put(DATA, frame);
-                room -= frame.len();
-            }
+            bytes.extend_from_slice(&slice[..slice.len().min(SENT_MAX - bytes.len())]);
         }
-        Ok(SENT_MAX - room)
+        for frame in bytes.chunks(FRAME_MAX) {
+            self.sent += 1;
+            if self.sent.is_multiple_of(3) {
+                self.ask();
+            }
+            self.put(DATA, frame);
+        }
+        Ok(bytes.len())
     }
 
     fn close(&mut self) {
-        if !std::mem::replace(&mut self.is_closed, true) {
-            self.put(END, b"");
-        }
+        self.put(END, b"");
+        self.is_closed = true;
     }
 
     fn wants_flush(&self) -> bool {
@@ -195,15 +203,35 @@ impl Session for Toy {
     }
 }
 
-/// Changes with every byte, so that none may be lost, repeated or moved.
-#[derive(Clone)]
-struct Key(u32);
+/// Differs from byte to byte, so that none may be lost, repeated or moved.
+struct Key {
+    seed: u64,
+    at: u64,
+}
 
 impl Key {
     fn apply(&mut self, bytes: &mut [u8]) {
-        for byte in bytes {
-            self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            *byte ^= (self.0 >> 24) as u8;
+        let before = bytes.len().min(self.at.next_multiple_of(8).abs_diff(self.at) as usize);
+        let (first, rest) = bytes.split_at_mut(before);
+        self.apply_to_part(first);
+        let (words, last) = rest.as_chunks_mut();
+        for word in words {
+            *word = (u64::from_le_bytes(*word) ^ self.word()).to_le_bytes();
+            self.at += 8;
         }
+        self.apply_to_part(last);
+    }
+
+    /// The next eight bytes' key.
+    fn word(&self) -> u64 {
+        (self.at / 8 + self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// No more than is left of eight bytes.
+    fn apply_to_part(&mut self, bytes: &mut [u8]) {
+        let word = self.word().to_le_bytes();
+        let word = &word[(self.at % 8) as usize..];
+        bytes.iter_mut().zip(word).for_each(|(byte, key)| *byte ^= key);
+        self.at += bytes.len() as u64;
     }
 }

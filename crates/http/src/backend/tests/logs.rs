@@ -105,7 +105,12 @@ fn nobody_there() {
 #[test]
 fn one_that_takes_too_long() {
     let backend = Backend::playing(|mut peer| peer.wait_for_end());
-    let (message, _) = line(&proxy(&backend, "proxy_read_timeout 100ms;"));
+    let timing_out = |backend: &Backend| {
+        let server = proxy(backend, "proxy_read_timeout 100ms;");
+        server.start_clock();
+        line(&server)
+    };
+    let (message, _) = timing_out(&backend);
     let timed_out = "upstream timed out (110: Connection timed out)";
     assert_eq!(message, format!("{timed_out} while reading response header from upstream, "));
     let backend = Backend::playing(|mut peer: Peer| {
@@ -113,7 +118,7 @@ fn one_that_takes_too_long() {
         peer.send("HTTP/1.1 200 OK\nContent-Length: 9\n\nabc");
         peer.wait_for_end();
     });
-    let (message, _) = line(&proxy(&backend, "proxy_read_timeout 100ms;"));
+    let (message, _) = timing_out(&backend);
     assert_eq!(message, format!("{timed_out} while reading upstream, "));
 }
 

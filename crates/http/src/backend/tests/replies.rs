@@ -68,6 +68,7 @@ fn another_server_is_asked_until_the_head_of_a_reply_is_complete() {
             dying.address(),
             other.address()
         ));
+        server.start_clock();
         let reply = server.ask(&format!("{method} / HTTP/1.0\r\nContent-Length: 0\r\n\r\n"));
         match status(&reply) {
             "200 OK" => body(&reply) == "a",
@@ -141,6 +142,7 @@ fn interim_replies_do_not_extend_the_time_for_the_final_one() {
         peer.send("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
     });
     let server = proxy(&backend, "proxy_read_timeout 500ms;");
+    server.start_clock();
     assert_eq!(status(&ask(&server, "")), "504 Gateway Time-out");
 }
 

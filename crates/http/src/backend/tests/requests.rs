@@ -59,6 +59,7 @@ fn a_server_that_reads_nothing_is_not_waited_for() {
         });
         let lines = format!("client_max_body_size 0; proxy_send_timeout 200ms; {lines}");
         let server = proxy(&backend, &lines);
+        server.start_clock();
         let mut client = server.connect_tcp();
         let mut sender = client.twin();
         client.send(put(LARGE));
@@ -111,12 +112,16 @@ fn a_body_that_breaks_off_breaks_off_the_request() {
     let (sender, over) = channel();
     let sender = Mutex::new(sender);
     let backend = Backend::playing(move |mut peer| {
+        peer.read();
+        let _ = sender.lock().unwrap().send(());
         peer.wait_for_end();
         let _ = sender.lock().unwrap().send(());
     });
     let server = proxy(&backend, "proxy_request_buffering off;");
     let mut client = server.connect();
     client.send(format!("{}abc", put(9)));
+    over.recv_timeout(PATIENCE).unwrap();
+    server.advance(1);
     client.end();
     client.expect_end();
     over.recv_timeout(PATIENCE).unwrap();

@@ -239,6 +239,7 @@ fn what_does_not_come_is_given_up() {
     for path in ["/read", "/stream"] {
         let mut client = server.connect();
         client.send(post(path, "Content-Length: 5\n", "abc"));
+        server.advance(100);
         client.expect_end();
         assert_eq!(server.logged(), (408, 0), "{path}");
         let mut client = server.connect();

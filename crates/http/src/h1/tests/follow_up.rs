@@ -52,6 +52,7 @@ fn a_copy_holds_up_the_next_request_and_not_the_reply() {
     let refused = page("405 Not Allowed").replace("close", "keep-alive");
     client.expect(&refused);
     assert_eq!(done.load(Ordering::SeqCst), 0);
+    server.advance(30);
     client.expect(&text("200 OK", "keep-alive", "next"));
     assert_eq!(done.load(Ordering::SeqCst), 2 * (1 + 3));
     assert_eq!(server.logged().0, 405);
@@ -65,7 +66,7 @@ fn copies_end_with_a_request_whose_client_is_gone() {
     client.head("GET /slow HTTP/1.1\nHost: a\n");
     drop(client);
     assert_eq!(server.logged(), (499, 0));
-    std::thread::sleep(Duration::from_millis(60));
+    server.advance(60);
     assert_eq!(done.load(Ordering::SeqCst), 0);
 }
 
@@ -96,10 +97,12 @@ fn an_action_follows_the_reply() {
     client.head("GET /a HTTP/1.1\nHost: a\n");
     client.expect(&text("200 OK", "keep-alive", "/a"));
     assert_eq!(done.load(Ordering::SeqCst), 0);
+    server.advance(30);
     assert_eq!(server.logged().0, 204);
     assert_eq!(done.load(Ordering::SeqCst), 1);
     client.head("GET /a HTTP/1.1\nHost: a\nConnection: close\n");
     client.expect(&text("200 OK", "close", "/a"));
+    server.advance(30);
     client.expect_end();
     assert_eq!(done.load(Ordering::SeqCst), 2);
     assert_eq!(server.logged().0, 204);
@@ -129,6 +132,7 @@ fn an_action_follows_a_client_that_is_gone_but_not_one_that_is_closed() {
     let mut client = server.connect();
     client.head("GET /slow HTTP/1.1\nHost: a\n");
     drop(client);
+    server.advance(30);
     assert_eq!(server.logged().0, 204);
     assert_eq!(done.load(Ordering::SeqCst), 1);
     assert_eq!(server.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), "");

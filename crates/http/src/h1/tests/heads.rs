@@ -112,9 +112,11 @@ fn an_error_page_may_answer_what_is_no_request() {
 fn a_head_that_does_not_come_is_given_up() {
     let server = Server::start("client_header_timeout 100ms; server { }");
     let mut client = server.connect();
+    server.advance(100);
     client.expect_end();
     let mut client = server.connect();
     client.send("GET / HTTP/1.1\r\nHost");
+    server.advance(100);
     client.expect_end();
     assert_eq!(server.logged(), (408, 0));
     let mut client = server.connect();

@@ -45,13 +45,13 @@ fn an_idle_connection_is_parked_and_goes_on() {
         client.expect(&kept("/1"));
     }
     while server.parked() < 2 {
-        thread::sleep(Duration::from_millis(20));
+        server.advance(500);
     }
     client.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
     client.expect(&kept("/2"));
     drop(gone);
     while server.parked() > 0 {
-        thread::sleep(Duration::from_millis(20));
+        server.advance(1);
     }
     client.send("GET /few HTTP/1.1\r\nHost: a\r\n\r\n");
     client.expect(&text("200 OK", "close", "few"));
@@ -90,7 +90,7 @@ fn when_a_connection_is_not_kept() {
     client.head("GET / HTTP/1.1\nHost: a\n");
     client.expect(&kept("/"));
     // The connection's age is what counts, in milliseconds.
-    thread::sleep(Duration::from_millis(5));
+    server.advance(5);
     client.head("GET /brief HTTP/1.1\nHost: a\n");
     client.expect(&text("200 OK", "close", "brief"));
     let post = "POST /ms HTTP/1.1\r\nHost: a\r\nUser-Agent: MSIE 5.0\r\n\r\n";
@@ -118,6 +118,9 @@ fn an_idle_connection_is_closed() {
     let mut client = server.connect();
     client.head("GET /short HTTP/1.1\nHost: a\n");
     client.expect(&text("200 OK", "keep-alive\nKeep-Alive: timeout=1", "short"));
+    server.advance(99);
+    client.expect_nothing();
+    server.advance(1);
     client.expect_end();
 }
 
@@ -141,6 +144,7 @@ fn a_worker_that_stops_closes_what_is_idle() {
     idle.expect_end();
     fresh.send("Host: a\r\n\r\n");
     fresh.expect(&text("200 OK", "close", "x"));
+    server.advance(100);
     least.expect_end();
 }
 

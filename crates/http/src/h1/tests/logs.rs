@@ -104,7 +104,9 @@ fn of_connections() {
     client.expect_end();
     fresh.check_start(&format!("client closed connection {waiting}"));
     let silent = server();
-    silent.connect().expect_end();
+    let mut client = silent.connect();
+    silent.advance(100);
+    client.expect_end();
     silent.check_start(&format!("{timed_out} {waiting}"));
     let kept = server();
     let mut client = kept.connect();
@@ -116,6 +118,7 @@ fn of_connections() {
     let slow = server();
     let mut client = slow.connect();
     client.send("GET / HTTP/1.1\r\n");
+    slow.advance(100);
     client.expect_end();
     slow.check_start(&format!("{timed_out} while reading client request headers, client: unix:"));
 }

@@ -1,7 +1,7 @@
 //! The driver over a socket pair: what a client sends, and what it gets.
 //!
-//! The server runs on a thread of its own, so the client may simply block. Nothing sleeps where an
-//! event can be awaited; timeouts under test are a tenth of a second.
+//! The server runs on a thread of its own, so the client may simply block. Its clock stands still
+//! until the test lets time pass.
 
 mod bodies;
 mod closing;
@@ -34,6 +34,9 @@ use crate::worker::Worker;
 /// How long a test waits for what must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How often a test lets time pass for what must come.
+const STEPS_MAX: usize = 500;
+
 /// A worker that serves a site.
 pub(crate) struct Server {
     orders: net::Sender<Order>,
@@ -48,6 +51,10 @@ enum Order {
     /// Tells what is in the site's `e.log`.
     ReadLog(Sender<String>),
     Drain,
+    /// Lets time pass by itself.
+    StartClock,
+    /// Lets so many milliseconds pass.
+    Advance(u64, Sender<()>),
     /// Ends the connections accepted so far.
     Cut,
 }
@@ -68,11 +75,14 @@ impl Server {
         let http = http.into();
         thread::spawn(move || {
             net::run(async {
+                net::testing::stop_clock();
                 let site = site_with(&http, |site| {
                     change(site);
                     log_all(site, log);
-                    for listen in &mut site.listens {
-                        listen.transport = transport(Side::Server);
+                    if let Some(transport) = transport(Side::Server) {
+                        for listen in &mut site.listens {
+                            listen.transport.get_or_insert(transport.clone());
+                        }
                     }
                 });
                 files(&site);
@@ -93,6 +103,15 @@ impl Server {
                         Order::ReadLog(answer) => {
                             let _ = answer.send(site.log("e.log"));
                         }
+                        Order::StartClock => net::testing::start_clock(),
+                        Order::Advance(delay_ms, done) => {
+                            if transport(Side::Server).is_some() {
+                                // Relays have a thread of their own, which `settle` cannot see.
+                                net::testing::pause_for_relays().await;
+                            }
+                            net::testing::advance(delay_ms).await;
+                            let _ = done.send(());
+                        }
                         Order::Cut => worker.cut_before(u64::MAX),
                         Order::Drain => {
                             let worker = worker.clone();
@@ -112,6 +131,28 @@ impl Server {
         near.set_read_timeout(Some(PATIENCE)).unwrap();
         near.set_write_timeout(Some(PATIENCE)).unwrap();
         self.orders.send(Order::Serve(secured(far.into(), Side::Client, unix_pair)));
+        Client(near)
+    }
+
+    /// A connection on which nothing is secured.
+    pub(crate) fn connect_plain(&self) -> Client {
+        let (near, far) = UnixStream::pair().unwrap();
+        far.set_nonblocking(true).unwrap();
+        near.set_read_timeout(Some(PATIENCE)).unwrap();
+        self.orders.send(Order::Serve(far.into()));
+        Client(near)
+    }
+
+    /// A connection that is secured after this.
+    pub(crate) fn connect_secured_after(&self, text: &str) -> Client {
+        let mut before = self.connect_plain();
+        before.send(text);
+        before.0.set_nonblocking(true).unwrap();
+        let [near, far] = unix_pair();
+        relay(far, before.0.into(), Side::Client);
+        let near = UnixStream::from(near);
+        near.set_nonblocking(false).unwrap();
+        near.set_read_timeout(Some(PATIENCE)).unwrap();
         Client(near)
     }
 
@@ -137,6 +178,29 @@ impl Server {
     /// Lets the worker leave: what is idle ends, what is under way goes on.
     pub(crate) fn drain(&self) {
         self.orders.send(Order::Drain);
+    }
+
+    /// Lets time pass: without it the server's clock stands still. All that has arrived before is
+    /// handled first.
+    pub(crate) fn advance(&self, delay_ms: u64) {
+        let (done, answer) = channel();
+        self.orders.send(Order::Advance(delay_ms, done));
+        answer.recv_timeout(PATIENCE).unwrap();
+    }
+
+    /// Lets time pass by itself from now on, for tests in which other threads take their time, too.
+    pub(crate) fn start_clock(&self) {
+        self.orders.send(Order::StartClock);
+    }
+
+    /// Lets time pass until the next exchange is over. How many steps that took.
+    pub(crate) fn steps_until_logged(&self, step_ms: u64) -> (usize, (u16, u64)) {
+        let step = |_| {
+            self.advance(step_ms);
+            self.logged.recv_timeout(Duration::from_millis(10)).ok()
+        };
+        let logged = (1..=STEPS_MAX).find_map(|count| Some((count, step(count)?)));
+        logged.expect("it is over some time")
     }
 
     /// Cuts the connections there are.
