@@ -10,34 +10,34 @@ use crate::phases;
 
 /// An exchange that is lent by the worker. When this is dropped the exchange is over, be it that
 /// the connection is cut: it is logged and given back.
-pub(crate) struct LentExchange {
-    context: Rc<WorkerContext>,
+pub(crate) struct LentExchange<'c> {
+    context: &'c WorkerContext,
     /// There until the drop.
     x: Option<Box<Exchange>>,
 }
 
-impl LentExchange {
+impl<'c> LentExchange<'c> {
     /// `None`: no configuration serves the client any more.
-    pub(crate) fn new(context: &Rc<WorkerContext>, client: &Rc<Client>) -> Option<Self> {
+    pub(crate) fn new(context: &'c WorkerContext, client: &Rc<Client>) -> Option<Self> {
         let x = context.lend(client)?;
-        Some(Self { context: context.clone(), x: Some(x) })
+        Some(Self { context, x: Some(x) })
     }
 }
 
-impl Deref for LentExchange {
+impl Deref for LentExchange<'_> {
     type Target = Exchange;
     fn deref(&self) -> &Exchange {
         self.x.as_ref().expect("it is not over")
     }
 }
 
-impl DerefMut for LentExchange {
+impl DerefMut for LentExchange<'_> {
     fn deref_mut(&mut self) -> &mut Exchange {
         self.x.as_mut().expect("it is not over")
     }
 }
 
-impl Drop for LentExchange {
+impl Drop for LentExchange<'_> {
     fn drop(&mut self) {
         let Some(mut x) = self.x.take().filter(|_| !std::thread::panicking()) else { return };
         phases::log(&mut x);

@@ -4,11 +4,12 @@ use std::io;
 use std::task::{Context, Poll};
 
 use crate::exchange::{Bytes, Exchange, Fields, FileSlice, TunnelEnd};
+use crate::site::policy::Output;
 
 /// The client's end of one exchange. What is put into it is gathered until it is flushed.
 pub(crate) trait Outlet: TunnelEnd {
     /// Puts the head of the exchange's reply, which has a body or not. How the body is framed.
-    fn put_head(&mut self, x: &mut Exchange, has_body: bool) -> Framing;
+    fn put_head(&mut self, x: &mut Exchange, has_body: bool, output: &Output) -> Framing;
 
     /// Whether a piece of the body of that length fits in before what is gathered is flushed.
     fn takes(&self, length: usize) -> bool;

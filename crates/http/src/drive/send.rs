@@ -158,7 +158,8 @@ fn rate_of(x: &mut Exchange) -> Rate {
 impl<'o, O: Outlet> Sending<'o, O> {
     fn begin(outlet: &'o mut O, x: &mut Exchange) -> Self {
         let has_body = settle_head(x);
-        let framing = outlet.put_head(x, has_body);
+        let output = x.location().core.output;
+        let framing = outlet.put_head(x, has_body, &output);
         x.reply.head_sent = true;
         if x.backends.named && x.reply.status != 101 {
             x.action = "sending to client";
@@ -170,8 +171,6 @@ impl<'o, O: Outlet> Sending<'o, O> {
             Body::File(slice) => (Some(Piece::File(slice)), None),
             Body::Stream(stream) => (None, Some(stream)),
         };
-        let mut output = x.location().core.output;
-        output.sendfile &= outlet.sends_files();
         Self {
             outlet,
             output,
@@ -277,7 +276,9 @@ impl<'o, O: Outlet> Sending<'o, O> {
             return Ok(Gathered::Enough);
         }
         match piece {
-            Piece::File(slice) if !self.output.sendfile => self.put_read(slice)?,
+            Piece::File(slice) if !self.output.sendfile || !self.outlet.sends_files() => {
+                self.put_read(slice)?;
+            }
             Piece::File(slice) => {
                 self.advise(&slice);
                 self.count(length)?;

@@ -104,6 +104,14 @@ impl Batch {
         self.written = 0;
     }
 
+    /// Nothing more is written: gives back what memory it has.
+    pub(super) fn release(&mut self) {
+        if self.text.capacity() > 0 {
+            buffers::give_back(std::mem::take(&mut self.text));
+        }
+        self.large = Large::None;
+    }
+
     /// How many bytes are still to be written.
     pub(super) fn len(&self) -> u64 {
         let large = match &self.large {
@@ -206,7 +214,7 @@ impl Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        buffers::give_back(std::mem::take(&mut self.text));
+        self.release();
     }
 }
 

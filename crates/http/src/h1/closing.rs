@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 
 use net::clock;
 
+use super::connection::{After, Connection};
 use super::idle::Idle;
 use super::link::{Link, WaitsFor};
 use super::request_stream::RequestStream;
-use super::{After, Connection};
 use crate::drive;
 use crate::exchange::{CloseReason, Exchange};
 use crate::site::policy::{Close, Keepalive, Lingering};

@@ -12,9 +12,9 @@ use wire::http1::framing::{Body, Framing};
 use wire::http1::request::{HeadError, HeadParser, Progress};
 use wire::{Method, Slice, Version};
 
+use super::connection::{After, Connection};
 use super::link::WaitsFor;
 use super::request_stream::RequestStream;
-use super::{After, Connection};
 use crate::drive::{self, choose_server};
 use crate::exchange::{Announced, BadPath, CloseReason, Exchange, Request};
 

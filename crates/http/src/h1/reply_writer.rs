@@ -6,11 +6,13 @@ use std::task::{Context, Poll, ready};
 use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
 
 use super::batch::{Batch, Manner};
+use super::connection::Connection;
 use super::link::WaitsFor;
+use super::reply_head;
 use super::request_stream::{CONTINUE, RequestStream};
-use super::{Connection, reply_head};
 use crate::drive::{Framing, Outlet};
 use crate::exchange::{Bytes, CloseReason, Exchange, Fields, FileSlice, TunnelEnd};
+use crate::site::policy::Output;
 
 /// Writes one reply to its connection.
 pub(super) struct ReplyWriter<'c> {
@@ -43,7 +45,7 @@ impl<'c> ReplyWriter<'c> {
 }
 
 impl Outlet for ReplyWriter<'_> {
-    fn put_head(&mut self, x: &mut Exchange, has_body: bool) -> Framing {
+    fn put_head(&mut self, x: &mut Exchange, has_body: bool, output: &Output) -> Framing {
         let Connection { context, client, .. } = self.connection;
         if !context.keeps(client) {
             x.close_after(CloseReason::Leaving);
@@ -54,7 +56,6 @@ impl Outlet for ReplyWriter<'_> {
         self.batch.text().append(&mut self.request.unsent.borrow_mut());
         let framing = reply_head::write(x, has_body, self.batch.text());
         self.is_chunked = x.reply.chunked;
-        let output = &x.location().core.output;
         (self.nopush, self.nodelay) = (output.tcp_nopush, output.tcp_nodelay);
         framing
     }
@@ -145,7 +146,7 @@ impl Outlet for ReplyWriter<'_> {
     }
 
     fn release(&mut self) {
-        self.batch = Batch::new();
+        self.batch.release();
     }
 
     fn begin_tunnel(&mut self) {

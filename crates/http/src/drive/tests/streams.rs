@@ -18,6 +18,7 @@ use crate::exchange::{
     Announced, BodyRules, Bytes, Downstream, Exchange, Fields, FileSlice, RequestBodyError,
     TunnelEnd,
 };
+use crate::site::policy::Output;
 use crate::testing::TestSite;
 
 /// Bytes that an outlet gathers before it wants to be flushed.
@@ -226,7 +227,7 @@ fn weight(frame: &Frame) -> usize {
 }
 
 impl Outlet for StreamOutlet {
-    fn put_head(&mut self, x: &mut Exchange, has_body: bool) -> Framing {
+    fn put_head(&mut self, x: &mut Exchange, has_body: bool, _: &Output) -> Framing {
         let mut fields = Vec::new();
         let mut content_type = Vec::new();
         x.reply.write_media_type(&mut content_type);

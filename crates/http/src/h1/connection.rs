@@ -1,0 +1,106 @@
+//! What a connection consists of, and what becomes of it between two requests.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use net::{Seat, Stream};
+use observe::{Open, Waiting};
+
+use super::idle::Idle;
+use super::link::Link;
+use super::request_stream::RequestStream;
+use crate::client::{Client, Resting};
+use crate::drive::{Cut, WorkerContext};
+use crate::site::policy::Lingering;
+
+/// A connection.
+pub(super) struct Connection {
+    pub(super) context: Rc<WorkerContext>,
+    pub(super) client: Rc<Client>,
+    pub(super) link: Rc<Link>,
+    /// The last request's, where nobody holds it: memory for the next one.
+    spare: Cell<Option<Rc<RequestStream>>>,
+    held: Held,
+}
+
+/// An idle connection that has no task: all that is left of it but its socket.
+pub(crate) struct Parked {
+    pub(crate) client: Resting,
+    pub(crate) held: Held,
+    pub(super) idle: Idle,
+    pub(super) _waiting: Waiting,
+}
+
+/// A connection that is worth parking for the rest of its time.
+pub(crate) struct IdleConnection {
+    pub(crate) stream: Stream,
+    pub(crate) parked: Parked,
+    pub(crate) left_ms: u64,
+}
+
+/// What a connection has for as long as it is open, parked or not.
+pub(crate) struct Held {
+    /// Counts it among the open ones.
+    pub(crate) _open: Open,
+    /// Its place among the worker's connections.
+    pub(crate) _seat: Seat,
+    /// The generation it was accepted under.
+    pub(crate) accepted_under: u64,
+}
+
+/// What becomes of a connection after an exchange.
+pub(super) enum After {
+    /// Another request may come.
+    Keep(Idle),
+    /// It is closed, and what the client still sends is read for a while.
+    Linger(Lingering),
+    /// It is closed.
+    Close,
+    /// It is reset.
+    Reset,
+}
+
+impl Connection {
+    pub(super) fn new(
+        context: Rc<WorkerContext>,
+        client: Rc<Client>,
+        stream: Stream,
+        held: Held,
+    ) -> Self {
+        Self { context, client, link: Rc::new(Link::new(stream)), spare: Cell::default(), held }
+    }
+
+    /// Lets the task end, and keeps no more than what the next request needs.
+    pub(super) fn park(self, idle: Idle, waiting: Waiting, left_ms: u64) -> IdleConnection {
+        let Self { client, link, held, spare, .. } = self;
+        drop(spare);
+        let stream = Rc::into_inner(link).expect("no exchange is under way").into_stream();
+        let parked = Parked { client: client.rest(), held, idle, _waiting: waiting };
+        IdleConnection { stream, parked, left_ms }
+    }
+
+    /// What the next request has for itself.
+    pub(super) fn begin_request(&self) -> Rc<RequestStream> {
+        let mut spare = self.spare.take();
+        if let Some(request) = spare.as_mut().and_then(Rc::get_mut) {
+            request.renew();
+        } else {
+            spare = None;
+        }
+        spare.unwrap_or_else(|| Rc::new(RequestStream::new(self.link.clone())))
+    }
+
+    /// A request is over.
+    pub(super) fn end_request(&self, request: Rc<RequestStream>) {
+        self.spare.set(Some(request));
+    }
+}
+
+impl From<Cut> for After {
+    fn from(cut: Cut) -> Self {
+        match cut {
+            Cut::Close => Self::Close,
+            Cut::Reset => Self::Reset,
+        }
+    }
+}
