@@ -1,6 +1,5 @@
-//! What is often wrong where a directive is refused, whatever the message says: a `;` that is not
-//! there, quotes from a word processor, a mark at the beginning of the file, a brace in a regular
-//! expression.
+//! Common causes of a rejected directive, independent of the message: a missing `;`, quotes from a
+//! word processor, a byte order mark, a brace in a regular expression.
 
 use crate::{Directive, Word, known, units};
 
@@ -43,7 +42,7 @@ fn unfinished(line: &Directive) -> Option<String> {
     None
 }
 
-/// What a value was probably meant to be that is no size.
+/// The size that an invalid value was probably meant to be.
 pub fn size(text: &[u8]) -> Option<String> {
     let (number, unit) = split(text)?;
     let meant = match &*unit {
@@ -56,7 +55,7 @@ pub fn size(text: &[u8]) -> Option<String> {
     units::size(meant.as_bytes()).map(|_| meant)
 }
 
-/// What a value was probably meant to be that is no time.
+/// The time that an invalid value was probably meant to be.
 pub fn time(text: &[u8]) -> Option<String> {
     let (number, unit) = split(text)?;
     let unit = match &*unit {
@@ -70,7 +69,7 @@ pub fn time(text: &[u8]) -> Option<String> {
     Some(format!("{number}{unit}"))
 }
 
-/// What a value was probably meant to be that is neither `on` nor `off`.
+/// The switch that an invalid value was probably meant to be.
 pub(crate) fn switch(text: &[u8]) -> Option<&'static str> {
     match &*text.to_ascii_lowercase() {
         b"yes" | b"true" | b"1" | b"enable" | b"enabled" => Some("on"),

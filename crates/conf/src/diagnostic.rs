@@ -7,8 +7,8 @@
 //!       did you mean "proxy_pass"?
 //! ```
 //!
-//! The first line is nginx's to the byte, since tools look for it. Who prints decides where it goes
-//! and what stands before the level. Below it no control character of the text gets out.
+//! The first line is nginx's to the byte, because tools search for it. The caller decides where it
+//! goes and what precedes the level. Control characters of the source text are not printed.
 
 use std::fmt::Write;
 

@@ -21,13 +21,13 @@
 /// The documentation of one directive, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Doc {
-    /// What it does. An item of a list begins with `- `.
+    /// The description. A list item begins with `- `.
     pub paragraphs: Vec<String>,
     /// Its arguments, one string for each form that it has.
     pub syntax: Vec<String>,
     /// Its default, where the declaration has none.
     pub default: Option<String>,
-    /// What is otherwise than in nginx.
+    /// Differences from nginx.
     pub differs: Vec<String>,
     /// Why it is not accepted.
     pub refused: Option<String>,
@@ -35,7 +35,7 @@ pub struct Doc {
     pub example: Vec<String>,
 }
 
-/// What the next line of a text belongs to.
+/// The part that the next line belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Into {
     /// Nothing: the line before was blank.
@@ -57,7 +57,7 @@ const KEYS: [(&str, Into); 4] = [
 const FENCE: &str = "```";
 
 impl Doc {
-    /// Takes lines of a doc comment apart. What is no field is a paragraph.
+    /// Splits the lines of a doc comment into fields and paragraphs.
     pub fn parse(lines: &[&str]) -> Self {
         let mut doc = Self::default();
         let mut into = Into::Nothing;
@@ -68,7 +68,7 @@ impl Doc {
         doc
     }
 
-    /// What it does, in a few words: the first sentence, without its full stop.
+    /// A short description: the first sentence without its full stop.
     pub fn summary(&self) -> &str {
         let first = self.paragraphs.first().map_or("", String::as_str);
         first.split_once(". ").map_or(first, |(sentence, _)| sentence).trim_end_matches(['.', ':'])

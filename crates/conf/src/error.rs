@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! An error in a configuration, with its position.
 
 use std::fmt;
 
@@ -41,14 +41,13 @@ pub struct Error {
     pub message: String,
     /// The place: nginx's ` in FILE:LINE` comes from it.
     pub span: Option<Span>,
-    /// What to mark in the source text, where that is not `span` itself.
+    /// The part of the source text to mark, if it is not `span` itself.
     pub mark: Option<Span>,
-    /// What to do about it: a line below the marked source.
+    /// A hint: a line below the marked source.
     pub help: Option<String>,
     /// How bad it is.
     pub level: Level,
-    /// Where nothing is wrong but something is asked for that this version does not have: what
-    /// that is for.
+    /// The class of an unsupported feature, if that is the only error.
     pub lacks: Option<Class>,
 }
 

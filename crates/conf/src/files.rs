@@ -26,7 +26,7 @@ pub trait Files {
     /// The bytes of a file.
     fn read(&mut self, path: &[u8]) -> Result<Arc<[u8]>, FileError>;
 
-    /// The files whose names match, sorted by bytes, as glob(3) finds them. None is fine.
+    /// The files whose names match, sorted by bytes, like glob(3). There may be none.
     fn glob(&mut self, pattern: &[u8]) -> Result<Vec<Box<[u8]>>, FileError>;
 }
 
@@ -40,7 +40,7 @@ impl Files for Box<dyn Files> {
     }
 }
 
-/// Why a file could not be had.
+/// Why a file could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileError {
     /// The call that failed.
@@ -49,7 +49,7 @@ pub struct FileError {
     pub errno: i32,
 }
 
-/// What failed, so that messages can name it as nginx does.
+/// The call that failed, for nginx's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// Opening.

@@ -41,7 +41,7 @@ pub fn format(text: &[u8]) -> Result<Vec<u8>> {
     Ok(layout.out)
 }
 
-/// The first directive whose block is Lua: its line breaks end comments, and nothing here knows.
+/// The first directive with a block of Lua, whose grammar is unknown here.
 fn lua_block(lines: &[Directive]) -> Option<&Directive> {
     lines.iter().find_map(|line| match &line.block {
         Some(_) if lua::is_block_of(&line.name.text) => Some(line),
@@ -49,7 +49,7 @@ fn lua_block(lines: &[Directive]) -> Option<&Directive> {
     })
 }
 
-/// What a text says to nginx, and to people in comments.
+/// The contents of a text: directives and comments.
 pub(crate) fn meaning(text: &[u8]) -> Result<Vec<(Token, &[u8])>> {
     let mut lexer = Lexer::new(text, FileId(0), Origin::File);
     let mut tokens = Vec::new();

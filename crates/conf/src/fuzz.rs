@@ -1,4 +1,4 @@
-//! What must hold for any input, as functions that panic where it does not.
+//! Properties that hold for any input, as functions that panic if they do not.
 //!
 //! Shared by the fuzz targets (`fuzz/`) and by the tests below; not part of the crate's interface.
 

@@ -1,11 +1,11 @@
 //! The directive kernel: a feature's settings are declared once, and the type is the parser.
 //!
-//! [`directives!`](crate::directives) turns one declaration into the settings' final form (`Conf`),
-//! what one block said (`Layer`), the table of names, inheritance and documentation.
-//! [`features!`](crate::features) joins the features of a subsystem into `Layers` (one block) and
-//! `Scope` (what holds in it, everything inherited). A block that is silent about a feature shares
-//! its parent's `Arc`. The order of lines inside a block has no meaning, so a block's own settings
-//! are all read before the blocks inside it. Deliberately absent: what any directive means.
+//! [`directives!`](crate::directives) generates from one declaration the final settings (`Conf`),
+//! the settings given in one block (`Layer`), the table of names, inheritance and documentation.
+//! [`features!`](crate::features) combines the features of a subsystem into `Layers` (one block)
+//! and `Scope` (a block with everything it inherits). A block that sets nothing of a feature shares
+//! its parent's `Arc`. The order of lines inside a block has no meaning, so all settings of a block
+//! are read before the blocks inside it. Deliberately absent: the meaning of any directive.
 
 use std::ops::{BitOr, RangeInclusive};
 
@@ -81,7 +81,8 @@ impl Inherited {
     }
 }
 
-/// What one directive accepts: how many arguments, how they are read, what a repetition means.
+/// The arguments that a directive accepts: how many, how they are parsed, the meaning of a
+/// repetition.
 pub trait Value: Clone {
     /// How many arguments may follow the name.
     const ARGS: RangeInclusive<usize> = 1..=1;
@@ -100,7 +101,7 @@ pub trait Value: Clone {
     /// Takes over from the outer block's value what this one leaves open: nginx inherits the header
     /// of `keepalive_timeout 75s 60s` where an inner block says `keepalive_timeout 30s`.
     fn complete(&mut self, _outer: &Self) {}
-    /// What a block inside has that says nothing of it.
+    /// The value in an inner block that does not set it.
     fn handed_down(&self) -> Self {
         self.clone()
     }
@@ -170,7 +171,7 @@ pub struct Info {
     pub levels: Levels,
     /// Its documentation, a line each, in the form that [`Doc`](crate::Doc) reads.
     pub docs: &'static [&'static str],
-    /// Its default in nginx's notation, empty where there is none.
+    /// Its default in nginx's notation; empty if there is none.
     pub default: &'static str,
     /// The arguments as its type shows them, empty where only the docs do.
     pub syntax: &'static str,
@@ -219,7 +220,7 @@ pub trait Layered: Default + Clone {
     fn inherits_all(nameless: bool) -> bool;
     /// Takes over from the parent what this block does not say.
     fn inherit(&mut self, parent: &Self, nameless: bool);
-    /// The settings complete; what has no default and was not said is absent.
+    /// The complete settings. A setting without a default that was not given is absent.
     fn resolve(&self) -> Self::Conf;
     /// The outermost layer: every default, read by the parser that a user's value goes through.
     fn defaults(load: &mut Load<'_>) -> Self {
@@ -475,11 +476,11 @@ macro_rules! features {
         $( $field:ident : $module:ident $($prefix:literal)? $(over $family:ident)?
             $(with $variables:ident)?, )*
     ) => {
-        /// What one block of the configuration says.
+        /// The settings given in one block of the configuration.
         #[derive(Clone, Default)]
         pub struct Layers { $( $field: $module::Layer, )* }
 
-        /// What holds in one block, with everything inherited.
+        /// The settings of one block, with everything inherited.
         #[derive(Clone)]
         pub struct Scope { layers: Layers, $( pub(crate) $field: std::sync::Arc<$module::Conf>, )* }
 
@@ -518,7 +519,8 @@ macro_rules! features {
                 Self { $( $field: std::sync::Arc::new(layers.$field.resolve()), )* layers }
             }
 
-            /// The scope of a block inside this one. What the block is silent about is shared.
+            /// The scope of a block inside this one. Features that the block does not set are
+            /// shared.
             pub fn child(&self, mut own: Layers, nameless: bool) -> Self {
                 use $crate::Layered as _;
                 $(

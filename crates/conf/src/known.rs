@@ -31,7 +31,7 @@ pub struct Known {
     pub standing: Standing,
 }
 
-/// What nginx thinks of a directive that it accepts.
+/// The status of a directive that nginx accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Nothing in particular.
@@ -43,18 +43,18 @@ pub enum Standing {
     },
     /// It does nothing any more.
     Obsolete {
-        /// What does it now, where anything does.
+        /// Its replacement, if any.
         instead: Option<&'static str>,
     },
 }
 
 impl Known {
-    /// Whether it may stand there.
+    /// Whether it is allowed there.
     pub fn allowed_in(&self, context: &str) -> bool {
         self.contexts.split(',').any(|allowed| allowed == context || allowed == "any")
     }
 
-    /// What nginx says, at the level of a warning, when it meets the directive.
+    /// nginx's warning about the directive.
     pub fn warning(&self) -> Option<String> {
         let name = self.name;
         match self.standing {

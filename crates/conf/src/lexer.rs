@@ -51,7 +51,7 @@ pub(crate) struct Lexer<'a> {
 struct Start {
     at: usize,
     line: u32,
-    /// What nginx counts the length from: after an opening quote.
+    /// Where nginx starts counting the length: after an opening quote.
     counted: usize,
     /// The quote that is open.
     quote: Option<u8>,
@@ -185,7 +185,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// nginx lets go of a word only with the byte after the space that ends it.
+    /// nginx completes a word only with the byte after the space that ends it.
     fn check_beyond_space(&self, start: Start) -> Result<()> {
         let beyond = self.at + 1;
         if beyond < self.text.len() && !self.fits(start, beyond) {

@@ -1,8 +1,7 @@
 //! Blocks of Lua, `content_by_lua_block { ... }`: where they end.
 //!
-//! Weir has no Lua in its server. But such a block does not follow nginx's grammar, so all after it
-//! would be misread if its end were not found: braces count, unless they stand in a string or a
-//! comment of Lua's.
+//! Weir's server does not run Lua. But such a block does not follow nginx's grammar, so its end
+//! must be found to read on: braces count unless they are in a Lua string or comment.
 
 /// Whether the block of that directive is Lua.
 pub(crate) fn is_block_of(name: &[u8]) -> bool {

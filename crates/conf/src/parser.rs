@@ -25,19 +25,19 @@ pub const FILE_BYTES_MAX: usize = 256 << 20;
 /// How much text may be read in all, a file counted as often as it is included.
 pub const TEXT_BYTES_MAX: usize = 1 << 30;
 
-/// What came of reading a configuration.
+/// The result of reading a configuration.
 #[derive(Debug)]
 pub struct Parsed {
     /// Every file read.
     pub sources: Sources,
     /// The tree; where there is an error, what stood before it, open blocks included.
     pub tree: Tree,
-    /// What ended the reading before the end.
+    /// The error that ended the reading early.
     pub error: Option<Error>,
 }
 
 impl Parsed {
-    /// The tree or the error, for whoever does not care which error nginx would report first.
+    /// The tree or the error, for callers that do not care which error nginx would report first.
     pub fn into_result(self) -> (Sources, Result<Tree>) {
         (self.sources, self.error.map_or(Ok(self.tree), Err))
     }

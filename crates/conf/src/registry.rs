@@ -1,4 +1,4 @@
-//! What is known while a configuration is being read: named things, and what to warn about.
+//! The state while a configuration is read: named declarations and warnings.
 //!
 //! A subsystem keeps its own kinds of named things (zones, formats, upstreams) here by type, so
 //! that this crate need not know them.
@@ -41,7 +41,7 @@ pub struct Load<'a> {
     pub checking: bool,
     /// What is wrong, where the whole configuration is being checked.
     pub errors: Vec<Error>,
-    /// What the configuration mentions and this version does not have.
+    /// Unsupported directives in the configuration.
     pub lacks: Vec<Lack>,
     /// Variables that only an ignored directive would have set, in lower case, with its line.
     pub forgotten: HashMap<Box<[u8]>, Directive>,
@@ -49,8 +49,8 @@ pub struct Load<'a> {
     pub(crate) namespaces: HashMap<Subsystem, Namespace>,
     /// The texts that the configuration was read from: places in messages at run time.
     pub sources: Sources,
-    /// Whether whoever opens the sockets has the rights of root: a server that says nothing of
-    /// where it listens depends on it.
+    /// Whether the process that opens the sockets has root privileges; the default of `listen`
+    /// depends on it.
     pub privileged: bool,
     /// Whether what is read now are the defaults: a directory named there is the installation's.
     pub reads_defaults: bool,

@@ -130,8 +130,8 @@ impl Template {
     }
 }
 
-/// What follows a `$`: a digit, a name, or a name in braces. nginx reads `$10` as `$1` and `0`, and
-/// a digit in braces as a name.
+/// The text after a `$`: a digit, a name, or a name in braces. nginx reads `$10` as `$1` and `0`,
+/// and a digit in braces as a name.
 fn reference<'t>(
     text: &'t [u8],
     word: &Word,

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
-/// Where a word stands: its file, its line (from 1) and its bytes.
+/// The position of a word: its file, its line (from 1) and its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The file.
@@ -19,16 +19,16 @@ pub struct Span {
     pub end: u32,
 }
 
-/// One token: its meaning (quotes and escapes removed) and where it stands.
+/// One token: its value (quotes and escapes removed) and its position.
 #[derive(Clone, Debug)]
 pub struct Word {
     /// The bytes after unquoting and unescaping.
     pub text: Box<[u8]>,
-    /// Where the token stands, quotes included.
+    /// The position of the token, including quotes.
     pub span: Span,
 }
 
-/// What it means, as messages show it.
+/// Its value, as messages show it.
 impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.text))
@@ -42,7 +42,7 @@ pub struct Directive {
     pub name: Word,
     /// The words after it.
     pub args: Vec<Word>,
-    /// What stood between the braces; `None` where the directive ended with `;`.
+    /// The directives between the braces; `None` if the directive ended with `;`.
     pub block: Option<Vec<Directive>>,
     /// The `;` or `{` that ended the words. nginx names this line in its messages.
     pub end: Span,

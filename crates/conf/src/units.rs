@@ -1,7 +1,8 @@
 //! Numbers, sizes and times in nginx's notation.
 //!
-//! Every function answers `None` for what nginx refuses, overflow of 63 bits included; the message
-//! is the caller's. What nginx accepts by accident (`1m30`, `1 5`, `1hm`) is accepted, too.
+//! Every function returns `None` for values that nginx rejects, including overflow of 63 bits; the
+//! caller produces the message. Values that nginx accepts by accident (`1m30`, `1 5`, `1hm`) are
+//! accepted too.
 
 /// A whole number: digits only.
 pub fn number(text: &[u8]) -> Option<u64> {

@@ -1,9 +1,10 @@
 //! Zones: named state that outlives the configuration it is named in.
 //!
-//! A reload finds what it names again, as it stands, when name, kind and size are the same; what it
-//! does not name goes with the last configuration that did. The kind is the type of the state: this
-//! module does not know what any zone is for. Deliberately absent: memory shared by processes. All
-//! workers are threads of one process, so an `Arc` is enough, and the state guards itself.
+//! A reload finds a zone that it names again, unchanged, if name, kind and size are the same. A
+//! zone that it does not name is freed with the last configuration that did. The kind is the type
+//! of the state: this module does not know the purpose of any zone. Deliberately absent: memory
+//! shared by processes. All workers are threads of one process, so an `Arc` is enough, and the
+//! state does its own locking.
 //!
 //! The invariant: a configuration that fails leaves the zones of the one before as they were.
 

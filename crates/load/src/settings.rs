@@ -84,7 +84,7 @@ pub(crate) struct Settings {
     from: Vec<IpAddr>,
 }
 
-/// What of a run is printed beside wrk's text.
+/// The parts of a run that are printed in addition to wrk's text.
 pub(crate) struct Report {
     /// In wrk's list of percentiles; without any there is no list.
     pub(crate) percentiles: Vec<Percentile>,
@@ -92,7 +92,7 @@ pub(crate) struct Report {
     pub(crate) further: bool,
 }
 
-/// What somebody wants.
+/// What the command line asks for.
 #[derive(Debug)]
 pub(crate) enum Wish {
     Load(Box<Settings>),
@@ -233,7 +233,7 @@ impl Settings {
         }
     }
 
-    /// What has no place where two servers take turns.
+    /// Options that cannot be combined with `--against`.
     fn checks_in_turns(&self) -> Vec<(bool, &'static str)> {
         let Some(against) = &self.against else {
             return vec![(self.turn.is_some(), "--turn requires --against")];
@@ -279,7 +279,7 @@ impl Settings {
         ))
     }
 
-    /// What of a run is printed beside wrk's text.
+    /// The parts of a run that are printed in addition to wrk's text.
     pub(crate) fn report(&self, called: Called) -> Report {
         let known = |text: &&str| Percentile::parse(text).ok();
         let wrks: Vec<_> = wrk::PERCENTILES.iter().filter_map(known).collect();

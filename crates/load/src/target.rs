@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use net::Address;
 
-/// A server, and what it is asked for.
+/// A server and the requested path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The whole of it, as it was written, but for a password.
@@ -141,7 +141,7 @@ impl Target {
         Ok(addresses.into_iter().map(Address::Ip).collect())
     }
 
-    /// The first of its addresses where somebody answers.
+    /// The first of its addresses that accepts a connection.
     pub fn reachable(&self) -> Result<Address, String> {
         let mut failed = format!("unable to resolve {}: no address", self.host);
         for address in self.addresses()? {

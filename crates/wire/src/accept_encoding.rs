@@ -10,7 +10,7 @@ const WEIGHT_DIGITS_MAX: usize = 3;
 
 /// Whether the client accepts gzip.
 pub fn accepts_gzip(value: &[u8]) -> bool {
-    // What nearly every browser sends.
+    // The value that nearly every browser sends.
     value.starts_with(b"gzip,") || after_gzip(value).is_some_and(is_allowed)
 }
 

@@ -1,6 +1,6 @@
 //! Request header names that nginx knows, as numbers.
 //!
-//! A name is recognised once, when its line is parsed; after that nobody compares text. Names not
+//! A name is recognised once, when its line is parsed; after that no text is compared. Names not
 //! listed are [`Known::Other`] and are found by their text.
 
 /// The id of a well-known request header name.

@@ -10,7 +10,7 @@ use core::ops::Range;
 pub enum Ranges {
     /// 206 with the ranges found: one, or several as multipart/byteranges.
     Partial,
-    /// The whole reply, as if nothing had been asked.
+    /// The whole reply, as if there were no `Range`.
     Whole,
     /// 416.
     NotSatisfiable,

@@ -1,4 +1,4 @@
-//! What was read, as bytes that can be read again.
+//! A recording of the files that were read, as bytes that can be replayed.
 //!
 //! A recording is a list of entries: a kind, a name and what came of it, errors included; numbers
 //! are little-endian, every string is preceded by its length. It may come from anywhere: reading
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::{Call, ENOENT, FileError, Files};
 use crate::{Error, Result};
 
-/// Passes everything on to other files and remembers the answers. A name asked for again gets the
-/// first answer again, so that one load sees one state of the disk.
+/// Forwards to other files and records the results. A repeated name gets the first result again, so
+/// one load sees one state of the disk.
 #[derive(Debug)]
 pub struct Recorder<F> {
     inner: F,
@@ -78,7 +78,7 @@ impl Files for Replay {
 
 const NOT_RECORDED: FileError = FileError { call: Call::Replay, errno: ENOENT };
 
-/// What came of each name.
+/// The result for each name.
 type Answers<T> = BTreeMap<Box<[u8]>, Result<T, FileError>>;
 
 #[derive(Debug, Default)]

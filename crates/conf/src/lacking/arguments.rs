@@ -52,7 +52,7 @@ fn shape(known: &Known, line: &Directive) -> Result<()> {
     Err(line.error(format!("invalid number of arguments in \"{}\" directive", line.name)))
 }
 
-/// What may stand in a block more than once.
+/// Directives that can be repeated in a block.
 fn is_repeatable(known: &Known) -> bool {
     matches!(
         known.setter,
@@ -126,7 +126,7 @@ fn repeated_words(line: &Directive, load: &mut Load<'_>) {
     }
 }
 
-/// Reads strings with variables that do not count as uses: nobody will ask for their values.
+/// Reads strings whose variables do not count as uses, because their values are never needed.
 fn unused(load: &mut Load<'_>, read: impl FnOnce(&mut Load<'_>) -> Result<()>) -> Result<()> {
     let names = std::mem::take(&mut load.names);
     let result = read(load);

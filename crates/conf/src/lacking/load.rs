@@ -4,10 +4,10 @@ use super::{Class, Lack, Row, arguments, of, third_party};
 use crate::known::{self, Standing};
 use crate::{Directive, Error, Load, Result, Word, suggest};
 
-/// The block that a directive stands in.
+/// The block that contains a directive.
 #[derive(Clone, Copy)]
 pub struct Block<'a> {
-    /// What nginx's table calls it: `http`, `if-in-location`.
+    /// Its name in nginx's table: `http`, `if-in-location`.
     pub context: &'a str,
     /// All its lines.
     pub lines: &'a [Directive],
@@ -15,7 +15,7 @@ pub struct Block<'a> {
 
 /// A part of a line.
 pub struct Part {
-    /// What the line says: `proxy_pass https://`.
+    /// The text to report: `proxy_pass https://`.
     pub what: &'static str,
     /// Who has it.
     pub module: &'static str,
@@ -24,10 +24,10 @@ pub struct Part {
 }
 
 impl Load<'_> {
-    /// Deals with a directive that no feature has: unknown, misplaced, or not here yet. What asks
-    /// for nothing passes, its arguments checked as nginx checks them. What asks for something is
-    /// an error, or, leniently, a warning. What the caller must do without is then the last of
-    /// [`lacks`](Load::lacks), and the answer is true.
+    /// Handles a directive that no feature has: unknown, misplaced, or unsupported. A directive
+    /// without effect passes after its arguments are checked as nginx does. One with an effect is
+    /// an error, or in lenient mode a warning; it is then the last of [`lacks`](Load::lacks), and
+    /// the result is true.
     pub fn without_feature(&mut self, line: &Directive, block: Block<'_>) -> Result<bool> {
         let known = known::find(&line.name.text);
         if known.is_empty() {
@@ -98,8 +98,8 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Takes note of the variables that an ignored line would have set: whoever uses one would see
-    /// it empty, and might let pass what should be refused.
+    /// Records the variables that an ignored line would have set. A line that uses one would see it
+    /// empty, and might allow what should be denied.
     fn forget_variables(&mut self, line: &Directive, row: &Row) {
         let mut forget = |word: &Word| {
             if let Some(name) = word.text.strip_prefix(b"$") {
@@ -148,8 +148,8 @@ impl Load<'_> {
         }
     }
 
-    /// Lets the reading of the lines after this one go on where the whole configuration is being
-    /// checked: an error is then kept for the report.
+    /// Continues after an error if the whole configuration is being checked; the error is kept for
+    /// the report.
     pub fn tolerate<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
         match read {
             Ok(value) => Ok(Some(value)),
@@ -165,7 +165,7 @@ impl Load<'_> {
 /// Blocks that no request is in when its access is checked and its content made.
 const WITHOUT_REQUESTS: [&str; 4] = ["main", "events", "upstream", "if-in-server"];
 
-/// What is assumed of a directive of nginx's that the table does not have: the worst.
+/// The class of a directive of nginx that the table lacks: the most severe one.
 static NEW: Row =
     Row { module: "nginx", name: "*", class: Class::Protection, inert: "", of: "", defines: "" };
 

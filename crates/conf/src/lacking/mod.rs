@@ -1,4 +1,4 @@
-//! What this version does not have: what each such directive is for, and what is done without it.
+//! Unsupported directives: the purpose of each, and what Weir does without it.
 //!
 //! `lacking.tsv` has nginx's own directives that Weir may lack, `third_party.tsv` those of modules
 //! that nginx does not bring. In both, the first row that fits a name holds, and a `*` ends a
@@ -21,7 +21,7 @@ pub use load::{Block, Part};
 use crate::Span;
 use crate::known::Known;
 
-/// What a directive is for, as far as it matters what happens without it.
+/// The purpose of a directive, as far as it matters when it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// It decides who may see something.
@@ -44,7 +44,7 @@ pub enum Class {
     Nothing,
 }
 
-/// What follows from a missing directive, worst first.
+/// The consequence of a missing directive, most severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consequence {
     /// Somebody could see or do what they may not.
@@ -118,7 +118,7 @@ pub struct Lack {
     /// Whether it asks for anything: it does not have a value such as `off`, and is no setting of
     /// another directive.
     pub active: bool,
-    /// The directive whose setting it is; empty where it is none's.
+    /// The directive whose setting it is; empty if there is none.
     pub of: &'static str,
     /// What a lenient Weir does instead.
     pub instead: &'static str,
@@ -159,12 +159,12 @@ impl Row {
     }
 }
 
-/// What is known of a directive of nginx's that Weir does not have.
+/// The row of an unsupported directive of nginx.
 pub fn of(known: &Known) -> Option<&'static Row> {
     OWN.iter().find(|row| fits(row.module, known.module) && fits(row.name, known.name))
 }
 
-/// What is known of a directive that nginx does not bring.
+/// The row of a third-party directive.
 pub fn third_party(name: &[u8]) -> Option<&'static Row> {
     let name = std::str::from_utf8(name).ok()?;
     THIRD_PARTY.iter().find(|row| fits(row.name, name))

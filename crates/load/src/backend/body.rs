@@ -1,4 +1,4 @@
-//! What is left of a request's body.
+//! The rest of a request's body.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What comes is sent back: connections byte by byte, datagrams one by one.
+//! Sends back what it receives: byte streams of connections, and datagrams one by one.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -43,7 +43,7 @@ async fn send_back(mut stream: Stream, buffer: &mut Vec<u8>, place: &Place) -> i
 pub(super) async fn datagrams(socket: Datagrams, place: Rc<Place>) {
     let mut buffer = vec![0; DATAGRAM_MAX];
     loop {
-        // What the system says of one datagram, such as that its sender has gone, ends nothing.
+        // An error about one datagram, such as a sender that is gone, does not stop the server.
         let Ok((length, from)) = socket.receive_from(&mut buffer).await else { continue };
         place.counts().add(Count::Requests, 1);
         place.counts().add(Count::Received, length as u64);

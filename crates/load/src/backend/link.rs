@@ -142,8 +142,8 @@ impl Link {
         Ok(())
     }
 
-    /// Writes a part of a reply, and tells how many bytes went. `at_last` comes before the last
-    /// of it is written: the other end may act on it before this one is told.
+    /// Writes a part of a reply and reports how many bytes were sent. `at_last` comes before the
+    /// last of it is written: the other end may act on it before this one is told.
     pub(super) async fn send(
         &mut self,
         reply: &Reply,

@@ -22,7 +22,7 @@ pub(super) struct Log {
     lines: RefCell<Vec<u8>>,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 pub(super) struct Line<'l> {
     /// Its head was complete.
     pub(super) arrived: Instant,

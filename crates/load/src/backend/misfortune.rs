@@ -1,4 +1,4 @@
-//! What goes wrong, and how often.
+//! Injected failures and their frequency.
 //!
 //! Each request has a number, and its luck depends on that and the seed alone: of the first
 //! thousand requests always the same fail, however many threads and connections there are.

@@ -1,7 +1,7 @@
-//! `weir backend`: what stands behind a server in tests and measurements.
+//! `weir backend`: a backend for tests and measurements.
 //!
-//! It answers as it is told, late, wrong or not at all, and counts what it has seen. It is cheap:
-//! its replies are bytes made beforehand. Deliberately absent: files, routes, TLS.
+//! It answers as its options say: normally, late, incorrectly or not at all, and counts requests.
+//! It is cheap: its replies are prepared in advance. Deliberately absent: files, routes, TLS.
 //!
 //! ```text
 //! settings -> sockets -> threads: accept -> serve (place: counts, pool) -> reply

@@ -1,7 +1,7 @@
-//! A schedule of times at which nothing is answered: the test of whoever measures latency.
+//! A schedule of pauses in which nothing is answered, to test load generators.
 //!
 //! Time counts from the first request (after a reset, from the next), in periods; the pause is the
-//! last part of each. What should be answered within one is answered at its end.
+//! last part of each. Responses due within a pause are sent at its end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

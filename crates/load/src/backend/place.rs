@@ -1,4 +1,4 @@
-//! What connections share: everything, an address within it, and a thread of that.
+//! State shared by connections: global, per address, and per thread.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::reply::{Client, Content, Reply};
 use super::settings::Settings;
 use super::stats::{Count, Counts, Port, Stats};
 
-/// What all threads have in common.
+/// State shared by all threads.
 pub(super) struct Backend {
     pub(super) settings: Settings,
     pub(super) stats: Stats,

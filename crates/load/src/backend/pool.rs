@@ -1,8 +1,8 @@
-//! Workers that serve one request each, as an application server's threads do, and the line of
-//! those who wait for one: first come, first served.
+//! A pool of workers that serve one request each, like the threads of an application server, and a
+//! first-come, first-served queue.
 //!
-//! As in Tomcat (`maxThreads`), requests wait without end; where its executor's queue has a limit
-//! (`maxQueueSize`) and is full, the connection is closed without a reply. Here, too.
+//! As in Tomcat (`maxThreads`), requests wait without limit. If the queue has a limit
+//! (`maxQueueSize` of its executor) and is full, the connection is closed without a reply.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ impl Pool {
         waiting.next().await.ok_or(Full)
     }
 
-    /// Gives a worker back, or on to who has waited longest.
+    /// Releases a worker, or hands it to the request that has waited longest.
     pub(super) fn give_back(&self) {
         let mut state = self.lock();
         match state.line.pop_front() {

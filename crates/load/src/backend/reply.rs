@@ -17,7 +17,7 @@ const JOINED_MAX: u64 = 16 * 1024;
 /// Bytes of the block that bodies of a given size are made of, and of their chunks.
 const BLOCK: usize = 26 * 2520;
 
-/// What replies are made of.
+/// The contents of replies.
 #[derive(Clone)]
 pub(super) struct Content {
     /// Status.
@@ -57,7 +57,7 @@ fn phrase(status: u16) -> String {
     status_text(status).map_or_else(|| format!("{status} "), str::to_owned)
 }
 
-/// To whom a reply goes.
+/// The request that a reply answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Client {
     /// Speaks HTTP/1.1, not HTTP/1.0.

@@ -1,8 +1,8 @@
 //! A connection that speaks HTTP/1: a request is read and counted, costs what it is to cost, and
 //! is answered.
 //!
-//! The other end is not watched meanwhile: few backends notice that nobody waits any more, and what
-//! is in progress here is so for whoever limits it.
+//! The client is not watched meanwhile: few backends notice a disconnect, and a request in progress
+//! here counts as one for a limiting proxy too.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -298,7 +298,7 @@ impl Connection {
     }
 }
 
-/// What a request was, for who wants to see what came through a proxy.
+/// A description of the request, to show what a proxy sent.
 fn whoami(head: Vec<u8>, body: u64) -> Vec<u8> {
     let mut text = head;
     text.extend_from_slice(format!("body: {body} bytes\n").as_bytes());

@@ -15,14 +15,14 @@ use super::work::{Slow, Work};
 use crate::options::{self, Said};
 use crate::units;
 
-/// Where it listens unless told otherwise.
+/// The default address.
 const LISTEN: &str = "127.0.0.1:8081";
-/// What it answers unless told otherwise.
+/// The default body.
 const BODY: &str = "Hello, world!\n";
 /// Threads at most.
 const THREADS_MAX: u64 = 1024;
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Default)]
 pub(super) struct Settings {
     pub(super) listen: Vec<Address>,
@@ -32,7 +32,7 @@ pub(super) struct Settings {
     /// The reply; with `echo` its body is the request's.
     pub(super) content: Option<Content>,
     pub(super) echo: bool,
-    /// The body tells what the request was.
+    /// The body describes the request.
     pub(super) whoami: bool,
     /// Whoever asks for another protocol gets it, and its bytes back.
     pub(super) upgrade: bool,
@@ -116,7 +116,7 @@ impl Settings {
         }
     }
 
-    /// Sees whether it all goes together, and fills in what was not said.
+    /// Checks combinations of options and fills in defaults.
     fn complete(mut self) -> Result<Self, String> {
         if [self.echo, self.whoami, self.content.is_some()].iter().filter(|one| **one).count() > 1 {
             return Err(

@@ -1,7 +1,7 @@
-//! What was counted, by address and in total.
+//! Counters, by address and in total.
 //!
-//! Every thread counts for itself, so that counting costs a store; only how many requests are in
-//! progress is shared, since nobody else could tell how many there were at once.
+//! Every thread has its own counters, so counting costs a store. Only the number of requests in
+//! progress is shared, because its maximum cannot be computed otherwise.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ pub(super) enum Count {
     Sent,
 }
 
-/// What one thread counts at one address. Only that thread writes, anyone reads.
+/// The counters of one thread at one address. Only that thread writes them.
 #[repr(align(64))]
 pub(super) struct Counts([AtomicU64; STATUS_END]);
 
@@ -137,7 +137,7 @@ pub(super) struct Stats {
 }
 
 impl Stats {
-    /// Counts from nothing again; what is open or in progress stays.
+    /// Resets the counters, except those of open connections and requests in progress.
     pub(super) fn reset(&self) {
         self.ports.iter().for_each(Port::reset);
         self.level.reset();

@@ -1,4 +1,4 @@
-//! A thread's script at work: what it says goes into requests, what comes back it is told.
+//! A thread's script at run time: it provides requests and receives responses.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! What threads have counted in each second, put together.
+//! The counts of all threads, combined per second.
 //!
-//! A second is over once every thread has told of it, or has ended before. Only seconds that are
-//! not over, and the newest that is, are there with everything: a run may take hours.
+//! A second is complete once every thread has reported it or has ended before. Only incomplete
+//! seconds and the newest complete one are kept in full, because a run may take hours.
 
 use std::collections::VecDeque;
 
@@ -40,7 +40,7 @@ impl Seconds {
         }
     }
 
-    /// A thread tells of its `number`th second, counted from 1.
+    /// A thread reports its second `number`, counted from 1.
     pub(super) fn told(&mut self, number: usize, tally: &Tally) {
         self.add(number, tally, 1);
     }
@@ -94,7 +94,7 @@ impl Seconds {
         watch: &mut dyn FnMut(&Second),
     ) -> (Vec<Moment>, Tally) {
         while let Some((tally, _)) = self.open.front() {
-            // What came at the very end belongs to the second before.
+            // Counts at the very end belong to the previous second.
             match &mut self.newest {
                 Some(newest) if elapsed - newest.at < REST_MIN_S => {
                     newest.tally.add(tally);

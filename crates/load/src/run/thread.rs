@@ -26,7 +26,7 @@ use crate::results::Tally;
 use crate::script::{Script, ScriptError};
 use crate::target::Scheme;
 
-/// What a thread is told.
+/// Orders to a thread.
 pub(super) enum Order {
     /// Somebody has a question to its script.
     Ask(Box<dyn FnOnce(&Script) + Send>),
@@ -38,7 +38,7 @@ pub(super) enum Order {
     Stop,
 }
 
-/// What is told to who runs the threads.
+/// Reports of a thread.
 pub(super) enum News {
     /// Its connections stand, those that can.
     Ready,

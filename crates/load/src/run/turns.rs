@@ -4,11 +4,11 @@
 //! (connect A, connect B, a turn of each to warm up, 4 turns: ABBA or BAAB) for each block
 //! ```
 //!
-//! While one server has its turn, nothing is on its way to the other: a turn ends when every
-//! request has its reply, or its time is up. The order of a block is random, so that what
-//! changes in the machine, slowly or in step with the turns, favours neither. Each block opens its
-//! connections anew: which thread of a server a connection belongs to is luck, and where it would
-//! hold for a whole run it would be taken for a difference.
+//! While one server has its turn, nothing is in progress at the other: a turn ends when every
+//! request has its reply or has timed out. The order within a block is random, so changes of the
+//! machine, slow or in step with the turns, favour neither server. Each block opens new
+//! connections: which of a server's threads a connection belongs to is luck, and if it lasted for a
+//! whole run it would look like a difference.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! A build without LuaJIT: no script can be loaded, and says so.
+//! A build without LuaJIT: loading a script is an error.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

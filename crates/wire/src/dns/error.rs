@@ -1,4 +1,4 @@
-//! What name servers say went wrong, and why a response is not believed.
+//! Errors reported by name servers, and reasons to reject a response.
 
 use core::fmt;
 
@@ -35,8 +35,8 @@ impl fmt::Display for Rcode {
     }
 }
 
-/// Why a message is not taken for the answer; nginx's words where it has them. Who gets one goes
-/// on waiting: anybody can send nonsense, and the answer may still come.
+/// Why a message is not the answer, in nginx's words if it has any. The caller continues to wait:
+/// anyone can send invalid messages, and the answer may still come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseError {
     /// It ends too early.
@@ -54,7 +54,7 @@ pub enum ResponseError {
     Server(Rcode),
     /// Not one question.
     Questions(u16),
-    /// Not the question that was asked.
+    /// Not the question that was sent.
     Question,
     /// Something is wrong with a name.
     Name(NameError),

@@ -1,10 +1,9 @@
-//! DNS (RFC 1035) as one who asks needs it: a query is written, its response believed or refused.
+//! DNS (RFC 1035) for a client: writes a query, and accepts or rejects its response.
 //!
-//! Nothing in a response counts that was not asked for: id and question must be those of the query,
-//! and only records at the end of the chain of aliases that starts at the asked name are taken.
-//! Authority and additional sections are not looked at. Deliberately absent: EDNS, since what
-//! outgrows 512 bytes comes over TCP; and answering, timing and remembering, which are a
-//! resolver's.
+//! Only requested data counts: id and question must be those of the query, and only records at the
+//! end of the chain of aliases from the requested name are accepted. Authority and additional
+//! sections are ignored. Deliberately absent: EDNS, because longer responses come over TCP; and
+//! answering, timing and caching, which belong to a resolver.
 
 mod error;
 mod name;

@@ -1,4 +1,4 @@
-//! What is asked, and the query that asks it.
+//! A question and its query.
 
 use alloc::vec::Vec;
 

@@ -24,10 +24,10 @@ const TTL_S_MAX: u32 = i32::MAX as u32;
 
 type Result<T> = core::result::Result<T, ResponseError>;
 
-/// What a name server says to a question.
+/// The response of a name server to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// The answer is too long for a datagram, and is to be asked for over TCP.
+    /// The answer is too long for a datagram and must be requested over TCP.
     Truncated,
     /// There is no answer.
     Failed(Rcode),
@@ -191,8 +191,8 @@ impl Found {
         Ok(found)
     }
 
-    /// Follows the aliases from the asked name, in whatever order they come, and takes the records
-    /// of the name that they lead to.
+    /// Follows the aliases from the requested name, in any order, and accepts the records of the
+    /// name that they lead to.
     fn answer(self, message: &[u8], question: &Question) -> Result<Response> {
         let mut alias: Option<Name> = None;
         let mut ttl_s = u32::MAX;

@@ -1,9 +1,9 @@
 //! The chunked transfer coding (RFC 9112, section 7.1): an incremental decoder, and chunk heads.
 //!
-//! The decoder hands out ranges of its input and keeps no bytes. Extensions are skipped, up to a
-//! limit, and trailer fields, unless somebody else is to read them. Strict, because a backend may
-//! read the same bytes: lines end with CRLF, and a chunk size is followed by nothing, or by spaces
-//! and ";".
+//! The decoder hands out ranges of its input and keeps no bytes. Extensions are skipped up to a
+//! limit, and so are trailer fields unless the caller reads them. It is strict, because a backend
+//! may read the same bytes: lines end with CRLF, and a chunk size is followed by nothing, or by
+//! spaces and ";".
 //!
 //! ```text
 //! Start -> Size -> [AfterSize] -> [Extension] -> SizeLf -+-> Data -> DataCr -> DataLf -> Start
@@ -36,12 +36,12 @@ impl InvalidChunked {
     pub const MESSAGE: &str = "client sent invalid chunked body";
 }
 
-/// What [`ChunkedDecoder::decode`] came to.
+/// The result of [`ChunkedDecoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decoded {
     /// Bytes of the body lie there in the input, which is consumed up to their end.
     Data(Range<usize>),
-    /// All of the input is consumed; the body goes on.
+    /// All of the input is consumed; the body continues.
     More,
     /// The last chunk's line ends at the given offset: fields follow, and an empty line. Only of
     /// [`ChunkedDecoder::before_trailers`].
@@ -58,7 +58,7 @@ pub struct ChunkedDecoder {
     size: u64,
     /// Bytes of the current chunk line, or of the trailers.
     line: u32,
-    /// Whether trailers are somebody else's.
+    /// Whether the caller reads the trailers.
     stops_before_trailers: bool,
 }
 

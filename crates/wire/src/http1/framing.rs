@@ -1,5 +1,5 @@
-//! What a complete head says about the bytes after it: the body's length, and whether another
-//! request follows on the connection.
+//! Framing: what a complete head says about the bytes after it, that is the body's length and
+//! whether another request can follow on the connection.
 //!
 //! Wherever two parsers could disagree about the length the request is refused (RFC 9112, section
 //! 6.3). Nothing of this concerns HTTP/2 and HTTP/3, which have frames.
@@ -22,7 +22,7 @@ pub enum Body {
 /// A content length is an `off_t` in nginx.
 pub const CONTENT_LENGTH_MAX: u64 = i64::MAX as u64;
 
-/// What follows a request head.
+/// The data after a request head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// The body.

@@ -1,8 +1,8 @@
-//! The PROXY protocol, versions 1 and 2: what a proxy says before the first byte of a connection of
-//! who is behind it. `haproxy.org/download/3.2/doc/proxy-protocol.txt` is the specification.
+//! The PROXY protocol, versions 1 and 2: a header in which a proxy reports the addresses of the
+//! original connection. `haproxy.org/download/3.2/doc/proxy-protocol.txt` is the specification.
 //!
-//! Read as nginx reads it, but for one thing: a header may come in any number of pieces.
-//! Deliberately absent: who may be believed, and version 2 on the way out.
+//! Read as nginx does, except that a header may arrive in any number of pieces. Deliberately
+//! absent: whether the sender is trusted, and writing version 2.
 
 mod tlv;
 mod v1;
@@ -21,14 +21,14 @@ pub const V1_MAX: usize = 107;
 /// The longest header of version 2 that is read.
 pub const V2_MAX: usize = 4096;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Who connected to the proxy.
     pub source: Endpoint,
     /// Where it connected to.
     pub destination: Endpoint,
-    /// What version 2 says besides; see [`Header::tlv`].
+    /// The extra values of version 2; see [`Header::tlv`].
     tlvs: Box<[u8]>,
 }
 

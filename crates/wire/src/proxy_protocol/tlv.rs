@@ -1,4 +1,4 @@
-//! What version 2 says besides addresses: values by type, those about TLS inside one of them.
+//! The extra values of version 2: by type, with those about TLS nested in one of them.
 
 use alloc::vec::Vec;
 
@@ -32,7 +32,7 @@ enum Wanted {
     Invalid,
 }
 
-/// Why a value cannot be had.
+/// Why a value is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlvError {
     /// A value reaches past the end.

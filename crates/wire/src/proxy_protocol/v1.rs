@@ -20,7 +20,7 @@ pub(super) fn read(input: &[u8]) -> Result<Read, HeaderError> {
     }
 }
 
-/// What follows `PROXY `: `UNKNOWN` and anything, or `TCP4 SOURCE DESTINATION PORT PORT`.
+/// The text after `PROXY `: `UNKNOWN` and anything, or `TCP4 SOURCE DESTINATION PORT PORT`.
 fn line(text: &[u8]) -> Option<Option<Header>> {
     if text.starts_with(b"UNKNOWN") {
         return Some(None);

@@ -1,4 +1,4 @@
-//! Version 2: sixteen bytes, addresses, and what is said besides.
+//! Version 2: sixteen bytes, addresses, and extra values.
 //!
 //! ```text
 //! signature (12)  version, command (1)  family, transport (1)  length (2)  addresses  TLVs

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Escape {
-    /// What may not stand in a path: "?" and "#" are escaped, "/" is not.
+    /// Bytes not allowed in a path: "?" and "#" are escaped, "/" is not.
     Uri = 1,
-    /// What may not stand in an argument: "&", "+" and ";" too.
+    /// Bytes not allowed in an argument: "&", "+" and ";" too.
     Args = 2,
     /// All but RFC 3986's unreserved characters.
     UriComponent = 4,

@@ -11,7 +11,7 @@ use crate::uri::{Unescape, hex, unescape};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidPath;
 
-/// What was met on the way.
+/// What the normalisation found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Normal {
     /// Something was escaped.

@@ -1,4 +1,4 @@
-//! What mlua says, as one line for the person who wrote the script.
+//! mlua's error as one line for the author of the script.
 
 use mlua::{Error, Value};
 
@@ -9,7 +9,7 @@ pub(super) fn refuse(message: impl Into<String>) -> Error {
     Error::external(ScriptError::new(message))
 }
 
-/// What a value is, in a sentence.
+/// The type of a value, for a message.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Nil => "nil",

@@ -44,7 +44,7 @@ pub enum Progress {
     },
 }
 
-/// What a parser expects next.
+/// The state of a parser: what it expects next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Expect {
     #[default]
@@ -171,7 +171,7 @@ impl HeadParser {
         }
     }
 
-    /// A client that speaks another protocol is told at once: its line may never end.
+    /// A client that speaks another protocol is rejected at once, because its line may never end.
     fn check_method(&mut self, arrived: &[u8]) -> Result<(), HeadError> {
         if self.method_seen {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What can be wrong with the head of a reply.
+//! Errors in the head of a reply.
 
 use crate::Slice;
 use crate::reply::{FieldError, ReplyField};
@@ -6,7 +6,7 @@ use crate::reply::{FieldError, ReplyField};
 /// Why a head is refused. nginx logs each at `error`, and asks the next server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyError {
-    /// What came is no status line.
+    /// The input is not a status line.
     NotHttp,
     /// A byte that may not be there follows this part of a line.
     InvalidField(Slice, u8),

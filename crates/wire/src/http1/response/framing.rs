@@ -4,7 +4,7 @@ use super::ReplyError;
 use crate::http1::framing::content_length;
 use crate::reply::{ReplyHead, ReplyName};
 
-/// What follows a reply's head.
+/// The data after a reply's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyBody {
     /// Nothing, whatever the head says.
