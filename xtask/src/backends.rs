@@ -17,7 +17,7 @@ use program::Program;
 
 pub(crate) const HELP: &str = "real servers behind Weir, real clients before it
 
-usage: cargo xtask backends [--weir PATH] [--only NAME] [--megabytes N] [--strict]
+Usage: cargo xtask backends [--weir PATH] [--only NAME] [--megabytes N] [--strict]
 
   --weir PATH     the program under test; built where none is named
   --only NAME     this server alone

@@ -29,7 +29,7 @@ use server::{Cores, Server};
 
 pub(crate) const HELP: &str = "CPU per request, Weir and nginx in turn, as ratios
 
-usage: cargo xtask bench [ROW[=GOAL]]... [--rounds N] [--seconds N]
+Usage: cargo xtask bench [ROW[=GOAL]]... [--rounds N] [--seconds N]
                          [--weir PATH] [--nginx PATH]
 
   ROW           a row of bench/rows.rs; none: all

@@ -10,7 +10,7 @@ use crate::{compare, docs, examples, generator, latency, project, takeover, tidy
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
-usage: cargo xtask check [--quick] [--skip STEP]...
+Usage: cargo xtask check [--quick] [--skip STEP]...
 
   --quick      leave out the steps that run programs
   --skip STEP  leave out this one, may repeat

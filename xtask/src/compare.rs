@@ -35,7 +35,8 @@ run the side-by-side corpus against an installed nginx
 
 See conformance/README.md; without options it says which there are.";
 
-const USAGE: &str = "usage: compare --weir PATH [--nginx PATH] [--case NAME] [--any-order] [--show]
+const USAGE: &str =
+    "Usage: cargo xtask compare --weir PATH [--nginx PATH] [--case NAME] [--any-order] [--show]
                [--keep]
   --weir PATH    the program under test
   --nginx PATH   the reference, /usr/sbin/nginx unless given

@@ -9,7 +9,7 @@ use crate::project;
 pub(crate) const HELP: &str =
     "write the pages in docs/ that list directives, from the program's own tables
 
-usage: cargo xtask docs [--check]
+Usage: cargo xtask docs [--check]
 
   --check  write nothing, fail when a page is not what would be written
 ";

@@ -16,7 +16,7 @@ use crate::running::Running;
 
 pub(crate) const HELP: &str = "run the examples with the real applications of Node and Python
 
-usage: cargo xtask examples [--weir PATH]
+Usage: cargo xtask examples [--weir PATH]
 
   --weir PATH   the program under test; built where none is named
 

@@ -17,7 +17,7 @@ use servers::Server;
 
 pub(crate) const HELP: &str = "weir load before servers that count, and beside wrk
 
-usage: cargo xtask generator [--weir PATH] [--requests N] [--scripts DIR] [--strict]
+Usage: cargo xtask generator [--weir PATH] [--requests N] [--scripts DIR] [--strict]
 
   --weir PATH     the program under test; built where none is named
   --requests N    sent in each way to each server (10000)

@@ -22,7 +22,7 @@ use log::Log;
 
 pub(crate) const HELP: &str = "prove that the load generator's latencies are right
 
-usage: cargo xtask latency [--weir PATH] [--seconds N] [--runs N] [--alone]
+Usage: cargo xtask latency [--weir PATH] [--seconds N] [--runs N] [--alone]
 
   --weir PATH   this program instead of a fresh release build
   --seconds N   length of a run (60; at least 11)

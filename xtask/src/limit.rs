@@ -18,7 +18,7 @@ use report::{Report, Run};
 
 pub(crate) const HELP: &str = "what the limit towards a slow backend is worth, as a table
 
-usage: cargo xtask limit [--rounds N] [--seconds N] [--weir PATH]
+Usage: cargo xtask limit [--rounds N] [--seconds N] [--weir PATH]
 
   --rounds N    runs of each, in turn (1)
   --seconds N   length of a run (5)

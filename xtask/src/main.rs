@@ -83,7 +83,7 @@ fn dispatch(words: &[String]) -> Result<(), String> {
 }
 
 fn overview() -> String {
-    let mut text = String::from("usage: cargo xtask COMMAND [--help]\n\n");
+    let mut text = String::from("Usage: cargo xtask COMMAND [--help]\n\n");
     for command in COMMANDS {
         let summary = command.help.lines().next().unwrap_or_default();
         text += &format!("  {:12} {summary}\n", command.name);

@@ -12,7 +12,7 @@ use crate::tidy::FEATURES;
 
 pub(crate) const HELP: &str = "start a feature of http: its folder, mod line and list line
 
-usage: cargo xtask new-feature NAME
+Usage: cargo xtask new-feature NAME
 
 NAME is the name of nginx's module without ngx_http_ and _module. The list's order is the order of
 handlers and filters: move the new line to its place.
@@ -30,7 +30,7 @@ const LIST: &str = "conf::features! {";
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let words = Args::new(words).words()?;
-    let [name] = words.as_slice() else { return Err("usage: new-feature NAME".into()) };
+    let [name] = words.as_slice() else { return Err("usage: cargo xtask new-feature NAME".into()) };
     scaffold(&project::root().join(FEATURES), name)?;
     println!("{FEATURES}/{name}/mod.rs; now move its line in {FEATURES}/mod.rs to its place");
     Ok(())

@@ -14,7 +14,7 @@ use crate::project;
 
 pub(crate) const HELP: &str = "run nginx's test suite and hold it to conformance/nginx-tests.txt
 
-usage: cargo xtask suite --tests DIR [--area WORD]... [--file NAME.t]... [--jobs N] [--show]
+Usage: cargo xtask suite --tests DIR [--area WORD]... [--file NAME.t]... [--jobs N] [--show]
                          [--weir PATH] [--runner PATH]
 
   --tests DIR    a work tree of nginx/nginx-tests, kept outside the project

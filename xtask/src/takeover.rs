@@ -21,7 +21,7 @@ use commands::Commands;
 
 pub(crate) const HELP: &str = "prove that Weir takes over from nginx and gives back, losing nothing
 
-usage: cargo xtask takeover [--weir PATH] [--nginx PATH] [--times N]
+Usage: cargo xtask takeover [--weir PATH] [--nginx PATH] [--times N]
 
   --weir PATH   the program under test; built where none is named
   --nginx PATH  the nginx, /usr/sbin/nginx unless given

@@ -76,7 +76,8 @@ fn refused(own: &str, dependency: &Dependency<'_>) -> Option<String> {
     let name = dependency.name;
     if let Some(used) = layer(name) {
         let below = layer(own).is_some_and(|own| used < own);
-        return (!below).then(|| format!("{own} may not use {name}: only crates of the layers below it"));
+        return (!below)
+            .then(|| format!("{own} may not use {name}: only crates of the layers below it"));
     }
     let allowed =
         OUTSIDE.iter().find(|(owner, ..)| *owner == own).is_some_and(|(_, always, tests)| {
@@ -103,9 +104,9 @@ pub(super) fn runtime(sources: &[Source]) -> Vec<Problem> {
 
 /// Rust files of the crates, but not of `net`.
 fn elsewhere(sources: &[Source]) -> impl Iterator<Item = &Source> {
-    sources
-        .iter()
-        .filter(|file| file.is_rust() && file.crate_name().is_some_and(|name| name != RUNTIME_CRATE))
+    sources.iter().filter(|file| {
+        file.is_rust() && file.crate_name().is_some_and(|name| name != RUNTIME_CRATE)
+    })
 }
 
 /// Unsafe code stands in `net`, and each block of it has its reason above.

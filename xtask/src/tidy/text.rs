@@ -25,6 +25,25 @@ fn file(file: &Source) -> Vec<Problem> {
     if file.is_rust() {
         problems.extend(rust(file, text));
     }
+    if file.path.ends_with(".md") {
+        problems.extend(markdown(file, text));
+    }
+    problems
+}
+
+/// Prose wraps. Tables, code, and single words such as links cannot.
+fn markdown(file: &Source, text: &str) -> Vec<Problem> {
+    let mut fenced = false;
+    let mut problems = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        fenced ^= line.trim_start().starts_with("```");
+        let is_exempt = fenced || line.starts_with('|') || line.starts_with("    ");
+        let columns = line.chars().count();
+        if columns > COLUMNS_MAX && !is_exempt && line.contains(' ') {
+            problems
+                .push(file.problem(number, format!("{columns} columns, {COLUMNS_MAX} at most")));
+        }
+    }
     problems
 }
 
@@ -101,6 +120,16 @@ mod tests {
         assert_eq!(found("a.tsv", "a\tb \r"), [""; 0]);
         let binary = Source { path: "a.rs".into(), bytes: vec![0xff] };
         assert_eq!(check(&[binary])[0].what, "is not UTF-8");
+    }
+
+    #[test]
+    fn long_lines_are_found_in_prose() {
+        let long = "word ".repeat(20) + "word";
+        assert_eq!(found("a.md", &format!("{long}\n")), ["a.md:1: 104 columns, 100 at most"]);
+        for fine in [format!("| {long} |\n"), format!("    {long}\n"), "x".repeat(101) + "\n"] {
+            assert_eq!(found("a.md", &fine), [""; 0], "{fine}");
+        }
+        assert_eq!(found("a.md", &format!("```\n{long}\n```\n")), [""; 0]);
     }
 
     #[test]
