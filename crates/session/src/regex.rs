@@ -148,9 +148,9 @@ impl<X: Session> Pattern<X> {
     ) -> Result<Option<[Range<usize>; N]>, MatchError> {
         PLACES.with_borrow_mut(|places| {
             let places = self.room(places);
-            let found = self.find(places, subject).map_err(|error| {
-                self.log_failure(&MatchFailure::Code(error.code()), subject, x)
-            })?;
+            let found = self
+                .find(places, subject)
+                .map_err(|error| self.log_failure(&MatchFailure::Code(error.code()), subject, x))?;
             let group = |at: usize| places.get(at + 1).map_or(0..0, |(start, end)| start..end);
             Ok(found.then(|| std::array::from_fn(group)))
         })

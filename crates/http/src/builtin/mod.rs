@@ -17,7 +17,7 @@ use session::builtin::Common;
 pub(crate) use session::builtin::port;
 
 use crate::exchange::Exchange;
-use crate::variables::{BuiltIn, some};
+use crate::variables::BuiltIn;
 
 /// Their tables.
 pub(crate) const VARIABLES: &[&[BuiltIn]] = &[

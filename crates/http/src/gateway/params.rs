@@ -7,7 +7,7 @@ use conf::{Directive, Load, Result, Template, Value};
 use observe::{Level, Text};
 use wire::Known;
 use wire::cgi::{Pairs, field_variable, is_field_variable};
-use wire::http1::request::Field;
+use wire::request::Field;
 
 use crate::decimal;
 use crate::exchange::Exchange;

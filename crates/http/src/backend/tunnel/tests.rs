@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
 
 use super::{Stands, Way};
 

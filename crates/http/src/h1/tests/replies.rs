@@ -1,7 +1,6 @@
 //! Replies: the order of their fields, the framing of their bodies, and the pace they are sent at.
 
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use super::*;
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Fields};
