@@ -73,8 +73,8 @@ impl Secured {
         socket: &mut Socket,
     ) -> Poll<io::Result<bool>> {
         for _ in 0..RECEIVES_PER_TURN {
-            // The session may have to answer. Whether it can is no matter here: a connection that is
-            // broken is found out by reading.
+            // The session may have to answer. Whether it can is no matter here: reading tells
+            // whether the connection is broken.
             let _ = self.poll_flush(cx, socket);
             if self.session.has_plaintext() {
                 return Poll::Ready(Ok(true));

@@ -1,8 +1,8 @@
 //! Time that passes when a test says so.
 //!
-//! Clocks, timers and sleeps of a worker are one wheel, so a clock that stands still stops them all.
+//! The timers and sleeps of a worker go by its clock, so a clock that stands still stops them all.
 //! Sockets are not part of it: bytes arrive at once. Before time passes, a worker does all that it
-//! can without it; so a test that has seen an effect may let time pass, and nothing is overtaken.
+//! can without it, so a test that has seen an effect may let time pass, and nothing is overtaken.
 
 use std::future::poll_fn;
 use std::io;

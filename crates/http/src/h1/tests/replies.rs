@@ -148,6 +148,11 @@ fn a_little_waits_for_more_unless_it_is_flushed() {
     client.expect(&reply("200 OK", CHUNKED, &format!("5b4\r\n{}\r\n", "x".repeat(1460))));
 }
 
+/// How URLs to the server begin.
+fn scheme() -> &'static str {
+    if transport(Side::Server).is_some() { "https:" } else { "http:" }
+}
+
 #[test]
 fn fields_in_their_order() {
     let every = |x: &mut Exchange| {
@@ -209,10 +214,7 @@ fn fields_in_their_order() {
              </body>\r\n</html>\r\n"
         );
         let length = body.len();
-        let before = match transport(Side::Server) {
-            None => before.to_owned(),
-            Some(_) => before.replace("http:", "https:"),
-        };
+        let before = before.replace("http:", scheme());
         let fields = format!(
             "Content-Type: text/html\nContent-Length: {length}\n{before}\
              Connection: keep-alive\n{after}"

@@ -2,7 +2,6 @@ mod services;
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::rc::Rc;
-use std::time::Instant;
 
 use super::testing::{A, AAAA, Asked, NameServer, Reply};
 use super::*;
@@ -150,10 +149,9 @@ fn a_silent_name_server_is_asked_again_and_then_the_next() {
         NameServer::start(|asked| (asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1"])));
     let resolver = hurried(settings(&[&silent, &second]), TIMEOUT_MS);
     run(async {
-        let begun = Instant::now();
         assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1");
-        assert!(begun.elapsed().as_millis() >= 3 * u128::from(RESEND_MS));
     });
+    // Two questions, twice each: the second server has its turn only after the first had both.
     assert_eq!((silent.log().len(), second.log().len()), (4, 4));
 }
 
@@ -188,10 +186,9 @@ fn a_name_server_that_is_not_there_is_passed_over() {
     both.servers.insert(0, closed());
     let resolver = resolver_of(both, TIMEOUT_MS);
     run(async {
-        let begun = Instant::now();
         assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1");
-        assert!(begun.elapsed().as_millis() < u128::from(lookup::RESEND_MS));
     });
+    assert_eq!(server.log().len(), 2, "nothing was asked again");
 }
 
 #[test]
