@@ -70,7 +70,7 @@ Options:
   -T              test the configuration, print it and exit
   -q              suppress non-error messages during configuration testing
   -s SIGNAL       send a signal to a running server: stop, quit, reopen, reload
-                  (with -c as it was started)
+                  (name its configuration with -c)
   -c FILE         set the configuration file (default: {conf},
                   or the built-in configuration if that file does not exist)
   -p PREFIX       set the directory that roots and logs are relative to
