@@ -38,7 +38,7 @@ const LAYERED: &[Layered] = &[Layered {
         &["fuzz", "worker"],
     ],
     upward: &[],
-    cycle_files_max: 4,
+    cycle_files_max: 3,
 }];
 
 pub(super) fn check(sources: &[Source]) -> Vec<Problem> {

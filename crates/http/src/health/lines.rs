@@ -9,7 +9,8 @@ use ::upstream::Server;
 use ::upstream::health::{Change, Check};
 use observe::{Level, Source, Text};
 
-use super::{Probe, Verdict};
+use super::checkable::Verdict;
+use super::probe::Probe;
 
 /// Writes what an answer is worth.
 pub(super) fn log(

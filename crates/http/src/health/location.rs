@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ::upstream::health::Terms;
 use ::upstream::{Group, Server};
 
+use super::checkable::{Checkable, Verdict, place};
 use super::matching::Match;
-use super::{Checkable, Verdict, place};
 use crate::backend::check::{Check, CheckFailure, CheckReply, CheckTimes, KeptConnection, check};
 use crate::backend::{CONNECTING, SENDING, connect_options, local_end};
 use crate::client::Client;

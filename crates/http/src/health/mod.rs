@@ -4,9 +4,11 @@
 //! configuration are collected, servers are asked over HTTP or for a mere connection, and changes
 //! are logged. What is known outlives configurations, since [`Health`] does.
 
+mod checkable;
 mod lines;
 mod location;
 pub(crate) mod matching;
+mod probe;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -14,20 +16,19 @@ mod tests;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use ::upstream::Group;
 use ::upstream::health::{Change, Check, Due, Key, Watch};
-use ::upstream::{Group, Server};
-use net::{Address, Task, Timer, clock};
+use net::{Task, Timer, clock};
 
-use crate::backend::Conf as Family;
-use crate::backend::check::{CheckFailure, CheckRequest, KeptConnection};
-use crate::exchange::Exchange;
+use crate::backend::check::KeptConnection;
 use crate::site::{Generation, Site};
+pub(crate) use checkable::Checkable;
 pub(crate) use location::LocationCheck;
+use probe::Probe;
 
 /// The checks of the process, on the thread that made it.
 #[derive(Default)]
@@ -43,28 +44,6 @@ struct State {
     kept: RefCell<HashMap<Key, KeptConnection>>,
     changed: Cell<bool>,
     waker: Cell<Option<Waker>>,
-}
-
-/// How a server is asked.
-#[derive(Clone)]
-enum Probe {
-    /// As a location passes requests on.
-    Location(location::Probe),
-    /// As an `upstream` block says.
-    Server(server::Probe),
-}
-
-/// What came of a question: what was looked at last, or what is wrong.
-type Verdict = Result<&'static str, CheckFailure>;
-
-/// A backend that can be asked by health checks.
-pub(crate) trait Checkable: Send + Sync {
-    /// The group of servers; `None`: it depends on the request.
-    fn group(&self) -> Option<&Arc<Group>>;
-    /// What all families of backends are told.
-    fn family(&self) -> &Family;
-    /// Makes a request; `None`, with a line in the log: it is none.
-    fn request(&self, x: &mut Exchange, uri: &Arc<[u8]>) -> Option<CheckRequest>;
 }
 
 impl Health {
@@ -178,13 +157,5 @@ impl Drop for Question {
         if self.is_open {
             self.close(false);
         }
-    }
-}
-
-/// Where a server is asked: at its own address, or at another port of it.
-fn place(server: &Server, port: Option<u16>) -> Address {
-    match (server.address(), port) {
-        (Address::Ip(ip), Some(port)) => Address::Ip(SocketAddr::new(ip.ip(), port)),
-        (own, _) => own.clone(),
     }
 }

@@ -6,8 +6,8 @@ use ::upstream::Server;
 use ::upstream::settings::{Alive, Kind, ServerCheck};
 use net::Connect;
 
+use super::checkable::{Verdict, place};
 use super::matching::{CHECKING_STATUS, unexpected_status};
-use super::{Verdict, place};
 use crate::backend::RequestBody;
 use crate::backend::check::{
     Check, CheckRequest, CheckTimes, KeptConnection, check, check_connection,
