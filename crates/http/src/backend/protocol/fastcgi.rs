@@ -75,8 +75,8 @@ impl FastCgi {
     /// Something for the error log; `Err`: it makes the reply worthless.
     fn said(&self, text: &[u8]) -> Result<Remark, Malformed> {
         let remark = stderr_remark(text);
-        let catches = |pattern: &Box<[u8]>| memchr::memmem::find(text, pattern).is_some();
-        match self.request.catch_stderr.iter().any(catches) {
+        let mut patterns = self.request.catch_stderr.iter();
+        match patterns.any(|pattern| memchr::memmem::find(text, pattern).is_some()) {
             true => Err(remark.text),
             false => Ok(remark),
         }
