@@ -32,6 +32,7 @@ const LAYERED: &[Layered] = &[Layered {
         &["drive"],
         &["h1"],
         &["health"],
+        &["gateway"],
         &["features"],
         &["compile"],
         &["accept"],
