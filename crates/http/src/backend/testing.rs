@@ -90,6 +90,22 @@ impl Backend {
         Self::answering(move |_| reply.clone())
     }
 
+    /// Answers a request that ends with these bytes with others, and closes the connection. The
+    /// request is told escaped.
+    pub(crate) fn of_bytes(end: &'static [u8], reply: impl Into<Vec<u8>>) -> Self {
+        let reply = reply.into();
+        Self::playing(move |mut peer| {
+            while !peer.input.ends_with(end) {
+                if peer.read().is_none() {
+                    return;
+                }
+            }
+            let asked = std::mem::take(&mut peer.input).escape_ascii().to_string();
+            let _ = peer.asked.send(asked);
+            peer.send_raw(&reply);
+        })
+    }
+
     /// `127.0.0.1:PORT`
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)

@@ -226,3 +226,139 @@ fn stderr_remark(text: &[u8]) -> Remark {
 fn refused(error: RecordError) -> Malformed {
     format!("upstream sent {error}").into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u8, data: &[u8], padding: u8) -> Vec<u8> {
+        let [high, low] = (data.len() as u16).to_be_bytes();
+        let head = [1, kind, 0, 1, high, low, padding, 0];
+        [&head[..], data, &vec![b'!'; padding.into()]].concat()
+    }
+
+    fn out(text: &str, padding: u8) -> Vec<u8> {
+        record(6, text.as_bytes(), padding)
+    }
+
+    fn end() -> Vec<u8> {
+        record(3, &[0; 8], 0)
+    }
+
+    fn request() -> Request {
+        Request { to_head: false, keep_conn: true, catch_stderr: [].into() }
+    }
+
+    /// What a reply comes to that arrives in two pieces: status, body, log lines, and at the end
+    /// whether the connection can be reused.
+    fn read(request: &Request, input: &[u8], cut: usize) -> Result<String, Malformed> {
+        let (mut fastcgi, mut head) = (request.start(), ReplyHead::default());
+        let (mut text, mut log, mut body) = (Vec::new(), String::new(), None);
+        let mut pieces = [&input[..cut], &input[cut..]].into_iter();
+        while body.is_none() {
+            text.extend_from_slice(pieces.next().expect("a head"));
+            loop {
+                match fastcgi.head(&mut text, &mut head)? {
+                    HeadEvent::Partial => break,
+                    HeadEvent::Interim(_) => unreachable!("there are none"),
+                    HeadEvent::Log(remark) => log += &format!("<{}>", remark.text),
+                    HeadEvent::Complete { bytes, .. } => break body = Some(bytes),
+                }
+            }
+        }
+        let start = body.expect("a head");
+        let mut content = Vec::new();
+        let mut buffer = text;
+        let mut start = start;
+        loop {
+            let taken = fastcgi.body(&mut buffer, start)?;
+            content.extend_from_slice(&buffer[start..taken.end]);
+            log.extend(taken.remarks.iter().map(|remark| format!("<{}>", remark.text)));
+            let Some(next) = pieces.next() else { break };
+            (buffer, start) = (next.to_vec(), 0);
+        }
+        let (body, ended) = (String::from_utf8_lossy(&content), fastcgi.is_ended());
+        Ok(format!("{} {body} {ended} {} {log}", head.status, fastcgi.may_reuse()))
+    }
+
+    #[test]
+    fn a_reply_is_the_same_in_any_split() {
+        let input = [
+            out("Status: 404 No\r\nContent", 3),
+            out("-Length: 6\r\n\r\nab", 0),
+            out("cd", 7),
+            out("ef", 0),
+            out("", 1),
+            end(),
+        ]
+        .concat();
+        for cut in 0..input.len() {
+            let expected = Ok("404 abcdef true true ".to_owned());
+            assert_eq!(read(&request(), &input, cut), expected, "{cut}");
+        }
+    }
+
+    #[test]
+    fn replies() {
+        let close = Request { keep_conn: false, ..request() };
+        let error = record(7, b"oh.\n", 0);
+        let catches = Request { catch_stderr: [(*b"oh").into()].into(), ..request() };
+        let said = "<FastCGI sent in stderr: \"oh\">";
+        let early = "upstream prematurely closed FastCGI stdout";
+        let more = "<upstream sent more data than specified in \"Content-Length\" header>";
+        let short = out("Content-Length: 2\n\na", 0);
+        let table = [
+            (&request(), vec![out("\na", 0), out("", 0), end()], Ok("200 a true true ".to_owned())),
+            (&close, vec![out("\na", 0), out("", 0), end()], Ok("200 a true false ".into())),
+            (&close, vec![out("\na", 0), out("", 0)], Ok("200 a false false ".into())),
+            (&request(), vec![out("\n", 0), end(), vec![1]], Ok("200  true false ".into())),
+            (
+                &request(),
+                vec![error.clone(), error.clone(), out("\na", 0), error.clone(), end()],
+                Ok(format!("200 a true true {said}{said}{said}")),
+            ),
+            (&catches, vec![error], Err("FastCGI sent in stderr: \"oh\"")),
+            (&request(), vec![out("A: b\n", 0), out("", 0)], Err(early)),
+            (&request(), vec![short.clone(), out("", 0)], Err(early)),
+            (
+                &request(),
+                vec![short.clone(), end()],
+                Err("upstream prematurely closed FastCGI request"),
+            ),
+            (&request(), vec![short, out("bcd", 0)], Ok(format!("200 ab true false {more}"))),
+            (&request(), vec![end()], Err("upstream sent unexpected FastCGI record: 3")),
+            (
+                &request(),
+                vec![record(6, b"a", 0), vec![2]],
+                Err("upstream sent unsupported FastCGI protocol version: 2"),
+            ),
+            (&request(), vec![out("Status: x\n\n", 0)], Err("upstream sent invalid status \"x\"")),
+            (
+                &request(),
+                vec![out("a b\n\n", 0)],
+                Err("upstream sent invalid header: \"a\\x20...\""),
+            ),
+        ];
+        for (request, records, expected) in table {
+            let input = records.concat();
+            let expected = expected.map_err(Malformed::from);
+            assert_eq!(read(request, &input, input.len()), expected, "{}", input.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn bodies_are_framed() {
+        let text = |frame: Frame| {
+            (frame.before.as_ref().to_vec(), frame.length, frame.after.as_ref().to_vec())
+        };
+        let mut fastcgi = request().start();
+        assert_eq!(text(fastcgi.frame(0, true)), (STDIN_END.to_vec(), 0, vec![]));
+        assert_eq!(text(fastcgi.frame(0, false)), (vec![], 0, vec![]));
+        let after = [&[0; 3], &STDIN_END[..]].concat();
+        assert_eq!(text(fastcgi.frame(5, true)), (stdin_head(5).to_vec(), 5, after));
+        assert_eq!(text(fastcgi.frame(8, false)), (stdin_head(8).to_vec(), 8, vec![]));
+        let large = STDIN_BYTES_MAX as u64;
+        let first = (stdin_head(STDIN_BYTES_MAX).to_vec(), large, vec![]);
+        assert_eq!(text(fastcgi.frame(large + 1, true)), first);
+    }
+}

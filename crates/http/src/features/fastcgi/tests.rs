@@ -1,1 +1,80 @@
+use crate::backend::testing::{Backend, values};
+use crate::h1::tests::Server;
+use crate::testing::{refusal, site};
 
+const STDIN_END: &[u8] = b"\x01\x05\0\x01\0\0\0\0";
+
+/// An application that answers every request with this text, and ends it.
+fn application(text: &str) -> Backend {
+    let head = [1, 6, 0, 1, 0, text.len() as u8, 0, 0];
+    let end = [1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    Backend::of_bytes(STDIN_END, [&head[..], text.as_bytes(), &end].concat())
+}
+
+fn server(backend: &Backend, lines: &str) -> Server {
+    let address = backend.address();
+    Server::start(format!(
+        "error_log e.log info; server {{ location / {{ fastcgi_pass {address}; {lines} }} }}"
+    ))
+}
+
+fn get(server: &Server, fields: &str) -> String {
+    server.ask(&format!("GET /a/b.php/c HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{fields}\r\n"))
+}
+
+#[test]
+fn a_request_is_a_list_of_variables() {
+    let backend = application("\n");
+    let lines = "fastcgi_split_path_info ^(.+\\.php)(.*)$; fastcgi_param S $fastcgi_script_name;
+        fastcgi_param I $fastcgi_path_info; fastcgi_param E \"\"; fastcgi_param N \"\" if_not_empty;
+        fastcgi_param HTTP_CONNECTION \"\"; fastcgi_param HTTP_ACCEPT text;";
+    let reply = get(
+        &server(&backend, lines),
+        "Accept: x\r\nX-a: 1\r\nCookie: c\r\nX-A: 2\r\nCookie: d\r\n",
+    );
+    assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
+    let asked = backend.asked();
+    let variables = "\\x01\\x08S/a/b.php\\x01\\x02I/c\\x01\\x00E\\x0b\\x04HTTP_ACCEPTtext\
+        \\t\\x01HTTP_HOSTh\\x08\\x04HTTP_X_A1, 2\\x0b\\x04HTTP_COOKIEc; d";
+    assert!(asked.contains(variables), "{asked}");
+    let begin = "\\x01\\x01\\x00\\x01\\x00\\x08\\x00\\x00\\x00\\x01\\x00\\x00\\x00\\x00\\x00\\x00";
+    assert!(asked.starts_with(begin), "{asked}");
+}
+
+#[test]
+fn an_index_completes_a_script() {
+    let site = site(
+        "server { location /a { fastcgi_index i.php; return 200 $fastcgi_script_name; }
+        location /b { return 200 $fastcgi_script_name:$fastcgi_path_info; }
+        location /c { fastcgi_split_path_info ^(/c)(/x)?(.*)$; return 200 no; } }",
+    );
+    assert_eq!(site.get("/a/").body(), "/a/i.php");
+    assert_eq!(site.get("/a/b").body(), "/a/b");
+    assert_eq!(site.get("/b/").body(), "/b/:");
+}
+
+#[test]
+fn replies_are_cgis() {
+    let backend = application("Status: 404 Gone\nServer: s\nX-A: b\n\nno");
+    let reply = get(&server(&backend, ""), "");
+    assert!(reply.starts_with("HTTP/1.1 404 Gone\r\n"), "{reply}");
+    assert_eq!((values(&reply, "X-A"), values(&reply, "Server")), (vec!["b"], vec!["s"]));
+    assert!(values(&reply, "Status").is_empty() && reply.contains("no"));
+    let reply = get(&server(&application("Location: /x\n\n"), ""), "");
+    assert!(reply.starts_with("HTTP/1.1 302 "), "{reply}");
+    assert_eq!(values(&reply, "Location"), ["/x"]);
+}
+
+#[test]
+fn what_is_refused() {
+    let refused = |line: &str| refusal(&format!("server {{ location / {{ {line} }} }}"));
+    let table = [
+        ("fastcgi_pass 127.0.0.1;", "no port in upstream \"127.0.0.1\":1"),
+        ("fastcgi_pass a:b;", "invalid port in upstream \"a:b\":1"),
+        ("fastcgi_param A b c;", "invalid parameter \"c\":1"),
+        ("fastcgi_split_path_info ^(a)$;", "pattern \"^(a)$\" must have 2 captures:1"),
+    ];
+    for (line, expected) in table {
+        assert_eq!(refused(line), expected);
+    }
+}
