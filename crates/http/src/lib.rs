@@ -44,5 +44,5 @@ pub use health::Health;
 pub use places::{FAMILIES, Places, family_temp};
 pub use session::{Client, identity};
 use session::{client, decimal, forwarded, lru, wildcards};
-pub use site::{End, Generation, Listen, Site, Slots};
+pub use site::{Generation, Listen, Site};
 pub use worker::Worker;

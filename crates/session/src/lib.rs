@@ -12,6 +12,7 @@ pub mod decimal;
 pub mod forwarded;
 pub mod geo;
 pub mod identity;
+pub mod listen;
 pub mod log;
 pub mod lru;
 pub mod map;

@@ -11,8 +11,9 @@ use std::path::PathBuf;
 
 use net::Address;
 use net::users::Identity;
+use session::listen::Slots;
 
-use crate::load::Origin;
+use crate::load::{Origin, Sites};
 use crate::places::Defaults;
 
 /// One configuration on its way.
@@ -188,10 +189,33 @@ impl Input<'_> {
     }
 }
 
-/// By slot: the place of its address in a site's list. A slot of an earlier configuration has none.
-pub fn places(slots: &[SlotEntry], site: &http::Site) -> http::Slots {
+/// Whose each slot is, and its place in that subsystem's list. A slot of an earlier configuration
+/// is nobody's.
+#[derive(Clone)]
+pub struct SlotOwners {
+    pub http: Slots,
+    pub stream: Slots,
+}
+
+impl SlotOwners {
+    /// The sockets of these slots as a configuration has them.
+    pub fn of(slots: &[SlotEntry], sites: &Sites) -> Self {
+        let http = sites.http.listens().iter().map(|listen| &listen.address);
+        let stream = sites.stream.listens().iter().map(|listen| &listen.address);
+        Self { http: places(slots, http), stream: places(slots, stream) }
+    }
+
+    /// Whether the configuration has a slot.
+    pub fn has(&self, slot: u32) -> bool {
+        let is_among = |slots: &Slots| slots.get(slot as usize).is_some_and(Option::is_some);
+        is_among(&self.http) || is_among(&self.stream)
+    }
+}
+
+/// By slot: the place of its address in a list.
+fn places<'a>(slots: &[SlotEntry], addresses: impl Iterator<Item = &'a Address>) -> Slots {
     let by_address: HashMap<&Address, u32> =
-        (0..).zip(site.listens()).map(|(place, listen)| (&listen.address, place)).collect();
+        (0..).zip(addresses).map(|(place, address)| (address, place)).collect();
     let last = slots.iter().map(|entry| entry.slot + 1).max().unwrap_or(0);
     let mut places = vec![None; last as usize];
     for entry in slots {

@@ -1,8 +1,7 @@
 //! The state of a serving process: its workers, the generation it serves, its logs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::time::Duration;
 
 use conf::Zones;
@@ -10,10 +9,10 @@ use net::{Sender, listening};
 use observe::{Errno, LogFiles};
 
 use crate::Told;
-use crate::bundle::{SlotEntry, places};
+use crate::bundle::{SlotEntry, SlotOwners};
 use crate::crew::{Crew, Next};
 use crate::event::Event;
-use crate::load::Loaded;
+use crate::load::{Loaded, Sites};
 use crate::log::{self, emerg, notice};
 use crate::ready;
 use crate::reception::Limits;
@@ -29,7 +28,7 @@ pub struct Control {
     health: http::Health,
     /// The sites of generations that have not ended. Freeing a large one takes time, so it happens
     /// here and not in a worker, whose clients would wait.
-    sites: BTreeMap<u64, Arc<http::Site>>,
+    sites: BTreeMap<u64, Sites>,
     workers_left: usize,
 }
 
@@ -66,19 +65,19 @@ impl Control {
         slots: &[SlotEntry],
         sockets: Vec<(u32, OwnedFd)>,
     ) -> Result<(), Told> {
-        let Loaded { settings, site, main_log, log_files, zones, .. } = loaded;
-        let places = places(slots, &site);
-        listen(&sockets, &places, &site)?;
+        let Loaded { settings, sites, main_log, log_files, zones, .. } = loaded;
+        let owners = SlotOwners::of(slots, &sites);
+        listen(&sockets, slots, &sites)?;
         ready::use_log(main_log);
         self.number = number;
         self.log_files = log_files;
         self.zones = zones;
-        self.health.serve(&site);
-        self.sites.insert(number, site.clone());
+        self.health.serve(&sites.http);
+        self.sites.insert(number, sites.clone());
         self.crew.serve(Next {
             number,
-            places,
-            site,
+            owners,
+            sites,
             sockets,
             limits: Limits::of(&settings),
             shutdown_timeout: Duration::from_millis(settings.worker_shutdown_timeout_ms),
@@ -131,10 +130,12 @@ impl Control {
 
 /// Starts to listen on sockets that were only bound so far; the workers that accept from them exist
 /// now.
-fn listen(sockets: &[(u32, OwnedFd)], places: &http::Slots, site: &http::Site) -> Result<(), Told> {
+fn listen(sockets: &[(u32, OwnedFd)], slots: &[SlotEntry], sites: &Sites) -> Result<(), Told> {
+    let options: HashMap<_, _> = sites.listens().into_iter().collect();
+    let addresses: HashMap<_, _> = slots.iter().map(|entry| (entry.slot, &entry.address)).collect();
     for (slot, socket) in sockets {
-        let Some(place) = places.get(*slot as usize).copied().flatten() else { continue };
-        let http::Listen { address, options, .. } = &site.listens()[place as usize];
+        let Some(address) = addresses.get(slot) else { continue };
+        let Some(options) = options.get(address) else { continue };
         listening::begin(socket.as_fd(), address, options).map_err(|failed| {
             emerg!("{}{}", failed.what, Errno(&failed.error));
             Told

@@ -11,8 +11,11 @@ use std::time::Duration;
 
 use net::{Listener, Mailbox, Sender, Task, Ticket};
 use observe::Errno;
+use session::listen::End;
 
+use crate::bundle::SlotOwners;
 use crate::event::{Event, later};
+use crate::load::Sites;
 use crate::log::{alert, emerg};
 use crate::name::name;
 use crate::reception::{Limits, Reception};
@@ -23,9 +26,9 @@ pub struct Next {
     /// Its number; each is larger than the last.
     pub number: u64,
     /// What to serve.
-    pub site: Arc<http::Site>,
-    /// The site's sockets by slot.
-    pub places: http::Slots,
+    pub sites: Sites,
+    /// Whose each slot is.
+    pub owners: SlotOwners,
     /// Sockets that the crew does not have yet, with their slots.
     pub sockets: Vec<(u32, OwnedFd)>,
     /// What holds for each worker's connections.
@@ -63,9 +66,9 @@ enum Order {
 /// One worker's part of a generation.
 struct Share {
     number: u64,
-    site: Arc<http::Site>,
-    places: http::Slots,
-    end: http::End,
+    sites: Sites,
+    owners: SlotOwners,
+    end: End,
     sockets: Vec<(u32, OwnedFd)>,
     limits: Limits,
 }
@@ -129,14 +132,14 @@ impl Crew {
 
     /// Lets the workers serve another generation.
     pub fn serve(&mut self, next: Next) {
-        let Next { number, site, places, sockets, limits, shutdown_timeout } = next;
-        self.slots.retain(|slot| has(&places, *slot));
+        let Next { number, sites, owners, sockets, limits, shutdown_timeout } = next;
+        self.slots.retain(|slot| owners.has(*slot));
         self.slots.extend(sockets.iter().map(|(slot, _)| *slot));
-        let end: http::End = Arc::new(EndOf { number, events: self.events.clone() });
+        let end: End = Arc::new(EndOf { number, events: self.events.clone() });
         for (worker, sockets) in self.workers.iter().zip(deal(sockets, self.workers.len())) {
-            let (site, places, end) = (site.clone(), places.clone(), end.clone());
+            let (sites, owners, end) = (sites.clone(), owners.clone(), end.clone());
             let limits = limits.clone();
-            worker.send(Order::Serve(Share { number, site, places, end, sockets, limits }));
+            worker.send(Order::Serve(Share { number, sites, owners, end, sockets, limits }));
         }
         let timeout = std::mem::replace(&mut self.shutdown_timeout, shutdown_timeout);
         if !timeout.is_zero() {
@@ -196,11 +199,6 @@ fn set_affinity(processors: Option<Vec<usize>>) {
     }
 }
 
-/// Whether a generation has a slot.
-fn has(places: &http::Slots, slot: u32) -> bool {
-    places.get(slot as usize).is_some_and(Option::is_some)
-}
-
 /// Deals the sockets of each slot out in turn.
 fn deal(sockets: Vec<(u32, OwnedFd)>, workers: usize) -> Vec<Vec<(u32, OwnedFd)>> {
     let mut parts: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
@@ -216,6 +214,7 @@ fn deal(sockets: Vec<(u32, OwnedFd)>, workers: usize) -> Vec<Vec<(u32, OwnedFd)>
 /// A worker, on its own thread.
 struct Worker {
     http: Rc<http::Worker>,
+    stream: Rc<stream::Worker>,
     reception: Rc<Reception>,
     /// Who accepts, by slot.
     doors: Vec<(u32, Task)>,
@@ -226,18 +225,23 @@ impl Worker {
     async fn work(ticket: Ticket, mut orders: Mailbox<Order>, own: Sender<Order>) {
         let (usher, handed) = ticket.begin();
         let Some(Order::Serve(first)) = orders.next().await else { return };
-        let http = http::Worker::new(first.generation());
-        let reception = Reception::new(usher, http.clone());
+        let http = http::Worker::new(first.of_http());
+        let stream = stream::Worker::new(first.of_stream());
+        let reception = Reception::new(usher, http.clone(), stream.clone());
         net::spawn(reception.clone().welcome(handed));
-        let mut worker = Self { http, reception, doors: Vec::new() };
+        let mut worker = Self { http, stream, reception, doors: Vec::new() };
         worker.open_doors(first);
         while let Some(order) = orders.next().await {
             match order {
                 Order::Serve(share) => {
-                    worker.http.replace(share.generation());
+                    worker.http.replace(share.of_http());
+                    worker.stream.replace(share.of_stream());
                     worker.open_doors(share);
                 }
-                Order::Cut(number) => worker.http.cut_before(number),
+                Order::Cut(number) => {
+                    worker.http.cut_before(number);
+                    worker.stream.cut_before(number);
+                }
                 Order::Reopened => observe::flush_all(),
                 Order::GenerationOver => worker.http.forget_old(),
                 Order::Leave => worker.leave(own.clone()),
@@ -248,9 +252,9 @@ impl Worker {
 
     /// Accepts by the new sockets, and no longer by those that the generation does not have.
     fn open_doors(&mut self, share: Share) {
-        let Share { places, sockets, limits, .. } = share;
+        let Share { owners, sockets, limits, .. } = share;
         self.reception.set_limits(limits);
-        let (kept, closed) = self.doors.drain(..).partition(|(slot, _)| has(&places, *slot));
+        let (kept, closed) = self.doors.drain(..).partition(|(slot, _)| owners.has(*slot));
         self.doors = kept;
         stop(closed);
         for (slot, socket) in sockets {
@@ -269,12 +273,15 @@ impl Worker {
     fn leave(&mut self, own: Sender<Order>) {
         stop(std::mem::take(&mut self.doors));
         self.reception.close();
-        let (http, reception) = (self.http.clone(), self.reception.clone());
+        let (http, stream) = (self.http.clone(), self.stream.clone());
+        let reception = self.reception.clone();
         net::spawn(async move {
             http.leave().await;
+            stream.leave().await;
             while !reception.is_empty() {
                 net::sleep(HANDED_OVER_PAUSE).await;
                 http.leave().await;
+                stream.leave().await;
             }
             own.send(Order::Stop);
         });
@@ -286,8 +293,13 @@ fn stop(doors: Vec<(u32, Task)>) {
 }
 
 impl Share {
-    fn generation(&self) -> Rc<http::Generation> {
-        let (site, places, end) = (self.site.clone(), self.places.clone(), self.end.clone());
-        http::Generation::with_slots(site, self.number, places, end)
+    fn of_http(&self) -> Rc<http::Generation> {
+        let (site, slots) = (self.sites.http.clone(), self.owners.http.clone());
+        http::Generation::with_slots(site, self.number, slots, self.end.clone())
+    }
+
+    fn of_stream(&self) -> Rc<stream::Generation> {
+        let (site, slots) = (self.sites.stream.clone(), self.owners.stream.clone());
+        stream::Generation::with_slots(site, self.number, slots, self.end.clone())
     }
 }

@@ -12,6 +12,7 @@ use conf::{
     Directive, Disk, EVENTS, Error, Files, Load, MAIN, Parsed, Result, Sources, Tree, Zones,
 };
 use http::TempFolder;
+use net::{Address, SocketOptions};
 use observe::{ErrorLog, Level, LogFiles, MainLog};
 
 use crate::command_line::CommandLine;
@@ -93,10 +94,38 @@ impl Origin {
     }
 }
 
+/// What a configuration serves, by subsystem.
+#[derive(Clone, Default)]
+pub struct Sites {
+    pub http: Arc<http::Site>,
+    pub stream: Arc<stream::Site>,
+}
+
+impl Sites {
+    /// Where they listen: HTTP's sockets, then those of `stream {}`.
+    pub fn listens(&self) -> Vec<(&Address, &SocketOptions)> {
+        let http = self.http.listens().iter().map(|listen| (&listen.address, &listen.options));
+        let stream = self.stream.listens().iter().map(|listen| (&listen.address, &listen.options));
+        http.chain(stream).collect()
+    }
+
+    /// Refuses an address that both have.
+    fn check(&self) -> Result<()> {
+        let of_http = |own: &Address| self.http.listens().iter().any(|http| http.address == *own);
+        match self.stream.listens().iter().find(|listen| of_http(&listen.address)) {
+            None => Ok(()),
+            Some(listen) => {
+                let message = "is listened on in http and in stream";
+                Err(Error::bare(format!("{} {message}", listen.address)))
+            }
+        }
+    }
+}
+
 /// A configuration that was read.
 pub struct Loaded {
     pub settings: Settings,
-    pub site: Arc<http::Site>,
+    pub sites: Sites,
     /// The main level's log.
     pub main_log: Arc<ErrorLog>,
     /// Every log file that it names, not yet open.
@@ -230,7 +259,14 @@ fn read(
         // Later errors may be consequences of it.
         return Err(load.errors.remove(at));
     }
-    compile(main.layers, main.http, origin, load)
+    compile(main.layers, main.plans, origin, load)
+}
+
+/// The subsystems that have been read.
+#[derive(Default)]
+struct Plans {
+    http: Option<http::Plan>,
+    stream: Option<stream::Plan>,
 }
 
 /// The main level, as far as it has been read.
@@ -239,7 +275,8 @@ struct Main {
     layers: Layers,
     has_events: bool,
     has_http: bool,
-    http: Option<http::Plan>,
+    has_stream: bool,
+    plans: Plans,
 }
 
 impl Main {
@@ -248,14 +285,18 @@ impl Main {
             Some(info) => {
                 info.admit(line, MAIN)?;
                 load.registry.of::<ModulesUsed>().0 = true;
-                let is_http = info.name == "http";
-                let seen = if is_http { &mut self.has_http } else { &mut self.has_events };
+                let seen = match info.name {
+                    "http" => &mut self.has_http,
+                    "stream" => &mut self.has_stream,
+                    _ => &mut self.has_events,
+                };
                 if std::mem::replace(seen, true) {
                     return Err(line.refuse("is duplicate"));
                 }
-                match is_http {
-                    true => self.http = Some(http::read(line, load)?),
-                    false => read_events(line, &mut self.layers, load)?,
+                match info.name {
+                    "http" => self.plans.http = Some(http::read(line, load)?),
+                    "stream" => self.plans.stream = Some(stream::read(line, load)?),
+                    _ => read_events(line, &mut self.layers, load)?,
                 }
             }
             None if self.layers.set(MAIN, line, load)? => {}
@@ -278,28 +319,23 @@ fn read_events(block: &Directive, layers: &mut Layers, load: &mut Load<'_>) -> R
     Ok(())
 }
 
-fn compile(
-    layers: Layers,
-    http: Option<http::Plan>,
-    origin: &Origin,
-    load: &mut Load<'_>,
-) -> Result<Loaded> {
+fn compile(layers: Layers, plans: Plans, origin: &Origin, load: &mut Load<'_>) -> Result<Loaded> {
     let scope = Scope::outermost(load).child(layers, false);
     let mut settings = Settings { pid: origin.defaults.pid.clone(), ..Settings::default() };
     scope.install(&mut settings)?;
     let main_log = Arc::new(main_log(&settings, origin, load));
     load.registry.of::<MainLog>().0 = main_log.clone();
-    let site = match http {
-        Some(plan) => plan.compile(load)?,
-        None => http::Site::default(),
-    };
-    settings.check(site.listens().len(), load)?;
+    let http = plans.http.map(|plan| plan.compile(load)).transpose()?.unwrap_or_default();
+    let stream = plans.stream.map(|plan| plan.compile(load)).transpose()?.unwrap_or_default();
+    let sites = Sites { http: Arc::new(http), stream: Arc::new(stream) };
+    sites.check()?;
+    settings.check(sites.listens().len(), load)?;
     load.zones.settle();
     let zones = std::mem::take(&mut load.zones);
     let log_files = load.registry.of::<LogFiles>().clone();
     let folders = std::mem::take(&mut load.registry.of::<http::TempPaths>().0);
-    let (site, sources) = (Arc::new(site), Sources::default());
-    Ok(Loaded { settings, site, main_log, log_files, folders, zones, sources })
+    let sources = Sources::default();
+    Ok(Loaded { settings, sites, main_log, log_files, folders, zones, sources })
 }
 
 /// The logs that are named, and the default file where none of them is a file.

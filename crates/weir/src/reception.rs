@@ -43,15 +43,16 @@ const EARLY_PAUSE: Duration = Duration::from_millis(1);
 pub struct Reception {
     usher: Rc<Usher>,
     http: Rc<http::Worker>,
+    stream: Rc<stream::Worker>,
     limits: RefCell<Limits>,
     reuse_told_s: Cell<Option<u64>>,
 }
 
 impl Reception {
-    /// Passes connections on to `http`.
-    pub fn new(usher: Rc<Usher>, http: Rc<http::Worker>) -> Rc<Self> {
+    /// Passes connections on to whoever has their socket.
+    pub fn new(usher: Rc<Usher>, http: Rc<http::Worker>, stream: Rc<stream::Worker>) -> Rc<Self> {
         let limits = RefCell::default();
-        Rc::new(Self { usher, http, limits, reuse_told_s: Cell::new(None) })
+        Rc::new(Self { usher, http, stream, limits, reuse_told_s: Cell::new(None) })
     }
 
     /// Holds from now on.
@@ -88,18 +89,23 @@ impl Reception {
     /// Takes in what other workers hand over.
     pub async fn welcome(self: Rc<Self>, mut handed: Mailbox<Arrival>) {
         while let Some(arrival) = handed.next().await {
-            match self.http.listens(arrival.slot) {
+            match self.listens(arrival.slot) {
                 true => self.start(self.usher.welcome(arrival)),
                 false => drop(net::spawn(self.clone().welcome_early(arrival))),
             }
         }
     }
 
+    /// Whether the newest configuration has this listening socket.
+    fn listens(&self, slot: u32) -> bool {
+        self.http.listens(slot) || self.stream.listens(slot)
+    }
+
     /// Accepts a connection from a socket of a newer configuration than this worker has; the worker
     /// that handed it over got the configuration first.
     async fn welcome_early(self: Rc<Self>, arrival: Arrival) {
         let mut looks = 0;
-        while looks < EARLY_LOOKS_MAX && !self.http.listens(arrival.slot) {
+        while looks < EARLY_LOOKS_MAX && !self.listens(arrival.slot) {
             net::sleep(EARLY_PAUSE).await;
             looks += 1;
         }
@@ -133,7 +139,10 @@ impl Reception {
     fn start(&self, accepted: Accepted) {
         let peer = accepted.peer.map(|peer| peer.ip());
         let debug = self.limits.borrow().debug.iter().any(|client| client.is(peer));
-        self.http.start(accepted, debug);
+        match self.stream.listens(accepted.slot) {
+            true => self.stream.start(accepted, debug),
+            false => self.http.start(accepted, debug),
+        }
     }
 }
 

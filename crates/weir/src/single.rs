@@ -12,7 +12,6 @@ use crate::event::{Event, from_signals, later, log_signal};
 use crate::load::{self, Loaded, Origin};
 use crate::log::{emerg, notice};
 use crate::sockets::{PAUSE, Prepared, Sockets, TRIES_MAX};
-use crate::start::listens;
 use crate::{Told, pid_file, ready};
 
 /// How long workers may take to flush their logs when told to stop.
@@ -30,8 +29,8 @@ pub fn run(
     let served = net::run(async move {
         let (events, mailbox) = net::mailbox();
         from_signals(signals, &events, Event::Signal);
-        sockets.keep(&listens(&loaded.site));
-        let slots = sockets.entries(&listens(&loaded.site), |_| true);
+        sockets.keep(&loaded.sites.listens());
+        let slots = sockets.entries(&loaded.sites.listens(), |_| true);
         let copies = sockets.copies(&slots);
         let pid = loaded.settings.pid.clone();
         let control = Control::start(1, loaded, &slots, copies, &events)?;
@@ -118,7 +117,7 @@ impl Single {
 
     fn open(&mut self, loaded: Loaded, tries_left: u32) -> Result<(), Told> {
         let workers = self.control.crew().len();
-        match self.sockets.prepare(&listens(&loaded.site), workers, tries_left) {
+        match self.sockets.prepare(&loaded.sites.listens(), workers, tries_left) {
             Prepared::Ready => self.replace(loaded).inspect_err(|Told| self.sockets.roll_back()),
             Prepared::Taken => {
                 self.opening = Some((loaded, tries_left));
@@ -130,8 +129,8 @@ impl Single {
     }
 
     fn replace(&mut self, loaded: Loaded) -> Result<(), Told> {
-        let site = loaded.site.clone();
-        let (wanted, pid) = (listens(&site), loaded.settings.pid.clone());
+        let sites = loaded.sites.clone();
+        let (wanted, pid) = (sites.listens(), loaded.settings.pid.clone());
         if pid != self.pid {
             pid_file::write(&pid, &self.origin.defaults)?;
         }

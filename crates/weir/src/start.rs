@@ -98,7 +98,7 @@ fn try_out(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
         pid_file::try_out(&loaded.settings.pid, &origin.defaults)?;
         ready::try_out(loaded, origin)?;
     }
-    for (address, options) in listens(&loaded.site) {
+    for (address, options) in loaded.sites.listens() {
         match try_address(address, options) {
             Ok(()) => {}
             Err(error) if error.is_taken() => {}
@@ -168,7 +168,7 @@ pub fn run(
 
 /// Opens the sockets; if an address is in use, prints which process holds it.
 fn listen(sockets: &mut Sockets, loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
-    let wanted = listens(&loaded.site);
+    let wanted = loaded.sites.listens();
     let taken = || wanted.iter().filter(|(address, options)| is_taken(address, options));
     // The built-in configuration does not wait for its address to become free.
     if let Some((port, (address, _))) = origin.port.zip(taken().next()) {
@@ -233,9 +233,4 @@ fn tell_system(settings: &Settings) {
         );
         observe::log(Level::Warn, text);
     }
-}
-
-/// The listening sockets of a site.
-pub fn listens(site: &http::Site) -> Vec<(&Address, &SocketOptions)> {
-    site.listens().iter().map(|listen| (&listen.address, &listen.options)).collect()
 }

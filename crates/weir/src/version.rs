@@ -126,11 +126,34 @@ const HTTP_PARTS: &[Part] = &[
     usual("http-cache", "proxy_cache_path"),
 ];
 
+/// The parts of `stream {}`.
+const STREAM_PARTS: &[Part] = &[
+    extra("stream", "tcp_nodelay"),
+    extra("stream_ssl_module", "ssl_certificate_key"),
+    extra("stream_realip_module", "set_real_ip_from"),
+    extra("stream_ssl_preread_module", "ssl_preread"),
+    usual("stream_limit_conn_module", "limit_conn"),
+    usual("stream_access_module", "allow"),
+    usual("stream_geo_module", "geo"),
+    usual("stream_map_module", "map"),
+    usual("stream_split_clients_module", "split_clients"),
+    usual("stream_return_module", "return"),
+    usual("stream_pass_module", "pass"),
+    usual("stream_set_module", "set"),
+    usual("stream_upstream_hash_module", "hash"),
+    usual("stream_upstream_least_conn_module", "least_conn"),
+    usual("stream_upstream_least_time_module", "least_time"),
+    usual("stream_upstream_random_module", "random"),
+    usual("stream_upstream_zone_module", "zone"),
+];
+
 /// The `configure` arguments that correspond to this build.
 fn parts() -> String {
     let mut arguments = String::from(" --with-debug");
-    for part in HTTP_PARTS {
-        let way = match (part.usual, has(http::TABLES, part.mark)) {
+    let http = HTTP_PARTS.iter().map(|part| (part, has(http::TABLES, part.mark)));
+    let stream = STREAM_PARTS.iter().map(|part| (part, stream_has(part.mark)));
+    for (part, is_here) in http.chain(stream) {
+        let way = match (part.usual, is_here) {
             (true, false) => "without",
             (false, true) => "with",
             _ => continue,
@@ -143,7 +166,16 @@ fn parts() -> String {
 /// Whether one of nginx's modules is here, by the name of its file: `ngx_http_map_module`.
 pub fn has_module(module: &str) -> bool {
     let mut directives = conf::known::all().iter().filter(|known| known.module == module);
-    module.starts_with("ngx_http_") && directives.any(|known| has(http::TABLES, known.name))
+    let has = |name: &str| match module.split('_').nth(1) {
+        Some("http") => has(http::TABLES, name),
+        Some("stream") => stream_has(name),
+        _ => false,
+    };
+    directives.any(|known| has(known.name))
+}
+
+fn stream_has(directive: &str) -> bool {
+    stream::directives().any(|row| row.name == directive)
 }
 
 fn has(tables: &[(&str, &str, &[conf::Info])], directive: &str) -> bool {

@@ -129,7 +129,8 @@ fn the_directive_to_blame_is_the_one_that_asks() {
         ("ssi on;", "http"),
         ("http2 on;", "server"),
         ("ssl_verify_client on;", "server"),
-        ("stream { }", "main"),
+        ("mail { }", "main"),
+        ("proxy_pass a;", "stream-server"),
         ("auth_jwt realm;", "location"),
         ("SecRulesEnabled;", "location"),
     ] {
@@ -177,7 +178,7 @@ fn arguments_are_refused_in_nginxs_words() {
         ),
         ("proxy_cache_valid 200 soon;", "http", "invalid time value \"soon\"".into()),
         ("proxy_cache_valid 99 1m;", "http", "invalid status \"99\"".into()),
-        ("stream;", "main", "directive \"stream\" has no opening \"{\"".into()),
+        ("mail;", "main", "directive \"mail\" has no opening \"{\"".into()),
         ("ssi on { }", "http", "directive \"ssi\" is not terminated by \";\"".into()),
         ("grpc_pass a;", "http", "\"grpc_pass\" directive is not allowed here".into()),
     ];

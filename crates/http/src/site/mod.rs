@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use ::upstream::Group;
 use conf::VariableId;
+use session::listen::{End, Slots};
 
 pub use context::{BlockContext, ParsedSoFar};
 pub use ids::{LocationId, ServerId};
@@ -62,12 +63,6 @@ pub struct Generation {
     /// Goes when the last worker has let go of it.
     _end: Option<End>,
 }
-
-/// The place of each listening socket, by its slot, in a site's list.
-pub type Slots = Arc<[Option<u32>]>;
-
-/// Whoever wants to know when a generation is over puts something here whose drop says so.
-pub type End = Arc<dyn std::any::Any + Send + Sync>;
 
 /// A virtual server.
 pub struct Server {

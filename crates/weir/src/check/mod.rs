@@ -131,12 +131,17 @@ mod tests {
         let blocks = http::BLOCKS.iter().chain(crate::settings::BLOCKS);
         let mut supported: Vec<_> = rows.chain(blocks.map(|block| block.name.to_owned())).collect();
         supported.push("include".to_owned());
+        let of_stream = stream::directives().chain(stream::BLOCKS).map(|row| row.name);
+        let of_stream: Vec<_> = of_stream.chain(["stream"]).collect();
         let mut count = 0;
         for known in conf::known::all() {
-            let elsewhere = ["ngx_stream_", "ngx_mail_"];
-            let of_http = !elsewhere.iter().any(|start| known.module.starts_with(start));
             let obsolete = matches!(known.standing, conf::known::Standing::Obsolete { .. });
-            if obsolete || of_http && supported.iter().any(|name| name == known.name) {
+            let is_here = match known.module.split('_').nth(1) {
+                Some("stream") => of_stream.contains(&known.name),
+                Some("mail") => false,
+                _ => supported.iter().any(|name| name == known.name),
+            };
+            if obsolete || is_here {
                 continue;
             }
             assert!(conf::lacking::of(known).is_some(), "{known:?}");

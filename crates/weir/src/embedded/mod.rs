@@ -82,7 +82,7 @@ mod tests {
     fn it_is_a_configuration() {
         let loaded = load(&Origin::embedded(81), &mut files(81)).unwrap();
         let addresses: Vec<_> =
-            loaded.site.listens().iter().map(|listen| listen.address.to_string()).collect();
+            loaded.sites.listens().iter().map(|(address, _)| address.to_string()).collect();
         assert_eq!(addresses, ["127.0.0.1:81", "127.0.0.2:81", "127.0.0.3:81"]);
         assert!(!loaded.settings.daemon && !loaded.settings.master_process);
         let folders = loaded.folders.iter().map(|folder| &folder.path);

@@ -28,7 +28,6 @@ use crate::log::{alert, emerg, notice};
 use crate::parcel::{Kind, Parcel};
 use crate::shared_limits::SharedLimits;
 use crate::sockets::Sockets;
-use crate::start::listens;
 use crate::{Told, pid_file, ready};
 use child::{Child, Stage};
 use upgrade::Upgrade;
@@ -106,7 +105,7 @@ pub fn run(
 ) -> Result<(), Told> {
     net::title::set(&arguments.master_title());
     let pid = plan.loaded.settings.pid.clone();
-    sockets.keep(&listens(&plan.loaded.site));
+    sockets.keep(&plan.loaded.sites.listens());
     let arguments = arguments.clone();
     let done = net::run(async move {
         let (events, mailbox) = net::mailbox();
@@ -250,7 +249,7 @@ impl Master {
     /// Starts a worker process for the configuration that holds.
     fn start_worker_process(&mut self) {
         notice!("start worker processes");
-        let wanted = listens(&self.plan.loaded.site);
+        let wanted = self.plan.loaded.sites.listens();
         let entries = self.sockets.entries_in_force(&wanted);
         let copies = self.sockets.copies(&entries);
         let parcel = reload::pack(&self.plan, self.number, entries, copies);

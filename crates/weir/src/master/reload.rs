@@ -25,7 +25,6 @@ use crate::log::alert;
 use crate::parcel::{Kind, Parcel};
 use crate::settings::Settings;
 use crate::sockets::{PAUSE, Prepared, TRIES_MAX};
-use crate::start::listens;
 use crate::{Told, pid_file, ready};
 
 /// How long a worker process may take to switch to a configuration before this is logged.
@@ -104,7 +103,7 @@ impl Master {
     fn open(&mut self, candidate: Candidate, tries_left: u32) {
         let loaded = &candidate.plan.loaded;
         let workers = loaded.settings.worker_processes;
-        match self.sockets.prepare(&listens(&loaded.site), workers, tries_left) {
+        match self.sockets.prepare(&loaded.sites.listens(), workers, tries_left) {
             Prepared::Ready => self.opened(candidate),
             Prepared::Taken => {
                 later(&self.events, PAUSE, Event::TryAgain(candidate.number));
@@ -138,7 +137,7 @@ impl Master {
         let Some(child) = alive.filter(|_| can_change_in_place(&self.plan, &candidate.plan)) else {
             return self.hand_to_new(candidate, false);
         };
-        let held = listens(&self.plan.loaded.site);
+        let held = self.plan.loaded.sites.listens();
         let is_new =
             |slot| !held.iter().any(|(address, _)| self.sockets.slot(address) == Some(slot));
         match self.pack_new(&candidate, is_new) {
@@ -165,7 +164,7 @@ impl Master {
     }
 
     fn pack_new(&self, candidate: &Candidate, is_new: impl Fn(u32) -> bool) -> Option<Parcel> {
-        let wanted = listens(&candidate.plan.loaded.site);
+        let wanted = candidate.plan.loaded.sites.listens();
         let entries = self.sockets.entries(&wanted, is_new);
         let copies = self.sockets.copies(&entries);
         pack(&candidate.plan, candidate.number, entries, copies)
@@ -182,7 +181,7 @@ impl Master {
     pub(super) fn reload_done(&mut self, number: u64) {
         let Some(pending) = self.take_pending(number) else { return };
         let Pending { candidate: Candidate { plan, .. }, pid, fresh, again } = pending;
-        self.sockets.keep(&listens(&plan.loaded.site));
+        self.sockets.keep(&plan.loaded.sites.listens());
         ready::use_log(plan.loaded.main_log.clone());
         self.plan = plan;
         self.number = number;

@@ -46,6 +46,13 @@ const HTTP: [Context; 7] = [
     context(conf::UPSTREAM, "upstream", "upstream"),
 ];
 
+/// The blocks of `stream {}`.
+const STREAM: [Context; 3] = [
+    context(conf::MAIN, "stream", "stream"),
+    context(conf::SERVER, "stream server", "stream-server"),
+    context(conf::UPSTREAM, "stream upstream", "stream-upstream"),
+];
+
 /// The contexts of the grammar's own directive.
 const ANYWHERE: Context = context(conf::MAIN, "any", "any");
 
@@ -117,10 +124,12 @@ pub fn all() -> BTreeMap<String, Vec<Entry>> {
         rows.iter().map(move |row| Entry::new(prefix, row, &HTTP).after(model(module), prefix))
     });
     let http = http.chain(blocks(http::BLOCKS).map(|(prefix, row)| Entry::new(prefix, row, &HTTP)));
+    let stream = stream::directives().chain(stream::BLOCKS);
+    let stream = stream.map(|row| Entry::new("", row, &STREAM));
     let include = conf::INCLUDE.iter().map(|row| Entry::new("", row, &[ANYWHERE]));
 
     let mut all: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
-    for entry in own.chain(http).chain(include) {
+    for entry in own.chain(http).chain(stream).chain(include) {
         all.entry(entry.name.clone()).or_default().push(entry);
     }
     // Outer blocks first.

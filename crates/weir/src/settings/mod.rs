@@ -49,6 +49,18 @@ pub const BLOCKS: &[Info] = conf::rows! {
     /// }
     /// ```
     http(0..=0) {} in MAIN;
+    /// Servers of TCP connections, whatever these carry. Names in it (variables, upstream groups)
+    /// are its own: `http {}` may use the same.
+    ///
+    /// ```nginx
+    /// stream {
+    ///     server {
+    ///         listen 127.0.0.1:9000;
+    ///         return "$remote_addr\n";
+    ///     }
+    /// }
+    /// ```
+    stream(0..=0) {} in MAIN;
 };
 
 /// The settings of the program, complete.

@@ -1,0 +1,219 @@
+//! From the tree of `stream {}` to a site.
+//!
+//! Leniently, a server that asks for what this version does not have is left out, and its sockets
+//! with it: half of what it is to do could be worse than nothing.
+
+use std::collections::HashMap;
+
+use ::session::variables;
+use ::upstream::Groups;
+use conf::lacking::{Block as Around, Class};
+use conf::{Directive, Error, Info, Load, MAIN, Result, SERVER, Subsystem};
+use net::Address;
+
+use crate::builtin;
+use crate::features::{Layers, Scope, listen::ListenLine, upstream};
+use crate::session::TcpSession;
+use crate::site::{Listen, Place, Server, ServerId, Site};
+
+/// A `stream {}` block as it was read.
+pub struct Plan {
+    main: Block,
+    servers: Vec<Block>,
+}
+
+/// The lines of a block.
+struct Block {
+    layers: Layers,
+    from: Directive,
+    /// Whether it asks for something that this version does not have.
+    is_left_out: bool,
+}
+
+/// The blocks of the subsystem.
+pub const BLOCKS: &[Info] = conf::rows! {
+    /// A server: what is done with the connections to its sockets.
+    ///
+    /// ```nginx
+    /// server {
+    ///     listen 127.0.0.1:9000;
+    ///     return "$remote_addr\n";
+    /// }
+    /// ```
+    server(0..=0) {} in MAIN;
+    /// A group of servers. It is read and checked; `proxy_pass`, which would use it, is not
+    /// supported yet.
+    ///
+    /// Syntax: NAME
+    ///
+    /// ```nginx
+    /// upstream backend {
+    ///     server 127.0.0.1:5432;
+    ///     server 127.0.0.1:5433 backup;
+    /// }
+    /// ```
+    upstream(1..=1) {} in MAIN;
+};
+
+/// Reads `stream {}`.
+pub fn read(stream: &Directive, load: &mut Load<'_>) -> Result<Plan> {
+    load.within(Subsystem::Stream, |load| {
+        load.registry.of::<variables::BuiltIns<TcpSession>>().add(builtin::VARIABLES);
+        let mut plan = Plan { main: Block::new(stream), servers: Vec::new() };
+        let around = around("stream", stream);
+        for line in around.lines {
+            let read = plan.line(line, around, load);
+            load.tolerate(read)?;
+        }
+        Ok(plan)
+    })
+}
+
+fn around<'a>(context: &'a str, block: &'a Directive) -> Around<'a> {
+    Around { context, lines: block.block.as_deref().unwrap_or_default() }
+}
+
+impl Plan {
+    fn line(&mut self, line: &Directive, around: Around<'_>, load: &mut Load<'_>) -> Result<()> {
+        if let Some(info) = BLOCKS.iter().find(|info| info.name.as_bytes() == &*line.name.text) {
+            info.admit(line, MAIN)?;
+        }
+        match &*line.name.text {
+            b"server" => self.servers.push(Block::read(line, load)?),
+            b"upstream" => upstream::read(line, load)?,
+            _ => self.main.line(MAIN, line, around, load)?,
+        }
+        Ok(())
+    }
+
+    /// Compiles everything that was read.
+    pub fn compile(self, load: &mut Load<'_>) -> Result<Site> {
+        load.within(Subsystem::Stream, |load| self.compile_servers(load))
+    }
+
+    fn compile_servers(self, load: &mut Load<'_>) -> Result<Site> {
+        load.zones.check()?;
+        upstream::build(&self.main.layers, load)?;
+        let all_left_out = self.main.is_left_out;
+        let main = Scope::outermost(load).child(self.main.layers, false);
+        let mut site = Site::default();
+        let mut sockets = Sockets::default();
+        for block in self.servers.into_iter().filter(|block| !block.is_left_out && !all_left_out) {
+            let id = ServerId(site.servers.len() as u32);
+            let scope = main.child(block.layers, false);
+            let added = sockets.add(&scope, id, &block.from);
+            let server = added.and_then(|()| server(&scope, load));
+            site.servers.extend(load.tolerate(server)?);
+        }
+        site.listens = sockets.list;
+        site.groups = load.own.of::<Groups>().all().into_values().collect();
+        site.variables = variables::resolve(load)?;
+        Ok(site)
+    }
+}
+
+fn server(scope: &Scope, load: &mut Load<'_>) -> Result<Server> {
+    let mut place = Place { load, server: Server::default() };
+    scope.install(&mut place)?;
+    Ok(place.server)
+}
+
+impl Block {
+    fn new(from: &Directive) -> Self {
+        let from = Directive { block: None, ..from.clone() };
+        Self { layers: Layers::default(), from, is_left_out: false }
+    }
+
+    /// Reads a server.
+    fn read(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut block = Self::new(from);
+        let around = around("stream-server", from);
+        for line in around.lines {
+            let read = block.line(SERVER, line, around, load);
+            load.tolerate(read)?;
+        }
+        Ok(block)
+    }
+
+    fn line(
+        &mut self,
+        level: conf::Levels,
+        line: &Directive,
+        around: Around<'_>,
+        load: &mut Load<'_>,
+    ) -> Result<()> {
+        let before = load.lacks.len();
+        if !self.layers.set(level, line, load)? {
+            load.without_feature(line, around)?;
+        }
+        let lacks = &load.lacks[before..];
+        self.is_left_out |= lacks.iter().any(|lack| lack.active && lack.class == Class::Block);
+        Ok(())
+    }
+}
+
+/// The listening sockets by address.
+#[derive(Default)]
+struct Sockets {
+    list: Vec<Listen>,
+    by_address: HashMap<Address, Said>,
+}
+
+/// What has been said of a socket so far.
+struct Said {
+    at: usize,
+    last_server: ServerId,
+    options: bool,
+    default_server: bool,
+}
+
+impl Sockets {
+    fn add(&mut self, scope: &Scope, server: ServerId, from: &Directive) -> Result<()> {
+        let lines = scope.listen.lines();
+        if lines.is_empty() {
+            let message = "no \"listen\" is defined for server";
+            return Err(Error::at(from.name.span, message).marked(from.name.span));
+        }
+        for line in lines {
+            line.addresses.iter().try_for_each(|address| self.socket(address, line, server))?;
+        }
+        Ok(())
+    }
+
+    /// Several servers may name an address; the default one, which is the first unless a line says
+    /// otherwise, has its connections.
+    fn socket(&mut self, address: &Address, line: &ListenLine, server: ServerId) -> Result<()> {
+        let Some(said) = self.by_address.get_mut(address) else {
+            let at = self.list.len();
+            let options = line.options.clone().unwrap_or_default();
+            let proxy_protocol = line.proxy_protocol;
+            self.list.push(Listen { address: address.clone(), options, proxy_protocol, server });
+            let (options, default_server) = (line.options.is_some(), line.default_server);
+            let said = Said { at, last_server: server, options, default_server };
+            self.by_address.insert(address.clone(), said);
+            return Ok(());
+        };
+        let refuse = |what: &str| Err(line.from.error(format!("{what} {address}")));
+        if said.last_server == server {
+            return refuse("a duplicate listen");
+        }
+        if said.options && line.options.is_some() {
+            return refuse("duplicate listen options for");
+        }
+        if said.default_server && line.default_server {
+            return refuse("a duplicate default server for");
+        }
+        said.last_server = server;
+        let listen = &mut self.list[said.at];
+        listen.proxy_protocol |= line.proxy_protocol;
+        if let Some(options) = &line.options {
+            said.options = true;
+            listen.options = options.clone();
+        }
+        if line.default_server {
+            said.default_server = true;
+            listen.server = server;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! What every server has: its log, how its socket is used, how long a PROXY header may take.
+
+use std::sync::Arc;
+
+use conf::{Milliseconds, Result};
+use observe::{ErrorLog, MainLog};
+
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER;
+
+    /// Where errors of sessions are logged, and from which level on. It replaces the main
+    /// `error_log` here.
+    ///
+    /// Syntax: FILE | stderr | syslog:server=ADDRESS[,...] [LEVEL]
+    /// Default: that of the block around
+    ///
+    /// ```nginx
+    /// server {
+    ///     listen 127.0.0.1:9000;
+    ///     error_log /var/log/weir/stream.log info;
+    /// }
+    /// ```
+    error_log: Option<ErrorLog>,
+    /// Whether small writes are sent at once instead of collected by the kernel.
+    ///
+    /// ```nginx
+    /// tcp_nodelay off;
+    /// ```
+    tcp_nodelay: bool = "on",
+    /// How long a client may take to send the PROXY protocol header.
+    ///
+    /// ```nginx
+    /// proxy_protocol_timeout 5s;
+    /// ```
+    proxy_protocol_timeout: Milliseconds = "30s",
+}
+
+/// Hands the settings to the server.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    place.server.error_log = match &conf.error_log {
+        Some(log) => Arc::new(log.clone()),
+        None => place.load.registry.of::<MainLog>().0.clone(),
+    };
+    place.server.tcp_nodelay = conf.tcp_nodelay;
+    place.server.proxy_protocol_timeout_ms = conf.proxy_protocol_timeout.0;
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! `listen`: where a server's connections come in.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use ::session::listen;
+use conf::lacking::{Class, Part};
+use conf::{Directive, Inherited, Load, Result, Value, Word};
+use net::{Address, SocketOptions};
+
+use crate::site::Place;
+
+conf::directives! {
+    also {
+        /// Where the server listens: an address with a port or a range of ports, a port, or the
+        /// path of a Unix socket. Of several servers on one address, the `default_server` has its
+        /// connections, else the first. With `proxy_protocol` each connection begins with a PROXY
+        /// protocol header. `bind` and `reuseport` are accepted and change nothing: every address
+        /// has a socket of its own for each worker.
+        ///
+        /// Syntax: ADDRESS:PORT | PORT | unix:PATH [default_server] [proxy_protocol] [bind]
+        /// [reuseport] [backlog=NUMBER] [rcvbuf=SIZE] [sndbuf=SIZE] [deferred] [fastopen=NUMBER]
+        /// [multipath] [ipv6only=on|off] [so_keepalive=on|off|[IDLE]:[INTERVAL]:[COUNT]]
+        /// Differs: `udp` and `ssl` are not supported.
+        ///
+        /// ```nginx
+        /// server {
+        ///     listen 127.0.0.1:9000 so_keepalive=on;
+        ///     listen unix:/run/weir.sock;
+        ///     return "hello\n";
+        /// }
+        /// ```
+        listen(1..=usize::MAX) in SERVER => lines;
+    }
+    slots {
+        /// The `listen` lines.
+        lines: Vec<ListenLine>,
+    }
+
+    in SERVER;
+}
+
+/// Nothing hooks into the server: the sockets are made of all lines together.
+pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+    Ok(())
+}
+
+impl Conf {
+    /// The lines, in order.
+    pub fn lines(&self) -> &[ListenLine] {
+        &self.lines
+    }
+}
+
+/// One `listen` line.
+#[derive(Clone)]
+pub struct ListenLine {
+    /// Where: one address, or those of a range of ports or a host name.
+    pub addresses: Vec<Address>,
+    /// Whether its server is the default of the socket.
+    pub default_server: bool,
+    /// Whether a PROXY header comes first.
+    pub proxy_protocol: bool,
+    /// How the socket is opened, where the line says anything about it.
+    pub options: Option<SocketOptions>,
+    /// The line, for messages about sockets.
+    pub from: Directive,
+}
+
+impl Value for ListenLine {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    const INHERITED: Inherited = Inherited::Never;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut line = Self {
+            addresses: listen::addresses(from.arg(0), None, from)?,
+            default_server: false,
+            proxy_protocol: false,
+            options: None,
+            from: from.clone(),
+        };
+        for word in &from.args[1..] {
+            let read = line.parameter(word, from, load);
+            load.tolerate(read)?;
+        }
+        Ok(line)
+    }
+}
+
+/// What may follow the address, beside how the socket is opened.
+const PARAMETERS: [&str; 4] = ["default_server", "proxy_protocol", "ssl", "udp"];
+
+impl ListenLine {
+    fn parameter(&mut self, word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        match &*word.text {
+            b"default_server" => self.default_server = true,
+            b"proxy_protocol" => self.proxy_protocol = true,
+            b"ssl" => return lacks("listen ... ssl", "ngx_stream_ssl_module", word, from, load),
+            b"udp" => return lacks("listen ... udp", "ngx_stream_module", word, from, load),
+            _ => {
+                let v6 = matches!(self.addresses.first(), Some(Address::Ip(SocketAddr::V6(_))));
+                let options = self.options.get_or_insert_default();
+                if !listen::set_option(options, word, v6, from)? {
+                    let known = PARAMETERS.into_iter().chain(listen::SOCKET_PARAMETERS);
+                    let error = from.error_at(word, format!("invalid parameter \"{word}\""));
+                    return Err(error.meant(&word.text, known));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lacks(
+    what: &'static str,
+    module: &'static str,
+    word: &Word,
+    from: &Directive,
+    load: &mut Load<'_>,
+) -> Result<()> {
+    let message =
+        format!("the \"{word}\" parameter of \"listen\" is not supported by this version of weir");
+    let part = Part { what, module, class: Class::Block };
+    load.without_part(from, part, from.error_at(word, message))
+}

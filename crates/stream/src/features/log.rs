@@ -1,0 +1,65 @@
+//! The access log: a line per session (`session::log`). A server that logs nothing has no logger.
+
+use std::sync::Arc;
+
+use ::session::log::{self, AccessLogs, LogFileCache, Logged, Own};
+use conf::Result;
+
+use crate::session::TcpSession;
+use crate::site::Place;
+
+conf::directives! {
+    declare {
+        /// Names a format of access log lines, made of text and variables. `escape=json` and
+        /// `escape=none` choose how characters of variables are escaped.
+        ///
+        /// Syntax: NAME [escape=default | escape=json | escape=none] STRING...
+        ///
+        /// ```nginx
+        /// log_format basic '$remote_addr [$time_local] $status $bytes_sent $session_time';
+        /// ```
+        log_format(2..=usize::MAX) in MAIN => log::declare_format::<TcpSession>;
+    }
+
+    in MAIN | SERVER;
+
+    /// Where sessions are logged, in which format, and on which condition. Several lines log to
+    /// several places. With `buffer=` lines are written in bulk, at least every `flush=`; with
+    /// `gzip` compressed. A path may contain variables.
+    /// - `if=STRING`: the session is logged unless this is empty or `0`
+    ///
+    /// Syntax: PATH | syslog:server=ADDRESS[,...] FORMAT [buffer=SIZE] [gzip[=LEVEL]] [flush=TIME]
+    /// [if=STRING]
+    /// Syntax: off
+    ///
+    /// ```nginx
+    /// log_format basic '$remote_addr $status';
+    /// access_log /var/log/weir/stream.log basic buffer=64k flush=5s;
+    /// ```
+    access_log: Option<AccessLogs<TcpSession>>,
+    /// Keeps log files open whose names contain variables.
+    ///
+    /// Syntax: max=NUMBER [inactive=TIME] [min_uses=NUMBER] [valid=TIME]
+    /// Syntax: off
+    ///
+    /// ```nginx
+    /// open_log_file_cache max=100 inactive=20s valid=1m min_uses=2;
+    /// ```
+    open_log_file_cache: LogFileCache = "off",
+}
+
+/// Has the server's sessions logged.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let Some(logs) = conf.access_log.as_ref().map(AccessLogs::logs) else { return Ok(()) };
+    if !logs.is_empty() {
+        let cache = conf.open_log_file_cache.clone();
+        let write = move |x: &mut TcpSession| logs.iter().for_each(|l| log::write(l, &cache, x));
+        place.server.loggers.push(Box::new(write));
+    }
+    Ok(())
+}
+
+impl Logged for TcpSession {
+    const OWN: &'static [(&'static [u8], Own<Self>)] = &[];
+    const COMBINED: Option<&'static str> = None;
+}

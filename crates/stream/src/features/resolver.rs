@@ -1,0 +1,47 @@
+//! `resolver`: the name servers for names that upstream groups look up while the server runs.
+
+use std::sync::Arc;
+
+use ::upstream::Servers;
+use ::upstream::resolver::NameServers;
+use conf::{Layered, Load, Milliseconds, Result};
+
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN | SERVER;
+    /// The name servers that look up names at run time, asked in turn: for servers with `resolve`.
+    /// `valid=` is how long an answer is used, instead of its TTL; `ipv4=off` and `ipv6=off` leave
+    /// addresses of that kind out.
+    ///
+    /// Syntax: ADDRESS[:PORT]... [valid=TIME] [ipv4=on|off] [ipv6=on|off]
+    ///
+    /// ```nginx
+    /// resolver 127.0.0.1:53 valid=30s ipv6=off;
+    /// upstream backend {
+    ///     zone backend 64k;
+    ///     server db.example.com:5432 resolve;
+    /// }
+    /// ```
+    resolver: Option<NameServers>,
+    /// How long the lookup of a name may take.
+    ///
+    /// ```nginx
+    /// resolver_timeout 5s;
+    /// ```
+    resolver_timeout: Milliseconds = "30s",
+}
+
+/// Nothing hooks into a server: none looks up names by itself yet.
+pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+    Ok(())
+}
+
+/// Who is asked for names by upstream groups, as `stream {}` says it.
+pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<Servers> {
+    let mut layer = main.clone();
+    layer.inherit(&Layer::defaults(load), false);
+    let conf = layer.resolve();
+    let timeout_ms = conf.resolver_timeout.0;
+    conf.resolver.map(|names| Servers { names, timeout_ms })
+}

@@ -1,0 +1,52 @@
+//! `return`: sends a text and closes the connection.
+
+use std::sync::Arc;
+
+use conf::{Directive, Inherited, Load, Result, Template, Value};
+
+use crate::serve::send;
+use crate::site::Place;
+
+conf::directives! {
+    in SERVER;
+
+    /// Sends a text to the client and closes the connection.
+    ///
+    /// Syntax: TEXT
+    ///
+    /// ```nginx
+    /// server {
+    ///     listen 127.0.0.1:9000;
+    ///     return "$time_iso8601\n";
+    /// }
+    /// ```
+    r#return: Option<Text>,
+}
+
+/// The text.
+#[derive(Clone)]
+pub struct Text(Template);
+
+impl Value for Text {
+    const INHERITED: Inherited = Inherited::Never;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        Template::compile(from.arg(0), from, load).map(Self)
+    }
+}
+
+/// Makes the text the server's content.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if let Some(Text(text)) = conf.r#return.clone() {
+        let text = Arc::new(text);
+        place.server.content = Some(Box::new(move |x, stream| {
+            let template = text.clone();
+            Box::pin(async move {
+                x.action = "returning text";
+                let mut text = Vec::new();
+                template.render(x, &mut text);
+                send(&text, x, stream).await
+            })
+        }));
+    }
+    Ok(())
+}

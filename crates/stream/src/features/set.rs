@@ -1,0 +1,78 @@
+//! `set`: gives variables values before access is checked.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use ::session::values::TooLong;
+use ::session::variables::{self, Setter, Variable};
+use conf::{Directive, Inherited, Load, Result, Template, Value, VariableId};
+
+use crate::session::TcpSession;
+use crate::site::{Decision, Place};
+
+conf::directives! {
+    in SERVER;
+
+    /// Gives a variable a value.
+    ///
+    /// Syntax: $VARIABLE VALUE
+    ///
+    /// ```nginx
+    /// server {
+    ///     listen 127.0.0.1:9000;
+    ///     set $text "$remote_addr:$remote_port";
+    ///     return $text;
+    /// }
+    /// ```
+    set: Vec<Set>,
+}
+
+/// One line.
+#[derive(Clone)]
+pub struct Set {
+    variable: VariableId,
+    /// What happens instead of giving the variable a value.
+    instead: Option<Setter<TcpSession>>,
+    value: Template,
+}
+
+impl Value for Set {
+    const ARGS: RangeInclusive<usize> = 2..=2;
+    const INHERITED: Inherited = Inherited::Never;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let unset = |_: &[u8]| Variable::fresh(|_, _| true);
+        let (variable, instead) =
+            variables::define_set::<TcpSession>(from.arg(0), from, load, unset)?;
+        let value = Template::compile(from.arg(1), from, load)?;
+        Ok(Self { variable, instead, value })
+    }
+}
+
+/// Sets the server's variables.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if !conf.set.is_empty() {
+        let conf = conf.clone();
+        place.server.preaccess.push(Box::new(move |x| run(&conf.set, x)));
+    }
+    Ok(())
+}
+
+/// nginx's status for an error of its own.
+const INTERNAL_SERVER_ERROR: u16 = 500;
+
+fn run(lines: &[Set], x: &mut TcpSession) -> Decision {
+    let mut value = Vec::new();
+    for line in lines {
+        value.clear();
+        line.value.render(x, &mut value);
+        match line.instead {
+            Some(set) => set(x, &value),
+            None => {
+                if let Err(TooLong) = x.set_value(line.variable, &value) {
+                    return Decision::Finish(INTERNAL_SERVER_ERROR);
+                }
+            }
+        }
+    }
+    Decision::Next
+}

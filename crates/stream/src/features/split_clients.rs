@@ -1,0 +1,33 @@
+//! `split_clients`: a variable with one of several values, by hash (`session::split_clients`).
+
+use std::sync::Arc;
+
+use ::session::split_clients;
+use conf::Result;
+
+use crate::session::TcpSession;
+use crate::site::Place;
+
+conf::directives! {
+    declare {
+        /// Sets a variable to one of several values, by the hash of a text: for tests with a share
+        /// of the clients. `*` takes the rest.
+        ///
+        /// Syntax: STRING $VARIABLE
+        ///
+        /// ```nginx
+        /// split_clients $remote_addr $variant {
+        ///     5% new;
+        ///     * old;
+        /// }
+        /// ```
+        split_clients(2..=2) {} in MAIN => split_clients::declare::<TcpSession>;
+    }
+
+    in MAIN;
+}
+
+/// Nothing hooks into a server: the variable is the whole feature.
+pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! Sizes of nginx's hash tables. Ours are sized by what they hold, so these are read, checked and
+//! have no effect, which their documentation says.
+
+use std::sync::Arc;
+
+use conf::{Number, Result};
+
+use crate::site::Place;
+
+conf::directives! {
+    in MAIN;
+    /// The largest size of nginx's table of variables.
+    ///
+    /// Differs: no effect; the table is sized by its contents.
+    variables_hash_max_size: Number = "1024",
+    /// The size of a bucket in nginx's table of variables.
+    ///
+    /// Differs: no effect; the table is sized by its contents.
+    variables_hash_bucket_size: Number = "64",
+}
+
+/// Nothing to hook in.
+pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! `upstream {}`: named groups of servers. What they are and how they choose is crate `upstream`'s;
+//! here the block is read, and the groups are made.
+
+use std::sync::Arc;
+
+use ::upstream::Groups;
+use conf::lacking::Block;
+use conf::{Directive, Load, Result, UPSTREAM, known};
+
+use super::{Layers, resolver};
+use crate::site::Place;
+
+pub use ::upstream::settings::{Conf, Layer};
+
+/// What nginx's table calls an `upstream` block of this subsystem.
+const CONTEXT: &str = "stream-upstream";
+
+/// Nothing hooks into a server: the groups are the whole feature.
+pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+    Ok(())
+}
+
+/// Reads a block. What only HTTP's have is not allowed here.
+pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+    Groups::begin(from, load)?;
+    let mut layers = Layers::default();
+    let block = Block { context: CONTEXT, lines: from.block.as_deref().unwrap_or_default() };
+    for line in block.lines {
+        let read = match is_here(&line.name.text) {
+            true => layers.set(UPSTREAM, line, load),
+            false => Ok(false),
+        };
+        let read = match read {
+            Ok(false) => load.without_feature(line, block).map(drop),
+            read => read.map(drop),
+        };
+        load.tolerate(read)?;
+    }
+    Groups::end(layers.upstream, from, load)
+}
+
+/// Whether nginx has the directive in these blocks, and it means the same there as in HTTP's.
+pub fn is_here(name: &[u8]) -> bool {
+    let known = known::find(name);
+    name != b"least_time" && known.iter().any(|known| known.allowed_in(CONTEXT))
+}
+
+/// Makes the groups, once everything has been read. `main` is what `stream {}` says.
+pub(crate) fn build(main: &Layers, load: &mut Load<'_>) -> Result<()> {
+    let around = resolver::of_main(&main.resolver, load);
+    Groups::build(&main.upstream, around.as_ref(), load)
+}

@@ -1,0 +1,21 @@
+//! `stream {}`: connections that are served without looking into what they carry.
+//!
+//! A connection is a session: it runs through nginx's phases once, its server's content handler
+//! has the client's end until it is over, and then it is logged. What `http {}` has as well (maps,
+//! geo, logs, variables) is in crate `session`. Deliberately absent: HTTP, and for now the way to a
+//! backend (`proxy_pass`).
+
+mod builtin;
+mod compile;
+mod features;
+mod serve;
+mod session;
+mod site;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub use compile::{BLOCKS, Plan, read};
+pub use features::directives;
+pub use site::{Generation, Listen, Site};
+pub use worker::Worker;

@@ -1,0 +1,192 @@
+//! A connection's task: the PROXY header, nginx's phases in their order, content, and the log.
+//!
+//! ```text
+//! accepted -> PROXY header -> preaccess (set) -> access (allow, deny) -> content -> log -> closed
+//! ```
+//!
+//! A session that is cut short is logged all the same, since that is done when it is dropped.
+
+use std::future::poll_fn;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+use std::task::{Poll, ready};
+
+use ::session::{Client, Session as _};
+use net::accept::{self, Refusal};
+use net::{Seat, Stream, Timer};
+use observe::{Errno, Level, Open};
+use wire::proxy_protocol::HeaderError;
+
+use crate::session::TcpSession;
+use crate::site::{Decision, Generation, Handler, ServerId};
+
+/// What a connection gives back when it is over.
+pub(crate) struct Held {
+    pub(crate) _open: Open,
+    pub(crate) _seat: Seat,
+}
+
+/// A session that is logged when it goes.
+struct Logged(TcpSession);
+
+/// A session that is over before its content began: its status.
+struct Finished(u16);
+
+/// What nginx calls `NGX_STREAM_OK`.
+const OK: u16 = 200;
+const BAD_REQUEST: u16 = 400;
+const INTERNAL_SERVER_ERROR: u16 = 500;
+
+/// Serves a connection until it is closed.
+pub(crate) async fn serve(
+    generation: Rc<Generation>,
+    server: ServerId,
+    client: Client,
+    mut stream: Stream,
+    held: Held,
+) {
+    let mut x = Logged(TcpSession::new(generation, server, client));
+    tell_connected(&x);
+    x.status = match run(&mut x, &mut stream).await {
+        Ok(status) | Err(Finished(status)) => status,
+    };
+    drop(x);
+    drop((stream, held));
+}
+
+/// Runs the phases.
+async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, Finished> {
+    let generation = x.generation.clone();
+    if generation.listen(x.client.listen).is_some_and(|listen| listen.proxy_protocol) {
+        read_proxy_header(x, stream).await?;
+    }
+    let server = generation.server(x.server);
+    phase(&server.preaccess, x)?;
+    phase(&server.access, x)?;
+    if server.tcp_nodelay {
+        stream.set_nodelay();
+    }
+    match &server.content {
+        Some(content) => Ok(content(x, stream).await),
+        None => Err(Finished(INTERNAL_SERVER_ERROR)),
+    }
+}
+
+fn phase(handlers: &[Handler], x: &mut TcpSession) -> Result<(), Finished> {
+    for handler in handlers {
+        match handler(x) {
+            Decision::Next => {}
+            Decision::Skip => break,
+            Decision::Finish(status) => return Err(Finished(status)),
+        }
+    }
+    Ok(())
+}
+
+/// Reads the PROXY header, and keeps what it says with the client. What comes behind it is left
+/// alone: no content handler reads from the client yet.
+async fn read_proxy_header(x: &mut TcpSession, stream: &mut Stream) -> Result<(), Finished> {
+    x.action = "reading PROXY protocol";
+    let timer = Timer::new();
+    timer.set(x.server().proxy_protocol_timeout_ms);
+    let mut received = Vec::new();
+    let header = accept::read_proxy_header(stream, &mut received, &timer).await;
+    let header = header.map_err(|refusal| refuse(x, refusal, &received));
+    net::buffers::give_back(received);
+    if let Some(header) = header? {
+        // The client is new: nothing is set yet.
+        let _ = x.client.proxy_protocol.set(Rc::new(header));
+    }
+    x.action = "initializing session";
+    Ok(())
+}
+
+/// Logs why there is no header. As in nginx, one that is cut short is a broken one.
+fn refuse(x: &TcpSession, refusal: Refusal, received: &[u8]) -> Finished {
+    let (what, error) = match refusal {
+        Refusal::Header(error) => return broken_header(x, error, received),
+        Refusal::Closed => return broken_header(x, HeaderError::Broken, received),
+        Refusal::TimedOut => ("client timed out", net::timed_out()),
+        Refusal::Connection(error) => ("recv() failed", error),
+    };
+    x.log(Level::Info, format_args!("{what}{}", Errno(&error)));
+    Finished(OK)
+}
+
+fn broken_header(x: &TcpSession, error: HeaderError, received: &[u8]) -> Finished {
+    let mut message = Vec::new();
+    error.write_message(received, &mut message);
+    x.log(Level::Error, format_args!("{}", observe::Text(&message)));
+    Finished(BAD_REQUEST)
+}
+
+/// How long the client may take nothing of a text.
+const SEND_TIMEOUT_MS: u64 = 5000;
+
+/// Sends all of it. The status that the session ends with.
+pub(crate) async fn send(text: &[u8], x: &mut TcpSession, stream: &mut Stream) -> u16 {
+    let timer = Timer::new();
+    let mut left = text;
+    while !left.is_empty() {
+        timer.set(SEND_TIMEOUT_MS);
+        let written = poll_fn(|cx| match stream.poll_write(cx, &[io::IoSlice::new(left)]) {
+            Poll::Pending => {
+                ready!(timer.poll(cx));
+                Poll::Ready(Err(net::timed_out()))
+            }
+            ready => ready,
+        });
+        match written.await {
+            Ok(count) => {
+                x.bytes_sent += count as u64;
+                left = &left[count..];
+            }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                x.log(Level::Info, format_args!("connection timed out{}", Errno(&error)));
+                return OK;
+            }
+            Err(error) => {
+                x.log(Level::Info, format_args!("send() failed{}", Errno(&error)));
+                return INTERNAL_SERVER_ERROR;
+            }
+        }
+    }
+    OK
+}
+
+fn tell_connected(x: &TcpSession) {
+    let Some(listen) = x.generation.listen(x.client.listen) else { return };
+    let (log, address) = (&x.server().error_log, &listen.address);
+    let source = x.client.source();
+    match x.client.peer {
+        Some(peer) => {
+            let message = format_args!("client {peer} connected to {address}");
+            log.write(Level::Info, source, message, |_| {});
+        }
+        None => {
+            let message = format_args!("client unix: connected to {address}");
+            log.write(Level::Info, source, message, |_| {});
+        }
+    }
+}
+
+impl Deref for Logged {
+    type Target = TcpSession;
+    fn deref(&self) -> &TcpSession {
+        &self.0
+    }
+}
+
+impl DerefMut for Logged {
+    fn deref_mut(&mut self) -> &mut TcpSession {
+        &mut self.0
+    }
+}
+
+impl Drop for Logged {
+    fn drop(&mut self) {
+        let generation = self.generation.clone();
+        generation.server(self.server).loggers.iter().for_each(|logger| logger(&mut self.0));
+    }
+}

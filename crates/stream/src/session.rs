@@ -1,0 +1,111 @@
+//! A connection from its beginning to its end, as handlers and variables see it.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use ::session::values::{self, SetValues, VALUES_BYTES_MAX};
+use ::session::variables::{Variable, Variables};
+use ::session::{Captures, Client, Session};
+use conf::{Values, VariableId};
+use net::Address;
+use observe::Level;
+
+use crate::site::{Generation, Server, ServerId};
+
+/// A session of `stream {}`.
+pub struct TcpSession {
+    /// The configuration that it is served by, to its end.
+    pub generation: Rc<Generation>,
+    /// The server that it has.
+    pub server: ServerId,
+    /// Whose it is.
+    pub client: Client,
+    /// What came of it, by the numbers of HTTP; 0: it is not over.
+    pub status: u16,
+    /// Bytes that the client was sent.
+    pub bytes_sent: u64,
+    /// Bytes that the client sent, without a PROXY header.
+    pub bytes_received: u64,
+    /// What is being done, as log lines name it after `while`.
+    pub action: &'static str,
+    values: SetValues,
+    captures: Captures,
+}
+
+impl TcpSession {
+    /// A connection that was just accepted.
+    pub fn new(generation: Rc<Generation>, server: ServerId, client: Client) -> Self {
+        Self {
+            generation,
+            server,
+            client,
+            status: 0,
+            bytes_sent: 0,
+            bytes_received: 0,
+            action: "initializing session",
+            values: SetValues::new(VALUES_BYTES_MAX),
+            captures: Captures::default(),
+        }
+    }
+
+    /// Its server.
+    pub fn server(&self) -> &Server {
+        self.generation.server(self.server)
+    }
+
+    /// How long it has been there.
+    pub fn age_ms(&self) -> u64 {
+        net::clock::now_ms().saturating_sub(self.client.accepted_ms)
+    }
+
+    /// The client's address.
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.client.peer.map(|peer| peer.ip())
+    }
+
+    /// Gives a variable its value. `Err`: there is no room for it, which has been logged.
+    pub fn set_value(&mut self, id: VariableId, value: &[u8]) -> Result<(), values::TooLong> {
+        values::set(self, id, value)
+    }
+}
+
+impl Variables<TcpSession> for Generation {
+    fn variable(&self, id: VariableId) -> &Variable<TcpSession> {
+        (**self).variable(id)
+    }
+}
+
+impl Session for TcpSession {
+    type Configuration = Generation;
+
+    fn configuration(&self) -> Rc<Generation> {
+        self.generation.clone()
+    }
+    fn client(&self) -> &Client {
+        &self.client
+    }
+    fn listen_address(&self) -> Option<Address> {
+        self.generation.listen(self.client.listen).map(|listen| listen.address.clone())
+    }
+    fn values(&mut self) -> &mut SetValues {
+        &mut self.values
+    }
+    fn captures(&mut self) -> &mut Captures {
+        &mut self.captures
+    }
+    fn log(&self, level: Level, message: fmt::Arguments<'_>) {
+        let Some(listen) = self.generation.listen(self.client.listen) else { return };
+        let log = &self.server().error_log;
+        self.client.log(log, level, message, self.action, &listen.address);
+    }
+}
+
+impl Values for TcpSession {
+    fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
+        values::append(self, id, out)
+    }
+    fn capture(&mut self, group: u8, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.captures.group(group.into()).unwrap_or_default());
+    }
+}

@@ -1,0 +1,142 @@
+//! What a `stream {}` block comes to: servers with their handlers, listening sockets, variables.
+//!
+//! All of it is built at load and never changed.
+
+use std::future::Future;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ::session::listen::{End, Slots};
+use ::session::variables::Variable;
+use ::upstream::Group;
+use conf::{Load, VariableId};
+use net::{Address, SocketOptions, Stream};
+use observe::ErrorLog;
+
+use crate::session::TcpSession;
+
+/// The number of a server in its site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerId(pub u32);
+
+/// A configuration ready to serve.
+#[derive(Default)]
+pub struct Site {
+    pub(crate) listens: Vec<Listen>,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) variables: Vec<Variable<TcpSession>>,
+    pub(crate) groups: Vec<Arc<Group>>,
+}
+
+/// A listening socket.
+pub struct Listen {
+    /// Where it listens.
+    pub address: Address,
+    /// How it is opened.
+    pub options: SocketOptions,
+    /// Whether a PROXY header comes first.
+    pub(crate) proxy_protocol: bool,
+    /// The server that has its connections.
+    pub(crate) server: ServerId,
+}
+
+/// A server.
+#[derive(Default)]
+pub struct Server {
+    pub(crate) error_log: Arc<ErrorLog>,
+    pub(crate) tcp_nodelay: bool,
+    pub(crate) proxy_protocol_timeout_ms: u64,
+    pub(crate) preaccess: Vec<Handler>,
+    pub(crate) access: Vec<Handler>,
+    /// Has the client's end until the session is over; `None`: the server does nothing.
+    pub(crate) content: Option<Content>,
+    pub(crate) loggers: Vec<Logger>,
+}
+
+/// What a handler says of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The next handler of the phase is asked.
+    Next,
+    /// The phase is over.
+    Skip,
+    /// The session is over, with this status.
+    Finish(u16),
+}
+
+/// A handler of a phase before content.
+pub type Handler = Box<dyn Fn(&mut TcpSession) -> Decision + Send + Sync>;
+
+/// A content handler: it ends with the session's status.
+pub type Content = Box<
+    dyn for<'a> Fn(&'a mut TcpSession, &'a mut Stream) -> Pin<Box<dyn Future<Output = u16> + 'a>>
+        + Send
+        + Sync,
+>;
+
+/// Is told of a session that is over.
+pub type Logger = Box<dyn Fn(&mut TcpSession) + Send + Sync>;
+
+/// A server being compiled: features hook in here.
+pub struct Place<'a, 'f> {
+    /// What has been declared.
+    pub load: &'a mut Load<'f>,
+    /// The server as far as it is done.
+    pub server: Server,
+}
+
+/// One worker's hold on a configuration.
+pub struct Generation {
+    site: Arc<Site>,
+    /// How many there were before it.
+    pub number: u64,
+    /// By the listening socket's slot: its place in the site's list, if the site has it.
+    slots: Slots,
+    /// Goes when the last worker has let go of it.
+    _end: Option<End>,
+}
+
+impl Generation {
+    /// This worker's hold on a site whose sockets are numbered as it lists them.
+    pub fn new(site: Arc<Site>, number: u64) -> Rc<Self> {
+        let slots = (0..site.listens.len() as u32).map(Some).collect();
+        Rc::new(Self { site, number, slots, _end: None })
+    }
+
+    /// This worker's hold on a site with sockets that may have been there before it.
+    pub fn with_slots(site: Arc<Site>, number: u64, slots: Slots, end: End) -> Rc<Self> {
+        Rc::new(Self { site, number, slots, _end: Some(end) })
+    }
+
+    /// The listening socket of a slot, unless this configuration does not have it.
+    pub fn listen(&self, slot: u32) -> Option<&Listen> {
+        let place = self.slots.get(slot as usize).copied().flatten()?;
+        self.site.listens.get(place as usize)
+    }
+}
+
+impl Deref for Generation {
+    type Target = Site;
+    fn deref(&self) -> &Site {
+        &self.site
+    }
+}
+
+impl Site {
+    /// A server by number.
+    pub fn server(&self, id: ServerId) -> &Server {
+        &self.servers[id.0 as usize]
+    }
+
+    /// A variable by number.
+    pub fn variable(&self, id: VariableId) -> &Variable<TcpSession> {
+        &self.variables[id.0 as usize]
+    }
+
+    /// The listening sockets, in order of mention.
+    pub fn listens(&self) -> &[Listen] {
+        &self.listens
+    }
+}

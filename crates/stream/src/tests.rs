@@ -1,0 +1,223 @@
+//! Configurations and their errors, and sessions on sockets.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Memory, Subsystem};
+use net::Arrival;
+use observe::LogFiles;
+
+use crate::site::{Generation, Site};
+use crate::{Worker, compile};
+
+/// A folder for logs, gone with the test.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("weir-stream-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn read(&self, name: &str) -> String {
+        observe::flush_all();
+        std::fs::read_to_string(self.0.join(name)).unwrap_or_default()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn load(text: &str, folder: &Path, lenient: bool) -> Result<Site, String> {
+    let text = format!("stream {{ {text}\n}}");
+    let mut files = Memory::default().with("/nginx.conf", text);
+    let (sources, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
+    let tree = tree.map_err(|error| error.message)?;
+    let mut load = Load::new(&mut files, folder, Path::new("/"));
+    (load.sources, load.lenient) = (sources, lenient);
+    let stream: &Directive = &tree.root[0];
+    let site = compile::read(stream, &mut load).and_then(|plan| plan.compile(&mut load));
+    assert_eq!(load.subsystem, Subsystem::Main);
+    let site = site.map_err(|error| match error.span {
+        Some(span) => format!("{}:{}", error.message, span.line),
+        None => error.message,
+    })?;
+    load.registry.of::<LogFiles>().open().map_err(|error| error.to_string())?;
+    Ok(site)
+}
+
+fn refusal(text: &str) -> String {
+    match load(text, Path::new("/nowhere"), false) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(refusal) => refusal,
+    }
+}
+
+/// What a client is sent by the first socket of this configuration, after it has sent `input`.
+fn answer(text: &str, folder: &Folder, input: &'static [u8]) -> Vec<u8> {
+    let generation = Generation::new(Arc::new(load(text, &folder.0, false).unwrap()), 1);
+    net::run(async move { serve(generation, input).await }).unwrap()
+}
+
+async fn serve(generation: Rc<Generation>, input: &'static [u8]) -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let client = std::thread::spawn(move || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(input).unwrap();
+        if !input.is_empty() {
+            stream.shutdown(Shutdown::Write).unwrap();
+        }
+        let mut answer = Vec::new();
+        // A reset after the last byte is no error here.
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    });
+    let (stream, peer) = listener.accept().unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let (usher, _handed) = net::tickets(1).remove(0).begin();
+    usher.set_limit(1);
+    let arrival = Arrival { fd: stream.into(), peer: Some(peer), slot: 0 };
+    let Ok(Some(accepted)) = usher.seat(arrival) else { panic!("no room") };
+    let worker = Worker::new(generation);
+    worker.start(accepted, false);
+    worker.leave().await;
+    client.join().unwrap()
+}
+
+const SERVER: &str = "listen 127.0.0.1:1;";
+
+fn text_of(returned: &str) -> String {
+    let folder = Folder::new();
+    let text = format!("server {{ {SERVER} return \"{returned}\"; }}");
+    String::from_utf8(answer(&text, &folder, b"")).unwrap()
+}
+
+#[test]
+fn a_text_with_variables_is_returned() {
+    assert_eq!(text_of("hello"), "hello");
+    let said = text_of("$remote_addr $protocol $bytes_sent $status $session_time");
+    assert!(said.starts_with("127.0.0.1 TCP 0 000 0."), "{said}");
+    assert_eq!(text_of("[$upstream_addr][$ssl_protocol][$server_name]"), "[][][]");
+    assert_eq!(text_of(""), "");
+}
+
+#[test]
+fn set_runs_before_return_wherever_it_stands() {
+    let folder = Folder::new();
+    let text = "map 0 $m { default original; }
+                server { listen 127.0.0.1:1; return $m:$v; set $v $m; set $m new; }";
+    assert_eq!(answer(text, &folder, b""), b"new:original");
+}
+
+#[test]
+fn a_pattern_in_a_map_leaves_its_groups() {
+    let folder = Folder::new();
+    let text = "map $remote_addr $m { ~^(?<net>127)\\.(0) $net-$2; }
+                server { listen 127.0.0.1:1; return $m; }";
+    assert_eq!(answer(text, &folder, b""), b"127-0");
+}
+
+#[test]
+fn sessions_are_logged_with_what_came_of_them() {
+    let folder = Folder::new();
+    let log = "log_format f '$remote_addr $status $bytes_sent $upstream_addr';
+               access_log a.log f; error_log e.log info;";
+    let text = format!("{log} server {{ {SERVER} return hello; }}");
+    answer(&text, &folder, b"");
+    assert_eq!(folder.read("a.log"), "127.0.0.1 200 5 -\n");
+    let connected = folder.read("e.log");
+    assert!(connected.contains(" connected to 127.0.0.1:1\n"), "{connected}");
+    // Without a content handler there is nothing to do.
+    answer(&format!("{log} server {{ {SERVER} }}"), &folder, b"");
+    assert!(folder.read("a.log").ends_with("127.0.0.1 500 0 -\n"));
+}
+
+#[test]
+fn who_is_denied_is_told_nothing_and_logged() {
+    let folder = Folder::new();
+    let text = format!(
+        "log_format f $status; access_log a.log f; error_log e.log;
+         server {{ {SERVER} allow 192.0.2.1; deny all; return hello; }}"
+    );
+    assert_eq!(answer(&text, &folder, b""), b"");
+    assert_eq!(folder.read("a.log"), "403\n");
+    let message = "access forbidden by rule while initializing session, client: 127.0.0.1, \
+                   server: 127.0.0.1:1\n";
+    assert!(folder.read("e.log").ends_with(message), "{}", folder.read("e.log"));
+}
+
+#[test]
+fn a_proxy_header_comes_first() {
+    let folder = Folder::new();
+    let text = "error_log e.log; log_format f $status; access_log a.log f;
+                server {
+                    listen 127.0.0.1:1 proxy_protocol;
+                    return $proxy_protocol_addr:$proxy_protocol_port;
+                }";
+    let said = answer(text, &folder, b"PROXY TCP4 192.0.2.1 192.0.2.2 123 5678\r\n");
+    assert_eq!(said, b"192.0.2.1:123");
+    assert_eq!(answer(text, &folder, b"hello\r\n"), b"");
+    assert_eq!(folder.read("a.log"), "200\n400\n");
+    let broken = "broken header: \"hello\" while reading PROXY protocol, client: ";
+    assert!(folder.read("e.log").contains(broken), "{}", folder.read("e.log"));
+}
+
+#[test]
+fn the_default_server_has_the_connections_of_an_address() {
+    let site = |text: &str| load(text, Path::new("/nowhere"), false).unwrap();
+    let two = "server { listen 127.0.0.1:1; } server { listen 127.0.0.1:1; listen 127.0.0.1:2; }";
+    let listens: Vec<_> = site(two).listens.iter().map(|listen| listen.server.0).collect();
+    assert_eq!(listens, [0, 1]);
+    let two = "server { listen 127.0.0.1:1; } server { listen 127.0.0.1:1 default_server; }";
+    assert_eq!(site(two).listens[0].server.0, 1);
+}
+
+#[test]
+fn nginx_refuses_in_these_words() {
+    let unsupported = "directive \"proxy_pass\" is not supported by this version of weir:1";
+    let table = [
+        ("server { }", "no \"listen\" is defined for server:1"),
+        ("server { listen 127.0.0.1; }", "no port in \"127.0.0.1\" of the \"listen\" directive:1"),
+        ("server { listen 1 frob; }", "invalid parameter \"frob\":1"),
+        ("server { listen 1; listen 1; }", "a duplicate listen 0.0.0.0:1:1"),
+        ("server { listen 1; set a b; }", "invalid variable name \"a\":1"),
+        ("server { listen 1; set $pid b; }", "the duplicate \"pid\" variable:1"),
+        ("server { listen 1; return $none; }", "unknown \"none\" variable"),
+        ("server { listen 1; return a; return b; }", "\"return\" directive is duplicate:1"),
+        ("log_format combined a; access_log a none;", "unknown log format \"none\":1"),
+        ("access_log a;", "log format is not specified:1"),
+        ("server { listen 1; proxy_pass a; }", unsupported),
+        ("upstream u { }", "no servers are inside upstream:1"),
+        (
+            "upstream u { server a:1; keepalive 2; }",
+            "\"keepalive\" directive is not allowed here:1",
+        ),
+        ("upstream u { server 127.0.0.1:1; } upstream u { }", "duplicate upstream \"u\":1"),
+        ("geo $g { proxy 127.0.0.1; }", "invalid network \"proxy\":1"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(refusal(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn leniently_a_server_that_asks_for_too_much_is_left_out() {
+    let text = "server { listen 127.0.0.1:1; proxy_pass a; proxy_timeout 1s; }
+                server { listen 127.0.0.1:2; return hello; }
+                server { listen 127.0.0.1:3 udp; return hello; }";
+    let site = load(text, Path::new("/nowhere"), true).unwrap();
+    let ports: Vec<_> = site.listens().iter().map(|listen| listen.address.to_string()).collect();
+    assert_eq!(ports, ["127.0.0.1:2"]);
+}
