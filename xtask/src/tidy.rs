@@ -24,7 +24,7 @@ use crate::project;
 pub(crate) const HELP: &str = "read every file git tracks for what the project's rules forbid
 
 Long lines, stray characters, leftovers, files and functions that have grown too long, modules
-without a header, crates that depend on crates above them, modules of `http` that import from the
+without a header, crates that depend on crates above them, modules that import from the
 layers above them, the runtime or unsafe code outside `net`, features that are not listed,
 dependencies that docs/dependencies.md does not explain.
 ";

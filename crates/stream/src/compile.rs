@@ -143,7 +143,8 @@ impl Block {
         load: &mut Load<'_>,
     ) -> Result<()> {
         let before = load.lacks.len();
-        if !self.layers.set(level, line, load)? {
+        let is_of_http = upstream::is_of_http(&line.name.text);
+        if is_of_http || !self.layers.set(level, line, load)? {
             load.without_feature(line, around)?;
         }
         let lacks = &load.lacks[before..];

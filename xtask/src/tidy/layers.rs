@@ -21,26 +21,52 @@ struct Layered {
     cycle_files_max: usize,
 }
 
-const LAYERED: &[Layered] = &[Layered {
-    folder: "crates/http/src/",
-    layers: &[
-        &["base64", "header_text", "limits", "mask", "mime_types", "places", "rate"],
-        &["credentials", "exchange", "files", "keyed", "regex", "site", "variables"],
-        &["admit", "answer", "builtin", "paths"],
-        &["phases", "subrequest"],
-        &["backend"],
-        &["drive"],
-        &["h1"],
-        &["health"],
-        &["gateway"],
-        &["features"],
-        &["compile"],
-        &["accept"],
-        &["fuzz", "worker"],
-    ],
-    upward: &[],
-    cycle_files_max: 3,
-}];
+const LAYERED: &[Layered] = &[
+    Layered {
+        folder: "crates/http/src/",
+        layers: &[
+            &["base64", "header_text", "limits", "mask", "mime_types", "places", "rate"],
+            &["credentials", "exchange", "files", "keyed", "regex", "site", "variables"],
+            &["admit", "answer", "builtin", "paths"],
+            &["phases", "subrequest"],
+            &["backend"],
+            &["drive"],
+            &["h1"],
+            &["health"],
+            &["gateway"],
+            &["features"],
+            &["compile"],
+            &["accept"],
+            &["fuzz", "worker"],
+        ],
+        upward: &[],
+        cycle_files_max: 3,
+    },
+    Layered {
+        folder: "crates/session/src/",
+        layers: &[
+            &["captures", "client", "decimal", "forwarded", "identity", "lru", "table", "trusted"],
+            &["access", "listen", "wildcards"],
+            &["session", "values", "variables"],
+            &["builtin", "geo", "log", "regex", "split_clients"],
+            &["map"],
+        ],
+        upward: &[],
+        cycle_files_max: 3,
+    },
+    Layered {
+        folder: "crates/stream/src/",
+        layers: &[
+            &["session", "site"],
+            &["builtin", "serve"],
+            &["features"],
+            &["compile"],
+            &["worker"],
+        ],
+        upward: &[],
+        cycle_files_max: 2,
+    },
+];
 
 pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
     LAYERED.iter().flat_map(|layered| layered.check(sources)).collect()

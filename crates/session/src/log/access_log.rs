@@ -7,8 +7,8 @@ use std::sync::Arc;
 use conf::{Directive, Error, Load, Result, Template, Value, Word, units};
 use observe::{Buffering, LogFile, LogFiles, Target};
 
-use super::Logged;
 use super::format::{Format, Formats};
+use super::logged::Logged;
 use super::path::LogPath;
 
 /// What a block says of access logs.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, VariableId, Word};
 
-use super::Logged;
 use super::escape::Escape;
+use super::logged::{Logged, Own};
 
 /// A compiled line.
 pub(super) struct Format<X> {
@@ -21,9 +21,6 @@ enum Piece<X> {
     Own(Own<X>),
     Variable(VariableId),
 }
-
-/// A variable that the log computes itself.
-pub type Own<X> = fn(&X, &mut Vec<u8>);
 
 const COMBINED_NAME: &[u8] = b"combined";
 

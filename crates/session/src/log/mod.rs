@@ -8,6 +8,7 @@ mod access_log;
 mod cache;
 mod escape;
 mod format;
+mod logged;
 mod path;
 
 use std::sync::{Arc, Weak};
@@ -18,22 +19,8 @@ use observe::{Level, LogFile};
 use access_log::Destination;
 pub use access_log::{AccessLog, AccessLogs};
 pub use cache::{LogFileCache, forget_old};
-pub use format::{Own, declare as declare_format};
-
-use crate::Session;
-
-/// A session that is logged when it is over.
-pub trait Logged: Session {
-    /// The variables that its log computes itself.
-    const OWN: &'static [(&'static [u8], Own<Self>)];
-    /// The format `combined`, where it is built in.
-    const COMBINED: Option<&'static str>;
-
-    /// Whether a log whose path has variables may be written to; if not, that has been logged.
-    fn admits_log_paths(&mut self) -> bool {
-        true
-    }
-}
+pub use format::declare as declare_format;
+pub use logged::{Logged, Own};
 
 /// Writes a session's line, unless the log does not want it.
 pub fn write<X: Logged>(log: &AccessLog<X>, cache: &LogFileCache, x: &mut X) {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use conf::{Directive, Load, Result, Template, Word};
 use observe::{Errno, Level, Stamps};
 
-use super::Logged;
 use super::cache::LogFileCache;
+use super::logged::Logged;
 
 /// nginx's pause between two complaints about one log.
 const COMPLAINT_PAUSE_SECONDS: i64 = 59;

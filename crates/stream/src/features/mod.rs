@@ -13,7 +13,7 @@ pub mod split_clients;
 pub mod tables;
 pub mod upstream;
 
-use conf::{Info, UPSTREAM};
+use conf::Info;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
 
@@ -33,9 +33,8 @@ conf::features! {
     log: log,
 }
 
-/// Every directive inside `stream {}`, without its blocks. Of those of `upstream` blocks, only what
-/// this subsystem has of them.
+/// Every directive inside `stream {}`, without its blocks.
 pub fn directives() -> impl Iterator<Item = &'static Info> {
     let rows = TABLES.iter().flat_map(|(_, _, rows)| rows.iter());
-    rows.filter(|row| !row.levels.has(UPSTREAM) || upstream::is_here(row.name.as_bytes()))
+    rows.filter(|row| !upstream::is_of_http(row.name.as_bytes()))
 }

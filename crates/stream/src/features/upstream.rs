@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ::upstream::Groups;
 use conf::lacking::Block;
-use conf::{Directive, Load, Result, UPSTREAM, known};
+use conf::{Directive, Layered, Load, Result, UPSTREAM, known};
 
 use super::{Layers, resolver};
 use crate::site::Place;
@@ -26,9 +26,9 @@ pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let mut layers = Layers::default();
     let block = Block { context: CONTEXT, lines: from.block.as_deref().unwrap_or_default() };
     for line in block.lines {
-        let read = match is_here(&line.name.text) {
-            true => layers.set(UPSTREAM, line, load),
-            false => Ok(false),
+        let read = match is_of_http(&line.name.text) {
+            true => Ok(false),
+            false => layers.set(UPSTREAM, line, load),
         };
         let read = match read {
             Ok(false) => load.without_feature(line, block).map(drop),
@@ -40,9 +40,14 @@ pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
 }
 
 /// Whether nginx has the directive in these blocks, and it means the same there as in HTTP's.
-pub fn is_here(name: &[u8]) -> bool {
+fn is_here(name: &[u8]) -> bool {
     let known = known::find(name);
     name != b"least_time" && known.iter().any(|known| known.allowed_in(CONTEXT))
+}
+
+/// Whether a directive of groups is HTTP's alone.
+pub(crate) fn is_of_http(name: &[u8]) -> bool {
+    Layer::TABLE.iter().any(|row| row.name.as_bytes() == name) && !is_here(name)
 }
 
 /// Makes the groups, once everything has been read. `main` is what `stream {}` says.

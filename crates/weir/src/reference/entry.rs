@@ -80,6 +80,15 @@ impl Entry {
         self
     }
 
+    /// The directives of `upstream` blocks are the same in both subsystems.
+    fn with_stream_upstreams(mut self) -> Self {
+        let is_same = |row: &Info| row.levels.has(conf::UPSTREAM) && row.name == self.name;
+        if self.info.levels.has(conf::UPSTREAM) && stream::directives().any(is_same) {
+            self.contexts.push(STREAM[2]);
+        }
+        self
+    }
+
     fn outermost(&self) -> u32 {
         self.info.levels.0.trailing_zeros()
     }
@@ -124,7 +133,9 @@ pub fn all() -> BTreeMap<String, Vec<Entry>> {
         rows.iter().map(move |row| Entry::new(prefix, row, &HTTP).after(model(module), prefix))
     });
     let http = http.chain(blocks(http::BLOCKS).map(|(prefix, row)| Entry::new(prefix, row, &HTTP)));
-    let stream = stream::directives().chain(stream::BLOCKS);
+    let http = http.map(Entry::with_stream_upstreams);
+    let stream = stream::directives().filter(|row| !row.levels.has(conf::UPSTREAM));
+    let stream = stream.chain(stream::BLOCKS);
     let stream = stream.map(|row| Entry::new("", row, &STREAM));
     let include = conf::INCLUDE.iter().map(|row| Entry::new("", row, &[ANYWHERE]));
 
@@ -155,7 +166,7 @@ pub fn missing() -> Vec<&'static Known> {
     let all = all();
     let taken = |known: &Known| {
         let entries = all.get(known.name).into_iter().flatten();
-        entries.filter_map(Entry::in_nginx).any(|taken| taken == known)
+        entries.flat_map(|entry| &entry.contexts).any(|c| known.allowed_in(c.in_table))
     };
     known::all().iter().filter(|known| !taken(known)).collect()
 }

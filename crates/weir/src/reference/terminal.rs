@@ -126,7 +126,9 @@ fn unknown(name: &str) -> String {
         let texts = entry.syntax().into_iter().chain(entry.doc.paragraphs.iter().cloned());
         texts.flat_map(words).any(|word| word == name)
     };
-    let takers: Vec<_> = all.values().flatten().filter(takes).map(|e| e.name.as_str()).collect();
+    let mut takers: Vec<_> =
+        all.values().flatten().filter(takes).map(|entry| entry.name.as_str()).collect();
+    takers.dedup();
     if !takers.is_empty() && takers.len() <= TAKERS_MAX {
         let takers = takers.join(", ");
         return format!("there is no directive \"{name}\"; it is a parameter of: {takers}");

@@ -167,8 +167,14 @@ fn around(entry: &Entry, lines: &[Directive], text: &str) -> String {
         let name = String::from_utf8_lossy(&line.name.text);
         all.get(&*name).is_some_and(|entries| entries.iter().any(|entry| allows(entry, context)))
     };
+    // Of a name that both subsystems have, each entry has an example of its own.
+    let is_other = |context: &str| {
+        context.starts_with("stream") != entry.contexts().starts_with("stream")
+            && !matches!(context, "main" | "events")
+    };
     let fits = |context: &str| {
-        allows(entry, context) || lines.iter().all(|line| *line.name.text != *entry.name.as_bytes())
+        let is_inside = lines.iter().all(|line| *line.name.text != *entry.name.as_bytes());
+        !is_other(context) && (is_inside || allows(entry, context))
     };
     let context = CONTEXTS
         .iter()
@@ -179,13 +185,16 @@ fn around(entry: &Entry, lines: &[Directive], text: &str) -> String {
     form.replace("EXAMPLE", text) + events
 }
 
-const CONTEXTS: [(&str, &str); 6] = [
+const CONTEXTS: [(&str, &str); 9] = [
     ("main", "EXAMPLE\n"),
     ("events", "events {\nEXAMPLE\n}\n"),
     ("http", "http {\nEXAMPLE\n}\n"),
     ("server", "http { server {\nEXAMPLE\n} }\n"),
     ("location", "http { server { location / {\nEXAMPLE\n} } }\n"),
     ("upstream", "http { upstream u {\nEXAMPLE\n} }\n"),
+    ("stream", "stream {\nEXAMPLE\n}\n"),
+    ("stream server", "stream { server {\nEXAMPLE\n} }\n"),
+    ("stream upstream", "stream { upstream u {\nEXAMPLE\n} }\n"),
 ];
 
 #[test]
