@@ -215,5 +215,5 @@ fn no_directive_that_is_ignored_lets_anybody_see_what_it_guards() {
         assert_eq!(statuses(&site, &["/wp-config.php"]), [expected], "{http}");
         seen[usize::from(expected == 200)] += 1;
     }
-    assert!(seen[0] >= 10 && seen[1] >= 200, "{seen:?}");
+    assert!(seen[0] >= 8 && seen[1] >= 200, "{seen:?}");
 }
