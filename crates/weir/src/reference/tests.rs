@@ -112,6 +112,34 @@ fn defaults_are_nginxs_but_for_those_with_a_reason() {
     }
 }
 
+#[test]
+fn the_files_of_variables_are_accepted() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/");
+    let files = [
+        ("fastcgi.conf", "fastcgi"),
+        ("fastcgi_params", "fastcgi"),
+        ("scgi_params", "scgi"),
+        ("uwsgi_params", "uwsgi"),
+    ];
+    for (file, family) in files {
+        let lines = std::fs::read_to_string(format!("{folder}{file}")).unwrap();
+        assert!(lines.lines().filter(|line| line.contains("_param ")).count() > 10, "{file}");
+        let text = format!(
+            "events {{}} http {{ server {{ location / {{
+             {family}_pass unix:/a; include {file}; }} }} }}"
+        );
+        let mut files = Memory::default()
+            .with("/nginx.conf", &*text)
+            .with(format!("/{file}").as_str(), &*lines);
+        let origin = Origin {
+            conf: (*b"/nginx.conf").into(),
+            conf_prefix: (*b"/").into(),
+            ..Origin::default()
+        };
+        assert!(load::load(&origin, &mut files).is_ok(), "{file}");
+    }
+}
+
 /// What is said of a family's setting, as if it were `proxy`'s: one reason does for all.
 fn as_proxy(text: &str) -> String {
     let families = http::FAMILIES.iter().chain(&["memcached"]);

@@ -5,7 +5,8 @@ use crate::h1::tests::Server;
 fn a_request_and_its_reply() {
     let backend = Backend::of_bytes(b",abc", "Status: 201 Made\r\nX: y\r\n\r\nhi");
     let server = Server::start(format!(
-        "server {{ location / {{ scgi_pass {}; scgi_param SCGI 1; scgi_pass_request_headers off; }} }}",
+        "server {{ location / {{ scgi_pass {}; scgi_param SCGI 1;
+         scgi_pass_request_headers off; }} }}",
         backend.address()
     ));
     let reply = server.ask("POST / HTTP/1.0\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc");
