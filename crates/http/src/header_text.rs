@@ -3,7 +3,8 @@
 //! them.
 //!
 //! A value that the configuration has written over several lines is meant as one (RFC 9112, section
-//! 5.2), and becomes one. Every other line break, and NUL, is refused, where heads are written.
+//! 5.2), and becomes one; line breaks at its end are dropped, as blanks there mean nothing. Every
+//! other line break, and NUL, is refused, where heads are written.
 
 use memchr::memchr3;
 
@@ -21,9 +22,14 @@ pub(crate) fn is_clean(text: &[u8]) -> bool {
 }
 
 /// Makes the value from `start` on fit for a header line: a line break before a space or a tab
-/// becomes, with all blanks around it, one space.
+/// becomes, with all blanks around it, one space. Line breaks at the end go.
 pub(crate) fn unfold(text: &mut Vec<u8>, start: usize) -> Result<(), Forbidden> {
     let is_blank = |byte: u8| byte == b' ' || byte == b'\t';
+    while let [rest @ .., b'\r', b'\n'] | [rest @ .., b'\n'] = &text[start..] {
+        let blanks = rest.iter().rev().take_while(|byte| is_blank(**byte)).count();
+        let length = rest.len() - blanks;
+        text.truncate(start + length);
+    }
     let mut at = start;
     while let Some(offset) = memchr3(b'\r', b'\n', 0, &text[at..]) {
         let first = at + offset;
@@ -81,6 +87,9 @@ mod tests {
             ("a; \r\n\t  b;\n c", "a; b; c"),
             ("\n a", " a"),
             ("a\n \n b", "a b"),
+            ("a\n", "a"),
+            ("a\n b \r\n\n \n", "a b"),
+            ("\n", ""),
         ] {
             assert_eq!(unfolded(text), Ok(expected.to_owned()), "{text:?}");
         }
@@ -89,7 +98,7 @@ mod tests {
     #[test]
     fn other_breaks_are_refused() {
         for text in
-            ["a\nb", "a\r\nb: c", "a\rb", "a\r b", "a\0", "\n", "a\n", "a\n \r\nb", "a\r\r\n b"]
+            ["a\nb", "a\r\nb: c", "a\rb", "a\r b", "a\0", "\r", "a\r\r\n", "a\n \r\nb", "a\r\r\n b"]
         {
             assert_eq!(unfolded(text), Err(Forbidden), "{text:?}");
         }
