@@ -7,45 +7,67 @@ mod server;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use server::{Server, eventually};
 
 /// A backend that answers checks with a status, and clients with its name whatever that is.
 struct Backend {
     address: String,
-    checks: Arc<AtomicUsize>,
+    checks: Arc<Checks>,
+}
+
+#[derive(Default)]
+struct Checks {
+    made: AtomicUsize,
+    /// Whether they wait for their reply.
+    are_held: AtomicBool,
+    /// How many wait.
+    held: AtomicUsize,
 }
 
 impl Backend {
     fn start(name: &'static str, status: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let checks = Arc::new(AtomicUsize::new(0));
-        let counter = checks.clone();
+        let checks = Arc::new(Checks::default());
+        let shared = checks.clone();
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let counter = counter.clone();
-                thread::spawn(move || answer(stream, name, status, &counter));
+                let checks = shared.clone();
+                thread::spawn(move || answer(stream, name, status, &checks));
             }
         });
         Self { address, checks }
     }
+
+    fn checks(&self) -> usize {
+        self.checks.made.load(SeqCst)
+    }
 }
 
-fn answer(mut stream: TcpStream, name: &str, status: &str, checks: &AtomicUsize) {
+impl Checks {
+    fn wait(&self) {
+        self.made.fetch_add(1, SeqCst);
+        self.held.fetch_add(1, SeqCst);
+        while self.are_held.load(SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.held.fetch_sub(1, SeqCst);
+    }
+}
+
+fn answer(mut stream: TcpStream, name: &str, status: &str, checks: &Checks) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
     let Some(first) = lines.next() else { return };
     while lines.next().is_some_and(|line| !line.is_empty()) {}
-    let status = match first.starts_with("GET /check ") {
-        true => {
-            checks.fetch_add(1, SeqCst);
-            status
-        }
-        false => "200 OK",
-    };
+    let is_check = first.starts_with("GET /check ");
+    if is_check {
+        checks.wait();
+    }
+    let status = if is_check { status } else { "200 OK" };
     let _ = write!(stream, "HTTP/1.0 {status}\r\n\r\n{name}");
 }
 
@@ -73,24 +95,27 @@ fn servers_are_checked_once_per_process_and_stay_sick_over_reloads() {
         server.await_log("peer is unhealthy while checking status code", 1);
         assert!(avoids_the_sick(&server));
 
-        let (before, begun) = (sick.checks.load(SeqCst), Instant::now());
-        eventually("ten checks", || (sick.checks.load(SeqCst) >= before + 10).then_some(()));
-        assert!(begun.elapsed() >= Duration::from_millis(900), "{:?}", begun.elapsed());
+        // While one check of the sick waits for its reply, no worker makes another.
+        sick.checks.are_held.store(true, SeqCst);
+        let before = well.checks();
+        eventually("ten checks", || (well.checks() >= before + 10).then_some(()));
+        assert_eq!(sick.checks.held.load(SeqCst), 1);
+        sick.checks.are_held.store(false, SeqCst);
 
         server.configure(globals, &every("fails=3"));
         server.reload();
         assert!(avoids_the_sick(&server));
         assert_eq!(server.log().matches("peer is unhealthy").count(), 1);
-        let before = sick.checks.load(SeqCst);
-        eventually("more checks", || (sick.checks.load(SeqCst) > before + 1).then_some(()));
+        let before = sick.checks();
+        eventually("more checks", || (sick.checks() > before + 1).then_some(()));
 
         server.configure(globals, &site(&sick, &well, ""));
         server.reload();
         assert!((0..10).any(|_| server.get("/") == "sick"), "{globals}");
-        let before = sick.checks.load(SeqCst);
+        let before = sick.checks();
         thread::sleep(Duration::from_millis(350));
         // One may have been under way.
-        assert!(sick.checks.load(SeqCst) <= before + 1, "{globals}");
+        assert!(sick.checks() <= before + 1, "{globals}");
     }
 }
 
