@@ -6,12 +6,10 @@ mod server;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use server::{Server, body, connect, eventually, kill};
+use server::crowd::Crowd;
+use server::{Server, body, connect, eventually, kill, own_address};
 
 /// How often a process has each file open, by the file's name; sockets are `socket:`.
 fn descriptors(pid: i32) -> BTreeMap<String, usize> {
@@ -79,59 +77,8 @@ fn status(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&head[9..]).into_owned()
 }
 
-/// A free address that nobody else would choose, so that the program can open it itself.
-fn own_address() -> SocketAddr {
-    static NEXT: AtomicU8 = AtomicU8::new(1);
-    let [_, _, high, low] = std::process::id().to_be_bytes();
-    let host = Ipv4Addr::new(127, high | 1, low, NEXT.fetch_add(1, Ordering::Relaxed));
-    TcpListener::bind((host, 0)).unwrap().local_addr().unwrap()
-}
-
 fn hello(address: SocketAddr, word: &str) -> String {
     format!("server {{ listen {address}; location / {{ return 200 {word}; }} }}")
-}
-
-/// Clients that open a connection for each request, as long as they are let.
-struct Crowd {
-    over: Arc<AtomicBool>,
-    answered: Arc<AtomicUsize>,
-    clients: Vec<JoinHandle<Vec<String>>>,
-}
-
-impl Crowd {
-    fn start(address: SocketAddr) -> Self {
-        const CLIENTS: usize = 8;
-        let (over, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
-        let clients = (0..CLIENTS).map(|_| {
-            let (over, answered) = (over.clone(), answered.clone());
-            std::thread::spawn(move || {
-                let mut failures = Vec::new();
-                while !over.load(Ordering::Relaxed) {
-                    match ask(&address) {
-                        Ok(word) if word == "old" || word == "new" => {
-                            answered.fetch_add(1, Ordering::Relaxed);
-                        }
-                        other => failures.push(format!("{other:?}")),
-                    }
-                }
-                failures
-            })
-        });
-        Self { clients: clients.collect(), over, answered }
-    }
-
-    fn await_answers(&self, more: usize) {
-        let wanted = self.answered.load(Ordering::Relaxed) + more;
-        eventually("more answers", || {
-            (self.answered.load(Ordering::Relaxed) >= wanted).then_some(())
-        });
-    }
-
-    /// Ends it; answers what failed.
-    fn end(self) -> Vec<String> {
-        self.over.store(true, Ordering::Relaxed);
-        self.clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
-    }
 }
 
 fn ask(address: &SocketAddr) -> std::io::Result<String> {
@@ -147,7 +94,7 @@ fn a_reload_that_fails_for_a_taken_port_loses_no_connection() {
     let (address, taken) = (own_address(), TcpListener::bind("127.0.0.1:0").unwrap());
     let server = Server::start("worker_processes 1;", &hello(address, "old"));
     let worker = server.worker_process();
-    let crowd = Crowd::start(address);
+    let crowd = Crowd::start(move || ask(&address));
     crowd.await_answers(100);
     let both = hello(address, "new") + &hello(taken.local_addr().unwrap(), "new");
     server.configure("worker_processes 4;", &both);
@@ -203,7 +150,7 @@ fn a_port_that_becomes_free_is_taken() {
 fn other_numbers_of_workers_lose_no_connection() {
     let address = own_address();
     let server = Server::start("worker_processes 1;", &hello(address, "old"));
-    let crowd = Crowd::start(address);
+    let crowd = Crowd::start(move || ask(&address));
     for workers in [4, 1, 3, 1, 4, 2, 1, 4, 1] {
         crowd.await_answers(50);
         server.configure(&format!("worker_processes {workers};"), &hello(address, "new"));

@@ -27,7 +27,8 @@ impl Background {
     fn configure(&self, word: &str) {
         let http =
             format!("server {{ listen unix:DIR/a.sock; location / {{ return 200 {word}; }} }}");
-        self.0.configure("", GLOBALS, &http);
+        let stream = format!("stream {{ server {{ listen unix:DIR/s.sock; return {word}; }} }}");
+        self.0.configure("", &format!("{GLOBALS} {stream}"), &http);
         let text = self.0.read("nginx.conf").replace("daemon off;\n", "");
         self.0.write("nginx.conf", &text);
     }
@@ -39,6 +40,15 @@ impl Background {
         let mut reply = String::new();
         stream.read_to_string(&mut reply).unwrap();
         body(&reply).to_owned()
+    }
+
+    /// The text that the server of `stream {}` returns.
+    fn session(&self) -> String {
+        let mut stream = UnixStream::connect(self.0.join("s.sock")).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
     }
 
     fn pid(&self) -> i32 {
@@ -80,13 +90,14 @@ impl Drop for Background {
 #[test]
 fn a_new_binary_takes_the_sockets_over() {
     let background = Background::start("old");
-    assert_eq!(background.get(), "old");
+    assert_eq!((background.get(), background.session()), ("old".into(), "old".into()));
     background.configure("new");
     let (old, _) = background.upgrade();
     background.await_log("using inherited sockets from");
     kill(old, "QUIT");
     eventually("the old master's end", || background.0.pid(OLD).is_none().then_some(()));
     assert_eq!(background.get(), "new", "the socket's file is still there");
+    assert_eq!(background.session(), "new");
 }
 
 #[test]
@@ -97,10 +108,10 @@ fn the_old_binary_takes_over_again_when_the_new_one_ends() {
     kill(old, "WINCH");
     background.await_log("stop accepting connections");
     background.await_log("exited with code 0");
-    assert_eq!(background.get(), "new");
+    assert_eq!((background.get(), background.session()), ("new".into(), "new".into()));
     kill(new, "TERM");
     eventually("the old name", || (background.pid() == old).then_some(()));
-    assert_eq!(background.get(), "old");
+    assert_eq!((background.get(), background.session()), ("old".into(), "old".into()));
 }
 
 #[test]

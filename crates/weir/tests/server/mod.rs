@@ -9,14 +9,15 @@
 
 pub mod backend;
 pub mod counting;
+pub mod crowd;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -274,6 +275,14 @@ pub fn output(mut command: Command) -> Output {
     child.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
     child.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
     Output { status, stdout, stderr }
+}
+
+/// A free address that no other test chooses, for a socket that the program opens itself.
+pub fn own_address() -> SocketAddr {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let host = Ipv4Addr::new(127, high | 1, low, NEXT.fetch_add(1, Ordering::Relaxed));
+    TcpListener::bind((host, 0)).unwrap().local_addr().unwrap()
 }
 
 /// A connection on which nothing is waited for without end.
