@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use ::upstream::Discovery;
-use net::{Accepted, Lot, Probe, Roll, Stream};
+use net::{Accepted, ConnectionTracker, IdleSet, Probe, Stream};
 
 use crate::accept;
 use crate::client::Client;
@@ -21,9 +21,9 @@ pub struct Worker {
     context: Rc<WorkerContext>,
     /// Names of servers that are looked up as long as the generation is the newest.
     discovery: RefCell<Discovery>,
-    roll: Rc<Roll>,
+    tracker: Rc<ConnectionTracker>,
     /// Where idle connections wait; `None` where there was no descriptor left for it.
-    lot: Option<Rc<Lot<Parked>>>,
+    idle_set: Option<Rc<IdleSet<Parked>>>,
 }
 
 impl Worker {
@@ -31,12 +31,12 @@ impl Worker {
     pub fn new(generation: Rc<Generation>) -> Rc<Self> {
         net::at_turn_end(observe::end_turn);
         let discovery = RefCell::new(Discovery::of(&generation.groups));
-        let lot = Lot::new().ok();
-        let context = WorkerContext::new(generation, lot.is_some());
-        let worker = Rc::new(Self { context, discovery, roll: Rc::default(), lot });
-        if let Some(lot) = &worker.lot {
+        let idle_set = IdleSet::new().ok();
+        let context = WorkerContext::new(generation, idle_set.is_some());
+        let worker = Rc::new(Self { context, discovery, tracker: Rc::default(), idle_set });
+        if let Some(idle_set) = &worker.idle_set {
             let weak = Rc::downgrade(&worker);
-            net::spawn(lot.clone().attend(move |stream, parked| {
+            net::spawn(idle_set.clone().attend(move |stream, parked| {
                 if let Some(worker) = weak.upgrade() {
                     worker.resume(stream, parked);
                 }
@@ -47,14 +47,14 @@ impl Worker {
 
     /// Serves a new connection; `debug`: all its messages are logged.
     pub fn start(self: &Rc<Self>, accepted: Accepted, debug: bool) {
-        let Accepted { stream, peer, slot, seat } = accepted;
+        let Accepted { stream, peer, slot, permit } = accepted;
         let accepted_under = self.context.generation().number;
-        let held = Held { _open: self.context.counts.accept(), _seat: seat, accepted_under };
+        let held = Held { _open: self.context.counts.accept(), _permit: permit, accepted_under };
         let (serial, socket) = (observe::connection_number(), Probe::new(&stream));
         let mut client = Client::new(serial, peer, socket, slot);
         client.debug = debug;
         let worker = self.clone();
-        self.roll.spawn(accepted_under, async move {
+        self.tracker.spawn(accepted_under, async move {
             let context = worker.context.clone();
             worker.park(accept::serve(context, Rc::new(client), stream, held).await);
         });
@@ -63,7 +63,7 @@ impl Worker {
     fn resume(self: &Rc<Self>, stream: Stream, parked: Parked) {
         let accepted_under = parked.held.accepted_under;
         let worker = self.clone();
-        self.roll.spawn(accepted_under, async move {
+        self.tracker.spawn(accepted_under, async move {
             let context = worker.context.clone();
             worker.park(h1::resume(context, stream, parked).await);
         });
@@ -72,16 +72,16 @@ impl Worker {
     /// Parks what a driver left, if its connection is idle, until bytes come or its time is over.
     fn park(self: &Rc<Self>, left: Option<IdleConnection>) {
         let Some(IdleConnection { stream, parked, left_ms }) = left else { return };
-        if let Some(lot) = &self.lot
-            && let Err((stream, parked)) = lot.park(stream, parked, left_ms)
+        if let Some(idle_set) = &self.idle_set
+            && let Err((stream, parked)) = idle_set.park(stream, parked, left_ms)
         {
             self.resume(stream, parked);
         }
     }
 
     fn close_parked(&self, keep: impl FnMut(&Parked) -> bool) {
-        if let Some(lot) = &self.lot {
-            lot.retain(keep);
+        if let Some(idle_set) = &self.idle_set {
+            idle_set.retain(keep);
         }
     }
 
@@ -91,7 +91,7 @@ impl Worker {
         self.discovery.replace(Discovery::of(&generation.groups));
         self.context.replace_generation(generation);
         self.close_parked(|parked| self.context.keeps_socket(parked.client.listen));
-        self.roll.wake_all();
+        self.tracker.wake_all();
     }
 
     /// Lets go of what only configurations that are gone needed: log files, and sockets to syslog
@@ -104,28 +104,28 @@ impl Worker {
     /// Ends the connections accepted under earlier generations than this.
     pub fn cut_before(&self, generation: u64) {
         self.close_parked(|parked| parked.held.accepted_under >= generation);
-        self.roll.cut_before(generation);
+        self.tracker.cut_before(generation);
     }
 
     /// Idle connections end now, the others with the reply under way. Ready once none is left.
     pub async fn leave(&self) {
         self.context.leave();
         self.close_parked(|_| false);
-        self.roll.wake_all();
-        self.roll.empty().await;
+        self.tracker.wake_all();
+        self.tracker.empty().await;
     }
 
     /// How many idle connections are parked.
     #[cfg(test)]
     pub(crate) fn parked(&self) -> usize {
-        self.lot.as_ref().map_or(0, |lot| lot.len())
+        self.idle_set.as_ref().map_or(0, |idle_set| idle_set.len())
     }
 
     /// Ends a few connections that wait for another request: parked ones at once, others as soon
     /// as their tasks have run.
     pub fn make_room(&self) {
-        let parked = self.lot.as_ref().map_or(0, |lot| lot.len());
-        let mut wanted = ((parked + self.roll.len()) / 8).clamp(1, RECLAIMED_MAX);
+        let parked = self.idle_set.as_ref().map_or(0, |idle_set| idle_set.len());
+        let mut wanted = ((parked + self.tracker.len()) / 8).clamp(1, RECLAIMED_MAX);
         self.close_parked(|_| {
             let kept = wanted == 0;
             wanted = wanted.saturating_sub(1);
@@ -133,7 +133,7 @@ impl Worker {
         });
         if wanted > 0 {
             self.context.want_back(wanted);
-            self.roll.wake_all();
+            self.tracker.wake_all();
         }
     }
 

@@ -39,13 +39,13 @@ fn a_warm_connection_allocates_nothing() {
     net::run(async {
         let generation = http::Generation::new(Arc::new(site(&folder.0)), 1);
         let worker = http::Worker::new(generation);
-        let (usher, _handed) = net::tickets(1).remove(0).begin();
+        let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
         for path in PATHS {
             let (near, far) = UnixStream::pair().unwrap();
             near.set_nonblocking(true).unwrap();
             far.set_nonblocking(true).unwrap();
             let arrival = Arrival { fd: far.into(), peer: None, slot: 0 };
-            worker.start(usher.seat(arrival).ok().flatten().unwrap(), false);
+            worker.start(balancer.assign(arrival).ok().flatten().unwrap(), false);
             let mut client = Client::new(Stream::new(near.into()), path);
             for _ in 0..WARM_UP {
                 client.ask().await;

@@ -49,7 +49,7 @@ fn held(lines: &str, most: i64) -> i64 {
         net::run(async {
             let generation = http::Generation::new(Arc::new(site(backend, &lines)), 1);
             let worker = http::Worker::new(generation);
-            let (usher, _handed) = net::tickets(1).remove(0).begin();
+            let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
             let mut clients = Vec::new();
             let mut before = 0;
             // What the first client needs once is not counted.
@@ -58,7 +58,7 @@ fn held(lines: &str, most: i64) -> i64 {
                 far.set_nonblocking(true).unwrap();
                 near.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
                 let arrival = Arrival { fd: far.into(), peer: None, slot: 0 };
-                worker.start(usher.seat(arrival).ok().flatten().unwrap(), false);
+                worker.start(balancer.assign(arrival).ok().flatten().unwrap(), false);
                 clients.push(near);
                 if number == 0 {
                     before = settled().await;

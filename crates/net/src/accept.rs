@@ -11,12 +11,12 @@ use std::task::Poll;
 
 use wire::proxy_protocol::{self, Header, HeaderError, Read};
 
-use crate::{Session, Stream, Timer};
+use crate::{SecureSession, Stream, Timer};
 
 /// Where the sessions of a listening socket, or towards a server, come from.
 pub trait Transport: Debug + Send + Sync {
     /// A session for a new connection.
-    fn session(&self) -> io::Result<Box<dyn Session>>;
+    fn session(&self) -> io::Result<Box<dyn SecureSession>>;
 }
 
 /// Why a connection does not come as far as its protocol.

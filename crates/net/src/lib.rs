@@ -7,6 +7,7 @@
 #![allow(unsafe_code)] // Here alone, each block with its reason.
 
 pub mod accept;
+mod accept_balancer;
 mod address;
 mod alarm;
 #[doc(hidden)]
@@ -15,20 +16,18 @@ pub mod buffers;
 pub mod channel;
 pub mod clock;
 mod connect;
+mod connection_tracker;
 mod datagram;
 pub mod file;
-mod gate;
 pub mod holder;
+mod idle_set;
 mod listener;
 pub mod listening;
-mod lot;
 mod mailbox;
 pub mod memory;
 mod offload;
 mod probe;
 pub mod process;
-mod roll;
-mod seats;
 mod shared_words;
 pub mod signals;
 mod stream;
@@ -37,24 +36,27 @@ pub mod system;
 pub mod testing;
 mod timer;
 pub mod title;
+mod turn_budget;
 pub mod users;
 mod worker;
 
+pub use accept_balancer::{
+    AcceptBalancer, Accepted, AllFull, Arrival, BalancerHandle, ConnectionPermit, balancer_handles,
+};
 pub use address::{Address, BACKLOG, KeepaliveProbes, SocketOptions};
 pub use alarm::Alarm;
 pub use connect::{Connect, Connecting};
+pub use connection_tracker::ConnectionTracker;
 pub use datagram::{Datagram, Datagrams};
-pub use gate::Gate;
+pub use idle_set::IdleSet;
 pub use listener::Listener;
-pub use lot::Lot;
 pub use mailbox::{Mailbox, Sender, mailbox};
 pub use offload::{Offloaded, offload};
 pub use probe::{Probe, TcpInfo};
-pub use roll::Roll;
-pub use seats::{Accepted, Arrival, Full, Seat, Ticket, Usher, tickets};
 pub use shared_words::SharedWords;
-pub use stream::{Detached, Session, Stream};
+pub use stream::{Detached, SecureSession, Stream};
 pub use timer::{Timer, sleep};
+pub use turn_budget::TurnBudget;
 pub use worker::{Task, at_turn_end, run, spawn, spawn_if_running, yield_now};
 
 /// The system's word for what took too long.

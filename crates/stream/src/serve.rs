@@ -14,7 +14,7 @@ use std::task::{Poll, ready};
 
 use ::session::{Client, Session as _};
 use net::accept::{self, Refusal};
-use net::{Seat, Stream, Timer};
+use net::{ConnectionPermit, Stream, Timer};
 use observe::{Errno, Level, Open};
 use wire::proxy_protocol::HeaderError;
 
@@ -24,7 +24,7 @@ use crate::site::{Decision, Generation, Handler, ServerId};
 /// What a connection gives back when it is over.
 pub(crate) struct Held {
     pub(crate) _open: Open,
-    pub(crate) _seat: Seat,
+    pub(crate) _permit: ConnectionPermit,
 }
 
 /// A session that is logged when it goes.

@@ -86,10 +86,10 @@ async fn serve(generation: Rc<Generation>, input: &'static [u8]) -> Vec<u8> {
     });
     let (stream, peer) = listener.accept().unwrap();
     stream.set_nonblocking(true).unwrap();
-    let (usher, _handed) = net::tickets(1).remove(0).begin();
-    usher.set_limit(1);
+    let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
+    balancer.set_limit(1);
     let arrival = Arrival { fd: stream.into(), peer: Some(peer), slot: 0 };
-    let Ok(Some(accepted)) = usher.seat(arrival) else { panic!("no room") };
+    let Ok(Some(accepted)) = balancer.assign(arrival) else { panic!("no room") };
     let worker = Worker::new(generation);
     worker.start(accepted, false);
     worker.leave().await;

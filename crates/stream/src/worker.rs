@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use ::session::Client;
 use ::upstream::Discovery;
-use net::{Accepted, Probe, Roll};
+use net::{Accepted, ConnectionTracker, Probe};
 use observe::Counts;
 
 use crate::serve::{Held, serve};
@@ -17,7 +17,7 @@ pub struct Worker {
     /// Names of servers that are looked up as long as the generation is the newest.
     discovery: RefCell<Discovery>,
     counts: &'static Counts,
-    roll: Rc<Roll>,
+    tracker: Rc<ConnectionTracker>,
 }
 
 impl Worker {
@@ -25,20 +25,20 @@ impl Worker {
     pub fn new(generation: Rc<Generation>) -> Rc<Self> {
         let discovery = RefCell::new(Discovery::of(&generation.groups));
         let generation = RefCell::new(generation);
-        Rc::new(Self { generation, discovery, counts: Counts::of_worker(), roll: Rc::default() })
+        Rc::new(Self { generation, discovery, counts: Counts::of_worker(), tracker: Rc::default() })
     }
 
     /// Serves a new connection; `debug`: all its messages are logged. One that came by a socket
     /// which the newest configuration does not have is closed.
     pub fn start(&self, accepted: Accepted, debug: bool) {
-        let Accepted { stream, peer, slot, seat } = accepted;
+        let Accepted { stream, peer, slot, permit } = accepted;
         let generation = self.generation.borrow().clone();
-        let held = Held { _open: self.counts.accept(), _seat: seat };
+        let held = Held { _open: self.counts.accept(), _permit: permit };
         let mut client = Client::new(observe::connection_number(), peer, Probe::new(&stream), slot);
         client.debug = debug;
         let number = generation.number;
         if let Some(server) = generation.listen(slot).map(|listen| listen.server) {
-            self.roll.spawn(number, serve(generation, server, client, stream, held));
+            self.tracker.spawn(number, serve(generation, server, client, stream, held));
         }
     }
 
@@ -50,12 +50,12 @@ impl Worker {
 
     /// Ends the connections accepted under earlier generations than this.
     pub fn cut_before(&self, generation: u64) {
-        self.roll.cut_before(generation);
+        self.tracker.cut_before(generation);
     }
 
     /// Ready once no session is left.
     pub async fn leave(&self) {
-        self.roll.empty().await;
+        self.tracker.empty().await;
     }
 
     /// Whether the newest configuration has this listening socket.

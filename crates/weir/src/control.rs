@@ -9,17 +9,17 @@ use net::{Sender, listening};
 use observe::{Errno, LogFiles};
 
 use crate::Told;
-use crate::bundle::{SlotEntry, SlotOwners};
-use crate::crew::{Crew, Next};
+use crate::acceptor::AcceptLimits;
+use crate::config_snapshot::{SlotEntry, SlotOwners};
 use crate::event::Event;
 use crate::load::{Loaded, Sites};
 use crate::log::{self, emerg, notice};
 use crate::ready;
-use crate::reception::Limits;
+use crate::workers::{NextGeneration, Workers};
 
-/// A crew at work.
+/// The running workers.
 pub struct Control {
-    crew: Crew,
+    workers: Workers,
     number: u64,
     log_files: LogFiles,
     zones: Zones,
@@ -33,7 +33,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Starts a crew that serves a first generation.
+    /// Starts workers that serve a first generation.
     pub fn start(
         number: u64,
         loaded: Loaded,
@@ -42,10 +42,10 @@ impl Control {
         events: &Sender<Event>,
     ) -> Result<Self, Told> {
         log::panics_are_alerts();
-        let crew = Crew::start(&loaded.settings, events);
+        let workers = Workers::start(&loaded.settings, events);
         http::limits::serve();
         let mut control = Self {
-            crew,
+            workers,
             number,
             log_files: LogFiles::default(),
             zones: Zones::default(),
@@ -74,26 +74,26 @@ impl Control {
         self.zones = zones;
         self.health.serve(&sites.http);
         self.sites.insert(number, sites.clone());
-        self.crew.serve(Next {
+        self.workers.serve(NextGeneration {
             number,
             owners,
             sites,
             sockets,
-            limits: Limits::of(&settings),
+            limits: AcceptLimits::of(&settings),
             shutdown_timeout: Duration::from_millis(settings.worker_shutdown_timeout_ms),
         });
         Ok(())
     }
 
-    /// The crew.
-    pub fn crew(&self) -> &Crew {
-        &self.crew
+    /// The workers.
+    pub fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     /// Lets the workers end in good order. Whoever takes over checks the servers.
     pub fn leave(&self) {
         self.health.stop();
-        self.crew.leave();
+        self.workers.leave();
     }
 
     /// The newest generation.
@@ -114,14 +114,14 @@ impl Control {
     /// A worker has ended; answers whether it was the last.
     pub fn worker_left(&mut self) -> bool {
         self.workers_left += 1;
-        self.workers_left >= self.crew.len()
+        self.workers_left >= self.workers.len()
     }
 
     /// A generation has ended, while the process continues.
     pub fn generation_over(&mut self, number: u64) {
         if number != self.number {
             self.sites.remove(&number);
-            self.crew.generation_over();
+            self.workers.generation_over();
             let pid = net::process::id();
             notice!("generation {number} of worker process {pid} exited with code 0");
         }

@@ -7,15 +7,15 @@ use net::signals::{
     SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signal, Signals,
 };
 
+use crate::ipc::Message;
 use crate::log::{alert, notice};
-use crate::parcel::Parcel;
 
 /// Something that happened.
 pub enum Event {
     /// A signal came.
     Signal(Signal),
     /// The master says something; `None`: it is gone.
-    Parcel(Option<Parcel>),
+    Message(Option<Message>),
     /// No worker holds that generation any more.
     GenerationOver(u64),
     /// A worker has ended.

@@ -1,8 +1,8 @@
 //! The program: command line, configuration, processes, signals.
 //!
 //! ```text
-//! command line -> load -> start -> master -> worker process: control -> crew of workers
-//!                              `-> single:                   control -> crew of workers
+//! command line -> load -> start -> master -> worker process: control -> workers
+//!                              `-> single:                   control -> workers
 //! ```
 //!
 //! It joins the subsystems and knows the operating system's side of a server's life. Deliberately
@@ -10,27 +10,26 @@
 
 #![allow(unreachable_pub)] // A program has no outside; the directive macros write `pub`.
 
+mod acceptor;
 mod advice;
 mod arguments;
-mod bundle;
 mod check;
 mod command_line;
+mod config_snapshot;
 mod control;
-mod crew;
 mod embedded;
 mod event;
 mod help;
 mod hints;
+mod ipc;
 mod lenient;
 mod load;
 mod log;
 mod master;
 mod name;
-mod parcel;
 mod pid_file;
 mod places;
 mod ready;
-mod reception;
 mod reference;
 mod settings;
 mod shared_limits;
@@ -40,6 +39,7 @@ mod start;
 mod subcommand;
 mod version;
 mod worker_process;
+mod workers;
 
 use std::process::ExitCode;
 

@@ -60,10 +60,10 @@ impl Single {
             match event {
                 Event::Signal(signal) => self.signal(signal),
                 Event::GenerationOver(number) => self.control.generation_over(number),
-                Event::CutBefore(number) => self.control.crew().cut_before(number),
+                Event::CutBefore(number) => self.control.workers().cut_before(number),
                 Event::TryAgain => self.try_again(),
                 Event::WorkerLeft if !self.control.worker_left() => {}
-                Event::WorkerLeft | Event::Stop | Event::Parcel(_) => break,
+                Event::WorkerLeft | Event::Stop | Event::Message(_) => break,
             }
         }
         pid_file::remove(&self.pid);
@@ -83,7 +83,7 @@ impl Single {
                 log_signal(signal, "reopening logs");
                 notice!("reopening logs");
                 ready::reopen(self.control.log_files(), None);
-                self.control.crew().reopened();
+                self.control.workers().reopened();
             }
             SIGQUIT => {
                 log_signal(signal, "shutting down");
@@ -91,7 +91,7 @@ impl Single {
             }
             SIGTERM | SIGINT => {
                 log_signal(signal, "exiting");
-                self.control.crew().stop();
+                self.control.workers().stop();
                 later(&self.events, STOP_MAX, Event::Stop);
             }
             _ => log_signal(signal, ""),
@@ -116,7 +116,7 @@ impl Single {
     }
 
     fn open(&mut self, loaded: Loaded, tries_left: u32) -> Result<(), Told> {
-        let workers = self.control.crew().len();
+        let workers = self.control.workers().len();
         match self.sockets.prepare(&loaded.sites.listens(), workers, tries_left) {
             Prepared::Ready => self.replace(loaded).inspect_err(|Told| self.sockets.roll_back()),
             Prepared::Taken => {
@@ -134,7 +134,7 @@ impl Single {
         if pid != self.pid {
             pid_file::write(&pid, &self.origin.defaults)?;
         }
-        let slots = self.sockets.entries(&wanted, |slot| !self.control.crew().has(slot));
+        let slots = self.sockets.entries(&wanted, |slot| !self.control.workers().has(slot));
         let copies = self.sockets.copies(&slots);
         let number = self.control.number() + 1;
         let served = self.control.serve(number, loaded, &slots, copies);

@@ -22,7 +22,7 @@ use net::{Address, SocketOptions};
 use observe::{Errno, Level};
 
 use crate::Told;
-use crate::bundle::SlotEntry;
+use crate::config_snapshot::SlotEntry;
 use crate::log::{alert, emerg, notice};
 
 /// How often an address in use is tried.

@@ -13,13 +13,13 @@ use net::{Mailbox, Sender};
 use observe::{Errno, tell};
 
 use crate::Told;
-use crate::bundle::Bundle;
+use crate::config_snapshot::ConfigSnapshot;
 use crate::control::Control;
 use crate::event::{Event, from_signals, later, log_signal};
+use crate::ipc::{Message, MessageKind};
 use crate::load::{self, Loaded};
 use crate::log::{alert, emerg, notice};
 use crate::name::name;
-use crate::parcel::{Kind, Parcel};
 use crate::ready;
 use crate::shared_limits::SharedLimits;
 
@@ -61,7 +61,7 @@ async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<()
         Told
     };
     let channel = Rc::new(Channel::new(fd).map_err(not_called)?);
-    let Some(first) = Parcel::receive(&channel).await.map_err(not_called)? else { return Ok(()) };
+    let Some(first) = Message::receive(&channel).await.map_err(not_called)? else { return Ok(()) };
     let number = first.number;
     let (events, mailbox) = net::mailbox();
     // Before a configuration is read, and with the rights of the master.
@@ -70,7 +70,7 @@ async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<()
     from_signals(signals, &events, Event::Signal);
     listen_to(channel.clone(), &events);
     let process = WorkerProcess { channel, control, events };
-    process.report(Kind::Serving, number);
+    process.report(MessageKind::Serving, number);
     process.serve(mailbox).await;
     Ok(())
 }
@@ -79,20 +79,20 @@ async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<()
 fn listen_to(channel: Rc<Channel>, events: &Sender<Event>) {
     let events = events.clone();
     net::spawn(async move {
-        while let Ok(Some(parcel)) = Parcel::receive(&channel).await {
-            events.send(Event::Parcel(Some(parcel)));
+        while let Ok(Some(message)) = Message::receive(&channel).await {
+            events.send(Event::Message(Some(message)));
         }
-        events.send(Event::Parcel(None));
+        events.send(Event::Message(None));
     });
 }
 
 /// Switches to the configured user and starts to serve.
-fn begin(first: Parcel, events: &Sender<Event>) -> Result<Control, Told> {
+fn begin(first: Message, events: &Sender<Event>) -> Result<Control, Told> {
     let unpacked = unpack(first, &Zones::default())?;
-    let Unpacked { bundle, loaded, sockets } = unpacked;
+    let Unpacked { snapshot, loaded, sockets } = unpacked;
     ready::use_log(loaded.main_log.clone());
     ready::set_limits(&loaded.settings);
-    if let Some(identity) = &bundle.identity {
+    if let Some(identity) = &snapshot.identity {
         net::users::become_identity(identity).map_err(|failed| {
             emerg!("{}{}", failed.what, Errno(&failed.error));
             Told
@@ -107,45 +107,46 @@ fn begin(first: Parcel, events: &Sender<Event>) -> Result<Control, Told> {
         alert!("chdir(\"{}\") failed{}", directory.display(), Errno(&error));
         return Err(Told);
     }
-    Control::start(bundle.number, loaded, &bundle.slots, sockets, events)
+    Control::start(snapshot.number, loaded, &snapshot.slots, sockets, events)
 }
 
-/// A configuration read from its bundle, with its logs open.
+/// A configuration read from its snapshot, with its logs open.
 struct Unpacked {
-    bundle: Bundle,
+    snapshot: ConfigSnapshot,
     loaded: Loaded,
     sockets: Vec<(u32, OwnedFd)>,
 }
 
-fn unpack(parcel: Parcel, before: &Zones) -> Result<Unpacked, Told> {
-    let mut descriptors = parcel.descriptors.into_iter();
+fn unpack(message: Message, before: &Zones) -> Result<Unpacked, Told> {
+    let mut descriptors = message.descriptors.into_iter();
     // The kernel drops the descriptors of a message that a process has no room for.
     let Some(file) = descriptors.next() else { return Err(no_room()) };
     let contents = channel::contents(file);
-    let Some(bundle) = contents.ok().and_then(|bytes| Bundle::from_bytes(&bytes)) else {
+    let Some(snapshot) = contents.ok().and_then(|bytes| ConfigSnapshot::from_bytes(&bytes)) else {
         emerg!("the configuration from the master process cannot be read");
         return Err(Told);
     };
-    if bundle.descriptors() != descriptors.len() {
+    if snapshot.descriptors() != descriptors.len() {
         return Err(no_room());
     }
-    let mut files = Replay::from_bytes(&bundle.recording).map_err(|error| {
+    let mut files = Replay::from_bytes(&snapshot.recording).map_err(|error| {
         emerg!("{}", error.message);
         Told
     })?;
-    let loaded = load::load_quietly(before, &bundle.origin, &mut files)?;
-    if loaded.log_files.iter().count() != bundle.logs as usize {
-        emerg!("the master process sent {} log files", bundle.logs);
+    let loaded = load::load_quietly(before, &snapshot.origin, &mut files)?;
+    if loaded.log_files.iter().count() != snapshot.logs as usize {
+        emerg!("the master process sent {} log files", snapshot.logs);
         return Err(Told);
     }
-    for (file, open) in loaded.log_files.iter().zip(descriptors.by_ref().take(bundle.logs as usize))
+    for (file, open) in
+        loaded.log_files.iter().zip(descriptors.by_ref().take(snapshot.logs as usize))
     {
         file.put(File::from(open));
     }
-    let slots = bundle.slots.iter();
+    let slots = snapshot.slots.iter();
     let slots = slots.flat_map(|entry| std::iter::repeat_n(entry.slot, entry.sockets as usize));
     let sockets = slots.zip(descriptors).collect();
-    Ok(Unpacked { bundle, loaded, sockets })
+    Ok(Unpacked { snapshot, loaded, sockets })
 }
 
 fn no_room() -> Told {
@@ -167,11 +168,11 @@ impl WorkerProcess {
         while let Some(event) = events.next().await {
             match event {
                 Event::Signal(signal) => self.signal(signal),
-                Event::Parcel(Some(parcel)) => self.parcel(parcel),
+                Event::Message(Some(message)) => self.message(message),
                 // It continues to serve: another master may be started.
-                Event::Parcel(None) => alert!("the master process is gone"),
+                Event::Message(None) => alert!("the master process is gone"),
                 Event::GenerationOver(number) => self.control.generation_over(number),
-                Event::CutBefore(number) => self.control.crew().cut_before(number),
+                Event::CutBefore(number) => self.control.workers().cut_before(number),
                 Event::WorkerLeft if !self.control.worker_left() => {}
                 Event::TryAgain => {}
                 Event::WorkerLeft | Event::Stop => break,
@@ -182,46 +183,46 @@ impl WorkerProcess {
         notice!("exit");
     }
 
-    fn parcel(&mut self, parcel: Parcel) {
-        match parcel.kind {
-            Kind::Serve => {
-                let number = parcel.number;
-                let served = self.replace(parcel);
-                let kind = if served.is_ok() { Kind::Serving } else { Kind::Refused };
+    fn message(&mut self, message: Message) {
+        match message.kind {
+            MessageKind::Serve => {
+                let number = message.number;
+                let served = self.replace(message);
+                let kind = if served.is_ok() { MessageKind::Serving } else { MessageKind::Refused };
                 self.report(kind, number);
             }
-            Kind::Reopen => self.reopen(parcel),
-            Kind::Quit => self.quit(),
-            Kind::Terminate => self.stop(),
-            Kind::Serving | Kind::Refused => {}
+            MessageKind::Reopen => self.reopen(message),
+            MessageKind::Quit => self.quit(),
+            MessageKind::Terminate => self.stop(),
+            MessageKind::Serving | MessageKind::Refused => {}
         }
     }
 
-    fn replace(&mut self, parcel: Parcel) -> Result<(), Told> {
-        let Unpacked { bundle, loaded, sockets } = unpack(parcel, self.control.zones())?;
-        self.control.serve(bundle.number, loaded, &bundle.slots, sockets)
+    fn replace(&mut self, message: Message) -> Result<(), Told> {
+        let Unpacked { snapshot, loaded, sockets } = unpack(message, self.control.zones())?;
+        self.control.serve(snapshot.number, loaded, &snapshot.slots, sockets)
     }
 
-    fn report(&self, kind: Kind, number: u64) {
+    fn report(&self, kind: MessageKind, number: u64) {
         let channel = self.channel.clone();
         net::spawn(async move {
-            if let Err(error) = Parcel::new(kind, number).send(&channel).await {
+            if let Err(error) = Message::new(kind, number).send(&channel).await {
                 alert!("sendmsg() to the master process failed{}", Errno(&error));
             }
         });
     }
 
     /// The master reopened the logs with its rights.
-    fn reopen(&self, parcel: Parcel) {
+    fn reopen(&self, message: Message) {
         notice!("reopening logs");
-        if parcel.number != self.control.number() {
+        if message.number != self.control.number() {
             return;
         }
-        for (file, open) in self.control.log_files().iter().zip(parcel.descriptors) {
+        for (file, open) in self.control.log_files().iter().zip(message.descriptors) {
             file.put(File::from(open));
         }
         ready::use_log(observe::main_log());
-        self.control.crew().reopened();
+        self.control.workers().reopened();
     }
 
     fn quit(&self) {
@@ -231,7 +232,7 @@ impl WorkerProcess {
     }
 
     fn stop(&self) {
-        self.control.crew().stop();
+        self.control.workers().stop();
         later(&self.events, STOP_MAX, Event::Stop);
     }
 
@@ -249,7 +250,7 @@ impl WorkerProcess {
                 log_signal(signal, "reopening logs");
                 notice!("reopening logs");
                 ready::reopen(self.control.log_files(), None);
-                self.control.crew().reopened();
+                self.control.workers().reopened();
             }
             _ => log_signal(signal, "ignoring"),
         }

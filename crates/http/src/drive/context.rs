@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use net::Gate;
+use net::TurnBudget;
 use observe::Counts;
 
 use crate::client::Client;
@@ -38,7 +38,7 @@ pub(crate) struct WorkerContext {
     /// What this worker counts for `stub_status`.
     pub(crate) counts: &'static Counts,
     /// Before exchanges of which many may wait at a time.
-    pub(crate) gate: Rc<Gate>,
+    pub(crate) wait_budget: Rc<TurnBudget>,
     /// Whether idle connections can be parked.
     pub(crate) can_park: bool,
     leaving: Cell<bool>,
@@ -53,7 +53,7 @@ impl WorkerContext {
             idle: RefCell::default(),
             idle_memory: Cell::new(0),
             counts: Counts::of_worker(),
-            gate: Gate::new(WAITS_PER_TURN),
+            wait_budget: TurnBudget::new(WAITS_PER_TURN),
             can_park,
             leaving: Cell::new(false),
             wanted_back: Cell::new(0),

@@ -63,7 +63,7 @@ async fn attend<O: Outlet>(
     wait: Wait,
     outlet: &O,
 ) -> Option<Flow> {
-    context.gate.pass();
+    context.wait_budget.spend();
     let outlives = x.outlives_client.clone();
     x.request.make_compact();
     let mut future = wait(x);

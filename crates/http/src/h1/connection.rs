@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use net::{Seat, Stream};
+use net::{ConnectionPermit, Stream};
 use observe::{Open, Waiting};
 
 use super::idle::Idle;
@@ -43,7 +43,7 @@ pub(crate) struct Held {
     /// Counts it among the open ones.
     pub(crate) _open: Open,
     /// Its place among the worker's connections.
-    pub(crate) _seat: Seat,
+    pub(crate) _permit: ConnectionPermit,
     /// The generation it was accepted under.
     pub(crate) accepted_under: u64,
 }

@@ -59,7 +59,7 @@ impl Connection {
     }
 
     fn poll_request(&self, cx: &mut Context<'_>, idle: Idle) -> Poll<Woken> {
-        ready!(self.context.gate.poll_open(cx));
+        ready!(self.context.wait_budget.poll_available(cx));
         let mut buffer = Vec::new();
         let woken = match self.link.stream.borrow_mut().poll_read(cx, &mut buffer) {
             Poll::Ready(Ok(1..)) => {

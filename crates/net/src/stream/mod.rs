@@ -7,8 +7,8 @@
 //! A stream without a session is a plain socket. With one, bytes may wait in memory that the kernel
 //! knows nothing of, so each question about readiness asks the session first.
 
+mod secure_session;
 mod secured;
-mod session;
 mod socket;
 
 use std::io::{self, IoSlice};
@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use rustix::net::{SendFlags, sockopt};
 
+pub use secure_session::SecureSession;
 use secured::Secured;
-pub use session::Session;
 use socket::{Socket, receive, sent};
 
 /// A connected socket.
@@ -32,7 +32,7 @@ pub struct Stream {
 /// A stream that has left its worker's runtime: idle, parked, or on its way to another worker.
 pub struct Detached {
     fd: OwnedFd,
-    session: Option<Box<dyn Session>>,
+    session: Option<Box<dyn SecureSession>>,
 }
 
 impl Stream {
@@ -54,7 +54,11 @@ impl Stream {
 
     /// From now on all bytes go through the session. `received` are those that were read before
     /// they were known to be for it.
-    pub fn secure(&mut self, mut session: Box<dyn Session>, mut received: &[u8]) -> io::Result<()> {
+    pub fn secure(
+        &mut self,
+        mut session: Box<dyn SecureSession>,
+        mut received: &[u8],
+    ) -> io::Result<()> {
         while !received.is_empty() && session.receive(&mut received)? > 0 {}
         self.secured = Some(Secured::new(session));
         Ok(())

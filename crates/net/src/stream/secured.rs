@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::Session;
+use super::SecureSession;
 use super::socket::{Received, Socket, room_of};
 use crate::buffers;
 
@@ -15,18 +15,18 @@ use crate::buffers;
 const RECEIVES_PER_TURN: usize = 16;
 
 pub(super) struct Secured {
-    session: Box<dyn Session>,
+    session: Box<dyn SecureSession>,
     /// Plaintext that the session has taken and the socket has not: its writer is told of it when
     /// all of it is flushed, so that what was written needs no flush afterwards.
     unflushed: usize,
 }
 
 impl Secured {
-    pub(super) fn new(session: Box<dyn Session>) -> Self {
+    pub(super) fn new(session: Box<dyn SecureSession>) -> Self {
         Self { session, unflushed: 0 }
     }
 
-    pub(super) fn into_session(self) -> Box<dyn Session> {
+    pub(super) fn into_session(self) -> Box<dyn SecureSession> {
         debug_assert_eq!(self.unflushed, 0, "half written");
         self.session
     }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 
-use crate::Session;
+use crate::SecureSession;
 use crate::accept::Transport;
 
 use super::Side;
@@ -51,7 +51,7 @@ pub struct Toy {
 pub struct ToyTransport(pub Side);
 
 impl Transport for ToyTransport {
-    fn session(&self) -> io::Result<Box<dyn Session>> {
+    fn session(&self) -> io::Result<Box<dyn SecureSession>> {
         Ok(Box::new(Toy::new(self.0, false)))
     }
 }
@@ -134,7 +134,7 @@ impl Toy {
     }
 }
 
-impl Session for Toy {
+impl SecureSession for Toy {
     fn is_handshaking(&self) -> bool {
         !self.is_greeted
     }

@@ -11,8 +11,8 @@ use net::{Mailbox, Sender};
 use observe::{Errno, LogFiles};
 
 use super::Event;
+use crate::ipc::Message;
 use crate::log::alert;
-use crate::parcel::Parcel;
 
 /// A worker process.
 pub(super) struct Child {
@@ -22,7 +22,7 @@ pub(super) struct Child {
     pub(super) stage: Stage,
     /// When it was started.
     pub(super) started: Instant,
-    parcels: Sender<Parcel>,
+    messages: Sender<Message>,
 }
 
 /// How far a worker process is.
@@ -38,20 +38,24 @@ pub(super) enum Stage {
 
 impl Child {
     /// Starts one with a first configuration.
-    pub(super) fn start(launch: Launch, first: Parcel, events: &Sender<Event>) -> io::Result<Self> {
+    pub(super) fn start(
+        launch: Launch,
+        first: Message,
+        events: &Sender<Event>,
+    ) -> io::Result<Self> {
         let (near, far) = channel::pair()?;
         let channel = Rc::new(Channel::new(near)?);
         let pid = launch.stdin(far).start()?;
-        let (parcels, mailbox) = net::mailbox();
-        parcels.send(first);
+        let (messages, mailbox) = net::mailbox();
+        messages.send(first);
         net::spawn(deliver(channel.clone(), mailbox));
         net::spawn(listen(channel, pid, events.clone()));
-        Ok(Self { pid, stage: Stage::Starting, started: Instant::now(), parcels })
+        Ok(Self { pid, stage: Stage::Starting, started: Instant::now(), messages })
     }
 
     /// Sends a message, after those already queued.
-    pub(super) fn send(&self, parcel: Parcel) {
-        self.parcels.send(parcel);
+    pub(super) fn send(&self, message: Message) {
+        self.messages.send(message);
     }
 
     /// Sends a signal.
@@ -63,18 +67,18 @@ impl Child {
 }
 
 /// A worker process may be slow to read; the master never waits for it.
-async fn deliver(channel: Rc<Channel>, mut parcels: Mailbox<Parcel>) {
-    while let Some(parcel) = parcels.next().await {
+async fn deliver(channel: Rc<Channel>, mut messages: Mailbox<Message>) {
+    while let Some(message) = messages.next().await {
         // If it is gone, its end is reported by the system.
-        if parcel.send(&channel).await.is_err() {
+        if message.send(&channel).await.is_err() {
             return;
         }
     }
 }
 
 async fn listen(channel: Rc<Channel>, pid: i32, events: Sender<Event>) {
-    while let Ok(Some(parcel)) = Parcel::receive(&channel).await {
-        events.send(Event::Report(pid, Some(parcel)));
+    while let Ok(Some(message)) = Message::receive(&channel).await {
+        events.send(Event::Report(pid, Some(message)));
     }
     events.send(Event::Report(pid, None));
 }

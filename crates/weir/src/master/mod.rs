@@ -23,9 +23,9 @@ use observe::{Errno, Level};
 
 use crate::arguments::Arguments;
 use crate::event::{from_signals, later, log_signal};
+use crate::ipc::{Message, MessageKind};
 use crate::load::{Loaded, Origin};
 use crate::log::{alert, emerg, notice};
-use crate::parcel::{Kind, Parcel};
 use crate::shared_limits::SharedLimits;
 use crate::sockets::Sockets;
 use crate::{Told, pid_file, ready};
@@ -52,7 +52,7 @@ pub struct Plan {
 enum Event {
     Signal(Signal),
     /// A worker process reports; `None`: its end of the channel is closed.
-    Report(i32, Option<Parcel>),
+    Report(i32, Option<Message>),
     /// It is time to ask worker processes again to end.
     AskAgain,
     /// It is time to start a worker process again.
@@ -169,7 +169,7 @@ impl Master {
             SIGTERM | SIGINT => self.terminate(),
             SIGWINCH if self.in_background => {
                 self.not_accepting = true;
-                self.tell_all(Kind::Quit);
+                self.tell_all(MessageKind::Quit);
             }
             _ => {}
         }
@@ -206,7 +206,7 @@ impl Master {
         let copies = child::copies(log_files);
         for child in &self.children {
             let descriptors = copies.iter().filter_map(|copy| copy.try_clone().ok()).collect();
-            child.send(Parcel { kind: Kind::Reopen, number: self.number, descriptors });
+            child.send(Message { kind: MessageKind::Reopen, number: self.number, descriptors });
         }
         self.reopen_logs_to_come();
     }
@@ -215,7 +215,7 @@ impl Master {
         if self.ending == Ending::Not {
             self.ending = Ending::Graceful;
             self.opening = None;
-            self.tell_all(Kind::Quit);
+            self.tell_all(MessageKind::Quit);
             self.sockets.close_all(self.upgrade.is_running());
         }
     }
@@ -225,7 +225,7 @@ impl Master {
             self.ending = Ending::Fast;
             self.opening = None;
             self.pause = TERMINATION_PAUSE;
-            self.tell_all(Kind::Terminate);
+            self.tell_all(MessageKind::Terminate);
             later(&self.events, self.pause, Event::AskAgain);
         }
     }
@@ -239,10 +239,10 @@ impl Master {
         later(&self.events, self.pause, Event::AskAgain);
     }
 
-    fn tell_all(&mut self, kind: Kind) {
+    fn tell_all(&mut self, kind: MessageKind) {
         for child in &mut self.children {
             child.stage = Stage::Leaving;
-            child.send(Parcel::new(kind, self.number));
+            child.send(Message::new(kind, self.number));
         }
     }
 
@@ -252,17 +252,17 @@ impl Master {
         let wanted = self.plan.loaded.sites.listens();
         let entries = self.sockets.entries_in_force(&wanted);
         let copies = self.sockets.copies(&entries);
-        let parcel = reload::pack(&self.plan, self.number, entries, copies);
-        if let Some(child) = parcel.and_then(|parcel| self.spawn(&self.plan, parcel)) {
+        let message = reload::pack(&self.plan, self.number, entries, copies);
+        if let Some(child) = message.and_then(|message| self.spawn(&self.plan, message)) {
             self.children.push(child);
         }
     }
 
-    fn spawn(&self, plan: &Plan, parcel: Parcel) -> Option<Child> {
+    fn spawn(&self, plan: &Plan, message: Message) -> Option<Child> {
         let variables = environment::of_worker_process(&plan.loaded.settings.env);
         let launch = self.arguments.worker_process();
         let launch = variables.into_iter().fold(launch, |l, (name, value)| l.variable(name, value));
-        match Child::start(self.limits.hand_to(launch), parcel, &self.events) {
+        match Child::start(self.limits.hand_to(launch), message, &self.events) {
             Ok(child) => {
                 notice!("start worker process {}", child.pid);
                 Some(child)
@@ -333,16 +333,16 @@ impl Master {
         }
     }
 
-    fn report(&mut self, pid: i32, report: Option<Parcel>) {
-        let Some(Parcel { kind, number, .. }) = report else { return };
+    fn report(&mut self, pid: i32, report: Option<Message>) {
+        let Some(Message { kind, number, .. }) = report else { return };
         if let Some(child) = self.children.iter_mut().find(|child| child.pid == pid)
-            && kind == Kind::Serving
+            && kind == MessageKind::Serving
             && child.stage == Stage::Starting
         {
             child.stage = Stage::Serving;
         }
         match kind {
-            Kind::Serving => self.reload_done(number),
+            MessageKind::Serving => self.reload_done(number),
             _ => {
                 observe::log(Level::Error, format_args!("worker process {pid} refused to reload"));
                 self.reload_failed(number);

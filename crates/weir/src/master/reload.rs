@@ -18,11 +18,11 @@ use observe::{Errno, Level};
 
 use super::child::{self, Child, Stage};
 use super::{Event, Master, Plan};
-use crate::bundle::{Bundle, SlotEntry};
+use crate::config_snapshot::{ConfigSnapshot, SlotEntry};
 use crate::event::later;
+use crate::ipc::{Message, MessageKind};
 use crate::load::{self, Loaded};
 use crate::log::alert;
-use crate::parcel::{Kind, Parcel};
 use crate::settings::Settings;
 use crate::sockets::{PAUSE, Prepared, TRIES_MAX};
 use crate::{Told, pid_file, ready};
@@ -141,8 +141,8 @@ impl Master {
         let is_new =
             |slot| !held.iter().any(|(address, _)| self.sockets.slot(address) == Some(slot));
         match self.pack_new(&candidate, is_new) {
-            Some(parcel) => {
-                child.send(parcel);
+            Some(message) => {
+                child.send(message);
                 let pid = child.pid;
                 self.await_report(Pending { candidate, pid, fresh: false, again: false });
             }
@@ -152,8 +152,8 @@ impl Master {
 
     /// Hands a configuration to a new worker process, which takes the place of any other.
     fn hand_to_new(&mut self, candidate: Candidate, again: bool) {
-        let parcel = self.pack_new(&candidate, |_| true);
-        match parcel.and_then(|parcel| self.spawn(&candidate.plan, parcel)) {
+        let message = self.pack_new(&candidate, |_| true);
+        match message.and_then(|message| self.spawn(&candidate.plan, message)) {
             Some(child) => {
                 let pid = child.pid;
                 self.children.push(child);
@@ -163,7 +163,7 @@ impl Master {
         }
     }
 
-    fn pack_new(&self, candidate: &Candidate, is_new: impl Fn(u32) -> bool) -> Option<Parcel> {
+    fn pack_new(&self, candidate: &Candidate, is_new: impl Fn(u32) -> bool) -> Option<Message> {
         let wanted = candidate.plan.loaded.sites.listens();
         let entries = self.sockets.entries(&wanted, is_new);
         let copies = self.sockets.copies(&entries);
@@ -189,7 +189,7 @@ impl Master {
         for child in self.children.iter_mut().filter(|child| fresh && child.pid != pid) {
             if child.stage != Stage::Leaving {
                 child.stage = Stage::Leaving;
-                child.send(Parcel::new(Kind::Quit, number));
+                child.send(Message::new(MessageKind::Quit, number));
             }
         }
         if again {
@@ -220,7 +220,7 @@ impl Master {
         let (number, descriptors) =
             (candidate.number, child::copies(&candidate.plan.loaded.log_files));
         if let Some(child) = self.children.iter().find(|child| child.pid == *pid) {
-            child.send(Parcel { kind: Kind::Reopen, number, descriptors });
+            child.send(Message { kind: MessageKind::Reopen, number, descriptors });
         }
     }
 
@@ -298,9 +298,9 @@ pub(super) fn pack(
     number: u64,
     slots: Vec<SlotEntry>,
     sockets: Vec<(u32, OwnedFd)>,
-) -> Option<Parcel> {
+) -> Option<Message> {
     let logs = child::copies(&plan.loaded.log_files);
-    let bundle = Bundle {
+    let snapshot = ConfigSnapshot {
         number,
         origin: plan.origin.clone(),
         recording: plan.recording.clone(),
@@ -308,11 +308,11 @@ pub(super) fn pack(
         logs: logs.len() as u32,
         slots,
     };
-    let sealed = channel::sealed(&bundle.to_bytes());
+    let sealed = channel::sealed(&snapshot.to_bytes());
     let file = sealed.map_err(|error| alert!("memfd_create() failed{}", Errno(&error))).ok()?;
     let descriptors = std::iter::once(file).chain(logs);
     let descriptors = descriptors.chain(sockets.into_iter().map(|(_, socket)| socket)).collect();
-    Some(Parcel { kind: Kind::Serve, number, descriptors })
+    Some(Message { kind: MessageKind::Serve, number, descriptors })
 }
 
 /// Whether a worker process can go from one configuration to another: what a process cannot change

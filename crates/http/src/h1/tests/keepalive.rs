@@ -156,11 +156,14 @@ fn the_future_of_a_connection_is_small() {
         let (near, far) = UnixStream::pair().unwrap();
         let stream = Stream::new(far.into());
         let client = std::rc::Rc::new(crate::client::Client::new(1, None, net::Probe::NONE, 0));
-        let (usher, _handed) = net::tickets(1).remove(0).begin();
+        let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
         let arrival = net::Arrival { fd: near.into(), peer: None, slot: 0 };
-        let seat = usher.seat(arrival).ok().flatten().expect("room for one").seat;
-        let held =
-            super::super::Held { _open: context.counts.accept(), _seat: seat, accepted_under: 1 };
+        let permit = balancer.assign(arrival).ok().flatten().expect("room for one").permit;
+        let held = super::super::Held {
+            _open: context.counts.accept(),
+            _permit: permit,
+            accepted_under: 1,
+        };
         size_of_val(&crate::accept::serve(context, client, stream, held))
     });
     let size = size.unwrap();

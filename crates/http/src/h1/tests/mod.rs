@@ -89,13 +89,14 @@ impl Server {
                 let health = Health::default();
                 health.serve(site.generation.site());
                 let worker = Worker::new(site.generation.clone());
-                let (usher, _handed) = net::tickets(1).remove(0).begin();
+                let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
                 while let Some(order) = mailbox.next().await {
                     match order {
                         Order::Serve(fd) => {
                             let arrival = Arrival { fd, peer: None, slot: 0 };
-                            let seat = usher.seat(arrival).ok().flatten().expect("room for all");
-                            worker.start(seat, false);
+                            let permit =
+                                balancer.assign(arrival).ok().flatten().expect("room for all");
+                            worker.start(permit, false);
                         }
                         Order::CountParked(answer) => {
                             let _ = answer.send(worker.parked());

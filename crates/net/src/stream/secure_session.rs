@@ -4,7 +4,7 @@ use std::io::{self, IoSlice, Read, Write};
 
 /// A session between the user of a stream and its socket. It does no I/O of its own: the stream
 /// hands it the socket, which fails with `WouldBlock` where it is not ready.
-pub trait Session: Send {
+pub trait SecureSession: Send {
     /// Whether keys are still being agreed on.
     fn is_handshaking(&self) -> bool;
 

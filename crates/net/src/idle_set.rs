@@ -1,11 +1,11 @@
-//! Where idle connections are parked: a descriptor in an epoll set, and what its owner remembers.
+//! Parks idle connections: a descriptor in an epoll set, and a value of the owner's.
 //!
 //! A task per connection costs about a kilobyte even when it holds nothing. A parked connection has
-//! no task and no place in the runtime: its descriptor waits in the lot's own epoll set, which is
-//! itself one descriptor to the runtime. Only those who are idle for a second or two pay for this.
+//! no task and no entry in the runtime: its descriptor waits in the set's own epoll instance, which
+//! is one descriptor to the runtime. Only connections idle for a second or two pay for this.
 //!
-//! A stream's session is parked with it. One that holds plaintext is not: its socket has nothing to
-//! tell, so nobody would be woken.
+//! A stream's session is parked with it, except when it holds plaintext: no event on the socket
+//! would wake it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,59 +29,59 @@ const PARKED_PER_TRIM: usize = 200;
 /// How often the expired are looked for.
 const TICK_MS: u64 = 1000;
 
-/// Parked connections, each with a ticket of its owner's.
-pub struct Lot<T> {
+/// Parked connections, each with a value of its owner's.
+pub struct IdleSet<T> {
     epoll: AsyncFd<OwnedFd>,
-    places: RefCell<Places<T>>,
+    parked: RefCell<ParkedStreams<T>>,
 }
 
-struct Places<T> {
-    slots: Vec<Option<Slot<T>>>,
+struct ParkedStreams<T> {
+    slots: Vec<Option<ParkedStream<T>>>,
     free: Vec<u32>,
-    /// Slots by the second in which they expire. One that was left since is found out.
+    /// Slots by the second in which they expire; the stream of a slot may have changed since.
     expiring: BTreeMap<u64, Vec<u32>>,
-    parked: usize,
+    count: usize,
     parked_since_trim: usize,
 }
 
-struct Slot<T> {
+struct ParkedStream<T> {
     stream: Detached,
     expires_s: u64,
-    ticket: T,
+    data: T,
 }
 
-impl<T> Lot<T> {
-    /// An empty lot.
+impl<T> IdleSet<T> {
+    /// An empty set.
     pub fn new() -> io::Result<Rc<Self>> {
         let fd = epoll::create(CreateFlags::CLOEXEC)?;
         // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
         let epoll = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
-        let places = Places {
+        let parked = ParkedStreams {
             slots: Vec::new(),
             free: Vec::new(),
             expiring: BTreeMap::new(),
-            parked: 0,
+            count: 0,
             parked_since_trim: 0,
         };
-        Ok(Rc::new(Self { epoll, places: RefCell::new(places) }))
+        Ok(Rc::new(Self { epoll, parked: RefCell::new(parked) }))
     }
 
-    /// Parks a connection until bytes come, or it is closed after `idle_ms`. Where that cannot be
-    /// done it is closed at once. One with plaintext in memory is given back: it has work to do.
-    pub fn park(&self, stream: Stream, ticket: T, idle_ms: u64) -> Result<(), (Stream, T)> {
+    /// Parks a connection until bytes arrive, or closes it after `idle_ms`. If the system refuses,
+    /// it is closed at once. A connection with plaintext in memory is returned.
+    pub fn park(&self, stream: Stream, data: T, idle_ms: u64) -> Result<(), (Stream, T)> {
         let expires_s = clock::now_ms().saturating_add(idle_ms).div_ceil(1000);
         let stream = stream.detach();
         if stream.has_plaintext() {
-            return Err((Stream::attach(stream), ticket));
+            return Err((Stream::attach(stream), data));
         }
-        let mut places = self.places.borrow_mut();
-        let index = places.free_slot();
+        let mut parked = self.parked.borrow_mut();
+        let index = parked.free_slot();
         let interest = EventFlags::IN | EventFlags::RDHUP;
         match epoll::add(&self.epoll, &stream, EventData::new_u64(index.into()), interest) {
-            Ok(()) => places.fill(index, Slot { stream, expires_s, ticket }),
+            Ok(()) => parked.fill(index, ParkedStream { stream, expires_s, data }),
             Err(error) => {
                 epoll_failed((stream.as_fd().as_raw_fd(), error.into()));
-                places.free.push(index);
+                parked.free.push(index);
             }
         }
         Ok(())
@@ -89,7 +89,7 @@ impl<T> Lot<T> {
 
     /// How many are parked.
     pub fn len(&self) -> usize {
-        self.places.borrow().parked
+        self.parked.borrow().count
     }
 
     /// Whether none is parked.
@@ -97,12 +97,12 @@ impl<T> Lot<T> {
         self.len() == 0
     }
 
-    /// Closes those that `keep` does not want to.
+    /// Closes those for which `keep` is false.
     pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
-        let mut places = self.places.borrow_mut();
-        for index in 0..places.slots.len() {
-            if places.slots[index].as_ref().is_some_and(|slot| !keep(&slot.ticket)) {
-                places.empty(index as u32);
+        let mut parked = self.parked.borrow_mut();
+        for index in 0..parked.slots.len() {
+            if parked.slots[index].as_ref().is_some_and(|slot| !keep(&slot.data)) {
+                parked.empty(index as u32);
             }
         }
     }
@@ -135,10 +135,10 @@ impl<T> Lot<T> {
         let count = epoll::wait(&self.epoll, spare, Some(&at_once)).unwrap_or(0);
         for event in &events {
             let index = event.data.u64() as u32;
-            let slot = self.places.borrow_mut().empty(index);
-            if let Some(Slot { stream, ticket, .. }) = slot {
+            let slot = self.parked.borrow_mut().empty(index);
+            if let Some(ParkedStream { stream, data, .. }) = slot {
                 let _ = epoll::delete(&self.epoll, stream.as_fd());
-                leave(Stream::attach(stream), ticket);
+                leave(Stream::attach(stream), data);
             }
         }
         count
@@ -146,8 +146,8 @@ impl<T> Lot<T> {
 
     /// Gives the memory of the tasks that were parked back to the system, once it is worth it.
     fn trim(&self) {
-        let mut places = self.places.borrow_mut();
-        let many_parked = std::mem::take(&mut places.parked_since_trim) >= PARKED_PER_TRIM;
+        let mut parked = self.parked.borrow_mut();
+        let many_parked = std::mem::take(&mut parked.parked_since_trim) >= PARKED_PER_TRIM;
         if memory::is_worth_a_trim() || many_parked {
             memory::give_back();
         }
@@ -156,23 +156,23 @@ impl<T> Lot<T> {
     fn expire(&self) {
         clock::refresh();
         let now_s = clock::now_ms() / 1000;
-        let mut places = self.places.borrow_mut();
-        while let Some(entry) = places.expiring.first_entry() {
+        let mut parked = self.parked.borrow_mut();
+        while let Some(entry) = parked.expiring.first_entry() {
             if *entry.key() > now_s {
                 return;
             }
             let (second, indices) = entry.remove_entry();
             for index in indices {
-                if places.slots[index as usize].as_ref().is_some_and(|s| s.expires_s == second) {
+                if parked.slots[index as usize].as_ref().is_some_and(|s| s.expires_s == second) {
                     // Closing the descriptor takes it out of the epoll set.
-                    places.empty(index);
+                    parked.empty(index);
                 }
             }
         }
     }
 }
 
-impl<T> Places<T> {
+impl<T> ParkedStreams<T> {
     fn free_slot(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -180,17 +180,17 @@ impl<T> Places<T> {
         })
     }
 
-    fn fill(&mut self, index: u32, slot: Slot<T>) {
+    fn fill(&mut self, index: u32, slot: ParkedStream<T>) {
         self.expiring.entry(slot.expires_s).or_default().push(index);
         self.slots[index as usize] = Some(slot);
-        self.parked += 1;
+        self.count += 1;
         self.parked_since_trim += 1;
     }
 
-    fn empty(&mut self, index: u32) -> Option<Slot<T>> {
+    fn empty(&mut self, index: u32) -> Option<ParkedStream<T>> {
         let slot = self.slots.get_mut(index as usize)?.take()?;
         self.free.push(index);
-        self.parked -= 1;
+        self.count -= 1;
         Some(slot)
     }
 }
@@ -208,22 +208,22 @@ mod tests {
     fn bytes_call_a_connection_back_and_time_closes_the_others() {
         crate::run(async {
             testing::stop_clock();
-            let lot = Lot::new().unwrap();
+            let idle_set = IdleSet::new().unwrap();
             let (mut near, far) = UnixStream::pair().unwrap();
             let (silent, other) = UnixStream::pair().unwrap();
             silent.set_nonblocking(true).unwrap();
-            assert!(lot.park(Stream::new(far.into()), "speaks", 60_000).is_ok());
-            assert!(lot.park(Stream::new(other.into()), "silent", 2_000).is_ok());
+            assert!(idle_set.park(Stream::new(far.into()), "speaks", 60_000).is_ok());
+            assert!(idle_set.park(Stream::new(other.into()), "silent", 2_000).is_ok());
             let left = Rc::new(Cell::new(""));
             let seen = left.clone();
-            crate::spawn(lot.clone().attend(move |_, ticket| seen.set(ticket)));
+            crate::spawn(idle_set.clone().attend(move |_, data| seen.set(data)));
             near.write_all(b"x").unwrap();
             testing::settle().await;
-            assert_eq!((left.get(), lot.len()), ("speaks", 1));
+            assert_eq!((left.get(), idle_set.len()), ("speaks", 1));
             testing::advance(1_000).await;
-            assert_eq!(lot.len(), 1);
+            assert_eq!(idle_set.len(), 1);
             testing::advance(2_000).await;
-            assert!(lot.is_empty());
+            assert!(idle_set.is_empty());
             assert_eq!(std::io::Read::read(&mut &silent, &mut [0]).unwrap(), 0);
         })
         .unwrap();

@@ -1,8 +1,7 @@
-//! The connections of one worker, so that they can be called: to look at what has changed, or to
-//! end.
+//! Tracks a worker's connections so they can be woken on reload or cut off at shutdown.
 //!
-//! A connection that waits for its client sees nothing else. When a server shuts down, or loses an
-//! address, all are woken once and look for themselves; those accepted too long ago can be cut.
+//! A connection that waits for its client notices nothing else. When a server shuts down, or loses
+//! an address, every task is woken once and checks for itself; old connections can be cut.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -14,9 +13,9 @@ use crate::spawn;
 
 /// The tasks of a worker's connections.
 #[derive(Default)]
-pub struct Roll {
+pub struct ConnectionTracker {
     wakers: RefCell<Wakers>,
-    /// Connections of earlier times than this end at once.
+    /// Connections accepted before this end at once.
     cut_before: Cell<u64>,
     emptied: Cell<Option<Waker>>,
 }
@@ -27,19 +26,19 @@ struct Wakers {
     free: Vec<u32>,
 }
 
-impl Roll {
-    /// Starts a connection's task, accepted in the time `accepted`, whatever the caller counts.
+impl ConnectionTracker {
+    /// Starts a connection's task. `accepted` is a number that grows, such as a generation's.
     pub fn spawn(self: &Rc<Self>, accepted: u64, task: impl Future<Output = ()> + 'static) {
         let index = self.wakers.borrow_mut().add();
-        spawn(Called { roll: self.clone(), index, accepted, task });
+        spawn(TrackedTask { tracker: self.clone(), index, accepted, task });
     }
 
-    /// Lets every connection look at what has changed.
+    /// Wakes every connection's task, which checks what has changed.
     pub fn wake_all(&self) {
         self.wakers.borrow().slots.iter().flatten().for_each(Waker::wake_by_ref);
     }
 
-    /// Ends the connections that were accepted before that time.
+    /// Ends the connections that were accepted before `time`.
     pub fn cut_before(&self, time: u64) {
         self.cut_before.set(time);
         self.wake_all();
@@ -78,26 +77,26 @@ impl Wakers {
     }
 }
 
-/// A connection's task, on the roll until it is done or dropped.
-struct Called<F> {
-    roll: Rc<Roll>,
+/// A connection's task, tracked until it is done or dropped.
+struct TrackedTask<F> {
+    tracker: Rc<ConnectionTracker>,
     index: u32,
     accepted: u64,
     task: F,
 }
 
-impl<F: Future<Output = ()>> Future for Called<F> {
+impl<F: Future<Output = ()>> Future for TrackedTask<F> {
     type Output = ();
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: `task` is pinned with `self`: it is polled and dropped in place, never moved out;
         // nothing else here minds being moved. (An `async` block would hold the task twice.)
         let this = unsafe { self.get_unchecked_mut() };
-        if this.accepted < this.roll.cut_before.get() {
+        if this.accepted < this.tracker.cut_before.get() {
             return Poll::Ready(());
         }
         {
             // A task keeps its waker for life, so this is done once.
-            let mut wakers = this.roll.wakers.borrow_mut();
+            let mut wakers = this.tracker.wakers.borrow_mut();
             let slot = &mut wakers.slots[this.index as usize];
             if slot.is_none() {
                 *slot = Some(cx.waker().clone());
@@ -108,13 +107,13 @@ impl<F: Future<Output = ()>> Future for Called<F> {
     }
 }
 
-impl<F> Drop for Called<F> {
+impl<F> Drop for TrackedTask<F> {
     fn drop(&mut self) {
-        let mut wakers = self.roll.wakers.borrow_mut();
+        let mut wakers = self.tracker.wakers.borrow_mut();
         wakers.slots[self.index as usize] = None;
         wakers.free.push(self.index);
         if wakers.free.len() == wakers.slots.len()
-            && let Some(waker) = self.roll.emptied.take()
+            && let Some(waker) = self.tracker.emptied.take()
         {
             waker.wake();
         }
@@ -130,11 +129,11 @@ mod tests {
     #[test]
     fn connections_are_woken_and_cut_by_age() {
         crate::run(async {
-            let roll = Rc::new(Roll::default());
+            let tracker = Rc::new(ConnectionTracker::default());
             let polls = Rc::new(Cell::new(0));
             for accepted in 1..=2 {
                 let polls = polls.clone();
-                roll.spawn(
+                tracker.spawn(
                     accepted,
                     std::future::poll_fn(move |_| {
                         polls.set(polls.get() + 1);
@@ -144,15 +143,15 @@ mod tests {
             }
             let turn = || crate::sleep(Duration::from_millis(1));
             turn().await;
-            assert_eq!((roll.len(), polls.get()), (2, 2));
-            roll.wake_all();
+            assert_eq!((tracker.len(), polls.get()), (2, 2));
+            tracker.wake_all();
             turn().await;
             assert_eq!(polls.get(), 4);
-            roll.cut_before(2);
+            tracker.cut_before(2);
             turn().await;
-            assert_eq!(roll.len(), 1);
-            roll.cut_before(3);
-            roll.empty().await;
+            assert_eq!(tracker.len(), 1);
+            tracker.cut_before(3);
+            tracker.empty().await;
         })
         .unwrap();
     }

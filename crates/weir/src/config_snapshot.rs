@@ -18,7 +18,7 @@ use crate::places::Defaults;
 
 /// One configuration on its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bundle {
+pub struct ConfigSnapshot {
     /// The generation's number.
     pub number: u64,
     /// Where the configuration comes from.
@@ -44,7 +44,7 @@ pub struct SlotEntry {
     pub sockets: u32,
 }
 
-impl Bundle {
+impl ConfigSnapshot {
     /// How many descriptors follow.
     pub fn descriptors(&self) -> usize {
         let sockets = self.slots.iter().map(|slot| slot.sockets as usize);
@@ -228,10 +228,10 @@ fn places<'a>(slots: &[SlotEntry], addresses: impl Iterator<Item = &'a Address>)
 mod tests {
     use super::*;
 
-    fn bundle() -> Bundle {
+    fn snapshot() -> ConfigSnapshot {
         let ip = |text: &str| Address::Ip(text.parse().unwrap());
         let entry = |slot, address, sockets| SlotEntry { slot, address, sockets };
-        Bundle {
+        ConfigSnapshot {
             number: 7,
             origin: Origin {
                 conf: b"/etc/\xff.conf"[..].into(),
@@ -257,16 +257,16 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let bundle = bundle();
-        assert_eq!(Bundle::from_bytes(&bundle.to_bytes()), Some(bundle.clone()));
-        assert_eq!(bundle.descriptors(), 5);
+        let snapshot = snapshot();
+        assert_eq!(ConfigSnapshot::from_bytes(&snapshot.to_bytes()), Some(snapshot.clone()));
+        assert_eq!(snapshot.descriptors(), 5);
     }
 
     #[test]
     fn what_is_cut_short_is_refused() {
-        let bytes = bundle().to_bytes();
+        let bytes = snapshot().to_bytes();
         for len in 0..bytes.len() {
-            assert_eq!(Bundle::from_bytes(&bytes[..len]), None, "{len}");
+            assert_eq!(ConfigSnapshot::from_bytes(&bytes[..len]), None, "{len}");
         }
     }
 }

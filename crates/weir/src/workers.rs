@@ -9,30 +9,30 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::{Listener, Mailbox, Sender, Task, Ticket};
+use net::{BalancerHandle, Listener, Mailbox, Sender, Task};
 use observe::Errno;
 use session::listen::End;
 
-use crate::bundle::SlotOwners;
+use crate::acceptor::{AcceptLimits, Acceptor};
+use crate::config_snapshot::SlotOwners;
 use crate::event::{Event, later};
 use crate::load::Sites;
 use crate::log::{alert, emerg};
 use crate::name::name;
-use crate::reception::{Limits, Reception};
 use crate::settings::Settings;
 
 /// A generation that is to be served.
-pub struct Next {
+pub struct NextGeneration {
     /// Its number; each is larger than the last.
     pub number: u64,
     /// What to serve.
     pub sites: Sites,
     /// Whose each slot is.
     pub owners: SlotOwners,
-    /// Sockets that the crew does not have yet, with their slots.
+    /// Sockets that the workers do not have yet, with their slots.
     pub sockets: Vec<(u32, OwnedFd)>,
     /// What holds for each worker's connections.
-    pub limits: Limits,
+    pub limits: AcceptLimits,
     /// How long they may continue after the next generation or a shutdown has started; zero:
     /// without a limit.
     pub shutdown_timeout: Duration,
@@ -42,8 +42,8 @@ pub struct Next {
 const HANDED_OVER_PAUSE: Duration = Duration::from_millis(1);
 
 /// The workers.
-pub struct Crew {
-    workers: Vec<Sender<Order>>,
+pub struct Workers {
+    workers: Vec<Sender<WorkerOrder>>,
     /// The slots of which the workers have sockets.
     slots: HashSet<u32>,
     events: Sender<Event>,
@@ -51,7 +51,7 @@ pub struct Crew {
 }
 
 /// What a worker is told.
-enum Order {
+enum WorkerOrder {
     Serve(Share),
     /// Connections accepted before that generation end now.
     Cut(u64),
@@ -70,7 +70,7 @@ struct Share {
     owners: SlotOwners,
     end: End,
     sockets: Vec<(u32, OwnedFd)>,
-    limits: Limits,
+    limits: AcceptLimits,
 }
 
 /// Says that a generation is over when the last worker has let go of it.
@@ -85,36 +85,36 @@ impl Drop for EndOf {
     }
 }
 
-impl Crew {
+impl Workers {
     /// Starts the workers; they wait for something to serve.
     pub fn start(settings: &Settings, events: &Sender<Event>) -> Self {
-        let mut crew = Self {
+        let mut workers = Self {
             workers: Vec::new(),
             slots: HashSet::new(),
             events: events.clone(),
             shutdown_timeout: Duration::ZERO,
         };
-        let tickets = net::tickets(settings.worker_processes.max(1));
-        for (number, ticket) in tickets.into_iter().enumerate() {
+        let handles = net::balancer_handles(settings.worker_processes.max(1));
+        for (number, handle) in handles.into_iter().enumerate() {
             let affinity = settings.worker_cpu_affinity.as_ref().and_then(|all| all.of(number));
-            if let Err(error) = crew.start_worker(number, ticket, affinity) {
+            if let Err(error) = workers.start_worker(number, handle, affinity) {
                 emerg!("worker {number} cannot start{}", Errno(&error));
             }
         }
-        crew
+        workers
     }
 
     fn start_worker(
         &mut self,
         number: usize,
-        ticket: Ticket,
+        handle: BalancerHandle,
         affinity: Option<Vec<usize>>,
     ) -> std::io::Result<()> {
         let (sender, orders) = net::mailbox();
         let (own, events) = (sender.clone(), self.events.clone());
         let work = move || {
             set_affinity(affinity);
-            if let Err(error) = net::run(Worker::work(ticket, orders, own)) {
+            if let Err(error) = net::run(Worker::work(handle, orders, own)) {
                 emerg!("worker {number} cannot run{}", Errno(&error));
             }
             observe::flush_all();
@@ -131,15 +131,15 @@ impl Crew {
     }
 
     /// Lets the workers serve another generation.
-    pub fn serve(&mut self, next: Next) {
-        let Next { number, sites, owners, sockets, limits, shutdown_timeout } = next;
+    pub fn serve(&mut self, next: NextGeneration) {
+        let NextGeneration { number, sites, owners, sockets, limits, shutdown_timeout } = next;
         self.slots.retain(|slot| owners.has(*slot));
         self.slots.extend(sockets.iter().map(|(slot, _)| *slot));
         let end: End = Arc::new(EndOf { number, events: self.events.clone() });
         for (worker, sockets) in self.workers.iter().zip(deal(sockets, self.workers.len())) {
             let (sites, owners, end) = (sites.clone(), owners.clone(), end.clone());
             let limits = limits.clone();
-            worker.send(Order::Serve(Share { number, sites, owners, end, sockets, limits }));
+            worker.send(WorkerOrder::Serve(Share { number, sites, owners, end, sockets, limits }));
         }
         let timeout = std::mem::replace(&mut self.shutdown_timeout, shutdown_timeout);
         if !timeout.is_zero() {
@@ -154,22 +154,22 @@ impl Crew {
 
     /// Ends the connections accepted before a generation.
     pub fn cut_before(&self, number: u64) {
-        self.tell(|| Order::Cut(number));
+        self.tell(|| WorkerOrder::Cut(number));
     }
 
     /// Lets the workers look at their log files.
     pub fn reopened(&self) {
-        self.tell(|| Order::Reopened);
+        self.tell(|| WorkerOrder::Reopened);
     }
 
     /// Lets the workers close what they still have of an earlier generation, which is over.
     pub fn generation_over(&self) {
-        self.tell(|| Order::GenerationOver);
+        self.tell(|| WorkerOrder::GenerationOver);
     }
 
     /// Lets the workers end: with the last reply, or after the shutdown's time.
     pub fn leave(&self) {
-        self.tell(|| Order::Leave);
+        self.tell(|| WorkerOrder::Leave);
         if !self.shutdown_timeout.is_zero() {
             later(&self.events, self.shutdown_timeout, Event::CutBefore(u64::MAX));
         }
@@ -177,10 +177,10 @@ impl Crew {
 
     /// Lets the workers end, whatever they do.
     pub fn stop(&self) {
-        self.tell(|| Order::Stop);
+        self.tell(|| WorkerOrder::Stop);
     }
 
-    fn tell(&self, order: impl Fn() -> Order) {
+    fn tell(&self, order: impl Fn() -> WorkerOrder) {
         self.workers.iter().for_each(|worker| worker.send(order()));
     }
 }
@@ -215,53 +215,57 @@ fn deal(sockets: Vec<(u32, OwnedFd)>, workers: usize) -> Vec<Vec<(u32, OwnedFd)>
 struct Worker {
     http: Rc<http::Worker>,
     stream: Rc<stream::Worker>,
-    reception: Rc<Reception>,
+    acceptor: Rc<Acceptor>,
     /// Who accepts, by slot.
-    doors: Vec<(u32, Task)>,
+    accept_tasks: Vec<(u32, Task)>,
 }
 
 impl Worker {
     /// Processes orders until it is told to stop; after leaving, it sends itself the order to stop.
-    async fn work(ticket: Ticket, mut orders: Mailbox<Order>, own: Sender<Order>) {
-        let (usher, handed) = ticket.begin();
-        let Some(Order::Serve(first)) = orders.next().await else { return };
+    async fn work(
+        handle: BalancerHandle,
+        mut orders: Mailbox<WorkerOrder>,
+        own: Sender<WorkerOrder>,
+    ) {
+        let (balancer, handed) = handle.begin();
+        let Some(WorkerOrder::Serve(first)) = orders.next().await else { return };
         let http = http::Worker::new(first.of_http());
         let stream = stream::Worker::new(first.of_stream());
-        let reception = Reception::new(usher, http.clone(), stream.clone());
-        net::spawn(reception.clone().welcome(handed));
-        let mut worker = Self { http, stream, reception, doors: Vec::new() };
-        worker.open_doors(first);
+        let acceptor = Acceptor::new(balancer, http.clone(), stream.clone());
+        net::spawn(acceptor.clone().adopt(handed));
+        let mut worker = Self { http, stream, acceptor, accept_tasks: Vec::new() };
+        worker.set_sockets(first);
         while let Some(order) = orders.next().await {
             match order {
-                Order::Serve(share) => {
+                WorkerOrder::Serve(share) => {
                     worker.http.replace(share.of_http());
                     worker.stream.replace(share.of_stream());
-                    worker.open_doors(share);
+                    worker.set_sockets(share);
                 }
-                Order::Cut(number) => {
+                WorkerOrder::Cut(number) => {
                     worker.http.cut_before(number);
                     worker.stream.cut_before(number);
                 }
-                Order::Reopened => observe::flush_all(),
-                Order::GenerationOver => worker.http.forget_old(),
-                Order::Leave => worker.leave(own.clone()),
-                Order::Stop => return,
+                WorkerOrder::Reopened => observe::flush_all(),
+                WorkerOrder::GenerationOver => worker.http.forget_old(),
+                WorkerOrder::Leave => worker.leave(own.clone()),
+                WorkerOrder::Stop => return,
             }
         }
     }
 
     /// Accepts by the new sockets, and no longer by those that the generation does not have.
-    fn open_doors(&mut self, share: Share) {
+    fn set_sockets(&mut self, share: Share) {
         let Share { owners, sockets, limits, .. } = share;
-        self.reception.set_limits(limits);
-        let (kept, closed) = self.doors.drain(..).partition(|(slot, _)| owners.has(*slot));
-        self.doors = kept;
+        self.acceptor.set_limits(limits);
+        let (kept, closed) = self.accept_tasks.drain(..).partition(|(slot, _)| owners.has(*slot));
+        self.accept_tasks = kept;
         stop(closed);
         for (slot, socket) in sockets {
             match Listener::new(socket) {
                 Ok(listener) => {
-                    let door = self.reception.clone().accept(listener, slot);
-                    self.doors.push((slot, net::spawn(door)));
+                    let task = self.acceptor.clone().accept(listener, slot);
+                    self.accept_tasks.push((slot, net::spawn(task)));
                 }
                 Err(error) => alert!("epoll_ctl() failed{}", Errno(&error)),
             }
@@ -270,26 +274,26 @@ impl Worker {
 
     /// Stops accepting, and ends with the last connection, be it one that another worker has just
     /// handed over.
-    fn leave(&mut self, own: Sender<Order>) {
-        stop(std::mem::take(&mut self.doors));
-        self.reception.close();
+    fn leave(&mut self, own: Sender<WorkerOrder>) {
+        stop(std::mem::take(&mut self.accept_tasks));
+        self.acceptor.close();
         let (http, stream) = (self.http.clone(), self.stream.clone());
-        let reception = self.reception.clone();
+        let acceptor = self.acceptor.clone();
         net::spawn(async move {
             http.leave().await;
             stream.leave().await;
-            while !reception.is_empty() {
+            while !acceptor.is_empty() {
                 net::sleep(HANDED_OVER_PAUSE).await;
                 http.leave().await;
                 stream.leave().await;
             }
-            own.send(Order::Stop);
+            own.send(WorkerOrder::Stop);
         });
     }
 }
 
-fn stop(doors: Vec<(u32, Task)>) {
-    doors.iter().for_each(|(_, door)| door.stop());
+fn stop(accept_tasks: Vec<(u32, Task)>) {
+    accept_tasks.iter().for_each(|(_, task)| task.stop());
 }
 
 impl Share {

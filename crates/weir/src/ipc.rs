@@ -11,8 +11,8 @@ use net::channel::{Channel, DESCRIPTORS_MAX};
 /// The kind of a message. Orders come from the master, reports from the worker process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
-    /// Serve this: a bundle, and the descriptors it speaks of.
+pub enum MessageKind {
+    /// Serve this: a configuration snapshot, and the descriptors that belong to it.
     Serve = 1,
     /// The reopened logs of the generation with that number.
     Reopen,
@@ -28,18 +28,18 @@ pub enum Kind {
 
 /// A message of any length with descriptors.
 #[derive(Debug)]
-pub struct Parcel {
+pub struct Message {
     /// What it says.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// Of which generation.
     pub number: u64,
     /// What comes with it.
     pub descriptors: Vec<OwnedFd>,
 }
 
-impl Parcel {
+impl Message {
     /// A message without descriptors.
-    pub fn new(kind: Kind, number: u64) -> Self {
+    pub fn new(kind: MessageKind, number: u64) -> Self {
         Self { kind, number, descriptors: Vec::new() }
     }
 
@@ -74,9 +74,15 @@ impl Parcel {
     }
 }
 
-fn read_head(bytes: &[u8]) -> Option<(Kind, u64, u64)> {
-    const KINDS: [Kind; 6] =
-        [Kind::Serve, Kind::Reopen, Kind::Quit, Kind::Terminate, Kind::Serving, Kind::Refused];
+fn read_head(bytes: &[u8]) -> Option<(MessageKind, u64, u64)> {
+    const KINDS: [MessageKind; 6] = [
+        MessageKind::Serve,
+        MessageKind::Reopen,
+        MessageKind::Quit,
+        MessageKind::Terminate,
+        MessageKind::Serving,
+        MessageKind::Refused,
+    ];
     let (kind, rest) = bytes.split_first()?;
     let (number, rest) = rest.split_first_chunk()?;
     let (batches, _) = rest.split_first_chunk()?;
@@ -89,22 +95,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_descriptors_are_one_parcel() {
+    fn many_descriptors_are_one_message() {
         net::run(async {
             let (near, far) = net::channel::pair().unwrap();
             let (near, far) = (Channel::new(near).unwrap(), Channel::new(far).unwrap());
             let file = net::channel::sealed(b"x").unwrap();
             let descriptors = (0..DESCRIPTORS_MAX + 1).map(|_| file.try_clone().unwrap()).collect();
-            let sent = Parcel { kind: Kind::Serve, number: 3, descriptors };
+            let sent = Message { kind: MessageKind::Serve, number: 3, descriptors };
             sent.send(&near).await.unwrap();
-            Parcel::new(Kind::Quit, 0).send(&near).await.unwrap();
+            Message::new(MessageKind::Quit, 0).send(&near).await.unwrap();
             drop(near);
-            let first = Parcel::receive(&far).await.unwrap().unwrap();
-            assert_eq!((first.kind, first.number), (Kind::Serve, 3));
+            let first = Message::receive(&far).await.unwrap().unwrap();
+            assert_eq!((first.kind, first.number), (MessageKind::Serve, 3));
             assert_eq!(first.descriptors.len(), DESCRIPTORS_MAX + 1);
-            let second = Parcel::receive(&far).await.unwrap().unwrap();
-            assert_eq!((second.kind, second.descriptors.len()), (Kind::Quit, 0));
-            assert!(Parcel::receive(&far).await.unwrap().is_none());
+            let second = Message::receive(&far).await.unwrap().unwrap();
+            assert_eq!((second.kind, second.descriptors.len()), (MessageKind::Quit, 0));
+            assert!(Message::receive(&far).await.unwrap().is_none());
         })
         .unwrap();
     }

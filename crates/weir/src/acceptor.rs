@@ -1,4 +1,4 @@
-//! Where a worker's connections come in: from the kernel, and from other workers.
+//! Accepts a worker's connections: from the kernel, and from other workers.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::{Accepted, Arrival, Full, Listener, Mailbox, Usher};
+use net::{AcceptBalancer, Accepted, AllFull, Arrival, Listener, Mailbox};
 use observe::{Errno, Level};
 
 use crate::log::alert;
@@ -14,7 +14,7 @@ use crate::settings::{Client, Settings};
 
 /// Settings for the connections of one worker.
 #[derive(Clone, Default)]
-pub struct Limits {
+pub struct AcceptLimits {
     /// How many it may have.
     pub worker_connections: usize,
     /// How long not to accept when there are no descriptors left.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub debug: Arc<[Client]>,
 }
 
-impl Limits {
+impl AcceptLimits {
     /// As the settings have them.
     pub fn of(settings: &Settings) -> Self {
         Self {
@@ -39,36 +39,40 @@ const EARLY_LOOKS_MAX: u32 = 1000;
 /// How long between.
 const EARLY_PAUSE: Duration = Duration::from_millis(1);
 
-/// A worker's reception.
-pub struct Reception {
-    usher: Rc<Usher>,
+/// Accepts the connections of one worker.
+pub struct Acceptor {
+    balancer: Rc<AcceptBalancer>,
     http: Rc<http::Worker>,
     stream: Rc<stream::Worker>,
-    limits: RefCell<Limits>,
+    limits: RefCell<AcceptLimits>,
     reuse_told_s: Cell<Option<u64>>,
 }
 
-impl Reception {
-    /// Passes connections on to whoever has their socket.
-    pub fn new(usher: Rc<Usher>, http: Rc<http::Worker>, stream: Rc<stream::Worker>) -> Rc<Self> {
+impl Acceptor {
+    /// Passes connections to the subsystem that owns their listening socket.
+    pub fn new(
+        balancer: Rc<AcceptBalancer>,
+        http: Rc<http::Worker>,
+        stream: Rc<stream::Worker>,
+    ) -> Rc<Self> {
         let limits = RefCell::default();
-        Rc::new(Self { usher, http, stream, limits, reuse_told_s: Cell::new(None) })
+        Rc::new(Self { balancer, http, stream, limits, reuse_told_s: Cell::new(None) })
     }
 
-    /// Holds from now on.
-    pub fn set_limits(&self, limits: Limits) {
-        self.usher.set_limit(limits.worker_connections);
+    /// Applies to every connection from now on.
+    pub fn set_limits(&self, limits: AcceptLimits) {
+        self.balancer.set_limit(limits.worker_connections);
         self.limits.replace(limits);
     }
 
-    /// Takes nothing from other workers any more.
+    /// Accepts no more connections from other workers.
     pub fn close(&self) {
-        self.usher.close();
+        self.balancer.close();
     }
 
     /// Whether there are no connections, and none on their way here.
     pub fn is_empty(&self) -> bool {
-        self.usher.taken() == 0
+        self.balancer.taken() == 0
     }
 
     /// Accepts by a listening socket until the task is stopped.
@@ -86,12 +90,12 @@ impl Reception {
         }
     }
 
-    /// Takes in what other workers hand over.
-    pub async fn welcome(self: Rc<Self>, mut handed: Mailbox<Arrival>) {
+    /// Takes over the connections that other workers hand over.
+    pub async fn adopt(self: Rc<Self>, mut handed: Mailbox<Arrival>) {
         while let Some(arrival) = handed.next().await {
             match self.listens(arrival.slot) {
-                true => self.start(self.usher.welcome(arrival)),
-                false => drop(net::spawn(self.clone().welcome_early(arrival))),
+                true => self.start(self.balancer.adopt(arrival)),
+                false => drop(net::spawn(self.clone().adopt_early(arrival))),
             }
         }
     }
@@ -103,27 +107,27 @@ impl Reception {
 
     /// Accepts a connection from a socket of a newer configuration than this worker has; the worker
     /// that handed it over got the configuration first.
-    async fn welcome_early(self: Rc<Self>, arrival: Arrival) {
+    async fn adopt_early(self: Rc<Self>, arrival: Arrival) {
         let mut looks = 0;
         while looks < EARLY_LOOKS_MAX && !self.listens(arrival.slot) {
             net::sleep(EARLY_PAUSE).await;
             looks += 1;
         }
-        self.start(self.usher.welcome(arrival));
+        self.start(self.balancer.adopt(arrival));
     }
 
     /// Assigns a connection to a worker. If all are full, idle connections are closed first.
     async fn take(&self, arrival: Arrival) {
-        let Full { limit, arrival } = match self.usher.seat(arrival) {
+        let AllFull { limit, arrival } = match self.balancer.assign(arrival) {
             Ok(accepted) => return accepted.into_iter().for_each(|accepted| self.start(accepted)),
             Err(full) => full,
         };
         self.tell_reuse(limit);
         self.http.make_room();
         net::yield_now().await;
-        match self.usher.seat(arrival) {
+        match self.balancer.assign(arrival) {
             Ok(accepted) => accepted.into_iter().for_each(|accepted| self.start(accepted)),
-            Err(Full { limit, .. }) => alert!("{limit} worker_connections are not enough"),
+            Err(AllFull { limit, .. }) => alert!("{limit} worker_connections are not enough"),
         }
     }
 
