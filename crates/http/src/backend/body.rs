@@ -114,13 +114,16 @@ pub(super) fn receive(
 ) -> Body {
     let Answered { body, head_bytes, mut input, .. } = answered;
     let received = input.len() - head_bytes;
+    let taken = protocol.body(&mut input, head_bytes);
     if body == ReplyLength::None {
-        held.end(received == 0 && protocol.may_reuse());
+        // What follows the head is of interest to the connection only; it is not waited for.
+        let remarks = taken.map(|taken| taken.remarks);
+        held.end(remarks.is_ok() && protocol.may_reuse());
+        remarks.into_iter().flatten().for_each(|remark| remark.log(x));
         buffers::give_back(input);
         return Body::Empty;
     }
     held.attempt.response_length.set(received as u64);
-    let taken = protocol.body(&mut input, head_bytes);
     match taken {
         Ok(taken) if protocol.is_ended() => {
             held.end(protocol.may_reuse());

@@ -25,6 +25,8 @@ pub(super) enum Rest {
     Bytes(u64),
     /// Whatever comes.
     Unknown,
+    /// None: what comes is ignored.
+    Ignored,
 }
 
 impl Cgi {
@@ -51,17 +53,17 @@ impl Protocol for Cgi {
 
     fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed> {
         let received = buffer.len() - start;
-        let taken = self.rest.take(received);
-        let remarks = (taken < received).then(more_than_length).into_iter().collect();
+        let (taken, is_surplus) = self.rest.take(received);
+        let remarks = is_surplus.then(more_than_length).into_iter().collect();
         Ok(Taken { remarks, ..Taken::up_to(start + taken) })
     }
 
     fn is_ended(&self) -> bool {
-        self.rest == Rest::Bytes(0)
+        matches!(self.rest, Rest::Bytes(0) | Rest::Ignored)
     }
 
     fn ends_at_close(&self) -> bool {
-        matches!(self.rest, Rest::Unknown | Rest::Bytes(0))
+        self.rest.left() == 0
     }
 
     fn body_left(&self) -> u64 {
@@ -87,26 +89,31 @@ impl Rest {
     ) -> Result<(Self, ReplyLength), Malformed> {
         let body = ReplyBody::of(head, input, to_head);
         Ok(match body.map_err(|error| http1::describe(error, input))? {
-            ReplyBody::None => (Self::Bytes(0), ReplyLength::None),
+            ReplyBody::None => (Self::Ignored, ReplyLength::None),
             ReplyBody::Length(length) => (Self::Bytes(length), ReplyLength::Known(length)),
             // A coding is not CGI's to say; nginx passes the bytes on as they are.
             ReplyBody::Chunked | ReplyBody::Close => (Self::Unknown, ReplyLength::Unknown),
         })
     }
 
-    /// How many of the bytes that came belong to the body.
-    pub(super) fn take(&mut self, received: usize) -> usize {
-        let Self::Bytes(left) = self else { return received };
-        let taken = usize::try_from(*left).map_or(received, |left| left.min(received));
-        *left -= taken as u64;
-        taken
+    /// How many of the bytes that came belong to the body, and whether the others are too many.
+    pub(super) fn take(&mut self, received: usize) -> (usize, bool) {
+        match self {
+            Self::Unknown => (received, false),
+            Self::Ignored => (0, false),
+            Self::Bytes(left) => {
+                let taken = usize::try_from(*left).map_or(received, |left| left.min(received));
+                *left -= taken as u64;
+                (taken, taken < received)
+            }
+        }
     }
 
     /// How many bytes surely follow.
     pub(super) fn left(self) -> u64 {
         match self {
             Self::Bytes(left) => left,
-            Self::Unknown => 0,
+            Self::Unknown | Self::Ignored => 0,
         }
     }
 }

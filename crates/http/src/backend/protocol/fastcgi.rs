@@ -99,8 +99,8 @@ impl FastCgi {
 
     /// Part of the body was unwrapped: so many bytes. How many belong to it.
     fn take(&mut self, received: usize, taken: &mut Taken) -> usize {
-        let count = self.rest.take(received);
-        if count < received {
+        let (count, is_surplus) = self.rest.take(received);
+        if is_surplus {
             taken.remarks.push(more_than_length());
             self.progress = Progress::Ended;
         }
@@ -343,6 +343,29 @@ mod tests {
             let input = records.concat();
             let expected = expected.map_err(Malformed::from);
             assert_eq!(read(request, &input, input.len()), expected, "{}", input.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_reply_without_a_body_leaves_the_connection_to_others() {
+        let to_head = Request { to_head: true, ..request() };
+        let empty = "Status: 204\n\n";
+        let table = [
+            (&to_head, out("Content-Length: 2\n\nhi", 0), "200  true true "),
+            (&to_head, out("\n", 0), "200  true true "),
+            (&request(), out(empty, 5), "204  true true "),
+            (&request(), [out(empty, 0), out("hi", 0)].concat(), "204  true true "),
+            (&request(), out("Status: 304\nContent-Length: 2\n\n", 0), "304  true true "),
+            (&Request { keep_conn: false, ..to_head.clone() }, out("\n", 0), "200  true false "),
+        ];
+        for (request, output, expected) in table {
+            let whole = [output.clone(), out("", 0), end()].concat();
+            assert_eq!(read(request, &whole, whole.len()), Ok(expected.to_owned()));
+            let more = [&whole[..], &[1]].concat();
+            assert!(read(request, &more, more.len()).unwrap().ends_with("true false "));
+            let partial = read(request, &whole, whole.len() - 16).unwrap();
+            assert_eq!(partial, expected, "the end comes later");
+            assert!(read(request, &output, output.len()).unwrap().ends_with("false false "));
         }
     }
 

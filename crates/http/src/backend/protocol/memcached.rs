@@ -119,6 +119,9 @@ impl Protocol for Memcached {
     }
 
     fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed> {
+        if self.is_ended() {
+            return Ok(Taken::up_to(start));
+        }
         match self.value.decode(&buffer[start..]) {
             Ok(count) => {
                 if self.value.is_done() {

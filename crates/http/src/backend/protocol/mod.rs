@@ -29,7 +29,8 @@ pub(crate) trait Protocol: 'static {
     fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed>;
 
     /// Reads on in the body: what stands around it is taken out of `buffer[start..]` in place. That
-    /// is first what [`head`](Self::head) left behind the head, then what comes.
+    /// is first what [`head`](Self::head) left behind the head, then what comes. A reply without a
+    /// body asks only for the former, and whether the connection can be reused after it.
     fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed>;
 
     /// Whether all of the reply has come.

@@ -6,9 +6,14 @@ const STDIN_END: &[u8] = b"\x01\x05\0\x01\0\0\0\0";
 
 /// An application that answers every request with this text, and ends it.
 fn application(text: &str) -> Backend {
+    Backend::of_bytes(STDIN_END, records(text))
+}
+
+/// The records of a response: its text, and the end of the request.
+fn records(text: &str) -> Vec<u8> {
     let head = [1, 6, 0, 1, 0, text.len() as u8, 0, 0];
     let end = [1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    Backend::of_bytes(STDIN_END, [&head[..], text.as_bytes(), &end].concat())
+    [&head[..], text.as_bytes(), &end].concat()
 }
 
 fn server(backend: &Backend, lines: &str) -> Server {
@@ -62,6 +67,29 @@ fn replies_are_cgis() {
     let reply = get(&server(&application("Location: /x\n\n"), ""), "");
     assert!(reply.starts_with("HTTP/1.1 302 "), "{reply}");
     assert_eq!(values(&reply, "Location"), ["/x"]);
+}
+
+#[test]
+fn replies_without_a_body_leave_the_connection_open() {
+    let backend = Backend::playing(|mut peer| {
+        for before in 0.. {
+            let mut asked = Vec::new();
+            while !asked.ends_with(STDIN_END) {
+                let Some(more) = peer.take() else { return };
+                asked.extend_from_slice(&more);
+            }
+            let text = format!("Status: 204\nX-Requests-Before: {before}\n\n");
+            peer.send_raw(records(&text));
+        }
+    });
+    let server = Server::start(format!(
+        "upstream u {{ server {}; keepalive 1; }}
+         server {{ location / {{ fastcgi_pass u; fastcgi_keep_conn on; }} }}",
+        backend.address()
+    ));
+    for before in ["0", "1", "2"] {
+        assert_eq!(values(&get(&server, ""), "X-Requests-Before"), [before]);
+    }
 }
 
 #[test]

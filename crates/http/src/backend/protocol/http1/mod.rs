@@ -111,9 +111,11 @@ impl Protocol for Http1 {
     }
 
     fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed> {
+        let had_ended = self.is_ended();
         let taken =
             self.coding.take(buffer, start, self.request.trailers_max.unwrap_or_default())?;
-        self.may_go_on &= taken.remarks.is_empty();
+        let is_surplus = had_ended && start < buffer.len();
+        self.may_go_on &= taken.remarks.is_empty() && !is_surplus;
         Ok(taken)
     }
 
@@ -211,6 +213,8 @@ mod tests {
         let table = [
             (usual, 0, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", (true, false)),
             (usual, 0, "HTTP/1.1 204 OK\r\n\r\n", (true, false)),
+            (usual, 0, "HTTP/1.1 204 OK\r\n\r\na", (false, false)),
+            (usual, 0, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\na", (false, false)),
             (usual, 0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na", (false, false)),
             (usual, 0, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab", (false, false)),
             (usual, 0, "HTTP/1.1 200 OK\r\n\r\na", (false, false)),
