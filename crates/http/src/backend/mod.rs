@@ -222,10 +222,11 @@ conf::directives! {
     temp_file_write_size: Option<Size>,
     /// When a request is sent to another server: after an error, a timeout, an invalid response
     /// header, or a response with one of these statuses. A non-idempotent request (POST, LOCK,
-    /// PATCH) is sent again only with `non_idempotent`, unless nothing of it was sent.
+    /// PATCH) is sent again only with `non_idempotent`, unless nothing of it was sent. Only
+    /// `proxy_next_upstream` has `http_502` and `http_504`.
     ///
-    /// Syntax: error | timeout | denied | invalid_header | http_500 | http_502 | http_503 |
-    /// http_504 | http_403 | http_404 | http_429 | non_idempotent | off ...
+    /// Syntax: error | timeout | invalid_header | http_500 | http_502 | http_503 | http_504 |
+    /// http_403 | http_404 | http_429 | non_idempotent | updating | off ...
     /// Differs: a server that has sent the first byte of its response is the last one for `error`
     /// and `timeout`.
     ///

@@ -11,21 +11,45 @@ use crate::mask::mask;
 pub struct NextUpstream(u16);
 
 /// What may be wrong with a server, as `next_upstream` names it.
-const REASONS: [(&[u8], u16); 13] = [
-    (b"error", NextUpstream::ERROR),
-    (b"timeout", NextUpstream::TIMEOUT),
-    (b"invalid_header", NextUpstream::INVALID_HEADER),
-    (b"non_idempotent", NextUpstream::NON_IDEMPOTENT),
-    (b"http_500", 1 << 4),
-    (b"http_502", 1 << 5),
-    (b"http_503", 1 << 6),
-    (b"http_504", 1 << 7),
-    (b"http_403", 1 << 8),
-    (b"http_404", 1 << 9),
-    (b"http_429", 1 << 10),
-    (b"updating", 1 << 11),
-    (b"off", NextUpstream::OFF),
+const REASONS: [Reason; 13] = [
+    Reason::new("error", NextUpstream::ERROR),
+    Reason::new("timeout", NextUpstream::TIMEOUT),
+    Reason::new("invalid_header", NextUpstream::INVALID_HEADER),
+    Reason::new("non_idempotent", NextUpstream::NON_IDEMPOTENT),
+    Reason::new("http_500", 1 << 4),
+    Reason::new("http_502", 1 << 5).only_of(&["proxy_"]),
+    Reason::new("http_503", 1 << 6),
+    Reason::new("http_504", 1 << 7).only_of(&["proxy_"]),
+    Reason::new("http_403", 1 << 8),
+    Reason::new("http_404", 1 << 9),
+    Reason::new("http_429", 1 << 10),
+    Reason::new("updating", 1 << 11),
+    Reason::new("off", NextUpstream::OFF),
 ];
+
+/// One of the words of `next_upstream`.
+struct Reason {
+    word: &'static str,
+    bit: u16,
+    /// The prefixes of the families that have it; none: all families.
+    families: &'static [&'static str],
+}
+
+impl Reason {
+    const fn new(word: &'static str, bit: u16) -> Self {
+        Self { word, bit, families: &[] }
+    }
+
+    const fn only_of(self, families: &'static [&'static str]) -> Self {
+        Self { families, ..self }
+    }
+
+    /// Whether a directive of that name may have it.
+    fn is_allowed(&self, directive: &[u8]) -> bool {
+        let is_of = |family: &&str| directive.starts_with(family.as_bytes());
+        self.families.is_empty() || self.families.iter().any(is_of)
+    }
+}
 
 impl NextUpstream {
     /// No connection, or none any more.
@@ -67,7 +91,9 @@ impl NextUpstream {
 impl Value for NextUpstream {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        Ok(Self(mask(from, &REASONS, load)?))
+        let allowed = REASONS.iter().filter(|reason| reason.is_allowed(&from.name.text));
+        let words: Vec<_> = allowed.map(|reason| (reason.word.as_bytes(), reason.bit)).collect();
+        Ok(Self(mask(from, &words, load)?))
     }
 }
 

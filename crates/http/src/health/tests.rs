@@ -367,3 +367,50 @@ fn a_mere_connection_is_enough_for_tcp() {
     await_answer(&server, "hi");
     assert!((0..4).all(|_| get(&server) == "hi"));
 }
+
+/// A FastCGI application that answers with this status.
+fn application(status: &'static str) -> Backend {
+    const STDIN_END: &[u8] = b"\x01\x05\0\x01\0\0\0\0";
+    let text = format!("Status: {status}\n\n{status}");
+    let head = [1, 6, 0, 1, 0, text.len() as u8, 0, 0];
+    let end = [1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    Backend::of_bytes(STDIN_END, [&head[..], text.as_bytes(), &end].concat())
+}
+
+#[test]
+fn applications_behind_fastcgi_are_checked_in_their_own_protocol() {
+    let (well, sick) = (application("200"), application("500"));
+    let (one, two) = (well.address(), sick.address());
+    let server = serve(&format!(
+        "upstream u {{ server {one}; server {two}; }}
+         match good {{ status 200; body ~ ^200$; }}
+         server {{ location / {{
+             fastcgi_pass u; fastcgi_param U $uri; fastcgi_param M $request_method;
+             health_check mandatory interval=20ms uri=/status match=good;
+         }} }}"
+    ));
+    let line = await_line(&server, "[warn]");
+    let peer = format!("health check \"good\" of peer {two} in upstream \"u\"");
+    assert_eq!(line, format!("[warn] peer is unhealthy while checking status code, {peer}"));
+    await_line(&server, "[notice] peer is healthy");
+    for backend in [&well, &sick] {
+        let asked = backend.asked();
+        assert!(asked.contains("\\x01\\x07U/status\\x01\\x03MGET"), "{asked}");
+    }
+    await_answer(&server, "200");
+    assert!((0..4).all(|_| get(&server) == "200"));
+}
+
+#[test]
+fn an_application_that_cannot_answer_in_fastcgi_is_sick() {
+    let backend = Backend::of_bytes(b"\0\0\0\0", "HTTP/1.1 200 OK\r\n\r\n");
+    let address = backend.address();
+    let server = serve(&format!(
+        "upstream u {{ server {address}; }}
+         server {{ location / {{ fastcgi_pass u; health_check interval=20ms; }} }}"
+    ));
+    let cause = "upstream sent unsupported FastCGI protocol version: 72";
+    let line = await_line(&server, "[error]");
+    assert!(line.starts_with(&format!("[error] {cause} while ")), "{line}");
+    await_line(&server, "[warn] peer is unhealthy while ");
+}

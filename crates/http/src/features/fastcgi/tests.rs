@@ -99,9 +99,24 @@ fn what_is_refused() {
         ("fastcgi_pass 127.0.0.1;", "no port in upstream \"127.0.0.1\":1"),
         ("fastcgi_pass a:b;", "invalid port in upstream \"a:b\":1"),
         ("fastcgi_param A b c;", "invalid parameter \"c\":1"),
+        ("fastcgi_next_upstream error http_502;", "invalid value \"http_502\":1"),
+        ("scgi_next_upstream http_504;", "invalid value \"http_504\":1"),
+        ("uwsgi_next_upstream http_502;", "invalid value \"http_502\":1"),
+        ("memcached_next_upstream http_404;", "invalid value \"http_404\":1"),
         ("fastcgi_split_path_info ^(a)$;", "pattern \"^(a)$\" must have 2 captures:1"),
     ];
     for (line, expected) in table {
         assert_eq!(refused(line), expected);
     }
+}
+
+#[test]
+fn other_servers_are_asked_for_the_reasons_that_nginx_has() {
+    for family in ["fastcgi", "scgi", "uwsgi"] {
+        let reasons = "error timeout invalid_header http_500 http_503 http_403 http_404 http_429
+            non_idempotent updating off";
+        site(&format!("server {{ {family}_next_upstream {reasons}; }}"));
+    }
+    site("server { memcached_next_upstream error timeout invalid_response not_found off; }");
+    site("server { proxy_next_upstream http_502 http_504; }");
 }
