@@ -8,13 +8,16 @@ use std::time::Duration;
 use net::clock;
 use observe::Level;
 
-use super::Limited;
-use super::Zone;
-use super::rates::{REQUEST, Refused};
-use crate::exchange::{Exchange, Flow};
+use super::rates::{REQUEST, Rates, Refused};
+use crate::exchange::{Exchange, Flow, State};
+use crate::keyed::KeyedZone;
+use crate::lru::Entry;
 
 /// The longest key that is counted.
 const KEY_MAX: usize = 65535;
+
+/// A zone with its rate: thousandths of requests in a second.
+pub(super) type Zone = KeyedZone<Rates, u64>;
 
 /// The limits of a location.
 pub(super) struct Limiter {
@@ -30,6 +33,29 @@ pub(super) struct Limit {
     pub(super) zone: Arc<Zone>,
     pub(super) burst: u64,
     pub(super) delay: u64,
+}
+
+/// What limits have to do with an exchange.
+#[derive(Default)]
+pub(super) struct Limited {
+    pub(super) said: Option<&'static str>,
+    /// Empty but while all limits are being asked: which of them have agreed.
+    reserved: Vec<(usize, Entry)>,
+}
+
+impl State for Limited {
+    fn clear(&mut self) {
+        self.said = None;
+    }
+
+    /// A subrequest is not counted where its main request has been, and the other way round.
+    fn begin_subrequest(&mut self, parent: &Self) {
+        self.said = parent.said;
+    }
+
+    fn end_subrequest(&mut self, subrequest: &mut Self) {
+        self.said = subrequest.said;
+    }
 }
 
 /// What asking all limits came to.

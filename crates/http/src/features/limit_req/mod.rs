@@ -13,13 +13,11 @@ use std::sync::Arc;
 
 use conf::{Bounded, Directive, Load, Result, Value, Word, units};
 
-use crate::exchange::State;
-use crate::keyed::{KeyedZone, LogLevel, missing_zone};
-use crate::lru::Entry;
+use crate::keyed::{LogLevel, missing_zone};
 use crate::site::Place;
 use crate::variables::BuiltIn;
-use limiter::{Limit, Limiter};
-use rates::{REQUEST, Rates};
+use limiter::{Limit, Limited, Limiter, Zone};
+use rates::REQUEST;
 
 conf::directives! {
     declare {
@@ -77,9 +75,6 @@ conf::directives! {
     /// ```
     limit_req_dry_run: bool = "off",
 }
-
-/// A zone with its rate: thousandths of requests in a second.
-type Zone = KeyedZone<Rates, u64>;
 
 /// `limit_req` lines.
 #[derive(Clone, Default)]
@@ -157,29 +152,6 @@ fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         *own = requests(number, "rate", word, from)? / seconds;
         Ok(true)
     })
-}
-
-/// What limits have to do with an exchange.
-#[derive(Default)]
-pub(crate) struct Limited {
-    said: Option<&'static str>,
-    /// Empty but while all limits are being asked: which of them have agreed.
-    reserved: Vec<(usize, Entry)>,
-}
-
-impl State for Limited {
-    fn clear(&mut self) {
-        self.said = None;
-    }
-
-    /// A subrequest is not counted where its main request has been, and the other way round.
-    fn begin_subrequest(&mut self, parent: &Self) {
-        self.said = parent.said;
-    }
-
-    fn end_subrequest(&mut self, subrequest: &mut Self) {
-        self.said = subrequest.said;
-    }
 }
 
 /// `$limit_req_status`
