@@ -3,7 +3,6 @@
 use observe::{Level, Text};
 use wire::Known;
 
-use super::Conf;
 use super::number::Uid;
 use super::settings::Mark;
 use crate::base64;
@@ -12,7 +11,7 @@ use crate::exchange::Exchange;
 
 /// Digits of a number without padding. More is not looked at: the padding may be marked, and there
 /// are cookies around that end in anything.
-const DIGITS: usize = 22;
+pub(super) const DIGITS: usize = 22;
 
 /// What a browser sent; nothing where it sent none.
 #[derive(Clone, Default)]
@@ -53,27 +52,4 @@ impl Sent {
         let end = self.text.as_ref().and_then(|text| text.get(DIGITS..));
         matches!(end, Some([first, b'=', ..]) if *first == mark)
     }
-}
-
-/// The value of `Set-Cookie`. A number that the browser has already is sent as it stood there.
-pub(super) fn value(conf: &Conf, uid: Uid, known_text: Option<&[u8]>) -> Vec<u8> {
-    let mut out = conf.userid_name.0.to_vec();
-    out.push(b'=');
-    match known_text.and_then(|text| text.get(..DIGITS)) {
-        Some(digits) => out.extend_from_slice(digits),
-        None => {
-            base64::encode(&uid.bytes(), &mut out);
-            out.truncate(out.len() - b"==".len());
-        }
-    }
-    out.extend_from_slice(&[conf.userid_mark.0.unwrap_or(b'='), b'=']);
-    conf.userid_expires.write((net::clock::unix_ms() / 1000).cast_signed(), &mut out);
-    if let Some(domain) = &conf.userid_domain.0 {
-        out.extend_from_slice(b"; domain=");
-        out.extend_from_slice(domain);
-    }
-    out.extend_from_slice(b"; path=");
-    out.extend_from_slice(&conf.userid_path.0);
-    conf.userid_flags.write(&mut out);
-    out
 }

@@ -15,10 +15,11 @@ use std::sync::Arc;
 use conf::{Number, Result, Text, Values, VariableId};
 use observe::{Level, Text as Shown};
 
+use crate::base64;
 use crate::exchange::{Exchange, Filtered, State};
 use crate::site::Place;
 use crate::variables::BuiltIn;
-use cookie::Sent;
+use cookie::{DIGITS, Sent};
 use number::Uid;
 use settings::{Expires, Flags, Mark, Unless, Userid};
 
@@ -177,19 +178,51 @@ fn given(rules: &Rules, x: &mut Exchange) -> Note {
     }
     note.set = match note.got {
         Some(got) if !note.is_reset => Some(got),
-        _ => Some(Uid::next(&rules.conf, x)),
+        _ => Some(next_uid(&rules.conf, x)),
     };
     x.states.of::<Noted>().0 = Some(note.clone());
     note
+}
+
+/// A number that no browser has yet.
+fn next_uid(conf: &Conf, x: &Exchange) -> Uid {
+    let service = conf.userid_service.map(|number| number.0 as u32);
+    match conf.userid {
+        Userid::V1 => Uid::next_v1(service.unwrap_or(0)),
+        _ => Uid::next_v2(service.unwrap_or_else(|| number::of_address(x))),
+    }
 }
 
 fn give(rules: &Rules, x: &mut Exchange) {
     let note = given(rules, x);
     let Some(uid) = note.set else { return };
     let known_text = note.sent.text.as_ref().filter(|_| note.got.is_some() && !note.is_reset);
-    let value = cookie::value(&rules.conf, uid, known_text.map(|text| &text[..]));
+    let value = cookie_value(&rules.conf, uid, known_text.map(|text| &text[..]));
     x.reply.fields.append(b"Set-Cookie", &value);
     if let Some(p3p) = &rules.conf.userid_p3p.0 {
         x.reply.fields.append(b"P3P", p3p);
     }
+}
+
+/// The value of `Set-Cookie`. A number that the browser has already is sent as it stood there.
+fn cookie_value(conf: &Conf, uid: Uid, known_text: Option<&[u8]>) -> Vec<u8> {
+    let mut out = conf.userid_name.0.to_vec();
+    out.push(b'=');
+    match known_text.and_then(|text| text.get(..DIGITS)) {
+        Some(digits) => out.extend_from_slice(digits),
+        None => {
+            base64::encode(&uid.bytes(), &mut out);
+            out.truncate(out.len() - b"==".len());
+        }
+    }
+    out.extend_from_slice(&[conf.userid_mark.0.unwrap_or(b'='), b'=']);
+    conf.userid_expires.write((net::clock::unix_ms() / 1000).cast_signed(), &mut out);
+    if let Some(domain) = &conf.userid_domain.0 {
+        out.extend_from_slice(b"; domain=");
+        out.extend_from_slice(domain);
+    }
+    out.extend_from_slice(b"; path=");
+    out.extend_from_slice(&conf.userid_path.0);
+    conf.userid_flags.write(&mut out);
+    out
 }

@@ -6,8 +6,6 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::Conf;
-use super::settings::Userid;
 use crate::exchange::Exchange;
 
 /// Four words, as they stand in memory: by whom, when, by which worker, which one.
@@ -35,20 +33,23 @@ fn worker() -> u32 {
 }
 
 impl Uid {
-    /// A number that nobody has.
-    pub(super) fn next(conf: &Conf, x: &Exchange) -> Self {
-        let service = conf.userid_service.map(|number| number.0 as u32);
-        let now = (net::clock::unix_ms() / 1000) as u32;
-        let worker = WORKER.with(|worker| *worker);
-        if conf.userid == Userid::V1 {
-            let count = NEXT_V1.get();
-            NEXT_V1.set(count.wrapping_add(STEP));
-            return Self([service.unwrap_or(0), now, worker, count]);
-        }
+    /// The next number of the old format, with words in this machine's order.
+    pub(super) fn next_v1(service: u32) -> Self {
+        let count = NEXT_V1.get();
+        NEXT_V1.set(count.wrapping_add(STEP));
+        Self::now(service, count)
+    }
+
+    /// The next number of the format in use, with words in the network's order.
+    pub(super) fn next_v2(service: u32) -> Self {
         let count = NEXT_V2.get();
         NEXT_V2.set(count.checked_add(STEP).unwrap_or(FIRST_V2));
-        let service = service.unwrap_or_else(|| address(x));
-        Self([service, now, worker, count].map(u32::to_be))
+        Self(Self::now(service, count).0.map(u32::to_be))
+    }
+
+    fn now(service: u32, count: u32) -> Self {
+        let now_s = (net::clock::unix_ms() / 1000) as u32;
+        Self([service, now_s, WORKER.with(|worker| *worker), count])
     }
 
     /// The number of these bytes; those that are missing are zero. `None` where it cannot be one.
@@ -85,7 +86,7 @@ impl fmt::Display for Uid {
 }
 
 /// The address that the browser has connected to: all of an IPv4 address, the end of another.
-fn address(x: &Exchange) -> u32 {
+pub(super) fn of_address(x: &Exchange) -> u32 {
     match x.client.local().map(|local| local.ip()) {
         Some(IpAddr::V4(ip)) => ip.to_bits(),
         Some(IpAddr::V6(ip)) => ip.to_bits() as u32,
