@@ -7,12 +7,12 @@
 
 mod levels;
 mod pool;
+mod settings;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod whole;
 
-use std::cell::Cell;
 use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ use crate::features::gzip_clients;
 use crate::mime_types::MimeTypes;
 use crate::site::Place;
 use crate::variables::BuiltIn;
+use settings::{Settings, Totals, WINDOW_BITS_MAX};
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -97,7 +98,6 @@ struct Window(u8);
 struct Hash(u8);
 
 const WINDOW_BITS_MIN: u8 = 9;
-const WINDOW_BITS_MAX: u8 = 15;
 const MEM_LEVEL_MAX: u8 = 9;
 
 impl Value for Window {
@@ -124,33 +124,6 @@ fn exponent(from: &Directive) -> Result<Option<u8>> {
     let size = units::size(&from.arg(0).text);
     let size = size.ok_or_else(|| from.refuse("invalid value").marked(from.arg(0).span))?;
     Ok(size.is_power_of_two().then(|| size.trailing_zeros() as u8))
-}
-
-/// How the bodies of a location are compressed.
-struct Settings {
-    /// 1 to 9.
-    level: u8,
-    window_bits: u8,
-    mem_level: u8,
-    /// Bytes of output at once.
-    piece_max: usize,
-    /// Bytes gathered before compression begins, if they are more than is gathered anyway.
-    postpone: usize,
-    no_buffer: bool,
-}
-
-/// Bytes of a body before and after, known once it has ended.
-#[derive(Default)]
-struct Totals {
-    before: Cell<u64>,
-    after: Cell<u64>,
-}
-
-impl Totals {
-    fn set(&self, before: u64, after: u64) {
-        self.before.set(before);
-        self.after.set(after);
-    }
 }
 
 /// What became of the body of an exchange.

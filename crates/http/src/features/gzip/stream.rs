@@ -16,9 +16,10 @@ use std::task::{Context, Poll, ready};
 use net::buffers::{self, BUFFER_SIZE, Lent};
 use zlib_rs::{DeflateFlush, Status};
 
+use super::levels;
 use super::pool::{self, Kind};
+use super::settings::{Settings, Totals, WINDOW_BITS_MAX};
 use super::whole::{self, WHOLE_MAX};
-use super::{Settings, Totals, WINDOW_BITS_MAX, levels};
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Fields, Remark};
 
 /// Bytes gathered of a body of unknown length, in the hope that it ends.

@@ -6,8 +6,9 @@ use std::task::{Context, Poll, Waker};
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
+use super::settings::{Settings, Totals};
 use super::whole::WHOLE_MAX;
-use super::{Settings, Totals, pool, stream, write_ratio};
+use super::{pool, stream, write_ratio};
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Fields};
 use crate::testing::{Answer, TestSite, refusal, refused, site};
 
