@@ -15,10 +15,8 @@ mod tests;
 use std::sync::Arc;
 
 use conf::Result;
-use observe::{Level, Text};
 
 use crate::site::Place;
-use crate::variables::Variable;
 use program::Program;
 
 conf::directives! {
@@ -118,16 +116,4 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
         place.rewrite(move |x| machine.run(x));
     }
     Ok(())
-}
-
-/// A variable that a `set` somewhere gives a value, where none has been run yet.
-fn uninitialized(name: &[u8]) -> Variable {
-    let name: Box<[u8]> = name.into();
-    Variable::cached(move |x, _| {
-        if x.location().core.uninitialized_variable_warn {
-            let name = Text(&name);
-            x.log(Level::Warn, format_args!("using uninitialized \"{name}\" variable"));
-        }
-        true
-    })
 }

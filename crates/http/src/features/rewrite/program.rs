@@ -4,11 +4,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use conf::{Directive, Inherited, Load, Result, Template, Value, VariableId, Word, units};
+use observe::{Level, Text};
 
 use super::condition::Condition;
 use super::replacement::Replacement;
 use crate::regex::Pattern;
-use crate::variables::{self, Setter};
+use crate::variables::{self, Setter, Variable};
 
 /// The lines of a block.
 #[derive(Clone, Default)]
@@ -107,9 +108,21 @@ impl Program {
 
 impl Set {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let (variable, set) = variables::define_set(from.arg(0), from, load, super::uninitialized)?;
+        let (variable, set) = variables::define_set(from.arg(0), from, load, uninitialized)?;
         Ok(Self { variable, set, value: Template::compile(from.arg(1), from, load)? })
     }
+}
+
+/// A variable that a `set` somewhere gives a value, where none has been run yet.
+fn uninitialized(name: &[u8]) -> Variable {
+    let name: Box<[u8]> = name.into();
+    Variable::cached(move |x, _| {
+        if x.location().core.uninitialized_variable_warn {
+            let name = Text(&name);
+            x.log(Level::Warn, format_args!("using uninitialized \"{name}\" variable"));
+        }
+        true
+    })
 }
 
 impl Rewrite {
