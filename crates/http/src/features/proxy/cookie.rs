@@ -7,7 +7,6 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, Template};
 use observe::Text;
 
-use super::Conf;
 use super::rules::{Line, Lines, Rule, with_text};
 use crate::exchange::Exchange;
 use crate::regex::Pattern;
@@ -127,10 +126,12 @@ struct Attribute<'v> {
 
 impl Cookies {
     /// `None`: cookies are passed on as they are.
-    pub(super) fn new(conf: &Conf) -> Option<Self> {
-        let domains = Lines::of(conf.cookie_domain.as_ref());
-        let paths = Lines::of(conf.cookie_path.as_ref());
-        let flags = Lines::of(conf.cookie_flags.as_ref());
+    pub(super) fn new(
+        domains: Option<&Lines<Domain>>,
+        paths: Option<&Lines<Path>>,
+        flags: Option<&Lines<Flags>>,
+    ) -> Option<Self> {
+        let (domains, paths, flags) = (Lines::of(domains), Lines::of(paths), Lines::of(flags));
         let is_empty = domains.is_empty() && paths.is_empty() && flags.is_empty();
         (!is_empty).then_some(Self { domains, paths, flags })
     }

@@ -7,7 +7,7 @@ use observe::{Level, Text};
 use wire::Known;
 use wire::request::Field;
 
-use super::HttpVersion;
+use super::version::HttpVersion;
 use crate::exchange::Exchange;
 use crate::header_text::{self, FORBIDDEN, Forbidden};
 

@@ -13,6 +13,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 mod variables;
+mod version;
 
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ use pass::{Backend, Found, Pass, Target};
 use redirect::{Redirect, Redirects};
 use rules::Lines;
 pub(crate) use variables::TABLE as VARIABLES;
+use version::HttpVersion;
 use wire::Slice;
 use wire::reply::ReplyName;
 
@@ -159,16 +161,6 @@ conf::directives! {
     headers_hash_bucket_size: Bounded<1, { u32::MAX as u64 }> = "64",
 }
 
-conf::words! {
-    /// The version of the protocol that a backend is spoken to in.
-    pub enum HttpVersion {
-        /// HTTP/1.0.
-        Http10 = "1.0",
-        /// HTTP/1.1.
-        Http11 = "1.1",
-    }
-}
-
 /// A location's way to its backend.
 struct Proxy {
     family: Arc<Family>,
@@ -209,7 +201,11 @@ pub fn install(conf: &Arc<Conf>, family: &Arc<Family>, place: &mut Place<'_, '_>
         policy: Arc::new(BodyPolicy::new(family, &conf.temp_path, trailers)),
         filter,
         redirects: Redirects::new(conf.redirect.as_ref(), pass, &place.name),
-        cookies: Cookies::new(conf),
+        cookies: Cookies::new(
+            conf.cookie_domain.as_ref(),
+            conf.cookie_path.as_ref(),
+            conf.cookie_flags.as_ref(),
+        ),
         backend: Backend::compile(pass, place.load)?,
         location: place.name.clone(),
         conf: conf.clone(),

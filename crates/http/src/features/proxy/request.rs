@@ -4,7 +4,8 @@ use observe::Level;
 use wire::uri::{Escape, escape};
 
 use super::fields::Length;
-use super::{HttpVersion, Proxy, Target};
+use super::version::HttpVersion;
+use super::{Proxy, Target};
 use crate::backend::RequestBody;
 use crate::backend::protocol::http1;
 use crate::exchange::Exchange;

@@ -1,0 +1,11 @@
+//! `proxy_http_version`
+
+conf::words! {
+    /// The version of the protocol that a backend is spoken to in.
+    pub enum HttpVersion {
+        /// HTTP/1.0.
+        Http10 = "1.0",
+        /// HTTP/1.1.
+        Http11 = "1.1",
+    }
+}
