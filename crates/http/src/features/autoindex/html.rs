@@ -5,7 +5,6 @@ use std::io::Write as _;
 use wire::date::Civil;
 use wire::uri::{Escape, escape, escape_html};
 
-use super::Conf;
 use super::entry::Entry;
 
 /// Characters of a name that are shown; of a longer one, three fewer and `..>`.
@@ -15,17 +14,25 @@ const CUT_NAME_CHARS: usize = NAME_CHARS_MAX - 3;
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-pub(super) fn write(conf: &Conf, uri: &[u8], utf8: bool, entries: &[Entry], out: &mut Vec<u8>) {
+/// How a page shows its entries.
+pub(super) struct Style {
+    /// Whether names are UTF-8, which decides how long they are.
+    pub(super) utf8: bool,
+    pub(super) local_time: bool,
+    pub(super) exact_size: bool,
+}
+
+pub(super) fn write(style: &Style, uri: &[u8], entries: &[Entry], out: &mut Vec<u8>) {
     out.extend_from_slice(b"<html>\r\n<head><title>Index of ");
     escape_html(uri, out);
     out.extend_from_slice(b"</title></head>\r\n<body>\r\n<h1>Index of ");
     escape_html(uri, out);
     out.extend_from_slice(b"</h1><hr><pre><a href=\"../\">../</a>\r\n");
-    let offset_s = if conf.autoindex_localtime { utc_offset_s() } else { 0 };
+    let offset_s = if style.local_time { utc_offset_s() } else { 0 };
     for entry in entries {
-        write_link(entry, utf8, out);
+        write_link(entry, style.utf8, out);
         write_time(entry.stat.modified + offset_s, out);
-        match conf.autoindex_exact_size {
+        match style.exact_size {
             true => write_exact_size(entry, out),
             false => write_rounded_size(entry, out),
         }

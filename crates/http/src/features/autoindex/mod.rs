@@ -104,8 +104,12 @@ fn answer(conf: &Conf, x: &mut Exchange, directory: &[u8]) -> std::result::Resul
     let mut text = x.reply.text();
     let content_type: &[u8] = match (conf.autoindex_format, &callback) {
         (Format::Html, _) => {
-            let utf8 = charset::is_utf8(x);
-            html::write(conf, &x.request.uri, utf8, &entries, &mut text);
+            let style = html::Style {
+                utf8: charset::is_utf8(x),
+                local_time: conf.autoindex_localtime,
+                exact_size: conf.autoindex_exact_size,
+            };
+            html::write(&style, &x.request.uri, &entries, &mut text);
             b"text/html"
         }
         (Format::Xml, _) => {
