@@ -5,15 +5,14 @@
 //! reused. If a write fails, a reply that was sent already is still read.
 
 use std::cell::Cell;
-use std::fmt;
 use std::io;
 use std::task::{Context, Poll, ready};
 
 use net::{Timer, buffers};
 use observe::{Errno, Level};
-use wire::reply::ReplyHead;
 
 use super::Timeouts;
+use super::caller::Caller;
 use super::protocol::{HeadEvent, Protocol, ReplyLength};
 use super::request::{Outgoing, Source, Unsent};
 use crate::exchange::RequestBodyError;
@@ -29,36 +28,6 @@ const INTERIM_REPLIES_MAX: u8 = 64;
 
 /// Reads before others get their turn.
 const READS_PER_TURN: u32 = 16;
-
-/// The exchange, or the health check, that a request is made for.
-pub(crate) trait Caller {
-    /// What log lines name after `while` from now on.
-    fn set_action(&mut self, action: &'static str);
-    /// Writes to the error log, or notes what went wrong.
-    fn log(&mut self, level: Level, message: fmt::Arguments<'_>);
-    /// The head of the reply, empty at first.
-    fn reply_head(&mut self) -> &mut ReplyHead;
-    /// The text that the head points into, as far as it was read.
-    fn note_text(&mut self, text: &[u8]);
-    /// Early hints (103), as they stand in the head and its text.
-    fn early_hints(&mut self) {}
-    /// The request's body, where it is in memory.
-    fn body_in_memory(&self) -> &[u8] {
-        &[]
-    }
-    /// How long the request's body is, if that is known.
-    fn body_length(&self) -> Option<u64> {
-        None
-    }
-    /// Appends what has come of the body; 0 is its end.
-    fn poll_body(
-        &mut self,
-        _cx: &mut Context<'_>,
-        _out: &mut Vec<u8>,
-    ) -> Poll<Result<usize, RequestBodyError>> {
-        Poll::Ready(Ok(0))
-    }
-}
 
 /// Why a server did not answer. What there was to say has been logged.
 #[derive(Debug)]

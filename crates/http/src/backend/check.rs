@@ -15,7 +15,8 @@ use observe::{Errno, Level};
 use wire::reply::ReplyHead;
 
 use super::Timeouts;
-use super::call::{Answered, Call, Caller, Calling, Times, timed_out};
+use super::call::{Answered, Call, Calling, Times, timed_out};
+use super::caller::Caller;
 use super::connect::{self, CONNECTING};
 use super::protocol::{Protocol, Start};
 use super::request::{RequestBody, Source};

@@ -13,9 +13,9 @@ use net::{Address, Connect, Connecting, Timer};
 use observe::{Errno, Level};
 
 use super::Conf;
-use super::call::{Caller, Trouble, timed_out};
-use super::local_address;
-use super::values::Bind;
+use super::call::{Trouble, timed_out};
+use super::caller::Caller;
+use super::values::{self, Bind};
 use crate::exchange::Exchange;
 
 /// What is done until there is a connection.
@@ -35,7 +35,7 @@ pub(crate) fn local_end(conf: &Conf, x: &mut Exchange) -> Result<Option<SocketAd
     if text.is_empty() {
         return Ok(None);
     }
-    let from = local_address(&text);
+    let from = values::local_address(&text);
     if from.is_none() {
         let text = observe::Text(&text);
         x.log(Level::Error, format_args!("invalid local address \"{text}\""));

@@ -19,6 +19,7 @@ pub(crate) mod address;
 mod body;
 mod bound;
 mod call;
+mod caller;
 pub(crate) mod check;
 mod connect;
 pub(crate) mod groups;
@@ -37,7 +38,6 @@ mod tunnel;
 mod values;
 mod variables;
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use conf::{
@@ -417,12 +417,4 @@ impl Conf {
     pub(crate) fn file_max(&self) -> u64 {
         self.max_temp_file_size.map_or(TEMP_FILE_SIZE_MAX, |size| size.0)
     }
-}
-
-/// An address with or without a port, as `bind` has it.
-pub(crate) fn local_address(text: &[u8]) -> Option<SocketAddr> {
-    let text = std::str::from_utf8(text).ok()?;
-    let ip = |text: &str| text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 0));
-    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-    text.parse().ok().or_else(|| ip(bare.unwrap_or(text)))
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use net::{Stream, buffers};
 
-use super::call::Caller;
+use super::caller::Caller;
 use super::protocol::{Frame, Protocol};
 use crate::exchange::{FileSlice, RequestBodyError};
 

@@ -1,5 +1,6 @@
 //! The values of a family's directives that nobody else has.
 
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use conf::{Directive, Load, Result, Template, Value};
@@ -165,11 +166,19 @@ impl Value for Bind {
             }
         };
         let template = Template::compile(address, from, load)?;
-        if template.as_fixed().is_some_and(|text| crate::backend::local_address(text).is_none()) {
+        if template.as_fixed().is_some_and(|text| local_address(text).is_none()) {
             return Err(from.error_at(address, format!("invalid address \"{address}\"")));
         }
         Ok(Self::To { address: template, transparent })
     }
+}
+
+/// An address with or without a port, as `bind` has it.
+pub(crate) fn local_address(text: &[u8]) -> Option<SocketAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    let ip = |text: &str| text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 0));
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    text.parse().ok().or_else(|| ip(bare.unwrap_or(text)))
 }
 
 /// Where replies are kept as files.
