@@ -5,9 +5,9 @@
 //! another therefore hands a new one over. The counts are shared, and change only when a connection
 //! opens or closes.
 //!
-//! A worker closes its count before it ends. Counting a connection for a worker and checking that it
-//! is still open is one atomic step, so every connection handed over before arrives, and none is
-//! handed over later.
+//! A worker closes its count before it ends. Counting a connection for a worker and checking that
+//! it is still open is one atomic step, so every connection handed over before arrives, and none
+//! is handed over later.
 
 use std::cell::Cell;
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
 //! Limits how many tasks start waiting per event-loop turn; the rest run after the next poll.
 //!
-//! A started task should find its data still in the processor's cache when it resumes. With hundreds
-//! of tasks at once, started work is therefore finished before more is started. It does not limit
-//! concurrency: while the sockets are quiet, the budget is refilled at once.
+//! A started task should find its data still in the processor's cache when it resumes. With
+//! hundreds of tasks at once, started work is therefore finished before more is started. It does
+//! not limit concurrency: while the sockets are quiet, the budget is refilled at once.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
