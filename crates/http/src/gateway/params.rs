@@ -91,15 +91,15 @@ impl Params {
 
     /// The request's fields; those of one name are one variable.
     fn write_fields<P: Pairs>(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<()> {
-        let mut name = x.scratch();
+        let (mut name, mut hashes) = (x.scratch(), name_hashes(x));
         for (at, field) in x.request.head.fields.iter().enumerate() {
-            if self.is_said(field, x) || is_repeated(at, x) {
+            if hashes[at] == WRITTEN || self.is_said(field, x) {
                 continue;
             }
             name.clear();
             field_variable(x.request.text(field.name), &mut name);
             let value = P::open(&name, out);
-            write_values(at, x, out);
+            write_values(at, &mut hashes, x, out);
             close::<P>(&name, value, x, out)?;
         }
         x.give_scratch(name);
@@ -153,19 +153,31 @@ fn are_alike(one: &Field, other: &Field, x: &Exchange) -> bool {
         })
 }
 
-/// Whether a field before the one at `at` has its name, and its value, too.
-fn is_repeated(at: usize, x: &Exchange) -> bool {
-    let fields = &x.request.head.fields;
-    fields[..at].iter().any(|before| are_alike(before, &fields[at], x))
+/// The hash of a field whose value has been written with that of an earlier one.
+const WRITTEN: u32 = 0;
+
+/// Hashes of the names of fields (FNV-1a, any case), none of which is [`WRITTEN`]. Every field is
+/// compared with all that follow it, and a client may send as many as `max_headers` allows: hashes
+/// keep that cheap.
+fn name_hashes(x: &Exchange) -> Vec<u32> {
+    let add = |hash: u32, byte: &u8| {
+        (hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193)
+    };
+    let hash = |field: &Field| x.request.text(field.name).iter().fold(0x811c_9dc5, add).max(1);
+    x.request.head.fields.iter().map(hash).collect()
 }
 
 /// The value of the field at `at`, and those of later fields with its name.
-fn write_values(at: usize, x: &Exchange, out: &mut Vec<u8>) {
+fn write_values(at: usize, hashes: &mut [u32], x: &Exchange, out: &mut Vec<u8>) {
     let fields = &x.request.head.fields;
-    let first = &fields[at];
+    let (first, hash) = (&fields[at], hashes[at]);
     out.extend_from_slice(x.request.text(first.value));
     let separator: &[u8] = if first.id == Known::Cookie { b"; " } else { b", " };
-    for field in fields[at + 1..].iter().filter(|field| are_alike(first, field, x)) {
+    for (field, other) in fields.iter().zip(hashes).skip(at + 1) {
+        if *other != hash || !are_alike(first, field, x) {
+            continue;
+        }
+        *other = WRITTEN;
         out.extend_from_slice(separator);
         out.extend_from_slice(x.request.text(field.value));
     }
