@@ -379,7 +379,9 @@ impl<P: Protocol> Incoming<P> {
             *self.seen.borrow_mut() = fields;
         }
         self.remarks.extend(taken.remarks);
-        if self.protocol.is_ended() {
+        if let Some(error) = taken.cut_short {
+            self.fail(BodyError::UpstreamCutShort(error));
+        } else if self.protocol.is_ended() {
             self.end(self.protocol.may_reuse());
         }
     }

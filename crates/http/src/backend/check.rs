@@ -261,6 +261,9 @@ impl Reading<'_> {
         loop {
             let taken = protocol.body(body, start);
             let taken = taken.map_err(|message| checker.fail(format_args!("{message}")))?;
+            if let Some(message) = taken.cut_short {
+                return Err(checker.fail(format_args!("{message}")));
+            }
             body.truncate(taken.end);
             start = taken.end;
             if protocol.is_ended() {

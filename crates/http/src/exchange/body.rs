@@ -82,6 +82,8 @@ pub enum BodyError {
     Truncated,
     /// A backend closed its connection early.
     UpstreamClosed,
+    /// A backend said that its reply ends here, too early: nginx's words for it.
+    UpstreamCutShort(Cow<'static, str>),
     /// What a backend sent is no body: nginx's words for it.
     Upstream(Cow<'static, str>),
     /// A backend was silent for too long.

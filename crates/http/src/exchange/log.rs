@@ -101,8 +101,8 @@ impl BodyError {
             Self::UpstreamClosed => {
                 x.log(Level::Error, format_args!("upstream prematurely closed connection"));
             }
-            Self::Upstream(message) | Self::Coding(message) => {
-                x.log(Level::Error, format_args!("{message}"))
+            Self::UpstreamCutShort(message) | Self::Upstream(message) | Self::Coding(message) => {
+                x.log(Level::Error, format_args!("{message}"));
             }
             Self::UpstreamTimedOut => {
                 let error = net::timed_out();

@@ -107,13 +107,10 @@ impl FastCgi {
         count
     }
 
-    /// The application says that this was all; if it was not, `words` say so. It is heard to the
+    /// The application says that this was all. `Some`: it was not, in `words`. It is heard to the
     /// end of its request all the same: one that cannot write that may fail at it.
-    fn finish(&self, words: &'static str) -> Result<(), Malformed> {
-        match self.rest.left() {
-            0 => Ok(()),
-            _ => Err(words.into()),
-        }
+    fn cut_short(&self, words: &'static str) -> Option<Malformed> {
+        (self.rest.left() > 0).then(|| words.into())
     }
 }
 
@@ -167,7 +164,7 @@ impl Protocol for FastCgi {
         let unwrapped = std::mem::take(&mut self.unwrapped);
         let mut at = start + unwrapped + std::mem::take(&mut self.gap);
         let mut end = start + self.take(unwrapped, &mut taken);
-        while self.progress == Progress::Reading {
+        while self.progress == Progress::Reading && taken.cut_short.is_none() {
             at += match self.records.decode(&buffer[at..]).map_err(refused)? {
                 Decoded::Stdout(range) => {
                     let count = self.take(range.len(), &mut taken);
@@ -181,11 +178,11 @@ impl Protocol for FastCgi {
                     range.end
                 }
                 Decoded::StdoutEnd(used) => {
-                    self.finish(CLOSED_STDOUT)?;
+                    taken.cut_short = self.cut_short(CLOSED_STDOUT);
                     used
                 }
                 Decoded::EndRequest(used) => {
-                    self.finish(CLOSED_REQUEST)?;
+                    taken.cut_short = self.cut_short(CLOSED_REQUEST);
                     used
                 }
                 Decoded::Done(used) => {
@@ -274,6 +271,10 @@ mod tests {
             let taken = fastcgi.body(&mut buffer, start)?;
             content.extend_from_slice(&buffer[start..taken.end]);
             log.extend(taken.remarks.iter().map(|remark| format!("<{}>", remark.text)));
+            if let Some(words) = taken.cut_short {
+                log += &format!("[{words}]");
+                break;
+            }
             let Some(next) = pieces.next() else { break };
             (buffer, start) = (next.to_vec(), 0);
         }
@@ -317,13 +318,20 @@ mod tests {
                 vec![error.clone(), error.clone(), out("\na", 0), error.clone(), end()],
                 Ok(format!("200 a true true {said}{said}{said}")),
             ),
-            (&catches, vec![error], Err("FastCGI sent in stderr: \"oh\"")),
+            (&catches, vec![error.clone()], Err("FastCGI sent in stderr: \"oh\"")),
             (&request(), vec![out("A: b\n", 0), out("", 0)], Err(early)),
-            (&request(), vec![short.clone(), out("", 0)], Err(early)),
+            // What came before the early end is not lost, and neither is what was said.
             (
                 &request(),
-                vec![short.clone(), end()],
-                Err("upstream prematurely closed FastCGI request"),
+                vec![short.clone(), error.clone(), out("", 0), end()],
+                Ok(format!("200 a false false {said}[{early}]")),
+            ),
+            (
+                &request(),
+                vec![short.clone(), error.clone(), end()],
+                Ok(format!(
+                    "200 a false false {said}[upstream prematurely closed FastCGI request]"
+                )),
             ),
             (&request(), vec![short, out("bcd", 0)], Ok(format!("200 ab true false {more}"))),
             (&request(), vec![end()], Err("upstream sent unexpected FastCGI record: 3")),

@@ -166,6 +166,9 @@ pub(crate) struct Taken {
     pub(crate) remarks: Vec<Remark>,
     /// The fields after the body.
     pub(crate) trailers: Option<Fields>,
+    /// Why the server has ended the body before its end, in nginx's words. The part that came is
+    /// as good as any other; nothing is read after it.
+    pub(crate) cut_short: Option<Malformed>,
 }
 
 impl Taken {

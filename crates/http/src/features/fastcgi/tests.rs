@@ -93,6 +93,13 @@ fn replies_without_a_body_leave_the_connection_open() {
 }
 
 #[test]
+fn a_reply_that_is_cut_short_goes_out_as_far_as_it_came() {
+    let backend = application("Content-Length: 9\n\nabc");
+    let reply = get(&server(&backend, ""), "");
+    assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("\r\n\r\nabc"), "{reply}");
+}
+
+#[test]
 fn what_is_refused() {
     let refused = |line: &str| refusal(&format!("server {{ location / {{ {line} }} }}"));
     let table = [

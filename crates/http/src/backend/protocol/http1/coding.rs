@@ -122,7 +122,7 @@ impl Coding {
 /// The body is complete; `has_surplus`: more came than that, which is worth a line in the log.
 fn ended(end: usize, has_surplus: bool, text: &'static str) -> Taken {
     let remark = has_surplus.then(|| Remark { level: Level::Warn, text: text.into() });
-    Taken { end, remarks: remark.into_iter().collect(), trailers: None }
+    Taken { end, remarks: remark.into_iter().collect(), ..Taken::default() }
 }
 
 enum Found {
