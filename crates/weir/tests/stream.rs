@@ -73,7 +73,8 @@ fn every_session_is_logged_with_its_status_and_bytes() {
     let server = Server::start(
         &format!(
             "stream {{
-                 log_format line '$server_port $status $bytes_sent $bytes_received $proxy_protocol_addr';
+                 log_format line '$server_port $status $bytes_sent $bytes_received '
+                                 '$proxy_protocol_addr';
                  access_log stream.log line;
                  server {{ listen {open}; allow 127.0.0.0/8; deny all;
                            set $text 'hello $remote_addr'; return $text; }}
@@ -221,7 +222,8 @@ fn what_this_version_lacks_is_refused_by_name() {
     let folder = Folder::new();
     folder.write(
         "nginx.conf",
-        "events {}\nstream {\n    server {\n        listen 1;\n        proxy_pass backend;\n    }\n}\n",
+        "events {}\nstream {\n    server {\n        listen 1;\n        proxy_pass backend;\n    \
+         }\n}\n",
     );
     let output = folder.run(&["-t", "-c", "nginx.conf"]);
     assert_eq!(output.status.code(), Some(1));
