@@ -5,20 +5,23 @@
 
 use std::cell::Cell;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
+
+use rustix::time::ClockId;
 
 /// How many calls of [`pass`] go by before a busy worker looks at the clock.
 const REQUESTS_PER_REFRESH: u32 = 16;
 
-/// The beginning of time, the same for all workers: what they share they may date.
-static BEGINNING: OnceLock<Instant> = OnceLock::new();
+/// The beginning of time, in nanoseconds of the monotonic clock, the same for all workers: what
+/// they share they may date.
+static BEGINNING: OnceLock<u64> = OnceLock::new();
 
 thread_local! {
     static CLOCK: Clock = Clock::start();
 }
 
 struct Clock {
-    started: Instant,
+    started_ns: u64,
     elapsed_ms: Cell<u64>,
     unix_ms: Cell<u64>,
     passes: Cell<u32>,
@@ -52,13 +55,13 @@ pub fn pass() {
 
 /// Milliseconds of the system's monotonic clock, the same for all processes. Reads the clock.
 pub fn machine_ms() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    let now = rustix::time::clock_gettime(ClockId::MonotonicCoarse);
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
 /// For how long this thread has been on a CPU.
 pub fn thread_cpu() -> Duration {
-    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let spent = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
 }
 
@@ -67,10 +70,26 @@ pub fn refresh() {
     CLOCK.with(Clock::refresh);
 }
 
+/// Seconds and nanoseconds of a clock, neither below 0.
+///
+/// Called at every wake-up: the standard library's types cost twice the instructions. rustix reads
+/// clocks in a way that valgrind cannot run.
+fn read(clock: libc::clockid_t) -> (u64, u64) {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for the result, and nothing keeps the pointer.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    (time.tv_sec.max(0) as u64, time.tv_nsec.max(0) as u64)
+}
+
+fn monotonic_ns() -> u64 {
+    let (seconds, nanoseconds) = read(libc::CLOCK_MONOTONIC);
+    seconds * 1_000_000_000 + nanoseconds
+}
+
 impl Clock {
     fn start() -> Self {
         let clock = Self {
-            started: *BEGINNING.get_or_init(Instant::now),
+            started_ns: *BEGINNING.get_or_init(monotonic_ns),
             elapsed_ms: Cell::new(0),
             unix_ms: Cell::new(0),
             passes: Cell::new(0),
@@ -88,9 +107,9 @@ impl Clock {
         if self.is_stopped.get() {
             return;
         }
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.elapsed_ms.set(self.started.elapsed().as_millis() as u64);
-        self.unix_ms.set(unix.as_millis() as u64);
+        self.elapsed_ms.set(monotonic_ns().saturating_sub(self.started_ns) / 1_000_000);
+        let (seconds, nanoseconds) = read(libc::CLOCK_REALTIME);
+        self.unix_ms.set(seconds * 1000 + nanoseconds / 1_000_000);
         self.passes.set(0);
         #[cfg(any(test, feature = "testing"))]
         self.add(self.added_ms.get());
