@@ -18,7 +18,7 @@ pub(crate) const FORBIDDEN: &str = "contains a line break or NUL";
 /// Whether a text can be written as it is.
 #[inline]
 pub(crate) fn is_clean(text: &[u8]) -> bool {
-    memchr3(b'\r', b'\n', 0, text).is_none()
+    text.is_empty() || memchr3(b'\r', b'\n', 0, text).is_none()
 }
 
 /// Makes the value from `start` on fit for a header line: a line break before a space or a tab

@@ -33,10 +33,18 @@ pub(crate) enum Ran {
 
 /// Runs the phases until the reply stands or somebody waits.
 pub(crate) fn run(x: &mut Exchange) -> Ran {
+    if x.logs(Level::DebugHttp) {
+        log_request(x);
+    }
+    step(x, Flow::Next)
+}
+
+/// What was asked for, for whoever debugs a configuration.
+#[cold]
+fn log_request(x: &Exchange) {
     x.debug(format_args!("http request line: \"{}\"", observe::Text(x.request.line())));
     x.debug(format_args!("http uri: \"{}\"", observe::Text(&x.request.uri)));
     x.debug(format_args!("http args: \"{}\"", observe::Text(&x.request.args)));
-    step(x, Flow::Next)
 }
 
 /// Goes on with what a wait, or an outer event, came to.

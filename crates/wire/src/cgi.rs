@@ -45,7 +45,7 @@ impl HeadParser {
             if check_opening(input).is_ok() {
                 let mut lines = self.lines;
                 let Some((line, odd)) = lines.next_line(input) else { return Ok(None) };
-                if !odd.0 && parse_status_line(head, input, line).is_ok() {
+                if !odd.has_cr(line, input) && parse_status_line(head, input, line).is_ok() {
                     self.lines = lines;
                 }
             }

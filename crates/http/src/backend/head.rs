@@ -133,11 +133,10 @@ const SINGLE: u32 = ReplyName::Status.bit()
 /// Forgets what a reply may have once and has again, with a line in the log.
 pub(super) fn drop_duplicates(x: &mut Exchange) {
     let mut seen = 0;
-    let is_single =
-        |field: &ReplyField| field.id != ReplyName::Other && SINGLE & field.id.bit() != 0;
+    let is_single = |field: &ReplyField| SINGLE & field.id.bit() != 0;
     let is_again = |field: &ReplyField| {
-        let again = is_single(field) && seen & field.id.bit() != 0;
-        seen |= if is_single(field) { field.id.bit() } else { 0 };
+        let again = SINGLE & seen & field.id.bit() != 0;
+        seen |= field.id.bit();
         again
     };
     if !x.backends.head.fields.iter().any(is_again) {
@@ -262,6 +261,12 @@ fn copy_content_type(reply: &mut Reply, value: &[u8]) {
     }
 }
 
+/// The fields that [`apply_accel_fields`] follows.
+const ACCEL: u32 = ReplyName::XAccelLimitRate.bit()
+    | ReplyName::XAccelBuffering.bit()
+    | ReplyName::XAccelCharset.bit()
+    | ReplyName::XAccelRedirect.bit();
+
 /// What a reply asks of us, not of the client. `Some`: another resource is to answer.
 pub(super) fn apply_accel_fields(
     x: &mut Exchange,
@@ -269,6 +274,9 @@ pub(super) fn apply_accel_fields(
     rewriter: &dyn ReplyRewriter,
     buffering: &mut bool,
 ) -> Option<Flow> {
+    if x.backends.head.fields.iter().all(|field| ACCEL & field.id.bit() == 0) {
+        return None;
+    }
     let value = |x: &Exchange, name: ReplyName, ignored: u16| -> Option<Slice> {
         let mut fields = x.backends.head.fields.iter().rev();
         let field = fields.find(|field| field.id == name).filter(|_| !ignores(conf, ignored))?;

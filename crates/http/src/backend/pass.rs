@@ -44,23 +44,32 @@ pub(crate) struct Plan<'a, S> {
     pub(crate) start: S,
 }
 
-/// Passes the exchange on.
+/// Passes the exchange on. The plan is used up.
 ///
-/// Not an `async fn`: its future would have room for the plan twice, as an argument and inside.
-pub(crate) fn pass<S: Start>(x: &mut Exchange, plan: Plan<'_, S>) -> impl Future<Output = Flow> {
+/// It is lent: given away, it would be copied into the future, which would have room for it twice.
+pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut Plan<'_, S>) -> Flow {
     x.backends.set_schema(S::SCHEMA);
-    let mut passing = Passing::new(x, plan);
-    async move {
-        let Some(passing) = &mut passing else { return Flow::Status(500) };
-        let flow = passing.run(x).await;
-        x.backends.active = false;
-        x.backends.request = std::mem::take(&mut passing.plan.head);
-        flow
-    }
+    let Ok(from) = connect::local_end(plan.conf, x) else { return Flow::Status(500) };
+    x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
+    let mut passing = Passing {
+        bound: Bound::of(x, plan.group),
+        plan,
+        from,
+        attempt: Attempt::default(),
+        tries: 0,
+        begun_ms: clock::now_ms(),
+        is_first: true,
+        request_sent: false,
+        had_stale: false,
+    };
+    let flow = passing.run(x).await;
+    x.backends.active = false;
+    x.backends.request = std::mem::take(&mut passing.plan.head);
+    flow
 }
 
-struct Passing<'a, S> {
-    plan: Plan<'a, S>,
+struct Passing<'p, 'a, S> {
+    plan: &'p mut Plan<'a, S>,
     bound: Bound,
     /// The local address of connections, if one is asked for.
     from: Option<SocketAddr>,
@@ -82,25 +91,7 @@ struct Reply<P> {
     protocol: P,
 }
 
-impl<'a, S: Start> Passing<'a, S> {
-    /// `None`, with a line in the log: there is no way to connect to anybody.
-    fn new(x: &mut Exchange, plan: Plan<'a, S>) -> Option<Self> {
-        let from = connect::local_end(plan.conf, x).ok()?;
-        let bound = Bound::of(x, plan.group);
-        x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
-        Some(Self {
-            plan,
-            bound,
-            from,
-            attempt: Attempt::default(),
-            tries: 0,
-            begun_ms: clock::now_ms(),
-            is_first: true,
-            request_sent: false,
-            had_stale: false,
-        })
-    }
-
+impl<S: Start> Passing<'_, '_, S> {
     async fn run(&mut self, x: &mut Exchange) -> Flow {
         loop {
             let (mut lease, waited_ms) = match self.choose(x).await {
@@ -305,7 +296,7 @@ impl<'a, S: Start> Passing<'a, S> {
         protocol: S::Protocol,
         buffering: bool,
     ) -> Flow {
-        let Plan { conf, policy, .. } = &self.plan;
+        let Plan { conf, policy, .. } = &*self.plan;
         self.bound.tell(x);
         head::copy(x, conf, self.plan.filter, self.plan.rewriter);
         x.reply.content_length = match answered.body {

@@ -181,6 +181,7 @@ impl<'a> Outgoing<'a> {
         self.writes = self.writes.saturating_add(1);
         self.written += written as u64;
         self.frame_written += written.saturating_sub(in_head) as u64;
+        self.is_done = self.is_last && self.head_is_written() && self.frame_is_written();
         Poll::Ready(Ok(()))
     }
 

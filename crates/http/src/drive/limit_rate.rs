@@ -10,9 +10,14 @@ pub(crate) fn settle(x: &mut Exchange) -> u64 {
     if let Some(rate) = x.reply.limit_rate {
         return rate;
     }
-    let generation = x.generation.clone();
-    let here = &generation.location(x.location).core.limit_rate;
-    let rate = size(&here.rate, x);
+    let rate = match x.location().core.limit_rate.rate {
+        None => 0,
+        Some(SizeTemplate::Fixed(rate)) => rate,
+        Some(SizeTemplate::Computed(_)) => {
+            let generation = x.generation.clone();
+            size(&generation.location(x.location).core.limit_rate.rate, x)
+        }
+    };
     x.reply.limit_rate = Some(rate);
     rate
 }

@@ -8,7 +8,8 @@ pub(crate) fn choose_server(x: &mut Exchange) {
     let request = &mut x.request;
     let host = request.head.host.of(&request.received);
     request.host.clear();
-    request.host.extend(host.iter().map(u8::to_ascii_lowercase));
+    request.host.extend_from_slice(host);
+    request.host.make_ascii_lowercase();
     let generation = x.generation.clone();
     x.server = generation.listen(x.client.listen).map_or(x.server, |l| l.names.choose(x));
     x.location = phases::outer(x);

@@ -129,7 +129,7 @@ impl<D: Dialect> Gateway<D> {
         if self.dialect.write_head(x, &self.params, &mut head).is_none() {
             return Flow::Status(500);
         }
-        let plan = Plan {
+        let mut plan = Plan {
             conf: &self.family,
             filter: &self.filter,
             policy: &self.policy,
@@ -139,7 +139,7 @@ impl<D: Dialect> Gateway<D> {
             body,
             start: self.start(x),
         };
-        backend::pass(x, plan).await
+        backend::pass(x, &mut plan).await
     }
 
     fn start(&self, x: &Exchange) -> D::Request {

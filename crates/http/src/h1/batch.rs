@@ -185,6 +185,12 @@ impl Batch {
         cx: &mut Context<'_>,
         mut most: usize,
     ) -> Poll<io::Result<usize>> {
+        if let Large::None = self.large {
+            let text = cut_off(&self.text[self.written..], &mut most);
+            let count = ready!(stream.poll_write(cx, &[IoSlice::new(text)]))?;
+            self.written += count;
+            return Poll::Ready(Ok(count));
+        }
         let large = match &self.large {
             Large::Bytes(bytes, written) => &bytes.as_ref()[*written..],
             Large::None | Large::File(_) => &[],

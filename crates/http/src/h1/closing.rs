@@ -34,14 +34,14 @@ impl Connection {
         let generation = x.generation.clone();
         let here = &generation.location(x.location).core;
         let (keepalive, lingering) = (here.keepalive, here.lingering);
-        let was_announced = {
+        let (was_announced, is_ended) = {
             let body = request.body();
             if body.lost || (body.claimed && !body.is_ended()) {
                 x.close_after(CloseReason::RequestBody);
             }
-            body.lost || body.claimed
+            (body.lost || body.claimed, body.is_ended())
         };
-        if !was_announced {
+        if !was_announced && !is_ended {
             match self.discard_rest(request, lingering).await {
                 Rest::Ended => {}
                 Rest::Broken => return After::Close,

@@ -158,20 +158,25 @@ impl AsFd for Socket {
 }
 
 /// A stream's socket, in the runtime from now on. Where that fails, the stream is as before.
+#[inline(always)]
 fn watch<'s>(
     watched: &'s mut Option<AsyncFd<RawFd>>,
     fd: &'s OwnedFd,
 ) -> io::Result<(BorrowedFd<'s>, &'s AsyncFd<RawFd>)> {
     let watched = match watched {
         Some(watched) => watched,
-        none => {
-            // SAFETY: the `OwnedFd` stays open and unchanged until the `AsyncFd` has gone: it is
-            // the socket's field after it, and `into_fd` drops the `AsyncFd` first.
-            let registered = unsafe { AsyncFd::register(fd.as_raw_fd()) };
-            none.insert(registered.map_err(|failed| epoll_failed(failed.into_parts()))?)
-        }
+        none => none.insert(register(fd)?),
     };
     Ok((fd.as_fd(), watched))
+}
+
+/// Enters the runtime: once for each stream.
+#[cold]
+fn register(fd: &OwnedFd) -> io::Result<AsyncFd<RawFd>> {
+    // SAFETY: the `OwnedFd` stays open and unchanged until the `AsyncFd` has gone: it is the
+    // socket's field after it, and `into_fd` drops the `AsyncFd` first.
+    let registered = unsafe { AsyncFd::register(fd.as_raw_fd()) };
+    registered.map_err(|failed| epoll_failed(failed.into_parts()))
 }
 
 /// Whether the socket is open and has nothing to read.

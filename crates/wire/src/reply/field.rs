@@ -15,13 +15,12 @@ pub(super) fn parse(input: &[u8], line: Slice, odd: Odd) -> Result<ReplyField, F
         Some(at) => return Err(invalid(line, at, text[at])),
     };
     let (mut start, mut last) = ((end + 1).min(text.len()), text.len());
-    if let Some(at) = memchr(0, &text[start..]) {
-        return Err(invalid(line, start + at, 0));
-    }
-    if odd.0
-        && let Some(at) = memchr(b'\r', &text[start..])
-    {
-        return Err(invalid(line, start + at, b'\r'));
+    if odd.0 {
+        for byte in [0, b'\r'] {
+            if let Some(at) = memchr(byte, &text[start..]) {
+                return Err(invalid(line, start + at, byte));
+            }
+        }
     }
     while start < last && text[start] == b' ' {
         start += 1;

@@ -10,7 +10,7 @@ mod name;
 
 use alloc::vec::Vec;
 
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr3};
 
 use crate::Slice;
 pub use name::ReplyName;
@@ -104,11 +104,13 @@ impl FieldParser {
         self.start as usize
     }
 
-    /// The next line without its end, and whether a byte stands in it that may not.
+    /// The next line without its end, and whether a byte stands in it that may not. One search
+    /// stops at its end and at such bytes.
+    #[inline(always)]
     pub(crate) fn next_line(&mut self, input: &[u8]) -> Option<(Slice, Odd)> {
         let input = &input[..input.len().min(Slice::BUFFER_MAX)];
         let searched = self.searched as usize;
-        let Some(offset) = memchr2(b'\n', b'\r', &input[searched..]) else {
+        let Some(offset) = memchr3(b'\n', b'\r', 0, &input[searched..]) else {
             self.searched = input.len() as u32;
             return None;
         };
@@ -116,24 +118,26 @@ impl FieldParser {
         if input[at] == b'\n' {
             return Some(self.line(at, at, Odd(false)));
         }
-        match input.get(at + 1) {
-            Some(b'\n') => Some(self.line(at, at + 1, Odd(false))),
+        match (input[at], input.get(at + 1)) {
+            (b'\r', Some(b'\n')) => Some(self.line(at, at + 1, Odd(false))),
             _ => self.next_odd_line(input, at),
         }
     }
 
-    /// The same where CR is not followed by LF, so far.
-    fn next_odd_line(&mut self, input: &[u8], cr: usize) -> Option<(Slice, Odd)> {
-        self.searched = cr as u32;
-        let lf = cr + memchr(b'\n', &input[cr..])?;
+    /// The same where there is NUL, or CR that is not followed by LF, so far.
+    #[cold]
+    fn next_odd_line(&mut self, input: &[u8], at: usize) -> Option<(Slice, Odd)> {
+        self.searched = at as u32;
+        let lf = at + memchr(b'\n', &input[at..])?;
         let mut end = lf;
         // nginx takes any number of CR before LF.
-        while end > cr && input[end - 1] == b'\r' {
+        while end > at && input[end - 1] == b'\r' {
             end -= 1;
         }
-        Some(self.line(end, lf, Odd(end > cr)))
+        Some(self.line(end, lf, Odd(end > at)))
     }
 
+    #[inline]
     fn line(&mut self, end: usize, lf: usize, odd: Odd) -> (Slice, Odd) {
         let line = Slice { start: self.start, end: end as u32 };
         self.start = lf as u32 + 1;
@@ -142,9 +146,16 @@ impl FieldParser {
     }
 }
 
-/// Whether CR stands within a line.
+/// Whether CR or NUL stands within a line.
 #[derive(Clone, Copy)]
-pub(crate) struct Odd(pub(crate) bool);
+pub(crate) struct Odd(bool);
+
+impl Odd {
+    /// Whether CR stands within that line.
+    pub(crate) fn has_cr(self, line: Slice, input: &[u8]) -> bool {
+        self.0 && memchr(b'\r', line.of(input)).is_some()
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -189,7 +189,7 @@ impl Cache {
         head.clear();
         let Some(request) = self.ask(x, &mut head) else { return Flow::Status(500) };
         x.set_content_type_of_uri();
-        let plan = Plan {
+        let mut plan = Plan {
             conf: &self.family,
             filter: &self.filter,
             policy: &self.policy,
@@ -199,7 +199,7 @@ impl Cache {
             body: RequestBody::None,
             start: request,
         };
-        match backend::pass(x, plan).await {
+        match backend::pass(x, &mut plan).await {
             // There is nothing to pass on: an error like any other.
             Flow::Done if x.reply.status == 404 => Flow::Status(404),
             flow => flow,

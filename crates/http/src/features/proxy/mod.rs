@@ -245,8 +245,8 @@ impl Proxy {
                 Err(flow) => return flow,
             },
         };
-        let Some(plan) = self.plan(x, target, body) else { return Flow::Status(500) };
-        backend::pass(x, plan).await
+        let Some(mut plan) = self.plan(x, target, body) else { return Flow::Status(500) };
+        backend::pass(x, &mut plan).await
     }
 
     /// What is asked; `None`, with a line in the log: there is nothing to ask for.

@@ -48,7 +48,7 @@ impl HeadParser {
         if self.expect == Expect::Line {
             status_line::check_opening(input)?;
             let Some((line, odd)) = self.lines.next_line(input) else { return Ok(None) };
-            if odd.0 {
+            if odd.has_cr(line, input) {
                 return Err(ReplyError::NotHttp);
             }
             self.version = status_line::parse(head, input, line)?;
@@ -74,5 +74,5 @@ impl HeadParser {
 
 /// nginx looks for the word anywhere in the value.
 fn contains_close(value: &[u8]) -> bool {
-    value.windows(5).any(|word| word.eq_ignore_ascii_case(b"close"))
+    value.windows(5).any(|word| word[0] | 0x20 == b'c' && word.eq_ignore_ascii_case(b"close"))
 }
