@@ -15,8 +15,19 @@ use crate::reply::{FieldError, FieldParser, ReplyHead, ReplyName};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadParser {
     lines: FieldParser,
-    /// Whether the first line may be that of an HTTP reply.
-    may_have_status_line: bool,
+    first_line: FirstLine,
+}
+
+/// What a first line like that of an HTTP reply means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum FirstLine {
+    /// Nothing, as in nginx: the status is what `Status` says.
+    #[default]
+    Skipped,
+    /// The status.
+    Status,
+    /// It was read.
+    Past,
 }
 
 /// Why a head is refused.
@@ -31,7 +42,7 @@ pub enum HeadError {
 impl HeadParser {
     /// For a reply that may begin as HTTP's do: applications behind SCGI and uwsgi do both.
     pub fn with_status_line() -> Self {
-        Self { may_have_status_line: true, ..Self::default() }
+        Self { first_line: FirstLine::Status, ..Self::default() }
     }
 
     /// Parses on from where the last call stopped: `input` is the same bytes as before, and those
@@ -41,15 +52,18 @@ impl HeadParser {
         head: &mut ReplyHead,
         input: &[u8],
     ) -> Result<Option<usize>, HeadError> {
-        if self.may_have_status_line {
+        if self.first_line != FirstLine::Past {
             if check_opening(input).is_ok() {
                 let mut lines = self.lines;
                 let Some((line, odd)) = lines.next_line(input) else { return Ok(None) };
-                if !odd.has_cr(line, input) && parse_status_line(head, input, line).is_ok() {
+                let is_skipped = self.first_line == FirstLine::Skipped;
+                if is_skipped
+                    || !odd.has_cr(line, input) && parse_status_line(head, input, line).is_ok()
+                {
                     self.lines = lines;
                 }
             }
-            self.may_have_status_line = false;
+            self.first_line = FirstLine::Past;
         }
         let parsed = self.lines.parse(&mut head.fields, input).map_err(HeadError::Field)?;
         if parsed.is_some() && head.status == 0 {
@@ -164,9 +178,16 @@ mod tests {
     }
 
     #[test]
-    fn a_status_line_is_not_everybodys() {
-        let invalid = HeadError::Field(FieldError::Invalid(Slice::new(0, 8), b' '));
-        assert_eq!(parsed(HeadParser::default(), "HTTP/1.1 200 OK\n\n"), Err(invalid));
+    fn a_status_line_is_skipped_where_it_has_no_meaning() {
+        let line = |text: &str| text.as_bytes().to_vec();
+        let table = [
+            ("HTTP/1.1 404 Gone\r\nA: b\r\n\r\n", (200, line(""), 0)),
+            ("HTTP/1.1 404 Gone\nStatus: 500 Oh\n\nx", (500, line("500 Oh"), 1)),
+            ("HTTP: b\nStatus: 500\n\n", (500, line(""), 0)),
+        ];
+        for (text, expected) in table {
+            assert_eq!(parsed(HeadParser::default(), text), Ok(expected), "{text:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The backends of one server under comparison: they answer as the case says, and keep what they
 //! were sent.
 //!
-//! They know no HTTP beyond where a request ends. Each connection has a thread, which ends when
+//! They know no HTTP beyond where a request ends, and no other protocol: a script says which bytes
+//! end its requests. Each connection has a thread, which ends when
 //! the server closes it.
 
 use std::io::{Read, Write};
@@ -209,7 +210,8 @@ impl<'a, W: Wire> Peer<'a, W> {
     fn one(&mut self) -> Option<()> {
         let waits = {
             let turn = self.shared.lock();
-            self.kept || turn.script.answer(turn.taken).0.first() == Some(&Act::ReadHead)
+            let first = turn.script.answer(turn.taken).0.first();
+            self.kept || matches!(first, Some(Act::ReadHead | Act::ReadUntil(_)))
         };
         if waits && self.unparsed.is_empty() {
             self.fill()?;
@@ -226,7 +228,7 @@ impl<'a, W: Wire> Peer<'a, W> {
         };
         let script = self.shared.lock().script.clone();
         let done = acts.iter().try_for_each(|act| self.act(act, place.as_ref(), &script, index));
-        let reads_all = acts.contains(&Act::Read);
+        let reads_all = acts.iter().any(|act| matches!(act, Act::Read | Act::ReadUntil(_)));
         self.note(&script, index, |r| {
             if r.state == State::Reading {
                 r.state = if reads_all { State::Cut } else { State::Unread };
@@ -256,6 +258,13 @@ impl<'a, W: Wire> Peer<'a, W> {
                 let body = self.read_until(|bytes| body_length(&head, bytes));
                 let state = if body.is_ok() { State::Whole } else { State::Cut };
                 let body = body.unwrap_or_else(|part| part);
+                self.note(script, index, |r| (r.body, r.state) = (body, state));
+                (state == State::Whole).then_some(())
+            }
+            Act::ReadUntil(end) => {
+                let request = self.read_until(|bytes| find(bytes, end).map(|at| at + end.len()));
+                let state = if request.is_ok() { State::Whole } else { State::Cut };
+                let body = request.unwrap_or_else(|part| part);
                 self.note(script, index, |r| (r.body, r.state) = (body, state));
                 (state == State::Whole).then_some(())
             }

@@ -22,6 +22,8 @@ pub(super) enum Act {
     ReadHead,
     /// Reads what is left of it.
     Read,
+    /// Reads a request that is not HTTP, up to these bytes.
+    ReadUntil(Vec<u8>),
     /// Writes these bytes, macros unexpanded.
     Write(Vec<u8>),
     /// Writes these bytes one at a time.
@@ -71,6 +73,7 @@ impl Lines {
             ("unread", "") => self.unread = true,
             ("head", "") => self.act(Act::ReadHead),
             ("read", "") => self.act(Act::Read),
+            ("until", end) => self.act(Act::ReadUntil(text::bytes(end)?)),
             ("drip", "") => self.drips = true,
             ("close", "") => self.act(Act::Close),
             ("wait", ms) => {
@@ -91,7 +94,8 @@ impl Lines {
     fn act(&mut self, act: Act) {
         let unread = self.unread;
         let answer = self.answers.last_mut().expect("line() makes the first one");
-        if answer.0.is_empty() && !unread && act != Act::ReadHead {
+        let reads = matches!(act, Act::ReadHead | Act::ReadUntil(_));
+        if answer.0.is_empty() && !unread && !reads {
             answer.0.extend([Act::ReadHead, Act::Read]);
         }
         match (answer.0.last_mut(), act) {
@@ -130,6 +134,9 @@ mod tests {
     fn unless_the_script_says_otherwise() {
         let early = script("unread\nclose");
         assert_eq!(*early.answer(0), Answer(vec![Act::Close]));
+        let records = script("until \\0\n x\\");
+        let (until, x) = (Act::ReadUntil(vec![0]), Act::Write(b"x".to_vec()));
+        assert_eq!(*records.answer(0), Answer(vec![until, x]));
         let middle = script("head\n x\\\nread\ndrip\n y\\");
         let (x, y) = (Act::Write(b"x".to_vec()), Act::Drip(b"y".to_vec()));
         assert_eq!(*middle.answer(0), Answer(vec![Act::ReadHead, x, Act::Read, y]));
