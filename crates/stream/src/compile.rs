@@ -12,7 +12,7 @@ use conf::{Directive, Error, Info, Load, MAIN, Result, SERVER, Subsystem};
 use net::Address;
 
 use crate::builtin;
-use crate::features::{Layers, Scope, listen::ListenLine, upstream};
+use crate::features::{self, Layers, Scope, listen::ListenLine, upstream};
 use crate::session::TcpSession;
 use crate::site::{Listen, Place, Server, ServerId, Site};
 
@@ -58,7 +58,9 @@ pub const BLOCKS: &[Info] = conf::rows! {
 /// Reads `stream {}`.
 pub fn read(stream: &Directive, load: &mut Load<'_>) -> Result<Plan> {
     load.within(Subsystem::Stream, |load| {
-        load.registry.of::<variables::BuiltIns<TcpSession>>().add(builtin::VARIABLES);
+        let built_in = load.registry.of::<variables::BuiltIns<TcpSession>>();
+        built_in.add(builtin::VARIABLES);
+        built_in.add(features::VARIABLES);
         let mut plan = Plan { main: Block::new(stream), servers: Vec::new() };
         let around = around("stream", stream);
         for line in around.lines {

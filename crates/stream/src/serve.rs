@@ -1,7 +1,8 @@
 //! A connection's task: the PROXY header, nginx's phases in their order, content, and the log.
 //!
 //! ```text
-//! accepted -> PROXY header -> preaccess (set) -> access (allow, deny) -> content -> log -> closed
+//! accepted -> PROXY header -> postaccept (realip) -> preaccess (set, limit_conn)
+//!   -> access (allow, deny) -> content -> log -> closed
 //! ```
 //!
 //! A session that is cut short is logged all the same, since that is done when it is dropped.
@@ -42,7 +43,7 @@ const INTERNAL_SERVER_ERROR: u16 = 500;
 pub(crate) async fn serve(
     generation: Rc<Generation>,
     server: ServerId,
-    client: Client,
+    client: Rc<Client>,
     mut stream: Stream,
     held: Held,
 ) {
@@ -62,6 +63,7 @@ async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, Finished> {
         read_proxy_header(x, stream).await?;
     }
     let server = generation.server(x.server);
+    phase(&server.postaccept, x)?;
     phase(&server.preaccess, x)?;
     phase(&server.access, x)?;
     if server.tcp_nodelay {

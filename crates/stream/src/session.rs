@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use ::session::limit_conn::Limited;
 use ::session::values::{self, SetValues, VALUES_BYTES_MAX};
 use ::session::variables::{Variable, Variables};
 use ::session::{Captures, Client, Session};
@@ -20,7 +21,7 @@ pub struct TcpSession {
     /// The server that it has.
     pub server: ServerId,
     /// Whose it is.
-    pub client: Client,
+    pub client: Rc<Client>,
     /// What came of it, by the numbers of HTTP; 0: it is not over.
     pub status: u16,
     /// Bytes that the client was sent.
@@ -29,13 +30,15 @@ pub struct TcpSession {
     pub bytes_received: u64,
     /// What is being done, as log lines name it after `while`.
     pub action: &'static str,
+    /// What limits have to do with it.
+    pub limited: Limited,
     values: SetValues,
     captures: Captures,
 }
 
 impl TcpSession {
     /// A connection that was just accepted.
-    pub fn new(generation: Rc<Generation>, server: ServerId, client: Client) -> Self {
+    pub fn new(generation: Rc<Generation>, server: ServerId, client: Rc<Client>) -> Self {
         Self {
             generation,
             server,
@@ -44,6 +47,7 @@ impl TcpSession {
             bytes_sent: 0,
             bytes_received: 0,
             action: "initializing session",
+            limited: Limited::default(),
             values: SetValues::new(VALUES_BYTES_MAX),
             captures: Captures::default(),
         }

@@ -48,6 +48,7 @@ pub struct Server {
     pub(crate) error_log: Arc<ErrorLog>,
     pub(crate) tcp_nodelay: bool,
     pub(crate) proxy_protocol_timeout_ms: u64,
+    pub(crate) postaccept: Vec<Handler>,
     pub(crate) preaccess: Vec<Handler>,
     pub(crate) access: Vec<Handler>,
     /// Has the client's end until the session is over; `None`: the server does nothing.

@@ -6,11 +6,13 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ::session::Client;
 use conf::{Directive, Load, Memory, Subsystem};
 use net::Arrival;
 use observe::LogFiles;
 
-use crate::site::{Generation, Site};
+use crate::session::TcpSession;
+use crate::site::{Decision, Generation, ServerId, Site};
 use crate::{Worker, compile};
 
 /// A folder for logs, gone with the test.
@@ -67,7 +69,10 @@ fn refusal(text: &str) -> String {
 /// What a client is sent by the first socket of this configuration, after it has sent `input`.
 fn answer(text: &str, folder: &Folder, input: &'static [u8]) -> Vec<u8> {
     let generation = Generation::new(Arc::new(load(text, &folder.0, false).unwrap()), 1);
-    net::run(async move { serve(generation, input).await }).unwrap()
+    let answer = net::run(async move { serve(generation, input).await }).unwrap();
+    // The next configuration has the file open on its own: the lines keep their order.
+    observe::flush_all();
+    answer
 }
 
 async fn serve(generation: Rc<Generation>, input: &'static [u8]) -> Vec<u8> {
@@ -175,6 +180,65 @@ fn a_proxy_header_comes_first() {
 }
 
 #[test]
+fn the_client_is_the_one_that_a_trusted_proxy_names() {
+    let folder = Folder::new();
+    let header = b"PROXY TCP4 192.0.2.1 192.0.2.2 123 5678\r\n";
+    let site = |lines: &str| {
+        format!(
+            "geo $where {{ default other; 192.0.2.0/24 test; }}
+             log_format f '$remote_addr $realip_remote_addr $status';
+             access_log a.log f; error_log e.log;
+             server {{ listen 127.0.0.1:1 proxy_protocol; {lines}
+                       return '$remote_addr:$remote_port $where'; }}"
+        )
+    };
+    let trusted = site("set_real_ip_from 127.0.0.1;");
+    assert_eq!(answer(&trusted, &folder, header), b"192.0.2.1:123 test");
+    let stranger = answer(&site("set_real_ip_from 192.0.2.1;"), &folder, header);
+    assert!(stranger.starts_with(b"127.0.0.1:") && stranger.ends_with(b" other"));
+    assert_eq!(answer(&trusted, &folder, b"PROXY UNKNOWN\r\n").split_at(10).0, b"127.0.0.1:");
+    // Access is checked for the client that the proxy names, and so is the log.
+    let denied = site("set_real_ip_from 127.0.0.1; deny 192.0.2.1;");
+    assert_eq!(answer(&denied, &folder, header), b"");
+    let own = "127.0.0.1 127.0.0.1 200\n";
+    let lines = format!("192.0.2.1 127.0.0.1 200\n{own}{own}192.0.2.1 127.0.0.1 403\n");
+    assert_eq!(folder.read("a.log"), lines);
+    let message = "access forbidden by rule while initializing session, client: 192.0.2.1, ";
+    assert!(folder.read("e.log").contains(message), "{}", folder.read("e.log"));
+}
+
+#[test]
+fn no_more_connections_than_the_limit() {
+    let folder = Folder::new();
+    let site = |lines: &str| {
+        let text = format!(
+            "limit_conn_zone $remote_addr zone=a:1m; limit_conn_zone $nothing zone=b:1m;
+             map 0 $nothing {{ default ''; }}
+             log_format f '$status $limit_conn_status'; access_log a.log f; error_log e.log;
+             server {{ {SERVER} limit_conn a 1; limit_conn b 1; {lines} return hello; }}"
+        );
+        Generation::new(Arc::new(load(&text, &folder.0, false).unwrap()), 1)
+    };
+    for (lines, said) in [("", &b""[..]), ("limit_conn_dry_run on;", b"hello")] {
+        let generation = site(lines);
+        let client = Client::new(1, Some("127.0.0.1:1".parse().unwrap()), net::Probe::NONE, 0);
+        let mut first = TcpSession::new(generation.clone(), ServerId(0), Rc::new(client));
+        let server = generation.server(ServerId(0));
+        assert_eq!(server.preaccess[0](&mut first), Decision::Next);
+        let second = generation.clone();
+        assert_eq!(net::run(async move { serve(second, b"").await }).unwrap(), said);
+        drop(first);
+        assert_eq!(net::run(async move { serve(generation, b"").await }).unwrap(), b"hello");
+        observe::flush_all();
+    }
+    let lines = "503 REJECTED\n200 PASSED\n200 REJECTED_DRY_RUN\n200 PASSED\n";
+    assert_eq!(folder.read("a.log"), lines);
+    let message = "limiting connections by zone \"a\" while initializing session, client: ";
+    assert!(folder.read("e.log").contains(message), "{}", folder.read("e.log"));
+    assert!(folder.read("e.log").contains("limiting connections, dry run, by zone \"a\""));
+}
+
+#[test]
 fn the_default_server_has_the_connections_of_an_address() {
     let site = |text: &str| load(text, Path::new("/nowhere"), false).unwrap();
     let two = "server { listen 127.0.0.1:1; } server { listen 127.0.0.1:1; listen 127.0.0.1:2; }";
@@ -205,6 +269,9 @@ fn nginx_refuses_in_these_words() {
             "\"keepalive\" directive is not allowed here:1",
         ),
         ("upstream u { server 127.0.0.1:1; } upstream u { }", "duplicate upstream \"u\":1"),
+        ("server { listen 1; limit_conn a 1; }", "zero size shared memory zone \"a\""),
+        ("limit_conn_status 429;", "\"limit_conn_status\" directive is not allowed here:1"),
+        ("real_ip_header X;", "\"real_ip_header\" directive is not allowed here:1"),
         ("geo $g { proxy 127.0.0.1; }", "invalid network \"proxy\":1"),
     ];
     for (text, expected) in table {

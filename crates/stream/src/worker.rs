@@ -38,6 +38,7 @@ impl Worker {
         client.debug = debug;
         let number = generation.number;
         if let Some(server) = generation.listen(slot).map(|listen| listen.server) {
+            let client = Rc::new(client);
             self.tracker.spawn(number, serve(generation, server, client, stream, held));
         }
     }

@@ -217,6 +217,29 @@ fn sessions_count_as_worker_connections() {
     }
 }
 
+/// As in nginx, zones of both subsystems have their names in common.
+#[test]
+fn a_zone_is_of_one_subsystem() {
+    let test = |stream: &str| {
+        let folder = Folder::new();
+        let conf = format!(
+            "events {{}}
+             http {{ limit_conn_zone $remote_addr zone=a:1m;
+                     server {{ listen unix:h.sock; limit_conn a 1; }} }}
+             stream {{ {stream} server {{ listen unix:s.sock; limit_conn b 1; return x; }} }}"
+        );
+        folder.write("nginx.conf", &conf);
+        complaint(&folder.run(&["-t", "-c", "nginx.conf"]))
+    };
+    let said = test("limit_conn_zone $remote_addr zone=b:1m;");
+    assert!(said.contains("test is successful"), "{said}");
+    let said = test("limit_conn_zone $remote_addr zone=a:1m;");
+    let message = "the shared memory zone \"a\" is already declared for a different use";
+    assert!(said.contains(message), "{said}");
+    let said = test("");
+    assert!(said.contains("zero size shared memory zone \"b\""), "{said}");
+}
+
 #[test]
 fn what_this_version_lacks_is_refused_by_name() {
     let folder = Folder::new();

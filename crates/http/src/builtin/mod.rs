@@ -14,7 +14,6 @@ mod request;
 pub(crate) use fields::cookie_in;
 
 use session::builtin::Common;
-pub(crate) use session::builtin::port;
 
 use crate::exchange::Exchange;
 use crate::variables::BuiltIn;

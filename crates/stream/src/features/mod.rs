@@ -3,9 +3,11 @@
 pub mod access;
 pub mod core;
 pub mod geo;
+pub mod limit_conn;
 pub mod listen;
 pub mod log;
 pub mod map;
+pub mod realip;
 pub mod resolver;
 pub mod return_text;
 pub mod set;
@@ -13,12 +15,15 @@ pub mod split_clients;
 pub mod tables;
 pub mod upstream;
 
+use ::session::variables::BuiltIn;
 use conf::Info;
+
+use crate::session::TcpSession;
 
 type Place<'a, 'f> = crate::site::Place<'a, 'f>;
 
 conf::features! {
-    into Place<'_, '_>;
+    into Place<'_, '_>, variables BuiltIn<TcpSession>;
     core: core,
     listen: listen,
     tables: tables,
@@ -27,7 +32,9 @@ conf::features! {
     geo: geo,
     split_clients: split_clients,
     upstream: upstream,
+    realip: realip with VARIABLES,
     set: set,
+    limit_conn: limit_conn with VARIABLES,
     access: access,
     return_text: return_text,
     log: log,

@@ -1,23 +1,18 @@
-//! `limit_conn`: how many requests with the same key may be under way at a time.
-//!
-//! The count is exact over all workers. A request is counted from here to its end: what it holds
-//! is the exchange's, and goes with it however it ends.
+//! `limit_conn`: how many requests with the same key may be under way at a time
+//! (`session::limit_conn`).
 
-mod counts;
 #[cfg(test)]
 mod tests;
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Bounded, Directive, Load, Result, Value, units};
-use observe::Level;
+use ::session::keyed::LogLevel;
+use ::session::limit_conn::{self, Limit, Limited, Limiter, Limits};
+use conf::{Bounded, Result};
 
 use crate::exchange::{Exchange, Flow, State};
-use crate::keyed::{KeyedZone, LogLevel};
 use crate::site::Place;
-use crate::variables::BuiltIn;
-use counts::{Counts, Held, Refused};
+use crate::variables::{BuiltIn, some};
 
 conf::directives! {
     declare {
@@ -33,7 +28,7 @@ conf::directives! {
         ///     limit_conn clients 20;
         /// }
         /// ```
-        limit_conn_zone(2..=2) in MAIN => declare;
+        limit_conn_zone(2..=2) in MAIN => limit_conn::declare;
     }
 
     in MAIN | SERVER | LOCATION;
@@ -64,60 +59,9 @@ conf::directives! {
     limit_conn_dry_run: bool = "off",
 }
 
-type Zone = KeyedZone<Counts, ()>;
-
-/// nginx counts in 16 bits.
-const COUNT_MAX: u64 = 65535;
-
-/// The longest key that is counted.
-const KEY_MAX: usize = 255;
-
-/// `limit_conn` lines: names of zones, and how many.
-#[derive(Clone)]
-pub struct Limits(Vec<(Box<[u8]>, u32)>);
-
-impl Value for Limits {
-    const ARGS: RangeInclusive<usize> = 2..=2;
-    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let mut limits = Self(Vec::new());
-        limits.repeat(from, load)?;
-        Ok(limits)
-    }
-    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
-        let (name, most) = (from.arg(0), from.arg(1));
-        Zone::mention(&name.text, from, load)?;
-        if self.0.iter().any(|(known, _)| *known == name.text) {
-            return Err(from.refuse("is duplicate"));
-        }
-        let refuse = |message: String| from.error_at(most, message);
-        match units::number(&most.text) {
-            None | Some(0) => Err(refuse(format!("invalid number of connections \"{most}\""))),
-            Some(number) if number > COUNT_MAX => {
-                Err(refuse("connection limit must be less 65536".into()))
-            }
-            Some(number) => {
-                self.0.push((name.text.clone(), number as u32));
-                Ok(())
-            }
-        }
-    }
-}
-
-fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    Zone::declare(from, load, (), |_, _| Ok(false))
-}
-
-/// What limits have to do with an exchange.
-#[derive(Default)]
-pub(crate) struct Limited {
-    said: Option<&'static str>,
-    held: Vec<Held>,
-}
-
 impl State for Limited {
     fn clear(&mut self) {
-        self.said = None;
-        self.held.clear();
+        Limited::clear(self);
     }
 
     /// A subrequest is not counted where its main request has been, and the other way round.
@@ -127,77 +71,31 @@ impl State for Limited {
 
     /// What a subrequest is counted for is its main request's from its end on.
     fn end_subrequest(&mut self, subrequest: &mut Self) {
-        self.said = subrequest.said;
-        self.held.append(&mut subrequest.held);
+        self.take_over(subrequest);
+    }
+}
+
+impl Limit for Exchange {
+    fn limited(&mut self) -> &mut Limited {
+        self.states.of::<Limited>()
     }
 }
 
 /// `$limit_conn_status`
 pub(crate) const VARIABLES: &[BuiltIn] = &[BuiltIn::fresh("limit_conn_status", |x, out| {
     let said = x.states.find::<Limited>().and_then(|limited| limited.said);
-    out.extend_from_slice(said.unwrap_or_default().as_bytes());
-    said.is_some()
+    said.is_some_and(|said| some(out, said.as_bytes()))
 })];
-
-/// The limits of a location.
-struct Limiter {
-    limits: Box<[(Arc<Zone>, u32)]>,
-    level: Level,
-    status: u16,
-    dry_run: bool,
-}
 
 /// Counts before access is checked.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    let Some(Limits(limits)) = &conf.limit_conn else { return Ok(()) };
-    let limits = limits.iter().map(|(name, most)| (Zone::find(name, place.load), *most));
-    let limiter = Limiter {
-        limits: limits.collect(),
-        level: conf.limit_conn_log_level.level(),
-        status: conf.limit_conn_status.0 as u16,
-        dry_run: conf.limit_conn_dry_run,
-    };
-    place.preaccess(move |x| limiter.admit(x));
+    let Some(limits) = &conf.limit_conn else { return Ok(()) };
+    let (level, dry_run) = (conf.limit_conn_log_level, conf.limit_conn_dry_run);
+    let limiter = Limiter::new(limits, level, dry_run, place.load);
+    let status = conf.limit_conn_status.0 as u16;
+    place.preaccess(move |x| match limiter.admit(x) {
+        true => Flow::Next,
+        false => Flow::Status(status),
+    });
     Ok(())
-}
-
-impl Limiter {
-    /// Counts the exchange in every zone, or in none. It is asked about once.
-    fn admit(&self, x: &mut Exchange) -> Flow {
-        if x.states.of::<Limited>().said.is_some() {
-            return Flow::Next;
-        }
-        for (zone, most) in &self.limits {
-            let Some(key) = zone.key(x, KEY_MAX) else { continue };
-            x.states.of::<Limited>().said = Some("PASSED");
-            let held = Held::take(&zone.state, &key, *most);
-            x.give_scratch(key);
-            match held {
-                Ok(held) => x.states.of::<Limited>().held.push(held),
-                Err(refused) => return self.refuse(x, refused, zone),
-            }
-        }
-        Flow::Next
-    }
-
-    fn refuse(&self, x: &mut Exchange, refused: Refused, zone: &Zone) -> Flow {
-        let name = observe::Text(&zone.name);
-        match refused {
-            Refused::Limit => {
-                let dry_run = if self.dry_run { ", dry run," } else { "" };
-                x.log(self.level, format_args!("limiting connections{dry_run} by zone \"{name}\""));
-            }
-            Refused::Room => {
-                let place = format_args!("in limit_conn_zone \"{name}\"");
-                x.log(Level::Crit, format_args!("ngx_slab_alloc() failed: no memory {place}"));
-            }
-        }
-        x.states.of::<Limited>().held.clear();
-        if self.dry_run {
-            x.states.of::<Limited>().said = Some("REJECTED_DRY_RUN");
-            return Flow::Next;
-        }
-        x.states.of::<Limited>().said = Some("REJECTED");
-        Flow::Status(self.status)
-    }
 }

@@ -10,14 +10,14 @@ use std::iter::once;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use ::session::forwarded::{Proxies, forwarded};
+use ::session::realip;
 use conf::{Directive, Load, Result, Value};
 use wire::Known;
 
-use crate::builtin::port;
 use crate::exchange::{Exchange, Flow};
-use crate::forwarded::{Proxies, forwarded};
 use crate::site::Place;
-use crate::variables::{BuiltIn, some};
+use crate::variables::BuiltIn;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -77,10 +77,7 @@ impl Value for Source {
 }
 
 /// `$realip_...`: the client of the connection, whoever it speaks for.
-pub(crate) const VARIABLES: &[BuiltIn] = &[
-    BuiltIn::fresh("realip_remote_addr", |x, out| some(out, x.client.nearest().address())),
-    BuiltIn::fresh("realip_remote_port", |x, out| port(x.client.nearest().peer, out)),
-];
+pub(crate) const VARIABLES: &[BuiltIn] = realip::Variables::<Exchange>::TABLE;
 
 /// Asks before anything else in the server, and once more in the location.
 pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
@@ -115,11 +112,7 @@ impl Conf {
                 let lines = fields.map(|field| request.text(field.value));
                 forwarded(from, lines, proxies, recursive)?
             }
-            Source::ProxyProtocol => {
-                let source = &x.client.proxy_protocol.get()?.source;
-                let (ip, _) = one(&source.address)?;
-                (ip, source.port)
-            }
+            Source::ProxyProtocol => return realip::proxied(&x.client, proxies),
             Source::Field(name) => {
                 let named = |field: &[u8]| field.eq_ignore_ascii_case(name);
                 let mut fields = request.head.fields.iter();

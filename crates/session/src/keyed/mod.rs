@@ -12,37 +12,40 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use conf::{Directive, Error, Load, Result, Template, Word, units};
 use observe::Level;
 
-use crate::exchange::Exchange;
+use crate::Session;
 
-pub(crate) use table::Table;
+pub use table::Table;
 
 /// The least size of a zone: eight of nginx's pages.
 const SIZE_MIN: u64 = 8 * table::PAGE;
 
 /// A zone of one configuration; `P` is what its line says besides.
-pub(crate) struct KeyedZone<T, P> {
-    pub(crate) name: Box<[u8]>,
-    pub(crate) parameters: P,
-    pub(crate) state: Arc<State<T>>,
+pub struct KeyedZone<T, P> {
+    /// Its name.
+    pub name: Box<[u8]>,
+    /// What its line says besides.
+    pub parameters: P,
+    /// What is counted in it.
+    pub state: Arc<State<T>>,
     key: Template,
 }
 
 /// What is in a zone.
-pub(crate) struct State<T> {
+pub struct State<T> {
     /// The key as it was written.
     key: Box<[u8]>,
     counted: Mutex<T>,
 }
 
 /// What is counted in a zone.
-pub(crate) trait Counted: Any + Send {
+pub trait Counted: Any + Send {
     /// How nginx calls the zone where a reload would change its key.
     const KIND: &'static str;
     /// Nothing counted yet, in a zone of that many bytes.
     fn new(zone_bytes: u64) -> Self;
 }
 
-/// The zones of a kind by name, kept in the registry.
+/// The zones of a kind by name, for one subsystem.
 struct Declared<T, P>(HashMap<Box<[u8]>, Arc<KeyedZone<T, P>>>);
 
 impl<T, P> Default for Declared<T, P> {
@@ -53,7 +56,7 @@ impl<T, P> Default for Declared<T, P> {
 
 impl<T: Counted, P: 'static> KeyedZone<T, P> {
     /// Reads `NAME KEY zone=NAME:SIZE`. `parameter` takes the other words, or leaves them.
-    pub(crate) fn declare(
+    pub fn declare(
         from: &Directive,
         load: &mut Load<'_>,
         mut parameters: P,
@@ -74,7 +77,7 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
             return Err(missing_zone(from));
         };
         load.zones.mention::<State<T>>(name, Some(size), from)?;
-        let declared = load.registry.of::<Declared<T, P>>();
+        let declared = load.own.of::<Declared<T, P>>();
         if let Some(other) = declared.0.get(name) {
             let shown = String::from_utf8_lossy;
             let (zone, key) = (shown(name), shown(&other.state.key));
@@ -83,24 +86,24 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
         }
         let state = load.zones.open(name, |old| State::open(old, name, size, from.arg(0)))?;
         let zone = Self { name: name.into(), parameters, state, key };
-        load.registry.of::<Declared<T, P>>().0.insert(name.into(), Arc::new(zone));
+        load.own.of::<Declared<T, P>>().0.insert(name.into(), Arc::new(zone));
         Ok(())
     }
 
     /// Notes that a line uses the zone of that name.
-    pub(crate) fn mention(name: &[u8], from: &Directive, load: &mut Load<'_>) -> Result<()> {
+    pub fn mention(name: &[u8], from: &Directive, load: &mut Load<'_>) -> Result<()> {
         load.zones.mention::<State<T>>(name, None, from)
     }
 
     /// The zone of that name, once all lines have been read.
-    pub(crate) fn find(name: &[u8], load: &mut Load<'_>) -> Arc<Self> {
-        let declared = load.registry.of::<Declared<T, P>>();
+    pub fn find(name: &[u8], load: &mut Load<'_>) -> Arc<Self> {
+        let declared = load.own.of::<Declared<T, P>>();
         declared.0.get(name).cloned().expect("zones that are not declared have been refused")
     }
 
-    /// The exchange's key, to be given back as scratch. `None`: it has none, or one that is too
+    /// The session's key, to be given back as scratch. `None`: it has none, or one that is too
     /// long, and is not counted.
-    pub(crate) fn key(&self, x: &mut Exchange, length_max: usize) -> Option<Vec<u8>> {
+    pub fn key<X: Session>(&self, x: &mut X, length_max: usize) -> Option<Vec<u8>> {
         let mut key = x.scratch();
         self.key.render(x, &mut key);
         if (1..=length_max).contains(&key.len()) {
@@ -139,7 +142,7 @@ impl<T: Counted> State<T> {
     }
 
     /// What is counted, for as long as it takes to count.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+    pub fn lock(&self) -> MutexGuard<'_, T> {
         // Whoever panicked had it in order: nothing is changed before what can fail.
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -159,7 +162,7 @@ fn name_and_size<'w>(text: &'w [u8], word: &Word, from: &Directive) -> Result<(&
 }
 
 /// nginx's words for a line that names no zone.
-pub(crate) fn missing_zone(from: &Directive) -> Error {
+pub fn missing_zone(from: &Directive) -> Error {
     from.error(format!("\"{}\" must have \"zone\" parameter", from.name))
 }
 
@@ -179,7 +182,7 @@ conf::words! {
 
 impl LogLevel {
     /// The level of refusals.
-    pub(crate) const fn level(self) -> Level {
+    pub const fn level(self) -> Level {
         match self {
             Self::Info => Level::Info,
             Self::Notice => Level::Notice,
@@ -189,7 +192,7 @@ impl LogLevel {
     }
 
     /// The level of delays: one less grave.
-    pub(crate) const fn of_delays(self) -> Level {
+    pub const fn of_delays(self) -> Level {
         match self {
             Self::Info | Self::Notice => Level::Info,
             Self::Warn => Level::Notice,

@@ -1,4 +1,4 @@
-//! How many exchanges are under way by key, and an exchange's part in it.
+//! How many sessions are under way by key, and a session's part in it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Counted for Counts {
     }
 }
 
-/// Why an exchange is not counted.
+/// Why a session is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// There are as many as there may be.
@@ -29,14 +29,14 @@ pub enum Refused {
     Room,
 }
 
-/// One exchange in a zone's count, until it is dropped.
+/// One session in a zone's count, until it is dropped.
 pub struct Held {
     state: Arc<State<Counts>>,
     entry: Entry,
 }
 
 impl Held {
-    /// Counts an exchange, unless there are `most` with that key already.
+    /// Counts a session, unless there are `most` with that key already.
     pub fn take(state: &Arc<State<Counts>>, key: &[u8], most: u32) -> Result<Self, Refused> {
         let table = &mut state.lock().table;
         let entry = match table.find(key) {

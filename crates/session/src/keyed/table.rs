@@ -15,7 +15,7 @@ const ZONE_OVERHEAD: u64 = 1024;
 const SHARING_MAX: u64 = PAGE / 2;
 
 /// The entries.
-pub(crate) struct Table<V> {
+pub struct Table<V> {
     entries: Lru<V>,
     /// Bytes of an entry besides its key.
     entry_bytes: u64,
@@ -26,41 +26,44 @@ pub(crate) struct Table<V> {
 impl<V> Table<V> {
     /// A table of entries that nginx needs `entry_bytes` for, besides their keys, in a zone of
     /// that size.
-    pub(crate) fn new(zone_bytes: u64, entry_bytes: u64) -> Self {
+    pub fn new(zone_bytes: u64, entry_bytes: u64) -> Self {
         let pages = zone_bytes.saturating_sub(ZONE_OVERHEAD) / (PAGE + PAGE_OVERHEAD);
         Self { entries: Lru::new(), entry_bytes, room: pages * PAGE }
     }
 
-    pub(crate) fn find(&self, key: &[u8]) -> Option<Entry> {
+    /// The entry with that key.
+    pub fn find(&self, key: &[u8]) -> Option<Entry> {
         self.entries.find(key)
     }
 
-    pub(crate) fn value(&mut self, entry: Entry) -> &mut V {
+    /// What an entry has.
+    pub fn value(&mut self, entry: Entry) -> &mut V {
         self.entries.value(entry)
     }
 
     /// Makes it the one used last.
-    pub(crate) fn touch(&mut self, entry: Entry) {
+    pub fn touch(&mut self, entry: Entry) {
         self.entries.touch(entry);
     }
 
     /// The one that was not used for longest.
-    pub(crate) fn oldest(&self) -> Option<Entry> {
+    pub fn oldest(&self) -> Option<Entry> {
         self.entries.oldest()
     }
 
     /// Whether an entry with that key can be added.
-    pub(crate) fn has_room(&self, key: &[u8]) -> bool {
+    pub fn has_room(&self, key: &[u8]) -> bool {
         self.bytes(key) <= self.room
     }
 
     /// Adds an entry with a new key, the one used last; `None` where there is no room.
-    pub(crate) fn insert(&mut self, key: &[u8], value: V) -> Option<Entry> {
+    pub fn insert(&mut self, key: &[u8], value: V) -> Option<Entry> {
         self.room = self.room.checked_sub(self.bytes(key))?;
         Some(self.entries.insert(key, value))
     }
 
-    pub(crate) fn remove(&mut self, entry: Entry) {
+    /// Takes an entry out.
+    pub fn remove(&mut self, entry: Entry) {
         let (key, _) = self.entries.remove(entry);
         self.room += self.bytes(&key);
     }

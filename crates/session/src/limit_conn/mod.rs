@@ -1,0 +1,144 @@
+//! `limit_conn`: how many sessions with the same key may be under way at a time.
+//!
+//! The count is exact over all workers. A session is counted from here to its end: what it holds
+//! goes with it, however it ends.
+
+mod counts;
+#[cfg(test)]
+mod tests;
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Value, units};
+use observe::Level;
+
+use crate::Session;
+use crate::keyed::{KeyedZone, LogLevel};
+use counts::{Counts, Held, Refused};
+
+type Zone = KeyedZone<Counts, ()>;
+
+/// nginx counts in 16 bits.
+const COUNT_MAX: u64 = 65535;
+
+/// The longest key that is counted.
+const KEY_MAX: usize = 255;
+
+/// `limit_conn` lines: names of zones, and how many.
+#[derive(Clone)]
+pub struct Limits(Vec<(Box<[u8]>, u32)>);
+
+/// `limit_conn_zone`
+pub fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+    Zone::declare(from, load, (), |_, _| Ok(false))
+}
+
+impl Value for Limits {
+    const ARGS: RangeInclusive<usize> = 2..=2;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut limits = Self(Vec::new());
+        limits.repeat(from, load)?;
+        Ok(limits)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        let (name, most) = (from.arg(0), from.arg(1));
+        Zone::mention(&name.text, from, load)?;
+        if self.0.iter().any(|(known, _)| *known == name.text) {
+            return Err(from.refuse("is duplicate"));
+        }
+        let refuse = |message: String| from.error_at(most, message);
+        match units::number(&most.text) {
+            None | Some(0) => Err(refuse(format!("invalid number of connections \"{most}\""))),
+            Some(number) if number > COUNT_MAX => {
+                Err(refuse("connection limit must be less 65536".into()))
+            }
+            Some(number) => {
+                self.0.push((name.text.clone(), number as u32));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What limits have to do with a session.
+#[derive(Default)]
+pub struct Limited {
+    /// What came of it, as `$limit_conn_status` says it; `None`: nothing has been counted.
+    pub said: Option<&'static str>,
+    held: Vec<Held>,
+}
+
+impl Limited {
+    /// As it was in the beginning: nothing is counted.
+    pub fn clear(&mut self) {
+        self.said = None;
+        self.held.clear();
+    }
+
+    /// Takes over what another session was counted for.
+    pub fn take_over(&mut self, other: &mut Self) {
+        self.said = other.said;
+        self.held.append(&mut other.held);
+    }
+}
+
+/// A session that can be limited.
+pub trait Limit: Session {
+    /// What limits have to do with it.
+    fn limited(&mut self) -> &mut Limited;
+}
+
+/// Limits that apply together.
+pub struct Limiter {
+    limits: Box<[(Arc<Zone>, u32)]>,
+    level: Level,
+    dry_run: bool,
+}
+
+impl Limiter {
+    /// Finds the zones, once all lines have been read.
+    pub fn new(limits: &Limits, level: LogLevel, dry_run: bool, load: &mut Load<'_>) -> Self {
+        let limits = limits.0.iter().map(|(name, most)| (Zone::find(name, load), *most));
+        Self { limits: limits.collect(), level: level.level(), dry_run }
+    }
+
+    /// Counts the session in every zone, or in none: then it is to be rejected, and the answer is
+    /// false. It is asked about once.
+    pub fn admit<X: Limit>(&self, x: &mut X) -> bool {
+        if x.limited().said.is_some() {
+            return true;
+        }
+        for (zone, most) in &self.limits {
+            let Some(key) = zone.key(x, KEY_MAX) else { continue };
+            x.limited().said = Some("PASSED");
+            let held = Held::take(&zone.state, &key, *most);
+            x.give_scratch(key);
+            match held {
+                Ok(held) => x.limited().held.push(held),
+                Err(refused) => return self.refuse(x, refused, zone),
+            }
+        }
+        true
+    }
+
+    /// Whether it goes on all the same.
+    fn refuse<X: Limit>(&self, x: &mut X, refused: Refused, zone: &Zone) -> bool {
+        let name = observe::Text(&zone.name);
+        match refused {
+            Refused::Limit => {
+                let dry_run = if self.dry_run { ", dry run," } else { "" };
+                x.log(self.level, format_args!("limiting connections{dry_run} by zone \"{name}\""));
+            }
+            Refused::Room => {
+                let place = format_args!("in limit_conn_zone \"{name}\"");
+                x.log(Level::Crit, format_args!("ngx_slab_alloc() failed: no memory {place}"));
+            }
+        }
+        let said = if self.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" };
+        let limited = x.limited();
+        limited.held.clear();
+        limited.said = Some(said);
+        self.dry_run
+    }
+}

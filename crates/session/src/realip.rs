@@ -1,0 +1,30 @@
+//! `set_real_ip_from`: the client that a trusted proxy speaks for, as a PROXY header names it; and
+//! the variables of the proxy itself.
+
+use std::iter::once;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+
+use crate::builtin::port;
+use crate::forwarded::{Proxies, forwarded};
+use crate::variables::{BuiltIn, some};
+use crate::{Client, Session};
+
+/// The variables of realip, for sessions of type `X`.
+pub struct Variables<X>(PhantomData<X>);
+
+impl<X: Session> Variables<X> {
+    /// `$realip_...`: the client of the connection, whoever it speaks for.
+    pub const TABLE: &'static [BuiltIn<X>] = &[
+        BuiltIn::fresh("realip_remote_addr", |x, out| some(out, x.client().nearest().address())),
+        BuiltIn::fresh("realip_remote_port", |x, out| port(x.client().nearest().peer, out)),
+    ];
+}
+
+/// Whom a client speaks for, if it is a trusted proxy that sent a PROXY header.
+pub fn proxied(client: &Client, proxies: &Proxies) -> Option<SocketAddr> {
+    let source = &client.proxy_protocol.get()?.source;
+    let from = client.peer.map(|peer| peer.ip());
+    let (ip, _) = forwarded(from, once(&*source.address), proxies, false)?;
+    Some(SocketAddr::new(ip, source.port))
+}

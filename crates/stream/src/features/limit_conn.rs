@@ -1,0 +1,74 @@
+//! `limit_conn`: how many connections with the same key may be open at a time
+//! (`session::limit_conn`).
+
+use std::sync::Arc;
+
+use ::session::keyed::LogLevel;
+use ::session::limit_conn::{self, Limit, Limited, Limiter, Limits};
+use ::session::variables::{BuiltIn, some};
+use conf::Result;
+
+use crate::session::TcpSession;
+use crate::site::{Decision, Place};
+
+conf::directives! {
+    declare {
+        /// Defines a zone that counts connections by a key. Connections with an empty key are not
+        /// counted.
+        ///
+        /// Syntax: STRING zone=NAME:SIZE
+        ///
+        /// ```nginx
+        /// limit_conn_zone $binary_remote_addr zone=clients:10m;
+        ///
+        /// server {
+        ///     listen 127.0.0.1:9000;
+        ///     limit_conn clients 20;
+        /// }
+        /// ```
+        limit_conn_zone(2..=2) in MAIN => limit_conn::declare;
+    }
+
+    in MAIN | SERVER;
+
+    /// The largest number of open connections with the same key. Others are closed.
+    ///
+    /// Syntax: ZONE NUMBER
+    ///
+    /// ```nginx
+    /// limit_conn_zone $binary_remote_addr zone=clients:10m;
+    /// limit_conn clients 2;
+    /// ```
+    limit_conn: Option<Limits>,
+    /// The level at which rejected connections are logged.
+    limit_conn_log_level: LogLevel = "error",
+    /// Whether connections are counted and logged, but not rejected.
+    limit_conn_dry_run: bool = "off",
+}
+
+/// `$limit_conn_status`
+pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] =
+    &[BuiltIn::fresh("limit_conn_status", |x, out| {
+        x.limited.said.is_some_and(|said| some(out, said.as_bytes()))
+    })];
+
+/// The status of a session that is rejected.
+const SERVICE_UNAVAILABLE: u16 = 503;
+
+/// Counts before access is checked.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    let Some(limits) = &conf.limit_conn else { return Ok(()) };
+    let (level, dry_run) = (conf.limit_conn_log_level, conf.limit_conn_dry_run);
+    let limiter = Limiter::new(limits, level, dry_run, place.load);
+    place.server.preaccess.push(Box::new(move |x| match limiter.admit(x) {
+        true => Decision::Next,
+        false => Decision::Finish(SERVICE_UNAVAILABLE),
+    }));
+    Ok(())
+}
+
+impl Limit for TcpSession {
+    fn limited(&mut self) -> &mut Limited {
+        &mut self.limited
+    }
+}

@@ -1,0 +1,47 @@
+//! `set_real_ip_from`: the client is the one that a trusted proxy's PROXY header names
+//! (`session::realip`).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ::session::forwarded::Proxies;
+use ::session::realip;
+use ::session::variables::BuiltIn;
+use conf::Result;
+
+use crate::session::TcpSession;
+use crate::site::{Decision, Place};
+
+conf::directives! {
+    in MAIN | SERVER;
+
+    /// A proxy that is trusted to report the client's address in its PROXY header: an address, a
+    /// network, a host name, or every client of a Unix socket.
+    ///
+    /// Syntax: ADDRESS | CIDR | unix:
+    ///
+    /// ```nginx
+    /// server {
+    ///     listen 127.0.0.1:9000 proxy_protocol;
+    ///     set_real_ip_from 10.0.0.0/8;
+    ///     return "$remote_addr $realip_remote_addr\n";
+    /// }
+    /// ```
+    set_real_ip_from: Option<Proxies>,
+}
+
+/// `$realip_...`
+pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] = realip::Variables::<TcpSession>::TABLE;
+
+/// Finds the client right after the PROXY header.
+pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+    if let Some(proxies) = conf.set_real_ip_from.clone() {
+        place.server.postaccept.push(Box::new(move |x| {
+            if let Some(peer) = realip::proxied(&x.client, &proxies) {
+                x.client = Rc::new(x.client.speaking_for(peer));
+            }
+            Decision::Next
+        }));
+    }
+    Ok(())
+}
