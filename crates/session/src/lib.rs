@@ -9,6 +9,7 @@ pub mod builtin;
 mod captures;
 pub mod client;
 pub mod decimal;
+pub mod evaluate;
 pub mod forwarded;
 pub mod geo;
 pub mod identity;

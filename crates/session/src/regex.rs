@@ -12,8 +12,8 @@ use conf::{Directive, Load, VariableId, Word};
 use observe::{Level, Text};
 use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
 
-use crate::values::{self, TooLong};
-use crate::{Captures, Session, variables};
+use crate::values::TooLong;
+use crate::{Captures, Session, evaluate, variables};
 
 /// A regular expression of the configuration, matched on behalf of sessions of type `X`.
 pub struct Pattern<X> {
@@ -218,7 +218,7 @@ impl<X: Session> Pattern<X> {
         for (group, id) in &self.names {
             let range = x.captures().groups.get(*group).copied().flatten();
             let range = range.map_or(0..0, |(start, end)| start as usize..end as usize);
-            values::set(x, *id, &subject[range]).map_err(|TooLong| MatchError)?;
+            evaluate::set(x, *id, &subject[range]).map_err(|TooLong| MatchError)?;
         }
         Ok(())
     }

@@ -7,10 +7,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use conf::VariableId;
-use observe::Level;
-
-use crate::Session;
-use crate::variables::{DEPTH_MAX, Variables as _};
 
 /// Variables with a value of their own.
 pub struct SetValues {
@@ -18,7 +14,7 @@ pub struct SetValues {
     /// In place of `own`, where there are subrequests, or were.
     shared: Option<Rc<RefCell<Slots>>>,
     /// How many variables are being computed, each for the one before it.
-    depth: u8,
+    pub(crate) depth: u8,
     /// Bytes of all values together.
     bytes_max: usize,
 }
@@ -154,37 +150,4 @@ impl Slots {
             }
         }
     }
-}
-
-/// Gives a variable its value. `Err`: there is no room for it, which has been logged.
-pub fn set<X: Session>(x: &mut X, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
-    x.values().set(id, Some(value)).inspect_err(|_| {
-        let configuration = x.configuration();
-        let name = configuration.variable(id).name.escape_ascii();
-        let too_long = format_args!("the values of variables are too long to set \"{name}\"");
-        x.log(Level::Error, too_long);
-    })
-}
-
-/// Appends the value of a variable, which is computed unless it is known; false where it has none.
-pub fn append<X: Session>(x: &mut X, id: VariableId, out: &mut Vec<u8>) -> bool {
-    if let Some(found) = x.values().append_known(id, out) {
-        return found;
-    }
-    let configuration = x.configuration();
-    let variable = configuration.variable(id);
-    if x.values().depth == DEPTH_MAX {
-        let name = variable.name.escape_ascii();
-        x.log(Level::Error, format_args!("cycle while evaluating variable \"{name}\""));
-        return false;
-    }
-    let start = out.len();
-    x.values().depth += 1;
-    let found = (variable.get)(x, out);
-    x.values().depth -= 1;
-    if variable.cached {
-        // Where there is no room for it, it is computed again.
-        let _ = x.values().set(id, found.then(|| &out[start..]));
-    }
-    found
 }

@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use conf::lacking::{self, Class};
 use conf::{Directive, Error, Load, Result, Span, VariableId, Word, suggest};
 
-use crate::{Session, decimal};
+use crate::decimal;
 
 /// How many variables may be computed within each other; one more is taken for a cycle.
 pub const DEPTH_MAX: u8 = 100;
@@ -159,17 +159,17 @@ impl<X> Default for Defined<X> {
 pub struct Claimed<X>(Box<[u8]>, PhantomData<fn(X)>);
 
 /// The name that an argument has after its `$`, unless it belongs to the program.
-pub fn claim<X: Session>(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Claimed<X>> {
+pub fn claim<X: 'static>(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Claimed<X>> {
     claim_name(name(word, from)?, from, load)
 }
 
 /// Defines a variable, as `map` and its like do. The last definition of a name holds.
-pub fn define<X: Session>(name: Claimed<X>, variable: Variable<X>, load: &mut Load<'_>) {
+pub fn define<X: 'static>(name: Claimed<X>, variable: Variable<X>, load: &mut Load<'_>) {
     load.registry.of::<Defined<X>>().computed.insert(name.0, variable);
 }
 
 /// Defines the variable of a named group: it has a value once its pattern has matched.
-pub fn define_captured<X: Session>(
+pub fn define_captured<X: 'static>(
     name: &[u8],
     from: &Directive,
     load: &mut Load<'_>,
@@ -181,7 +181,7 @@ pub fn define_captured<X: Session>(
 
 /// Defines the variable that `set` and its like name, unless it has another meaning, and says how
 /// to set it; `unset` makes what it is until then.
-pub fn define_set<X: Session>(
+pub fn define_set<X: 'static>(
     word: &Word,
     from: &Directive,
     load: &mut Load<'_>,
@@ -203,11 +203,11 @@ pub fn name<'w>(word: &'w Word, from: &Directive) -> Result<&'w [u8]> {
     }
 }
 
-fn built_ins<'l, X: Session>(load: &'l mut Load<'_>) -> &'l BuiltIns<X> {
+fn built_ins<'l, X: 'static>(load: &'l mut Load<'_>) -> &'l BuiltIns<X> {
     load.registry.of()
 }
 
-fn claim_name<X: Session>(
+fn claim_name<X: 'static>(
     name: &[u8],
     from: &Directive,
     load: &mut Load<'_>,
@@ -223,7 +223,7 @@ fn claim_name<X: Session>(
 }
 
 /// Gives every name that the configuration mentions its getter.
-pub fn resolve<X: Session>(load: &mut Load<'_>) -> Result<Vec<Variable<X>>> {
+pub fn resolve<X: 'static>(load: &mut Load<'_>) -> Result<Vec<Variable<X>>> {
     let mut defined = std::mem::take(load.registry.of::<Defined<X>>());
     let names = std::mem::take(&mut load.names);
     let built_ins = std::mem::take(load.registry.of::<BuiltIns<X>>());
@@ -238,7 +238,7 @@ pub fn resolve<X: Session>(load: &mut Load<'_>) -> Result<Vec<Variable<X>>> {
 }
 
 /// nginx names no line for an unknown variable; we mark the first mention.
-fn variable<X: Session>(
+fn variable<X: 'static>(
     name: &[u8],
     at: Option<Span>,
     defined: &mut Defined<X>,
@@ -279,7 +279,7 @@ fn forgotten(name: &[u8], ignored: &Directive) -> Error {
 }
 
 /// The variable that was probably meant.
-fn nearest<X: Session>(
+fn nearest<X: 'static>(
     name: &[u8],
     defined: &Defined<X>,
     built_ins: &BuiltIns<X>,

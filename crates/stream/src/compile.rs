@@ -55,6 +55,12 @@ pub const BLOCKS: &[Info] = conf::rows! {
     upstream(1..=1) {} in MAIN;
 };
 
+/// Every directive inside `stream {}`, without its blocks.
+pub fn directives() -> impl Iterator<Item = &'static Info> {
+    let rows = features::TABLES.iter().flat_map(|(_, _, rows)| rows.iter());
+    rows.filter(|row| !upstream::is_of_http(row.name.as_bytes()))
+}
+
 /// Reads `stream {}`.
 pub fn read(stream: &Directive, load: &mut Load<'_>) -> Result<Plan> {
     load.within(Subsystem::Stream, |load| {

@@ -15,7 +15,6 @@ mod site;
 mod tests;
 mod worker;
 
-pub use compile::{BLOCKS, Plan, read};
-pub use features::directives;
+pub use compile::{BLOCKS, Plan, directives, read};
 pub use site::{Generation, Listen, Site};
 pub use worker::Worker;

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use ::session::limit_conn::Limited;
-use ::session::values::{self, SetValues, VALUES_BYTES_MAX};
+use ::session::values::{SetValues, TooLong, VALUES_BYTES_MAX};
 use ::session::variables::{Variable, Variables};
-use ::session::{Captures, Client, Session};
+use ::session::{Captures, Client, Session, evaluate};
 use conf::{Values, VariableId};
 use net::Address;
 use observe::Level;
@@ -69,8 +69,8 @@ impl TcpSession {
     }
 
     /// Gives a variable its value. `Err`: there is no room for it, which has been logged.
-    pub fn set_value(&mut self, id: VariableId, value: &[u8]) -> Result<(), values::TooLong> {
-        values::set(self, id, value)
+    pub fn set_value(&mut self, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
+        evaluate::set(self, id, value)
     }
 }
 
@@ -107,7 +107,7 @@ impl Session for TcpSession {
 
 impl Values for TcpSession {
     fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
-        values::append(self, id, out)
+        evaluate::append(self, id, out)
     }
     fn capture(&mut self, group: u8, out: &mut Vec<u8>) {
         out.extend_from_slice(self.captures.group(group.into()).unwrap_or_default());

@@ -80,6 +80,13 @@ impl<'a> Modules<'a> {
         found.into_iter().map(|((from, to), line)| Import { from, to, line }).collect()
     }
 
+    /// The modules that name something of another crate below `foreign`, such as `wire::http1`,
+    /// each with the first line that does.
+    pub(super) fn users_of(&self, foreign: &str) -> impl Iterator<Item = (&str, usize)> {
+        let line = move |module: &Module<'_>| module.line_that_names(foreign);
+        self.by_path.iter().filter_map(move |(path, module)| Some((path.as_str(), line(module)?)))
+    }
+
     fn leave_out_tests(&mut self) {
         let mut tests = BTreeSet::new();
         for (path, module) in &self.by_path {
@@ -91,11 +98,7 @@ impl<'a> Modules<'a> {
                 after_cfg = line.starts_with("#[cfg(") && line.contains("test");
             }
         }
-        let below = |path: &str, test: &String| {
-            path.strip_prefix(test.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-        };
-        self.by_path.retain(|path, _| !tests.iter().any(|test| below(path, test)));
+        self.by_path.retain(|path, _| !tests.iter().any(|test| is_within(path, test)));
     }
 
     fn name_children(&mut self) {
@@ -188,6 +191,31 @@ impl<'a> Module<'a> {
         }
         paths
     }
+
+    /// The first line that names something of another crate below `foreign`; re-exports count.
+    fn line_that_names(&self, foreign: &str) -> Option<usize> {
+        let used = statements(&self.code).flat_map(|statement| {
+            expand(statement.tree).into_iter().map(move |(path, _)| (statement.at, path))
+        });
+        let written = written_paths(&self.code).map(|(at, path)| (at, self.in_full(path)));
+        let first = used
+            .chain(written)
+            .filter(|(_, path)| is_within(path, foreign))
+            .map(|(at, _)| at)
+            .min();
+        first.map(|at| line_of(&self.code, at))
+    }
+
+    /// The path with what its first word stands for.
+    fn in_full(&self, path: &str) -> String {
+        let (first, rest) = path.split_once("::").unwrap_or((path, ""));
+        self.names.get(first).map_or_else(|| path.to_owned(), |meant| join(meant, rest))
+    }
+}
+
+/// Whether the module `path` is `outer` or below it.
+pub(super) fn is_within(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 /// `a/b/mod.rs` and `a/b.rs` are `a::b`; `lib.rs` is the root.
@@ -357,6 +385,21 @@ mod tests {
             ("src/d.rs", ""),
         ];
         assert_eq!(imports(&files), ["a:3 b"]);
+    }
+
+    #[test]
+    fn what_is_named_of_another_crate_is_found_however_it_is_written() {
+        let users = |text: &str| {
+            let sources = project_of(&[("src/a.rs", text)]);
+            let modules = Modules::of(&sources, "src/");
+            modules.users_of("b::c").map(|(_, line)| line).collect::<Vec<_>>()
+        };
+        assert_eq!(users("use b::c;\n"), [1]);
+        assert_eq!(users("\nuse ::b::{\n    X,\n    c::{D, E},\n};\n"), [2]);
+        assert_eq!(users("pub(crate) use b::c::D as E;\n"), [1]);
+        assert_eq!(users("\n\nfn f() { b::c::g(); }\n"), [3]);
+        assert_eq!(users("use b as x;\nfn f() { x::c::g(); }\n"), [2]);
+        assert_eq!(users("// b::c\nuse b::cd::E;\nfn f() { b::d::c::g(); }\n"), [0; 0]);
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! The layers of modules inside a crate: every import points downward, and cycles stay small.
+//! The layers of modules inside a crate: every import points downward, and no files import each
+//! other in a cycle.
 //!
-//! The tables are the rule, as in `crates`. What still breaks the rule is listed by name and may
-//! only shrink: an exception that no import needs any more is a problem of its own.
+//! The tables are the rule, as in `crates`. Exceptions are listed by name and may only shrink: one
+//! that no import needs any more is a problem of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::imports::{Import, Modules};
+use super::imports::{Import, Modules, is_within};
 use super::{Problem, Source};
 
 /// A crate whose modules stand in layers.
@@ -17,8 +18,10 @@ struct Layered {
     layers: &'static [&'static [&'static str]],
     /// Imports that point upward all the same.
     upward: &'static [(&'static str, &'static str)],
-    /// How many files a cycle of imports may have.
-    cycle_files_max: usize,
+    /// The modules of the one cycle of imports that may be; empty: there is none.
+    cycle: &'static [&'static str],
+    /// Modules and folders, each with a module of another crate from which it imports nothing.
+    barred: &'static [(&'static str, &'static str)],
 }
 
 const LAYERED: &[Layered] = &[
@@ -40,19 +43,28 @@ const LAYERED: &[Layered] = &[
             &["fuzz", "worker"],
         ],
         upward: &[],
-        cycle_files_max: 3,
+        // An exchange has a site, whose handlers and variables take an exchange.
+        cycle: &["exchange", "site", "variables"],
+        barred: &[
+            ("exchange", "wire::http1"),
+            ("site", "wire::http1"),
+            ("features", "wire::http1"),
+        ],
     },
     Layered {
         folder: "crates/session/src/",
         layers: &[
             &["captures", "client", "decimal", "forwarded", "identity", "lru", "table", "trusted"],
             &["access", "listen", "wildcards"],
-            &["session", "values", "variables"],
+            &["values", "variables"],
+            &["session"],
+            &["evaluate"],
             &["builtin", "geo", "keyed", "log", "regex", "split_clients"],
             &["limit_conn", "map", "realip"],
         ],
         upward: &[],
-        cycle_files_max: 3,
+        cycle: &[],
+        barred: &[],
     },
     Layered {
         folder: "crates/stream/src/",
@@ -64,7 +76,9 @@ const LAYERED: &[Layered] = &[
             &["worker"],
         ],
         upward: &[],
-        cycle_files_max: 2,
+        // A session has a site, whose handlers take a session.
+        cycle: &["session", "site"],
+        barred: &[],
     },
 ];
 
@@ -82,7 +96,8 @@ impl Layered {
         let mut problems = self.without_layer(&modules);
         problems.extend(self.upward_imports(&modules, &imports));
         problems.extend(self.stale_exceptions(&imports));
-        problems.extend(self.large_cycles(&modules, &imports));
+        problems.extend(self.forbidden_cycles(&modules, &imports));
+        problems.extend(self.barred_imports(&modules));
         problems
     }
 
@@ -115,15 +130,33 @@ impl Layered {
         self.upward.iter().filter(|pair| !upward.contains(*pair)).map(problem).collect()
     }
 
-    fn large_cycles(&self, modules: &Modules<'_>, imports: &[Import]) -> Vec<Problem> {
+    /// Cycles other than the one in the table, and that one if it is no longer there.
+    fn forbidden_cycles(&self, modules: &Modules<'_>, imports: &[Import]) -> Vec<Problem> {
+        let allowed: BTreeSet<&str> = self.cycle.iter().copied().collect();
+        let (known, other): (Vec<_>, Vec<_>) =
+            cycles(imports).into_iter().partition(|cycle| *cycle == allowed);
         let problem = |cycle: BTreeSet<&str>| {
             let files: Vec<_> = cycle.iter().map(|path| &*modules.file(path).path).collect();
-            let (count, max) = (files.len(), self.cycle_files_max);
-            let what = format!("in a cycle of {count} files, at most {max}: {}", files.join(", "));
+            let what = format!("in a cycle of imports: {}", files.join(", "));
             Problem { path: files[0].to_owned(), line: 0, what }
         };
-        let large = cycles(imports).into_iter().filter(|cycle| cycle.len() > self.cycle_files_max);
-        large.map(problem).collect()
+        let mut problems: Vec<_> = other.into_iter().map(problem).collect();
+        if known.is_empty() && !allowed.is_empty() {
+            let names = self.cycle.join(", ");
+            let what = format!("{names} are not the cycle that tidy/layers.rs names: change it");
+            problems.push(Problem { path: self.folder.to_owned(), line: 0, what });
+        }
+        problems
+    }
+
+    fn barred_imports(&self, modules: &Modules<'_>) -> Vec<Problem> {
+        let imports = |&(inside, foreign): &(&str, &str)| {
+            let users = modules.users_of(foreign).filter(|(path, _)| is_within(path, inside));
+            let what = format!("imports from {foreign}, which {inside} does not know");
+            let problem = |(path, line)| modules.file(path).problem(line, &*what);
+            users.map(problem).collect::<Vec<_>>()
+        };
+        self.barred.iter().flat_map(imports).collect()
     }
 
     fn points_upward(&self, import: &Import) -> bool {
@@ -132,11 +165,9 @@ impl Layered {
 
     /// The layer of a module: that of the longest path in the table that it is or is below.
     fn layer(&self, path: &str) -> Option<usize> {
-        let holds = |listed: &str| {
-            path.strip_prefix(listed).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-        };
         let all = self.layers.iter().zip(0..).flat_map(|(paths, layer)| {
-            paths.iter().filter(|listed| holds(listed)).map(move |listed| (listed.len(), layer))
+            let holding = paths.iter().filter(|listed| is_within(path, listed));
+            holding.map(move |listed| (listed.len(), layer))
         });
         all.max().map(|(_, layer)| layer)
     }
@@ -182,7 +213,8 @@ mod tests {
         folder: "src/",
         layers: &[&["low"], &["middle"], &["high", "low::top"]],
         upward: &[],
-        cycle_files_max: 1,
+        cycle: &[],
+        barred: &[("low", "other::part")],
     };
 
     fn found(layered: &Layered, files: &[(&str, &str)]) -> Vec<String> {
@@ -227,17 +259,63 @@ mod tests {
         assert_eq!(found(&SMALL, &[("src/unknown.rs", "")]), expected);
     }
 
+    /// Three files of which each imports the next.
+    const CYCLE: [(&str, &str); 3] = [
+        ("src/high/mod.rs", "mod a;\nuse a::A;\n"),
+        ("src/high/a.rs", "use super::b::B;\n"),
+        ("src/high/b.rs", "use super::H;\n"),
+    ];
+
     #[test]
-    fn a_cycle_of_too_many_files_is_found() {
-        let files = [
-            ("src/high/mod.rs", "mod a;\nuse a::A;\n"),
-            ("src/high/a.rs", "use super::b::B;\n"),
-            ("src/high/b.rs", "use super::H;\n"),
+    fn a_planted_cycle_is_found_with_its_files() {
+        let expected = [
+            "src/high/mod.rs: in a cycle of imports: src/high/mod.rs, src/high/a.rs, src/high/b.rs",
         ];
-        let expected = ["src/high/a.rs: in a cycle of 3 files, at most 1: src/high/mod.rs, \
-                         src/high/a.rs, src/high/b.rs"];
-        let layered = Layered { cycle_files_max: 3, ..SMALL };
-        assert_eq!(found(&layered, &files), [""; 0]);
-        assert_eq!(found(&SMALL, &files).len(), 1, "{expected:?}");
+        assert_eq!(found(&SMALL, &CYCLE), expected);
+        let pair = [
+            ("src/high/mod.rs", ""),
+            ("src/high/a.rs", "use super::b::B;\n"),
+            ("src/high/b.rs", "use super::a::A;\n"),
+        ];
+        let expected = ["src/high/a.rs: in a cycle of imports: src/high/a.rs, src/high/b.rs"];
+        assert_eq!(found(&SMALL, &pair), expected);
+    }
+
+    #[test]
+    fn one_cycle_is_allowed_by_name_as_long_as_it_is_that_one() {
+        let layered = Layered { cycle: &["high", "high::a", "high::b"], ..SMALL };
+        assert_eq!(found(&layered, &CYCLE), [""; 0]);
+        let gone =
+            "src/: high, high::a, high::b are not the cycle that tidy/layers.rs names: change it";
+        assert_eq!(found(&layered, &CYCLE[..1]), [gone]);
+        let mut longer = CYCLE.to_vec();
+        longer[2].1 = "use super::c::C;\n";
+        longer.push(("src/high/c.rs", "use super::H;\n"));
+        let named = "src/high/mod.rs: in a cycle of imports: src/high/mod.rs, src/high/a.rs, \
+                     src/high/b.rs, src/high/c.rs";
+        assert_eq!(found(&layered, &longer), [named, gone]);
+    }
+
+    #[test]
+    fn a_planted_import_from_a_barred_module_is_found() {
+        let files = [
+            ("src/low/mod.rs", "use other::whole;\n"),
+            ("src/low/a.rs", "\nuse other::{part::P, whole};\n"),
+            ("src/middle.rs", "use other::part::P;\n"),
+        ];
+        let expected = ["src/low/a.rs:2: imports from other::part, which low does not know"];
+        assert_eq!(found(&SMALL, &files), expected);
+    }
+
+    #[test]
+    fn http_1_is_unknown_to_the_exchange_the_site_and_the_features() {
+        for module in ["exchange", "site", "features"] {
+            let path = format!("crates/http/src/{module}/planted.rs");
+            let problems = check(&project_of(&[(&path, "use wire::http1::framing;\n")]));
+            let expected =
+                format!("{path}:1: imports from wire::http1, which {module} does not know");
+            let found: Vec<_> = problems.iter().map(Problem::to_string).collect();
+            assert!(found.contains(&expected), "{found:?}");
+        }
     }
 }

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use conf::{Values, VariableId};
 use net::Address;
 use observe::Level;
+use session::evaluate;
 use session::forwarded::{Proxies, forwarded};
-use session::values::{self, SetValues, TooLong};
+use session::values::{SetValues, TooLong};
 use session::variables::Variables;
 use session::{Captures, Client, Session};
 use wire::Known;
@@ -60,13 +61,13 @@ impl Session for Exchange {
 impl Exchange {
     /// Gives a variable its value. `Err`: there is no room for it, which has been logged.
     pub fn set_value(&mut self, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
-        values::set(self, id, value)
+        evaluate::set(self, id, value)
     }
 }
 
 impl Values for Exchange {
     fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
-        values::append(self, id, out)
+        evaluate::append(self, id, out)
     }
 
     fn capture(&mut self, group: u8, out: &mut Vec<u8>) {

@@ -4,11 +4,20 @@ use std::collections::HashMap;
 
 use conf::{Cidr, Directive, Load, Result, VariableId, Word};
 
+use super::lookup::Geo;
 use super::networks::Networks;
 use super::ranges::Ranges;
 use super::stretches::Stretches;
-use super::{Forwarded, Geo};
 use crate::forwarded::Proxies;
+
+/// Whether a subsystem's `geo` blocks name proxies: HTTP has a header for what they say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Forwarded {
+    /// `proxy` and `proxy_recursive` are lines of a block.
+    Believed,
+    /// They are not.
+    Never,
+}
 
 /// A block as far as it was read.
 pub(super) struct Block {

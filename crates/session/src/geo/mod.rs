@@ -6,39 +6,17 @@
 //! same.
 
 mod block;
+mod lookup;
 mod networks;
 mod ranges;
 mod stretches;
 
-use std::net::IpAddr;
-
-use conf::{Directive, Load, Result, VariableId};
+use conf::{Directive, Load, Result};
 
 use crate::Session;
-use crate::forwarded::Proxies;
 use crate::variables::{self, Variable};
 use block::Block;
-use stretches::Stretches;
-
-/// What a `geo` block comes to.
-struct Geo {
-    /// The variable that holds the address; `None`: the client's address.
-    source: Option<VariableId>,
-    proxies: Proxies,
-    proxy_recursive: bool,
-    v4: Stretches<u32>,
-    v6: Stretches<u128>,
-    values: Vec<Box<[u8]>>,
-}
-
-/// Whether a subsystem's `geo` blocks name proxies: HTTP has a header for what they say.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Forwarded {
-    /// `proxy` and `proxy_recursive` are lines of a block.
-    Believed,
-    /// They are not.
-    Never,
-}
+pub use block::Forwarded;
 
 /// Reads a `geo` block and defines its variable.
 pub fn declare<X: Session>(
@@ -65,35 +43,4 @@ pub fn declare<X: Session>(
     let variable = if volatile { Variable::fresh(get) } else { Variable::cached(get) };
     variables::define(name, variable, load);
     Ok(())
-}
-
-impl Geo {
-    fn get<X: Session>(&self, x: &mut X, out: &mut Vec<u8>) -> bool {
-        let value = match self.address(x, out).map(|ip| ip.to_canonical()) {
-            Some(IpAddr::V4(ip)) => self.v4.find(ip.to_bits()),
-            Some(IpAddr::V6(ip)) => self.v6.find(ip.to_bits()),
-            // What is no address counts as the one that nobody has.
-            None => self.v4.find(u32::MAX),
-        };
-        out.extend_from_slice(&self.values[value as usize]);
-        true
-    }
-
-    /// The address to look up; `out` is as before.
-    fn address<X: Session>(&self, x: &mut X, out: &mut Vec<u8>) -> Option<IpAddr> {
-        let ip = match self.source {
-            None => x.client().peer?.ip(),
-            Some(variable) => {
-                let start = out.len();
-                x.variable(variable, out);
-                let ip = conf::address(&out[start..]);
-                out.truncate(start);
-                ip?
-            }
-        };
-        if self.proxies.networks.is_empty() {
-            return Some(ip);
-        }
-        Some(x.forwarded(ip, &self.proxies, self.proxy_recursive))
-    }
 }

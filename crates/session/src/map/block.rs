@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use conf::{Directive, Load, Result, Template, Word};
 
-use super::Map;
+use super::lookup::Map;
 use crate::Session;
 use crate::regex::Pattern;
-use crate::wildcards::{Refused, Wildcards};
+use crate::wildcards::Refused;
 
 /// A block as far as it was read.
 pub(super) struct Block<X> {
@@ -101,18 +101,5 @@ impl<X: Session> Block<X> {
                 }
             })
         })
-    }
-}
-
-impl<X> Default for Map<X> {
-    fn default() -> Self {
-        Self {
-            source: Template::fixed(b""),
-            hostnames: false,
-            names: Wildcards::default(),
-            patterns: Vec::new(),
-            values: Vec::new(),
-            default: None,
-        }
     }
 }

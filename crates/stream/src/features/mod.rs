@@ -16,7 +16,6 @@ pub mod tables;
 pub mod upstream;
 
 use ::session::variables::BuiltIn;
-use conf::Info;
 
 use crate::session::TcpSession;
 
@@ -38,10 +37,4 @@ conf::features! {
     access: access,
     return_text: return_text,
     log: log,
-}
-
-/// Every directive inside `stream {}`, without its blocks.
-pub fn directives() -> impl Iterator<Item = &'static Info> {
-    let rows = TABLES.iter().flat_map(|(_, _, rows)| rows.iter());
-    rows.filter(|row| !upstream::is_of_http(row.name.as_bytes()))
 }

@@ -1,0 +1,41 @@
+//! Variables of a session, read and set.
+
+use conf::VariableId;
+use observe::Level;
+
+use crate::Session;
+use crate::values::TooLong;
+use crate::variables::{DEPTH_MAX, Variables as _};
+
+/// Gives a variable its value. `Err`: there is no room for it, which has been logged.
+pub fn set<X: Session>(x: &mut X, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
+    x.values().set(id, Some(value)).inspect_err(|_| {
+        let configuration = x.configuration();
+        let name = configuration.variable(id).name.escape_ascii();
+        let too_long = format_args!("the values of variables are too long to set \"{name}\"");
+        x.log(Level::Error, too_long);
+    })
+}
+
+/// Appends the value of a variable, which is computed unless it is known; false where it has none.
+pub fn append<X: Session>(x: &mut X, id: VariableId, out: &mut Vec<u8>) -> bool {
+    if let Some(found) = x.values().append_known(id, out) {
+        return found;
+    }
+    let configuration = x.configuration();
+    let variable = configuration.variable(id);
+    if x.values().depth == DEPTH_MAX {
+        let name = variable.name.escape_ascii();
+        x.log(Level::Error, format_args!("cycle while evaluating variable \"{name}\""));
+        return false;
+    }
+    let start = out.len();
+    x.values().depth += 1;
+    let found = (variable.get)(x, out);
+    x.values().depth -= 1;
+    if variable.cached {
+        // Where there is no room for it, it is computed again.
+        let _ = x.values().set(id, found.then(|| &out[start..]));
+    }
+    found
+}

@@ -1,0 +1,65 @@
+//! Looking up the value of a text.
+
+use conf::Template;
+
+use crate::Session;
+use crate::regex::Pattern;
+use crate::wildcards::Wildcards;
+
+/// What a `map` block comes to.
+pub(super) struct Map<X> {
+    pub(super) source: Template,
+    /// Whether the text is a host name, whose last dot does not count.
+    pub(super) hostnames: bool,
+    pub(super) names: Wildcards<u32>,
+    pub(super) patterns: Vec<(Pattern<X>, u32)>,
+    /// Each once, however often it is mentioned.
+    pub(super) values: Vec<Template>,
+    pub(super) default: Option<u32>,
+}
+
+impl<X> Default for Map<X> {
+    fn default() -> Self {
+        Self {
+            source: Template::fixed(b""),
+            hostnames: false,
+            names: Wildcards::default(),
+            patterns: Vec::new(),
+            values: Vec::new(),
+            default: None,
+        }
+    }
+}
+
+impl<X: Session> Map<X> {
+    pub(super) fn get(&self, x: &mut X, out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        self.source.render(x, out);
+        let value = self.find(&out[start..], x).or(self.default);
+        out.truncate(start);
+        if let Some(value) = value {
+            self.values[value as usize].render(x, out);
+        }
+        true
+    }
+
+    fn find(&self, text: &[u8], x: &mut X) -> Option<u32> {
+        let text = match text {
+            [name @ .., b'.'] if self.hostnames => name,
+            text => text,
+        };
+        if let Some(value) = self.names.find(text) {
+            return Some(*value);
+        }
+        if text.is_empty() {
+            return None;
+        }
+        for (pattern, value) in &self.patterns {
+            // A match that was given up has been logged; nginx asks no other pattern then.
+            if pattern.matches(text, x).ok()? {
+                return Some(*value);
+            }
+        }
+        None
+    }
+}
