@@ -43,7 +43,6 @@ fn forty_clients_of_two_workers_never_exceed_a_limit_of_five() {
     const CLIENTS: usize = 40;
     const REQUESTS: usize = 10;
     let backend = Backend::start();
-    backend.allow(usize::MAX / 2);
     let server = Server::start(WORKERS, &site(&backend, "limit=5"));
     thread::scope(|scope| {
         for client in 0..CLIENTS {
@@ -55,6 +54,8 @@ fn forty_clients_of_two_workers_never_exceed_a_limit_of_five() {
                 }
             });
         }
+        eventually("five requests", || backend.counts(|counts| counts.most >= 5).then_some(()));
+        backend.allow(usize::MAX / 2);
     });
     let (most, came) = backend.counts(|counts| (counts.most, counts.came.len()));
     assert_eq!((most, came), (5, CLIENTS * REQUESTS));

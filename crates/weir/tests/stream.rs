@@ -225,8 +225,9 @@ fn a_zone_is_of_one_subsystem() {
         let conf = format!(
             "events {{}}
              http {{ limit_conn_zone $remote_addr zone=a:1m;
-                     server {{ listen unix:h.sock; limit_conn a 1; }} }}
-             stream {{ {stream} server {{ listen unix:s.sock; limit_conn b 1; return x; }} }}"
+                     server {{ listen unix:{0}/h.sock; limit_conn a 1; }} }}
+             stream {{ {stream} server {{ listen unix:{0}/s.sock; limit_conn b 1; return x; }} }}",
+            folder.path().display()
         );
         folder.write("nginx.conf", &conf);
         complaint(&folder.run(&["-t", "-c", "nginx.conf"]))
