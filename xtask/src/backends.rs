@@ -12,8 +12,8 @@ use std::time::Instant;
 use crate::args::Args;
 use crate::running::Running;
 use crate::{packages, project};
-use checks::Check;
-use program::Program;
+use checks::BackendCheck;
+use program::RunningBackend;
 
 pub(crate) const HELP: &str = "real servers behind Weir, real clients before it
 
@@ -26,7 +26,7 @@ Usage: cargo xtask backends [--weir PATH] [--only NAME] [--megabytes N] [--stric
 ";
 
 /// A server, and how it is built and started.
-struct Server {
+struct BackendProgram {
     name: &'static str,
     /// The folder in `conformance/backends`.
     folder: &'static str,
@@ -41,8 +41,8 @@ struct Server {
     websockets: bool,
 }
 
-const SERVERS: &[Server] = &[
-    Server {
+const SERVERS: &[BackendProgram] = &[
+    BackendProgram {
         name: "node",
         folder: "node",
         programs: &["node", "npm"],
@@ -52,7 +52,7 @@ const SERVERS: &[Server] = &[
         ranges: false,
         websockets: true,
     },
-    Server {
+    BackendProgram {
         name: "python",
         folder: "python",
         programs: &["python3"],
@@ -62,7 +62,7 @@ const SERVERS: &[Server] = &[
         ranges: false,
         websockets: false,
     },
-    Server {
+    BackendProgram {
         name: "websockets",
         folder: "python",
         programs: &["python3"],
@@ -72,7 +72,7 @@ const SERVERS: &[Server] = &[
         ranges: false,
         websockets: true,
     },
-    Server {
+    BackendProgram {
         name: "go",
         folder: "go",
         programs: &["go"],
@@ -82,7 +82,7 @@ const SERVERS: &[Server] = &[
         ranges: true,
         websockets: true,
     },
-    Server {
+    BackendProgram {
         name: "tomcat",
         folder: "tomcat",
         programs: &["java", "javac", "mvn"],
@@ -100,8 +100,8 @@ const SERVERS: &[Server] = &[
 const PIP: &str = "python3 -m pip install -q --target lib -r requirements.txt";
 
 /// The clients of WebSockets, in folders of their own.
-const CLIENTS: &[Server] = &[
-    Server {
+const CLIENTS: &[BackendProgram] = &[
+    BackendProgram {
         name: "client-ws",
         folder: "node",
         programs: &["node", "npm"],
@@ -111,7 +111,7 @@ const CLIENTS: &[Server] = &[
         ranges: false,
         websockets: false,
     },
-    Server {
+    BackendProgram {
         name: "client-websockets",
         folder: "python",
         programs: &["python3"],
@@ -134,7 +134,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let weir = weir.map_or_else(|| project::debug("weir"), Ok)?;
     let (mut failed, mut skipped) = (Vec::new(), Vec::new());
     let clients = prepare_all(CLIENTS.iter(), &mut skipped);
-    let wanted = |server: &&Server| only.as_deref().is_none_or(|name| name == server.name);
+    let wanted = |server: &&BackendProgram| only.as_deref().is_none_or(|name| name == server.name);
     let servers = prepare_all(SERVERS.iter().filter(wanted), &mut skipped);
     for (server, folder) in &servers {
         let begun = Instant::now();
@@ -155,11 +155,11 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
-type Prepared<'a> = Vec<(&'a Server, PathBuf)>;
+type Prepared<'a> = Vec<(&'a BackendProgram, PathBuf)>;
 
 /// Those whose programs and libraries are there; the others are told of.
 fn prepare_all<'a>(
-    servers: impl Iterator<Item = &'a Server>,
+    servers: impl Iterator<Item = &'a BackendProgram>,
     skipped: &mut Vec<String>,
 ) -> Prepared<'a> {
     let mut ready = Vec::new();
@@ -175,7 +175,7 @@ fn prepare_all<'a>(
     ready
 }
 
-fn prepare(server: &Server) -> Result<PathBuf, String> {
+fn prepare(server: &BackendProgram) -> Result<PathBuf, String> {
     if let Some(absent) = server.programs.iter().find(|name| packages::find(name).is_none()) {
         return Err(format!("{absent} is not installed"));
     }
@@ -206,15 +206,15 @@ fn configuration(port: u16) -> String {
 }
 
 fn play(
-    server: &Server,
+    server: &BackendProgram,
     folder: &Path,
     clients: &Prepared<'_>,
     weir: &Path,
     bytes: u64,
 ) -> Result<Vec<String>, String> {
-    let backend = Program::start(server.command, folder)?;
+    let backend = RunningBackend::start(server.command, folder)?;
     let running = Running::start(weir, 2, &configuration(backend.port))?;
-    let check = Check { address: running.address, bytes };
+    let check = BackendCheck { address: running.address, bytes };
     let mut done = Vec::new();
     let mut begun = Instant::now();
     let mut note = |what: &str, result: Result<(), String>| {

@@ -19,13 +19,13 @@ use std::path::PathBuf;
 use crate::args::Args;
 use crate::weir_backend::WeirBackend;
 use crate::{packages, project};
-use answer::Answer;
+use answer::BenchAnswer;
 use procfs::Cpu;
-use report::Report;
+use report::BenchReport;
 pub(crate) use report::median;
-use rows::{Backend, ROWS, Row, Work};
-use scratch::Scratch;
-use server::{Cores, Server};
+use rows::{BenchBackend, BenchRow, BenchWork, ROWS};
+use scratch::BenchFolder;
+use server::{BenchServer, Cores};
 
 pub(crate) const HELP: &str = "CPU per request, Weir and nginx in turn, as ratios
 
@@ -65,7 +65,7 @@ struct Bench {
     contenders: [Contender; 2],
     nginx: PathBuf,
     cores: Cores,
-    scratch: Scratch,
+    scratch: BenchFolder,
     rounds: usize,
     seconds: u64,
 }
@@ -80,7 +80,7 @@ struct Sample {
     busy: Option<(f64, f64)>,
     /// What went wrong without stopping the measurement.
     complaint: Option<String>,
-    answer: Answer,
+    answer: BenchAnswer,
 }
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
@@ -103,7 +103,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ],
         nginx: debian,
         cores: Cores::of_this_machine()?,
-        scratch: Scratch::new()?,
+        scratch: BenchFolder::new()?,
         rounds,
         seconds,
     };
@@ -112,14 +112,14 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 }
 
 /// The rows named, each with its goal.
-fn chosen(words: &[String]) -> Result<Vec<(&'static Row, f64)>, String> {
+fn chosen(words: &[String]) -> Result<Vec<(&'static BenchRow, f64)>, String> {
     if words.is_empty() {
         return Ok(ROWS.iter().map(|row| (row, row.goal)).collect());
     }
     words.iter().map(|word| one_chosen(word)).collect()
 }
 
-fn one_chosen(word: &str) -> Result<(&'static Row, f64), String> {
+fn one_chosen(word: &str) -> Result<(&'static BenchRow, f64), String> {
     let (name, goal) = word.split_once('=').map_or((word, None), |(name, goal)| (name, Some(goal)));
     let row = ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
         let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
@@ -133,8 +133,8 @@ fn one_chosen(word: &str) -> Result<(&'static Row, f64), String> {
 }
 
 impl Bench {
-    fn measure(&self, goals: &[(&'static Row, f64)]) -> Report {
-        let mut report = Report::new(self.rounds);
+    fn measure(&self, goals: &[(&'static BenchRow, f64)]) -> BenchReport {
+        let mut report = BenchReport::new(self.rounds);
         for (row, goal) in goals {
             let samples = self.row(row);
             progress("");
@@ -144,7 +144,7 @@ impl Bench {
     }
 
     /// The samples of both, in pairs; the first of a pair changes every round.
-    fn row(&self, row: &Row) -> Result<[Vec<Sample>; 2], String> {
+    fn row(&self, row: &BenchRow) -> Result<[Vec<Sample>; 2], String> {
         let mut samples = [Vec::new(), Vec::new()];
         for round in 0..self.rounds {
             for place in 0..2 {
@@ -158,32 +158,32 @@ impl Bench {
         Ok(samples)
     }
 
-    fn sample(&self, row: &Row, contender: &Contender) -> Result<Sample, String> {
+    fn sample(&self, row: &BenchRow, contender: &Contender) -> Result<Sample, String> {
         let site = self.scratch.site(row)?;
         let port = site.ports.backend;
         let (_nginx, _tunnels) = match row.backend {
-            Backend::None => (None, None),
-            Backend::Nginx => {
-                let nginx = Server::pinned(&self.nginx, self.cores.load, &site.backend, port)?;
+            BenchBackend::None => (None, None),
+            BenchBackend::Nginx => {
+                let nginx = BenchServer::pinned(&self.nginx, self.cores.load, &site.backend, port)?;
                 (Some(nginx), None)
             }
-            Backend::Tunnels => {
+            BenchBackend::Tunnels => {
                 (None, Some(WeirBackend::start(&self.contenders[0].binary, port, &["--upgrade"])?))
             }
         };
         let serves = match row.work {
-            Work::Generator { .. } => &self.nginx,
-            Work::Load(_) | Work::Idle(_) => &contender.binary,
+            BenchWork::Generator { .. } => &self.nginx,
+            BenchWork::Load(_) | BenchWork::Idle(_) => &contender.binary,
         };
-        let server = Server::pinned(serves, self.cores.server, &site.front, site.ports.http)?;
+        let server = BenchServer::pinned(serves, self.cores.server, &site.front, site.ports.http)?;
         let answer = answer::of(&site.fill(row.url))?;
         match &row.work {
-            Work::Load(generator) => {
+            BenchWork::Load(generator) => {
                 let generator = format!("{} {}", site.fill(generator), site.fill(row.url));
                 load::sample(&server, &generator, self.cores.load, self.seconds, answer)
             }
-            Work::Idle(idle) => idle::sample(&server, site.ports.http, idle, answer),
-            Work::Generator { weir, wrk } => {
+            BenchWork::Idle(idle) => idle::sample(&server, site.ports.http, idle, answer),
+            BenchWork::Generator { weir, wrk } => {
                 let (program, options) = match contender.name {
                     "weir" => (format!("{} load -q", contender.binary.display()), weir),
                     _ => ("wrk".to_owned(), wrk),

@@ -18,108 +18,108 @@ Usage: cargo xtask check [--quick] [--skip STEP]...
 Each step is timed, all of them run, and any that fails makes the whole fail.
 ";
 
-struct Step {
+struct CheckStep {
     name: &'static str,
     /// Left out by `--quick`.
     slow: bool,
-    run: fn() -> Result<Outcome, String>,
+    run: fn() -> Result<StepOutcome, String>,
 }
 
-enum Outcome {
+enum StepOutcome {
     Done,
     Skipped(String),
 }
 
-const STEPS: &[Step] = &[
-    Step { name: "format", slow: false, run: format },
-    Step { name: "lints", slow: false, run: lints },
-    Step { name: "tidy", slow: false, run: tidy },
-    Step { name: "docs", slow: true, run: fresh_docs },
-    Step { name: "tests", slow: true, run: tests },
-    Step { name: "seeds", slow: true, run: seeds },
-    Step { name: "models", slow: true, run: models },
-    Step { name: "feature", slow: true, run: new_feature },
-    Step { name: "compare", slow: true, run: side_by_side },
-    Step { name: "examples", slow: true, run: shown },
-    Step { name: "takeover", slow: true, run: taken_over },
-    Step { name: "generator", slow: true, run: generated },
-    Step { name: "latency", slow: true, run: latencies },
+const STEPS: &[CheckStep] = &[
+    CheckStep { name: "format", slow: false, run: format },
+    CheckStep { name: "lints", slow: false, run: lints },
+    CheckStep { name: "tidy", slow: false, run: tidy },
+    CheckStep { name: "docs", slow: true, run: fresh_docs },
+    CheckStep { name: "tests", slow: true, run: tests },
+    CheckStep { name: "seeds", slow: true, run: seeds },
+    CheckStep { name: "models", slow: true, run: models },
+    CheckStep { name: "feature", slow: true, run: new_feature },
+    CheckStep { name: "compare", slow: true, run: side_by_side },
+    CheckStep { name: "examples", slow: true, run: shown },
+    CheckStep { name: "takeover", slow: true, run: taken_over },
+    CheckStep { name: "generator", slow: true, run: generated },
+    CheckStep { name: "latency", slow: true, run: latencies },
 ];
 
-fn format() -> Result<Outcome, String> {
+fn format() -> Result<StepOutcome, String> {
     cargo(&["fmt", "--all", "--check"])
 }
 
-fn lints() -> Result<Outcome, String> {
+fn lints() -> Result<StepOutcome, String> {
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
 }
 
-fn tidy() -> Result<Outcome, String> {
-    tidy::run(&[]).map(|()| Outcome::Done)
+fn tidy() -> Result<StepOutcome, String> {
+    tidy::run(&[]).map(|()| StepOutcome::Done)
 }
 
-fn fresh_docs() -> Result<Outcome, String> {
-    docs::check().map(|()| Outcome::Done)
+fn fresh_docs() -> Result<StepOutcome, String> {
+    docs::check().map(|()| StepOutcome::Done)
 }
 
-fn tests() -> Result<Outcome, String> {
+fn tests() -> Result<StepOutcome, String> {
     cargo(&["test", "--workspace"])
 }
 
 /// The simulation of the limit and its queue, with as many seeds as it was promised.
-fn seeds() -> Result<Outcome, String> {
+fn seeds() -> Result<StepOutcome, String> {
     cargo(&["test", "--package", "upstream", "--lib", "limit::simulation", "--", "--ignored"])
 }
 
 /// The limit's models in every order of their threads. Their build has a folder of its own, since
 /// other flags would have everything built anew.
-fn models() -> Result<Outcome, String> {
+fn models() -> Result<StepOutcome, String> {
     let args =
         ["test", "--package", "upstream", "--lib", "limit::loom", "--target-dir", "target/loom"];
     let mut command = project::cargo(&args);
-    project::succeed(command.env("RUSTFLAGS", "--cfg weir_loom")).map(|()| Outcome::Done)
+    project::succeed(command.env("RUSTFLAGS", "--cfg weir_loom")).map(|()| StepOutcome::Done)
 }
 
 /// A new feature in a copy of the project, which is built in a folder of its own.
-fn new_feature() -> Result<Outcome, String> {
+fn new_feature() -> Result<StepOutcome, String> {
     cargo(&["test", "--package", "xtask", "new_feature", "--", "--ignored"])
 }
 
 /// The corpus against an installed nginx. Its cases have deadlines, so on a machine that was busy
 /// with something else for seconds it is asked once more.
-fn side_by_side() -> Result<Outcome, String> {
+fn side_by_side() -> Result<StepOutcome, String> {
     if !Path::new(REFERENCE).exists() {
-        return Ok(Outcome::Skipped(format!("{REFERENCE} is not there")));
+        return Ok(StepOutcome::Skipped(format!("{REFERENCE} is not there")));
     }
     let weir = project::release("weir")?;
     let words = ["--weir".to_owned(), weir.display().to_string()];
-    compare::run(&words).or_else(|_| compare::run(&words)).map(|()| Outcome::Done)
+    compare::run(&words).or_else(|_| compare::run(&words)).map(|()| StepOutcome::Done)
 }
 
 /// What is not installed is skipped there.
-fn shown() -> Result<Outcome, String> {
+fn shown() -> Result<StepOutcome, String> {
     let weir = project::release("weir")?.display().to_string();
-    examples::run(&["--weir".to_owned(), weir]).map(|()| Outcome::Done)
+    examples::run(&["--weir".to_owned(), weir]).map(|()| StepOutcome::Done)
 }
 
 /// Once there and back, with the nginx that is installed.
-fn taken_over() -> Result<Outcome, String> {
+fn taken_over() -> Result<StepOutcome, String> {
     if !Path::new(REFERENCE).exists() {
-        return Ok(Outcome::Skipped(format!("{REFERENCE} is not there")));
+        return Ok(StepOutcome::Skipped(format!("{REFERENCE} is not there")));
     }
-    takeover::run(&proof("--times", "1")?).map(|()| Outcome::Done)
+    takeover::run(&proof("--times", "1")?).map(|()| StepOutcome::Done)
 }
 
 /// What is not installed is skipped there.
-fn generated() -> Result<Outcome, String> {
-    generator::run(&proof("--requests", "10000")?).map(|()| Outcome::Done)
+fn generated() -> Result<StepOutcome, String> {
+    generator::run(&proof("--requests", "10000")?).map(|()| StepOutcome::Done)
 }
 
 /// One pause of the schedule. A machine that is busy with something else proves nothing.
-fn latencies() -> Result<Outcome, String> {
+fn latencies() -> Result<StepOutcome, String> {
     Ok(match latency::prove(project::release("weir")?, 12, 3, true)? {
-        latency::Verdict::Right => Outcome::Done,
-        latency::Verdict::Disturbed(why) => Outcome::Skipped(why),
+        latency::ProofVerdict::Right => StepOutcome::Done,
+        latency::ProofVerdict::Disturbed(why) => StepOutcome::Skipped(why),
     })
 }
 
@@ -131,8 +131,8 @@ fn proof(option: &str, value: &str) -> Result<Vec<String>, String> {
 /// The nginx that `compare` asks.
 const REFERENCE: &str = "/usr/sbin/nginx";
 
-fn cargo(args: &[&str]) -> Result<Outcome, String> {
-    project::succeed(&mut project::cargo(args)).map(|()| Outcome::Done)
+fn cargo(args: &[&str]) -> Result<StepOutcome, String> {
+    project::succeed(&mut project::cargo(args)).map(|()| StepOutcome::Done)
 }
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
@@ -144,31 +144,32 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     {
         return Err(format!("there is no step \"{unknown}\""));
     }
-    let wanted = |step: &&Step| !(quick && step.slow || skipped.iter().any(|n| n == step.name));
+    let wanted =
+        |step: &&CheckStep| !(quick && step.slow || skipped.iter().any(|n| n == step.name));
     report(STEPS.iter().filter(wanted).map(timed).collect())
 }
 
 /// A step that has run.
-struct Ran {
+struct FinishedStep {
     name: &'static str,
     took: Duration,
-    result: Result<Outcome, String>,
+    result: Result<StepOutcome, String>,
 }
 
-fn timed(step: &Step) -> Ran {
+fn timed(step: &CheckStep) -> FinishedStep {
     println!("\n== {}", step.name);
     let begin = Instant::now();
     let result = (step.run)();
-    Ran { name: step.name, took: begin.elapsed(), result }
+    FinishedStep { name: step.name, took: begin.elapsed(), result }
 }
 
-fn report(ran: Vec<Ran>) -> Result<(), String> {
+fn report(ran: Vec<FinishedStep>) -> Result<(), String> {
     println!();
     let mut failed = Vec::new();
-    for Ran { name, took, result } in ran {
+    for FinishedStep { name, took, result } in ran {
         let (word, why) = match result {
-            Ok(Outcome::Done) => ("ok", String::new()),
-            Ok(Outcome::Skipped(why)) => ("skipped", why),
+            Ok(StepOutcome::Done) => ("ok", String::new()),
+            Ok(StepOutcome::Skipped(why)) => ("skipped", why),
             Err(why) => {
                 failed.push(name);
                 ("FAILED", why)
@@ -184,14 +185,14 @@ fn report(ran: Vec<Ran>) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn ran(name: &'static str, result: Result<Outcome, String>) -> Ran {
-        Ran { name, took: Duration::ZERO, result }
+    fn ran(name: &'static str, result: Result<StepOutcome, String>) -> FinishedStep {
+        FinishedStep { name, took: Duration::ZERO, result }
     }
 
     #[test]
     fn one_failure_fails_the_whole_and_a_skip_does_not() {
-        let skipped = || ran("docs", Ok(Outcome::Skipped("not yet".into())));
-        assert_eq!(report(vec![ran("tidy", Ok(Outcome::Done)), skipped()]), Ok(()));
+        let skipped = || ran("docs", Ok(StepOutcome::Skipped("not yet".into())));
+        assert_eq!(report(vec![ran("tidy", Ok(StepOutcome::Done)), skipped()]), Ok(()));
         let failed = report(vec![ran("tidy", Err("why".into())), skipped()]);
         assert_eq!(failed, Err("check failed: tidy".into()));
     }

@@ -25,9 +25,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use case::Case;
-use report::Report;
-use server::Program;
-use side::Side;
+use report::CaseReport;
+use server::ComparedProgram;
+use side::ServerTranscript;
 
 /// What the command is for.
 pub(crate) const HELP: &str = "\
@@ -57,15 +57,15 @@ const DIFFERENCE_LINES_MAX: usize = 16;
 /// Compares the two programs that `args` name; an error where they differ unexplained.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let options = Options::parse(args)?;
-    let scratch = Scratch::create()?;
-    let reference = Program::reference(&options.nginx)
+    let scratch = ComparisonFolder::create()?;
+    let reference = ComparedProgram::reference(&options.nginx)
         .map_err(|e| format!("{e}\nthe reference is Debian's nginx: apt-get install nginx"))?;
-    let weir = Program::under_test(&options.weir, &scratch.0.join("bin"))?;
+    let weir = ComparedProgram::under_test(&options.weir, &scratch.0.join("bin"))?;
     if reference.version != REFERENCE_VERSION {
         println!("the reference is {}, not {REFERENCE_VERSION}", reference.version);
     }
     let cases = read_cases(&options)?;
-    let comparison = Comparison { reference, weir, options: &options, scratch: &scratch.0 };
+    let comparison = ProgramComparison { reference, weir, options: &options, scratch: &scratch.0 };
     let reports = comparison.all(&cases);
     if options.keep {
         println!("kept in {}", scratch.0.display());
@@ -115,17 +115,17 @@ impl Options {
 }
 
 /// A folder that is gone when the comparison is.
-struct Scratch(PathBuf);
+struct ComparisonFolder(PathBuf);
 
-impl Scratch {
-    fn create() -> Result<Scratch, String> {
+impl ComparisonFolder {
+    fn create() -> Result<ComparisonFolder, String> {
         let dir = std::env::temp_dir().join(format!("weir-compare-{}", std::process::id()));
         std::fs::create_dir(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-        Ok(Scratch(dir))
+        Ok(ComparisonFolder(dir))
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ComparisonFolder {
     fn drop(&mut self) {
         // Who is not root cannot empty the folders that a case has locked.
         let _ =
@@ -152,15 +152,15 @@ fn read_cases(options: &Options) -> Result<Vec<Case>, String> {
 }
 
 /// The two programs and the ground on which they are compared.
-struct Comparison<'a> {
-    reference: Program,
-    weir: Program,
+struct ProgramComparison<'a> {
+    reference: ComparedProgram,
+    weir: ComparedProgram,
     options: &'a Options,
     scratch: &'a Path,
 }
 
-impl Comparison<'_> {
-    fn all(&self, cases: &[Case]) -> Vec<Report> {
+impl ProgramComparison<'_> {
+    fn all(&self, cases: &[Case]) -> Vec<CaseReport> {
         let next = AtomicUsize::new(0);
         let reports = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
@@ -178,22 +178,22 @@ impl Comparison<'_> {
         reports
     }
 
-    fn one(&self, case: &Case) -> Report {
+    fn one(&self, case: &Case) -> CaseReport {
         // The names are equally long, so that a reply with a path in it is.
         let side = |program, name: &str| {
             let dir = self.scratch.join(&case.name).join(name);
-            Side::play(program, case, &dir, self.options.any_order)
+            ServerTranscript::play(program, case, &dir, self.options.any_order)
                 .map_err(|e| format!("{name} {e}"))
         };
         let sides =
             side(&self.reference, "nginx").and_then(|n| Ok((n, side(&self.weir, "weir-")?)));
         match sides {
             Ok((nginx, weir)) => self.sides(case, &nginx, &weir),
-            Err(error) => Report::not_started(case, error),
+            Err(error) => CaseReport::not_started(case, error),
         }
     }
 
-    fn sides(&self, case: &Case, nginx: &Side, weir: &Side) -> Report {
+    fn sides(&self, case: &Case, nginx: &ServerTranscript, weir: &ServerTranscript) -> CaseReport {
         // Two of the same version have no difference that a case could explain.
         let twins = self.reference.version == self.weir.version;
         let mut verdicts = Vec::new();
@@ -208,7 +208,7 @@ impl Comparison<'_> {
             verdicts.push((title, verdict));
         }
         let whole = diff::diff(&nginx.whole, &weir.whole);
-        Report { name: case.name.clone(), verdicts, whole }
+        CaseReport { name: case.name.clone(), verdicts, whole }
     }
 }
 

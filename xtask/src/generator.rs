@@ -12,8 +12,8 @@ use std::process::Command;
 
 use crate::args::Args;
 use crate::{packages, project};
-use said::Said;
-use servers::Server;
+use said::GeneratorOutput;
+use servers::GeneratorServer;
 
 pub(crate) const HELP: &str = "weir load before servers that count, and beside wrk
 
@@ -55,7 +55,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     for (name, start) in servers::SERVERS {
         let counted = match start(&weir) {
             Ok(Some(server)) => count(&weir, &server, requests),
-            Ok(None) => Ok(Outcome::Skipped("it is not installed".into())),
+            Ok(None) => Ok(PartOutcome::Skipped("it is not installed".into())),
             Err(why) => Err(why),
         };
         note(name, counted, &mut failed, &mut skipped);
@@ -70,20 +70,20 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 }
 
 /// What came of a part that did not fail.
-enum Outcome {
+enum PartOutcome {
     Done(String),
     Skipped(String),
 }
 
 fn note(
     name: &str,
-    outcome: Result<Outcome, String>,
+    outcome: Result<PartOutcome, String>,
     failed: &mut Vec<String>,
     skipped: &mut Vec<String>,
 ) {
     match outcome {
-        Ok(Outcome::Done(what)) => println!("{name:9} ok: {what}"),
-        Ok(Outcome::Skipped(why)) => {
+        Ok(PartOutcome::Done(what)) => println!("{name:9} ok: {what}"),
+        Ok(PartOutcome::Skipped(why)) => {
             println!("{name:9} skipped: {why}");
             skipped.push(format!("{name}: skipped: {why}"));
         }
@@ -92,15 +92,15 @@ fn note(
 }
 
 /// Sends so many in every way. Both sides must say that number.
-fn count(weir: &Path, server: &Server, requests: u64) -> Result<Outcome, String> {
+fn count(weir: &Path, server: &GeneratorServer, requests: u64) -> Result<PartOutcome, String> {
     let mut before = server.count()?;
     for (options, path) in WAYS {
         let url = format!("http://{}{path}", server.address);
         let words = format!("load -q -n {requests} {options} {url}");
-        let said = Said::read(&run_bounded(weir, &words)?)?;
+        let said = GeneratorOutput::read(&run_bounded(weir, &words)?)?;
         let now = server.await_count(before + requests)?;
         if said.requests != requests || !said.complaints.is_empty() || now - before != requests {
-            let Said { requests: reported, complaints, .. } = said;
+            let GeneratorOutput { requests: reported, complaints, .. } = said;
             return Err(format!(
                 "{options}: {requests} asked for, {reported} reported, \
                  {} counted by the server; {}",
@@ -110,7 +110,7 @@ fn count(weir: &Path, server: &Server, requests: u64) -> Result<Outcome, String>
         }
         before = now;
     }
-    Ok(Outcome::Done(format!("{requests} requests in each of {} ways", WAYS.len())))
+    Ok(PartOutcome::Done(format!("{requests} requests in each of {} ways", WAYS.len())))
 }
 
 /// What a run says; anything but success is an error.
@@ -121,9 +121,9 @@ fn run_bounded(program: &Path, words: &str) -> Result<String, String> {
 }
 
 /// A folder with a link to the program that is called `wrk`; it goes with the value.
-struct Link(PathBuf);
+struct WrkLink(PathBuf);
 
-impl Link {
+impl WrkLink {
     fn to(weir: &Path) -> Result<Self, String> {
         let folder = std::env::temp_dir().join(format!("weir-generator-{}", std::process::id()));
         let fail = |err: std::io::Error| format!("{}: {err}", folder.display());
@@ -138,13 +138,13 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for WrkLink {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 /// Both programs: the real one, if it is installed, and ours.
-fn both(link: &Link) -> Option<[(&'static str, PathBuf); 2]> {
+fn both(link: &WrkLink) -> Option<[(&'static str, PathBuf); 2]> {
     Some([("wrk", packages::find("wrk")?), ("weir", link.wrk())])
 }

@@ -14,11 +14,11 @@ use std::path::PathBuf;
 
 use crate::args::Args;
 use crate::weir_backend::WeirBackend;
-use crate::wrk::{self, Summary};
+use crate::wrk::{self, WrkSummary};
 use crate::{packages, project};
 use figures::{Figures, names};
-use load::Measured;
-use log::Log;
+use load::GeneratorReport;
+use log::BackendLog;
 
 pub(crate) const HELP: &str = "prove that the load generator's latencies are right
 
@@ -42,7 +42,7 @@ const DISTURBED_US: u64 = 2000;
 const BUSY_MAX: f64 = 0.9;
 
 /// How the proof ended, unless the generator was wrong.
-pub(crate) enum Verdict {
+pub(crate) enum ProofVerdict {
     Right,
     /// The machine did not let it be found out.
     Disturbed(String),
@@ -60,8 +60,8 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     }
     let weir = weir.map_or_else(|| project::release("weir"), Ok)?;
     match prove(weir, seconds, runs, is_alone)? {
-        Verdict::Right => Ok(()),
-        Verdict::Disturbed(why) => Err(why),
+        ProofVerdict::Right => Ok(()),
+        ProofVerdict::Disturbed(why) => Err(why),
     }
 }
 
@@ -71,10 +71,10 @@ pub(crate) fn prove(
     seconds: u64,
     runs: usize,
     is_alone: bool,
-) -> Result<Verdict, String> {
+) -> Result<ProofVerdict, String> {
     let folder = scratch().join(format!("weir-latency-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|err| format!("{}: {err}", folder.display()))?;
-    let plan = Plan { weir, folder, seconds, is_alone };
+    let plan = LatencyPlan { weir, folder, seconds, is_alone };
     let verdict = plan.prove(runs);
     let _ = fs::remove_dir_all(&plan.folder);
     verdict
@@ -86,15 +86,15 @@ fn scratch() -> PathBuf {
     if memory.is_dir() { memory } else { std::env::temp_dir() }
 }
 
-struct Plan {
+struct LatencyPlan {
     weir: PathBuf,
     folder: PathBuf,
     seconds: u64,
     is_alone: bool,
 }
 
-impl Plan {
-    fn prove(&self, runs: usize) -> Result<Verdict, String> {
+impl LatencyPlan {
+    fn prove(&self, runs: usize) -> Result<ProofVerdict, String> {
         for number in 1..=runs {
             let trial = self.trial()?;
             print!("{}", trial.table());
@@ -102,7 +102,7 @@ impl Plan {
             if faults.is_empty() {
                 print!("{}", self.beside()?);
                 println!("\nright; {}", trial.lateness());
-                return Ok(Verdict::Right);
+                return Ok(ProofVerdict::Right);
             }
             let excused_us = trial.open.late_us + trial.log.late_us() as f64;
             if late.is_empty() || !trial.faults(excused_us).is_empty() {
@@ -111,7 +111,7 @@ impl Plan {
             println!("\nrun {number} of at most {runs}: {}", faults.join("\n"));
             println!("but {}\n", late.join("; "));
         }
-        Ok(Verdict::Disturbed(format!("the machine spoilt each of {runs} runs")))
+        Ok(ProofVerdict::Disturbed(format!("the machine spoilt each of {runs} runs")))
     }
 
     fn trial(&self) -> Result<Trial, String> {
@@ -141,7 +141,7 @@ impl Plan {
     fn with_backend<T>(
         &self,
         work: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<(T, Log), String> {
+    ) -> Result<(T, BackendLog), String> {
         let log = self.folder.join("backend.log");
         let (options, name) = (schedule::options(), log.display().to_string());
         let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
@@ -150,12 +150,12 @@ impl Plan {
         let done = work(&format!("http://127.0.0.1:{}/", backend.port))?;
         backend.end()?;
         let text = fs::read_to_string(&log).map_err(|err| format!("{name}: {err}"))?;
-        Ok((done, Log::parse(&text)?))
+        Ok((done, BackendLog::parse(&text)?))
     }
 }
 
 /// wrk has no p99.9.
-fn figures_of(wrk: &Summary) -> Figures {
+fn figures_of(wrk: &WrkSummary) -> Figures {
     let figures = [Some(wrk.p50_ms), Some(wrk.p99_ms), None, Some(wrk.max_ms)];
     Figures(figures.map(|ms| ms.map(|ms| ms * 1000.0)))
 }
@@ -164,8 +164,8 @@ fn figures_of(wrk: &Summary) -> Figures {
 struct Trial {
     requests: u64,
     schedule: Figures,
-    log: Log,
-    open: Measured,
+    log: BackendLog,
+    open: GeneratorReport,
 }
 
 impl Trial {
@@ -238,9 +238,9 @@ mod tests {
             let begun_us = 1_000_000 + schedule::answer_us(number, schedule::start_us(number));
             format!("{arrived_us} {begun_us} {} 200 79 GET /\n", begun_us + 50)
         };
-        let log = Log::parse(&(0..requests).map(line).collect::<String>()).unwrap();
+        let log = BackendLog::parse(&(0..requests).map(line).collect::<String>()).unwrap();
         let seen = schedule::latencies_us(requests).iter().map(|us| us + 100).collect();
-        let open = Measured {
+        let open = GeneratorReport {
             figures: Figures::of(seen),
             requests,
             late_us: 150.0,

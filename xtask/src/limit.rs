@@ -11,10 +11,10 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use crate::args::Args;
-use crate::bench::server::{Server, raise_descriptors};
+use crate::bench::server::{BenchServer, raise_descriptors};
 use crate::weir_backend::WeirBackend;
 use crate::{packages, project, wrk};
-use report::{Report, Run};
+use report::{LimitReport, LimitRun};
 
 pub(crate) const HELP: &str = "what the limit towards a slow backend is worth, as a table
 
@@ -79,7 +79,7 @@ http {
 }
 ";
 
-struct Plan {
+struct LimitPlan {
     weir: PathBuf,
     nginx: Option<PathBuf>,
     folder: PathBuf,
@@ -99,7 +99,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     raise_descriptors()?;
     let folder = std::env::temp_dir().join(format!("weir-limit-{}", std::process::id()));
     let weir = weir.map_or_else(|| project::release("weir"), Ok)?;
-    let plan = Plan { weir, nginx: packages::find("nginx"), folder, seconds };
+    let plan = LimitPlan { weir, nginx: packages::find("nginx"), folder, seconds };
     fs::create_dir_all(&plan.folder).map_err(|err| format!("{}: {err}", plan.folder.display()))?;
     let report = plan.measure(rounds);
     let _ = fs::remove_dir_all(&plan.folder);
@@ -108,15 +108,15 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     report.verdict(&LIMITED).map_err(|why| format!("limit: {why}"))
 }
 
-impl Plan {
+impl LimitPlan {
     fn variants(&self) -> Vec<&'static Variant> {
         let nginx = self.nginx.iter().map(|_| &NGINX);
         nginx.chain([&WEIR, &LIMITED]).collect()
     }
 
     /// Every variant with every number of clients, one after the other, and again.
-    fn measure(&self, rounds: usize) -> Result<Report, String> {
-        let mut report = Report::default();
+    fn measure(&self, rounds: usize) -> Result<LimitReport, String> {
+        let mut report = LimitReport::default();
         for _ in 0..rounds {
             for clients in CLIENTS {
                 for variant in self.variants() {
@@ -127,7 +127,7 @@ impl Plan {
         Ok(report)
     }
 
-    fn run(&self, variant: &'static Variant, clients: usize) -> Result<Run, String> {
+    fn run(&self, variant: &'static Variant, clients: usize) -> Result<LimitRun, String> {
         let backend = WeirBackend::start(&self.weir, 0, &BACKEND)?;
         let port = free_port().map_err(|err| format!("a free port: {err}"))?;
         let conf = self.folder.join("nginx.conf");
@@ -138,10 +138,10 @@ impl Plan {
             .replace("{backend}", &backend.port.to_string())
             .replace("{port}", &port.to_string());
         fs::write(&conf, text).map_err(|err| format!("{}: {err}", conf.display()))?;
-        let _server = Server::start(self.binary(variant), &conf, port)?;
+        let _server = BenchServer::start(self.binary(variant), &conf, port)?;
         let url = format!("http://127.0.0.1:{port}/");
         let summary = wrk::run(&url, clients, self.seconds)?;
-        Ok(Run { variant, clients, summary, highest: backend.highest()? })
+        Ok(LimitRun { variant, clients, summary, highest: backend.highest()? })
     }
 
     fn binary(&self, variant: &Variant) -> &Path {

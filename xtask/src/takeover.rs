@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::args::Args;
 use crate::project;
-use client::Tally;
+use client::ClientTotals;
 use commands::Commands;
 
 pub(crate) const HELP: &str = "prove that Weir takes over from nginx and gives back, losing nothing
@@ -52,8 +52,8 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     args.end()?;
     let weir = weir.map_or_else(|| project::debug("weir"), Ok)?;
     let commands = Commands::read(&project::root().join("docs/moving-from-nginx.md"))?;
-    let site = Site::start(&weir, &nginx)?;
-    let tally = Tally::default();
+    let site = NginxInstallation::start(&weir, &nginx)?;
+    let tally = ClientTotals::default();
     thread::scope(|scope| {
         for _ in 0..KEPT_CONNECTIONS {
             scope.spawn(|| client::ask_on(site.address, &tally, true));
@@ -72,14 +72,14 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 }
 
 /// An installation of nginx in a folder, which serves.
-struct Site {
+struct NginxInstallation {
     folder: PathBuf,
     address: SocketAddr,
     /// Kept, so that the address is nobody else's.
     _listener: TcpListener,
 }
 
-impl Site {
+impl NginxInstallation {
     fn start(weir: &Path, nginx: &Path) -> Result<Self, String> {
         let folder = std::env::temp_dir().join(format!("weir-takeover-{}", std::process::id()));
         let fail = |err: std::io::Error| format!("{}: {err}", folder.display());
@@ -115,7 +115,7 @@ impl Site {
     }
 
     /// A takeover that is undone while the old master still waits.
-    fn given_up(&self, commands: &Commands, tally: &Tally) -> Result<(), String> {
+    fn given_up(&self, commands: &Commands, tally: &ClientTotals) -> Result<(), String> {
         self.step(commands, "takeover", tally)?;
         self.await_masters(2)?;
         self.step(commands, "old workers stop", tally)?;
@@ -125,7 +125,7 @@ impl Site {
         self.await_server(NGINX_ITSELF)
     }
 
-    fn there_and_back(&self, commands: &Commands, tally: &Tally) -> Result<(), String> {
+    fn there_and_back(&self, commands: &Commands, tally: &ClientTotals) -> Result<(), String> {
         let download = client::download(self.address, DOWNLOAD_BYTES);
         self.step(commands, "takeover", tally)?;
         self.await_masters(2)?;
@@ -147,7 +147,7 @@ impl Site {
     }
 
     /// Types the commands of one step, each once requests have been made since the last.
-    fn step(&self, commands: &Commands, step: &str, tally: &Tally) -> Result<(), String> {
+    fn step(&self, commands: &Commands, step: &str, tally: &ClientTotals) -> Result<(), String> {
         tally.await_requests(REQUESTS_BETWEEN)?;
         for line in commands.of(step)? {
             let here = commands::here(line, &self.folder);
@@ -188,7 +188,7 @@ const WEIR: &str = "nginx/1.31";
 /// What the nginx that is replaced calls itself: Debian 12's, 13's.
 const NGINX_ITSELF: &str = "nginx/1.2";
 
-impl Drop for Site {
+impl Drop for NginxInstallation {
     fn drop(&mut self) {
         for name in ["nginx.pid", "nginx.pid.oldbin"] {
             if let Some(pid) = self.pid(name) {

@@ -32,7 +32,7 @@ dependencies that docs/dependencies.md does not explain.
 /// The folder of http's features.
 pub(crate) const FEATURES: &str = "crates/http/src/features";
 
-type Rule = fn(&[Source]) -> Vec<Problem>;
+type Rule = fn(&[SourceFile]) -> Vec<Problem>;
 
 const RULES: &[Rule] = &[
     text::check,
@@ -47,7 +47,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// A file of the project.
-pub(crate) struct Source {
+pub(crate) struct SourceFile {
     /// Relative to the root, with `/`.
     path: String,
     bytes: Vec<u8>,
@@ -74,12 +74,12 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     }
 }
 
-fn problems(sources: &[Source]) -> Vec<Problem> {
+fn problems(sources: &[SourceFile]) -> Vec<Problem> {
     RULES.iter().flat_map(|rule| rule(sources)).collect()
 }
 
 /// What git tracks and is still there.
-fn sources(root: &Path) -> Result<Vec<Source>, String> {
+fn sources(root: &Path) -> Result<Vec<SourceFile>, String> {
     // CI often reads a clone that another user made; git refuses those unless told otherwise.
     let mut git = Command::new("git");
     git.args(["-c", "safe.directory=*", "ls-files", "-z"]).current_dir(root);
@@ -88,13 +88,13 @@ fn sources(root: &Path) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
     for path in paths.split_terminator('\0') {
         if let Ok(bytes) = std::fs::read(root.join(path)) {
-            sources.push(Source { path: path.to_owned(), bytes });
+            sources.push(SourceFile { path: path.to_owned(), bytes });
         }
     }
     Ok(sources)
 }
 
-impl Source {
+impl SourceFile {
     fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
@@ -128,8 +128,8 @@ impl Display for Problem {
 
 /// A project of a test's own: path and text of each file.
 #[cfg(test)]
-fn project_of(files: &[(&str, &str)]) -> Vec<Source> {
-    let source = |(path, text): &(&str, &str)| Source {
+fn project_of(files: &[(&str, &str)]) -> Vec<SourceFile> {
+    let source = |(path, text): &(&str, &str)| SourceFile {
         path: (*path).to_owned(),
         bytes: text.as_bytes().to_vec(),
     };

@@ -6,7 +6,7 @@ use crate::project;
 
 /// One run's summary.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Summary {
+pub(crate) struct WrkSummary {
     /// Requests answered in a second, whatever the answer.
     pub(crate) rate: f64,
     pub(crate) p50_ms: f64,
@@ -17,7 +17,7 @@ pub(crate) struct Summary {
 }
 
 /// Asks for a URL on so many connections.
-pub(crate) fn run(url: &str, clients: usize, seconds: u64) -> Result<Summary, String> {
+pub(crate) fn run(url: &str, clients: usize, seconds: u64) -> Result<WrkSummary, String> {
     let mut wrk = Command::new("wrk");
     wrk.args(["-t1", "--latency", &format!("-c{clients}"), &format!("-d{seconds}s"), url]);
     let output = project::output(&mut wrk)?;
@@ -25,14 +25,14 @@ pub(crate) fn run(url: &str, clients: usize, seconds: u64) -> Result<Summary, St
     parse(&text).ok_or_else(|| format!("wrk says nothing known\n{text}"))
 }
 
-fn parse(text: &str) -> Option<Summary> {
+fn parse(text: &str) -> Option<WrkSummary> {
     let after =
         |label: &str| text.lines().find_map(|line| line.trim().strip_prefix(label)).map(str::trim);
     let socket = after("Socket errors:").unwrap_or_default().split(',');
     let socket =
         socket.filter_map(|kind| kind.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>();
     let status = after("Non-2xx or 3xx responses:").unwrap_or("0").parse::<f64>().ok()?;
-    Some(Summary {
+    Some(WrkSummary {
         rate: after("Requests/sec:")?.parse().ok()?,
         p50_ms: milliseconds(after("50%")?)?,
         p99_ms: milliseconds(after("99%")?)?,
@@ -69,8 +69,13 @@ Transfer/sec:    434.30KB
 
     #[test]
     fn a_summary_is_read() {
-        let expected =
-            Summary { rate: 2852.10, p50_ms: 69.70, p99_ms: 1250.0, max_ms: 1260.0, errors: 0.0 };
+        let expected = WrkSummary {
+            rate: 2852.10,
+            p50_ms: 69.70,
+            p99_ms: 1250.0,
+            max_ms: 1260.0,
+            errors: 0.0,
+        };
         assert_eq!(parse(SAID), Some(expected));
         assert_eq!(milliseconds("500.00us"), Some(0.5));
         assert_eq!(parse("unable to connect\n"), None);

@@ -209,7 +209,7 @@ fn columns(character: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FileId, Source};
+    use crate::{FileId, SourceText};
 
     fn excerpt(text: &str, marked: &str) -> String {
         let start = text.find(marked).unwrap();
@@ -217,7 +217,7 @@ mod tests {
         let (start, end) = (start as u32, (start + marked.len()) as u32);
         let span = Span { file: FileId(0), line, start, end };
         let mut sources = Sources::default();
-        sources.add(Source { path: Some(b"/x"[..].into()), text: text.as_bytes().into() });
+        sources.add(SourceText { path: Some(b"/x"[..].into()), text: text.as_bytes().into() });
         Diagnostic { error: &Error::at(span, "no"), sources: &sources }.excerpt()
     }
 
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn where_nginx_names_no_place_the_excerpt_does() {
         let mut sources = Sources::default();
-        sources.add(Source { path: Some(b"/x"[..].into()), text: b"a b;"[..].into() });
+        sources.add(SourceText { path: Some(b"/x"[..].into()), text: b"a b;"[..].into() });
         let span = Span { file: FileId(0), line: 1, start: 2, end: 3 };
         let error = Error::bare("no").marked(span).help("do");
         let diagnostic = Diagnostic { error: &error, sources: &sources };
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn help_comes_last_and_the_level_first() {
-        let error = Error::bare("no").help("do").level(crate::Level::Warn);
+        let error = Error::bare("no").help("do").level(crate::ErrorLevel::Warn);
         let sources = Sources::default();
         let shown = Diagnostic { error: &error, sources: &sources }.render("weir");
         assert_eq!(shown, "weir: [warn] no\n      do\n");

@@ -1,12 +1,12 @@
 //! The text of `nginx -T`: every file as it is, each once, in the order of reading.
 
-use crate::{Source, Sources};
+use crate::{SourceText, Sources};
 
 /// The files with nginx's header line above and an empty line below each. The argument of `-g` is
 /// no file.
 pub fn dump(sources: &Sources) -> Vec<u8> {
     let mut out = Vec::new();
-    for Source { path, text } in sources.iter() {
+    for SourceText { path, text } in sources.iter() {
         if let Some(path) = path {
             out.extend([b"# configuration file ", &path[..], b":\n", text, b"\n"].concat());
         }
@@ -17,11 +17,11 @@ pub fn dump(sources: &Sources) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Memory, parse};
+    use crate::{MemoryFiles, parse};
 
     #[test]
     fn files_come_verbatim_once_and_in_the_order_of_reading() {
-        let mut files = Memory::default()
+        let mut files = MemoryFiles::default()
             .with("/c/nginx.conf", "include a;\ninclude b;\ninclude a;\n")
             .with("/c/a", "x; # no line feed")
             .with("/c/b", b"\xff;\r\n");

@@ -10,7 +10,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// How bad it is, in nginx's scale; the levels a configuration can be reported at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum ErrorLevel {
     /// The configuration cannot be used.
     #[default]
     Emerg,
@@ -22,7 +22,7 @@ pub enum Level {
     Notice,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for ErrorLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Emerg => "emerg",
@@ -46,7 +46,7 @@ pub struct Error {
     /// A hint: a line below the marked source.
     pub help: Option<String>,
     /// How bad it is.
-    pub level: Level,
+    pub level: ErrorLevel,
     /// The class of an unsupported feature, if that is the only error.
     pub lacks: Option<Class>,
 }
@@ -64,7 +64,7 @@ impl Error {
             span: None,
             mark: None,
             help: None,
-            level: Level::default(),
+            level: ErrorLevel::default(),
             lacks: None,
         }
     }
@@ -98,7 +98,7 @@ impl Error {
     }
 
     /// The same at another level.
-    pub fn level(self, level: Level) -> Self {
+    pub fn level(self, level: ErrorLevel) -> Self {
         Self { level, ..self }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 pub use disk::Disk;
 pub use glob::has_magic;
-pub use memory::Memory;
+pub use memory::MemoryFiles;
 pub use recording::{Recorder, Replay};
 
 /// Whole files and file names, read while the configuration is loaded.

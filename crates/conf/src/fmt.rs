@@ -6,7 +6,7 @@
 //! a line or on their own. Nothing is aligned and no `include` is followed. The words that nginx
 //! would read never change: the result is read again and compared.
 
-use crate::lexer::{Lexer, Origin, PARAMETER_BYTES_MAX, Token};
+use crate::lexer::{Lexer, PARAMETER_BYTES_MAX, TextOrigin, Token};
 use crate::parser::parse_alone;
 use crate::{Directive, Error, FileId, Result, Span, lua};
 
@@ -25,7 +25,7 @@ pub fn format(text: &[u8]) -> Result<Vec<u8>> {
         opened: false,
         last: None,
     };
-    let mut lexer = Lexer::new(text, FileId(0), Origin::File);
+    let mut lexer = Lexer::new(text, FileId(0), TextOrigin::File);
     loop {
         match lexer.token()? {
             (Token::End, _) => break,
@@ -51,7 +51,7 @@ fn lua_block(lines: &[Directive]) -> Option<&Directive> {
 
 /// The contents of a text: directives and comments.
 pub(crate) fn meaning(text: &[u8]) -> Result<Vec<(Token, &[u8])>> {
-    let mut lexer = Lexer::new(text, FileId(0), Origin::File);
+    let mut lexer = Lexer::new(text, FileId(0), TextOrigin::File);
     let mut tokens = Vec::new();
     loop {
         match lexer.token()? {

@@ -4,20 +4,20 @@
 
 use crate::fmt::{format, meaning};
 use crate::lexer::PARAMETER_BYTES_MAX;
-use crate::{Diagnostic, Directive, Files, Memory, Parsed, Replay, Sources, parse};
+use crate::{Diagnostic, Directive, Files, MemoryFiles, ParsedConfig, Replay, Sources, parse};
 
 /// Panics where what must hold does not.
-pub type Check = fn(&[u8]);
+pub type Property = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 3] =
+pub const CHECKS: [(&str, Property); 3] =
     [("conf_lexer", conf_lexer), ("conf_fmt", conf_fmt), ("conf_replay", conf_replay)];
 
 /// Reading never panics, spans are within the text and nested, and an error can be shown.
 pub fn conf_lexer(text: &[u8]) {
-    let mut files = Memory::default().with("/main", text).with("/other", "a { b; }");
+    let mut files = MemoryFiles::default().with("/main", text).with("/other", "a { b; }");
     for command_line in [None, Some(text)] {
-        let Parsed { sources, tree, error } = parse(b"/main", b"/", command_line, &mut files);
+        let ParsedConfig { sources, tree, error } = parse(b"/main", b"/", command_line, &mut files);
         spans(&tree.root, &sources);
         if let Some(error) = error {
             let shown = Diagnostic { error: &error, sources: &sources }.render("weir");
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn it_holds_for_damaged_recordings() {
-        let mut recorder = crate::Recorder::new(Memory::default().with("/a", "b;"));
+        let mut recorder = crate::Recorder::new(MemoryFiles::default().with("/a", "b;"));
         recorder.read(b"/a").unwrap();
         recorder.read(b"").unwrap_err();
         recorder.glob(b"*").unwrap();

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 /// A directive of one of nginx's modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownDirective {
     /// The directive.
     pub name: &'static str,
     /// The module, as `ngx_http_core_module`. Several may have a directive of that name.
@@ -28,12 +28,12 @@ pub struct Known {
     /// The macro that nginx must be built with, where there is one.
     pub build: Option<&'static str>,
     /// Whether nginx would rather not see it.
-    pub standing: Standing,
+    pub standing: DirectiveSupport,
 }
 
 /// The status of a directive that nginx accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum DirectiveSupport {
     /// Nothing in particular.
     Current,
     /// It works, and another one does the same.
@@ -48,7 +48,7 @@ pub enum Standing {
     },
 }
 
-impl Known {
+impl KnownDirective {
     /// Whether it is allowed there.
     pub fn allowed_in(&self, context: &str) -> bool {
         self.contexts.split(',').any(|allowed| allowed == context || allowed == "any")
@@ -58,14 +58,14 @@ impl Known {
     pub fn warning(&self) -> Option<String> {
         let name = self.name;
         match self.standing {
-            Standing::Current => None,
-            Standing::Deprecated { instead } => Some(format!(
+            DirectiveSupport::Current => None,
+            DirectiveSupport::Deprecated { instead } => Some(format!(
                 "the \"{name}\" directive is deprecated, use the \"{instead}\" directive instead"
             )),
-            Standing::Obsolete { instead: Some(instead) } => Some(format!(
+            DirectiveSupport::Obsolete { instead: Some(instead) } => Some(format!(
                 "the \"{name}\" directive is obsolete, use the \"{instead}\" directive instead"
             )),
-            Standing::Obsolete { instead: None } => {
+            DirectiveSupport::Obsolete { instead: None } => {
                 Some(format!("the \"{name}\" directive is obsolete, ignored"))
             }
         }
@@ -73,14 +73,14 @@ impl Known {
 }
 
 /// All directives of that name, one for each module that has it; none if nginx has none.
-pub fn find(name: &[u8]) -> &'static [Known] {
+pub fn find(name: &[u8]) -> &'static [KnownDirective] {
     let from = TABLE.partition_point(|known| known.name.as_bytes() < name);
     let len = TABLE[from..].partition_point(|known| known.name.as_bytes() == name);
     &TABLE[from..from + len]
 }
 
 /// Every directive, by name.
-pub fn all() -> &'static [Known] {
+pub fn all() -> &'static [KnownDirective] {
     &TABLE
 }
 
@@ -104,29 +104,29 @@ const REMOVED: [(&str, &str); 12] = [
     ("ssl", r#"it is "listen ... ssl" since nginx 1.15.0"#),
 ];
 
-static TABLE: LazyLock<Vec<Known>> = LazyLock::new(|| {
+static TABLE: LazyLock<Vec<KnownDirective>> = LazyLock::new(|| {
     let rows = include_str!("../directives.tsv").lines().skip(1);
     let mut table: Vec<_> = rows.map(row).collect();
     table.sort_by_key(|known| known.name);
     table
 });
 
-fn row(line: &'static str) -> Known {
+fn row(line: &'static str) -> KnownDirective {
     let mut columns = line.split('\t');
     let mut column = || columns.next().expect("directives.tsv has eleven columns");
     let (module, name, contexts, args) = (column(), column(), column(), column());
     let (default, values, standing, build) = (column(), column(), column(), column());
     let (build, setter) = ((!build.is_empty()).then_some(build), column());
     let standing = self::standing(standing);
-    Known { name, module, contexts, args, default, values, setter, build, standing }
+    KnownDirective { name, module, contexts, args, default, values, setter, build, standing }
 }
 
-fn standing(column: &'static str) -> Standing {
+fn standing(column: &'static str) -> DirectiveSupport {
     match column.split_once(": ") {
-        Some(("deprecated", instead)) => Standing::Deprecated { instead },
-        Some(("obsolete", instead)) => Standing::Obsolete { instead: Some(instead) },
-        None if column == "obsolete" => Standing::Obsolete { instead: None },
-        _ => Standing::Current,
+        Some(("deprecated", instead)) => DirectiveSupport::Deprecated { instead },
+        Some(("obsolete", instead)) => DirectiveSupport::Obsolete { instead: Some(instead) },
+        None if column == "obsolete" => DirectiveSupport::Obsolete { instead: None },
+        _ => DirectiveSupport::Current,
     }
 }
 

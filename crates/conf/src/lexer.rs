@@ -32,7 +32,7 @@ const UNCLOSED: &str = "this quote is not closed";
 
 /// Where a text comes from: the limit and the words of some messages depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum TextOrigin {
     File,
     /// The argument of `-g`, which nginx has in memory as a whole.
     CommandLine,
@@ -41,14 +41,14 @@ pub(crate) enum Origin {
 pub(crate) struct Lexer<'a> {
     text: &'a [u8],
     file: FileId,
-    origin: Origin,
+    origin: TextOrigin,
     at: usize,
     line: u32,
 }
 
 /// Where a token began.
 #[derive(Clone, Copy)]
-struct Start {
+struct TokenStart {
     at: usize,
     line: u32,
     /// Where nginx starts counting the length: after an opening quote.
@@ -59,7 +59,7 @@ struct Start {
 
 impl<'a> Lexer<'a> {
     /// `text` must be shorter than 4 GiB; [`FILE_BYTES_MAX`](crate::FILE_BYTES_MAX) sees to it.
-    pub(crate) fn new(text: &'a [u8], file: FileId, origin: Origin) -> Self {
+    pub(crate) fn new(text: &'a [u8], file: FileId, origin: TextOrigin) -> Self {
         Self { text, file, origin, at: 0, line: 1 }
     }
 
@@ -68,7 +68,7 @@ impl<'a> Lexer<'a> {
         while self.text.get(self.at).is_some_and(|&byte| is_space(byte)) {
             self.bump();
         }
-        let start = Start { at: self.at, line: self.line, counted: self.at, quote: None };
+        let start = TokenStart { at: self.at, line: self.line, counted: self.at, quote: None };
         let token = match self.text.get(self.at) {
             None => Token::End,
             Some(b';') => self.single(Token::Semicolon),
@@ -88,7 +88,7 @@ impl<'a> Lexer<'a> {
         while self.at < end {
             self.bump();
         }
-        let start = Start { at: self.at, line: self.line, counted: self.at, quote: None };
+        let start = TokenStart { at: self.at, line: self.line, counted: self.at, quote: None };
         let token = if len.is_some() { self.single(Token::Close) } else { Token::End };
         (token, self.span_from(start))
     }
@@ -101,8 +101,8 @@ impl<'a> Lexer<'a> {
     /// The text ended inside a word or a directive.
     pub(crate) fn unfinished(&self) -> Error {
         let message = match self.origin {
-            Origin::File => r#"unexpected end of file, expecting ";" or "}""#,
-            Origin::CommandLine => r#"unexpected end of parameter, expecting ";""#,
+            TextOrigin::File => r#"unexpected end of file, expecting ";" or "}""#,
+            TextOrigin::CommandLine => r#"unexpected end of parameter, expecting ";""#,
         };
         Error::at(self.here(), message)
     }
@@ -112,14 +112,14 @@ impl<'a> Lexer<'a> {
         token
     }
 
-    fn comment(&mut self, start: Start) -> Result<Token> {
+    fn comment(&mut self, start: TokenStart) -> Result<Token> {
         while self.peek(start)?.is_some_and(|byte| byte != b'\n') {
             self.bump();
         }
         Ok(Token::Comment)
     }
 
-    fn bare(&mut self, start: Start) -> Result<Token> {
+    fn bare(&mut self, start: TokenStart) -> Result<Token> {
         let mut after_dollar = false;
         while let Some(byte) = self.peek(start)? {
             match byte {
@@ -136,13 +136,13 @@ impl<'a> Lexer<'a> {
         Err(self.unfinished().marked(self.span_from(start)))
     }
 
-    fn quoted(&mut self, start: Start, quote: u8) -> Result<Token> {
+    fn quoted(&mut self, start: TokenStart, quote: u8) -> Result<Token> {
         self.bump();
-        let start = Start { counted: self.at, quote: Some(quote), ..start };
+        let start = TokenStart { counted: self.at, quote: Some(quote), ..start };
         while let Some(byte) = self.peek(start)? {
             if byte == quote {
                 self.bump();
-                return self.after_quote(Start { quote: None, ..start });
+                return self.after_quote(TokenStart { quote: None, ..start });
             }
             self.step_over(byte, start)?;
             self.bump();
@@ -152,7 +152,7 @@ impl<'a> Lexer<'a> {
 
     /// Looks at `byte` of a word: a backslash takes the byte after it along. Answers whether a `{`
     /// may follow without ending the word.
-    fn step_over(&mut self, byte: u8, start: Start) -> Result<bool> {
+    fn step_over(&mut self, byte: u8, start: TokenStart) -> Result<bool> {
         if byte == b'\\' {
             self.bump();
             self.peek(start)?;
@@ -161,7 +161,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Only a space, `;`, `{` or `)` may follow a closing quote; `)` begins a new word there.
-    fn after_quote(&mut self, start: Start) -> Result<Token> {
+    fn after_quote(&mut self, start: TokenStart) -> Result<Token> {
         match self.peek(start)? {
             None => Err(self.unfinished().marked(self.span_from(start))),
             Some(b' ' | b'\t' | b'\r' | b'\n') => {
@@ -178,7 +178,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The byte at hand, if the token still fits in nginx's buffer.
-    fn peek(&self, start: Start) -> Result<Option<u8>> {
+    fn peek(&self, start: TokenStart) -> Result<Option<u8>> {
         match self.text.get(self.at) {
             Some(_) if !self.fits(start, self.at) => Err(self.too_long(start)),
             byte => Ok(byte.copied()),
@@ -186,7 +186,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// nginx completes a word only with the byte after the space that ends it.
-    fn check_beyond_space(&self, start: Start) -> Result<()> {
+    fn check_beyond_space(&self, start: TokenStart) -> Result<()> {
         let beyond = self.at + 1;
         if beyond < self.text.len() && !self.fits(start, beyond) {
             return Err(self.too_long(start));
@@ -194,11 +194,11 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    fn fits(&self, start: Start, at: usize) -> bool {
-        self.origin == Origin::CommandLine || at - start.counted < PARAMETER_BYTES_MAX
+    fn fits(&self, start: TokenStart, at: usize) -> bool {
+        self.origin == TextOrigin::CommandLine || at - start.counted < PARAMETER_BYTES_MAX
     }
 
-    fn too_long(&self, start: Start) -> Error {
+    fn too_long(&self, start: TokenStart) -> Error {
         let message = match start.quote {
             Some(quote) => format!(
                 "too long parameter, probably missing terminating \"{}\" character",
@@ -218,7 +218,7 @@ impl<'a> Lexer<'a> {
         Span { file: self.file, line: self.line, start: at, end: at }
     }
 
-    fn span_from(&self, start: Start) -> Span {
+    fn span_from(&self, start: TokenStart) -> Span {
         let (from, to) = (start.at as u32, self.at as u32);
         Span { file: self.file, line: start.line, start: from, end: to }
     }

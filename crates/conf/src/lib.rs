@@ -35,20 +35,22 @@ pub use cidr::{Cidr, address, address_port, address_v4};
 pub use diagnostic::Diagnostic;
 pub use doc::Doc;
 pub use dump::dump;
-pub use error::{Error, Level, Result};
-pub use files::{Call, Disk, FileError, Files, Memory, Recorder, Replay, full_name, has_magic};
+pub use error::{Error, ErrorLevel, Result};
+pub use files::{
+    Call, Disk, FileError, Files, MemoryFiles, Recorder, Replay, full_name, has_magic,
+};
 pub use kernel::{
     Absent, EVENTS, IF_IN_LOCATION, IF_IN_SERVER, Info, Inherited, LIMIT_EXCEPT, LOCATION, Layered,
     Levels, MAIN, SERVER, UPSTREAM, Value, args_of, assign, inherit, row,
 };
 pub use parser::{
-    BLOCKS_DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, INCLUDE, INCLUDES_DEPTH_MAX, Parsed,
+    BLOCKS_DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, INCLUDE, INCLUDES_DEPTH_MAX, ParsedConfig,
     TEXT_BYTES_MAX, parse,
 };
 pub use registry::{Load, Registry, bytes_path};
-pub use sources::{Source, Sources};
+pub use sources::{SourceText, Sources};
 pub use subsystem::Subsystem;
-pub use template::{Names, Part, Template, Values, VariableId};
+pub use template::{Template, TemplatePart, Values, VariableId, VariableNames};
 pub use tree::{Directive, FileId, Span, Tree, Word};
 pub use value::{
     Bounded, Buffers, Milliseconds, Number, Offset, Predicates, Present, Seconds, Size,

@@ -8,10 +8,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::files::{Call, Files, Memory, full_name, has_magic};
-use crate::lexer::{Lexer, Origin, Token, unquote};
+use crate::files::{Call, Files, MemoryFiles, full_name, has_magic};
+use crate::lexer::{Lexer, TextOrigin, Token, unquote};
 use crate::{
-    Directive, Error, FileId, Info, Level, MAIN, Result, Source, Sources, Span, Tree, Word, lua,
+    Directive, Error, ErrorLevel, FileId, Info, MAIN, Result, SourceText, Sources, Span, Tree,
+    Word, lua,
 };
 
 /// How deep blocks may nest.
@@ -27,7 +28,7 @@ pub const TEXT_BYTES_MAX: usize = 1 << 30;
 
 /// The result of reading a configuration.
 #[derive(Debug)]
-pub struct Parsed {
+pub struct ParsedConfig {
     /// Every file read.
     pub sources: Sources,
     /// The tree; where there is an error, what stood before it, open blocks included.
@@ -36,7 +37,7 @@ pub struct Parsed {
     pub error: Option<Error>,
 }
 
-impl Parsed {
+impl ParsedConfig {
     /// The tree or the error, for callers that do not care which error nginx would report first.
     pub fn into_result(self) -> (Sources, Result<Tree>) {
         (self.sources, self.error.map_or(Ok(self.tree), Err))
@@ -51,17 +52,18 @@ pub fn parse(
     prefix: &[u8],
     command_line: Option<&[u8]>,
     files: &mut dyn Files,
-) -> Parsed {
-    let mut parser = Parser::new(prefix, files);
+) -> ParsedConfig {
+    let mut parser = ConfigParser::new(prefix, files);
     let mut tree = Tree::default();
     let error = parser.everything(main, command_line, &mut tree.root).err();
-    Parsed { sources: parser.sources, tree, error }
+    ParsedConfig { sources: parser.sources, tree, error }
 }
 
 /// Reads one text without following its `include`s.
 pub(crate) fn parse_alone(text: &[u8]) -> Result<Tree> {
-    let mut nothing = Memory::default();
-    let mut parser = Parser { follow_includes: false, ..Parser::new(b"", &mut nothing) };
+    let mut nothing = MemoryFiles::default();
+    let mut parser =
+        ConfigParser { follow_includes: false, ..ConfigParser::new(b"", &mut nothing) };
     let mut tree = Tree::default();
     let source = parser.add(None, Some(b"the text"), text.into())?;
     parser.text(source, Inside::File, &mut tree.root)?;
@@ -89,7 +91,7 @@ const WITHOUT_INCLUDE: [&[u8]; 2] = [b"charset_map", b"split_clients"];
 /// Blocks of free entries that know `include`, and have their own words for a malformed one.
 const WITH_OWN_INCLUDE: [&[u8]; 3] = [b"geo", b"map", b"types"];
 
-struct Parser<'a> {
+struct ConfigParser<'a> {
     prefix: &'a [u8],
     files: &'a mut dyn Files,
     sources: Sources,
@@ -109,7 +111,7 @@ enum Inside {
     CommandLine,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> ConfigParser<'a> {
     fn new(prefix: &'a [u8], files: &'a mut dyn Files) -> Self {
         Self {
             prefix,
@@ -156,7 +158,7 @@ impl<'a> Parser<'a> {
         let text = self.files.read(path).map_err(|error| match error.call {
             // nginx reports what it meets while reading, unlike what it meets while opening,
             // without the place and less gravely.
-            Call::Read => Error::bare(error.describe(path)).level(Level::Crit),
+            Call::Read => Error::bare(error.describe(path)).level(ErrorLevel::Crit),
             _ => blame(from, error.describe(path)),
         })?;
         let id = self.add(from, Some(path), text)?;
@@ -170,7 +172,7 @@ impl<'a> Parser<'a> {
         path: Option<&[u8]>,
         text: Arc<[u8]>,
     ) -> Result<FileId> {
-        let source = Source { path: path.map(Into::into), text };
+        let source = SourceText { path: path.map(Into::into), text };
         if source.text.len() > FILE_BYTES_MAX {
             let message = format!("{} is longer than {FILE_BYTES_MAX} bytes", source.name());
             return Err(blame(from, message));
@@ -196,8 +198,8 @@ impl<'a> Parser<'a> {
     fn text(&mut self, source: FileId, inside: Inside, out: &mut Vec<Directive>) -> Result<()> {
         let text = Arc::clone(&self.sources[source].text);
         let origin = match inside {
-            Inside::CommandLine => Origin::CommandLine,
-            Inside::File | Inside::Block => Origin::File,
+            Inside::CommandLine => TextOrigin::CommandLine,
+            Inside::File | Inside::Block => TextOrigin::File,
         };
         self.directives(&mut Lexer::new(&text, source, origin), inside, b"", out).map(drop)
     }

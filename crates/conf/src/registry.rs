@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::lacking::Lack;
 use crate::subsystem::Namespace;
-use crate::{Directive, Error, Files, Level, Names, Sources, Subsystem, Zones};
+use crate::{Directive, Error, ErrorLevel, Files, Sources, Subsystem, VariableNames, Zones};
 
 /// Everything a directive may use while it is being read.
 pub struct Load<'a> {
@@ -25,7 +25,7 @@ pub struct Load<'a> {
     /// Named state that outlives the configuration.
     pub zones: Zones,
     /// The variables that the subsystem's templates mention.
-    pub names: Names,
+    pub names: VariableNames,
     /// Messages that do not stop the start, in nginx's words.
     pub warnings: Vec<Error>,
     /// The directory that `-p` names: logs, roots, temporary paths are relative to it.
@@ -65,7 +65,7 @@ impl<'a> Load<'a> {
             subsystem: Subsystem::Main,
             own: Registry::default(),
             zones: Zones::default(),
-            names: Names::default(),
+            names: VariableNames::default(),
             warnings: Vec::new(),
             prefix: prefix.to_owned(),
             conf_prefix: conf_prefix.to_owned(),
@@ -84,7 +84,7 @@ impl<'a> Load<'a> {
 
     /// Says something that does not stop the start.
     pub fn warn(&mut self, warning: Error) {
-        self.warnings.push(warning.level(Level::Warn));
+        self.warnings.push(warning.level(ErrorLevel::Warn));
     }
 
     /// The path a directive names, made absolute by the prefix.

@@ -8,14 +8,14 @@ use crate::{FileId, Span};
 
 /// One text.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SourceText {
     /// The file as it was opened; `None` for the argument of `-g`.
     pub path: Option<Box<[u8]>>,
     /// Its bytes.
     pub text: Arc<[u8]>,
 }
 
-impl Source {
+impl SourceText {
     /// What to call it in a message.
     pub fn name(&self) -> Cow<'_, str> {
         self.path.as_deref().map_or("command line".into(), String::from_utf8_lossy)
@@ -24,22 +24,22 @@ impl Source {
 
 /// Every text read, in the order of reading, each once.
 #[derive(Clone, Debug, Default)]
-pub struct Sources(Vec<Source>);
+pub struct Sources(Vec<SourceText>);
 
 impl Sources {
     /// Takes one more.
-    pub fn add(&mut self, source: Source) -> FileId {
+    pub fn add(&mut self, source: SourceText) -> FileId {
         self.0.push(source);
         FileId(u32::try_from(self.0.len() - 1).expect("fewer files than FILES_MAX"))
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Source> {
+    pub fn iter(&self) -> impl Iterator<Item = &SourceText> {
         self.0.iter()
     }
 
     /// The one with this number.
-    pub fn source(&self, id: FileId) -> Option<&Source> {
+    pub fn source(&self, id: FileId) -> Option<&SourceText> {
         self.0.get(id.0 as usize)
     }
 
@@ -52,7 +52,7 @@ impl Sources {
     /// The place in nginx's words: ` in FILE:LINE` or ` in command line`.
     pub fn place(&self, span: Span) -> String {
         match self.source(span.file) {
-            Some(source @ Source { path: Some(_), .. }) => {
+            Some(source @ SourceText { path: Some(_), .. }) => {
                 format!(" in {}:{}", source.name(), span.line)
             }
             Some(source) => format!(" in {}", source.name()),
@@ -62,9 +62,9 @@ impl Sources {
 }
 
 impl Index<FileId> for Sources {
-    type Output = Source;
+    type Output = SourceText;
 
-    fn index(&self, id: FileId) -> &Source {
+    fn index(&self, id: FileId) -> &SourceText {
         &self.0[id.0 as usize]
     }
 }

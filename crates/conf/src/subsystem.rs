@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Directive, Load, Names, Registry};
+use crate::{Directive, Load, Registry, VariableNames};
 
 /// A part of the configuration whose names are its own: two of them may use the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +19,7 @@ pub enum Subsystem {
 /// What the directives of one subsystem have named so far.
 #[derive(Default)]
 pub(crate) struct Namespace {
-    names: Names,
+    names: VariableNames,
     own: Registry,
     forgotten: HashMap<Box<[u8]>, Directive>,
 }
@@ -51,11 +51,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::{Memory, VariableId};
+    use crate::{MemoryFiles, VariableId};
 
     #[test]
     fn each_subsystem_finds_its_own_names_again() {
-        let mut files = Memory::default();
+        let mut files = MemoryFiles::default();
         let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
         let name = |subsystem, name: &[u8], load: &mut Load<'_>| {
             load.within(subsystem, |load| {

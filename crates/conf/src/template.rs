@@ -12,12 +12,12 @@ pub struct VariableId(pub u32);
 
 /// The names of all variables that a configuration mentions, numbered in order of appearance.
 #[derive(Default)]
-pub struct Names {
+pub struct VariableNames {
     numbers: HashMap<Box<[u8]>, VariableId>,
     mentions: Vec<(Box<[u8]>, Option<Span>)>,
 }
 
-impl Names {
+impl VariableNames {
     /// The number of a name; names are compared without regard to case, as nginx does.
     pub fn number(&mut self, name: &[u8], at: Option<Span>) -> VariableId {
         let name: Box<[u8]> = name.to_ascii_lowercase().into();
@@ -38,7 +38,7 @@ impl Names {
 
 /// One piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum TemplatePart {
     /// Bytes as they are.
     Text(Box<[u8]>),
     /// A variable's value.
@@ -50,7 +50,7 @@ pub enum Part {
 /// A string with variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    parts: Box<[Part]>,
+    parts: Box<[TemplatePart]>,
 }
 
 /// Who knows the values.
@@ -78,7 +78,7 @@ impl Template {
         let mut rest = text;
         while let Some(dollar) = rest.iter().position(|&b| b == b'$') {
             if dollar > 0 {
-                parts.push(Part::Text(rest[..dollar].into()));
+                parts.push(TemplatePart::Text(rest[..dollar].into()));
             }
             let (part, after) = reference(&rest[dollar + 1..], word, load)
                 .map_err(|message| from.error_at(word, message))?;
@@ -86,33 +86,34 @@ impl Template {
             rest = after;
         }
         if !rest.is_empty() {
-            parts.push(Part::Text(rest.into()));
+            parts.push(TemplatePart::Text(rest.into()));
         }
         Ok(Self { parts: parts.into() })
     }
 
     /// A template without variables.
     pub fn fixed(text: &[u8]) -> Self {
-        let parts = if text.is_empty() { Vec::new() } else { vec![Part::Text(text.into())] };
+        let parts =
+            if text.is_empty() { Vec::new() } else { vec![TemplatePart::Text(text.into())] };
         Self { parts: parts.into() }
     }
 
     /// A template that is one variable.
     pub fn variable(id: VariableId) -> Self {
-        Self { parts: [Part::Variable(id)].into() }
+        Self { parts: [TemplatePart::Variable(id)].into() }
     }
 
     /// The text, where it has no variables.
     pub fn as_fixed(&self) -> Option<&[u8]> {
         match &*self.parts {
             [] => Some(b""),
-            [Part::Text(text)] => Some(text),
+            [TemplatePart::Text(text)] => Some(text),
             _ => None,
         }
     }
 
     /// The pieces.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[TemplatePart] {
         &self.parts
     }
 
@@ -120,11 +121,11 @@ impl Template {
     pub fn render(&self, values: &mut impl Values, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
-                Part::Text(text) => out.extend_from_slice(text),
-                Part::Variable(id) => {
+                TemplatePart::Text(text) => out.extend_from_slice(text),
+                TemplatePart::Variable(id) => {
                     values.variable(*id, out);
                 }
-                Part::Capture(group) => values.capture(*group, out),
+                TemplatePart::Capture(group) => values.capture(*group, out),
             }
         }
     }
@@ -136,9 +137,9 @@ fn reference<'t>(
     text: &'t [u8],
     word: &Word,
     load: &mut Load<'_>,
-) -> Result<(Part, &'t [u8]), String> {
+) -> Result<(TemplatePart, &'t [u8]), String> {
     if let Some(digit @ b'1'..=b'9') = text.first() {
-        return Ok((Part::Capture(digit - b'0'), &text[1..]));
+        return Ok((TemplatePart::Capture(digit - b'0'), &text[1..]));
     }
     let braces = text.first() == Some(&b'{');
     let text = &text[usize::from(braces)..];
@@ -152,7 +153,7 @@ fn reference<'t>(
     if name.is_empty() {
         return Err("invalid variable name".into());
     }
-    Ok((Part::Variable(load.names.number(name, Some(word.span))), rest))
+    Ok((TemplatePart::Variable(load.names.number(name, Some(word.span))), rest))
 }
 
 fn name_length(text: &[u8]) -> usize {
@@ -164,11 +165,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::Memory;
+    use crate::MemoryFiles;
 
     /// The pieces as text, or the message.
     fn compile(text: &str) -> String {
-        let mut files = Memory::default();
+        let mut files = MemoryFiles::default();
         let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
         let line = Directive::sample("name", "value");
         let template = Template::from_bytes(text.as_bytes(), line.arg(0), &line, &mut load);
@@ -177,12 +178,12 @@ mod tests {
             Err(error) => return error.message,
         };
         let names: Vec<_> = load.names.mentions().map(|(name, _)| name.to_vec()).collect();
-        let part = |part: &Part| match part {
-            Part::Text(text) => String::from_utf8_lossy(text).into_owned(),
-            Part::Variable(id) => {
+        let part = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            TemplatePart::Variable(id) => {
                 format!("<{}>", String::from_utf8_lossy(&names[id.0 as usize]))
             }
-            Part::Capture(group) => format!("${group}"),
+            TemplatePart::Capture(group) => format!("${group}"),
         };
         template.parts().iter().map(part).collect::<Vec<_>>().join("|")
     }

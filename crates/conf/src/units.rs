@@ -64,7 +64,7 @@ enum Resolution {
 }
 
 /// A unit of time. Units must come in the order of their steps.
-struct Unit {
+struct TimeUnit {
     name: &'static [u8],
     /// It may stand only where everything before it has a smaller step.
     step: u8,
@@ -72,8 +72,8 @@ struct Unit {
     seconds: Option<i64>,
 }
 
-const fn unit(name: &'static [u8], step: u8, seconds: i64) -> Unit {
-    Unit { name, step, seconds: Some(seconds) }
+const fn unit(name: &'static [u8], step: u8, seconds: i64) -> TimeUnit {
+    TimeUnit { name, step, seconds: Some(seconds) }
 }
 
 const MINUTE: i64 = 60;
@@ -82,14 +82,14 @@ const DAY: i64 = 24 * HOUR;
 const MONTH_STEP: u8 = 2;
 const SPACE_STEP: u8 = 9;
 
-const UNITS: [Unit; 9] = [
+const UNITS: [TimeUnit; 9] = [
     unit(b"y", 1, 365 * DAY),
     unit(b"M", MONTH_STEP, 30 * DAY),
     unit(b"w", 3, 7 * DAY),
     unit(b"d", 4, DAY),
     unit(b"h", 5, HOUR),
     // Before the minute, which begins alike.
-    Unit { name: b"ms", step: 8, seconds: None },
+    TimeUnit { name: b"ms", step: 8, seconds: None },
     unit(b"m", 6, MINUTE),
     unit(b"s", 7, 1),
     // A space after a number makes seconds of it, in the place of `s`, and ends the matter.

@@ -18,25 +18,25 @@ use crate::{Directive, Error, Result, Span, Subsystem};
 #[derive(Clone, Default)]
 pub struct Zones {
     /// nginx's shared memory zones, which have one space of names for all kinds.
-    named: BTreeMap<Box<[u8]>, Named>,
+    named: BTreeMap<Box<[u8]>, NamedZone>,
     /// Where each is named first.
     lines: HashMap<Box<[u8]>, Span>,
-    kept: HashMap<Key, State>,
+    kept: HashMap<Key, ZoneState>,
     /// What the configuration before has, while this one is read.
     before: Option<Box<Zones>>,
     /// Whose lines are read: no state is shared between subsystems.
     subsystem: Subsystem,
 }
 
-type Key = (Kind, Box<[u8]>);
+type Key = (ZoneKind, Box<[u8]>);
 /// The type of the state, and whose it is.
-type Kind = (Subsystem, TypeId);
-type State = Arc<dyn Any + Send + Sync>;
+type ZoneKind = (Subsystem, TypeId);
+type ZoneState = Arc<dyn Any + Send + Sync>;
 
 /// What is said of a zone.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Named {
-    kind: Kind,
+struct NamedZone {
+    kind: ZoneKind,
     /// 0 until the line that says it.
     size: u64,
 }
@@ -65,7 +65,7 @@ impl Zones {
         let kind = self.kind::<T>();
         let said = size.unwrap_or(0);
         self.lines.entry(name.into()).or_insert_with(|| from.words());
-        let zone = self.named.entry(name.into()).or_insert(Named { kind, size: said });
+        let zone = self.named.entry(name.into()).or_insert(NamedZone { kind, size: said });
         let shown = String::from_utf8_lossy(name);
         if zone.kind != kind {
             let message = "is already declared for a different use";
@@ -76,7 +76,7 @@ impl Zones {
         }
         if said != 0 && said != zone.size {
             let message = "conflicts with already declared size";
-            let Named { size, .. } = zone;
+            let NamedZone { size, .. } = zone;
             return Err(from.error(format!(
                 "the size {said} of shared memory zone \"{shown}\" {message} {size}"
             )));
@@ -117,7 +117,7 @@ impl Zones {
         kept.get(&(self.kind::<T>(), name.into()))?.clone().downcast().ok()
     }
 
-    fn kind<T: Any>(&self) -> Kind {
+    fn kind<T: Any>(&self) -> ZoneKind {
         (self.subsystem, TypeId::of::<T>())
     }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, str};
 
-use conf::{Diagnostic, Directive, Disk, Memory, Parsed, Sources};
+use conf::{Diagnostic, Directive, Disk, MemoryFiles, ParsedConfig, Sources};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
 const PREFIX: &str = "/etc/nginx/";
@@ -133,8 +133,8 @@ impl Fixture {
         self.path.file_name().unwrap().to_str().unwrap().starts_with("ours_")
     }
 
-    fn parse(&self) -> Parsed {
-        let mut files = Memory::default().with(format!("{PREFIX}nginx.conf"), &self.main);
+    fn parse(&self) -> ParsedConfig {
+        let mut files = MemoryFiles::default().with(format!("{PREFIX}nginx.conf"), &self.main);
         for (name, text) in &self.files {
             files = files.with(format!("{PREFIX}{name}"), text);
         }
@@ -145,7 +145,7 @@ impl Fixture {
 
     /// What is wrong, if anything.
     fn check(&self) -> Option<String> {
-        let Parsed { sources, tree, error } = self.parse();
+        let ParsedConfig { sources, tree, error } = self.parse();
         let mut result = String::new();
         match &error {
             Some(error) => result += &Diagnostic { error, sources: &sources }.render("nginx"),
@@ -173,7 +173,7 @@ impl Fixture {
     }
 
     fn error(&self) -> Option<String> {
-        let Parsed { sources, error, .. } = self.parse();
+        let ParsedConfig { sources, error, .. } = self.parse();
         let error = error?;
         let headline = Diagnostic { error: &error, sources: &sources }.headline();
         Some(format!("[{}] {headline}", error.level))

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use conf::lacking::Block as Around;
+use conf::lacking::EnclosingBlock as Around;
 use conf::{
     Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, Info, LIMIT_EXCEPT, LOCATION, Levels, Load,
     MAIN, Result, SERVER, Span, Subsystem,
@@ -18,41 +18,41 @@ use crate::backend::groups;
 use crate::builtin;
 use crate::features::{self, Layers, Scope, upstream};
 use crate::site::{
-    BlockContext, Listen, ListenLine, Location, LocationId, Locations, Matcher, Name, ParsedSoFar,
-    Place, ProtocolLines, Protocols, Server, ServerId, ServerNames, Site, unsaid,
+    BlockContext, Listen, ListenLine, Location, LocationBuilder, LocationId, Locations, Matcher,
+    ParsedSoFar, ProtocolLines, Protocols, Server, ServerId, ServerName, ServerNames, Site, unsaid,
 };
 use crate::variables::{self, BuiltIns};
 
 /// `http {}` as it was read, not yet compiled.
-pub struct Plan {
+pub struct HttpPlan {
     main: Layers,
     servers: Vec<Block>,
 }
 
 /// One block: what it says, and the blocks inside.
 struct Block {
-    kind: Kind,
+    kind: BlockKind,
     layers: Layers,
     inner: Vec<Block>,
     from: Directive,
 }
 
-enum Kind {
+enum BlockKind {
     Server,
     Location(Matcher),
     If,
     LimitExcept(u32),
 }
 
-impl Kind {
+impl BlockKind {
     fn context(&self) -> BlockContext {
         match self {
-            Kind::Location(Matcher::Exact(name) | Matcher::Prefix(name, _)) => {
+            BlockKind::Location(Matcher::Exact(name) | Matcher::Prefix(name, _)) => {
                 BlockContext::Prefix(name.clone())
             }
-            Kind::Location(Matcher::Pattern(_)) => BlockContext::Pattern,
-            Kind::Location(Matcher::Named(_)) => BlockContext::Named,
-            Kind::Server | Kind::If | Kind::LimitExcept(_) => BlockContext::Outside,
+            BlockKind::Location(Matcher::Pattern(_)) => BlockContext::Pattern,
+            BlockKind::Location(Matcher::Named(_)) => BlockContext::Named,
+            BlockKind::Server | BlockKind::If | BlockKind::LimitExcept(_) => BlockContext::Outside,
         }
     }
 }
@@ -128,15 +128,15 @@ pub const BLOCKS: &[Info] = conf::rows! {
 };
 
 /// Reads `http {}`.
-pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
+pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<HttpPlan> {
     load.within(Subsystem::Http, |load| read_lines(http, load))
 }
 
-fn read_lines(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
+fn read_lines(http: &Directive, load: &mut Load<'_>) -> Result<HttpPlan> {
     let built_ins: &mut BuiltIns = load.registry.of();
     built_ins.add(builtin::VARIABLES);
     built_ins.add(features::VARIABLES);
-    let mut plan = Plan { main: Layers::default(), servers: Vec::new() };
+    let mut plan = HttpPlan { main: Layers::default(), servers: Vec::new() };
     let lines = http.block.as_deref().unwrap_or_default();
     let around = Around { context: context(MAIN), lines };
     for line in around.lines {
@@ -146,11 +146,11 @@ fn read_lines(http: &Directive, load: &mut Load<'_>) -> Result<Plan> {
     Ok(plan)
 }
 
-impl Plan {
+impl HttpPlan {
     fn line(&mut self, line: &Directive, around: Around<'_>, load: &mut Load<'_>) -> Result<()> {
         admit(line, MAIN)?;
         match &*line.name.text {
-            b"server" => self.servers.push(block(Kind::Server, SERVER, line, load)?),
+            b"server" => self.servers.push(block(BlockKind::Server, SERVER, line, load)?),
             b"upstream" => upstream::read(line, load)?,
             _ if self.main.set_or_ignore(MAIN, line, load)? => {}
             _ => self.main.without_feature(line, around, load)?,
@@ -159,7 +159,7 @@ impl Plan {
     }
 }
 
-fn block(kind: Kind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Result<Block> {
+fn block(kind: BlockKind, level: Levels, from: &Directive, load: &mut Load<'_>) -> Result<Block> {
     let outside = std::mem::replace(load.registry.of(), kind.context());
     let before = std::mem::take(load.registry.of::<ParsedSoFar>());
     let Some(lines) = &from.block else {
@@ -190,11 +190,11 @@ impl Block {
     ) -> Result<()> {
         match inner_kind(level, &self.kind, line, load)? {
             Some((inner_kind, inside)) => {
-                if matches!(inner_kind, Kind::If) {
+                if matches!(inner_kind, BlockKind::If) {
                     self.layers.set(level, line, load)?;
                 }
                 let mut block = block(inner_kind, inside, line, load)?;
-                if matches!(block.kind, Kind::If) {
+                if matches!(block.kind, BlockKind::If) {
                     self.layers.enclose(&mut block.layers);
                 }
                 self.inner.push(block);
@@ -209,23 +209,23 @@ impl Block {
 /// The blocks that settings hold in. All other directives belong to features.
 fn inner_kind(
     level: Levels,
-    outer: &Kind,
+    outer: &BlockKind,
     line: &Directive,
     load: &mut Load<'_>,
-) -> Result<Option<(Kind, Levels)>> {
+) -> Result<Option<(BlockKind, Levels)>> {
     admit(line, level)?;
     match &*line.name.text {
         b"location" => {
             let matcher = Matcher::parse(line, load)?;
-            if let Kind::Location(outer) = outer {
+            if let BlockKind::Location(outer) = outer {
                 matcher.check_inside(outer, line)?;
             }
-            Ok(Some((Kind::Location(matcher), LOCATION)))
+            Ok(Some((BlockKind::Location(matcher), LOCATION)))
         }
-        b"if" if level == SERVER => Ok(Some((Kind::If, IF_IN_SERVER))),
-        b"if" if level == LOCATION => Ok(Some((Kind::If, IF_IN_LOCATION))),
+        b"if" if level == SERVER => Ok(Some((BlockKind::If, IF_IN_SERVER))),
+        b"if" if level == LOCATION => Ok(Some((BlockKind::If, IF_IN_LOCATION))),
         b"limit_except" if level == LOCATION => {
-            Ok(Some((Kind::LimitExcept(methods(line)?), LIMIT_EXCEPT)))
+            Ok(Some((BlockKind::LimitExcept(methods(line)?), LIMIT_EXCEPT)))
         }
         _ => Ok(None),
     }
@@ -266,7 +266,7 @@ fn methods(line: &Directive) -> Result<u32> {
     Ok(allowed)
 }
 
-impl Plan {
+impl HttpPlan {
     /// Compiles everything that was read.
     pub fn compile(self, load: &mut Load<'_>) -> Result<Site> {
         load.within(Subsystem::Http, |load| self.compile_servers(load))
@@ -301,7 +301,7 @@ impl Plan {
 #[derive(Default)]
 struct Sockets {
     list: Vec<Listen>,
-    by_address: HashMap<Address, Said>,
+    by_address: HashMap<Address, SocketLines>,
 }
 
 impl Sockets {
@@ -376,7 +376,7 @@ impl Sockets {
 
 /// What has been said of a socket so far.
 #[derive(Default)]
-struct Said {
+struct SocketLines {
     at: usize,
     last_server: ServerId,
     options_said: bool,
@@ -384,7 +384,7 @@ struct Said {
     protocols: Option<ProtocolLines>,
 }
 
-impl Said {
+impl SocketLines {
     /// The protocols of all lines so far, this one included.
     fn name_protocols(
         &mut self,
@@ -411,7 +411,7 @@ impl Said {
 struct Compiler<'a, 'f> {
     locations: Vec<Location>,
     /// Of the server that is being compiled.
-    server_names: Arc<[Name]>,
+    server_names: Arc<[ServerName]>,
     load: &'a mut Load<'f>,
 }
 
@@ -435,22 +435,22 @@ impl Compiler<'_, '_> {
     ) -> Result<(LocationId, Locations)> {
         let (mut list, mut ifs, mut limit_except) = (Vec::new(), Vec::new(), None);
         for block in inner {
-            let nameless = !matches!(block.kind, Kind::Location(_));
+            let nameless = !matches!(block.kind, BlockKind::Location(_));
             let own_name = match &block.kind {
-                Kind::Location(matcher) => matcher.name().into(),
+                BlockKind::Location(matcher) => matcher.name().into(),
                 _ => name.clone(),
             };
             let child = scope.child(block.layers, nameless);
             let (id, locations) = self.place(child, block.from.end, own_name, block.inner)?;
             self.locations[id.0 as usize].inner = locations;
             match block.kind {
-                Kind::Location(matcher) => list.push((matcher, id, block.from.end)),
-                Kind::If => ifs.push(id),
-                Kind::LimitExcept(methods) => limit_except = Some((methods, id)),
-                Kind::Server => unreachable!("servers are not nested"),
+                BlockKind::Location(matcher) => list.push((matcher, id, block.from.end)),
+                BlockKind::If => ifs.push(id),
+                BlockKind::LimitExcept(methods) => limit_except = Some((methods, id)),
+                BlockKind::Server => unreachable!("servers are not nested"),
             }
         }
-        let mut place = Place::new(self.load, at, name, self.server_names.clone(), ifs);
+        let mut place = LocationBuilder::new(self.load, at, name, self.server_names.clone(), ifs);
         scope.install(&mut place)?;
         let location = place.finish(Locations::default(), limit_except);
         self.locations.push(location);

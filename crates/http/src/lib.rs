@@ -35,7 +35,7 @@ mod testing;
 mod variables;
 mod worker;
 
-pub use compile::{BLOCKS, Plan, read};
+pub use compile::{BLOCKS, HttpPlan, read};
 pub use features::TABLES;
 pub use features::aio::ThreadPools;
 pub use files::{TempFolder, TempPaths};

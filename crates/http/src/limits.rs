@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use ::upstream::Memory;
+use ::upstream::StateMemory;
 use ::upstream::limit::{SharedTable, TICK_MS};
 use net::clock;
 
@@ -22,13 +22,13 @@ pub fn check(memory: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Registers this process. The limits of configurations read from now on are shared.
 pub fn join(memory: BorrowedFd<'_>) -> io::Result<()> {
-    SharedTable::join(memory, clock::machine_ms).map(|table| Memory::process().share(table))
+    SharedTable::join(memory, clock::machine_ms).map(|table| StateMemory::process().share(table))
 }
 
 /// This process begins to serve: its maxima hold for all processes. While requests wait for slots
 /// that other processes may free, this thread checks for them.
 pub fn serve() {
-    let Some(table) = Memory::process().table().cloned() else { return };
+    let Some(table) = StateMemory::process().table().cloned() else { return };
     table.serve();
     let (sender, mut calls) = net::mailbox();
     table.on_waiting(move || sender.send(()));
@@ -37,7 +37,7 @@ pub fn serve() {
             let mut goes_on = true;
             while goes_on {
                 net::sleep(Duration::from_millis(TICK_MS)).await;
-                goes_on = table.tick(|| Memory::process().settle_lines());
+                goes_on = table.tick(|| StateMemory::process().settle_lines());
             }
         }
     });

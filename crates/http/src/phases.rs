@@ -169,7 +169,7 @@ fn find_location(site: &Site, x: &mut Exchange) -> Flow {
 /// Sends the client to the name of a location, which it has asked for without its slash.
 fn add_slash(site: &Site, x: &mut Exchange, location: LocationId) -> Flow {
     let mut target = Vec::new();
-    wire::uri::escape(wire::uri::Escape::Uri, &site.location(location).name, &mut target);
+    wire::uri::escape(wire::uri::EscapeSet::Uri, &site.location(location).name, &mut target);
     if !x.request.args.is_empty() {
         target.push(b'?');
         target.extend_from_slice(&x.request.args);

@@ -21,11 +21,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use conf::{Directive, Load, Memory};
+use conf::{Directive, Load, MemoryFiles};
 use net::accept::Transport;
-use net::testing::{Side, ToyTransport, simulate};
+use net::testing::{RelaySide, ToyTransport, simulate};
 use observe::LogFiles;
-use wire::http1::request::{HeadParser, Progress};
+use wire::http1::request::{HeadProgress, RequestHeadParser};
 
 use crate::client::Client;
 use crate::compile;
@@ -81,7 +81,7 @@ pub(crate) fn refused(http: &str, expected: &str) {
 }
 
 /// What secures the connections of tests: a toy session where the whole suite is to run over one.
-pub(crate) fn transport(side: Side) -> Option<Arc<dyn Transport>> {
+pub(crate) fn transport(side: RelaySide) -> Option<Arc<dyn Transport>> {
     std::env::var_os(TRANSPORT).map(|_| Arc::new(ToyTransport(side)) as Arc<dyn Transport>)
 }
 
@@ -120,7 +120,7 @@ impl Loaded {
 
 fn load(http: &str, prefix: &Path, lenient: bool) -> Result<Loaded, String> {
     let text = format!("http {{ access_log off; {http}\n}}");
-    let mut files = Memory::default().with("/nginx.conf", text);
+    let mut files = MemoryFiles::default().with("/nginx.conf", text);
     let (sources, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
     let tree = tree.map_err(message)?;
     let mut load = Load::new(&mut files, prefix, Path::new("/"));
@@ -188,49 +188,49 @@ impl TestSite {
     }
 
     /// Asks with `GET` as a client of HTTP/1.1.
-    pub(crate) fn get(&self, target: &str) -> Answer {
+    pub(crate) fn get(&self, target: &str) -> TestAnswer {
         self.get_with(target, "")
     }
 
     /// The same with more header lines, each ended by a line feed.
-    pub(crate) fn get_with(&self, target: &str, fields: &str) -> Answer {
+    pub(crate) fn get_with(&self, target: &str, fields: &str) -> TestAnswer {
         self.send(&format!("GET {target} HTTP/1.1\nHost: localhost\n{fields}\n"))
     }
 
     /// Sends the head of a request, its lines ended by line feeds, to the first socket.
-    pub(crate) fn send(&self, head: &str) -> Answer {
+    pub(crate) fn send(&self, head: &str) -> TestAnswer {
         self.send_to(0, head)
     }
 
     /// Sends to the socket with that number.
-    pub(crate) fn send_to(&self, listen: u32, head: &str) -> Answer {
+    pub(crate) fn send_to(&self, listen: u32, head: &str) -> TestAnswer {
         self.ask(Some("127.0.0.1:12345".parse().unwrap()), listen, head)
     }
 
     /// Sends to the first socket as a client with that address, or by a Unix socket.
-    pub(crate) fn send_from(&self, peer: Option<SocketAddr>, head: &str) -> Answer {
+    pub(crate) fn send_from(&self, peer: Option<SocketAddr>, head: &str) -> TestAnswer {
         self.ask(peer, 0, head)
     }
 
-    fn ask(&self, peer: Option<SocketAddr>, listen: u32, head: &str) -> Answer {
-        let client = Rc::new(Client::new(1, peer, net::Probe::NONE, listen));
+    fn ask(&self, peer: Option<SocketAddr>, listen: u32, head: &str) -> TestAnswer {
+        let client = Rc::new(Client::new(1, peer, net::SocketProbe::NONE, listen));
         let mut x = Box::new(Exchange::new(client.clone(), self.generation.clone()));
         x.renew(&client, &self.generation);
         x.request.received = head.replace('\n', "\r\n").into_bytes();
         let limits = x.server().reading.head;
-        let mut parser = HeadParser::default();
+        let mut parser = RequestHeadParser::default();
         match parser.parse(&mut x.request.head, &x.request.received, &limits) {
-            Ok(Progress::Complete { len }) => x.request.head_bytes = len,
+            Ok(HeadProgress::Complete { len }) => x.request.head_bytes = len,
             other => panic!("{other:?} of {head:?}"),
         }
         let (replied, took_ms) = simulate(run(&mut x, &parser)).unwrap();
         phases::log(&mut x);
-        Answer { took_ms, ..Answer::read(x, replied) }
+        TestAnswer { took_ms, ..TestAnswer::read(x, replied) }
     }
 }
 
 /// Whether there is a reply. What runs beside the exchange has ended, too.
-async fn run(x: &mut Exchange, parser: &HeadParser) -> bool {
+async fn run(x: &mut Exchange, parser: &RequestHeadParser) -> bool {
     let mut ran = match h1::settle(x, parser) {
         Ok(()) => phases::run(x),
         Err(status) => phases::step(x, Flow::Status(status)),
@@ -244,7 +244,7 @@ async fn run(x: &mut Exchange, parser: &HeadParser) -> bool {
 }
 
 /// A reply, its body read.
-pub(crate) struct Answer {
+pub(crate) struct TestAnswer {
     pub(crate) x: Box<Exchange>,
     /// False: the connection would be closed without a word.
     pub(crate) replied: bool,
@@ -257,7 +257,7 @@ pub(crate) struct Answer {
     bytes: Vec<u8>,
 }
 
-impl Answer {
+impl TestAnswer {
     fn read(mut x: Box<Exchange>, replied: bool) -> Self {
         let body = x.reply.body.take();
         let bytes = Vec::new();

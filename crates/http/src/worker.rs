@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use ::upstream::Discovery;
-use net::{Accepted, ConnectionTracker, IdleSet, Probe, Stream};
+use net::{Accepted, ConnectionTracker, IdleSet, SocketProbe, Stream};
 
 use crate::accept;
 use crate::client::Client;
 use crate::drive::WorkerContext;
-use crate::h1::{self, Held, IdleConnection, Parked};
+use crate::h1::{self, ConnectionState, ParkableConnection, Parked};
 use crate::site::Generation;
 
 /// Idle connections that end at once when there is no room for new ones.
@@ -49,8 +49,12 @@ impl Worker {
     pub fn start(self: &Rc<Self>, accepted: Accepted, debug: bool) {
         let Accepted { stream, peer, slot, permit } = accepted;
         let accepted_under = self.context.generation().number;
-        let held = Held { _open: self.context.counts.accept(), _permit: permit, accepted_under };
-        let (serial, socket) = (observe::connection_number(), Probe::new(&stream));
+        let held = ConnectionState {
+            _open: self.context.counts.accept(),
+            _permit: permit,
+            accepted_under,
+        };
+        let (serial, socket) = (observe::connection_number(), SocketProbe::new(&stream));
         let mut client = Client::new(serial, peer, socket, slot);
         client.debug = debug;
         let worker = self.clone();
@@ -70,8 +74,8 @@ impl Worker {
     }
 
     /// Parks what a driver left, if its connection is idle, until bytes come or its time is over.
-    fn park(self: &Rc<Self>, left: Option<IdleConnection>) {
-        let Some(IdleConnection { stream, parked, left_ms }) = left else { return };
+    fn park(self: &Rc<Self>, left: Option<ParkableConnection>) {
+        let Some(ParkableConnection { stream, parked, left_ms }) = left else { return };
         if let Some(idle_set) = &self.idle_set
             && let Err((stream, parked)) = idle_set.park(stream, parked, left_ms)
         {

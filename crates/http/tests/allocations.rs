@@ -81,7 +81,7 @@ fn site(prefix: &Path) -> http::Site {
         }}
     }}"
     );
-    let mut files = conf::Memory::default().with("/nginx.conf", text);
+    let mut files = conf::MemoryFiles::default().with("/nginx.conf", text);
     let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
     let tree = tree.unwrap();
     let mut load = conf::Load::new(&mut files, prefix, Path::new("/"));

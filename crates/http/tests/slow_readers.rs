@@ -124,7 +124,7 @@ fn site(backend: SocketAddr, lines: &str) -> http::Site {
         "http {{ access_log off; server {{ location / {{
              proxy_pass http://{backend}; proxy_max_temp_file_size 0; {lines} }} }} }}"
     );
-    let mut files = conf::Memory::default().with("/nginx.conf", text);
+    let mut files = conf::MemoryFiles::default().with("/nginx.conf", text);
     let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
     let tree = tree.unwrap();
     let mut load = conf::Load::new(&mut files, Path::new("/"), Path::new("/"));

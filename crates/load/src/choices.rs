@@ -1,9 +1,9 @@
 //! The options of `weir load` and the text of `--help`.
 
-use crate::options::Choice;
+use crate::options::OptionRow;
 
 /// wrk's options, then those that wrk does not have.
-pub(crate) const CHOICES: &[Choice] = &[
+pub(crate) const CHOICES: &[OptionRow] = &[
     choice('c', "connections", "N", "connections to keep open (default: 10)"),
     choice('d', "duration", "T", "duration of the test (default: 10s)"),
     choice('t', "threads", "N", "threads (default: 2)"),
@@ -76,8 +76,8 @@ const fn choice(
     long: &'static str,
     value: &'static str,
     help: &'static str,
-) -> Choice {
-    Choice { short, long, value, help }
+) -> OptionRow {
+    OptionRow { short, long, value, help }
 }
 
 /// The text before the options.

@@ -28,7 +28,7 @@ pub(crate) struct Expectation {
 #[derive(Clone, Debug, PartialEq)]
 enum Quantity {
     Latency(Latency),
-    Requests(Which, Unit),
+    Requests(Which, ExpectedUnit),
     Rate,
     Transfer,
 }
@@ -50,7 +50,7 @@ enum Which {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Unit {
+enum ExpectedUnit {
     Count,
     Percent,
 }
@@ -170,11 +170,11 @@ fn microseconds(text: &str) -> Result<f64, String> {
     units::time(text).map(|time| time.as_secs_f64() * 1e6)
 }
 
-fn requests(text: &str) -> Result<(Unit, f64), String> {
+fn requests(text: &str) -> Result<(ExpectedUnit, f64), String> {
     if text.ends_with('%') {
-        return units::share(text).map(|share| (Unit::Percent, share * 100.0));
+        return units::share(text).map(|share| (ExpectedUnit::Percent, share * 100.0));
     }
-    let count = units::count(text).map(|count| (Unit::Count, count as f64));
+    let count = units::count(text).map(|count| (ExpectedUnit::Count, count as f64));
     count.map_err(|_| format!("\"{text}\" is neither a count, such as 10, nor a share, such as 1%"))
 }
 
@@ -196,9 +196,9 @@ impl Quantity {
                     Which::Status(statuses) => tally.statuses.within(statuses),
                 } as f64;
                 match (unit, tally.requests()) {
-                    (Unit::Count, _) => Some(count),
-                    (Unit::Percent, 0) => None,
-                    (Unit::Percent, requests) => Some(count / requests as f64 * 100.0),
+                    (ExpectedUnit::Count, _) => Some(count),
+                    (ExpectedUnit::Percent, 0) => None,
+                    (ExpectedUnit::Percent, requests) => Some(count / requests as f64 * 100.0),
                 }
             }
             Self::Rate => Some(results.replies_per_second()),
@@ -209,8 +209,8 @@ impl Quantity {
     fn show(&self, value: f64) -> String {
         match self {
             Self::Latency(_) => amounts::time_us(value),
-            Self::Requests(_, Unit::Count) => format!("{value}"),
-            Self::Requests(_, Unit::Percent) => format!("{value:.4}%"),
+            Self::Requests(_, ExpectedUnit::Count) => format!("{value}"),
+            Self::Requests(_, ExpectedUnit::Percent) => format!("{value:.4}%"),
             Self::Rate => format!("{value:.2} requests/s"),
             Self::Transfer => format!("{}B/s", amounts::bytes(value)),
         }

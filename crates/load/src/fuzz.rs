@@ -8,10 +8,10 @@ use std::time::Duration;
 use wire::fuzz::splits;
 
 use crate::expect::Expectation;
-use crate::replies::{Found, HEAD_MAX, Replies, Reply};
-use crate::results::{Pace, Results, Tally, json};
+use crate::replies::{BufferSearch, CompleteReply, HEAD_MAX, Replies};
+use crate::results::{LoadKind, Results, RunStats, json};
 use crate::settings;
-use crate::target::{Scheme, Target};
+use crate::target::{LoadTarget, TargetScheme};
 
 /// Whatever is read as results is written as a text that is read as the same.
 pub fn load_json(input: &[u8]) {
@@ -42,31 +42,31 @@ pub fn load_replies(input: &[u8]) {
 
 /// What was heard of a server: each reply with its fields and its body, and how it ended.
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
-    replies: Vec<(Reply, Fields, Vec<u8>)>,
+struct FuzzReplies {
+    replies: Vec<(CompleteReply, Fields, Vec<u8>)>,
     is_invalid: bool,
     /// What it means that nothing more comes, and whether that is in the middle of a reply.
-    end: Option<(Option<Reply>, bool)>,
+    end: Option<(Option<CompleteReply>, bool)>,
 }
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Hears a server as a client does, which keeps what belongs to no complete reply.
-fn hear(input: &[u8], to_head: bool, ends: &[usize]) -> Heard {
-    let mut heard = Heard::default();
+fn hear(input: &[u8], to_head: bool, ends: &[usize]) -> FuzzReplies {
+    let mut heard = FuzzReplies::default();
     let mut replies = Replies::default();
     replies.listen(true);
     let mut at = 0;
     for &end in ends {
         while at < end {
             match replies.take(&input[at..end], to_head) {
-                Err(_) => return Heard { is_invalid: true, ..heard },
-                Ok(Found::More(taken)) => {
+                Err(_) => return FuzzReplies { is_invalid: true, ..heard },
+                Ok(BufferSearch::More(taken)) => {
                     at += taken;
                     assert!(at <= end);
                     break;
                 }
-                Ok(Found::Reply(taken, reply)) => {
+                Ok(BufferSearch::Reply(taken, reply)) => {
                     assert!(taken <= end - at);
                     at += taken;
                     let said = replies.heard().expect("it listens");
@@ -87,26 +87,29 @@ fn hear(input: &[u8], to_head: bool, ends: &[usize]) -> Heard {
 /// could end a line of a request.
 pub fn load_url(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
-    let Ok(target) = Target::parse(text) else { return };
+    let Ok(target) = LoadTarget::parse(text) else { return };
     assert!(target.path.starts_with('/') && !target.host.is_empty());
     let parts = [&target.path, &target.host, &target.port];
     assert!(parts.iter().all(|part| part.bytes().all(|byte| byte > b' ' && byte != 0x7f)));
     // Such a host cannot be said without a user before it, which is not kept.
-    if target.scheme == Scheme::Http && target.authority().starts_with("unix:") {
+    if target.scheme == TargetScheme::Http && target.authority().starts_with("unix:") {
         return;
     }
     let again = match target.scheme {
-        Scheme::Unix => format!("http://unix:{}:{}", target.host, target.path),
+        TargetScheme::Unix => format!("http://unix:{}:{}", target.host, target.path),
         scheme => {
             let scheme = format!("{scheme:?}").to_ascii_lowercase();
             format!("{scheme}://{}{}{}", user(&target), target.authority(), target.path)
         }
     };
-    let read = Target::parse(&again).expect("what was written");
-    assert_eq!(Target { url: String::new(), ..read }, Target { url: String::new(), ..target });
+    let read = LoadTarget::parse(&again).expect("what was written");
+    assert_eq!(
+        LoadTarget { url: String::new(), ..read },
+        LoadTarget { url: String::new(), ..target }
+    );
 }
 
-fn user(target: &Target) -> String {
+fn user(target: &LoadTarget) -> String {
     let Some(colon) = target.credentials.iter().position(|byte| *byte == b':') else {
         return String::new();
     };
@@ -128,7 +131,7 @@ pub fn load_expect(input: &[u8]) {
 
 /// A run in which everything was counted so often.
 fn fuzzed_run(count: u64) -> Results {
-    let mut tally = Tally { replies: count, bytes: count, unsent: count, ..Tally::default() };
+    let mut tally = RunStats { replies: count, bytes: count, unsent: count, ..RunStats::default() };
     if count > 0 {
         tally.statuses.add(404, count);
         // A value within the range of the histogram.
@@ -139,7 +142,7 @@ fn fuzzed_run(count: u64) -> Results {
         threads: 1,
         connections: 1,
         duration: None,
-        pace: Pace::Closed,
+        pace: LoadKind::Closed,
         began_unix_ms: 0,
         elapsed: Duration::from_secs(1),
         tally,
@@ -180,7 +183,7 @@ mod tests {
     const TARGETS: [(&str, Check, IsUnderstood); 5] = [
         ("load_json", load_json, |seed| json::read(seed).is_ok()),
         ("load_replies", load_replies, |seed| !hear(seed, false, &[seed.len()]).replies.is_empty()),
-        ("load_url", load_url, |seed| Target::parse(&text(seed)).is_ok()),
+        ("load_url", load_url, |seed| LoadTarget::parse(&text(seed)).is_ok()),
         ("load_expect", load_expect, |seed| Expectation::parse(&text(seed)).is_ok()),
         ("load_rate", load_rate, |seed| settings::rate(&text(seed)).is_ok()),
     ];

@@ -24,7 +24,7 @@ mod settings;
 pub mod target;
 pub mod units;
 
-pub use command::{Called, Failed, command};
+pub use command::{CalledAs, CommandError, command};
 
 /// Says something beside the results. Nobody need read it: unlike `eprintln!` it does not panic.
 fn tell(text: &str) {

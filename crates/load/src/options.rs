@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fmt::{self, Write};
 
 /// A row of the table.
-pub struct Choice {
+pub struct OptionRow {
     /// Its letter; NUL: it has none.
     pub short: char,
     /// Its name, without dashes.
@@ -20,7 +20,7 @@ pub struct Choice {
 
 /// A part of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum OptionPart {
     /// An option, by its long name, with its value.
     Option(&'static str, String),
     /// A word of its own.
@@ -31,7 +31,7 @@ pub enum Said {
 
 /// Why a command line was not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum OptionError {
     /// There is no such option.
     Unknown(String),
     /// The option needs a value.
@@ -42,7 +42,7 @@ pub enum Refused {
     NotText,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for OptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(name) => write!(f, "unknown option {name}"),
@@ -54,13 +54,16 @@ impl fmt::Display for Refused {
 }
 
 /// Takes a command line apart.
-pub fn read(table: &'static [Choice], words: &[OsString]) -> Result<Vec<Said>, Refused> {
+pub fn read(
+    table: &'static [OptionRow],
+    words: &[OsString],
+) -> Result<Vec<OptionPart>, OptionError> {
     let mut said = Vec::new();
-    let mut words = words.iter().map(|word| word.to_str().ok_or(Refused::NotText));
+    let mut words = words.iter().map(|word| word.to_str().ok_or(OptionError::NotText));
     while let Some(word) = words.next().transpose()? {
         if word == "--" {
             for rest in words {
-                said.push(Said::Rest(rest?.to_owned()));
+                said.push(OptionPart::Rest(rest?.to_owned()));
             }
             break;
         }
@@ -70,49 +73,53 @@ pub fn read(table: &'static [Choice], words: &[OsString]) -> Result<Vec<Said>, R
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             read_letters(table, letters, &mut next, &mut said)?;
         } else {
-            said.push(Said::Word(word.to_owned()));
+            said.push(OptionPart::Word(word.to_owned()));
         }
     }
     Ok(said)
 }
 
-type Next<'n, 'w> = &'n mut dyn FnMut() -> Result<Option<&'w str>, Refused>;
+type Next<'n, 'w> = &'n mut dyn FnMut() -> Result<Option<&'w str>, OptionError>;
 
-fn read_long(table: &'static [Choice], word: &str, next: Next<'_, '_>) -> Result<Said, Refused> {
+fn read_long(
+    table: &'static [OptionRow],
+    word: &str,
+    next: Next<'_, '_>,
+) -> Result<OptionPart, OptionError> {
     let (name, joined) = match word.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (word, None),
     };
     let choice = table.iter().find(|choice| choice.long == name);
-    let choice = choice.ok_or_else(|| Refused::Unknown(format!("--{name}")))?;
+    let choice = choice.ok_or_else(|| OptionError::Unknown(format!("--{name}")))?;
     let value = match (choice.value.is_empty(), joined) {
         (true, None) => "",
-        (true, Some(_)) => return Err(Refused::Value(choice.long)),
+        (true, Some(_)) => return Err(OptionError::Value(choice.long)),
         (false, Some(value)) => value,
-        (false, None) => next()?.ok_or(Refused::NoValue(choice.long))?,
+        (false, None) => next()?.ok_or(OptionError::NoValue(choice.long))?,
     };
-    Ok(Said::Option(choice.long, value.to_owned()))
+    Ok(OptionPart::Option(choice.long, value.to_owned()))
 }
 
 fn read_letters(
-    table: &'static [Choice],
+    table: &'static [OptionRow],
     letters: &str,
     next: Next<'_, '_>,
-    said: &mut Vec<Said>,
-) -> Result<(), Refused> {
+    said: &mut Vec<OptionPart>,
+) -> Result<(), OptionError> {
     let mut rest = letters.chars();
     while let Some(letter) = rest.next() {
         let choice = table.iter().find(|choice| choice.short == letter && letter != '\0');
-        let choice = choice.ok_or_else(|| Refused::Unknown(format!("-{letter}")))?;
+        let choice = choice.ok_or_else(|| OptionError::Unknown(format!("-{letter}")))?;
         if choice.value.is_empty() {
-            said.push(Said::Option(choice.long, String::new()));
+            said.push(OptionPart::Option(choice.long, String::new()));
             continue;
         }
         let value = match rest.as_str() {
-            "" => next()?.ok_or(Refused::NoValue(choice.long))?,
+            "" => next()?.ok_or(OptionError::NoValue(choice.long))?,
             joined => joined,
         };
-        said.push(Said::Option(choice.long, value.to_owned()));
+        said.push(OptionPart::Option(choice.long, value.to_owned()));
         break;
     }
     Ok(())
@@ -122,7 +129,7 @@ fn read_letters(
 const INDENT: usize = 26;
 
 /// The table as text, a line for each option.
-pub fn help(table: &[Choice]) -> String {
+pub fn help(table: &[OptionRow]) -> String {
     let mut text = String::new();
     for choice in table {
         let short = match choice.short {
@@ -147,19 +154,19 @@ pub fn help(table: &[Choice]) -> String {
 mod tests {
     use super::*;
 
-    const TABLE: &[Choice] = &[
-        Choice { short: 't', long: "threads", value: "N", help: "How many" },
-        Choice { short: '\0', long: "latency", value: "", help: "One line\nand another" },
-        Choice { short: 'v', long: "version", value: "", help: "Version" },
+    const TABLE: &[OptionRow] = &[
+        OptionRow { short: 't', long: "threads", value: "N", help: "How many" },
+        OptionRow { short: '\0', long: "latency", value: "", help: "One line\nand another" },
+        OptionRow { short: 'v', long: "version", value: "", help: "Version" },
     ];
 
-    fn said(line: &str) -> Result<Vec<Said>, Refused> {
+    fn said(line: &str) -> Result<Vec<OptionPart>, OptionError> {
         let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
         read(TABLE, &words)
     }
 
-    fn option(name: &'static str, value: &str) -> Said {
-        Said::Option(name, value.into())
+    fn option(name: &'static str, value: &str) -> OptionPart {
+        OptionPart::Option(name, value.into())
     }
 
     #[test]
@@ -173,22 +180,22 @@ mod tests {
     #[test]
     fn words_stand_anywhere() {
         let expected = vec![
-            Said::Word("http://h/".into()),
+            OptionPart::Word("http://h/".into()),
             option("latency", ""),
-            Said::Rest("-v".into()),
-            Said::Rest("x".into()),
+            OptionPart::Rest("-v".into()),
+            OptionPart::Rest("x".into()),
         ];
         assert_eq!(said("http://h/ --latency -- -v x"), Ok(expected));
-        assert_eq!(said("-"), Ok(vec![Said::Word("-".into())]));
+        assert_eq!(said("-"), Ok(vec![OptionPart::Word("-".into())]));
     }
 
     #[test]
     fn what_is_refused() {
-        assert_eq!(said("-x"), Err(Refused::Unknown("-x".into())));
-        assert_eq!(said("--thread 1"), Err(Refused::Unknown("--thread".into())));
-        assert_eq!(said("-t"), Err(Refused::NoValue("threads")));
-        assert_eq!(said("--threads"), Err(Refused::NoValue("threads")));
-        assert_eq!(said("--latency=1"), Err(Refused::Value("latency")));
+        assert_eq!(said("-x"), Err(OptionError::Unknown("-x".into())));
+        assert_eq!(said("--thread 1"), Err(OptionError::Unknown("--thread".into())));
+        assert_eq!(said("-t"), Err(OptionError::NoValue("threads")));
+        assert_eq!(said("--threads"), Err(OptionError::NoValue("threads")));
+        assert_eq!(said("--latency=1"), Err(OptionError::Value("latency")));
     }
 
     #[test]

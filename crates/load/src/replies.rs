@@ -7,13 +7,13 @@
 //! ```
 
 use wire::Version;
-use wire::http1::chunked::{ChunkedDecoder, Decoded};
-use wire::http1::response::{HeadParser, ReplyBody};
+use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder};
+use wire::http1::response::{ReplyBody, ResponseHeadParser};
 use wire::reply::{ReplyField, ReplyHead, ReplyName};
 
 /// A complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct CompleteReply {
     /// Its status; 0 where there is none.
     pub status: u16,
     /// Whether the connection goes on after it.
@@ -22,11 +22,11 @@ pub struct Reply {
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum BufferSearch {
     /// Nothing complete: so many bytes are done with, and more are to come.
     More(usize),
     /// A reply that ends so far into the bytes.
-    Reply(usize, Reply),
+    Reply(usize, CompleteReply),
 }
 
 /// What came is not what was asked for.
@@ -40,13 +40,13 @@ pub const HEAD_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Replies {
     head: ReplyHead,
-    parser: HeadParser,
-    expect: Expect,
+    parser: ResponseHeadParser,
+    expect: ReplyState,
     /// What comes back for each request, where it is not HTTP.
     echo: Option<Box<[u8]>>,
-    reply: Reply,
+    reply: CompleteReply,
     /// What a script is told of the reply.
-    heard: Option<Box<Heard>>,
+    heard: Option<Box<ScriptReply>>,
 }
 
 /// The machine for HTTP.
@@ -54,10 +54,10 @@ impl Default for Replies {
     fn default() -> Self {
         Self {
             head: ReplyHead::default(),
-            parser: HeadParser::default(),
-            expect: Expect::Head,
+            parser: ResponseHeadParser::default(),
+            expect: ReplyState::Head,
             echo: None,
-            reply: Reply { status: 0, keep: true },
+            reply: CompleteReply { status: 0, keep: true },
             heard: None,
         }
     }
@@ -65,7 +65,7 @@ impl Default for Replies {
 
 /// A reply as a script is told of it.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct ScriptReply {
     /// The header fields.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
     /// The body.
@@ -73,7 +73,7 @@ pub struct Heard {
 }
 
 #[derive(Debug)]
-enum Expect {
+enum ReplyState {
     Head,
     Length(u64),
     Chunked(ChunkedDecoder),
@@ -106,29 +106,29 @@ impl Replies {
 
     fn reset_head(&mut self) {
         self.head.reset();
-        self.parser = HeadParser::default();
+        self.parser = ResponseHeadParser::default();
     }
 
     fn begin_reply(&mut self) {
-        self.expect = if self.echo.is_some() { Expect::Echo(0) } else { Expect::Head };
+        self.expect = if self.echo.is_some() { ReplyState::Echo(0) } else { ReplyState::Head };
     }
 
     /// The last complete reply, where somebody listens.
-    pub fn heard(&self) -> Option<&Heard> {
+    pub fn heard(&self) -> Option<&ScriptReply> {
         self.heard.as_deref()
     }
 
     /// Looks at bytes: those that the last call left, and those that came since. `to_head`: a head
     /// is all that the reply has.
-    pub fn take(&mut self, input: &[u8], to_head: bool) -> Result<Found, Invalid> {
+    pub fn take(&mut self, input: &[u8], to_head: bool) -> Result<BufferSearch, Invalid> {
         let mut at = 0;
         loop {
             match &mut self.expect {
-                Expect::Head => {
+                ReplyState::Head => {
                     let parsed = self.parser.parse(&mut self.head, &input[at..]);
                     let Some(length) = parsed.or(Err(Invalid))? else {
                         return if input.len() - at < HEAD_MAX {
-                            Ok(Found::More(at))
+                            Ok(BufferSearch::More(at))
                         } else {
                             Err(Invalid)
                         };
@@ -137,7 +137,7 @@ impl Replies {
                     at += length;
                     self.reset_head();
                 }
-                Expect::Echo(done) => {
+                ReplyState::Echo(done) => {
                     let left = &self.echo.as_deref().unwrap_or_default()[*done..];
                     let size = left.len().min(input.len() - at);
                     if input[at..at + size] != left[..size] {
@@ -146,43 +146,56 @@ impl Replies {
                     *done += size;
                     let is_complete = size == left.len();
                     at += size;
-                    return Ok(if is_complete { self.complete(at) } else { Found::More(at) });
+                    return Ok(if is_complete {
+                        self.complete(at)
+                    } else {
+                        BufferSearch::More(at)
+                    });
                 }
-                Expect::Length(left) => {
+                ReplyState::Length(left) => {
                     let size = (*left).min((input.len() - at) as u64) as usize;
                     *left -= size as u64;
                     let is_complete = *left == 0;
                     self.hear(&input[at..at + size]);
                     at += size;
-                    return Ok(if is_complete { self.complete(at) } else { Found::More(at) });
+                    return Ok(if is_complete {
+                        self.complete(at)
+                    } else {
+                        BufferSearch::More(at)
+                    });
                 }
-                Expect::Chunked(decoder) => match decoder.decode(&input[at..]).or(Err(Invalid))? {
-                    Decoded::Data(range) => {
-                        self.hear(&input[at + range.start..at + range.end]);
-                        at += range.end;
+                ReplyState::Chunked(decoder) => {
+                    match decoder.decode(&input[at..]).or(Err(Invalid))? {
+                        ChunkDecoded::Data(range) => {
+                            self.hear(&input[at + range.start..at + range.end]);
+                            at += range.end;
+                        }
+                        ChunkDecoded::End(end) => return Ok(self.complete(at + end)),
+                        ChunkDecoded::More | ChunkDecoded::Trailers(_) => {
+                            return Ok(BufferSearch::More(input.len()));
+                        }
                     }
-                    Decoded::End(end) => return Ok(self.complete(at + end)),
-                    Decoded::More | Decoded::Trailers(_) => return Ok(Found::More(input.len())),
-                },
-                Expect::Close => {
+                }
+                ReplyState::Close => {
                     self.hear(&input[at..]);
-                    return Ok(Found::More(input.len()));
+                    return Ok(BufferSearch::More(input.len()));
                 }
             }
         }
     }
 
     /// What the connection's end means: the end of a reply that has no other, or a lack of one.
-    pub fn end(&mut self) -> Option<Reply> {
-        matches!(self.expect, Expect::Close).then_some(Reply { keep: false, ..self.reply })
+    pub fn end(&mut self) -> Option<CompleteReply> {
+        matches!(self.expect, ReplyState::Close)
+            .then_some(CompleteReply { keep: false, ..self.reply })
     }
 
     /// Whether part of a reply has come. `left`: bytes that [`take`](Self::take) did not take.
     pub fn is_within(&self, left: usize) -> bool {
         left > 0
             || match self.expect {
-                Expect::Head => false,
-                Expect::Echo(done) => done > 0,
+                ReplyState::Head => false,
+                ReplyState::Echo(done) => done > 0,
                 _ => true,
             }
     }
@@ -193,7 +206,7 @@ impl Replies {
             return Ok(()); // The reply is still to come.
         }
         let body = ReplyBody::of(&self.head, head, to_head).or(Err(Invalid))?;
-        self.reply = Reply { status, keep: status != 101 && self.goes_on(head) };
+        self.reply = CompleteReply { status, keep: status != 101 && self.goes_on(head) };
         if let Some(heard) = &mut self.heard {
             heard.body.clear();
             let fields = self.head.fields.iter();
@@ -201,10 +214,10 @@ impl Replies {
             heard.fields = fields.map(|field| (part(field.name), part(field.value))).collect();
         }
         self.expect = match body {
-            ReplyBody::None => Expect::Length(0),
-            ReplyBody::Length(length) => Expect::Length(length),
-            ReplyBody::Chunked => Expect::Chunked(ChunkedDecoder::default()),
-            ReplyBody::Close => Expect::Close,
+            ReplyBody::None => ReplyState::Length(0),
+            ReplyBody::Length(length) => ReplyState::Length(length),
+            ReplyBody::Chunked => ReplyState::Chunked(ChunkedDecoder::default()),
+            ReplyBody::Close => ReplyState::Close,
         };
         Ok(())
     }
@@ -226,9 +239,9 @@ impl Replies {
         }
     }
 
-    fn complete(&mut self, at: usize) -> Found {
+    fn complete(&mut self, at: usize) -> BufferSearch {
         self.begin_reply();
-        Found::Reply(at, self.reply)
+        BufferSearch::Reply(at, self.reply)
     }
 }
 
@@ -240,12 +253,12 @@ mod tests {
     fn what_comes_back_is_what_was_sent() {
         let mut replies = Replies::default();
         replies.expect_echo(b"message");
-        let reply = Reply { status: 0, keep: true };
-        assert_eq!(replies.take(b"mess", false), Ok(Found::More(4)));
+        let reply = CompleteReply { status: 0, keep: true };
+        assert_eq!(replies.take(b"mess", false), Ok(BufferSearch::More(4)));
         assert!(replies.is_within(0));
-        assert_eq!(replies.take(b"agemes", false), Ok(Found::Reply(3, reply)));
+        assert_eq!(replies.take(b"agemes", false), Ok(BufferSearch::Reply(3, reply)));
         assert!(!replies.is_within(0));
-        assert_eq!(replies.take(b"mes", false), Ok(Found::More(3)));
+        assert_eq!(replies.take(b"mes", false), Ok(BufferSearch::More(3)));
         assert_eq!(replies.take(b"Sage", false), Err(Invalid));
     }
 }

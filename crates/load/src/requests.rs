@@ -2,11 +2,11 @@
 //!
 //! A mix is a cycle: each request comes as often in it as its weight says, as evenly as can be.
 
-use crate::target::Target;
+use crate::target::LoadTarget;
 
 /// A request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct PreparedRequest {
     /// What is sent.
     pub bytes: Vec<u8>,
     /// Whether its reply is a head alone.
@@ -15,7 +15,7 @@ pub struct Request {
 
 /// What is said about all requests.
 #[derive(Clone, Debug, Default)]
-pub struct Common {
+pub struct RequestDefaults {
     /// The method; empty: GET, or POST with a body.
     pub method: String,
     /// Header lines: names and values.
@@ -26,7 +26,7 @@ pub struct Common {
     pub close: bool,
 }
 
-impl Common {
+impl RequestDefaults {
     /// The method of requests that have no own.
     pub fn method(&self) -> &str {
         match self.method.as_str() {
@@ -42,7 +42,7 @@ impl Common {
     }
 
     /// The header lines of a request to that server: its user and password are one of them.
-    pub fn headers_for(&self, target: &Target) -> Vec<(String, String)> {
+    pub fn headers_for(&self, target: &LoadTarget) -> Vec<(String, String)> {
         let mut headers = self.headers.clone();
         if !target.credentials.is_empty() && !self.says("Authorization") {
             let value = format!("Basic {}", base64(&target.credentials));
@@ -56,9 +56,9 @@ impl Common {
     }
 
     /// A request for that path.
-    pub fn request(&self, target: &Target, method: &str, path: &str) -> Request {
+    pub fn request(&self, target: &LoadTarget, method: &str, path: &str) -> PreparedRequest {
         if target.scheme.is_echo() {
-            return Request { bytes: self.body.clone(), to_head: false };
+            return PreparedRequest { bytes: self.body.clone(), to_head: false };
         }
         let mut bytes = format!("{method} {path} HTTP/1.1\r\n").into_bytes();
         let mut line = |name: &str, value: &str| {
@@ -79,7 +79,7 @@ impl Common {
         }
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(&self.body);
-        Request { bytes, to_head: method == "HEAD" }
+        PreparedRequest { bytes, to_head: method == "HEAD" }
     }
 }
 
@@ -101,7 +101,7 @@ fn base64(bytes: &[u8]) -> String {
 /// Requests in the order they are sent, over and over.
 #[derive(Clone, Debug)]
 pub struct Mix {
-    requests: Vec<Request>,
+    requests: Vec<PreparedRequest>,
     cycle: Vec<u32>,
 }
 
@@ -110,7 +110,7 @@ pub const WEIGHTS_MAX: u64 = 100_000;
 
 impl Mix {
     /// Each request with its weight.
-    pub fn new(weighted: Vec<(Request, u64)>) -> Result<Self, String> {
+    pub fn new(weighted: Vec<(PreparedRequest, u64)>) -> Result<Self, String> {
         let total = weighted.iter().fold(0u64, |sum, (_, weight)| sum.saturating_add(*weight));
         if total == 0 || total > WEIGHTS_MAX {
             return Err(format!("the sum of the weights must be between 1 and {WEIGHTS_MAX}"));
@@ -121,13 +121,13 @@ impl Mix {
     }
 
     /// One after the other.
-    pub fn in_order(requests: Vec<Request>) -> Self {
+    pub fn in_order(requests: Vec<PreparedRequest>) -> Self {
         let cycle = (0..requests.len() as u32).collect();
         Self { requests, cycle }
     }
 
     /// The `n`th request.
-    pub fn at(&self, n: u64) -> &Request {
+    pub fn at(&self, n: u64) -> &PreparedRequest {
         let place = if self.cycle.len() == 1 { 0 } else { n as usize % self.cycle.len() };
         &self.requests[self.cycle[place] as usize]
     }
@@ -155,7 +155,11 @@ fn greatest_common(a: u64, b: u64) -> u64 {
 }
 
 /// The requests that a list names, one a line: `/path`, `GET /path`; `#` begins a comment.
-pub fn listed(text: &str, common: &Common, target: &Target) -> Result<Vec<Request>, String> {
+pub fn listed(
+    text: &str,
+    common: &RequestDefaults,
+    target: &LoadTarget,
+) -> Result<Vec<PreparedRequest>, String> {
     let mut requests = Vec::new();
     for (line, number) in text.lines().zip(1..) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -178,25 +182,30 @@ pub fn listed(text: &str, common: &Common, target: &Target) -> Result<Vec<Reques
 mod tests {
     use super::*;
 
-    fn target() -> Target {
-        Target::parse("http://h:81/x").expect("a URL")
+    fn target() -> LoadTarget {
+        LoadTarget::parse("http://h:81/x").expect("a URL")
     }
 
-    fn text(common: &Common, method: &str) -> String {
+    fn text(common: &RequestDefaults, method: &str) -> String {
         let request = common.request(&target(), method, "/x");
         String::from_utf8(request.bytes).expect("text")
     }
 
     #[test]
     fn a_plain_request_is_wrks() {
-        let common = Common::default();
+        let common = RequestDefaults::default();
         assert_eq!(text(&common, common.method()), "GET /x HTTP/1.1\r\nHost: h:81\r\n\r\n");
     }
 
     #[test]
     fn what_is_said_is_not_said_twice() {
         let headers = vec![("host".into(), "other".into()), ("A".into(), "b".into())];
-        let common = Common { headers, body: b"body".to_vec(), close: true, ..Common::default() };
+        let common = RequestDefaults {
+            headers,
+            body: b"body".to_vec(),
+            close: true,
+            ..RequestDefaults::default()
+        };
         let expected = "POST /x HTTP/1.1\r\nhost: other\r\nA: b\r\nConnection: close\r\n\
                         Content-Length: 4\r\n\r\nbody";
         assert_eq!(text(&common, common.method()), expected);
@@ -204,16 +213,16 @@ mod tests {
 
     #[test]
     fn a_user_is_said_as_a_header() {
-        let target = Target::parse("http://Aladdin:open%20sesame@h/").expect("a URL");
-        let request = |common: &Common| {
+        let target = LoadTarget::parse("http://Aladdin:open%20sesame@h/").expect("a URL");
+        let request = |common: &RequestDefaults| {
             String::from_utf8(common.request(&target, "GET", "/").bytes).expect("text")
         };
         // The example of RFC 7617, section 2.
         let expected = "GET / HTTP/1.1\r\nHost: h\r\n\
                         Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n";
-        assert_eq!(request(&Common::default()), expected);
+        assert_eq!(request(&RequestDefaults::default()), expected);
         let headers = vec![("authorization".into(), "Bearer x".into())];
-        let own = request(&Common { headers, ..Common::default() });
+        let own = request(&RequestDefaults { headers, ..RequestDefaults::default() });
         assert!(own.contains("\r\nauthorization: Bearer x\r\n") && !own.contains("Basic"), "{own}");
     }
 
@@ -227,7 +236,7 @@ mod tests {
 
     #[test]
     fn weights_are_spread_evenly() {
-        let request = |name: &str| Request { bytes: name.into(), to_head: false };
+        let request = |name: &str| PreparedRequest { bytes: name.into(), to_head: false };
         let mix = Mix::new(vec![(request("a"), 4), (request("b"), 2), (request("c"), 0)]);
         let mix = mix.expect("a mix");
         let order: Vec<&[u8]> = (0..6).map(|n| &mix.at(n).bytes[..]).collect();
@@ -237,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_list() {
-        let listed = |text| listed(text, &Common::default(), &target());
+        let listed = |text| listed(text, &RequestDefaults::default(), &target());
         let requests = listed("# all\n/a\n\nHEAD /b\n").expect("a list");
         assert_eq!(requests.len(), 2);
         assert!(requests[0].bytes.starts_with(b"GET /a ") && requests[1].to_head);

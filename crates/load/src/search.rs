@@ -78,7 +78,7 @@ fn readable(rate: f64) -> f64 {
 
 /// What a step came to.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum StepVerdict {
     /// The bound holds.
     Holds,
     /// It does not, or requests failed, or replies did not come as fast as asked for.
@@ -91,23 +91,23 @@ pub(crate) enum Verdict {
 
 impl Goal {
     /// What a run at `rate` says about it.
-    pub(crate) fn judge(&self, results: &Results, rate: f64) -> Verdict {
+    pub(crate) fn judge(&self, results: &Results, rate: f64) -> StepVerdict {
         let tally = &results.tally;
         let failures = (tally.failures() + tally.unsent) as f64;
         let asked = tally.replies as f64 + failures;
         let holds = self.reached(results) <= self.below;
         if results.interrupted {
-            Verdict::Interrupted
+            StepVerdict::Interrupted
         } else if asked == 0.0 || failures > asked * FAILURES_MAX {
-            Verdict::Fails("requests failed")
+            StepVerdict::Fails("requests failed")
         } else if holds && results.replies_per_second() >= rate * REACHED {
-            Verdict::Holds
+            StepVerdict::Holds
         } else if !doubts(results).is_empty() {
-            Verdict::Disturbed
+            StepVerdict::Disturbed
         } else if holds {
-            Verdict::Fails("too few replies a second")
+            StepVerdict::Fails("too few replies a second")
         } else {
-            Verdict::Fails("too slow")
+            StepVerdict::Fails("too slow")
         }
     }
 

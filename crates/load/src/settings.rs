@@ -8,16 +8,16 @@ use std::time::Duration;
 use net::Address;
 
 use crate::choices::CHOICES;
-use crate::command::Called;
+use crate::command::CalledAs;
 use crate::expect::Expectation;
-use crate::options::{self, Said};
-use crate::requests::{Common, Mix, listed};
+use crate::options::{self, OptionPart};
+use crate::requests::{Mix, RequestDefaults, listed};
 use crate::results::compare::turns::BLOCKS_MIN;
 use crate::results::{Percentile, wrk};
-use crate::run::plan::{Plan, ScriptPlan};
-use crate::run::schedule::Rate;
+use crate::run::plan::{RunPlan, ScriptPlan};
+use crate::run::schedule::RateSchedule;
 use crate::script;
-use crate::target::{Scheme, Target};
+use crate::target::{LoadTarget, TargetScheme};
 use crate::units;
 
 /// wrk's defaults.
@@ -54,16 +54,16 @@ pub(crate) struct Goal {
 
 /// See above.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) targets: Vec<Target>,
+pub(crate) struct LoadSettings {
+    pub(crate) targets: Vec<LoadTarget>,
     /// What a script is told.
     pub(crate) arguments: Vec<String>,
-    pub(crate) common: Common,
+    pub(crate) common: RequestDefaults,
     pub(crate) script: Option<PathBuf>,
     latency: bool,
     percentiles: Vec<Percentile>,
     /// The server that the other is compared with.
-    pub(crate) against: Option<Target>,
+    pub(crate) against: Option<LoadTarget>,
     turn: Option<Duration>,
     pub(crate) expectations: Vec<Expectation>,
     pub(crate) json: Option<PathBuf>,
@@ -76,7 +76,7 @@ pub(crate) struct Settings {
     duration: Option<Duration>,
     requests: Option<u64>,
     timeout: Duration,
-    rate: Option<Rate>,
+    rate: Option<RateSchedule>,
     per_connection: Option<u64>,
     pipeline: u64,
     weights: Vec<u64>,
@@ -85,7 +85,7 @@ pub(crate) struct Settings {
 }
 
 /// The parts of a run that are printed in addition to wrk's text.
-pub(crate) struct Report {
+pub(crate) struct ReportParts {
     /// In wrk's list of percentiles; without any there is no list.
     pub(crate) percentiles: Vec<Percentile>,
     /// Whether percentiles beyond wrk's are among the notes.
@@ -94,33 +94,33 @@ pub(crate) struct Report {
 
 /// What the command line asks for.
 #[derive(Debug)]
-pub(crate) enum Wish {
-    Load(Box<Settings>),
+pub(crate) enum RequestedRun {
+    Load(Box<LoadSettings>),
     Help,
     Version,
 }
 
-impl Settings {
+impl LoadSettings {
     /// Reads a command line.
-    pub(crate) fn read(words: &[OsString], called: Called) -> Result<Wish, String> {
+    pub(crate) fn read(words: &[OsString], called: CalledAs) -> Result<RequestedRun, String> {
         let said = options::read(CHOICES, words).map_err(|refused| refused.to_string())?;
         let mut settings = Self::default();
         let mut plain = Vec::new();
         for said in said {
             match said {
-                Said::Option("help", _) => return Ok(Wish::Help),
-                Said::Option("version", _) => return Ok(Wish::Version),
-                Said::Option(name, value) => {
+                OptionPart::Option("help", _) => return Ok(RequestedRun::Help),
+                OptionPart::Option("version", _) => return Ok(RequestedRun::Version),
+                OptionPart::Option(name, value) => {
                     settings.set(name, &value).map_err(|error| format!("--{name}: {error}"))?;
                 }
-                Said::Word(word) => plain.push(word),
-                Said::Rest(word) => settings.arguments.push(word),
+                OptionPart::Word(word) => plain.push(word),
+                OptionPart::Rest(word) => settings.arguments.push(word),
             }
         }
         settings.set_urls(plain)?;
         settings.settle_threads(called)?;
         settings.check()?;
-        Ok(Wish::Load(Box::new(settings)))
+        Ok(RequestedRun::Load(Box::new(settings)))
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
@@ -132,7 +132,7 @@ impl Settings {
             "header" => self.common.headers.push(header(value)?),
             "latency" => self.latency = true,
             "percentiles" => self.percentiles = percentiles(value)?,
-            "against" => self.against = Some(Target::parse(value)?),
+            "against" => self.against = Some(LoadTarget::parse(value)?),
             "turn" => self.turn = Some(positive(value)?),
             "expect" => self.expectations.push(Expectation::parse(value)?),
             "timeout" => self.timeout = positive(value)?,
@@ -166,13 +166,13 @@ impl Settings {
         if words.is_empty() {
             return Err("a URL is required".into());
         }
-        self.targets = words.iter().map(|url| Target::parse(url)).collect::<Result<_, _>>()?;
+        self.targets = words.iter().map(|url| LoadTarget::parse(url)).collect::<Result<_, _>>()?;
         Ok(())
     }
 
     /// A thread without a connection has nothing to do. wrk refuses to start one.
-    fn settle_threads(&mut self, called: Called) -> Result<(), String> {
-        if self.connections < self.threads && called == Called::Wrk {
+    fn settle_threads(&mut self, called: CalledAs) -> Result<(), String> {
+        if self.connections < self.threads && called == CalledAs::Wrk {
             return Err("number of connections must be >= threads".into());
         }
         self.threads = self.threads.min(self.connections);
@@ -222,7 +222,8 @@ impl Settings {
                 "the requests per connection must be a multiple of --pipeline",
             ),
             (
-                first.scheme == Scheme::Udp && (self.pipeline > 1 || self.per_connection.is_some()),
+                first.scheme == TargetScheme::Udp
+                    && (self.pipeline > 1 || self.per_connection.is_some()),
                 "udp:// cannot be combined with --close, --per-connection or --pipeline",
             ),
         ];
@@ -280,20 +281,22 @@ impl Settings {
     }
 
     /// The parts of a run that are printed in addition to wrk's text.
-    pub(crate) fn report(&self, called: Called) -> Report {
+    pub(crate) fn report(&self, called: CalledAs) -> ReportParts {
         let known = |text: &&str| Percentile::parse(text).ok();
         let wrks: Vec<_> = wrk::PERCENTILES.iter().filter_map(known).collect();
         let percentiles = match called {
-            Called::Wrk if self.latency => wrks,
-            Called::Wrk => Vec::new(),
-            Called::Load if !self.percentiles.is_empty() => self.percentiles.clone(),
-            Called::Load if self.rate.is_some() => {
+            CalledAs::Wrk if self.latency => wrks,
+            CalledAs::Wrk => Vec::new(),
+            CalledAs::Load if !self.percentiles.is_empty() => self.percentiles.clone(),
+            CalledAs::Load if self.rate.is_some() => {
                 wrks.into_iter().chain(["99.9", "99.99"].iter().filter_map(known)).collect()
             }
-            Called::Load if self.latency => return Report { percentiles: wrks, further: true },
-            Called::Load => Vec::new(),
+            CalledAs::Load if self.latency => {
+                return ReportParts { percentiles: wrks, further: true };
+            }
+            CalledAs::Load => Vec::new(),
         };
-        Report { percentiles, further: false }
+        ReportParts { percentiles, further: false }
     }
 
     /// Where what was measured is kept.
@@ -307,11 +310,11 @@ impl Settings {
     }
 
     /// Everything that a run needs.
-    pub(crate) fn plan(&self) -> Result<Plan, String> {
+    pub(crate) fn plan(&self) -> Result<RunPlan, String> {
         let target = &self.targets[0];
         let address = target.reachable()?;
         self.can_be_from(&address)?;
-        Ok(Plan {
+        Ok(RunPlan {
             urls: self.targets.iter().map(|target| target.url.clone()).collect(),
             scheme: target.scheme,
             script: self.script(target, &address)?,
@@ -332,7 +335,10 @@ impl Settings {
 
     /// Everything that two servers need that take turns: A and B, and how many blocks of four turns
     /// there are.
-    pub(crate) fn plans_in_turns(&self, against: &Target) -> Result<([Plan; 2], u64), String> {
+    pub(crate) fn plans_in_turns(
+        &self,
+        against: &LoadTarget,
+    ) -> Result<([RunPlan; 2], u64), String> {
         let whole = self.duration.unwrap_or(DURATION);
         let turn = self.turn.unwrap_or_else(|| (whole / TURNS).clamp(TURN_MIN, TURN_MAX));
         let blocks = (whole.as_nanos() / (turn * 4).as_nanos()) as u64;
@@ -346,7 +352,7 @@ impl Settings {
         let baseline = Self { targets: vec![against.clone()], ..self.clone() };
         let plan = |settings: &Self| {
             let plan = settings.plan()?;
-            Ok::<_, String>(Plan { duration: Some(turn), in_turns: true, ..plan })
+            Ok::<_, String>(RunPlan { duration: Some(turn), in_turns: true, ..plan })
         };
         Ok(([plan(&baseline)?, plan(self)?], blocks))
     }
@@ -366,14 +372,14 @@ impl Settings {
         Ok(())
     }
 
-    fn script(&self, target: &Target, address: &Address) -> Result<Option<ScriptPlan>, String> {
+    fn script(&self, target: &LoadTarget, address: &Address) -> Result<Option<ScriptPlan>, String> {
         let Some(path) = &self.script else { return Ok(None) };
         let name = path.display().to_string();
         let has_port = !target.port.is_empty();
         Ok(Some(ScriptPlan {
             source: std::fs::read(path).map_err(of(&name))?,
             name,
-            target: script::Target {
+            target: script::ScriptTarget {
                 scheme: "http".into(),
                 host: target.host.clone(),
                 port: has_port.then(|| target.port()),
@@ -391,16 +397,17 @@ impl Settings {
     }
 
     /// A ramp that does not say how long it takes takes the whole time.
-    fn in_time(&self, rate: Rate) -> Rate {
+    fn in_time(&self, rate: RateSchedule) -> RateSchedule {
         let is_ramp = rate.from != rate.to;
         match rate.over.is_zero() && is_ramp {
-            true => Rate { over: self.duration().unwrap_or(DURATION), ..rate },
+            true => RateSchedule { over: self.duration().unwrap_or(DURATION), ..rate },
             false => rate,
         }
     }
 
     fn mix(&self) -> Result<Mix, String> {
-        let common = Common { close: self.per_connection == Some(1), ..self.common.clone() };
+        let common =
+            RequestDefaults { close: self.per_connection == Some(1), ..self.common.clone() };
         if let Some(path) = &self.list {
             let name = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(of(&name))?;
@@ -408,17 +415,17 @@ impl Settings {
             return requests.map(Mix::in_order).map_err(|error| format!("{name}: {error}"));
         }
         let weights = self.weights.iter().copied().chain(std::iter::repeat(1));
-        let request = |target: &Target| common.request(target, common.method(), &target.path);
+        let request = |target: &LoadTarget| common.request(target, common.method(), &target.path);
         Mix::new(self.targets.iter().map(request).zip(weights).collect())
     }
 }
 
-impl Default for Settings {
+impl Default for LoadSettings {
     fn default() -> Self {
         Self {
             targets: Vec::new(),
             arguments: Vec::new(),
-            common: Common::default(),
+            common: RequestDefaults::default(),
             script: None,
             latency: false,
             percentiles: Vec::new(),
@@ -495,15 +502,15 @@ fn address(text: &str) -> Result<IpAddr, String> {
 }
 
 /// `5000`, `1000..20000`, `1000..20000/60s`.
-pub(crate) fn rate(text: &str) -> Result<Rate, String> {
+pub(crate) fn rate(text: &str) -> Result<RateSchedule, String> {
     let count = |text| within(text, 0, RATE_MAX).map(|count| count as f64);
     let (range, over) = match text.split_once('/') {
         Some((range, over)) => (range, positive(over)?),
         None => (text, Duration::ZERO),
     };
     let rate = match range.split_once("..") {
-        Some((from, to)) => Rate { from: count(from)?, to: count(to)?, over },
-        None if over.is_zero() => Rate::constant(count(range)?),
+        Some((from, to)) => RateSchedule { from: count(from)?, to: count(to)?, over },
+        None if over.is_zero() => RateSchedule::constant(count(range)?),
         None => return Err("a constant rate takes no duration".into()),
     };
     match rate.from.max(rate.to) {

@@ -12,13 +12,13 @@ use net::Address;
 
 /// A server and the requested path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct LoadTarget {
     /// The whole of it, as it was written, but for a password.
     pub url: String,
     /// `user:password`; empty: there is no user.
     pub credentials: Vec<u8>,
     /// What is spoken.
-    pub scheme: Scheme,
+    pub scheme: TargetScheme,
     /// The host's name or address without brackets; the path of a Unix socket.
     pub host: String,
     /// The port, as written; empty: none was.
@@ -29,7 +29,7 @@ pub struct Target {
 
 /// What is spoken with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
+pub enum TargetScheme {
     /// HTTP over TCP.
     Http,
     /// HTTP over a Unix socket.
@@ -40,7 +40,7 @@ pub enum Scheme {
     Udp,
 }
 
-impl Scheme {
+impl TargetScheme {
     /// Whether the server sends back what it gets.
     pub fn is_echo(self) -> bool {
         matches!(self, Self::Tcp | Self::Udp)
@@ -55,17 +55,17 @@ impl Scheme {
 /// How long a server may take to accept the connection that is only to see whether it is there.
 const TRIAL_MAX: Duration = Duration::from_secs(5);
 
-impl Target {
+impl LoadTarget {
     /// Takes a URL apart.
     pub fn parse(url: &str) -> Result<Self, String> {
         let shown = without_password(url);
         let wrong = |what: &str| format!("\"{shown}\" is not a valid URL: {what}");
         let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("the scheme is missing"))?;
         let scheme = match scheme.to_ascii_lowercase().as_str() {
-            "http" if rest.starts_with("unix:") => Scheme::Unix,
-            "http" => Scheme::Http,
-            "tcp" => Scheme::Tcp,
-            "udp" => Scheme::Udp,
+            "http" if rest.starts_with("unix:") => TargetScheme::Unix,
+            "http" => TargetScheme::Http,
+            "tcp" => TargetScheme::Tcp,
+            "udp" => TargetScheme::Udp,
             "https" => return Err(wrong("TLS is not supported by this version")),
             other => return Err(wrong(&format!("\"{other}\" is not http, tcp or udp"))),
         };
@@ -73,7 +73,7 @@ impl Target {
         if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
             return Err(wrong("it contains a space or a control character"));
         }
-        if let Some(rest) = rest.strip_prefix("unix:").filter(|_| scheme == Scheme::Unix) {
+        if let Some(rest) = rest.strip_prefix("unix:").filter(|_| scheme == TargetScheme::Unix) {
             let (socket, path) = rest.split_once(':').unwrap_or((rest, ""));
             if socket.is_empty() {
                 return Err(wrong("the socket is missing"));
@@ -91,11 +91,11 @@ impl Target {
         let (authority, path) = rest.split_at(end);
         let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
         let credentials = credentials(user).map_err(wrong)?;
-        if !credentials.is_empty() && scheme != Scheme::Http {
+        if !credentials.is_empty() && scheme != TargetScheme::Http {
             return Err(wrong("only http:// supports a user"));
         }
         let (host, port) = split_port(authority).ok_or_else(|| wrong("invalid host or port"))?;
-        if port.is_empty() && scheme != Scheme::Http {
+        if port.is_empty() && scheme != TargetScheme::Http {
             return Err(wrong("the port is missing"));
         }
         Ok(Self {
@@ -122,7 +122,7 @@ impl Target {
     /// What the field `Host` says of it.
     pub fn authority(&self) -> String {
         let host = match self.scheme {
-            Scheme::Unix => "localhost",
+            TargetScheme::Unix => "localhost",
             _ => &self.host,
         };
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
@@ -131,7 +131,7 @@ impl Target {
 
     /// The addresses it has.
     pub fn addresses(&self) -> Result<Vec<Address>, String> {
-        if self.scheme == Scheme::Unix {
+        if self.scheme == TargetScheme::Unix {
             return Ok(vec![Address::Unix(PathBuf::from(&self.host))]);
         }
         let found = (self.host.as_str(), self.port()).to_socket_addrs();
@@ -146,7 +146,7 @@ impl Target {
         let mut failed = format!("unable to resolve {}: no address", self.host);
         for address in self.addresses()? {
             let tried = match &address {
-                _ if self.scheme == Scheme::Udp => Ok(()),
+                _ if self.scheme == TargetScheme::Udp => Ok(()),
                 Address::Ip(ip) => std::net::TcpStream::connect_timeout(ip, TRIAL_MAX).map(|_| ()),
                 Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(|_| ()),
             };
@@ -232,29 +232,29 @@ fn split_port(authority: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
-    fn parts(url: &str) -> (Scheme, String, String, String) {
-        let target = Target::parse(url).expect(url);
+    fn parts(url: &str) -> (TargetScheme, String, String, String) {
+        let target = LoadTarget::parse(url).expect(url);
         (target.scheme, target.host.clone(), target.authority(), target.path)
     }
 
     #[test]
     fn urls() {
         let table = [
-            ("http://h", Scheme::Http, "h", "h", "/"),
+            ("http://h", TargetScheme::Http, "h", "h", "/"),
             (
                 "http://127.0.0.1:8080/a/b?c=d#e",
-                Scheme::Http,
+                TargetScheme::Http,
                 "127.0.0.1",
                 "127.0.0.1:8080",
                 "/a/b?c=d",
             ),
-            ("http://h?q", Scheme::Http, "h", "h", "/?q"),
-            ("http://u:p@h/", Scheme::Http, "h", "h", "/"),
-            ("http://[::1]:81/", Scheme::Http, "::1", "[::1]:81", "/"),
-            ("http://unix:/tmp/s.sock:/x", Scheme::Unix, "/tmp/s.sock", "localhost", "/x"),
-            ("http://unix:/tmp/s.sock:x", Scheme::Unix, "/tmp/s.sock", "localhost", "/x"),
-            ("http://unix:/tmp/s.sock", Scheme::Unix, "/tmp/s.sock", "localhost", "/"),
-            ("udp://h:53", Scheme::Udp, "h", "h:53", "/"),
+            ("http://h?q", TargetScheme::Http, "h", "h", "/?q"),
+            ("http://u:p@h/", TargetScheme::Http, "h", "h", "/"),
+            ("http://[::1]:81/", TargetScheme::Http, "::1", "[::1]:81", "/"),
+            ("http://unix:/tmp/s.sock:/x", TargetScheme::Unix, "/tmp/s.sock", "localhost", "/x"),
+            ("http://unix:/tmp/s.sock:x", TargetScheme::Unix, "/tmp/s.sock", "localhost", "/x"),
+            ("http://unix:/tmp/s.sock", TargetScheme::Unix, "/tmp/s.sock", "localhost", "/"),
+            ("udp://h:53", TargetScheme::Udp, "h", "h:53", "/"),
         ];
         for (url, scheme, host, authority, path) in table {
             let expected = (scheme, host.into(), authority.into(), path.into());
@@ -274,7 +274,7 @@ mod tests {
             ("http://m%65:a%40b%3a%C3%A9@h/", "me:a@b:\u{e9}", "http://m%65:***@h/"),
             ("http://h/a:b@c", "", "http://h/a:b@c"),
         ] {
-            let target = Target::parse(url).expect(url);
+            let target = LoadTarget::parse(url).expect(url);
             assert_eq!(target.credentials, credentials.as_bytes(), "{url}");
             assert_eq!((target.url.as_str(), target.host.as_str()), (shown, "h"), "{url}");
         }
@@ -285,17 +285,17 @@ mod tests {
             ("http://a:%4@h/", "invalid escape in the password"),
             ("tcp://a:secret@h:1", "only http:// supports a user"),
         ] {
-            let error = Target::parse(url).expect_err(url);
+            let error = LoadTarget::parse(url).expect_err(url);
             assert!(error.ends_with(what) && !error.contains("secret"), "{error}");
         }
     }
 
     #[test]
     fn capitals_in_a_scheme() {
-        let target = Target::parse("HTTP://h/A").expect("a URL");
-        assert_eq!((target.scheme, target.path.as_str()), (Scheme::Http, "/A"));
-        assert_eq!(parts("Http://unix:/s:/").0, Scheme::Unix);
-        assert!(Target::parse("HTTPS://h/").expect_err("no TLS").contains("TLS is not"));
+        let target = LoadTarget::parse("HTTP://h/A").expect("a URL");
+        assert_eq!((target.scheme, target.path.as_str()), (TargetScheme::Http, "/A"));
+        assert_eq!(parts("Http://unix:/s:/").0, TargetScheme::Unix);
+        assert!(LoadTarget::parse("HTTPS://h/").expect_err("no TLS").contains("TLS is not"));
     }
 
     #[test]
@@ -318,13 +318,13 @@ mod tests {
             "tcp://h",
             "http://h/a b",
         ] {
-            assert!(Target::parse(url).is_err(), "{url}");
+            assert!(LoadTarget::parse(url).is_err(), "{url}");
         }
     }
 
     #[test]
     fn one_server_two_pages() {
-        let target = |url| Target::parse(url).expect("a URL");
+        let target = |url| LoadTarget::parse(url).expect("a URL");
         assert!(target("http://h/a").is_with(&target("http://h:80/b")));
         assert!(!target("http://h/a").is_with(&target("http://h:81/a")));
     }
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn nobody_there() {
-        let error = Target::parse("http://127.0.0.1:1/").expect("a URL").reachable();
+        let error = LoadTarget::parse("http://127.0.0.1:1/").expect("a URL").reachable();
         let error = error.expect_err("nobody listens there");
         assert!(error.starts_with("unable to connect to 127.0.0.1:1: "), "{error}");
     }

@@ -21,7 +21,7 @@ pub trait Transport: Debug + Send + Sync {
 
 /// Why a connection does not come as far as its protocol.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum ProxyRefusal {
     /// What came is no header of the PROXY protocol.
     Header(HeaderError),
     /// The other end closed the connection.
@@ -38,14 +38,16 @@ pub async fn read_proxy_header(
     stream: &mut Stream,
     received: &mut Vec<u8>,
     timer: &Timer,
-) -> Result<Option<Header>, Refusal> {
+) -> Result<Option<Header>, ProxyRefusal> {
     poll_fn(|cx| {
         loop {
             match stream.poll_read(cx, received) {
                 Poll::Ready(Ok(1..)) => {}
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(Refusal::Closed)),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(Refusal::Connection(error))),
-                Poll::Pending => return timer.poll(cx).map(|()| Err(Refusal::TimedOut)),
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(ProxyRefusal::Closed)),
+                Poll::Ready(Err(error)) => {
+                    return Poll::Ready(Err(ProxyRefusal::Connection(error)));
+                }
+                Poll::Pending => return timer.poll(cx).map(|()| Err(ProxyRefusal::TimedOut)),
             }
             match proxy_protocol::read(received) {
                 Ok(Read::Partial) => {}
@@ -53,7 +55,7 @@ pub async fn read_proxy_header(
                     received.drain(..len);
                     return Poll::Ready(Ok(header));
                 }
-                Err(error) => return Poll::Ready(Err(Refusal::Header(error))),
+                Err(error) => return Poll::Ready(Err(ProxyRefusal::Header(error))),
             }
         }
     })
@@ -67,16 +69,16 @@ pub async fn secure(
     transport: &dyn Transport,
     received: &mut Vec<u8>,
     timer: &Timer,
-) -> Result<(), Refusal> {
-    let session = transport.session().map_err(Refusal::Connection)?;
-    stream.secure(session, received).map_err(Refusal::Connection)?;
+) -> Result<(), ProxyRefusal> {
+    let session = transport.session().map_err(ProxyRefusal::Connection)?;
+    stream.secure(session, received).map_err(ProxyRefusal::Connection)?;
     received.clear();
     poll_fn(|cx| match stream.poll_handshake(cx) {
         Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Poll::Ready(Err(Refusal::Closed))
+            Poll::Ready(Err(ProxyRefusal::Closed))
         }
-        Poll::Ready(done) => Poll::Ready(done.map_err(Refusal::Connection)),
-        Poll::Pending => timer.poll(cx).map(|()| Err(Refusal::TimedOut)),
+        Poll::Ready(done) => Poll::Ready(done.map_err(ProxyRefusal::Connection)),
+        Poll::Pending => timer.poll(cx).map(|()| Err(ProxyRefusal::TimedOut)),
     })
     .await
 }

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::{Mailbox, Sender, Stream, mailbox};
+use crate::{Mailbox, MailboxSender, Stream, mailbox};
 
 /// A connection from the kernel that has no worker yet.
 pub struct Arrival {
@@ -68,7 +68,7 @@ pub struct AllFull {
 /// The state that all workers share.
 struct AllWorkers {
     counts: Box<[WorkerCount]>,
-    senders: Box<[Sender<Arrival>]>,
+    senders: Box<[MailboxSender<Arrival>]>,
 }
 
 /// Added to the count of a worker that takes no more connections from others.

@@ -31,13 +31,13 @@ pub fn lend_large() -> Vec<u8> {
 }
 
 /// A part of a lent buffer, which goes back when nobody needs the part any more.
-pub struct Lent {
+pub struct LentPart {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl Lent {
+impl LentPart {
     /// That part of the buffer.
     pub fn new(buffer: Vec<u8>, part: Range<usize>) -> Self {
         assert!(part.start <= part.end && part.end <= buffer.len(), "a part of the buffer");
@@ -52,7 +52,7 @@ impl Lent {
 }
 
 /// A copy of the part, in a buffer of its own.
-impl Clone for Lent {
+impl Clone for LentPart {
     fn clone(&self) -> Self {
         let mut buffer = lend();
         buffer.extend_from_slice(self.as_ref());
@@ -61,13 +61,13 @@ impl Clone for Lent {
     }
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for LentPart {
     fn as_ref(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentPart {
     fn drop(&mut self) {
         give_back(std::mem::take(&mut self.buffer));
     }

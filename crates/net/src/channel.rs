@@ -35,7 +35,7 @@ pub struct Channel {
 
 /// A message as it arrived.
 #[derive(Debug)]
-pub struct Message {
+pub struct ChannelMessage {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// The descriptors that came with it.
@@ -64,7 +64,7 @@ impl Channel {
     }
 
     /// The next message; `None` once the other end is gone.
-    pub async fn receive(&self) -> io::Result<Option<Message>> {
+    pub async fn receive(&self) -> io::Result<Option<ChannelMessage>> {
         loop {
             let mut ready = self.fd.readable().await?;
             match receive(self.fd.as_fd()) {
@@ -89,7 +89,7 @@ fn send(fd: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Res
     rustix::net::sendmsg(fd, &[IoSlice::new(bytes)], &mut control, flags).map(drop)
 }
 
-fn receive(fd: BorrowedFd<'_>) -> Result<Message, Errno> {
+fn receive(fd: BorrowedFd<'_>) -> Result<ChannelMessage, Errno> {
     const SPACE: usize = rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX));
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -103,7 +103,7 @@ fn receive(fd: BorrowedFd<'_>) -> Result<Message, Errno> {
             descriptors.extend(received);
         }
     }
-    Ok(Message { bytes, descriptors })
+    Ok(ChannelMessage { bytes, descriptors })
 }
 
 /// A file in memory with these bytes, which nobody can change any more.

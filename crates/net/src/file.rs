@@ -102,14 +102,14 @@ const SETTLED_MS: i64 = 2_000;
 
 /// Why a path leads nowhere.
 #[derive(Debug)]
-pub struct Failed {
+pub struct PathError {
     /// The call, as log lines name it: `open()`.
     pub call: &'static str,
     /// The reason.
     pub error: io::Error,
 }
 
-impl Failed {
+impl PathError {
     /// A failure that is remembered by its number.
     pub fn again(call: &'static str, errno: i32) -> Self {
         Self { call, error: io::Error::from_raw_os_error(errno) }
@@ -132,8 +132,8 @@ impl Failed {
     }
 }
 
-fn failed<E: Into<io::Error>>(call: &'static str) -> impl Fn(E) -> Failed {
-    move |error| Failed { call, error: error.into() }
+fn failed<E: Into<io::Error>>(call: &'static str) -> impl Fn(E) -> PathError {
+    move |error| PathError { call, error: error.into() }
 }
 
 /// Which symbolic links may be followed.
@@ -149,7 +149,7 @@ pub enum Links {
 }
 
 /// What the path leads to.
-pub fn stat(path: &[u8]) -> Result<Stat, Failed> {
+pub fn stat(path: &[u8]) -> Result<Stat, PathError> {
     match rustix::fs::stat(OsStr::from_bytes(path)) {
         Ok(raw) => Ok(Stat::of(&raw)),
         Err(error) => Err(failed("stat()")(error)),
@@ -157,7 +157,7 @@ pub fn stat(path: &[u8]) -> Result<Stat, Failed> {
 }
 
 /// What the path itself is, if it is a link.
-pub fn stat_link(path: &[u8]) -> Result<Stat, Failed> {
+pub fn stat_link(path: &[u8]) -> Result<Stat, PathError> {
     match rustix::fs::lstat(OsStr::from_bytes(path)) {
         Ok(raw) => Ok(Stat::of(&raw)),
         Err(error) => Err(failed("lstat()")(error)),
@@ -165,12 +165,12 @@ pub fn stat_link(path: &[u8]) -> Result<Stat, Failed> {
 }
 
 /// What an open file is.
-pub fn stat_open(file: &File) -> Result<Stat, Failed> {
+pub fn stat_open(file: &File) -> Result<Stat, PathError> {
     rustix::fs::fstat(file).map(|raw| Stat::of(&raw)).map_err(failed("fstat()"))
 }
 
 /// Opens a file to read it. Never waits for a pipe's other end.
-pub fn open(path: &[u8]) -> Result<File, Failed> {
+pub fn open(path: &[u8]) -> Result<File, PathError> {
     walk(CWD, path, READ).map(File::from).map_err(failed("open()"))
 }
 
@@ -202,7 +202,7 @@ const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC
 ///
 /// A link in the place of a directory is "not a directory" where links are refused, as in nginx: it
 /// is opened as a mere path.
-pub fn open_checked(path: &[u8], trusted: usize, links: Links) -> Result<File, Failed> {
+pub fn open_checked(path: &[u8], trusted: usize, links: Links) -> Result<File, PathError> {
     let (base, rest) = path.split_at(trusted.min(path.len()));
     let mut at = match (base, path) {
         (b"", [b'/', ..]) => walk(CWD, b"/", PASS).map_err(failed("openat()"))?,

@@ -21,7 +21,7 @@ pub struct Holder {
 
 /// Who listens where `address` cannot be bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum AddressHolder {
     /// This process.
     By(Holder),
     /// A process that this user may not look into.
@@ -31,7 +31,7 @@ pub enum Held {
 }
 
 /// Finds out who listens.
-pub fn of(address: &Address) -> Held {
+pub fn of(address: &Address) -> AddressHolder {
     let read = |name: &str| fs::read_to_string(format!("/proc/self/net/{name}"));
     let inodes = match address {
         Address::Ip(ip) => ["tcp", "tcp6"]
@@ -41,9 +41,13 @@ pub fn of(address: &Address) -> Held {
         Address::Unix(path) => unix(&read("unix").unwrap_or_default(), path),
     };
     if inodes.is_empty() {
-        return if address.port().is_none() { Held::ByNobody } else { Held::BySomebody };
+        return if address.port().is_none() {
+            AddressHolder::ByNobody
+        } else {
+            AddressHolder::BySomebody
+        };
     }
-    owner(&inodes).map_or(Held::BySomebody, Held::By)
+    owner(&inodes).map_or(AddressHolder::BySomebody, AddressHolder::By)
 }
 
 /// The sockets in a table that keep `wanted` from being bound.
@@ -122,12 +126,14 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         for ip in [[127, 0, 0, 1], [0, 0, 0, 0]] {
-            let Held::By(holder) = of(&Address::Ip((ip, port).into())) else { panic!("not found") };
+            let AddressHolder::By(holder) = of(&Address::Ip((ip, port).into())) else {
+                panic!("not found")
+            };
             assert_eq!(holder.process, crate::process::id());
             assert!(!holder.name.is_empty());
         }
         let other = of(&Address::Ip(([127, 0, 0, 2], port).into()));
-        assert_eq!(other, Held::BySomebody);
+        assert_eq!(other, AddressHolder::BySomebody);
     }
 
     #[test]
@@ -135,9 +141,9 @@ mod tests {
         let path = std::env::temp_dir().join(format!("weir-holder-{}.sock", std::process::id()));
         let listener = UnixListener::bind(&path).unwrap();
         let address = Address::Unix(path.clone());
-        assert!(matches!(of(&address), Held::By(_)));
+        assert!(matches!(of(&address), AddressHolder::By(_)));
         drop(listener);
-        assert_eq!(of(&address), Held::ByNobody);
+        assert_eq!(of(&address), AddressHolder::ByNobody);
         fs::remove_file(path).unwrap();
     }
 

@@ -18,24 +18,24 @@ pub use libc::{EMFILE, ENFILE};
 
 /// What failed, in the words of nginx's log up to the system's reason.
 #[derive(Debug)]
-pub struct OpenError {
+pub struct ListenError {
     /// `bind() to 127.0.0.1:80 failed`
     pub what: String,
     /// Why.
     pub error: io::Error,
 }
 
-impl OpenError {
+impl ListenError {
     /// Whether the address is taken, which may pass.
     pub fn is_taken(&self) -> bool {
         self.error.kind() == io::ErrorKind::AddrInUse
     }
 }
 
-type Result<T> = std::result::Result<T, OpenError>;
+type Result<T> = std::result::Result<T, ListenError>;
 
-fn failed(what: String) -> impl FnOnce(io::Error) -> OpenError {
-    move |error| OpenError { what, error }
+fn failed(what: String) -> impl FnOnce(io::Error) -> ListenError {
+    move |error| ListenError { what, error }
 }
 
 /// Opens a socket and listens. `alone`: fails where anyone else listens there, even with
@@ -110,13 +110,17 @@ pub fn is_listening(socket: BorrowedFd<'_>) -> bool {
 }
 
 /// Sets what can be set at any time; answers what failed.
-pub fn apply(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions) -> Vec<OpenError> {
+pub fn apply(
+    socket: BorrowedFd<'_>,
+    address: &Address,
+    options: &SocketOptions,
+) -> Vec<ListenError> {
     let socket = SockRef::from(&socket);
     let mut failures = Vec::new();
     let mut note = |name: &str, value: &dyn fmt::Display, result: io::Result<()>| {
         if let Err(error) = result {
             let what = format!("setsockopt({name}, {value}) {address} failed, ignored");
-            failures.push(OpenError { what, error });
+            failures.push(ListenError { what, error });
         }
     };
     if let Some(bytes) = options.rcvbuf {

@@ -6,12 +6,12 @@ use tokio::sync::mpsc;
 pub struct Mailbox<T>(mpsc::UnboundedReceiver<T>);
 
 /// What other threads keep of it.
-pub struct Sender<T>(mpsc::UnboundedSender<T>);
+pub struct MailboxSender<T>(mpsc::UnboundedSender<T>);
 
 /// A new pair.
-pub fn mailbox<T>() -> (Sender<T>, Mailbox<T>) {
+pub fn mailbox<T>() -> (MailboxSender<T>, Mailbox<T>) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    (Sender(sender), Mailbox(receiver))
+    (MailboxSender(sender), Mailbox(receiver))
 }
 
 impl<T> Mailbox<T> {
@@ -21,7 +21,7 @@ impl<T> Mailbox<T> {
     }
 }
 
-impl<T> Sender<T> {
+impl<T> MailboxSender<T> {
     /// Sends, unless the worker is gone.
     pub fn send(&self, message: T) {
         // A worker that is gone has no use for it.
@@ -29,7 +29,7 @@ impl<T> Sender<T> {
     }
 }
 
-impl<T> Clone for Sender<T> {
+impl<T> Clone for MailboxSender<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }

@@ -11,7 +11,7 @@ use socket2::SockAddr;
 
 /// A connected socket, to be asked about.
 #[derive(Clone, Copy, Debug)]
-pub struct Probe(RawFd);
+pub struct SocketProbe(RawFd);
 
 /// How the system sees a TCP connection (`TCP_INFO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct TcpInfo {
     pub rcv_space: u32,
 }
 
-impl Probe {
+impl SocketProbe {
     /// A probe of no socket: there is never an answer.
     pub const NONE: Self = Self(-1);
 
@@ -100,7 +100,7 @@ mod tests {
     fn a_tcp_socket_answers() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let probe = Probe::new(&stream);
+        let probe = SocketProbe::new(&stream);
         assert_eq!(probe.local(), stream.local_addr().ok());
         assert!(probe.tcp_info().is_some_and(|info| info.snd_cwnd > 0));
     }
@@ -115,21 +115,21 @@ mod tests {
         unix.set_nonblocking(true).unwrap();
         tcp.set_nonblocking(true).unwrap();
         for socket in [OwnedFd::from(tcp), OwnedFd::from(unix)] {
-            let probe = Probe::new(&socket);
+            let probe = SocketProbe::new(&socket);
             assert!(probe.is_drained());
             let mut file = std::fs::File::from(socket);
             while file.write(&[b'x'; 16 * 1024]).is_ok() {}
             assert!(!probe.is_drained());
         }
-        assert!(!Probe::NONE.is_drained());
+        assert!(!SocketProbe::NONE.is_drained());
     }
 
     #[test]
     fn others_have_no_answer() {
         let (stream, _other) = UnixStream::pair().unwrap();
-        let probe = Probe::new(&stream);
+        let probe = SocketProbe::new(&stream);
         assert_eq!((probe.local(), probe.tcp_info()), (None, None));
-        let probe = Probe::NONE;
+        let probe = SocketProbe::NONE;
         assert_eq!((probe.local(), probe.tcp_info()), (None, None));
     }
 }

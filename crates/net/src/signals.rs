@@ -11,7 +11,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// A signal's number on Linux.
-pub type Number = i32;
+pub type SignalNumber = i32;
 
 pub use libc::{SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 
@@ -19,7 +19,7 @@ pub use libc::{SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGU
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
     /// Which.
-    pub number: Number,
+    pub number: SignalNumber,
     /// The process that sent it; 0: the kernel.
     pub sender: i32,
 }
@@ -31,7 +31,7 @@ pub struct Signals {
 
 impl Signals {
     /// Blocks these signals and reads them from now on; ignores SIGPIPE.
-    pub fn take(numbers: &[Number]) -> io::Result<Self> {
+    pub fn take(numbers: &[SignalNumber]) -> io::Result<Self> {
         block(numbers)?;
         let set = set_of(numbers);
         // SAFETY: `set` is read only.
@@ -69,7 +69,7 @@ impl Signals {
             // SAFETY: the kernel filled all of it, and any bytes are a valid `signalfd_siginfo`.
             let info = unsafe { info.assume_init() };
             return Ok(Some(Signal {
-                number: info.ssi_signo as Number,
+                number: info.ssi_signo as SignalNumber,
                 sender: info.ssi_pid as i32,
             }));
         }
@@ -88,12 +88,12 @@ impl AsRawFd for Signals {
 }
 
 /// Leaves these signals to other threads, or to whoever reads them.
-pub fn block(numbers: &[Number]) -> io::Result<()> {
+pub fn block(numbers: &[SignalNumber]) -> io::Result<()> {
     mask(libc::SIG_BLOCK, numbers)
 }
 
 /// Has these signals do again what they do by themselves, in this thread.
-pub fn unblock(numbers: &[Number]) -> io::Result<()> {
+pub fn unblock(numbers: &[SignalNumber]) -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, numbers)
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn unblock_all() -> io::Result<()> {
     mask(libc::SIG_SETMASK, &[])
 }
 
-fn mask(how: i32, numbers: &[Number]) -> io::Result<()> {
+fn mask(how: i32, numbers: &[SignalNumber]) -> io::Result<()> {
     let set = set_of(numbers);
     // SAFETY: `set` is read only, and nobody asks for what was before.
     match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
@@ -111,7 +111,7 @@ fn mask(how: i32, numbers: &[Number]) -> io::Result<()> {
     }
 }
 
-fn set_of(numbers: &[Number]) -> libc::sigset_t {
+fn set_of(numbers: &[SignalNumber]) -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `sigemptyset` initialises the set; a signal number that does not exist is not added.
     unsafe {
@@ -124,7 +124,7 @@ fn set_of(numbers: &[Number]) -> libc::sigset_t {
 }
 
 /// Sends a signal.
-pub fn send(process: i32, number: Number) -> io::Result<()> {
+pub fn send(process: i32, number: SignalNumber) -> io::Result<()> {
     // SAFETY: takes and touches no memory.
     match unsafe { libc::kill(process, number) } {
         0 => Ok(()),

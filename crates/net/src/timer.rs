@@ -131,7 +131,7 @@ thread_local! {
 }
 
 struct Wheel {
-    entries: Vec<Entry>,
+    entries: Vec<TimerEntry>,
     free: Vec<u32>,
     slots: Vec<Vec<u32>>,
     /// The first tick that has not been looked at.
@@ -140,7 +140,7 @@ struct Wheel {
     driver: Option<Waker>,
 }
 
-struct Entry {
+struct TimerEntry {
     due_ms: u64,
     /// The tick of the slot that holds it; others that still list it are out of date.
     linked_tick: u64,
@@ -160,12 +160,12 @@ impl Wheel {
     }
 
     fn add(&mut self) -> u32 {
-        let entry = Entry { due_ms: NEVER, linked_tick: NEVER, waker: None };
+        let entry = TimerEntry { due_ms: NEVER, linked_tick: NEVER, waker: None };
         match self.free.pop() {
             Some(index) => {
                 // A slot may still list the index; its link is kept so that it is found out.
                 let old = &mut self.entries[index as usize];
-                *old = Entry { linked_tick: old.linked_tick, ..entry };
+                *old = TimerEntry { linked_tick: old.linked_tick, ..entry };
                 index
             }
             None => {

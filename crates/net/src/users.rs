@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 
 /// Who a process runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct ProcessIdentity {
     /// The user's name, for the groups that list it.
     pub name: Box<[u8]>,
     /// The user's number.
@@ -75,8 +75,8 @@ pub struct NotBecome {
 
 /// Makes the whole process run as another, for good. libc's calls do this for every thread; it is
 /// meant for a process that has one yet.
-pub fn become_identity(identity: &Identity) -> Result<(), NotBecome> {
-    let Identity { name, user, group } = identity;
+pub fn become_identity(identity: &ProcessIdentity) -> Result<(), NotBecome> {
+    let ProcessIdentity { name, user, group } = identity;
     let display = String::from_utf8_lossy(name);
     let name = CString::new(&**name).unwrap_or_default();
     // SAFETY: takes numbers only.

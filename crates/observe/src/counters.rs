@@ -29,7 +29,7 @@ impl Counter {
 /// adjacent line that the processor prefetches.
 #[derive(Default)]
 #[repr(align(128))]
-pub struct Counts {
+pub struct WorkerCounters {
     // Connections accepted.
     accepts: Counter,
     // Connections that began to be served: all but those turned away by a limit.
@@ -52,7 +52,7 @@ pub struct Counts {
 
 /// All workers' counts, as `stub_status` shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct CounterTotals {
     /// Connections accepted.
     pub accepts: u64,
     /// Connections served.
@@ -69,9 +69,9 @@ pub struct Totals {
     pub waiting: u64,
 }
 
-static WORKERS: Mutex<Vec<&Counts>> = Mutex::new(Vec::new());
+static WORKERS: Mutex<Vec<&WorkerCounters>> = Mutex::new(Vec::new());
 
-impl Counts {
+impl WorkerCounters {
     /// The counters of a new worker. They outlive the worker.
     pub fn of_worker() -> &'static Self {
         let counts: &'static Self = Box::leak(Box::default());
@@ -80,16 +80,16 @@ impl Counts {
     }
 
     /// A connection is accepted, and open for as long as the result lives.
-    pub fn accept(&'static self) -> Open {
+    pub fn accept(&'static self) -> OpenConnection {
         self.accepts.add();
         self.handled.add();
-        Open(self)
+        OpenConnection(self)
     }
 
     /// A connection waits for a request for as long as the result lives.
-    pub fn wait(&'static self) -> Waiting {
+    pub fn wait(&'static self) -> WaitingConnection {
         self.idle.add();
-        Waiting(self)
+        WaitingConnection(self)
     }
 
     /// A request begins to be read; it is over when the result is dropped.
@@ -100,14 +100,14 @@ impl Counts {
 }
 
 /// An open connection.
-pub struct Open(&'static Counts);
+pub struct OpenConnection(&'static WorkerCounters);
 
 /// A connection that waits.
-pub struct Waiting(&'static Counts);
+pub struct WaitingConnection(&'static WorkerCounters);
 
 /// A request under way.
 pub struct InRequest {
-    counts: &'static Counts,
+    counts: &'static WorkerCounters,
     has_head: bool,
 }
 
@@ -119,13 +119,13 @@ impl InRequest {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.closed.add();
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingConnection {
     fn drop(&mut self) {
         self.0.busy.add();
     }
@@ -138,11 +138,11 @@ impl Drop for InRequest {
     }
 }
 
-impl Totals {
+impl CounterTotals {
     /// The sum over all workers, which continue to count meanwhile; a difference is never below 0.
     pub fn now() -> Self {
         let workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let sum = |counter: fn(&Counts) -> &Counter| -> u64 {
+        let sum = |counter: fn(&WorkerCounters) -> &Counter| -> u64 {
             workers.iter().map(|counts| counter(counts).read()).sum()
         };
         // Ends are read before beginnings.
@@ -188,21 +188,21 @@ mod tests {
 
     #[test]
     fn sums_are_over_all_workers() {
-        let (one, other) = (Counts::of_worker(), Counts::of_worker());
+        let (one, other) = (WorkerCounters::of_worker(), WorkerCounters::of_worker());
         let _open = one.accept();
         let mut request = one.request();
         request.head_complete();
         drop(other.accept());
         let waiting = other.wait();
-        let now = Totals::now();
+        let now = CounterTotals::now();
         assert_eq!((now.accepts, now.handled, now.active, now.requests), (2, 2, 1, 1));
         assert_eq!((now.reading, now.writing, now.waiting), (0, 1, 1));
         drop((request, waiting));
         let broken = one.request();
-        let now = Totals::now();
+        let now = CounterTotals::now();
         assert_eq!((now.reading, now.writing, now.waiting), (1, 0, 0));
         drop(broken);
-        assert_eq!((Totals::now().reading, Totals::now().requests), (0, 2));
+        assert_eq!((CounterTotals::now().reading, CounterTotals::now().requests), (0, 2));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::files::write_once;
-use crate::{Level, Levels, Line, LogFile, Sender, Stamps, system};
+use crate::{Level, Levels, LineBuffer, LogFile, Stamps, SyslogSender, system};
 
 /// Where the messages of one place in the configuration go.
 #[derive(Clone, Default)]
@@ -26,22 +26,22 @@ pub struct ErrorLog {
 #[derive(Clone)]
 struct Sink {
     levels: Levels,
-    destination: Arc<Destination>,
+    destination: Arc<LogDestination>,
 }
 
-enum Destination {
+enum LogDestination {
     Stderr,
     File {
         file: Arc<LogFile>,
         /// The second in which the disk was found full: it is not tried again before the next.
         full_second: AtomicI64,
     },
-    Syslog(Mutex<Sender>),
+    Syslog(Mutex<SyslogSender>),
 }
 
 /// Whose message it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Source {
+pub struct MessageSource {
     /// The connection's number, after `*`.
     pub connection: Option<u64>,
     /// `debug_connection`: every level is wanted, whatever the log says.
@@ -51,15 +51,15 @@ pub struct Source {
 impl ErrorLog {
     /// A log with one destination: a file.
     pub fn to_file(file: Arc<LogFile>, level: Level) -> Self {
-        Self::one(Destination::file(file), Levels::down_to(level))
+        Self::one(LogDestination::file(file), Levels::down_to(level))
     }
 
     /// A log with one destination: standard error.
     pub fn to_stderr(level: Level) -> Self {
-        Self::one(Destination::Stderr, Levels::down_to(level))
+        Self::one(LogDestination::Stderr, Levels::down_to(level))
     }
 
-    fn one(destination: Destination, levels: Levels) -> Self {
+    fn one(destination: LogDestination, levels: Levels) -> Self {
         let mut log = Self::default();
         log.add(Sink { levels, destination: Arc::new(destination) });
         log
@@ -77,7 +77,7 @@ impl ErrorLog {
 
     /// Whether any destination is a file or stderr; nginx's default file is added where none is.
     pub fn has_file(&self) -> bool {
-        self.sinks.iter().any(|sink| !matches!(*sink.destination, Destination::Syslog(_)))
+        self.sinks.iter().any(|sink| !matches!(*sink.destination, LogDestination::Syslog(_)))
     }
 
     /// Notes that a log at another level goes to standard error.
@@ -89,20 +89,20 @@ impl ErrorLog {
     /// stderr to the main log's file where it is not.
     pub fn has_stderr(&self) -> bool {
         self.stderr_elsewhere
-            || self.sinks.iter().any(|sink| matches!(*sink.destination, Destination::Stderr))
+            || self.sinks.iter().any(|sink| matches!(*sink.destination, LogDestination::Stderr))
     }
 
     /// The first file.
     pub fn file(&self) -> Option<&Arc<LogFile>> {
         self.sinks.iter().find_map(|sink| match &*sink.destination {
-            Destination::File { file, .. } => Some(file),
+            LogDestination::File { file, .. } => Some(file),
             _ => None,
         })
     }
 
     /// Whether a message of that level would be written.
     #[inline]
-    pub fn enabled(&self, level: Level, source: Source) -> bool {
+    pub fn enabled(&self, level: Level, source: MessageSource) -> bool {
         self.wanted.has(level) || source.debug
     }
 
@@ -111,14 +111,14 @@ impl ErrorLog {
     pub fn write(
         &self,
         level: Level,
-        source: Source,
+        source: MessageSource,
         message: fmt::Arguments<'_>,
-        context: impl FnOnce(&mut Line),
+        context: impl FnOnce(&mut LineBuffer),
     ) {
         if !self.enabled(level, source) {
             return;
         }
-        let mut line = Line::new();
+        let mut line = LineBuffer::new();
         let stamps = Stamps::now();
         line.push(&stamps.error_log);
         let (pid, thread) = (std::process::id(), (system().thread_id)());
@@ -136,14 +136,14 @@ impl ErrorLog {
         self.deliver(level, source, &line, &line.as_bytes()[message_start..]);
     }
 
-    fn deliver(&self, level: Level, source: Source, line: &Line, message: &[u8]) {
+    fn deliver(&self, level: Level, source: MessageSource, line: &LineBuffer, message: &[u8]) {
         let mut on_stderr = false;
         for sink in self.sinks.iter().filter(|s| s.levels.has(level) || source.debug) {
-            on_stderr |= matches!(*sink.destination, Destination::Stderr);
+            on_stderr |= matches!(*sink.destination, LogDestination::Stderr);
             sink.destination.write(level, line.as_bytes());
         }
         if !on_stderr && level <= Level::Warn && STDERR_COPIES.load(Ordering::Relaxed) {
-            let mut copy = Line::new();
+            let mut copy = LineBuffer::new();
             copy.format(format_args!("{}: [{}] ", system().name, level.name()));
             copy.push(message.strip_suffix(b"\n").unwrap_or(message));
             copy.end();
@@ -152,7 +152,7 @@ impl ErrorLog {
     }
 }
 
-impl Destination {
+impl LogDestination {
     fn file(file: Arc<LogFile>) -> Self {
         Self::File { file, full_second: AtomicI64::new(-1) }
     }
@@ -194,7 +194,7 @@ thread_local! {
     static SENDING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-fn to_syslog(sender: &Mutex<Sender>, level: Level, line: &[u8]) {
+fn to_syslog(sender: &Mutex<SyslogSender>, level: Level, line: &[u8]) {
     if SENDING.replace(true) {
         return;
     }
@@ -250,7 +250,7 @@ pub fn set_main_log(log: Arc<ErrorLog>) {
 
 /// Writes to the main log.
 pub fn log(level: Level, message: fmt::Arguments<'_>) {
-    main_log().write(level, Source::default(), message, |_| ());
+    main_log().write(level, MessageSource::default(), message, |_| ());
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub struct LogSlot {
 }
 
 /// A log that could not be opened.
-pub struct OpenError {
+pub struct LogOpenError {
     /// Its file.
     pub path: PathBuf,
     /// The line that names it.
@@ -93,13 +93,13 @@ impl LogFiles {
     }
 
     /// Opens all that are not open, for a configuration that is about to run.
-    pub fn open(&self) -> Result<(), OpenError> {
+    pub fn open(&self) -> Result<(), LogOpenError> {
         self.closed().try_for_each(|file| file.reopen())
     }
 
     /// Fails where [`open`](Self::open) would, as far as this can be determined without creating a
     /// file; `may_make` decides for a file that does not exist.
-    pub fn try_out(&self, may_make: impl Fn(&Path) -> io::Result<()>) -> Result<(), OpenError> {
+    pub fn try_out(&self, may_make: impl Fn(&Path) -> io::Result<()>) -> Result<(), LogOpenError> {
         self.closed().try_for_each(|file| {
             let tried = match append_to_existing(&file.path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => may_make(&file.path),
@@ -114,7 +114,7 @@ impl LogFiles {
     }
 
     /// Reopens all files. A file that cannot be opened is reported, and the old one stays in use.
-    pub fn reopen(&self) -> Vec<OpenError> {
+    pub fn reopen(&self) -> Vec<LogOpenError> {
         self.list.iter().filter_map(|file| file.reopen().err()).collect()
     }
 }
@@ -169,7 +169,7 @@ impl LogSlot {
     }
 
     /// Opens the file by its name.
-    pub fn reopen(&self) -> Result<(), OpenError> {
+    pub fn reopen(&self) -> Result<(), LogOpenError> {
         match append_to(&self.path) {
             Ok(file) => {
                 self.put(file);
@@ -179,8 +179,8 @@ impl LogSlot {
         }
     }
 
-    fn failed(&self, error: io::Error) -> OpenError {
-        OpenError { path: self.path.clone(), named: self.named, error }
+    fn failed(&self, error: io::Error) -> LogOpenError {
+        LogOpenError { path: self.path.clone(), named: self.named, error }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<File>>> {
@@ -241,7 +241,7 @@ pub(crate) fn write_once(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
 }
 
 /// nginx's words.
-impl fmt::Display for OpenError {
+impl fmt::Display for LogOpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "open() \"{}\" failed{}", self.path.display(), Errno(&self.error))
     }

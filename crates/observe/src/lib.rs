@@ -15,16 +15,19 @@ mod syslog;
 mod system;
 mod text;
 
-pub use counters::{Counts, InRequest, Open, Totals, Waiting, connection_number};
+pub use counters::{
+    CounterTotals, InRequest, OpenConnection, WaitingConnection, WorkerCounters, connection_number,
+};
 pub use errno::Errno;
 pub use error_log::{
-    ErrorLog, MainLog, Source, copies_to_stderr, log, main_log, set_main_log, stderr_copies, tell,
+    ErrorLog, MainLog, MessageSource, copies_to_stderr, log, main_log, set_main_log, stderr_copies,
+    tell,
 };
-pub use files::{LogFile, LogFiles, OpenError, append_to};
+pub use files::{LogFile, LogFiles, LogOpenError, append_to};
 pub use level::{Level, Levels};
-pub use line::{LINE_MAX, Line};
+pub use line::{LINE_MAX, LineBuffer};
 pub use lines::{Buffering, append, end_turn, flush, flush_all};
 pub use stamps::Stamps;
-pub use syslog::{SendError, Sender, Target, send};
+pub use syslog::{SendError, SyslogSender, SyslogTarget, send};
 pub use system::{System, settle, system};
 pub use text::Text;

@@ -14,12 +14,12 @@ fn may_control(byte: u8) -> bool {
 }
 
 /// A line being made. Whatever does not fit is dropped.
-pub struct Line {
+pub struct LineBuffer {
     text: [u8; LINE_MAX],
     len: usize,
 }
 
-impl Line {
+impl LineBuffer {
     /// An empty line.
     pub fn new() -> Self {
         Self { text: [0; LINE_MAX], len: 0 }
@@ -89,13 +89,13 @@ impl Line {
     }
 }
 
-impl Default for Line {
+impl Default for LineBuffer {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Write for Line {
+impl fmt::Write for LineBuffer {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.push(text.as_bytes());
         Ok(())
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_cut_and_still_ends() {
-        let mut line = Line::new();
+        let mut line = LineBuffer::new();
         line.format(format_args!("{}", "x".repeat(5000)));
         line.push(b"y");
         line.end();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn escaped(text: &[u8]) -> Vec<u8> {
-        let mut line = Line::new();
+        let mut line = LineBuffer::new();
         line.push(b"\t: ");
         let start = line.len();
         line.push(text);
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn escapes_do_not_overflow_the_line() {
         for length in 500..520 {
-            let mut line = Line::new();
+            let mut line = LineBuffer::new();
             line.push(&vec![0x1b; length]);
             line.escape_controls(0);
             line.end();

@@ -7,7 +7,7 @@ use conf::{Cidr, Directive, Load, Result, Value};
 
 /// What a rule says of those it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RuleVerdict {
     /// They may come.
     Allow,
     /// They may not.
@@ -16,29 +16,30 @@ pub enum Verdict {
 
 /// `allow` and `deny` in their order.
 #[derive(Clone, Default)]
-pub struct Rules {
-    v4: Vec<Rule<u32>>,
-    v6: Vec<Rule<u128>>,
+pub struct AccessRules {
+    v4: Vec<AccessRule<u32>>,
+    v6: Vec<AccessRule<u128>>,
     /// For clients of Unix sockets, who are all alike.
-    unix: Option<Verdict>,
+    unix: Option<RuleVerdict>,
 }
 
 /// For addresses that are `network` where `mask` has ones.
 #[derive(Clone, Copy)]
-struct Rule<A> {
+struct AccessRule<A> {
     network: A,
     mask: A,
-    verdict: Verdict,
+    verdict: RuleVerdict,
 }
 
-impl Value for Rules {
+impl Value for AccessRules {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut rules = Self::default();
         rules.repeat(from, load)?;
         Ok(rules)
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
-        let verdict = if &*from.name.text == b"deny" { Verdict::Deny } else { Verdict::Allow };
+        let verdict =
+            if &*from.name.text == b"deny" { RuleVerdict::Deny } else { RuleVerdict::Allow };
         let word = from.arg(0);
         match &*word.text {
             b"all" => {
@@ -63,23 +64,23 @@ impl Value for Rules {
     }
 }
 
-impl Rules {
-    fn add(&mut self, network: Cidr, verdict: Verdict) {
+impl AccessRules {
+    fn add(&mut self, network: Cidr, verdict: RuleVerdict) {
         match network {
             Cidr::V4(network, bits) => {
                 let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-                self.v4.push(Rule { network, mask, verdict });
+                self.v4.push(AccessRule { network, mask, verdict });
             }
             Cidr::V6(network, bits) => {
                 let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-                self.v6.push(Rule { network, mask, verdict });
+                self.v6.push(AccessRule { network, mask, verdict });
             }
         }
     }
 
     /// What the first rule about a client says; without an address it came by a Unix socket. An
     /// IPv4 address in IPv6's form counts as IPv4, unless no rule is about IPv4.
-    pub fn verdict(&self, ip: Option<IpAddr>) -> Option<Verdict> {
+    pub fn verdict(&self, ip: Option<IpAddr>) -> Option<RuleVerdict> {
         let ip = match ip {
             None => return self.unix,
             Some(ip) if self.v4.is_empty() => ip,

@@ -5,8 +5,8 @@ use std::fmt::{self, Write};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use net::Probe;
-use observe::{ErrorLog, Level, Source};
+use net::SocketProbe;
+use observe::{ErrorLog, Level, MessageSource};
 use wire::proxy_protocol::Header;
 
 /// What is kept of a client while its connection is parked; the rest can be found out again.
@@ -29,7 +29,7 @@ pub struct Client {
     /// The client's address; `None` on Unix sockets.
     pub peer: Option<SocketAddr>,
     /// Its socket, to be asked about while it is open.
-    pub socket: Probe,
+    pub socket: SocketProbe,
     /// The address it connected to, once somebody has asked.
     local: OnceCell<Option<SocketAddr>>,
     /// The listening socket it came by.
@@ -52,7 +52,7 @@ pub struct Client {
 
 impl Client {
     /// A connection just accepted.
-    pub fn new(serial: u64, peer: Option<SocketAddr>, socket: Probe, listen: u32) -> Self {
+    pub fn new(serial: u64, peer: Option<SocketAddr>, socket: SocketProbe, listen: u32) -> Self {
         Self {
             serial,
             peer,
@@ -78,7 +78,7 @@ impl Client {
     }
 
     /// Is itself again.
-    pub fn wake(resting: Resting, socket: Probe) -> Self {
+    pub fn wake(resting: Resting, socket: SocketProbe) -> Self {
         let Resting { serial, peer, listen, accepted_ms, debug, proxy_protocol, .. } = resting;
         let is_secure = Cell::new(resting.is_secure);
         let requests = Cell::new(resting.requests);
@@ -127,8 +127,8 @@ impl Client {
     }
 
     /// Whose log lines these are.
-    pub fn source(&self) -> Source {
-        Source { connection: Some(self.serial), debug: self.debug }
+    pub fn source(&self) -> MessageSource {
+        MessageSource { connection: Some(self.serial), debug: self.debug }
     }
 
     /// Writes a message about the connection where there is no request yet. `doing` is nginx's
@@ -185,13 +185,13 @@ impl Write for AddressText {
 mod tests {
     use std::rc::Rc;
 
-    use net::Probe;
+    use net::SocketProbe;
     use wire::proxy_protocol::{Read, read};
 
     use super::Client;
 
     fn behind_a_proxy() -> Rc<Client> {
-        let client = Client::new(7, None, Probe::NONE, 2);
+        let client = Client::new(7, None, SocketProbe::NONE, 2);
         client.requests.set(3);
         let line = b"PROXY TCP4 192.0.2.1 192.0.2.2 123 5678\r\n";
         let Ok(Read::Complete { header: Some(header), .. }) = read(line) else {
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn rest_forgets_nothing() {
         let before = behind_a_proxy();
-        let after = Client::wake(before.rest(), Probe::NONE);
+        let after = Client::wake(before.rest(), SocketProbe::NONE);
         assert_eq!((after.serial, after.listen, after.requests.get()), (7, 2, 3));
         assert_eq!(after.proxy_protocol.get(), before.proxy_protocol.get());
         assert!(after.proxy_protocol.get().is_some());

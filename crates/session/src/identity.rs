@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 /// Names and tokens for replies.
-pub struct Identity {
+pub struct ProgramIdentity {
     /// `weir` or `nginx`.
     pub name: &'static str,
     /// The version that goes with the name.
@@ -11,16 +11,16 @@ pub struct Identity {
     token: String,
 }
 
-static IDENTITY: OnceLock<Identity> = OnceLock::new();
+static IDENTITY: OnceLock<ProgramIdentity> = OnceLock::new();
 
 /// Settles the name; the first call holds.
 pub fn settle(name: &'static str, version: &'static str) {
     let token = || format!("{name}/{version}");
-    IDENTITY.get_or_init(|| Identity { name, version, token: token() });
+    IDENTITY.get_or_init(|| ProgramIdentity { name, version, token: token() });
 }
 
 /// The name.
-pub fn identity() -> &'static Identity {
+pub fn identity() -> &'static ProgramIdentity {
     settle("weir", env!("CARGO_PKG_VERSION"));
     IDENTITY.get().expect("settled above")
 }

@@ -14,10 +14,10 @@ const UNIX_PATH_MAX: usize = 107;
 
 /// The place of each listening socket, by its slot, in a site's list; `None`: the socket is
 /// another subsystem's, or of an earlier configuration.
-pub type Slots = Arc<[Option<u32>]>;
+pub type ListenerSlots = Arc<[Option<u32>]>;
 
 /// Whoever wants to know when a generation is over puts something here whose drop says so.
-pub type End = Arc<dyn Any + Send + Sync>;
+pub type GenerationEnd = Arc<dyn Any + Send + Sync>;
 
 /// A parameter of `listen`: its name, and what stands after the `=`.
 pub fn parameter(word: &Word) -> (&[u8], Option<&[u8]>) {

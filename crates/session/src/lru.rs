@@ -9,18 +9,18 @@ const END: u32 = u32::MAX;
 
 /// The map. Its slots are a list ordered by last use.
 pub struct Lru<V> {
-    by_key: HashMap<Arc<[u8]>, Entry>,
-    slots: Vec<Slot<V>>,
-    free: Vec<Entry>,
+    by_key: HashMap<Arc<[u8]>, LruEntry>,
+    slots: Vec<LruSlot<V>>,
+    free: Vec<LruEntry>,
     newest: u32,
     oldest: u32,
 }
 
 /// An entry, as long as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry(u32);
+pub struct LruEntry(u32);
 
-struct Slot<V> {
+struct LruSlot<V> {
     key: Arc<[u8]>,
     value: Option<V>,
     newer: u32,
@@ -51,7 +51,7 @@ impl<V> Lru<V> {
     }
 
     /// The entry of a key.
-    pub fn find(&self, key: &[u8]) -> Option<Entry> {
+    pub fn find(&self, key: &[u8]) -> Option<LruEntry> {
         self.by_key.get(key).copied()
     }
 
@@ -63,12 +63,12 @@ impl<V> Lru<V> {
     }
 
     /// The value of an entry.
-    pub fn value(&mut self, entry: Entry) -> &mut V {
+    pub fn value(&mut self, entry: LruEntry) -> &mut V {
         self.slots[entry.0 as usize].value.as_mut().expect("the entry is there")
     }
 
     /// Makes it the one used last.
-    pub fn touch(&mut self, entry: Entry) {
+    pub fn touch(&mut self, entry: LruEntry) {
         if self.newest != entry.0 {
             self.unlink(entry);
             self.link(entry);
@@ -76,19 +76,19 @@ impl<V> Lru<V> {
     }
 
     /// The one that was not used for longest.
-    pub fn oldest(&self) -> Option<Entry> {
-        (self.oldest != END).then_some(Entry(self.oldest))
+    pub fn oldest(&self) -> Option<LruEntry> {
+        (self.oldest != END).then_some(LruEntry(self.oldest))
     }
 
     /// Puts a value in, in the place of an older one; it is the one used last.
-    pub fn insert(&mut self, key: &[u8], value: V) -> Entry {
+    pub fn insert(&mut self, key: &[u8], value: V) -> LruEntry {
         if let Some(entry) = self.find(key) {
             self.touch(entry);
             *self.value(entry) = value;
             return entry;
         }
         let key: Arc<[u8]> = key.into();
-        let slot = Slot { key: key.clone(), value: Some(value), newer: END, older: END };
+        let slot = LruSlot { key: key.clone(), value: Some(value), newer: END, older: END };
         let entry = match self.free.pop() {
             Some(entry) => {
                 self.slots[entry.0 as usize] = slot;
@@ -96,7 +96,7 @@ impl<V> Lru<V> {
             }
             None => {
                 self.slots.push(slot);
-                Entry(self.slots.len() as u32 - 1)
+                LruEntry(self.slots.len() as u32 - 1)
             }
         };
         self.by_key.insert(key, entry);
@@ -105,7 +105,7 @@ impl<V> Lru<V> {
     }
 
     /// Takes an entry out: its key, and its value.
-    pub fn remove(&mut self, entry: Entry) -> (Arc<[u8]>, Option<V>) {
+    pub fn remove(&mut self, entry: LruEntry) -> (Arc<[u8]>, Option<V>) {
         self.unlink(entry);
         let slot = &mut self.slots[entry.0 as usize];
         let (key, value) = (std::mem::take(&mut slot.key), slot.value.take());
@@ -119,7 +119,7 @@ impl<V> Lru<V> {
         self.oldest().map(|entry| self.remove(entry)).is_some()
     }
 
-    fn link(&mut self, entry: Entry) {
+    fn link(&mut self, entry: LruEntry) {
         let newest = self.newest;
         let slot = &mut self.slots[entry.0 as usize];
         (slot.newer, slot.older) = (END, newest);
@@ -130,7 +130,7 @@ impl<V> Lru<V> {
         self.newest = entry.0;
     }
 
-    fn unlink(&mut self, entry: Entry) {
+    fn unlink(&mut self, entry: LruEntry) {
         let slot = &self.slots[entry.0 as usize];
         let (newer, older) = (slot.newer, slot.older);
         match self.slots.get_mut(newer as usize) {

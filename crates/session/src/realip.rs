@@ -11,9 +11,9 @@ use crate::variables::{BuiltIn, some};
 use crate::{Client, Session};
 
 /// The variables of realip, for sessions of type `X`.
-pub struct Variables<X>(PhantomData<X>);
+pub struct RealIpVariables<X>(PhantomData<X>);
 
-impl<X: Session> Variables<X> {
+impl<X: Session> RealIpVariables<X> {
     /// `$realip_...`: the client of the connection, whoever it speaks for.
     pub const TABLE: &'static [BuiltIn<X>] = &[
         BuiltIn::fresh("realip_remote_addr", |x, out| some(out, x.client().nearest().address())),

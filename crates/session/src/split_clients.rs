@@ -14,10 +14,10 @@ const WHOLE: u64 = 10_000;
 /// The values with their shares, in order.
 struct Split {
     source: Template,
-    parts: Vec<Part>,
+    parts: Vec<ClientShare>,
 }
 
-struct Part {
+struct ClientShare {
     /// The hash that is the first one beyond this share; `None`: all that are left.
     end: Option<u32>,
     value: Box<[u8]>,
@@ -32,7 +32,7 @@ pub fn declare<X: Session>(from: &Directive, load: &mut Load<'_>) -> Result<()> 
     Ok(())
 }
 
-fn parts(from: &Directive) -> Result<Vec<Part>> {
+fn parts(from: &Directive) -> Result<Vec<ClientShare>> {
     let lines = from.block.iter().flatten();
     let shares = lines.map(share).collect::<Result<Vec<_>>>()?;
     let (mut sum, mut end) = (0, 0);
@@ -41,8 +41,8 @@ fn parts(from: &Directive) -> Result<Vec<Part>> {
         end += share.unwrap_or_default().min(WHOLE) * u64::from(u32::MAX) / WHOLE;
         match sum {
             // The last share takes what rounding leaves over.
-            WHOLE => Ok(Part { end: None, value }),
-            0..WHOLE => Ok(Part { end: Some(end as u32), value }),
+            WHOLE => Ok(ClientShare { end: None, value }),
+            0..WHOLE => Ok(ClientShare { end: Some(end as u32), value }),
             _ => {
                 let message = "percent total is greater than 100%";
                 Err(Error::at(from.close.unwrap_or(from.end), message))

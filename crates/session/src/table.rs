@@ -6,26 +6,26 @@
 
 /// A table. Open addressing, at most half full.
 #[derive(Clone, Debug)]
-pub struct Table<T> {
+pub struct HashTable<T> {
     /// Empty, or a power of two.
-    buckets: Vec<Bucket>,
+    buckets: Vec<HashBucket>,
     entries: Vec<(Box<[u8]>, T)>,
 }
 
 /// The hash of an entry, and its number counted from 1; 0 in a free bucket.
 #[derive(Clone, Copy, Debug, Default)]
-struct Bucket {
+struct HashBucket {
     hash: u32,
     entry: u32,
 }
 
-impl<T> Default for Table<T> {
+impl<T> Default for HashTable<T> {
     fn default() -> Self {
         Self { buckets: Vec::new(), entries: Vec::new() }
     }
 }
 
-impl<T> Table<T> {
+impl<T> HashTable<T> {
     /// Adds a value; false, and nothing is added, where the name has one.
     pub fn insert(&mut self, name: &[u8], value: T) -> bool {
         if self.find(name).is_some() {
@@ -66,7 +66,7 @@ impl<T> Table<T> {
 
     fn rebuild(&mut self) {
         let buckets = (self.entries.len() * 4).next_power_of_two();
-        self.buckets = vec![Bucket::default(); buckets];
+        self.buckets = vec![HashBucket::default(); buckets];
         (0..self.entries.len()).for_each(|entry| self.enter(entry));
     }
 
@@ -77,7 +77,7 @@ impl<T> Table<T> {
         while self.buckets[at].entry != 0 {
             at = (at + 1) & mask;
         }
-        self.buckets[at] = Bucket { hash, entry: entry as u32 + 1 };
+        self.buckets[at] = HashBucket { hash, entry: entry as u32 + 1 };
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn every_name_is_found_whatever_its_case() {
-        let mut table = Table::default();
+        let mut table = HashTable::default();
         assert!(table.is_empty() && table.find(b"").is_none());
         let names: Vec<String> =
             (0..1000).map(|n| format!("{}-Name", "x".repeat(n % 37))).collect();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_first_value_stays() {
-        let mut table = Table::default();
+        let mut table = HashTable::default();
         assert!(table.insert(b"", 1) && table.insert(b"a", 2) && !table.insert(b"A", 3));
         assert_eq!((table.find(b""), table.find(b"a")), (Some(&1), Some(&2)));
     }
@@ -128,7 +128,7 @@ mod tests {
     fn names_that_share_a_hash_stay_apart() {
         // "@" and "`" differ in the bit that hashing ignores.
         assert_eq!(hash(b"@"), hash(b"`"));
-        let mut table = Table::default();
+        let mut table = HashTable::default();
         assert!(table.insert(b"@", 1) && table.insert(b"`", 2));
         assert_eq!((table.find(b"@"), table.find(b"`")), (Some(&1), Some(&2)));
     }

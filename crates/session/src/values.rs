@@ -10,9 +10,9 @@ use conf::VariableId;
 
 /// Variables with a value of their own.
 pub struct SetValues {
-    own: Slots,
+    own: ValueSlots,
     /// In place of `own`, where there are subrequests, or were.
-    shared: Option<Rc<RefCell<Slots>>>,
+    shared: Option<Rc<RefCell<ValueSlots>>>,
     /// How many variables are being computed, each for the one before it.
     pub(crate) depth: u8,
     /// Bytes of all values together.
@@ -28,13 +28,13 @@ pub const VALUES_BYTES_MAX: usize = u32::MAX as usize;
 
 /// The values, their bytes in one arena.
 #[derive(Default)]
-struct Slots {
-    slots: Vec<Slot>,
+struct ValueSlots {
+    slots: Vec<ValueSlot>,
     arena: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Default)]
-enum Slot {
+enum ValueSlot {
     #[default]
     Unset,
     Absent,
@@ -45,7 +45,7 @@ impl SetValues {
     /// None yet, of at most so many bytes together.
     pub fn new(bytes_max: usize) -> Self {
         let bytes_max = bytes_max.min(VALUES_BYTES_MAX);
-        Self { own: Slots::default(), shared: None, depth: 0, bytes_max }
+        Self { own: ValueSlots::default(), shared: None, depth: 0, bytes_max }
     }
 
     /// Forgets all.
@@ -60,13 +60,13 @@ impl SetValues {
 
     /// Gives back the memory that it does not use.
     pub fn shrink(&mut self) {
-        self.change(Slots::shrink);
+        self.change(ValueSlots::shrink);
     }
 
     /// How much memory it keeps.
     pub fn memory(&self) -> usize {
-        let Slots { slots, arena } = &self.own;
-        slots.capacity() * size_of::<Slot>() + arena.capacity()
+        let ValueSlots { slots, arena } = &self.own;
+        slots.capacity() * size_of::<ValueSlot>() + arena.capacity()
     }
 
     /// From now on has the values of another exchange, which has these then.
@@ -96,7 +96,7 @@ impl SetValues {
         }
     }
 
-    fn change<T>(&mut self, change: impl FnOnce(&mut Slots) -> T) -> T {
+    fn change<T>(&mut self, change: impl FnOnce(&mut ValueSlots) -> T) -> T {
         match &self.shared {
             None => change(&mut self.own),
             Some(shared) => change(&mut shared.borrow_mut()),
@@ -104,7 +104,7 @@ impl SetValues {
     }
 }
 
-impl Slots {
+impl ValueSlots {
     fn shrink(&mut self) {
         self.slots.shrink_to_fit();
         self.arena.shrink_to_fit();
@@ -112,7 +112,7 @@ impl Slots {
 
     fn forget(&mut self, id: VariableId) {
         if let Some(slot) = self.slots.get_mut(id.0 as usize) {
-            *slot = Slot::Unset;
+            *slot = ValueSlot::Unset;
         }
     }
 
@@ -124,17 +124,17 @@ impl Slots {
     ) -> Result<(), TooLong> {
         let index = id.0 as usize;
         if self.slots.len() <= index {
-            self.slots.resize(index + 1, Slot::Unset);
+            self.slots.resize(index + 1, ValueSlot::Unset);
         }
         self.slots[index] = match value {
-            None => Slot::Absent,
+            None => ValueSlot::Absent,
             Some(bytes) => {
                 if bytes.len() > bytes_max - self.arena.len() {
                     return Err(TooLong);
                 }
                 let start = self.arena.len() as u32;
                 self.arena.extend_from_slice(bytes);
-                Slot::Value(start, self.arena.len() as u32)
+                ValueSlot::Value(start, self.arena.len() as u32)
             }
         };
         Ok(())
@@ -142,9 +142,9 @@ impl Slots {
 
     fn append_known(&self, id: VariableId, out: &mut Vec<u8>) -> Option<bool> {
         match self.slots.get(id.0 as usize)? {
-            Slot::Unset => None,
-            Slot::Absent => Some(false),
-            Slot::Value(start, end) => {
+            ValueSlot::Unset => None,
+            ValueSlot::Absent => Some(false),
+            ValueSlot::Value(start, end) => {
                 out.extend_from_slice(&self.arena[*start as usize..*end as usize]);
                 Some(true)
             }

@@ -3,21 +3,21 @@
 //!
 //! A name of its own beats a wildcard, `*.` beats `.*`, and of two alike the longer one wins.
 
-use crate::table::Table;
+use crate::table::HashTable;
 
 /// Names and wildcards.
 #[derive(Clone, Debug)]
 pub struct Wildcards<T> {
-    exact: Table<T>,
+    exact: HashTable<T>,
     /// `.example.org` for `*.example.org`.
-    leading: Table<T>,
+    leading: HashTable<T>,
     /// `www.example.` for `www.example.*`.
-    trailing: Table<T>,
+    trailing: HashTable<T>,
 }
 
 /// Why a name is not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum WildcardError {
     /// It is no name, and no wildcard either.
     Invalid,
     /// It is there already.
@@ -26,34 +26,38 @@ pub enum Refused {
 
 impl<T> Default for Wildcards<T> {
     fn default() -> Self {
-        Self { exact: Table::default(), leading: Table::default(), trailing: Table::default() }
+        Self {
+            exact: HashTable::default(),
+            leading: HashTable::default(),
+            trailing: HashTable::default(),
+        }
     }
 }
 
 impl<T: Clone> Wildcards<T> {
     /// Adds a name that means itself, whatever is in it.
-    pub fn add_exact(&mut self, name: &[u8], value: T) -> Result<(), Refused> {
+    pub fn add_exact(&mut self, name: &[u8], value: T) -> Result<(), WildcardError> {
         added(self.exact.insert(name, value))
     }
 
     /// Adds a name or a wildcard.
-    pub fn add(&mut self, name: &[u8], value: T) -> Result<(), Refused> {
+    pub fn add(&mut self, name: &[u8], value: T) -> Result<(), WildcardError> {
         let stars = name.iter().filter(|byte| **byte == b'*').count();
         let doubled = name.windows(2).any(|pair| pair == b"..");
         if stars > 1 || doubled || name.contains(&0) {
-            return Err(Refused::Invalid);
+            return Err(WildcardError::Invalid);
         }
         match name {
             [b'.', bare @ ..] if !bare.is_empty() => {
                 if self.exact.find(bare).is_some() {
-                    return Err(Refused::Conflicting);
+                    return Err(WildcardError::Conflicting);
                 }
                 added(self.leading.insert(name, value.clone()))?;
                 self.add_exact(bare, value)
             }
             [b'*', b'.', _, ..] => added(self.leading.insert(&name[1..], value)),
             [_, .., b'.', b'*'] => added(self.trailing.insert(&name[..name.len() - 1], value)),
-            _ if stars > 0 => Err(Refused::Invalid),
+            _ if stars > 0 => Err(WildcardError::Invalid),
             _ => self.add_exact(name, value),
         }
     }
@@ -80,8 +84,8 @@ impl<T: Clone> Wildcards<T> {
     }
 }
 
-fn added(is_new: bool) -> Result<(), Refused> {
-    if is_new { Ok(()) } else { Err(Refused::Conflicting) }
+fn added(is_new: bool) -> Result<(), WildcardError> {
+    if is_new { Ok(()) } else { Err(WildcardError::Conflicting) }
 }
 
 fn dots(name: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
@@ -90,7 +94,7 @@ fn dots(name: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::Refused::{Conflicting, Invalid};
+    use super::WildcardError::{Conflicting, Invalid};
     use super::*;
 
     fn table(names: &[&'static str]) -> Wildcards<&'static str> {

@@ -7,23 +7,23 @@ use std::collections::HashMap;
 
 use ::session::variables;
 use ::upstream::Groups;
-use conf::lacking::{Block as Around, Class};
+use conf::lacking::{Class, EnclosingBlock as Around};
 use conf::{Directive, Error, Info, Load, MAIN, Result, SERVER, Subsystem};
 use net::Address;
 
 use crate::builtin;
-use crate::features::{self, Layers, Scope, listen::ListenLine, upstream};
+use crate::features::{self, Layers, Scope, listen::StreamListenLine, upstream};
 use crate::session::TcpSession;
-use crate::site::{Listen, Place, Server, ServerId, Site};
+use crate::site::{ServerBuilder, StreamListen, StreamServer, StreamServerId, StreamSite};
 
 /// A `stream {}` block as it was read.
-pub struct Plan {
-    main: Block,
-    servers: Vec<Block>,
+pub struct StreamPlan {
+    main: StreamBlock,
+    servers: Vec<StreamBlock>,
 }
 
 /// The lines of a block.
-struct Block {
+struct StreamBlock {
     layers: Layers,
     from: Directive,
     /// Whether it asks for something that this version does not have.
@@ -62,12 +62,12 @@ pub fn directives() -> impl Iterator<Item = &'static Info> {
 }
 
 /// Reads `stream {}`.
-pub fn read(stream: &Directive, load: &mut Load<'_>) -> Result<Plan> {
+pub fn read(stream: &Directive, load: &mut Load<'_>) -> Result<StreamPlan> {
     load.within(Subsystem::Stream, |load| {
         let built_in = load.registry.of::<variables::BuiltIns<TcpSession>>();
         built_in.add(builtin::VARIABLES);
         built_in.add(features::VARIABLES);
-        let mut plan = Plan { main: Block::new(stream), servers: Vec::new() };
+        let mut plan = StreamPlan { main: StreamBlock::new(stream), servers: Vec::new() };
         let around = around("stream", stream);
         for line in around.lines {
             let read = plan.line(line, around, load);
@@ -81,13 +81,13 @@ fn around<'a>(context: &'a str, block: &'a Directive) -> Around<'a> {
     Around { context, lines: block.block.as_deref().unwrap_or_default() }
 }
 
-impl Plan {
+impl StreamPlan {
     fn line(&mut self, line: &Directive, around: Around<'_>, load: &mut Load<'_>) -> Result<()> {
         if let Some(info) = BLOCKS.iter().find(|info| info.name.as_bytes() == &*line.name.text) {
             info.admit(line, MAIN)?;
         }
         match &*line.name.text {
-            b"server" => self.servers.push(Block::read(line, load)?),
+            b"server" => self.servers.push(StreamBlock::read(line, load)?),
             b"upstream" => upstream::read(line, load)?,
             _ => self.main.line(MAIN, line, around, load)?,
         }
@@ -95,19 +95,19 @@ impl Plan {
     }
 
     /// Compiles everything that was read.
-    pub fn compile(self, load: &mut Load<'_>) -> Result<Site> {
+    pub fn compile(self, load: &mut Load<'_>) -> Result<StreamSite> {
         load.within(Subsystem::Stream, |load| self.compile_servers(load))
     }
 
-    fn compile_servers(self, load: &mut Load<'_>) -> Result<Site> {
+    fn compile_servers(self, load: &mut Load<'_>) -> Result<StreamSite> {
         load.zones.check()?;
         upstream::build(&self.main.layers, load)?;
         let all_left_out = self.main.is_left_out;
         let main = Scope::outermost(load).child(self.main.layers, false);
-        let mut site = Site::default();
-        let mut sockets = Sockets::default();
+        let mut site = StreamSite::default();
+        let mut sockets = StreamSockets::default();
         for block in self.servers.into_iter().filter(|block| !block.is_left_out && !all_left_out) {
-            let id = ServerId(site.servers.len() as u32);
+            let id = StreamServerId(site.servers.len() as u32);
             let scope = main.child(block.layers, false);
             let added = sockets.add(&scope, id, &block.from);
             let server = added.and_then(|()| server(&scope, load));
@@ -120,13 +120,13 @@ impl Plan {
     }
 }
 
-fn server(scope: &Scope, load: &mut Load<'_>) -> Result<Server> {
-    let mut place = Place { load, server: Server::default() };
+fn server(scope: &Scope, load: &mut Load<'_>) -> Result<StreamServer> {
+    let mut place = ServerBuilder { load, server: StreamServer::default() };
     scope.install(&mut place)?;
     Ok(place.server)
 }
 
-impl Block {
+impl StreamBlock {
     fn new(from: &Directive) -> Self {
         let from = Directive { block: None, ..from.clone() };
         Self { layers: Layers::default(), from, is_left_out: false }
@@ -163,21 +163,21 @@ impl Block {
 
 /// The listening sockets by address.
 #[derive(Default)]
-struct Sockets {
-    list: Vec<Listen>,
-    by_address: HashMap<Address, Said>,
+struct StreamSockets {
+    list: Vec<StreamListen>,
+    by_address: HashMap<Address, ListenOptions>,
 }
 
 /// What has been said of a socket so far.
-struct Said {
+struct ListenOptions {
     at: usize,
-    last_server: ServerId,
+    last_server: StreamServerId,
     options: bool,
     default_server: bool,
 }
 
-impl Sockets {
-    fn add(&mut self, scope: &Scope, server: ServerId, from: &Directive) -> Result<()> {
+impl StreamSockets {
+    fn add(&mut self, scope: &Scope, server: StreamServerId, from: &Directive) -> Result<()> {
         let lines = scope.listen.lines();
         if lines.is_empty() {
             let message = "no \"listen\" is defined for server";
@@ -191,14 +191,24 @@ impl Sockets {
 
     /// Several servers may name an address; the default one, which is the first unless a line says
     /// otherwise, has its connections.
-    fn socket(&mut self, address: &Address, line: &ListenLine, server: ServerId) -> Result<()> {
+    fn socket(
+        &mut self,
+        address: &Address,
+        line: &StreamListenLine,
+        server: StreamServerId,
+    ) -> Result<()> {
         let Some(said) = self.by_address.get_mut(address) else {
             let at = self.list.len();
             let options = line.options.clone().unwrap_or_default();
             let proxy_protocol = line.proxy_protocol;
-            self.list.push(Listen { address: address.clone(), options, proxy_protocol, server });
+            self.list.push(StreamListen {
+                address: address.clone(),
+                options,
+                proxy_protocol,
+                server,
+            });
             let (options, default_server) = (line.options.is_some(), line.default_server);
-            let said = Said { at, last_server: server, options, default_server };
+            let said = ListenOptions { at, last_server: server, options, default_server };
             self.by_address.insert(address.clone(), said);
             return Ok(());
         };

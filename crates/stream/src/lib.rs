@@ -15,6 +15,6 @@ mod site;
 mod tests;
 mod worker;
 
-pub use compile::{BLOCKS, Plan, directives, read};
-pub use site::{Generation, Listen, Site};
-pub use worker::Worker;
+pub use compile::{BLOCKS, StreamPlan, directives, read};
+pub use site::{StreamGeneration, StreamListen, StreamSite};
+pub use worker::StreamWorker;

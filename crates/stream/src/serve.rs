@@ -14,25 +14,25 @@ use std::rc::Rc;
 use std::task::{Poll, ready};
 
 use ::session::{Client, Session as _};
-use net::accept::{self, Refusal};
+use net::accept::{self, ProxyRefusal};
 use net::{ConnectionPermit, Stream, Timer};
-use observe::{Errno, Level, Open};
+use observe::{Errno, Level, OpenConnection};
 use wire::proxy_protocol::HeaderError;
 
 use crate::session::TcpSession;
-use crate::site::{Decision, Generation, Handler, ServerId};
+use crate::site::{Decision, PhaseHandler, StreamGeneration, StreamServerId};
 
 /// What a connection gives back when it is over.
-pub(crate) struct Held {
-    pub(crate) _open: Open,
+pub(crate) struct HeldConnection {
+    pub(crate) _open: OpenConnection,
     pub(crate) _permit: ConnectionPermit,
 }
 
 /// A session that is logged when it goes.
-struct Logged(TcpSession);
+struct SessionLogGuard(TcpSession);
 
 /// A session that is over before its content began: its status.
-struct Finished(u16);
+struct FinishedSession(u16);
 
 /// What nginx calls `NGX_STREAM_OK`.
 const OK: u16 = 200;
@@ -41,23 +41,23 @@ const INTERNAL_SERVER_ERROR: u16 = 500;
 
 /// Serves a connection until it is closed.
 pub(crate) async fn serve(
-    generation: Rc<Generation>,
-    server: ServerId,
+    generation: Rc<StreamGeneration>,
+    server: StreamServerId,
     client: Rc<Client>,
     mut stream: Stream,
-    held: Held,
+    held: HeldConnection,
 ) {
-    let mut x = Logged(TcpSession::new(generation, server, client));
+    let mut x = SessionLogGuard(TcpSession::new(generation, server, client));
     tell_connected(&x);
     x.status = match run(&mut x, &mut stream).await {
-        Ok(status) | Err(Finished(status)) => status,
+        Ok(status) | Err(FinishedSession(status)) => status,
     };
     drop(x);
     drop((stream, held));
 }
 
 /// Runs the phases.
-async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, Finished> {
+async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSession> {
     let generation = x.generation.clone();
     if generation.listen(x.client.listen).is_some_and(|listen| listen.proxy_protocol) {
         read_proxy_header(x, stream).await?;
@@ -71,16 +71,16 @@ async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, Finished> {
     }
     match &server.content {
         Some(content) => Ok(content(x, stream).await),
-        None => Err(Finished(INTERNAL_SERVER_ERROR)),
+        None => Err(FinishedSession(INTERNAL_SERVER_ERROR)),
     }
 }
 
-fn phase(handlers: &[Handler], x: &mut TcpSession) -> Result<(), Finished> {
+fn phase(handlers: &[PhaseHandler], x: &mut TcpSession) -> Result<(), FinishedSession> {
     for handler in handlers {
         match handler(x) {
             Decision::Next => {}
             Decision::Skip => break,
-            Decision::Finish(status) => return Err(Finished(status)),
+            Decision::Finish(status) => return Err(FinishedSession(status)),
         }
     }
     Ok(())
@@ -88,7 +88,7 @@ fn phase(handlers: &[Handler], x: &mut TcpSession) -> Result<(), Finished> {
 
 /// Reads the PROXY header, and keeps what it says with the client. What comes behind it is left
 /// alone: no content handler reads from the client yet.
-async fn read_proxy_header(x: &mut TcpSession, stream: &mut Stream) -> Result<(), Finished> {
+async fn read_proxy_header(x: &mut TcpSession, stream: &mut Stream) -> Result<(), FinishedSession> {
     x.action = "reading PROXY protocol";
     let timer = Timer::new();
     timer.set(x.server().proxy_protocol_timeout_ms);
@@ -105,22 +105,22 @@ async fn read_proxy_header(x: &mut TcpSession, stream: &mut Stream) -> Result<()
 }
 
 /// Logs why there is no header. As in nginx, one that is cut short is a broken one.
-fn refuse(x: &TcpSession, refusal: Refusal, received: &[u8]) -> Finished {
+fn refuse(x: &TcpSession, refusal: ProxyRefusal, received: &[u8]) -> FinishedSession {
     let (what, error) = match refusal {
-        Refusal::Header(error) => return broken_header(x, error, received),
-        Refusal::Closed => return broken_header(x, HeaderError::Broken, received),
-        Refusal::TimedOut => ("client timed out", net::timed_out()),
-        Refusal::Connection(error) => ("recv() failed", error),
+        ProxyRefusal::Header(error) => return broken_header(x, error, received),
+        ProxyRefusal::Closed => return broken_header(x, HeaderError::Broken, received),
+        ProxyRefusal::TimedOut => ("client timed out", net::timed_out()),
+        ProxyRefusal::Connection(error) => ("recv() failed", error),
     };
     x.log(Level::Info, format_args!("{what}{}", Errno(&error)));
-    Finished(OK)
+    FinishedSession(OK)
 }
 
-fn broken_header(x: &TcpSession, error: HeaderError, received: &[u8]) -> Finished {
+fn broken_header(x: &TcpSession, error: HeaderError, received: &[u8]) -> FinishedSession {
     let mut message = Vec::new();
     error.write_message(received, &mut message);
     x.log(Level::Error, format_args!("{}", observe::Text(&message)));
-    Finished(BAD_REQUEST)
+    FinishedSession(BAD_REQUEST)
 }
 
 /// How long the client may take nothing of a text.
@@ -173,20 +173,20 @@ fn tell_connected(x: &TcpSession) {
     }
 }
 
-impl Deref for Logged {
+impl Deref for SessionLogGuard {
     type Target = TcpSession;
     fn deref(&self) -> &TcpSession {
         &self.0
     }
 }
 
-impl DerefMut for Logged {
+impl DerefMut for SessionLogGuard {
     fn deref_mut(&mut self) -> &mut TcpSession {
         &mut self.0
     }
 }
 
-impl Drop for Logged {
+impl Drop for SessionLogGuard {
     fn drop(&mut self) {
         let generation = self.generation.clone();
         generation.server(self.server).loggers.iter().for_each(|logger| logger(&mut self.0));

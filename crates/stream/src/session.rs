@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use ::session::limit_conn::Limited;
+use ::session::limit_conn::ConnLimited;
 use ::session::values::{SetValues, TooLong, VALUES_BYTES_MAX};
 use ::session::variables::{Variable, Variables};
 use ::session::{Captures, Client, Session, evaluate};
@@ -12,14 +12,14 @@ use conf::{Values, VariableId};
 use net::Address;
 use observe::Level;
 
-use crate::site::{Generation, Server, ServerId};
+use crate::site::{StreamGeneration, StreamServer, StreamServerId};
 
 /// A session of `stream {}`.
 pub struct TcpSession {
     /// The configuration that it is served by, to its end.
-    pub generation: Rc<Generation>,
+    pub generation: Rc<StreamGeneration>,
     /// The server that it has.
-    pub server: ServerId,
+    pub server: StreamServerId,
     /// Whose it is.
     pub client: Rc<Client>,
     /// What came of it, by the numbers of HTTP; 0: it is not over.
@@ -31,14 +31,18 @@ pub struct TcpSession {
     /// What is being done, as log lines name it after `while`.
     pub action: &'static str,
     /// What limits have to do with it.
-    pub limited: Limited,
+    pub limited: ConnLimited,
     values: SetValues,
     captures: Captures,
 }
 
 impl TcpSession {
     /// A connection that was just accepted.
-    pub fn new(generation: Rc<Generation>, server: ServerId, client: Rc<Client>) -> Self {
+    pub fn new(
+        generation: Rc<StreamGeneration>,
+        server: StreamServerId,
+        client: Rc<Client>,
+    ) -> Self {
         Self {
             generation,
             server,
@@ -47,14 +51,14 @@ impl TcpSession {
             bytes_sent: 0,
             bytes_received: 0,
             action: "initializing session",
-            limited: Limited::default(),
+            limited: ConnLimited::default(),
             values: SetValues::new(VALUES_BYTES_MAX),
             captures: Captures::default(),
         }
     }
 
     /// Its server.
-    pub fn server(&self) -> &Server {
+    pub fn server(&self) -> &StreamServer {
         self.generation.server(self.server)
     }
 
@@ -74,16 +78,16 @@ impl TcpSession {
     }
 }
 
-impl Variables<TcpSession> for Generation {
+impl Variables<TcpSession> for StreamGeneration {
     fn variable(&self, id: VariableId) -> &Variable<TcpSession> {
         (**self).variable(id)
     }
 }
 
 impl Session for TcpSession {
-    type Configuration = Generation;
+    type Configuration = StreamGeneration;
 
-    fn configuration(&self) -> Rc<Generation> {
+    fn configuration(&self) -> Rc<StreamGeneration> {
         self.generation.clone()
     }
     fn client(&self) -> &Client {

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::session::listen::{End, Slots};
+use ::session::listen::{GenerationEnd, ListenerSlots};
 use ::session::variables::Variable;
 use ::upstream::Group;
 use conf::{Load, VariableId};
@@ -19,19 +19,19 @@ use crate::session::TcpSession;
 
 /// The number of a server in its site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServerId(pub u32);
+pub struct StreamServerId(pub u32);
 
 /// A configuration ready to serve.
 #[derive(Default)]
-pub struct Site {
-    pub(crate) listens: Vec<Listen>,
-    pub(crate) servers: Vec<Server>,
+pub struct StreamSite {
+    pub(crate) listens: Vec<StreamListen>,
+    pub(crate) servers: Vec<StreamServer>,
     pub(crate) variables: Vec<Variable<TcpSession>>,
     pub(crate) groups: Vec<Arc<Group>>,
 }
 
 /// A listening socket.
-pub struct Listen {
+pub struct StreamListen {
     /// Where it listens.
     pub address: Address,
     /// How it is opened.
@@ -39,21 +39,21 @@ pub struct Listen {
     /// Whether a PROXY header comes first.
     pub(crate) proxy_protocol: bool,
     /// The server that has its connections.
-    pub(crate) server: ServerId,
+    pub(crate) server: StreamServerId,
 }
 
 /// A server.
 #[derive(Default)]
-pub struct Server {
+pub struct StreamServer {
     pub(crate) error_log: Arc<ErrorLog>,
     pub(crate) tcp_nodelay: bool,
     pub(crate) proxy_protocol_timeout_ms: u64,
-    pub(crate) postaccept: Vec<Handler>,
-    pub(crate) preaccess: Vec<Handler>,
-    pub(crate) access: Vec<Handler>,
+    pub(crate) postaccept: Vec<PhaseHandler>,
+    pub(crate) preaccess: Vec<PhaseHandler>,
+    pub(crate) access: Vec<PhaseHandler>,
     /// Has the client's end until the session is over; `None`: the server does nothing.
-    pub(crate) content: Option<Content>,
-    pub(crate) loggers: Vec<Logger>,
+    pub(crate) content: Option<ContentHandler>,
+    pub(crate) loggers: Vec<SessionLogger>,
 }
 
 /// What a handler says of a session.
@@ -68,66 +68,71 @@ pub enum Decision {
 }
 
 /// A handler of a phase before content.
-pub type Handler = Box<dyn Fn(&mut TcpSession) -> Decision + Send + Sync>;
+pub type PhaseHandler = Box<dyn Fn(&mut TcpSession) -> Decision + Send + Sync>;
 
 /// A content handler: it ends with the session's status.
-pub type Content = Box<
+pub type ContentHandler = Box<
     dyn for<'a> Fn(&'a mut TcpSession, &'a mut Stream) -> Pin<Box<dyn Future<Output = u16> + 'a>>
         + Send
         + Sync,
 >;
 
 /// Is told of a session that is over.
-pub type Logger = Box<dyn Fn(&mut TcpSession) + Send + Sync>;
+pub type SessionLogger = Box<dyn Fn(&mut TcpSession) + Send + Sync>;
 
 /// A server being compiled: features hook in here.
-pub struct Place<'a, 'f> {
+pub struct ServerBuilder<'a, 'f> {
     /// What has been declared.
     pub load: &'a mut Load<'f>,
     /// The server as far as it is done.
-    pub server: Server,
+    pub server: StreamServer,
 }
 
 /// One worker's hold on a configuration.
-pub struct Generation {
-    site: Arc<Site>,
+pub struct StreamGeneration {
+    site: Arc<StreamSite>,
     /// How many there were before it.
     pub number: u64,
     /// By the listening socket's slot: its place in the site's list, if the site has it.
-    slots: Slots,
+    slots: ListenerSlots,
     /// Goes when the last worker has let go of it.
-    _end: Option<End>,
+    _end: Option<GenerationEnd>,
 }
 
-impl Generation {
+impl StreamGeneration {
     /// This worker's hold on a site whose sockets are numbered as it lists them.
-    pub fn new(site: Arc<Site>, number: u64) -> Rc<Self> {
+    pub fn new(site: Arc<StreamSite>, number: u64) -> Rc<Self> {
         let slots = (0..site.listens.len() as u32).map(Some).collect();
         Rc::new(Self { site, number, slots, _end: None })
     }
 
     /// This worker's hold on a site with sockets that may have been there before it.
-    pub fn with_slots(site: Arc<Site>, number: u64, slots: Slots, end: End) -> Rc<Self> {
+    pub fn with_slots(
+        site: Arc<StreamSite>,
+        number: u64,
+        slots: ListenerSlots,
+        end: GenerationEnd,
+    ) -> Rc<Self> {
         Rc::new(Self { site, number, slots, _end: Some(end) })
     }
 
     /// The listening socket of a slot, unless this configuration does not have it.
-    pub fn listen(&self, slot: u32) -> Option<&Listen> {
+    pub fn listen(&self, slot: u32) -> Option<&StreamListen> {
         let place = self.slots.get(slot as usize).copied().flatten()?;
         self.site.listens.get(place as usize)
     }
 }
 
-impl Deref for Generation {
-    type Target = Site;
-    fn deref(&self) -> &Site {
+impl Deref for StreamGeneration {
+    type Target = StreamSite;
+    fn deref(&self) -> &StreamSite {
         &self.site
     }
 }
 
-impl Site {
+impl StreamSite {
     /// A server by number.
-    pub fn server(&self, id: ServerId) -> &Server {
+    pub fn server(&self, id: StreamServerId) -> &StreamServer {
         &self.servers[id.0 as usize]
     }
 
@@ -137,7 +142,7 @@ impl Site {
     }
 
     /// The listening sockets, in order of mention.
-    pub fn listens(&self) -> &[Listen] {
+    pub fn listens(&self) -> &[StreamListen] {
         &self.listens
     }
 }

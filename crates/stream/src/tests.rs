@@ -7,13 +7,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::session::Client;
-use conf::{Directive, Load, Memory, Subsystem};
+use conf::{Directive, Load, MemoryFiles, Subsystem};
 use net::Arrival;
 use observe::LogFiles;
 
 use crate::session::TcpSession;
-use crate::site::{Decision, Generation, ServerId, Site};
-use crate::{Worker, compile};
+use crate::site::{Decision, StreamGeneration, StreamServerId, StreamSite};
+use crate::{StreamWorker, compile};
 
 /// A folder for logs, gone with the test.
 struct Folder(std::path::PathBuf);
@@ -41,9 +41,9 @@ impl Drop for Folder {
     }
 }
 
-fn load(text: &str, folder: &Path, lenient: bool) -> Result<Site, String> {
+fn load(text: &str, folder: &Path, lenient: bool) -> Result<StreamSite, String> {
     let text = format!("stream {{ {text}\n}}");
-    let mut files = Memory::default().with("/nginx.conf", text);
+    let mut files = MemoryFiles::default().with("/nginx.conf", text);
     let (sources, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
     let tree = tree.map_err(|error| error.message)?;
     let mut load = Load::new(&mut files, folder, Path::new("/"));
@@ -68,14 +68,14 @@ fn refusal(text: &str) -> String {
 
 /// What a client is sent by the first socket of this configuration, after it has sent `input`.
 fn answer(text: &str, folder: &Folder, input: &'static [u8]) -> Vec<u8> {
-    let generation = Generation::new(Arc::new(load(text, &folder.0, false).unwrap()), 1);
+    let generation = StreamGeneration::new(Arc::new(load(text, &folder.0, false).unwrap()), 1);
     let answer = net::run(async move { serve(generation, input).await }).unwrap();
     // The next configuration has the file open on its own: the lines keep their order.
     observe::flush_all();
     answer
 }
 
-async fn serve(generation: Rc<Generation>, input: &'static [u8]) -> Vec<u8> {
+async fn serve(generation: Rc<StreamGeneration>, input: &'static [u8]) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let client = std::thread::spawn(move || {
@@ -95,7 +95,7 @@ async fn serve(generation: Rc<Generation>, input: &'static [u8]) -> Vec<u8> {
     balancer.set_limit(1);
     let arrival = Arrival { fd: stream.into(), peer: Some(peer), slot: 0 };
     let Ok(Some(accepted)) = balancer.assign(arrival) else { panic!("no room") };
-    let worker = Worker::new(generation);
+    let worker = StreamWorker::new(generation);
     worker.start(accepted, false);
     worker.leave().await;
     client.join().unwrap()
@@ -217,13 +217,14 @@ fn no_more_connections_than_the_limit() {
              log_format f '$status $limit_conn_status'; access_log a.log f; error_log e.log;
              server {{ {SERVER} limit_conn a 1; limit_conn b 1; {lines} return hello; }}"
         );
-        Generation::new(Arc::new(load(&text, &folder.0, false).unwrap()), 1)
+        StreamGeneration::new(Arc::new(load(&text, &folder.0, false).unwrap()), 1)
     };
     for (lines, said) in [("", &b""[..]), ("limit_conn_dry_run on;", b"hello")] {
         let generation = site(lines);
-        let client = Client::new(1, Some("127.0.0.1:1".parse().unwrap()), net::Probe::NONE, 0);
-        let mut first = TcpSession::new(generation.clone(), ServerId(0), Rc::new(client));
-        let server = generation.server(ServerId(0));
+        let client =
+            Client::new(1, Some("127.0.0.1:1".parse().unwrap()), net::SocketProbe::NONE, 0);
+        let mut first = TcpSession::new(generation.clone(), StreamServerId(0), Rc::new(client));
+        let server = generation.server(StreamServerId(0));
         assert_eq!(server.preaccess[0](&mut first), Decision::Next);
         let second = generation.clone();
         assert_eq!(net::run(async move { serve(second, b"").await }).unwrap(), said);

@@ -5,27 +5,32 @@ use std::rc::Rc;
 
 use ::session::Client;
 use ::upstream::Discovery;
-use net::{Accepted, ConnectionTracker, Probe};
-use observe::Counts;
+use net::{Accepted, ConnectionTracker, SocketProbe};
+use observe::WorkerCounters;
 
-use crate::serve::{Held, serve};
-use crate::site::Generation;
+use crate::serve::{HeldConnection, serve};
+use crate::site::StreamGeneration;
 
 /// One worker's sessions.
-pub struct Worker {
-    generation: RefCell<Rc<Generation>>,
+pub struct StreamWorker {
+    generation: RefCell<Rc<StreamGeneration>>,
     /// Names of servers that are looked up as long as the generation is the newest.
     discovery: RefCell<Discovery>,
-    counts: &'static Counts,
+    counts: &'static WorkerCounters,
     tracker: Rc<ConnectionTracker>,
 }
 
-impl Worker {
+impl StreamWorker {
     /// A worker that serves this configuration.
-    pub fn new(generation: Rc<Generation>) -> Rc<Self> {
+    pub fn new(generation: Rc<StreamGeneration>) -> Rc<Self> {
         let discovery = RefCell::new(Discovery::of(&generation.groups));
         let generation = RefCell::new(generation);
-        Rc::new(Self { generation, discovery, counts: Counts::of_worker(), tracker: Rc::default() })
+        Rc::new(Self {
+            generation,
+            discovery,
+            counts: WorkerCounters::of_worker(),
+            tracker: Rc::default(),
+        })
     }
 
     /// Serves a new connection; `debug`: all its messages are logged. One that came by a socket
@@ -33,8 +38,9 @@ impl Worker {
     pub fn start(&self, accepted: Accepted, debug: bool) {
         let Accepted { stream, peer, slot, permit } = accepted;
         let generation = self.generation.borrow().clone();
-        let held = Held { _open: self.counts.accept(), _permit: permit };
-        let mut client = Client::new(observe::connection_number(), peer, Probe::new(&stream), slot);
+        let held = HeldConnection { _open: self.counts.accept(), _permit: permit };
+        let mut client =
+            Client::new(observe::connection_number(), peer, SocketProbe::new(&stream), slot);
         client.debug = debug;
         let number = generation.number;
         if let Some(server) = generation.listen(slot).map(|listen| listen.server) {
@@ -44,7 +50,7 @@ impl Worker {
     }
 
     /// From now on new connections are served by this configuration; those under way keep theirs.
-    pub fn replace(&self, generation: Rc<Generation>) {
+    pub fn replace(&self, generation: Rc<StreamGeneration>) {
         self.discovery.replace(Discovery::of(&generation.groups));
         self.generation.replace(generation);
     }

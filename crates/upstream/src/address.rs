@@ -1,7 +1,7 @@
 //! Where a server is, as the configuration says it: `host`, `host:port`, `[v6]:port`, `unix:path`.
 //!
 //! Only the notation, in which nginx's messages are given; names are looked up by
-//! [`Place::addresses`], and nowhere else in this crate.
+//! [`Endpoint::addresses`], and nowhere else in this crate.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -14,7 +14,7 @@ const UNIX_PATH_MAX: usize = 107;
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Endpoint {
     /// At an address.
     At(Address),
     /// Wherever a name says.
@@ -28,18 +28,18 @@ pub enum Place {
 
 /// What stood in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parsed {
+pub struct ParsedAddress {
     /// Where the server is.
-    pub place: Place,
+    pub place: Endpoint,
     /// Whether the port was said.
     pub port_said: bool,
 }
 
 /// Why a text is no address, in nginx's words.
-pub type Refusal = &'static str;
+pub type AddressRefusal = &'static str;
 
 /// Reads an address without a path.
-pub fn parse(text: &[u8], default_port: u16) -> Result<Parsed, Refusal> {
+pub fn parse(text: &[u8], default_port: u16) -> Result<ParsedAddress, AddressRefusal> {
     if text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:")) {
         return unix(&text[5..]);
     }
@@ -49,18 +49,18 @@ pub fn parse(text: &[u8], default_port: u16) -> Result<Parsed, Refusal> {
     }
 }
 
-fn unix(path: &[u8]) -> Result<Parsed, Refusal> {
+fn unix(path: &[u8]) -> Result<ParsedAddress, AddressRefusal> {
     match path.len() {
         0 => Err("no path in the unix domain socket"),
         length if length > UNIX_PATH_MAX => Err("too long path in the unix domain socket"),
         _ => {
             let path = PathBuf::from(conf::bytes_path(path));
-            Ok(Parsed { place: Place::At(Address::Unix(path)), port_said: false })
+            Ok(ParsedAddress { place: Endpoint::At(Address::Unix(path)), port_said: false })
         }
     }
 }
 
-fn v6(inside: &[u8], default_port: u16) -> Result<Parsed, Refusal> {
+fn v6(inside: &[u8], default_port: u16) -> Result<ParsedAddress, AddressRefusal> {
     let close = inside.iter().position(|&byte| byte == b']').ok_or("invalid host")?;
     let (host, rest) = (&inside[..close], &inside[close + 1..]);
     if rest.contains(&b'/') {
@@ -78,10 +78,10 @@ fn v6(inside: &[u8], default_port: u16) -> Result<Parsed, Refusal> {
         std::str::from_utf8(host).ok().and_then(|text| text.parse().ok());
     let ip = ip.ok_or("invalid IPv6 address")?;
     let address = SocketAddr::new(ip.into(), port.unwrap_or(default_port));
-    Ok(Parsed { place: Place::At(Address::Ip(address)), port_said: port.is_some() })
+    Ok(ParsedAddress { place: Endpoint::At(Address::Ip(address)), port_said: port.is_some() })
 }
 
-fn named_or_v4(text: &[u8], default_port: u16) -> Result<Parsed, Refusal> {
+fn named_or_v4(text: &[u8], default_port: u16) -> Result<ParsedAddress, AddressRefusal> {
     if text.iter().any(|byte| matches!(byte, b'/' | b'?')) {
         return Err("invalid host");
     }
@@ -94,18 +94,18 @@ fn named_or_v4(text: &[u8], default_port: u16) -> Result<Parsed, Refusal> {
     }
     let port = said.unwrap_or(default_port);
     let place = match conf::address_v4(host) {
-        Some(ip) => Place::At(Address::Ip(SocketAddr::new(ip.into(), port))),
-        None => Place::Named { host: host.into(), port },
+        Some(ip) => Endpoint::At(Address::Ip(SocketAddr::new(ip.into(), port))),
+        None => Endpoint::Named { host: host.into(), port },
     };
-    Ok(Parsed { place, port_said: said.is_some() })
+    Ok(ParsedAddress { place, port_said: said.is_some() })
 }
 
-fn port(digits: &[u8]) -> Result<u16, Refusal> {
+fn port(digits: &[u8]) -> Result<u16, AddressRefusal> {
     let number = conf::units::number(digits).and_then(|number| u16::try_from(number).ok());
     number.filter(|port| *port > 0).ok_or("invalid port")
 }
 
-impl Place {
+impl Endpoint {
     /// The addresses, each once; a name is looked up by the system, which may take its time. None:
     /// it has none.
     pub fn addresses(&self) -> Vec<Address> {
@@ -117,7 +117,7 @@ impl Place {
 }
 
 /// As the configuration may say it, the port always said.
-impl fmt::Display for Place {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::At(address) => address.fmt(f),
@@ -144,8 +144,10 @@ mod tests {
     fn shown(text: &str) -> String {
         match parse(text.as_bytes(), 80) {
             Err(refusal) => refusal.into(),
-            Ok(Parsed { place: Place::At(address), port_said }) => format!("{address} {port_said}"),
-            Ok(Parsed { place: Place::Named { host, port }, port_said }) => {
+            Ok(ParsedAddress { place: Endpoint::At(address), port_said }) => {
+                format!("{address} {port_said}")
+            }
+            Ok(ParsedAddress { place: Endpoint::Named { host, port }, port_said }) => {
                 format!("name {}:{port} {port_said}", String::from_utf8_lossy(&host))
             }
         }

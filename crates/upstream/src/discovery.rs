@@ -10,10 +10,10 @@ use std::sync::{Arc, Weak};
 use net::{Task, Timer};
 use observe::Level;
 
-use crate::address::Place;
+use crate::address::Endpoint;
 use crate::group::Group;
-use crate::lines::Lookup;
-use crate::resolver::{self, Peer};
+use crate::lines::LineLookup;
+use crate::resolver::{self, ResolvedPeer};
 
 /// How long after a name was not found it is looked up again.
 const RETRY_MS: u64 = 5000;
@@ -46,11 +46,11 @@ impl Drop for Discovery {
     }
 }
 
-fn begin(group: &Arc<Group>, line: usize, lookup: Lookup) -> Option<Task> {
+fn begin(group: &Arc<Group>, line: usize, lookup: LineLookup) -> Option<Task> {
     let group = Arc::downgrade(group);
     match lookup {
-        Lookup::None => None,
-        Lookup::Watch(watched, servers) => {
+        LineLookup::None => None,
+        LineLookup::Watch(watched, servers) => {
             let resolver = servers.names.resolver(servers.timeout_ms);
             Some(net::spawn(resolver::watch(resolver, watched, 0, move |outcome| {
                 if let (Ok(found), Some(group)) = (outcome, group.upgrade()) {
@@ -58,12 +58,12 @@ fn begin(group: &Arc<Group>, line: usize, lookup: Lookup) -> Option<Task> {
                 }
             })))
         }
-        Lookup::Until(place) => Some(net::spawn(find(group, line, place))),
+        LineLookup::Until(place) => Some(net::spawn(find(group, line, place))),
     }
 }
 
 /// Asks the system until it knows the name.
-async fn find(group: Weak<Group>, line: usize, place: Place) {
+async fn find(group: Weak<Group>, line: usize, place: Endpoint) {
     loop {
         let timer = Timer::new();
         timer.set(RETRY_MS);
@@ -78,7 +78,7 @@ async fn find(group: Weak<Group>, line: usize, place: Place) {
         observe::log(Level::Notice, format_args!("{place} in upstream \"{name}\" is now resolved"));
         let peer = |address| match address {
             net::Address::Ip(address) => {
-                Some(Peer { backup: false, address, name: None, weight: 1 })
+                Some(ResolvedPeer { backup: false, address, name: None, weight: 1 })
             }
             net::Address::Unix(_) => None,
         };

@@ -8,8 +8,8 @@ use net::Address;
 
 use crate::balance::{Balance, Until};
 use crate::group::Group;
-use crate::limit::{Slot, Slots};
-use crate::pool::{self, Connection, Gift, Key};
+use crate::limit::{ServerSlot, ServerSlots};
+use crate::pool::{self, Handoff, PoolKey, PooledConnection};
 use crate::server::Server;
 use crate::waiting::worker;
 
@@ -28,18 +28,18 @@ pub struct Lease {
     header_ms: Option<u64>,
     is_header_counted: bool,
     /// Its place in the limit. Given back after the request has been counted out.
-    slot: Option<Slot<Gift>>,
+    slot: Option<ServerSlot<Handoff>>,
 }
 
 /// What is worth a line in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum LeaseEvent {
     /// The server has failed too often. A warning.
     Disabled,
 }
 
 /// nginx's words.
-impl fmt::Display for Event {
+impl fmt::Display for LeaseEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Disabled => "upstream server temporarily disabled",
@@ -65,7 +65,7 @@ impl Lease {
     /// The same with a slot that was waited for.
     pub(crate) fn granted(
         server: &Arc<Server>,
-        slot: Slot<Gift>,
+        slot: ServerSlot<Handoff>,
         single: bool,
         balance: &dyn Balance,
         now_ms: u64,
@@ -76,7 +76,7 @@ impl Lease {
     /// Counts a request that has its place.
     fn begin(
         server: &Arc<Server>,
-        slot: Option<Slot<Gift>>,
+        slot: Option<ServerSlot<Handoff>>,
         single: bool,
         balance: &dyn Balance,
         now_ms: u64,
@@ -114,7 +114,7 @@ impl Lease {
 
     /// The request failed for reasons that count for `max_fails`.
     #[must_use = "the event belongs into the log"]
-    pub fn failed(&mut self, now_ms: u64) -> Option<Event> {
+    pub fn failed(&mut self, now_ms: u64) -> Option<LeaseEvent> {
         let Server { standing, terms, .. } = &*self.server;
         if self.single {
             standing.forgive();
@@ -124,7 +124,7 @@ impl Lease {
             return None;
         }
         self.server.withdraw();
-        Some(Event::Disabled)
+        Some(LeaseEvent::Disabled)
     }
 
     /// The server did what it was asked for, or the next one is asked for reasons that do not
@@ -163,13 +163,19 @@ impl Lease {
     /// Ends it, and keeps its connection, made from that local address, for the next request: of
     /// this worker or, if that one waits for this server and has no connection, of the worker whose
     /// turn it is.
-    pub fn end_with(mut self, group: &Group, from: Option<SocketAddr>, connection: Connection) {
-        let key = Key { to: self.address().clone(), from };
-        let is_awaited = |slots: &Slots<Gift>| slots.waiting() > 0 && slots.awaits_gift(worker());
+    pub fn end_with(
+        mut self,
+        group: &Group,
+        from: Option<SocketAddr>,
+        connection: PooledConnection,
+    ) {
+        let key = PoolKey { to: self.address().clone(), from };
+        let is_awaited =
+            |slots: &ServerSlots<Handoff>| slots.waiting() > 0 && slots.awaits_gift(worker());
         let slot = self.slot.take_if(|slot| is_awaited(slot.slots()));
         let Some(slot) = slot else { return pool::give_back(group, key, connection) };
         drop(self);
-        match Gift::of(group, key, connection) {
+        match Handoff::of(group, key, connection) {
             // It comes back if whoever waited has just left, and is closed.
             Some(gift) => drop(slot.release_with(gift)),
             None => drop(slot),

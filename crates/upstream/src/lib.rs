@@ -28,10 +28,10 @@ mod waiting;
 
 pub use attempt::Attempt;
 pub use discovery::Discovery;
-pub use group::{Ask, Choice, Group};
-pub use lease::{Event, Lease};
-pub use lines::Servers;
-pub use memory::Memory;
-pub use server::{Server, State};
-pub use settings::{Groups, Keepalive};
-pub use waiting::{Limit, Refused, Waited, Waiting};
+pub use group::{Ask, Group, ServerChoice};
+pub use lease::{Lease, LeaseEvent};
+pub use lines::LineResolver;
+pub use memory::StateMemory;
+pub use server::{Server, ServerStatus};
+pub use settings::{Groups, KeepaliveSettings};
+pub use waiting::{GroupLimit, WaitRefused, Waited, WaitingRequest};

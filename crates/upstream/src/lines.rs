@@ -4,47 +4,47 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use net::Address;
 
-use crate::address::Place;
-use crate::memory::{GroupName, Memory};
-use crate::resolver::{NameServers, Peer, Watched};
-use crate::server::{Server, Terms};
-use crate::waiting::Limit;
+use crate::address::Endpoint;
+use crate::memory::{GroupName, StateMemory};
+use crate::resolver::{NameServers, ResolvedPeer, WatchedName};
+use crate::server::{Server, ServerTerms};
+use crate::waiting::GroupLimit;
 
 /// A `server` line.
 #[derive(Debug)]
-pub(crate) struct Line {
-    pub terms: Terms,
+pub(crate) struct GroupLine {
+    pub terms: ServerTerms,
     pub backup: bool,
-    pub lookup: Lookup,
-    pub servers: Vec<Found>,
+    pub lookup: LineLookup,
+    pub servers: Vec<ResolvedServer>,
     /// What was found last, which the next generation begins with.
-    pub known: Known,
+    pub known: LastResolved,
 }
 
 /// A server that a line stands for.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct ResolvedServer {
     pub server: Arc<Server>,
     pub backup: bool,
 }
 
 /// What was found last for a name.
-pub(crate) type Known = Arc<Mutex<Vec<Peer>>>;
+pub(crate) type LastResolved = Arc<Mutex<Vec<ResolvedPeer>>>;
 
 /// How a line is looked up at run time.
 #[derive(Clone, Debug)]
-pub(crate) enum Lookup {
+pub(crate) enum LineLookup {
     /// Not at all.
     None,
     /// Again and again.
-    Watch(Watched, Servers),
+    Watch(WatchedName, LineResolver),
     /// Until it is found.
-    Until(Place),
+    Until(Endpoint),
 }
 
 /// Who is asked for names.
 #[derive(Clone, Debug)]
-pub struct Servers {
+pub struct LineResolver {
     /// The name servers.
     pub names: NameServers,
     /// How long a lookup may take.
@@ -53,27 +53,27 @@ pub struct Servers {
 
 /// All lines of a group.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct GroupLines {
     pub group: GroupName,
-    pub lines: Vec<Line>,
+    pub lines: Vec<GroupLine>,
     /// The limit that holds for each server.
-    pub limit: Option<Limit>,
+    pub limit: Option<GroupLimit>,
 }
 
-impl Lines {
+impl GroupLines {
     /// None yet.
     pub fn new(group: GroupName) -> Self {
         Self { group, lines: Vec::new(), limit: None }
     }
 
     /// Adds a line with the addresses that are known.
-    pub fn add(&mut self, line: Line, addresses: Vec<Address>, memory: &Memory) {
+    pub fn add(&mut self, line: GroupLine, addresses: Vec<Address>, memory: &StateMemory) {
         self.lines.push(line);
         let at = self.lines.len() - 1;
         for address in addresses {
             let (terms, backup) = (self.lines[at].terms.clone(), self.lines[at].backup);
             let server = self.server(address, terms, memory);
-            self.lines[at].servers.push(Found { server, backup });
+            self.lines[at].servers.push(ResolvedServer { server, backup });
         }
         let known = self.lines[at].known();
         if !known.is_empty() {
@@ -82,17 +82,18 @@ impl Lines {
     }
 
     /// Makes the servers that were found those of a line; those that it had already stay the same.
-    pub fn found(&mut self, at: usize, found: &[Peer], memory: &Memory) {
+    pub fn found(&mut self, at: usize, found: &[ResolvedPeer], memory: &StateMemory) {
         let had = std::mem::take(&mut self.lines[at].servers);
         for peer in found {
             let line = &self.lines[at];
             let Some((terms, backup)) = line.terms_of(peer) else { continue };
-            let same = |old: &&Found| old.backup == backup && is_same(&old.server, peer, &terms);
+            let same =
+                |old: &&ResolvedServer| old.backup == backup && is_same(&old.server, peer, &terms);
             let server = match had.iter().find(same) {
                 Some(old) => old.server.clone(),
                 None => self.server(Address::Ip(peer.address), terms, memory),
             };
-            self.lines[at].servers.push(Found { server, backup });
+            self.lines[at].servers.push(ResolvedServer { server, backup });
         }
         let known = &self.lines[at].known;
         *known.lock().unwrap_or_else(PoisonError::into_inner) = found.to_vec();
@@ -105,7 +106,7 @@ impl Lines {
     }
 
     /// Of two servers with one address each has a standing of its own.
-    fn server(&self, address: Address, terms: Terms, memory: &Memory) -> Arc<Server> {
+    fn server(&self, address: Address, terms: ServerTerms, memory: &StateMemory) -> Arc<Server> {
         let all = self.lines.iter().flat_map(|line| &line.servers);
         let twin = all.filter(|found| found.server.address == address).count() as u32;
         let standing = memory.standing(&self.group, &address, twin);
@@ -116,16 +117,22 @@ impl Lines {
     }
 }
 
-impl Line {
+impl GroupLine {
     /// A line that is not looked up at run time.
-    pub fn new(terms: Terms, backup: bool) -> Self {
-        Self { terms, backup, lookup: Lookup::None, servers: Vec::new(), known: Known::default() }
+    pub fn new(terms: ServerTerms, backup: bool) -> Self {
+        Self {
+            terms,
+            backup,
+            lookup: LineLookup::None,
+            servers: Vec::new(),
+            known: LastResolved::default(),
+        }
     }
 
     /// What was found last, at the port that is meant now.
-    fn known(&self) -> Vec<Peer> {
+    fn known(&self) -> Vec<ResolvedPeer> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Lookup::Watch(Watched { service: None, port, .. }, _) = &self.lookup {
+        if let LineLookup::Watch(WatchedName { service: None, port, .. }, _) = &self.lookup {
             known.iter_mut().for_each(|peer| peer.address.set_port(*port));
         }
         known
@@ -133,7 +140,7 @@ impl Line {
 
     /// What holds for a server that was found, and whether it is a backup. `None`: it is of no use,
     /// for a line of backups has no backups of its own.
-    fn terms_of(&self, peer: &Peer) -> Option<(Terms, bool)> {
+    fn terms_of(&self, peer: &ResolvedPeer) -> Option<(ServerTerms, bool)> {
         let mut terms = self.terms.clone();
         if let Some(name) = &peer.name {
             terms.text = name.to_string().into_bytes().into();
@@ -148,7 +155,7 @@ impl Line {
     }
 }
 
-fn is_same(server: &Server, peer: &Peer, terms: &Terms) -> bool {
+fn is_same(server: &Server, peer: &ResolvedPeer, terms: &ServerTerms) -> bool {
     server.address == Address::Ip(peer.address)
         && server.terms.weight == terms.weight
         && server.terms.text == terms.text

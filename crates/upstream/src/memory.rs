@@ -9,25 +9,25 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use conf::Subsystem;
 use net::Address;
 
-use crate::limit::{Line, SharedTable};
-use crate::lines::Known;
-use crate::pool::Gift;
-use crate::resolver::{Peer, Watched};
-use crate::standing::Standing;
+use crate::limit::{SharedTable, WaitQueue};
+use crate::lines::LastResolved;
+use crate::pool::Handoff;
+use crate::resolver::{ResolvedPeer, WatchedName};
+use crate::standing::ServerState;
 
 /// Where standings are found again.
 #[derive(Debug, Default)]
-pub struct Memory {
-    known: Mutex<HashMap<Key, Weak<Standing>>>,
-    found: Mutex<HashMap<Name, Weak<Mutex<Vec<Peer>>>>>,
+pub struct StateMemory {
+    known: Mutex<HashMap<MemoryKey, Weak<ServerState>>>,
+    found: Mutex<HashMap<MemoryName, Weak<Mutex<Vec<ResolvedPeer>>>>>,
     lines: Mutex<ByName>,
     table: OnceLock<Arc<SharedTable>>,
 }
 
-type ByName = HashMap<Box<[u8]>, Weak<Line<Gift>>>;
+type ByName = HashMap<Box<[u8]>, Weak<WaitQueue<Handoff>>>;
 
 /// The group, and what is looked up for it.
-type Name = (GroupName, Watched);
+type MemoryName = (GroupName, WatchedName);
 
 /// The name of a group. Groups of different subsystems share nothing, whatever their names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,16 +45,16 @@ impl GroupName {
 
 /// The group, the address, and how many of the group's servers before it have the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct MemoryKey {
     group: GroupName,
     address: Address,
     twin: u32,
 }
 
-impl Memory {
+impl StateMemory {
     /// The process's.
     pub fn process() -> &'static Self {
-        static PROCESS: OnceLock<Memory> = OnceLock::new();
+        static PROCESS: OnceLock<StateMemory> = OnceLock::new();
         PROCESS.get_or_init(Self::default)
     }
 
@@ -64,8 +64,8 @@ impl Memory {
         group: &GroupName,
         address: &Address,
         twin: u32,
-    ) -> Arc<Standing> {
-        let key = Key { group: group.clone(), address: address.clone(), twin };
+    ) -> Arc<ServerState> {
+        let key = MemoryKey { group: group.clone(), address: address.clone(), twin };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(standing) = known.get(&key).and_then(Weak::upgrade) {
             return standing;
@@ -79,28 +79,28 @@ impl Memory {
     }
 
     /// What was found last for a name of a group, whatever port was asked for.
-    pub(crate) fn found(&self, group: &GroupName, watched: &Watched) -> Known {
+    pub(crate) fn found(&self, group: &GroupName, watched: &WatchedName) -> LastResolved {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (group.clone(), Watched { port: 0, ..watched.clone() });
+        let key = (group.clone(), WatchedName { port: 0, ..watched.clone() });
         if let Some(known) = found.get(&key).and_then(Weak::upgrade) {
             return known;
         }
         found.retain(|_, known| known.strong_count() > 0);
-        let known = Known::default();
+        let known = LastResolved::default();
         found.insert(key, Arc::downgrade(&known));
         known
     }
 
     /// The line of that name, new where nothing counts in it. Where other processes share it there
     /// is only one, whichever configurations know it.
-    pub(crate) fn line(&self, name: &[u8]) -> Arc<Line<Gift>> {
-        let Some(table) = self.table.get() else { return Line::new() };
+    pub(crate) fn line(&self, name: &[u8]) -> Arc<WaitQueue<Handoff>> {
+        let Some(table) = self.table.get() else { return WaitQueue::new() };
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lines.get(name).and_then(Weak::upgrade) {
             return known;
         }
         lines.retain(|_, line| line.strong_count() > 0);
-        let line = Line::shared(name, table);
+        let line = WaitQueue::shared(name, table);
         lines.insert(name.into(), Arc::downgrade(&line));
         line
     }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_line_that_is_shared_is_one_as_long_as_it_is_used() {
         let file = SharedTable::create().unwrap();
-        let memory = Memory::default();
+        let memory = StateMemory::default();
         let alone = memory.line(b"name");
         assert!(!Arc::ptr_eq(&alone, &memory.line(b"name")));
         memory.share(SharedTable::join(file.as_fd(), || 0).unwrap());

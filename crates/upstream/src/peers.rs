@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::balance::{Balance, Point};
-use crate::server::{Server, State};
+use crate::server::{Server, ServerStatus};
 
 /// All servers. Changed only where names are resolved at run time.
 #[derive(Debug, Default)]
@@ -18,17 +18,17 @@ pub(crate) struct Peers {
 /// Servers that are alternatives to each other.
 #[derive(Debug, Default)]
 pub(crate) struct Tier {
-    pub peers: Vec<Peer>,
+    pub peers: Vec<RotationPeer>,
     /// The sum of configured weights.
     pub total_weight: u64,
     /// The ring of a consistent hash, sorted; no other balancer has points.
     pub points: Vec<Point>,
-    pub random: Random,
+    pub random: XorShift,
 }
 
 /// A server with its place in the rotation.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub(crate) struct RotationPeer {
     pub server: Arc<Server>,
     pub current_weight: i64,
     /// The first server with the same text in the configuration: another address of its name.
@@ -80,13 +80,13 @@ impl Tier {
         for (at, server) in servers.iter().enumerate() {
             let current_weight = weights.get(&Arc::as_ptr(server)).copied().unwrap_or(0);
             let kin = *first.entry(server.text()).or_insert(at as u32);
-            self.peers.push(Peer { server: server.clone(), current_weight, kin });
+            self.peers.push(RotationPeer { server: server.clone(), current_weight, kin });
         }
         self.total_weight = servers.iter().map(|server| u64::from(server.terms.weight)).sum();
     }
 
     fn tries(&self) -> u32 {
-        self.peers.iter().filter(|peer| peer.server.state() != State::Down).count() as u32
+        self.peers.iter().filter(|peer| peer.server.state() != ServerStatus::Down).count() as u32
     }
 
     /// The server whose part of the weights `point` falls into.
@@ -110,9 +110,9 @@ impl Tier {
 
 /// Marsaglia's xorshift64*: fast, and good enough to share out requests.
 #[derive(Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct XorShift(u64);
 
-impl Default for Random {
+impl Default for XorShift {
     /// Seeded as the standard library seeds its hash tables.
     fn default() -> Self {
         use std::hash::{BuildHasher, Hasher, RandomState};
@@ -120,7 +120,7 @@ impl Default for Random {
     }
 }
 
-impl Random {
+impl XorShift {
     pub fn seeded(seed: u64) -> Self {
         Self(seed | 1)
     }

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker, ready};
 use net::{Address, Detached, Stream, Timer, clock};
 
 use crate::memory::GroupName;
-use crate::{Group, Keepalive};
+use crate::{Group, KeepaliveSettings};
 
 /// Idle for longer than this, a connection counts against `keepalive N`.
 const YOUNG_MS: u64 = 1000;
@@ -24,7 +24,7 @@ const ROUND_MS: u64 = 500;
 const IDLE_MAX: usize = 16 * 1024;
 
 /// A connection to a server.
-pub struct Connection {
+pub struct PooledConnection {
     /// The socket.
     pub stream: Stream,
     /// Requests sent so far.
@@ -34,14 +34,14 @@ pub struct Connection {
 
 /// What connections are kept apart by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct PoolKey {
     /// The server.
     pub to: Address,
     /// The local address that was asked for.
     pub from: Option<SocketAddr>,
 }
 
-impl Connection {
+impl PooledConnection {
     /// A new one.
     pub fn new(stream: Stream) -> Self {
         Self { stream, requests: 0, opened_ms: clock::now_ms() }
@@ -52,7 +52,7 @@ impl Connection {
         clock::now_ms().saturating_sub(self.opened_ms)
     }
 
-    fn may_go_on(&self, rules: &Keepalive, now_ms: u64) -> bool {
+    fn may_go_on(&self, rules: &KeepaliveSettings, now_ms: u64) -> bool {
         rules.connections > 0
             && self.requests < rules.requests
             && now_ms.saturating_sub(self.opened_ms) <= rules.time_ms
@@ -60,22 +60,22 @@ impl Connection {
 }
 
 /// An idle connection on its way to another worker.
-pub(crate) struct Gift {
+pub(crate) struct Handoff {
     stream: Detached,
-    key: Key,
+    key: PoolKey,
     requests: u64,
     opened_ms: u64,
 }
 
-impl Gift {
+impl Handoff {
     /// Takes a connection out of this worker, if it may serve another request.
-    pub fn of(group: &Group, key: Key, connection: Connection) -> Option<Self> {
+    pub fn of(group: &Group, key: PoolKey, connection: PooledConnection) -> Option<Self> {
         if !connection.may_go_on(group.keepalive(), clock::now_ms())
             || connection.stream.may_have_unread()
         {
             return None;
         }
-        let Connection { stream, requests, opened_ms } = connection;
+        let PooledConnection { stream, requests, opened_ms } = connection;
         Some(Self { stream: stream.detach(), key, requests, opened_ms })
     }
 
@@ -89,22 +89,22 @@ impl Gift {
         }
         // From now on it is told when the other end closes it.
         if stream.poll_disturbed(&mut Context::from_waker(Waker::noop())).is_pending() {
-            give_back(group, key, Connection { stream, requests, opened_ms });
+            give_back(group, key, PooledConnection { stream, requests, opened_ms });
         }
     }
 }
 
 /// Idle connections, the youngest last.
 #[derive(Default)]
-struct Pool {
-    idle: Vec<Idle>,
+struct ConnectionPool {
+    idle: Vec<IdleConnection>,
     /// How many old ones may stay.
     old_max: usize,
 }
 
-struct Idle {
-    key: Key,
-    connection: Connection,
+struct IdleConnection {
+    key: PoolKey,
+    connection: PooledConnection,
     since_ms: u64,
     until_ms: u64,
 }
@@ -121,12 +121,12 @@ pub(crate) fn number(group: &GroupName) -> u32 {
 
 thread_local! {
     /// By the numbers of groups.
-    static POOLS: RefCell<Vec<Pool>> = const { RefCell::new(Vec::new()) };
+    static POOLS: RefCell<Vec<ConnectionPool>> = const { RefCell::new(Vec::new()) };
     static JANITOR: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The youngest idle connection of a group with that key.
-pub fn take(group: &Group, key: &Key) -> Option<Connection> {
+pub fn take(group: &Group, key: &PoolKey) -> Option<PooledConnection> {
     if group.keepalive().connections == 0 {
         return None;
     }
@@ -135,13 +135,15 @@ pub fn take(group: &Group, key: &Key) -> Option<Connection> {
 
 /// Whether this worker has idle connections of a group.
 pub(crate) fn has_any(group: &Group) -> bool {
-    let pool = |pools: &Vec<Pool>| pools.get(group.number as usize).is_some_and(Pool::has_any);
+    let pool = |pools: &Vec<ConnectionPool>| {
+        pools.get(group.number as usize).is_some_and(ConnectionPool::has_any)
+    };
     POOLS.with_borrow(pool)
 }
 
 /// Keeps a connection for the next request, if the rules let it.
-pub fn give_back(group: &Group, key: Key, connection: Connection) {
-    let rules: &Keepalive = group.keepalive();
+pub fn give_back(group: &Group, key: PoolKey, connection: PooledConnection) {
+    let rules: &KeepaliveSettings = group.keepalive();
     let now_ms = clock::now_ms();
     if !connection.may_go_on(rules, now_ms) {
         return;
@@ -149,13 +151,13 @@ pub fn give_back(group: &Group, key: Key, connection: Connection) {
     POOLS.with_borrow_mut(|pools| {
         let at = group.number as usize;
         if pools.len() <= at {
-            pools.resize_with(at + 1, Pool::default);
+            pools.resize_with(at + 1, ConnectionPool::default);
         }
         let pool = &mut pools[at];
         pool.old_max = usize::try_from(rules.connections).unwrap_or(usize::MAX);
         if pool.idle.len() < IDLE_MAX {
             let until_ms = now_ms.saturating_add(rules.timeout_ms);
-            pool.idle.push(Idle { key, connection, since_ms: now_ms, until_ms });
+            pool.idle.push(IdleConnection { key, connection, since_ms: now_ms, until_ms });
         }
     });
     if !JANITOR.replace(true) {
@@ -168,12 +170,12 @@ pub fn close_all() {
     POOLS.with_borrow_mut(Vec::clear);
 }
 
-impl Pool {
+impl ConnectionPool {
     fn has_any(&self) -> bool {
         !self.idle.is_empty()
     }
 
-    fn take(&mut self, key: &Key, now_ms: u64) -> Option<Connection> {
+    fn take(&mut self, key: &PoolKey, now_ms: u64) -> Option<PooledConnection> {
         loop {
             let at = self.idle.iter().rposition(|idle| idle.key == *key)?;
             let mut idle = self.idle.remove(at);
@@ -230,10 +232,10 @@ mod tests {
         let group = group("server 10.0.0.1; keepalive 2;");
         let (near, far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
-        let key = Key { to: group.servers()[0].address().clone(), from: None };
+        let key = PoolKey { to: group.servers()[0].address().clone(), from: None };
         let opened_ms = clock::now_ms();
         let stream = OwnedFd::from(near).into();
-        let gift = Gift { stream, key: key.clone(), requests: 1, opened_ms };
+        let gift = Handoff { stream, key: key.clone(), requests: 1, opened_ms };
         meanwhile(far);
         gift.keep(&group);
         take(&group, &key).is_some()

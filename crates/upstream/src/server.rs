@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use net::Address;
 
-use crate::standing::{Patience, Standing};
+use crate::standing::{FailureRest, ServerState};
 use crate::sticky;
-use crate::waiting::Limited;
+use crate::waiting::LimitedServer;
 
 /// Fixed-point scale of weights, so that a small one can grow in steps.
 pub(crate) const WEIGHT_SCALE: i64 = 1024;
@@ -16,30 +16,30 @@ pub(crate) const WEIGHT_SCALE: i64 = 1024;
 pub struct Server {
     pub(crate) address: Address,
     pub(crate) name: Box<[u8]>,
-    pub(crate) terms: Terms,
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) terms: ServerTerms,
+    pub(crate) standing: Arc<ServerState>,
     sid: OnceLock<Box<[u8]>>,
     /// How many requests it may have in progress, where that is limited.
-    pub(crate) limited: Option<Limited>,
+    pub(crate) limited: Option<LimitedServer>,
 }
 
 /// What the configuration says of a server, all its addresses alike.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct ServerTerms {
     /// As it stands in the configuration, port included.
     pub text: Arc<[u8]>,
     pub weight: u32,
     pub max_conns: u32,
-    pub patience: Patience,
+    pub patience: FailureRest,
     pub slow_start_ms: u64,
-    pub state: State,
+    pub state: ServerStatus,
     /// `route=`
     pub route: Option<Arc<[u8]>>,
 }
 
 /// Whether a server is to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ServerStatus {
     /// As any.
     Up,
     /// `down`: not at all.
@@ -48,23 +48,23 @@ pub enum State {
     Drain,
 }
 
-impl Terms {
+impl ServerTerms {
     /// What a server has of which nothing is said.
     pub fn plain(text: &[u8]) -> Self {
         Self {
             text: text.into(),
             weight: 1,
             max_conns: 0,
-            patience: Patience { max_fails: 1, fail_timeout_ms: 10_000 },
+            patience: FailureRest { max_fails: 1, fail_timeout_ms: 10_000 },
             slow_start_ms: 0,
-            state: State::Up,
+            state: ServerStatus::Up,
             route: None,
         }
     }
 }
 
 impl Server {
-    pub(crate) fn new(address: Address, terms: Terms, standing: Arc<Standing>) -> Self {
+    pub(crate) fn new(address: Address, terms: ServerTerms, standing: Arc<ServerState>) -> Self {
         let name = address.to_string().into_bytes().into();
         Self { address, name, terms, standing, sid: OnceLock::new(), limited: None }
     }
@@ -93,7 +93,7 @@ impl Server {
     }
 
     /// Whether it is to be used.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ServerStatus {
         self.terms.state
     }
 
@@ -121,9 +121,9 @@ impl Server {
     /// Whether it may be used at all; `bound`: by a request that is bound to it.
     pub(crate) fn is_usable(&self, bound: bool) -> bool {
         let used = match self.terms.state {
-            State::Up => true,
-            State::Drain => bound,
-            State::Down => false,
+            ServerStatus::Up => true,
+            ServerStatus::Drain => bound,
+            ServerStatus::Down => false,
         };
         used && self.standing.is_healthy()
     }
@@ -145,17 +145,17 @@ impl Server {
 
     /// From now on it may have as many requests as this configuration says.
     pub(crate) fn apply_limit(&self) {
-        self.limited.iter().for_each(Limited::apply);
+        self.limited.iter().for_each(LimitedServer::apply);
     }
 
     /// It cannot be used: nobody is to wait for it.
     pub(crate) fn withdraw(&self) {
-        self.limited.iter().for_each(Limited::withdraw);
+        self.limited.iter().for_each(LimitedServer::withdraw);
     }
 
     /// It can be used again: requests that wait may get it, too.
     pub(crate) fn admit(&self) {
-        self.limited.iter().for_each(Limited::admit);
+        self.limited.iter().for_each(LimitedServer::admit);
     }
 
     /// Its weight now, scaled: less after failures, and while it starts slowly.

@@ -8,11 +8,11 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
-use crate::times::Times;
+use crate::times::ServerTimes;
 
 /// A server's standing.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct ServerState {
     in_progress: AtomicU32,
     fails: AtomicU32,
     /// When it failed last.
@@ -26,10 +26,10 @@ pub(crate) struct Standing {
     /// When it came back into service; 0: it never was out.
     back_ms: AtomicU64,
     /// How fast it is.
-    pub times: Times,
+    pub times: ServerTimes,
 }
 
-impl Default for Standing {
+impl Default for ServerState {
     fn default() -> Self {
         Self {
             in_progress: AtomicU32::new(0),
@@ -39,21 +39,21 @@ impl Default for Standing {
             deficit: AtomicU32::new(0),
             healthy: AtomicBool::new(true),
             back_ms: AtomicU64::new(0),
-            times: Times::default(),
+            times: ServerTimes::default(),
         }
     }
 }
 
 /// When a server is to be left alone for its failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience {
+pub(crate) struct FailureRest {
     /// `max_fails`; 0: any number.
     pub max_fails: u32,
     /// `fail_timeout`
     pub fail_timeout_ms: u64,
 }
 
-impl Standing {
+impl ServerState {
     /// Counts one request more.
     pub fn count(&self) {
         self.in_progress.fetch_add(1, Relaxed);
@@ -76,7 +76,7 @@ impl Standing {
     }
 
     /// Whether it has failed too often and its time is not over.
-    pub fn is_failed(&self, patience: Patience, now_ms: u64) -> bool {
+    pub fn is_failed(&self, patience: FailureRest, now_ms: u64) -> bool {
         patience.max_fails > 0
             && self.fails() >= patience.max_fails
             && self.unchecked_ms(now_ms) <= patience.fail_timeout_ms
@@ -88,14 +88,14 @@ impl Standing {
     }
 
     /// It has been chosen: if long after it was looked at last, this is a trial.
-    pub fn chosen(&self, patience: Patience, now_ms: u64) {
+    pub fn chosen(&self, patience: FailureRest, now_ms: u64) {
         if self.unchecked_ms(now_ms) > patience.fail_timeout_ms {
             self.checked_ms.store(now_ms, Relaxed);
         }
     }
 
     /// A request failed. True: that was one too many.
-    pub fn failed(&self, patience: Patience, weight: u32, now_ms: u64) -> bool {
+    pub fn failed(&self, patience: FailureRest, weight: u32, now_ms: u64) -> bool {
         let fails = self.fails.fetch_add(1, Relaxed).saturating_add(1);
         self.accessed_ms.store(now_ms, Relaxed);
         self.checked_ms.store(now_ms, Relaxed);
@@ -107,7 +107,7 @@ impl Standing {
 
     /// A request succeeded; after a trial, that forgives the failures before. True: with that, the
     /// server is back in service.
-    pub fn succeeded(&self, patience: Patience, now_ms: u64) -> bool {
+    pub fn succeeded(&self, patience: FailureRest, now_ms: u64) -> bool {
         if self.accessed_ms.load(Relaxed) >= self.checked_ms.load(Relaxed) {
             return false;
         }

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use conf::{Layered, Load, MAIN, Memory as Files, Subsystem, UPSTREAM, Zones};
+use conf::{Layered, Load, MAIN, MemoryFiles as Files, Subsystem, UPSTREAM, Zones};
 
 use crate::settings::{Groups, Layer};
-use crate::{Ask, Attempt, Choice, Group, Lease};
+use crate::{Ask, Attempt, Group, Lease, ServerChoice};
 
 /// What was made of an `upstream` block, and the warnings.
 pub(crate) fn load(lines: &str) -> Result<(Arc<Group>, Vec<String>), String> {
@@ -105,14 +105,14 @@ pub(crate) fn short(lease: &Lease) -> String {
 }
 
 /// What a first try gives.
-pub(crate) fn ask(group: &Arc<Group>, ask: Ask<'_>) -> Choice {
+pub(crate) fn ask(group: &Arc<Group>, ask: Ask<'_>) -> ServerChoice {
     group.choose(&mut Attempt::default(), &ask)
 }
 
 /// The lease of a choice.
-pub(crate) fn lease(choice: Choice) -> Lease {
+pub(crate) fn lease(choice: ServerChoice) -> Lease {
     match choice {
-        Choice::Server(lease) => lease,
+        ServerChoice::Server(lease) => lease,
         other => panic!("{other:?}"),
     }
 }

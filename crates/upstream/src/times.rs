@@ -10,7 +10,7 @@ use crate::balance::Until;
 
 /// A server's times.
 #[derive(Debug, Default)]
-pub(crate) struct Times {
+pub(crate) struct ServerTimes {
     header_ms: AtomicU64,
     last_byte_ms: AtomicU64,
     inflight: Mutex<Inflight>,
@@ -26,7 +26,7 @@ struct Inflight {
     mean_ms: u64,
 }
 
-impl Times {
+impl ServerTimes {
     /// The mean until then; 0: nothing is known.
     pub fn mean_ms(&self, until: Until) -> u64 {
         self.slot(until).load(Relaxed)
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_mean_moves_by_a_twentieth() {
-        let times = Times::default();
+        let times = ServerTimes::default();
         times.add(Until::Header, 100);
         assert_eq!(times.mean_ms(Until::Header), 100);
         times.add(Until::Header, 200);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_is_over_leaves_the_share_of_the_others() {
-        let times = Times::default();
+        let times = ServerTimes::default();
         times.begin(1000);
         times.begin(1300);
         times.end(1000);

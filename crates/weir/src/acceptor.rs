@@ -10,7 +10,7 @@ use net::{AcceptBalancer, Accepted, AllFull, Arrival, Listener, Mailbox};
 use observe::{Errno, Level};
 
 use crate::log::alert;
-use crate::settings::{Client, Settings};
+use crate::settings::{DebugClient, ProgramSettings};
 
 /// Settings for the connections of one worker.
 #[derive(Clone, Default)]
@@ -20,12 +20,12 @@ pub struct AcceptLimits {
     /// How long not to accept when there are no descriptors left.
     pub accept_pause: Duration,
     /// Whose connections are logged in all detail.
-    pub debug: Arc<[Client]>,
+    pub debug: Arc<[DebugClient]>,
 }
 
 impl AcceptLimits {
     /// As the settings have them.
-    pub fn of(settings: &Settings) -> Self {
+    pub fn of(settings: &ProgramSettings) -> Self {
         Self {
             worker_connections: settings.worker_connections,
             accept_pause: Duration::from_millis(settings.accept_mutex_delay_ms),
@@ -43,7 +43,7 @@ const EARLY_PAUSE: Duration = Duration::from_millis(1);
 pub struct Acceptor {
     balancer: Rc<AcceptBalancer>,
     http: Rc<http::Worker>,
-    stream: Rc<stream::Worker>,
+    stream: Rc<stream::StreamWorker>,
     limits: RefCell<AcceptLimits>,
     reuse_told_s: Cell<Option<u64>>,
 }
@@ -53,7 +53,7 @@ impl Acceptor {
     pub fn new(
         balancer: Rc<AcceptBalancer>,
         http: Rc<http::Worker>,
-        stream: Rc<stream::Worker>,
+        stream: Rc<stream::StreamWorker>,
     ) -> Rc<Self> {
         let limits = RefCell::default();
         Rc::new(Self { balancer, http, stream, limits, reuse_told_s: Cell::new(None) })

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use conf::suggest;
 
-use crate::command_line::{Request, Wrong};
+use crate::command_line::{SignalRequest, UsageError};
 use crate::subcommand;
 
 /// Options with two dashes.
@@ -26,25 +26,25 @@ const ELSEWHERE: [(&str, &str); 10] = [
 const SERVE: [&str; 3] = ["start", "run", "serve"];
 
 /// The line to show below the complaint, if there is a guess.
-pub fn on(wrong: &Wrong) -> Option<String> {
+pub fn on(wrong: &UsageError) -> Option<String> {
     let meant = match wrong {
-        Wrong::Word { word, first } => command(word, *first)?,
-        Wrong::Option(word) => option(word)?,
-        Wrong::Signal(word) => {
-            let known = Request::WORDS.iter().map(|(known, _)| *known);
+        UsageError::Word { word, first } => command(word, *first)?,
+        UsageError::Option(word) => option(word)?,
+        UsageError::Signal(word) => {
+            let known = SignalRequest::WORDS.iter().map(|(known, _)| *known);
             match suggest::nearest(word.as_bytes(), known) {
                 Some(nearest) => format!("-s {nearest}"),
                 None => return Some("-s takes stop, quit, reopen or reload".into()),
             }
         }
-        Wrong::Missing { .. } | Wrong::Port(_) => return None,
+        UsageError::Missing { .. } | UsageError::Port(_) => return None,
     };
     Some(suggest::did_you_mean(&meant))
 }
 
 fn command(word: &str, first: bool) -> Option<String> {
     let is = |known: &str| known == word;
-    if Request::WORDS.iter().any(|(known, _)| is(known)) {
+    if SignalRequest::WORDS.iter().any(|(known, _)| is(known)) {
         return Some(format!("weir -s {word}"));
     }
     if Path::new(word).is_file() {
@@ -56,9 +56,9 @@ fn command(word: &str, first: bool) -> Option<String> {
         _ if SERVE.contains(&word) => return Some("weir -c FILE".into()),
         _ => {}
     }
-    let signals = Request::WORDS.iter().map(|(known, _)| *known);
+    let signals = SignalRequest::WORDS.iter().map(|(known, _)| *known);
     let nearest = suggest::nearest(word.as_bytes(), subcommand::names().chain(signals))?;
-    match Request::WORDS.iter().any(|(known, _)| *known == nearest) {
+    match SignalRequest::WORDS.iter().any(|(known, _)| *known == nearest) {
         true => Some(format!("weir -s {nearest}")),
         false => first.then(|| format!("weir {nearest}")),
     }
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn a_slip_finds_what_was_meant() {
-        let word = |word: &str| on(&Wrong::Word { word: word.into(), first: true });
-        let option = |word: &str| on(&Wrong::Option(word.into()));
+        let word = |word: &str| on(&UsageError::Word { word: word.into(), first: true });
+        let option = |word: &str| on(&UsageError::Option(word.into()));
         let mean = |text: &str| Some(format!("did you mean \"{text}\"?"));
         assert_eq!(word("loda"), mean("weir load"));
         assert_eq!(word("bakcend"), mean("weir backend"));
@@ -91,6 +91,6 @@ mod tests {
         assert_eq!(option("--hlep"), mean("--help"));
         assert_eq!(option("--config=x"), mean("-c FILE"));
         assert_eq!(option("z"), None);
-        assert_eq!(on(&Wrong::Signal("relaod".into())), mean("-s reload"));
+        assert_eq!(on(&UsageError::Signal("relaod".into())), mean("-s reload"));
     }
 }

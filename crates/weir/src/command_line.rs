@@ -32,12 +32,12 @@ pub struct CommandLine {
     /// `-g`
     pub directives: Option<OsString>,
     /// `-s`
-    pub signal: Option<Request>,
+    pub signal: Option<SignalRequest>,
 }
 
 /// The request that `-s` sends to a running master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum SignalRequest {
     /// Leave at once.
     Stop,
     /// Leave when all is answered.
@@ -50,7 +50,7 @@ pub enum Request {
 
 /// An error in the command line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum UsageError {
     /// A word where an option was expected; `first`: it is the first word.
     Word {
         /// The word.
@@ -75,12 +75,13 @@ pub enum Wrong {
 
 impl CommandLine {
     /// Reads the arguments after the program's name.
-    pub fn parse(arguments: &[OsString]) -> Result<Self, Wrong> {
+    pub fn parse(arguments: &[OsString]) -> Result<Self, UsageError> {
         let mut line = Self::default();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let first = rest.len() + 1 == arguments.len();
-            let word = |word: &OsString, first| Wrong::Word { word: shown(word.as_bytes()), first };
+            let word =
+                |word: &OsString, first| UsageError::Word { word: shown(word.as_bytes()), first };
             match argument.as_bytes() {
                 b"--" => {
                     return rest.next().map_or(Ok(line), |argument| Err(word(argument, false)));
@@ -97,18 +98,18 @@ impl CommandLine {
         &mut self,
         name: &[u8],
         further: &mut impl Iterator<Item = &'a OsString>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), UsageError> {
         match name {
             b"help" => (self.show_version, self.show_help) = (true, true),
             b"version" => self.show_version = true,
             b"lenient" => self.lenient = true,
             b"port" => {
-                let missing = Wrong::Missing { option: "--port".into(), what: "number" };
+                let missing = UsageError::Missing { option: "--port".into(), what: "number" };
                 self.port = Some(port(further.next().ok_or(missing)?.as_bytes())?);
             }
             _ => match name.strip_prefix(b"port=") {
                 Some(number) => self.port = Some(port(number)?),
-                None => return Err(Wrong::Option(format!("--{}", shown(name)))),
+                None => return Err(UsageError::Option(format!("--{}", shown(name)))),
             },
         }
         Ok(())
@@ -118,7 +119,7 @@ impl CommandLine {
         &mut self,
         letters: &[u8],
         further: &mut impl Iterator<Item = &'a OsString>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), UsageError> {
         for (at, letter) in letters.iter().enumerate() {
             if let Some(what) = needs(*letter) {
                 let joined = &letters[at + 1..];
@@ -127,14 +128,14 @@ impl CommandLine {
                     false => Some(OsString::from_vec(joined.to_vec())),
                 };
                 let option = format!("-{}", char::from(*letter));
-                return self.value(*letter, value.ok_or(Wrong::Missing { option, what })?);
+                return self.value(*letter, value.ok_or(UsageError::Missing { option, what })?);
             }
             self.letter(*letter)?;
         }
         Ok(())
     }
 
-    fn letter(&mut self, letter: u8) -> Result<(), Wrong> {
+    fn letter(&mut self, letter: u8) -> Result<(), UsageError> {
         match letter {
             b'?' | b'h' => (self.show_version, self.show_help) = (true, true),
             b'v' => self.show_version = true,
@@ -142,18 +143,18 @@ impl CommandLine {
             b't' => self.test = true,
             b'T' => (self.test, self.dump) = (true, true),
             b'q' => self.quiet = true,
-            _ => return Err(Wrong::Option(char::from(letter).into())),
+            _ => return Err(UsageError::Option(char::from(letter).into())),
         }
         Ok(())
     }
 
-    fn value(&mut self, letter: u8, value: OsString) -> Result<(), Wrong> {
+    fn value(&mut self, letter: u8, value: OsString) -> Result<(), UsageError> {
         match letter {
             b'p' => self.prefix = Some(value),
             b'e' => self.error_log = Some(value),
             b'c' => self.conf = Some(value),
             b'g' => self.directives = Some(value),
-            _ => self.signal = Some(Request::parse(&value)?),
+            _ => self.signal = Some(SignalRequest::parse(&value)?),
         }
         Ok(())
     }
@@ -163,9 +164,9 @@ fn shown(word: &[u8]) -> String {
     String::from_utf8_lossy(word).into_owned()
 }
 
-fn port(text: &[u8]) -> Result<u16, Wrong> {
+fn port(text: &[u8]) -> Result<u16, UsageError> {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    number.filter(|port| *port > 0).ok_or_else(|| Wrong::Port(shown(text)))
+    number.filter(|port| *port > 0).ok_or_else(|| UsageError::Port(shown(text)))
 }
 
 fn needs(letter: u8) -> Option<&'static str> {
@@ -177,7 +178,7 @@ fn needs(letter: u8) -> Option<&'static str> {
     }
 }
 
-impl Wrong {
+impl UsageError {
     /// The error message; nginx calls every unknown word an option.
     pub fn complaint(&self, as_nginx: bool) -> String {
         match self {
@@ -191,7 +192,7 @@ impl Wrong {
     }
 }
 
-impl Request {
+impl SignalRequest {
     /// What `-s` understands.
     pub const WORDS: [(&str, Self); 4] = [
         ("stop", Self::Stop),
@@ -200,13 +201,13 @@ impl Request {
         ("reload", Self::Reload),
     ];
 
-    fn parse(word: &OsStr) -> Result<Self, Wrong> {
+    fn parse(word: &OsStr) -> Result<Self, UsageError> {
         let found = Self::WORDS.iter().find(|(known, _)| word == *known);
-        found.map(|(_, request)| *request).ok_or_else(|| Wrong::Signal(shown(word.as_bytes())))
+        found.map(|(_, request)| *request).ok_or_else(|| UsageError::Signal(shown(word.as_bytes())))
     }
 
     /// The signal that says it.
-    pub fn number(self) -> net::signals::Number {
+    pub fn number(self) -> net::signals::SignalNumber {
         match self {
             Self::Stop => net::signals::SIGTERM,
             Self::Quit => net::signals::SIGQUIT,
@@ -220,7 +221,7 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn parse(words: &str) -> Result<CommandLine, Wrong> {
+    fn parse(words: &str) -> Result<CommandLine, UsageError> {
         CommandLine::parse(
             &words.split(' ').filter(|w| !w.is_empty()).map(Into::into).collect::<Vec<_>>(),
         )
@@ -244,7 +245,7 @@ mod tests {
         assert_eq!(parse("--port 81").unwrap().port, Some(81));
         assert_eq!(parse("--port=81").unwrap().port, Some(81));
         for wrong in ["--port=0", "--port 65536", "--port=", "--port x"] {
-            assert!(matches!(parse(wrong), Err(Wrong::Port(_))), "{wrong}");
+            assert!(matches!(parse(wrong), Err(UsageError::Port(_))), "{wrong}");
         }
     }
 

@@ -10,10 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use net::Address;
-use net::users::Identity;
-use session::listen::Slots;
+use net::users::ProcessIdentity;
+use session::listen::ListenerSlots;
 
-use crate::load::{Origin, Sites};
+use crate::load::{ConfigOrigin, Sites};
 use crate::places::Defaults;
 
 /// One configuration on its way.
@@ -22,11 +22,11 @@ pub struct ConfigSnapshot {
     /// The generation's number.
     pub number: u64,
     /// Where the configuration comes from.
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
     /// The files it was read from.
     pub recording: Vec<u8>,
     /// Who the process is to become, if it has not yet.
-    pub identity: Option<Identity>,
+    pub identity: Option<ProcessIdentity>,
     /// How many open log files follow.
     pub logs: u32,
     /// The addresses to listen on.
@@ -54,8 +54,16 @@ impl ConfigSnapshot {
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let Origin { conf, prefix, conf_prefix, directives, defaults, lenient, privileged, .. } =
-            &self.origin;
+        let ConfigOrigin {
+            conf,
+            prefix,
+            conf_prefix,
+            directives,
+            defaults,
+            lenient,
+            privileged,
+            ..
+        } = &self.origin;
         number(&mut out, self.number);
         [conf, prefix, conf_prefix].into_iter().for_each(|text| string(&mut out, text));
         optional(&mut out, directives.as_deref());
@@ -63,7 +71,7 @@ impl ConfigSnapshot {
         [*lenient, *privileged].into_iter().for_each(|flag| number(&mut out, flag.into()));
         string(&mut out, &self.recording);
         optional(&mut out, self.identity.as_ref().map(|identity| &*identity.name));
-        if let Some(Identity { user, group, .. }) = &self.identity {
+        if let Some(ProcessIdentity { user, group, .. }) = &self.identity {
             [*user, *group].into_iter().for_each(|id| number(&mut out, id.into()));
         }
         number(&mut out, self.logs.into());
@@ -78,9 +86,9 @@ impl ConfigSnapshot {
 
     /// Reads what [`to_bytes`](Self::to_bytes) wrote; `None`: something else.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut input = Input { bytes };
+        let mut input = SnapshotReader { bytes };
         let number = input.number()?;
-        let origin = Origin {
+        let origin = ConfigOrigin {
             conf: input.string()?,
             prefix: input.string()?,
             conf_prefix: input.string()?,
@@ -92,7 +100,7 @@ impl ConfigSnapshot {
         };
         let recording = input.string()?.into();
         let identity = match input.optional()? {
-            Some(name) => Some(Identity { name, user: input.id()?, group: input.id()? }),
+            Some(name) => Some(ProcessIdentity { name, user: input.id()?, group: input.id()? }),
             None => None,
         };
         let (logs, count) = (input.id()?, input.number()?);
@@ -134,11 +142,11 @@ fn address_text(address: &Address) -> Vec<u8> {
     }
 }
 
-struct Input<'a> {
+struct SnapshotReader<'a> {
     bytes: &'a [u8],
 }
 
-impl Input<'_> {
+impl SnapshotReader<'_> {
     fn number(&mut self) -> Option<u64> {
         let (number, rest) = self.bytes.split_first_chunk()?;
         self.bytes = rest;
@@ -193,8 +201,8 @@ impl Input<'_> {
 /// is nobody's.
 #[derive(Clone)]
 pub struct SlotOwners {
-    pub http: Slots,
-    pub stream: Slots,
+    pub http: ListenerSlots,
+    pub stream: ListenerSlots,
 }
 
 impl SlotOwners {
@@ -207,13 +215,14 @@ impl SlotOwners {
 
     /// Whether the configuration has a slot.
     pub fn has(&self, slot: u32) -> bool {
-        let is_among = |slots: &Slots| slots.get(slot as usize).is_some_and(Option::is_some);
+        let is_among =
+            |slots: &ListenerSlots| slots.get(slot as usize).is_some_and(Option::is_some);
         is_among(&self.http) || is_among(&self.stream)
     }
 }
 
 /// By slot: the place of its address in a list.
-fn places<'a>(slots: &[SlotEntry], addresses: impl Iterator<Item = &'a Address>) -> Slots {
+fn places<'a>(slots: &[SlotEntry], addresses: impl Iterator<Item = &'a Address>) -> ListenerSlots {
     let by_address: HashMap<&Address, u32> =
         (0..).zip(addresses).map(|(place, address)| (address, place)).collect();
     let last = slots.iter().map(|entry| entry.slot + 1).max().unwrap_or(0);
@@ -233,7 +242,7 @@ mod tests {
         let entry = |slot, address, sockets| SlotEntry { slot, address, sockets };
         ConfigSnapshot {
             number: 7,
-            origin: Origin {
+            origin: ConfigOrigin {
                 conf: b"/etc/\xff.conf"[..].into(),
                 directives: Some(b"daemon off;"[..].into()),
                 defaults: Defaults {
@@ -242,10 +251,10 @@ mod tests {
                     ..Defaults::default()
                 },
                 lenient: true,
-                ..Origin::default()
+                ..ConfigOrigin::default()
             },
             recording: vec![1, 2, 3],
-            identity: Some(Identity { name: b"www"[..].into(), user: 33, group: 44 }),
+            identity: Some(ProcessIdentity { name: b"www"[..].into(), user: 33, group: 44 }),
             logs: 2,
             slots: vec![
                 entry(0, ip("127.0.0.1:80"), 2),

@@ -5,14 +5,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use conf::Zones;
-use net::{Sender, listening};
+use net::{MailboxSender, listening};
 use observe::{Errno, LogFiles};
 
-use crate::Told;
+use crate::Reported;
 use crate::acceptor::AcceptLimits;
 use crate::config_snapshot::{SlotEntry, SlotOwners};
 use crate::event::Event;
-use crate::load::{Loaded, Sites};
+use crate::load::{LoadedConfig, Sites};
 use crate::log::{self, emerg, notice};
 use crate::ready;
 use crate::workers::{NextGeneration, Workers};
@@ -36,11 +36,11 @@ impl Control {
     /// Starts workers that serve a first generation.
     pub fn start(
         number: u64,
-        loaded: Loaded,
+        loaded: LoadedConfig,
         slots: &[SlotEntry],
         sockets: Vec<(u32, OwnedFd)>,
-        events: &Sender<Event>,
-    ) -> Result<Self, Told> {
+        events: &MailboxSender<Event>,
+    ) -> Result<Self, Reported> {
         log::panics_are_alerts();
         let workers = Workers::start(&loaded.settings, events);
         http::limits::serve();
@@ -61,11 +61,11 @@ impl Control {
     pub fn serve(
         &mut self,
         number: u64,
-        loaded: Loaded,
+        loaded: LoadedConfig,
         slots: &[SlotEntry],
         sockets: Vec<(u32, OwnedFd)>,
-    ) -> Result<(), Told> {
-        let Loaded { settings, sites, main_log, log_files, zones, .. } = loaded;
+    ) -> Result<(), Reported> {
+        let LoadedConfig { settings, sites, main_log, log_files, zones, .. } = loaded;
         let owners = SlotOwners::of(slots, &sites);
         listen(&sockets, slots, &sites)?;
         ready::use_log(main_log);
@@ -130,7 +130,7 @@ impl Control {
 
 /// Starts to listen on sockets that were only bound so far; the workers that accept from them exist
 /// now.
-fn listen(sockets: &[(u32, OwnedFd)], slots: &[SlotEntry], sites: &Sites) -> Result<(), Told> {
+fn listen(sockets: &[(u32, OwnedFd)], slots: &[SlotEntry], sites: &Sites) -> Result<(), Reported> {
     let options: HashMap<_, _> = sites.listens().into_iter().collect();
     let addresses: HashMap<_, _> = slots.iter().map(|entry| (entry.slot, &entry.address)).collect();
     for (slot, socket) in sockets {
@@ -138,7 +138,7 @@ fn listen(sockets: &[(u32, OwnedFd)], slots: &[SlotEntry], sites: &Sites) -> Res
         let Some(options) = options.get(address) else { continue };
         listening::begin(socket.as_fd(), address, options).map_err(|failed| {
             emerg!("{}{}", failed.what, Errno(&failed.error));
-            Told
+            Reported
         })?;
     }
     Ok(())

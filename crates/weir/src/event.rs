@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use net::Sender;
+use net::MailboxSender;
 use net::signals::{
     SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signal, Signals,
 };
@@ -29,7 +29,7 @@ pub enum Event {
 }
 
 /// Sends an event some time from now.
-pub fn later<E: 'static>(events: &Sender<E>, delay: Duration, event: E) {
+pub fn later<E: 'static>(events: &MailboxSender<E>, delay: Duration, event: E) {
     let events = events.clone();
     net::spawn(async move {
         net::sleep(delay).await;
@@ -40,7 +40,7 @@ pub fn later<E: 'static>(events: &Sender<E>, delay: Duration, event: E) {
 /// Makes events of signals.
 pub fn from_signals<E: 'static>(
     signals: Signals,
-    events: &Sender<E>,
+    events: &MailboxSender<E>,
     make: impl Fn(Signal) -> E + 'static,
 ) {
     let events = events.clone();

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::name::{Name, name};
-use crate::places::{Defaults, User};
+use crate::name::{ProgramName, name};
+use crate::places::{Defaults, StartingUser};
 use crate::subcommand::SUBCOMMANDS;
 
 /// The whole text: nginx's help if the program is called `nginx`.
@@ -26,7 +26,7 @@ pub fn advise(guess: Option<String>, help: &str) {
 }
 
 fn nginx(text: &mut String) {
-    let Name { word, version, prefix, error_log, conf, .. } = name();
+    let ProgramName { word, version, prefix, error_log, conf, .. } = name();
     let indent = " ".repeat("Usage: ".len() + word.len() + 1);
     let _ = write!(
         text,
@@ -52,7 +52,7 @@ Options:
 }
 
 fn weir(text: &mut String) {
-    let Name { conf, .. } = name();
+    let ProgramName { conf, .. } = name();
     let log = defaults().error_log;
     let log = log.as_deref().unwrap_or(Path::new("stderr"));
     let _ = write!(
@@ -101,5 +101,5 @@ included by a configuration are relative to the configuration's directory.
 /// The default files of this user.
 fn defaults() -> Defaults {
     let command = crate::command_line::CommandLine::default();
-    crate::places::Places::of(&command, name(), &User::current()).defaults
+    crate::places::UserFiles::of(&command, name(), &StartingUser::current()).defaults
 }

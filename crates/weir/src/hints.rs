@@ -5,15 +5,15 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use net::Address;
-use net::holder::{self, Held, Holder};
-use observe::OpenError;
+use net::holder::{self, AddressHolder, Holder};
+use observe::LogOpenError;
 
-use crate::load::Origin;
+use crate::load::ConfigOrigin;
 use crate::name::name;
 use crate::places::Defaults;
 
 /// About a log file.
-pub fn log(failed: &OpenError, defaults: &Defaults) -> Option<String> {
+pub fn log(failed: &LogOpenError, defaults: &Defaults) -> Option<String> {
     let is = |default: &Option<PathBuf>| default.as_ref() == Some(&failed.path);
     if failed.named.is_some() {
         return about(&failed.path, &failed.error);
@@ -43,7 +43,7 @@ pub fn no_pid(error: &io::Error) -> Option<String> {
 }
 
 /// About a configuration that cannot be opened.
-pub fn conf(origin: &Origin) -> Option<String> {
+pub fn conf(origin: &ConfigOrigin) -> Option<String> {
     if name().is_nginx() {
         return None;
     }
@@ -60,8 +60,10 @@ pub fn conf(origin: &Origin) -> Option<String> {
 /// Prints which process holds an address that is in use, if any.
 pub fn tell_holder(address: &Address) {
     let hint = match holder::of(address) {
-        Held::By(Holder { process, name }) => format!("process {process} ({name}) listens there"),
-        Held::BySomebody => match address.port() {
+        AddressHolder::By(Holder { process, name }) => {
+            format!("process {process} ({name}) listens there")
+        }
+        AddressHolder::BySomebody => match address.port() {
             Some(port) => {
                 format!("run ss -ltnp 'sport = :{port}' as root to see which process listens there")
             }
@@ -69,7 +71,7 @@ pub fn tell_holder(address: &Address) {
                 format!("run ss -lxp 'src = {address}' as root to see which process listens there")
             }
         },
-        Held::ByNobody => {
+        AddressHolder::ByNobody => {
             "no process listens there; the socket file is a leftover, remove it".into()
         }
     };

@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use conf::lacking::{Block, Lack};
+use conf::lacking::{EnclosingBlock, Lack};
 use conf::{
-    Directive, Disk, EVENTS, Error, Files, Load, MAIN, Parsed, Result, Sources, Tree, Zones,
+    Directive, Disk, EVENTS, Error, Files, Load, MAIN, ParsedConfig, Result, Sources, Tree, Zones,
 };
 use http::TempFolder;
 use net::{Address, SocketOptions};
@@ -19,13 +19,13 @@ use crate::command_line::CommandLine;
 use crate::embedded;
 use crate::lenient;
 use crate::name::name;
-use crate::places::{self, Defaults, Places, User};
-use crate::settings::{BLOCKS, Layers, ModulesUsed, Scope, Settings};
-use crate::{Told, hints};
+use crate::places::{self, Defaults, StartingUser, UserFiles};
+use crate::settings::{BLOCKS, Layers, ModulesUsed, ProgramSettings, Scope};
+use crate::{Reported, hints};
 
 /// Where a configuration comes from, and what its relative names are relative to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
+pub struct ConfigOrigin {
     /// The file.
     pub conf: Box<[u8]>,
     /// Logs, roots and temporary files are relative to this.
@@ -44,15 +44,15 @@ pub struct Origin {
     pub port: Option<u16>,
 }
 
-impl Origin {
+impl ConfigOrigin {
     /// What the command line means.
     pub fn of(command: &CommandLine) -> Self {
         if embedded::is_meant(command) {
             let port = command.port.unwrap_or(embedded::PORT);
             return Self { lenient: lenient::is_asked(command), ..Self::embedded(port) };
         }
-        let user = User::current();
-        let Places { conf, prefix, defaults } = Places::of(command, name(), &user);
+        let user = StartingUser::current();
+        let UserFiles { conf, prefix, defaults } = UserFiles::of(command, name(), &user);
         let conf_prefix = conf.parent().unwrap_or(Path::new("")).to_owned();
         Self {
             conf: places::bytes(&conf),
@@ -98,7 +98,7 @@ impl Origin {
 #[derive(Clone, Default)]
 pub struct Sites {
     pub http: Arc<http::Site>,
-    pub stream: Arc<stream::Site>,
+    pub stream: Arc<stream::StreamSite>,
 }
 
 impl Sites {
@@ -123,8 +123,8 @@ impl Sites {
 }
 
 /// A configuration that was read.
-pub struct Loaded {
-    pub settings: Settings,
+pub struct LoadedConfig {
+    pub settings: ProgramSettings,
     pub sites: Sites,
     /// The main level's log.
     pub main_log: Arc<ErrorLog>,
@@ -138,30 +138,34 @@ pub struct Loaded {
 }
 
 /// Reads a first configuration, and reports its errors.
-pub fn load(origin: &Origin, files: &mut dyn Files) -> Result<Loaded, Told> {
+pub fn load(origin: &ConfigOrigin, files: &mut dyn Files) -> Result<LoadedConfig, Reported> {
     load_after(&Zones::default(), origin, files)
 }
 
 /// Reads a configuration that inherits the zones of another, and reports its errors.
-pub fn load_after(before: &Zones, origin: &Origin, files: &mut dyn Files) -> Result<Loaded, Told> {
+pub fn load_after(
+    before: &Zones,
+    origin: &ConfigOrigin,
+    files: &mut dyn Files,
+) -> Result<LoadedConfig, Reported> {
     load_and(before, origin, files, true)
 }
 
 /// Reads a configuration whose warnings the master has already reported.
 pub fn load_quietly(
     before: &Zones,
-    origin: &Origin,
+    origin: &ConfigOrigin,
     files: &mut dyn Files,
-) -> Result<Loaded, Told> {
+) -> Result<LoadedConfig, Reported> {
     load_and(before, origin, files, false)
 }
 
 fn load_and(
     before: &Zones,
-    origin: &Origin,
+    origin: &ConfigOrigin,
     files: &mut dyn Files,
     warn: bool,
-) -> Result<Loaded, Told> {
+) -> Result<LoadedConfig, Reported> {
     let (mut load, tree, error) = begin(origin, files);
     load.zones = Zones::after(before);
     let loaded = read(&tree.root, error, origin, &mut load);
@@ -169,22 +173,22 @@ fn load_and(
     let sources = load.sources;
     warnings.iter().filter(|_| warn).for_each(|warning| say(warning, &sources));
     match loaded {
-        Ok(loaded) => Ok(Loaded { sources, ..loaded }),
+        Ok(loaded) => Ok(LoadedConfig { sources, ..loaded }),
         Err(mut error) => {
             if sources.iter().all(|source| source.path.is_none()) {
                 error.help = error.help.or_else(|| hints::conf(origin));
             }
             say(&error, &sources);
-            Err(Told)
+            Err(Reported)
         }
     }
 }
 
 /// Parses a configuration; what ended that early comes third.
-fn begin<'a>(origin: &Origin, files: &'a mut dyn Files) -> (Load<'a>, Tree, Option<Error>) {
+fn begin<'a>(origin: &ConfigOrigin, files: &'a mut dyn Files) -> (Load<'a>, Tree, Option<Error>) {
     let directives = origin.directives.as_deref();
     let parsed = conf::parse(&origin.conf, &origin.conf_prefix, directives, files);
-    let Parsed { sources, tree, error } = parsed;
+    let ParsedConfig { sources, tree, error } = parsed;
     let path = conf::bytes_path;
     let mut load = Load::new(files, path(&origin.prefix), path(&origin.conf_prefix));
     load.lenient = origin.lenient || lenient::is_said(&tree.root);
@@ -206,7 +210,7 @@ pub struct Examined {
 }
 
 /// Reads a configuration to its end, whatever is wrong with it.
-pub fn examine(origin: &Origin, files: &mut dyn Files) -> Examined {
+pub fn examine(origin: &ConfigOrigin, files: &mut dyn Files) -> Examined {
     let (mut load, tree, error) = begin(origin, files);
     (load.lenient, load.checking) = (true, true);
     if let Err(error) = read(&tree.root, error, origin, &mut load) {
@@ -219,10 +223,10 @@ pub fn examine(origin: &Origin, files: &mut dyn Files) -> Examined {
 /// nginx's line for the log; on the terminal also the place.
 pub fn say(error: &Error, sources: &Sources) {
     let level = match error.level {
-        conf::Level::Emerg => Level::Emerg,
-        conf::Level::Crit => Level::Crit,
-        conf::Level::Warn => Level::Warn,
-        conf::Level::Notice => Level::Notice,
+        conf::ErrorLevel::Emerg => Level::Emerg,
+        conf::ErrorLevel::Crit => Level::Crit,
+        conf::ErrorLevel::Warn => Level::Warn,
+        conf::ErrorLevel::Notice => Level::Notice,
     };
     let diagnostic = conf::Diagnostic { error, sources };
     observe::log(level, format_args!("{}", diagnostic.headline()));
@@ -240,11 +244,11 @@ pub fn say(error: &Error, sources: &Sources) {
 fn read(
     root: &[Directive],
     broken: Option<Error>,
-    origin: &Origin,
+    origin: &ConfigOrigin,
     load: &mut Load<'_>,
-) -> Result<Loaded> {
+) -> Result<LoadedConfig> {
     let mut main = Main::default();
-    let block = Block { context: "main", lines: root };
+    let block = EnclosingBlock { context: "main", lines: root };
     for line in root {
         let read = main.line(line, block, load);
         load.tolerate(read)?;
@@ -265,8 +269,8 @@ fn read(
 /// The subsystems that have been read.
 #[derive(Default)]
 struct Plans {
-    http: Option<http::Plan>,
-    stream: Option<stream::Plan>,
+    http: Option<http::HttpPlan>,
+    stream: Option<stream::StreamPlan>,
 }
 
 /// The main level, as far as it has been read.
@@ -280,7 +284,12 @@ struct Main {
 }
 
 impl Main {
-    fn line(&mut self, line: &Directive, block: Block<'_>, load: &mut Load<'_>) -> Result<()> {
+    fn line(
+        &mut self,
+        line: &Directive,
+        block: EnclosingBlock<'_>,
+        load: &mut Load<'_>,
+    ) -> Result<()> {
         match BLOCKS.iter().find(|block| block.name.as_bytes() == &*line.name.text) {
             Some(info) => {
                 info.admit(line, MAIN)?;
@@ -308,7 +317,8 @@ impl Main {
 
 /// Reads `events {}`.
 fn read_events(block: &Directive, layers: &mut Layers, load: &mut Load<'_>) -> Result<()> {
-    let around = Block { context: "events", lines: block.block.as_deref().unwrap_or_default() };
+    let around =
+        EnclosingBlock { context: "events", lines: block.block.as_deref().unwrap_or_default() };
     for line in around.lines {
         let read = match layers.set(EVENTS, line, load) {
             Ok(false) => load.without_feature(line, around).map(drop),
@@ -319,9 +329,15 @@ fn read_events(block: &Directive, layers: &mut Layers, load: &mut Load<'_>) -> R
     Ok(())
 }
 
-fn compile(layers: Layers, plans: Plans, origin: &Origin, load: &mut Load<'_>) -> Result<Loaded> {
+fn compile(
+    layers: Layers,
+    plans: Plans,
+    origin: &ConfigOrigin,
+    load: &mut Load<'_>,
+) -> Result<LoadedConfig> {
     let scope = Scope::outermost(load).child(layers, false);
-    let mut settings = Settings { pid: origin.defaults.pid.clone(), ..Settings::default() };
+    let mut settings =
+        ProgramSettings { pid: origin.defaults.pid.clone(), ..ProgramSettings::default() };
     scope.install(&mut settings)?;
     let main_log = Arc::new(main_log(&settings, origin, load));
     load.registry.of::<MainLog>().0 = main_log.clone();
@@ -335,11 +351,11 @@ fn compile(layers: Layers, plans: Plans, origin: &Origin, load: &mut Load<'_>) -
     let log_files = load.registry.of::<LogFiles>().clone();
     let folders = std::mem::take(&mut load.registry.of::<http::TempPaths>().0);
     let sources = Sources::default();
-    Ok(Loaded { settings, sites, main_log, log_files, folders, zones, sources })
+    Ok(LoadedConfig { settings, sites, main_log, log_files, folders, zones, sources })
 }
 
 /// The logs that are named, and the default file where none of them is a file.
-fn main_log(settings: &Settings, origin: &Origin, load: &mut Load<'_>) -> ErrorLog {
+fn main_log(settings: &ProgramSettings, origin: &ConfigOrigin, load: &mut Load<'_>) -> ErrorLog {
     let mut log = settings.error_log.clone().unwrap_or_default();
     if !log.has_file() {
         log.extend(&match &origin.defaults.error_log {

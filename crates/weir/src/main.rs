@@ -45,12 +45,12 @@ use std::process::ExitCode;
 
 use arguments::Arguments;
 use command_line::CommandLine;
-use load::Origin;
+use load::ConfigOrigin;
 use shared_limits::SharedLimits;
 
 /// An error that has already been reported.
 #[derive(Debug)]
-pub struct Told;
+pub struct Reported;
 
 /// The variable that names the sockets to take over.
 const INHERITED: &str = "NGINX";
@@ -93,10 +93,10 @@ fn show(command: &CommandLine) {
     }
 }
 
-fn run(command: &CommandLine, arguments: &Arguments) -> Result<(), Told> {
+fn run(command: &CommandLine, arguments: &Arguments) -> Result<(), Reported> {
     let sockets = std::env::var(INHERITED).ok();
     let limits = SharedLimits::inherit(sockets.as_deref());
-    let origin = Origin::of(command);
+    let origin = ConfigOrigin::of(command);
     start::set_first_log(&origin, command.test);
     if command.test {
         return start::test(command, &origin);

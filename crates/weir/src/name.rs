@@ -13,7 +13,7 @@ use crate::places::Defaults;
 pub const NGINX_VERSION: &str = "1.31.3";
 
 /// A name with the defaults of its installation.
-pub struct Name {
+pub struct ProgramName {
     /// `weir` or `nginx`.
     pub word: &'static str,
     /// The version that goes with the name.
@@ -37,7 +37,7 @@ pub struct Name {
 }
 
 /// Under its own name.
-pub static WEIR: Name = Name {
+pub static WEIR: ProgramName = ProgramName {
     word: "weir",
     version: env!("CARGO_PKG_VERSION"),
     prefix: "/var/lib/weir/",
@@ -51,7 +51,7 @@ pub static WEIR: Name = Name {
 };
 
 /// As Debian installs nginx.
-pub static NGINX: Name = Name {
+pub static NGINX: ProgramName = ProgramName {
     word: "nginx",
     version: NGINX_VERSION,
     prefix: "/usr/share/nginx/",
@@ -65,12 +65,12 @@ pub static NGINX: Name = Name {
 };
 
 /// Every name.
-pub static ALL: [&Name; 2] = [&WEIR, &NGINX];
+pub static ALL: [&ProgramName; 2] = [&WEIR, &NGINX];
 
-static NAME: OnceLock<&Name> = OnceLock::new();
+static NAME: OnceLock<&ProgramName> = OnceLock::new();
 
 /// Settles the name by what the program was called, for every crate.
-pub fn settle(called: Option<&OsStr>) -> &'static Name {
+pub fn settle(called: Option<&OsStr>) -> &'static ProgramName {
     let file = called.map_or(&b""[..], |called| called.as_bytes()).rsplit(|b| *b == b'/').next();
     let chosen = if file == Some(b"nginx") { &NGINX } else { &WEIR };
     let name = NAME.get_or_init(|| chosen);
@@ -84,7 +84,7 @@ pub fn settle(called: Option<&OsStr>) -> &'static Name {
     name
 }
 
-impl Name {
+impl ProgramName {
     /// Whether every rule is nginx's.
     pub fn is_nginx(&self) -> bool {
         self.word == NGINX.word
@@ -103,6 +103,6 @@ impl Name {
 }
 
 /// The settled name.
-pub fn name() -> &'static Name {
+pub fn name() -> &'static ProgramName {
     NAME.get().copied().unwrap_or(&WEIR)
 }

@@ -9,24 +9,24 @@ use observe::{Errno, Level, tell};
 
 use crate::log::{alert, emerg};
 use crate::places::Defaults;
-use crate::{Told, hints, ready};
+use crate::{Reported, hints, ready};
 
 /// The suffix of the old master's file while a new binary's master runs beside it.
 const OLD: &str = ".oldbin";
 
 /// Writes this process's number.
-pub fn write(path: &Path, defaults: &Defaults) -> Result<(), Told> {
+pub fn write(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
     ready::make_home_of(path, defaults)?;
     let number = format!("{}\n", net::process::id());
     let mut file = create(path).map_err(|error| refuse(path, &error))?;
     file.write_all(number.as_bytes()).map_err(|error| {
         emerg!("write() \"{}\" failed{}", path.display(), Errno(&error));
-        Told
+        Reported
     })
 }
 
 /// Sees whether it could be written. nginx makes the file to find out.
-pub fn try_out(path: &Path, defaults: &Defaults) -> Result<(), Told> {
+pub fn try_out(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
     let tried = match path.try_exists() {
         Ok(true) => net::file::may_write(path),
         _ => ready::may_make(path, defaults.is_at_home(path)),
@@ -39,10 +39,10 @@ fn create(path: &Path) -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(true).mode(0o644).open(path)
 }
 
-fn refuse(path: &Path, error: &io::Error) -> Told {
+fn refuse(path: &Path, error: &io::Error) -> Reported {
     emerg!("open() \"{}\" failed{}", path.display(), Errno(error));
     advise(hints::pid(path, error));
-    Told
+    Reported
 }
 
 /// The error goes to the terminal; the log line is nginx's.
@@ -67,14 +67,14 @@ pub fn old(path: &Path) -> PathBuf {
 }
 
 /// The number in the file.
-pub fn read(path: &Path, defaults: &Defaults) -> Result<i32, Told> {
+pub fn read(path: &Path, defaults: &Defaults) -> Result<i32, Reported> {
     ready::check_home_of(path, defaults)?;
     let failed = |error: io::Error| {
         let call = if error.kind() == io::ErrorKind::IsADirectory { "read()" } else { "open()" };
         let text = format_args!("{call} \"{}\" failed{}", path.display(), Errno(&error));
         observe::log(Level::Error, text);
         advise(hints::no_pid(&error));
-        Told
+        Reported
     };
     let text = std::fs::read(path).map_err(failed)?;
     let number = text.trim_ascii_end();
@@ -82,6 +82,6 @@ pub fn read(path: &Path, defaults: &Defaults) -> Result<i32, Told> {
     parsed.filter(|number| *number > 0).ok_or_else(|| {
         let (number, path) = (String::from_utf8_lossy(number), path.display());
         observe::log(Level::Error, format_args!("invalid PID number \"{number}\" in \"{path}\""));
-        Told
+        Reported
     })
 }

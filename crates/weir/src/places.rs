@@ -14,7 +14,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use crate::command_line::CommandLine;
-use crate::name::{self, Name};
+use crate::name::{self, ProgramName};
 
 /// The files that a configuration needs and may not name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Defaults {
 
 /// The files that a command line means for a user.
 #[derive(Debug)]
-pub struct Places {
+pub struct UserFiles {
     /// The configuration file.
     pub conf: PathBuf,
     /// What roots and logs are relative to.
@@ -44,7 +44,7 @@ pub struct Places {
 
 /// Who starts the program, and from where.
 #[derive(Debug)]
-pub struct User {
+pub struct StartingUser {
     /// Whether it is root.
     pub privileged: bool,
     /// The current directory.
@@ -55,14 +55,14 @@ pub struct User {
     pub temp: PathBuf,
 }
 
-impl Places {
+impl UserFiles {
     /// What `command` means to the program called `name`.
-    pub fn of(command: &CommandLine, name: &Name, user: &User) -> Self {
+    pub fn of(command: &CommandLine, name: &ProgramName, user: &StartingUser) -> Self {
         if name.is_nginx() { Self::nginx(command, name) } else { Self::weir(command, name, user) }
     }
 
     /// nginx puts a relative name after the prefix.
-    fn nginx(command: &CommandLine, name: &Name) -> Self {
+    fn nginx(command: &CommandLine, name: &ProgramName) -> Self {
         let prefix = said(&command.prefix).unwrap_or(Path::new(name.prefix));
         let mut defaults = name.defaults();
         if command.prefix.is_some() {
@@ -76,7 +76,7 @@ impl Places {
         Self { conf, prefix: prefix.to_owned(), defaults }
     }
 
-    fn weir(command: &CommandLine, name: &Name, user: &User) -> Self {
+    fn weir(command: &CommandLine, name: &ProgramName, user: &StartingUser) -> Self {
         let absolute = |path: &Path| absolute(&user.directory, path);
         let conf = absolute(said(&command.conf).unwrap_or(Path::new(name.conf)));
         let prefix = match said(&command.prefix) {
@@ -124,7 +124,7 @@ pub fn variables() -> impl Iterator<Item = (&'static str, OsString)> {
     kept.filter_map(|name| Some((name, std::env::var_os(name)?)))
 }
 
-impl User {
+impl StartingUser {
     /// The user of this process.
     pub fn current() -> Self {
         let id = net::user();
@@ -216,20 +216,20 @@ fn fnv(text: &OsStr) -> u32 {
 mod tests {
     use super::*;
 
-    fn places(name: &Name, privileged: bool, words: &str) -> Places {
+    fn places(name: &ProgramName, privileged: bool, words: &str) -> UserFiles {
         let words: Vec<OsString> = words.split_whitespace().map(Into::into).collect();
         let command = CommandLine::parse(&words).unwrap();
-        let user = User {
+        let user = StartingUser {
             privileged,
             directory: "/project".into(),
             runtime: "/run/user/7/weir".into(),
             temp: "/home/me/.cache/weir".into(),
         };
-        Places::of(&command, name, &user)
+        UserFiles::of(&command, name, &user)
     }
 
     fn weir(words: &str) -> (PathBuf, PathBuf) {
-        let Places { conf, prefix, .. } = places(&name::WEIR, false, words);
+        let UserFiles { conf, prefix, .. } = places(&name::WEIR, false, words);
         (conf, prefix)
     }
 

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use conf::{Error, Span};
 use http::TempFolder;
-use net::users::Identity;
+use net::users::ProcessIdentity;
 use observe::{Errno, ErrorLog, LogFiles};
 
-use crate::load::{self, Loaded, Origin};
+use crate::load::{self, ConfigOrigin, LoadedConfig};
 use crate::log::{alert, emerg};
 use crate::name::name;
 use crate::places::Defaults;
-use crate::settings::Settings;
-use crate::{Told, hints};
+use crate::settings::ProgramSettings;
+use crate::{Reported, hints};
 
 /// Makes the directories and opens the logs that a configuration names.
-pub fn make_ready(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
+pub fn make_ready(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<(), Reported> {
     let identity = loaded.settings.user.as_ref();
     for folder in &loaded.folders {
         make_home_of(&folder.path, &origin.defaults)?;
@@ -36,7 +36,7 @@ pub fn make_ready(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
 }
 
 /// Finds out whether [`make_ready`] would succeed, and makes nothing.
-pub fn try_out(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
+pub fn try_out(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<(), Reported> {
     let may_make = |path: &Path| may_make(path, origin.defaults.is_at_home(path));
     for folder in loaded.folders.iter().filter(|folder| !folder.path.is_dir()) {
         let parents = !name().is_nginx() || origin.defaults.is_at_home(&folder.path);
@@ -62,13 +62,13 @@ pub fn may_make(path: &Path, with_parents: bool) -> io::Result<()> {
 
 /// A directory for temporary files is unavailable. Called nginx, the program refuses to start;
 /// under its own name it runs without and reports what will not work.
-fn do_without(loaded: &Loaded, folder: &TempFolder, what: String) -> Result<(), Told> {
+fn do_without(loaded: &LoadedConfig, folder: &TempFolder, what: String) -> Result<(), Reported> {
     if name().is_nginx() {
         return Err(refuse(loaded, folder.named, what, Some(hints::TEMP.into())));
     }
     let mut warning = Error::bare(format!("{what}; {UNKEPT}"));
     warning.mark = folder.named;
-    load::say(&warning.level(conf::Level::Warn).help(hints::TEMP), &loaded.sources);
+    load::say(&warning.level(conf::ErrorLevel::Warn).help(hints::TEMP), &loaded.sources);
     Ok(())
 }
 
@@ -77,14 +77,19 @@ const UNKEPT: &str = "requests and replies that do not fit in memory will fail";
 
 /// Reports an inaccessible file in nginx's words, and below it the position in the configuration
 /// and a hint.
-fn refuse(loaded: &Loaded, named: Option<Span>, what: String, hint: Option<String>) -> Told {
+fn refuse(
+    loaded: &LoadedConfig,
+    named: Option<Span>,
+    what: String,
+    hint: Option<String>,
+) -> Reported {
     let error = Error { mark: named, help: hint, ..Error::bare(what) };
     load::say(&error, &loaded.sources);
-    Told
+    Reported
 }
 
 /// Makes the directory that holds `path` where that is one of the program's own.
-pub fn make_home_of(path: &Path, defaults: &Defaults) -> Result<(), Told> {
+pub fn make_home_of(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
     let Some(home) = path.parent().filter(|_| defaults.is_at_home(path)) else { return Ok(()) };
     if net::is_privileged() || name().is_nginx() {
         let _ = std::fs::create_dir_all(home);
@@ -97,7 +102,7 @@ pub fn make_home_of(path: &Path, defaults: &Defaults) -> Result<(), Told> {
 
 /// Rejects a directory that another user could control: below /tmp, someone else may have created
 /// it first.
-pub fn check_home_of(path: &Path, defaults: &Defaults) -> Result<(), Told> {
+pub fn check_home_of(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
     let Some(home) = path.parent().filter(|_| defaults.is_at_home(path)) else { return Ok(()) };
     if net::is_privileged() || name().is_nginx() {
         return Ok(());
@@ -106,14 +111,14 @@ pub fn check_home_of(path: &Path, defaults: &Defaults) -> Result<(), Told> {
         Ok(false) => {
             let user = net::user();
             emerg!("directory \"{}\" must be writable only by user {user}", home.display());
-            Err(Told)
+            Err(Reported)
         }
         _ => Ok(()),
     }
 }
 
 /// Makes a directory that workers write to, and that is theirs alone; the error is nginx's message.
-fn make_folder(path: &Path, identity: Option<&Identity>) -> Result<(), String> {
+fn make_folder(path: &Path, identity: Option<&ProcessIdentity>) -> Result<(), String> {
     let failed = |call: &str, error: io::Error| {
         format!("{call} \"{}\" failed{}", path.display(), Errno(&error))
     };
@@ -126,7 +131,7 @@ fn make_folder(path: &Path, identity: Option<&Identity>) -> Result<(), String> {
     give_to(path, identity).map_err(|error| failed("chown()", error))
 }
 
-fn give_to(path: &Path, identity: &Identity) -> io::Result<()> {
+fn give_to(path: &Path, identity: &ProcessIdentity) -> io::Result<()> {
     if std::fs::metadata(path)?.uid() == identity.user {
         return Ok(());
     }
@@ -145,7 +150,7 @@ pub fn use_log(log: Arc<ErrorLog>) {
 }
 
 /// Reopens the logs, and gives them to the workers' user.
-pub fn reopen(log_files: &LogFiles, identity: Option<&Identity>) {
+pub fn reopen(log_files: &LogFiles, identity: Option<&ProcessIdentity>) {
     for error in log_files.reopen() {
         emerg!("{error}");
     }
@@ -161,7 +166,7 @@ pub fn reopen(log_files: &LogFiles, identity: Option<&Identity>) {
 }
 
 /// Limits that a process sets to itself before it serves: it may have to be root.
-pub fn set_limits(settings: &Settings) {
+pub fn set_limits(settings: &ProgramSettings) {
     let workers = settings.worker_processes.max(1) as u64;
     let failed = |what: String, error: std::io::Error| alert!("{what} failed{}", Errno(&error));
     if settings.worker_priority != 0

@@ -4,26 +4,26 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, Signal, Signals};
-use net::{Mailbox, Sender};
+use net::{Mailbox, MailboxSender};
 use observe::Errno;
 
 use crate::control::Control;
 use crate::event::{Event, from_signals, later, log_signal};
-use crate::load::{self, Loaded, Origin};
+use crate::load::{self, ConfigOrigin, LoadedConfig};
 use crate::log::{emerg, notice};
-use crate::sockets::{PAUSE, Prepared, Sockets, TRIES_MAX};
-use crate::{Told, pid_file, ready};
+use crate::sockets::{ListenSockets, PAUSE, Prepared, TRIES_MAX};
+use crate::{Reported, pid_file, ready};
 
 /// How long workers may take to flush their logs when told to stop.
 const STOP_MAX: Duration = Duration::from_millis(500);
 
 /// Serves until a signal ends it.
 pub fn run(
-    origin: Origin,
-    loaded: Loaded,
-    mut sockets: Sockets,
+    origin: ConfigOrigin,
+    loaded: LoadedConfig,
+    mut sockets: ListenSockets,
     signals: Signals,
-) -> Result<(), Told> {
+) -> Result<(), Reported> {
     ready::set_limits(&loaded.settings);
     let pid = loaded.settings.pid.clone();
     let served = net::run(async move {
@@ -39,19 +39,19 @@ pub fn run(
     });
     let served = served.unwrap_or_else(|error| {
         emerg!("the runtime cannot start{}", Errno(&error));
-        Err(Told)
+        Err(Reported)
     });
-    served.inspect_err(|Told| pid_file::remove(&pid))
+    served.inspect_err(|Reported| pid_file::remove(&pid))
 }
 
 struct Single {
-    origin: Origin,
+    origin: ConfigOrigin,
     control: Control,
-    sockets: Sockets,
-    events: Sender<Event>,
+    sockets: ListenSockets,
+    events: MailboxSender<Event>,
     pid: PathBuf,
     /// A configuration that waits for an address, and how often that may still be tried.
-    opening: Option<(Loaded, u32)>,
+    opening: Option<(LoadedConfig, u32)>,
 }
 
 impl Single {
@@ -98,7 +98,7 @@ impl Single {
         }
     }
 
-    fn reload(&mut self) -> Result<(), Told> {
+    fn reload(&mut self) -> Result<(), Reported> {
         if self.opening.take().is_some() {
             self.sockets.roll_back();
         }
@@ -115,20 +115,22 @@ impl Single {
         }
     }
 
-    fn open(&mut self, loaded: Loaded, tries_left: u32) -> Result<(), Told> {
+    fn open(&mut self, loaded: LoadedConfig, tries_left: u32) -> Result<(), Reported> {
         let workers = self.control.workers().len();
         match self.sockets.prepare(&loaded.sites.listens(), workers, tries_left) {
-            Prepared::Ready => self.replace(loaded).inspect_err(|Told| self.sockets.roll_back()),
+            Prepared::Ready => {
+                self.replace(loaded).inspect_err(|Reported| self.sockets.roll_back())
+            }
             Prepared::Taken => {
                 self.opening = Some((loaded, tries_left));
                 later(&self.events, PAUSE, Event::TryAgain);
                 Ok(())
             }
-            Prepared::Failed => Err(Told),
+            Prepared::Failed => Err(Reported),
         }
     }
 
-    fn replace(&mut self, loaded: Loaded) -> Result<(), Told> {
+    fn replace(&mut self, loaded: LoadedConfig) -> Result<(), Reported> {
         let sites = loaded.sites.clone();
         let (wanted, pid) = (sites.listens(), loaded.settings.pid.clone());
         if pid != self.pid {

@@ -17,11 +17,11 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use net::listening::{self, OpenError};
+use net::listening::{self, ListenError};
 use net::{Address, SocketOptions};
 use observe::{Errno, Level};
 
-use crate::Told;
+use crate::Reported;
 use crate::config_snapshot::SlotEntry;
 use crate::log::{alert, emerg, notice};
 
@@ -43,12 +43,12 @@ pub enum Prepared {
 
 /// Every address that is or was listened on.
 #[derive(Default)]
-pub struct Sockets {
-    slots: Vec<Slot>,
+pub struct ListenSockets {
+    slots: Vec<ListenSlot>,
 }
 
 /// One address.
-struct Slot {
+struct ListenSlot {
     /// Where.
     address: Address,
     options: SocketOptions,
@@ -60,7 +60,7 @@ struct Slot {
     settled: usize,
 }
 
-impl Sockets {
+impl ListenSockets {
     /// Takes sockets over from another program, which names them as nginx does: `5;6;`.
     pub fn inherit(&mut self, names: &str) {
         notice!("using inherited sockets from \"{names}\"");
@@ -97,7 +97,7 @@ impl Sockets {
                 slot.sockets.push(socket);
                 slot.settled += 1;
             }
-            None => self.slots.push(Slot {
+            None => self.slots.push(ListenSlot {
                 address,
                 options: SocketOptions::default(),
                 sockets: vec![socket],
@@ -113,7 +113,7 @@ impl Sockets {
         &mut self,
         wanted: &[(&Address, &SocketOptions)],
         workers: usize,
-    ) -> Result<(), Told> {
+    ) -> Result<(), Reported> {
         for tries_left in (0..TRIES_MAX).rev() {
             let mut prepared = self.prepare(wanted, workers, tries_left);
             if prepared == Prepared::Ready {
@@ -122,10 +122,10 @@ impl Sockets {
             match prepared {
                 Prepared::Ready => return Ok(()),
                 Prepared::Taken => std::thread::sleep(PAUSE),
-                Prepared::Failed => return Err(Told),
+                Prepared::Failed => return Err(Reported),
             }
         }
-        Err(Told)
+        Err(Reported)
     }
 
     /// Binds what a configuration listens on and is not open yet. Unless that fails,
@@ -185,7 +185,7 @@ impl Sockets {
         address: &Address,
         options: &SocketOptions,
         workers: usize,
-    ) -> Result<(), OpenError> {
+    ) -> Result<(), ListenError> {
         let shared = matches!(address, Address::Ip(_));
         let wanted = if shared { workers.max(1) } else { 1 };
         if self.slot(address).is_none() {
@@ -202,7 +202,7 @@ impl Sockets {
     /// An address that was listened on before has its number again, so that there are no more slots
     /// than addresses however often the configuration changes.
     fn begin_slot(&mut self, address: &Address, options: &SocketOptions, first: OwnedFd) {
-        let slot = Slot {
+        let slot = ListenSlot {
             address: address.clone(),
             options: options.clone(),
             sockets: vec![first],
@@ -242,7 +242,7 @@ impl Sockets {
         wanted: &[(&Address, &SocketOptions)],
         new: impl Fn(u32) -> bool,
     ) -> Vec<SlotEntry> {
-        let entry = |(slot, open): (u32, &Slot)| {
+        let entry = |(slot, open): (u32, &ListenSlot)| {
             let sockets = if new(slot) { open.sockets.len() as u32 } else { 0 };
             SlotEntry { slot, address: open.address.clone(), sockets }
         };
@@ -306,19 +306,19 @@ impl Sockets {
 #[derive(Clone, Copy)]
 struct IsTaken(bool);
 
-fn tell(error: &OpenError) -> IsTaken {
+fn tell(error: &ListenError) -> IsTaken {
     emerg!("{}{}", error.what, Errno(&error.error));
     IsTaken(error.is_taken())
 }
 
-fn bind(address: &Address, options: &SocketOptions, alone: bool) -> Result<OwnedFd, OpenError> {
+fn bind(address: &Address, options: &SocketOptions, alone: bool) -> Result<OwnedFd, ListenError> {
     let socket = listening::bind(address, options, alone)?;
     // Options that the system rejects are reported when the configuration is in use.
     listening::apply(socket.as_fd(), address, options);
     Ok(socket)
 }
 
-impl Slot {
+impl ListenSlot {
     fn is(&self, address: &Address) -> bool {
         !self.sockets.is_empty() && self.address == *address
     }
@@ -374,7 +374,7 @@ mod tests {
     fn a_slot_has_a_socket_for_each_worker_and_keeps_its_number() {
         let (first, options) = loopback();
         let (second, _) = loopback();
-        let mut sockets = Sockets::default();
+        let mut sockets = ListenSockets::default();
         sockets.open(&[(&first, &options)], 1).ok().unwrap();
         sockets.keep(&[(&first, &options)]);
         let both = [(&first, &options), (&second, &options)];
@@ -394,7 +394,7 @@ mod tests {
     fn a_refused_configuration_has_taken_no_connection() {
         let (first, options) = loopback();
         let (second, _) = loopback();
-        let mut sockets = Sockets::default();
+        let mut sockets = ListenSockets::default();
         let before = [(&first, &options)];
         sockets.open(&before, 1).ok().unwrap();
         sockets.keep(&before);
@@ -418,12 +418,12 @@ mod tests {
     fn a_taken_address_may_pass() {
         let (address, options) = loopback();
         let taken = listening::open(&address, &options, true).unwrap();
-        let mut sockets = Sockets::default();
+        let mut sockets = ListenSockets::default();
         let wanted = [(&address, &options)];
         assert_eq!(sockets.prepare(&wanted, 2, 1), Prepared::Taken);
         drop(taken);
         assert_eq!(sockets.prepare(&wanted, 2, 0), Prepared::Ready);
-        let mut others = Sockets::default();
+        let mut others = ListenSockets::default();
         assert_eq!(others.prepare(&wanted, 2, 0), Prepared::Ready, "nobody listens yet");
         sockets.listen().ok().unwrap();
         assert!(others.listen().is_err());

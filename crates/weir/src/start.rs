@@ -6,27 +6,27 @@ use std::sync::{Arc, OnceLock};
 use std::path::Path;
 
 use conf::Recorder;
-use net::listening::{self, OpenError as OpenAddressError};
+use net::listening::{self, ListenError as OpenAddressError};
 use net::signals::{
     SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signals,
 };
 use net::{Address, SocketOptions};
-use observe::{Errno, ErrorLog, Level, LogFile, LogFiles, OpenError, tell};
+use observe::{Errno, ErrorLog, Level, LogFile, LogFiles, LogOpenError, tell};
 
 use crate::arguments::Arguments;
-use crate::command_line::{CommandLine, Request};
+use crate::command_line::{CommandLine, SignalRequest};
 use crate::embedded;
-use crate::load::{self, Loaded, Origin};
+use crate::load::{self, ConfigOrigin, LoadedConfig};
 use crate::log::{alert, emerg, notice};
 use crate::name::name;
-use crate::settings::Settings;
+use crate::settings::ProgramSettings;
 use crate::shared_limits::SharedLimits;
-use crate::sockets::Sockets;
-use crate::{Told, hints, master, pid_file, ready, single};
+use crate::sockets::ListenSockets;
+use crate::{Reported, hints, master, pid_file, ready, single};
 
 /// Sets the log used until the configuration names one. A configuration test writes to it only if
 /// it exists. If no file is named, important messages also go to the terminal.
-pub fn set_first_log(origin: &Origin, test: bool) {
+pub fn set_first_log(origin: &ConfigOrigin, test: bool) {
     if origin.defaults.error_log.is_none() && !name().is_nginx() {
         return;
     }
@@ -38,7 +38,7 @@ pub fn set_first_log(origin: &Origin, test: bool) {
     }));
 }
 
-fn first_log(path: &Path, origin: &Origin, test: bool) -> Option<Arc<LogFile>> {
+fn first_log(path: &Path, origin: &ConfigOrigin, test: bool) -> Option<Arc<LogFile>> {
     let mut files = LogFiles::default();
     let file = files.at(path);
     if test && !path.exists() {
@@ -50,25 +50,25 @@ fn first_log(path: &Path, origin: &Origin, test: bool) -> Option<Arc<LogFile>> {
     file.reopen().map_err(|error| cannot_open(&error)).ok().and(Some(file))
 }
 
-fn cannot_open(error: &OpenError) {
+fn cannot_open(error: &LogOpenError) {
     let name = name().word;
     tell(format_args!("{name}: [alert] could not open error log file: {error}\n"));
 }
 
 /// Sends a running master what `-s` asks.
-pub fn signal(request: Request, origin: &Origin) -> Result<(), Told> {
+pub fn signal(request: SignalRequest, origin: &ConfigOrigin) -> Result<(), Reported> {
     let settings = load::load(origin, &mut *origin.files())?.settings;
     notice!("signal process started");
     let process = pid_file::read(&settings.pid, &origin.defaults)?;
     let number = request.number();
     net::signals::send(process, number).map_err(|error| {
         alert!("kill({process}, {number}) failed{}", Errno(&error));
-        Told
+        Reported
     })
 }
 
 /// Ends `-t` and `-T`.
-pub fn test(command: &CommandLine, origin: &Origin) -> Result<(), Told> {
+pub fn test(command: &CommandLine, origin: &ConfigOrigin) -> Result<(), Reported> {
     let (name, file) = (name().word, String::from_utf8_lossy(&origin.conf));
     let tried = load::load(origin, &mut *origin.files()).and_then(|loaded| {
         if !command.quiet {
@@ -78,7 +78,7 @@ pub fn test(command: &CommandLine, origin: &Origin) -> Result<(), Told> {
     });
     let Ok(loaded) = tried else {
         tell(format_args!("{name}: configuration file {file} test failed\n"));
-        return Err(Told);
+        return Err(Reported);
     };
     if !command.quiet {
         tell(format_args!("{name}: configuration file {file} test is successful\n"));
@@ -92,7 +92,7 @@ pub fn test(command: &CommandLine, origin: &Origin) -> Result<(), Told> {
 
 /// Tests what a start needs: files, directories, addresses. An address in use is fine. No files are
 /// created: where nginx creates a file, only its permissions are checked.
-fn try_out(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
+fn try_out(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<(), Reported> {
     // The built-in configuration creates a directory for its files.
     if origin.port.is_none() {
         pid_file::try_out(&loaded.settings.pid, &origin.defaults)?;
@@ -104,7 +104,7 @@ fn try_out(loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
             Err(error) if error.is_taken() => {}
             Err(error) => {
                 emerg!("{}{}", error.what, Errno(&error.error));
-                return Err(Told);
+                return Err(Reported);
             }
         }
     }
@@ -125,11 +125,11 @@ fn try_address(address: &Address, options: &SocketOptions) -> Result<(), OpenAdd
 /// Becomes the server. `inherited`: the sockets of the program that was here before; `limits`: what
 /// its worker processes share.
 pub fn run(
-    origin: Origin,
+    origin: ConfigOrigin,
     arguments: &Arguments,
     inherited: Option<String>,
     limits: SharedLimits,
-) -> Result<(), Told> {
+) -> Result<(), Reported> {
     let mut files = Recorder::new(origin.files());
     let loaded = load::load(&origin, &mut files)?;
     ready::make_ready(&loaded, &origin)?;
@@ -141,7 +141,7 @@ pub fn run(
     if name().is_nginx() || !loaded.main_log.has_stderr() {
         observe::set_main_log(loaded.main_log.clone());
     }
-    let mut sockets = Sockets::default();
+    let mut sockets = ListenSockets::default();
     if let Some(names) = &inherited {
         sockets.inherit(names);
     }
@@ -162,12 +162,16 @@ pub fn run(
         return single::run(origin, loaded, sockets, signals);
     }
     let in_background = settings.daemon || inherited.is_some();
-    let plan = master::Plan { origin, loaded, recording: files.to_bytes() };
+    let plan = master::WorkerPlan { origin, loaded, recording: files.to_bytes() };
     master::run(plan, sockets, limits.or_create(), signals, arguments, in_background)
 }
 
 /// Opens the sockets; if an address is in use, prints which process holds it.
-fn listen(sockets: &mut Sockets, loaded: &Loaded, origin: &Origin) -> Result<(), Told> {
+fn listen(
+    sockets: &mut ListenSockets,
+    loaded: &LoadedConfig,
+    origin: &ConfigOrigin,
+) -> Result<(), Reported> {
     let wanted = loaded.sites.listens();
     let taken = || wanted.iter().filter(|(address, options)| is_taken(address, options));
     // The built-in configuration does not wait for its address to become free.
@@ -175,9 +179,9 @@ fn listen(sockets: &mut Sockets, loaded: &Loaded, origin: &Origin) -> Result<(),
         emerg!("bind() to {address} failed (98: Address already in use)");
         hints::tell_holder(address);
         tell(format_args!("      use \"weir --port {}\" to serve on another port\n", port ^ 1));
-        return Err(Told);
+        return Err(Reported);
     }
-    sockets.open(&wanted, loaded.settings.worker_processes).inspect_err(|Told| {
+    sockets.open(&wanted, loaded.settings.worker_processes).inspect_err(|Reported| {
         taken().for_each(|(address, _)| hints::tell_holder(address));
     })
 }
@@ -196,26 +200,26 @@ pub fn has_first_parent() -> bool {
     PARENT.get() == Some(&net::process::parent())
 }
 
-fn go_into_background(daemon: bool) -> Result<(), Told> {
+fn go_into_background(daemon: bool) -> Result<(), Reported> {
     PARENT.get_or_init(|| if daemon { net::process::id() } else { net::process::parent() });
     if !daemon {
         return Ok(());
     }
     net::process::daemonize().map_err(|error| {
         emerg!("fork() failed{}", Errno(&error));
-        Told
+        Reported
     })
 }
 
-fn take_signals() -> Result<Signals, Told> {
+fn take_signals() -> Result<Signals, Reported> {
     let numbers = [SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
     Signals::take(&numbers).map_err(|error| {
         emerg!("signalfd() failed{}", Errno(&error));
-        Told
+        Reported
     })
 }
 
-fn tell_system(settings: &Settings) {
+fn tell_system(settings: &ProgramSettings) {
     notice!("using the \"epoll\" event method");
     notice!("{}/{}", name().word, name().version);
     notice!("OS: {}", net::process::system());

@@ -8,10 +8,10 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use load::Called;
+use load::CalledAs;
 
 use crate::name::name;
-use crate::{Told, check, help, reference};
+use crate::{Reported, check, help, reference};
 
 /// A command.
 pub struct Subcommand {
@@ -30,7 +30,7 @@ pub static SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "load",
         summary: "measure a server, with wrk's options and more",
-        run: |rest| code(load(rest, Called::Load)),
+        run: |rest| code(load(rest, CalledAs::Load)),
         help: None,
     },
     Subcommand {
@@ -73,17 +73,17 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// Runs the command that the arguments begin with, if any.
 pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<ExitCode> {
     if called.is_some_and(|called| Path::new(called).file_name() == Some(OsStr::new("wrk"))) {
-        return Some(code(load(arguments, Called::Wrk)));
+        return Some(code(load(arguments, CalledAs::Wrk)));
     }
     let (first, rest) = arguments.split_first().filter(|_| !name().is_nginx())?;
     Some(find(first)?.start(rest))
 }
 
 /// The exit code of most commands.
-pub fn code(result: Result<(), Told>) -> ExitCode {
+pub fn code(result: Result<(), Reported>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Told) => ExitCode::FAILURE,
+        Err(Reported) => ExitCode::FAILURE,
     }
 }
 
@@ -104,18 +104,18 @@ impl Subcommand {
 }
 
 /// Prints to standard output.
-pub fn print(text: impl AsRef<[u8]>) -> Result<(), Told> {
-    std::io::stdout().write_all(text.as_ref()).map_err(|_| Told)
+pub fn print(text: impl AsRef<[u8]>) -> Result<(), Reported> {
+    std::io::stdout().write_all(text.as_ref()).map_err(|_| Reported)
 }
 
 /// Prints an error.
-fn complain(text: impl std::fmt::Display) -> Told {
+fn complain(text: impl std::fmt::Display) -> Reported {
     observe::tell(format_args!("weir: {text}\n"));
-    Told
+    Reported
 }
 
 /// Rejects an argument of `weir NAME`, and suggests what may have been meant.
-fn refuse(name: &str, argument: &OsStr, options: &[&'static str]) -> Told {
+fn refuse(name: &str, argument: &OsStr, options: &[&'static str]) -> Reported {
     let word = argument.to_string_lossy();
     let told = match word.starts_with('-') {
         true => complain(format_args!("{name}: invalid option: \"{word}\"")),
@@ -126,18 +126,18 @@ fn refuse(name: &str, argument: &OsStr, options: &[&'static str]) -> Told {
     told
 }
 
-fn load(arguments: &[OsString], called: Called) -> Result<(), Told> {
-    let name = if called == Called::Wrk { "wrk" } else { "weir load" };
+fn load(arguments: &[OsString], called: CalledAs) -> Result<(), Reported> {
+    let name = if called == CalledAs::Wrk { "wrk" } else { "weir load" };
     load::command(arguments, called).map_err(|failed| {
         observe::tell(format_args!("{name}: {failed}\n"));
         match failed.code() {
-            1 => Told,
+            1 => Reported,
             code => std::process::exit(code.into()),
         }
     })
 }
 
-fn backend(arguments: &[OsString]) -> Result<(), Told> {
+fn backend(arguments: &[OsString]) -> Result<(), Reported> {
     load::backend::run(arguments).map_err(|why| complain(format_args!("backend: {why}")))
 }
 

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use crate::command_line::CommandLine;
-use crate::name::{Name, name};
-use crate::places::{Defaults, Places, User};
+use crate::name::{ProgramName, name};
+use crate::places::{Defaults, StartingUser, UserFiles};
 
 /// What the options ask for.
 pub fn text(command: &CommandLine) -> String {
-    let Name { word, version, .. } = name();
+    let ProgramName { word, version, .. } = name();
     let mut text = format!("{word} version: {word}/{version}\n");
     if command.show_configure {
         let rustc = env!("WEIR_RUSTC");
@@ -24,8 +24,8 @@ const NGINX_ONLY: &str = " --lock-path=/var/lock/nginx.lock --modules-path=/usr/
 /// Where the program looks for its files, in the words of nginx's `configure`: tools find the
 /// configuration by them.
 fn places() -> String {
-    let places = Places::of(&CommandLine::default(), name(), &User::current());
-    let Places { conf, prefix, defaults } = places;
+    let places = UserFiles::of(&CommandLine::default(), name(), &StartingUser::current());
+    let UserFiles { conf, prefix, defaults } = places;
     let Defaults { error_log, access_log, pid, client_body_temp, proxy_temp } = defaults;
     let error_log = error_log.unwrap_or("stderr".into());
     // As given, without the last slash.
@@ -53,7 +53,7 @@ fn places() -> String {
 }
 
 /// A part of nginx that its `configure` can leave out or put in.
-struct Part {
+struct BuildOption {
     /// The option, after `--with-` or `--without-`.
     option: &'static str,
     /// Whether it is included by default.
@@ -62,18 +62,18 @@ struct Part {
     mark: &'static str,
 }
 
-const fn usual(option: &'static str, mark: &'static str) -> Part {
-    Part { option, usual: true, mark }
+const fn usual(option: &'static str, mark: &'static str) -> BuildOption {
+    BuildOption { option, usual: true, mark }
 }
 
-const fn extra(option: &'static str, mark: &'static str) -> Part {
-    Part { option, usual: false, mark }
+const fn extra(option: &'static str, mark: &'static str) -> BuildOption {
+    BuildOption { option, usual: false, mark }
 }
 
 /// nginx's parts in the order of its `configure --help`. A part is listed if its marker directive
 /// is in a table of directives, so the list maintains itself. The marker is never a directive that
 /// is accepted with the value `off` without the part.
-const HTTP_PARTS: &[Part] = &[
+const HTTP_PARTS: &[BuildOption] = &[
     extra("http_ssl_module", "ssl_certificate_key"),
     extra("http_v2_module", "http2_recv_buffer_size"),
     extra("http_v3_module", "http3_stream_buffer_size"),
@@ -127,7 +127,7 @@ const HTTP_PARTS: &[Part] = &[
 ];
 
 /// The parts of `stream {}`.
-const STREAM_PARTS: &[Part] = &[
+const STREAM_PARTS: &[BuildOption] = &[
     extra("stream", "tcp_nodelay"),
     extra("stream_ssl_module", "ssl_certificate_key"),
     extra("stream_realip_module", "set_real_ip_from"),

@@ -9,15 +9,15 @@ use std::time::Duration;
 use conf::{Replay, Zones};
 use net::channel::{self, Channel};
 use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signal, Signals};
-use net::{Mailbox, Sender};
+use net::{Mailbox, MailboxSender};
 use observe::{Errno, tell};
 
-use crate::Told;
+use crate::Reported;
 use crate::config_snapshot::ConfigSnapshot;
 use crate::control::Control;
 use crate::event::{Event, from_signals, later, log_signal};
 use crate::ipc::{Message, MessageKind};
-use crate::load::{self, Loaded};
+use crate::load::{self, LoadedConfig};
 use crate::log::{alert, emerg, notice};
 use crate::name::name;
 use crate::ready;
@@ -43,7 +43,7 @@ pub fn run() -> ExitCode {
         .and_then(|(signals, fd)| net::run(serve(signals, fd, limits)));
     match begun {
         Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(Told)) => ExitCode::from(FATAL),
+        Ok(Err(Reported)) => ExitCode::from(FATAL),
         Err(error) => {
             emerg!("the worker process cannot run{}", Errno(&error));
             ExitCode::FAILURE
@@ -51,14 +51,14 @@ pub fn run() -> ExitCode {
     }
 }
 
-async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<(), Told> {
+async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<(), Reported> {
     let not_called = |error| {
         let name = name().word;
         tell(format_args!(
             "{name}: only a master process can start a worker process{}\n",
             Errno(&error)
         ));
-        Told
+        Reported
     };
     let channel = Rc::new(Channel::new(fd).map_err(not_called)?);
     let Some(first) = Message::receive(&channel).await.map_err(not_called)? else { return Ok(()) };
@@ -76,7 +76,7 @@ async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<()
 }
 
 /// Makes events of what the master says.
-fn listen_to(channel: Rc<Channel>, events: &Sender<Event>) {
+fn listen_to(channel: Rc<Channel>, events: &MailboxSender<Event>) {
     let events = events.clone();
     net::spawn(async move {
         while let Ok(Some(message)) = Message::receive(&channel).await {
@@ -87,7 +87,7 @@ fn listen_to(channel: Rc<Channel>, events: &Sender<Event>) {
 }
 
 /// Switches to the configured user and starts to serve.
-fn begin(first: Message, events: &Sender<Event>) -> Result<Control, Told> {
+fn begin(first: Message, events: &MailboxSender<Event>) -> Result<Control, Reported> {
     let unpacked = unpack(first, &Zones::default())?;
     let Unpacked { snapshot, loaded, sockets } = unpacked;
     ready::use_log(loaded.main_log.clone());
@@ -95,7 +95,7 @@ fn begin(first: Message, events: &Sender<Event>) -> Result<Control, Told> {
     if let Some(identity) = &snapshot.identity {
         net::users::become_identity(identity).map_err(|failed| {
             emerg!("{}{}", failed.what, Errno(&failed.error));
-            Told
+            Reported
         })?;
         if let Err(error) = net::process::allow_core_files() {
             alert!("prctl(PR_SET_DUMPABLE) failed{}", Errno(&error));
@@ -105,7 +105,7 @@ fn begin(first: Message, events: &Sender<Event>) -> Result<Control, Told> {
         && let Err(error) = std::env::set_current_dir(directory)
     {
         alert!("chdir(\"{}\") failed{}", directory.display(), Errno(&error));
-        return Err(Told);
+        return Err(Reported);
     }
     Control::start(snapshot.number, loaded, &snapshot.slots, sockets, events)
 }
@@ -113,30 +113,30 @@ fn begin(first: Message, events: &Sender<Event>) -> Result<Control, Told> {
 /// A configuration read from its snapshot, with its logs open.
 struct Unpacked {
     snapshot: ConfigSnapshot,
-    loaded: Loaded,
+    loaded: LoadedConfig,
     sockets: Vec<(u32, OwnedFd)>,
 }
 
-fn unpack(message: Message, before: &Zones) -> Result<Unpacked, Told> {
+fn unpack(message: Message, before: &Zones) -> Result<Unpacked, Reported> {
     let mut descriptors = message.descriptors.into_iter();
     // The kernel drops the descriptors of a message that a process has no room for.
     let Some(file) = descriptors.next() else { return Err(no_room()) };
     let contents = channel::contents(file);
     let Some(snapshot) = contents.ok().and_then(|bytes| ConfigSnapshot::from_bytes(&bytes)) else {
         emerg!("the configuration from the master process cannot be read");
-        return Err(Told);
+        return Err(Reported);
     };
     if snapshot.descriptors() != descriptors.len() {
         return Err(no_room());
     }
     let mut files = Replay::from_bytes(&snapshot.recording).map_err(|error| {
         emerg!("{}", error.message);
-        Told
+        Reported
     })?;
     let loaded = load::load_quietly(before, &snapshot.origin, &mut files)?;
     if loaded.log_files.iter().count() != snapshot.logs as usize {
         emerg!("the master process sent {} log files", snapshot.logs);
-        return Err(Told);
+        return Err(Reported);
     }
     for (file, open) in
         loaded.log_files.iter().zip(descriptors.by_ref().take(snapshot.logs as usize))
@@ -149,18 +149,18 @@ fn unpack(message: Message, before: &Zones) -> Result<Unpacked, Told> {
     Ok(Unpacked { snapshot, loaded, sockets })
 }
 
-fn no_room() -> Told {
+fn no_room() -> Reported {
     emerg!(
         "recvmsg() lost the log files and sockets of the new configuration: too many open files \
          in the worker process; raise \"worker_rlimit_nofile\""
     );
-    Told
+    Reported
 }
 
 struct WorkerProcess {
     channel: Rc<Channel>,
     control: Control,
-    events: Sender<Event>,
+    events: MailboxSender<Event>,
 }
 
 impl WorkerProcess {
@@ -198,7 +198,7 @@ impl WorkerProcess {
         }
     }
 
-    fn replace(&mut self, message: Message) -> Result<(), Told> {
+    fn replace(&mut self, message: Message) -> Result<(), Reported> {
         let Unpacked { snapshot, loaded, sockets } = unpack(message, self.control.zones())?;
         self.control.serve(snapshot.number, loaded, &snapshot.slots, sockets)
     }

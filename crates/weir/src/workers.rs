@@ -9,9 +9,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::{BalancerHandle, Listener, Mailbox, Sender, Task};
+use net::{BalancerHandle, Listener, Mailbox, MailboxSender, Task};
 use observe::Errno;
-use session::listen::End;
+use session::listen::GenerationEnd;
 
 use crate::acceptor::{AcceptLimits, Acceptor};
 use crate::config_snapshot::SlotOwners;
@@ -19,7 +19,7 @@ use crate::event::{Event, later};
 use crate::load::Sites;
 use crate::log::{alert, emerg};
 use crate::name::name;
-use crate::settings::Settings;
+use crate::settings::ProgramSettings;
 
 /// A generation that is to be served.
 pub struct NextGeneration {
@@ -43,10 +43,10 @@ const HANDED_OVER_PAUSE: Duration = Duration::from_millis(1);
 
 /// The workers.
 pub struct Workers {
-    workers: Vec<Sender<WorkerOrder>>,
+    workers: Vec<MailboxSender<WorkerOrder>>,
     /// The slots of which the workers have sockets.
     slots: HashSet<u32>,
-    events: Sender<Event>,
+    events: MailboxSender<Event>,
     shutdown_timeout: Duration,
 }
 
@@ -68,7 +68,7 @@ struct Share {
     number: u64,
     sites: Sites,
     owners: SlotOwners,
-    end: End,
+    end: GenerationEnd,
     sockets: Vec<(u32, OwnedFd)>,
     limits: AcceptLimits,
 }
@@ -76,7 +76,7 @@ struct Share {
 /// Says that a generation is over when the last worker has let go of it.
 struct EndOf {
     number: u64,
-    events: Sender<Event>,
+    events: MailboxSender<Event>,
 }
 
 impl Drop for EndOf {
@@ -87,7 +87,7 @@ impl Drop for EndOf {
 
 impl Workers {
     /// Starts the workers; they wait for something to serve.
-    pub fn start(settings: &Settings, events: &Sender<Event>) -> Self {
+    pub fn start(settings: &ProgramSettings, events: &MailboxSender<Event>) -> Self {
         let mut workers = Self {
             workers: Vec::new(),
             slots: HashSet::new(),
@@ -114,7 +114,7 @@ impl Workers {
         let (own, events) = (sender.clone(), self.events.clone());
         let work = move || {
             set_affinity(affinity);
-            if let Err(error) = net::run(Worker::work(handle, orders, own)) {
+            if let Err(error) = net::run(WorkerThread::work(handle, orders, own)) {
                 emerg!("worker {number} cannot run{}", Errno(&error));
             }
             observe::flush_all();
@@ -135,7 +135,7 @@ impl Workers {
         let NextGeneration { number, sites, owners, sockets, limits, shutdown_timeout } = next;
         self.slots.retain(|slot| owners.has(*slot));
         self.slots.extend(sockets.iter().map(|(slot, _)| *slot));
-        let end: End = Arc::new(EndOf { number, events: self.events.clone() });
+        let end: GenerationEnd = Arc::new(EndOf { number, events: self.events.clone() });
         for (worker, sockets) in self.workers.iter().zip(deal(sockets, self.workers.len())) {
             let (sites, owners, end) = (sites.clone(), owners.clone(), end.clone());
             let limits = limits.clone();
@@ -212,25 +212,25 @@ fn deal(sockets: Vec<(u32, OwnedFd)>, workers: usize) -> Vec<Vec<(u32, OwnedFd)>
 }
 
 /// A worker, on its own thread.
-struct Worker {
+struct WorkerThread {
     http: Rc<http::Worker>,
-    stream: Rc<stream::Worker>,
+    stream: Rc<stream::StreamWorker>,
     acceptor: Rc<Acceptor>,
     /// Who accepts, by slot.
     accept_tasks: Vec<(u32, Task)>,
 }
 
-impl Worker {
+impl WorkerThread {
     /// Processes orders until it is told to stop; after leaving, it sends itself the order to stop.
     async fn work(
         handle: BalancerHandle,
         mut orders: Mailbox<WorkerOrder>,
-        own: Sender<WorkerOrder>,
+        own: MailboxSender<WorkerOrder>,
     ) {
         let (balancer, handed) = handle.begin();
         let Some(WorkerOrder::Serve(first)) = orders.next().await else { return };
         let http = http::Worker::new(first.of_http());
-        let stream = stream::Worker::new(first.of_stream());
+        let stream = stream::StreamWorker::new(first.of_stream());
         let acceptor = Acceptor::new(balancer, http.clone(), stream.clone());
         net::spawn(acceptor.clone().adopt(handed));
         let mut worker = Self { http, stream, acceptor, accept_tasks: Vec::new() };
@@ -274,7 +274,7 @@ impl Worker {
 
     /// Stops accepting, and ends with the last connection, be it one that another worker has just
     /// handed over.
-    fn leave(&mut self, own: Sender<WorkerOrder>) {
+    fn leave(&mut self, own: MailboxSender<WorkerOrder>) {
         stop(std::mem::take(&mut self.accept_tasks));
         self.acceptor.close();
         let (http, stream) = (self.http.clone(), self.stream.clone());
@@ -302,8 +302,8 @@ impl Share {
         http::Generation::with_slots(site, self.number, slots, self.end.clone())
     }
 
-    fn of_stream(&self) -> Rc<stream::Generation> {
+    fn of_stream(&self) -> Rc<stream::StreamGeneration> {
         let (site, slots) = (self.sites.stream.clone(), self.owners.stream.clone());
-        stream::Generation::with_slots(site, self.number, slots, self.end.clone())
+        stream::StreamGeneration::with_slots(site, self.number, slots, self.end.clone())
     }
 }

@@ -9,11 +9,11 @@ use alloc::vec::Vec;
 
 use crate::Slice;
 use crate::http1::response::{check_opening, parse_status_line};
-use crate::reply::{FieldError, FieldParser, ReplyHead, ReplyName};
+use crate::reply::{FieldParser, ReplyFieldError, ReplyHead, ReplyName};
 
 /// Reads the head of a reply.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct HeadParser {
+pub struct CgiHeadParser {
     lines: FieldParser,
     first_line: FirstLine,
 }
@@ -32,14 +32,14 @@ enum FirstLine {
 
 /// Why a head is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadError {
+pub enum CgiHeadError {
     /// A line of it cannot be one.
-    Field(FieldError),
+    Field(ReplyFieldError),
     /// `Status` is no number.
     Status(Slice),
 }
 
-impl HeadParser {
+impl CgiHeadParser {
     /// For a reply that may begin as HTTP's do: applications behind SCGI and uwsgi do both.
     pub fn with_status_line() -> Self {
         Self { first_line: FirstLine::Status, ..Self::default() }
@@ -51,7 +51,7 @@ impl HeadParser {
         &mut self,
         head: &mut ReplyHead,
         input: &[u8],
-    ) -> Result<Option<usize>, HeadError> {
+    ) -> Result<Option<usize>, CgiHeadError> {
         if self.first_line != FirstLine::Past {
             if check_opening(input).is_ok() {
                 let mut lines = self.lines;
@@ -65,7 +65,7 @@ impl HeadParser {
             }
             self.first_line = FirstLine::Past;
         }
-        let parsed = self.lines.parse(&mut head.fields, input).map_err(HeadError::Field)?;
+        let parsed = self.lines.parse(&mut head.fields, input).map_err(CgiHeadError::Field)?;
         if parsed.is_some() && head.status == 0 {
             settle_status(head, input)?;
         }
@@ -74,7 +74,7 @@ impl HeadParser {
 }
 
 /// `Status: 404 Not Found`. Without one, a `Location` is a redirect (RFC 3875, section 6.3.3).
-fn settle_status(head: &mut ReplyHead, input: &[u8]) -> Result<(), HeadError> {
+fn settle_status(head: &mut ReplyHead, input: &[u8]) -> Result<(), CgiHeadError> {
     let Some(field) = head.field(ReplyName::Status) else {
         let redirects = head.field(ReplyName::Location).is_some();
         head.status = if redirects { 302 } else { 200 };
@@ -85,7 +85,7 @@ fn settle_status(head: &mut ReplyHead, input: &[u8]) -> Result<(), HeadError> {
     let digits = value
         .first_chunk::<3>()
         .filter(|digits| digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit));
-    let digits = digits.ok_or(HeadError::Status(slice))?;
+    let digits = digits.ok_or(CgiHeadError::Status(slice))?;
     head.status = digits.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
     if value.len() > digits.len() {
         head.status_line = slice;
@@ -143,7 +143,10 @@ fn variable_byte(byte: u8) -> u8 {
 mod tests {
     use super::*;
 
-    fn parsed(mut parser: HeadParser, text: &str) -> Result<(u16, Vec<u8>, usize), HeadError> {
+    fn parsed(
+        mut parser: CgiHeadParser,
+        text: &str,
+    ) -> Result<(u16, Vec<u8>, usize), CgiHeadError> {
         let (mut bytewise, text) = (parser, text.as_bytes());
         let (mut head, mut again) = (ReplyHead::default(), ReplyHead::default());
         let whole = parser.parse(&mut head, text);
@@ -158,14 +161,14 @@ mod tests {
     #[test]
     fn heads() {
         let line = |text: &str| text.as_bytes().to_vec();
-        let with_line = HeadParser::with_status_line();
+        let with_line = CgiHeadParser::with_status_line();
         let table = [
-            (HeadParser::default(), "\n", (200, line(""), 0)),
-            (HeadParser::default(), "A: b\r\n\r\nbody", (200, line(""), 4)),
-            (HeadParser::default(), "Status: 404\n\n", (404, line(""), 0)),
-            (HeadParser::default(), "status: 404 Gone\nA: b\n\n", (404, line("404 Gone"), 0)),
-            (HeadParser::default(), "Location: /a\r\n\r\n", (302, line(""), 0)),
-            (HeadParser::default(), "Location: /a\nStatus: 201 Y\n\n", (201, line("201 Y"), 0)),
+            (CgiHeadParser::default(), "\n", (200, line(""), 0)),
+            (CgiHeadParser::default(), "A: b\r\n\r\nbody", (200, line(""), 4)),
+            (CgiHeadParser::default(), "Status: 404\n\n", (404, line(""), 0)),
+            (CgiHeadParser::default(), "status: 404 Gone\nA: b\n\n", (404, line("404 Gone"), 0)),
+            (CgiHeadParser::default(), "Location: /a\r\n\r\n", (302, line(""), 0)),
+            (CgiHeadParser::default(), "Location: /a\nStatus: 201 Y\n\n", (201, line("201 Y"), 0)),
             (with_line, "HTTP/1.1 404 Gone\r\nA: b\r\n\r\n", (404, line("404 Gone"), 0)),
             (with_line, "HTTP/1.1 404 Gone\nStatus: 500\n\nx", (404, line("404 Gone"), 1)),
             (with_line, "HTTP-X: b\nStatus: 500\n\n", (500, line(""), 0)),
@@ -186,7 +189,7 @@ mod tests {
             ("HTTP: b\nStatus: 500\n\n", (500, line(""), 0)),
         ];
         for (text, expected) in table {
-            assert_eq!(parsed(HeadParser::default(), text), Ok(expected), "{text:?}");
+            assert_eq!(parsed(CgiHeadParser::default(), text), Ok(expected), "{text:?}");
         }
     }
 
@@ -195,7 +198,7 @@ mod tests {
         for value in ["", "20", "abc", "099", "20x OK"] {
             let text = alloc::format!("Status: {value}\n\n");
             let slice = Slice::new(8, 8 + value.len());
-            assert_eq!(parsed(HeadParser::default(), &text), Err(HeadError::Status(slice)));
+            assert_eq!(parsed(CgiHeadParser::default(), &text), Err(CgiHeadError::Status(slice)));
         }
     }
 

@@ -151,15 +151,15 @@ fn sign(offset_minutes: i32) -> u8 {
 pub fn parse(text: &[u8]) -> Option<i64> {
     let end = memchr::memchr2(b',', b' ', text)?;
     let is_asctime = text[end] == b' ';
-    let mut reader = Reader { rest: text[end + 1..].trim_ascii_start() };
+    let mut reader = DateReader { rest: text[end + 1..].trim_ascii_start() };
     if is_asctime { reader.asctime() } else { reader.rfc() }
 }
 
-struct Reader<'a> {
+struct DateReader<'a> {
     rest: &'a [u8],
 }
 
-impl Reader<'_> {
+impl DateReader<'_> {
     /// `06 Nov 1994 08:49:37` or `06-Nov-94 08:49:37`.
     fn rfc(&mut self) -> Option<i64> {
         let day = self.digits(2)?;

@@ -9,19 +9,19 @@ use core::ops::Range;
 use crate::Slice;
 use crate::accept_encoding::accepts_gzip;
 use crate::cgi;
-use crate::dns::{self, Kind, NAME_BYTES_MAX, Name, Question, Record, Response};
+use crate::dns::{self, DnsQuestion, DomainName, NAME_BYTES_MAX, RecordData, RecordType, Response};
 use crate::fastcgi::{self, RecordDecoder, RecordError};
 use crate::host::Host;
-use crate::http1::chunked::{ChunkedDecoder, Decoded, InvalidChunked};
-use crate::http1::framing::{Body, Framing};
-use crate::http1::request::{self, HeadError, Progress};
+use crate::http1::chunked::{ChunkDecoded, ChunkedDecoder, InvalidChunked};
+use crate::http1::framing::{Body, RequestFraming};
+use crate::http1::request::{self, HeadError, HeadProgress};
 use crate::http1::response::{self, ReplyBody, ReplyError};
-use crate::memcached::{self, Answer, ValueDecoder};
+use crate::memcached::{self, MemcachedAnswer, ValueDecoder};
 use crate::proxy_protocol::{self, HeaderError, Read, TlvName};
 use crate::range::{self, Ranges};
 use crate::reply::{FIELDS_MAX, ReplyHead};
 use crate::request::{HeadLimits, RequestHead};
-use crate::uri::{self, Escape, Target, Unescape};
+use crate::uri::{self, EscapeSet, Unescape, UriTarget};
 use crate::{Known, Version};
 
 /// Panics where what must hold does not.
@@ -86,8 +86,8 @@ pub fn http1_response(input: &[u8]) {
 fn parse_reply(
     input: &[u8],
     ends: &[usize],
-) -> (ReplyHead, response::HeadParser, Result<Option<usize>, ReplyError>) {
-    let (mut head, mut parser) = (ReplyHead::default(), response::HeadParser::default());
+) -> (ReplyHead, response::ResponseHeadParser, Result<Option<usize>, ReplyError>) {
+    let (mut head, mut parser) = (ReplyHead::default(), response::ResponseHeadParser::default());
     let mut parsed = Ok(None);
     for &end in ends {
         parsed = parser.parse(&mut head, &input[..end]);
@@ -119,15 +119,15 @@ fn parse_pieces(
     input: &[u8],
     limits: &HeadLimits,
     ends: &[usize],
-) -> (RequestHead, Result<Progress, HeadError>) {
-    let (mut head, mut parser) = (RequestHead::default(), request::HeadParser::default());
-    let mut progress = Ok(Progress::Partial);
+) -> (RequestHead, Result<HeadProgress, HeadError>) {
+    let (mut head, mut parser) = (RequestHead::default(), request::RequestHeadParser::default());
+    let mut progress = Ok(HeadProgress::Partial);
     for &end in ends {
         progress = parser.parse(&mut head, &input[..end], limits);
-        if progress == Ok(Progress::Host) {
+        if progress == Ok(HeadProgress::Host) {
             progress = parser.parse(&mut head, &input[..end], limits);
         }
-        if progress != Ok(Progress::Partial) {
+        if progress != Ok(HeadProgress::Partial) {
             break;
         }
         assert!(end < limits.input_max());
@@ -135,12 +135,12 @@ fn parse_pieces(
     (head, progress)
 }
 
-fn check_head(head: &RequestHead, progress: Result<Progress, HeadError>, input: &[u8]) {
+fn check_head(head: &RequestHead, progress: Result<HeadProgress, HeadError>, input: &[u8]) {
     let len = match progress {
         Err(error) => return check_error(error, input),
-        Ok(Progress::Complete { len }) => len,
-        Ok(Progress::Host) => panic!("a second pause"),
-        Ok(Progress::Partial) => return,
+        Ok(HeadProgress::Complete { len }) => len,
+        Ok(HeadProgress::Host) => panic!("a second pause"),
+        Ok(HeadProgress::Partial) => return,
     };
     assert!(len <= input.len() && head.line.of(input).len() < len);
     assert!(head.path.of(input).starts_with(b"/"));
@@ -152,9 +152,9 @@ fn check_head(head: &RequestHead, progress: Result<Progress, HeadError>, input: 
         assert_eq!(field.id, Known::of(name));
     }
     check_path(head.path.of(input), !head.needs_normalising);
-    match Framing::of(head, input, true) {
+    match RequestFraming::of(head, input, true) {
         Err(error) => check_error(error, input),
-        Ok(Framing { body: Body::Chunked, .. }) => {
+        Ok(RequestFraming { body: Body::Chunked, .. }) => {
             assert!(head.version >= Version::HTTP_11);
             assert!(head.field(Known::ContentLength).is_none());
         }
@@ -185,14 +185,14 @@ fn decode_pieces(input: &[u8], ends: &[usize]) -> (Vec<u8>, Result<Option<usize>
     for &end in ends {
         loop {
             match decoder.decode(&input[at..end]) {
-                Ok(Decoded::Data(Range { start, end })) => {
+                Ok(ChunkDecoded::Data(Range { start, end })) => {
                     assert!(start < end);
                     body.extend_from_slice(&input[at + start..at + end]);
                     at += end;
                 }
-                Ok(Decoded::More) => break at = end,
-                Ok(Decoded::Trailers(_)) => unreachable!("they are skipped"),
-                Ok(Decoded::End(end)) => return (body, Ok(Some(at + end))),
+                Ok(ChunkDecoded::More) => break at = end,
+                Ok(ChunkDecoded::Trailers(_)) => unreachable!("they are skipped"),
+                Ok(ChunkDecoded::End(end)) => return (body, Ok(Some(at + end))),
                 Err(error) => return (body, Err(error)),
             }
         }
@@ -202,7 +202,7 @@ fn decode_pieces(input: &[u8], ends: &[usize]) -> (Vec<u8>, Result<Option<usize>
 
 /// Normal paths stay normal, and what is escaped can be unescaped.
 pub fn uri(input: &[u8]) {
-    if let Some(target) = Target::parse(input) {
+    if let Some(target) = UriTarget::parse(input) {
         let Slice { end, .. } = target.whole;
         assert!(matches!(input.get(end as usize), None | Some(b' ')));
         check_path(target.path.of(input), !target.needs_normalising);
@@ -212,7 +212,13 @@ pub fn uri(input: &[u8]) {
     if uri::parse_unsafe(input, &mut location).is_some() {
         assert!(location.split(|&byte| byte == b'/').all(|segment| segment != b".."));
     }
-    for kind in [Escape::Uri, Escape::Args, Escape::UriComponent, Escape::Html, Escape::Memcached] {
+    for kind in [
+        EscapeSet::Uri,
+        EscapeSet::Args,
+        EscapeSet::UriComponent,
+        EscapeSet::Html,
+        EscapeSet::Memcached,
+    ] {
         let (mut escaped, mut unescaped) = (Vec::new(), Vec::new());
         uri::escape(kind, input, &mut escaped);
         uri::unescape(Unescape::All, &escaped, &mut unescaped);
@@ -238,7 +244,7 @@ fn check_path(path: &[u8], is_normal: bool) {
         assert!(segments().all(|segment| segment != b"." && segment != b".."));
         assert!(!merge_slashes || segments().filter(|segment| segment.is_empty()).count() <= 2);
         let (mut escaped, mut again) = (Vec::new(), Vec::new());
-        uri::escape(Escape::Uri, &normal, &mut escaped);
+        uri::escape(EscapeSet::Uri, &normal, &mut escaped);
         assert!(uri::normalise(&escaped, merge_slashes, &mut again).is_ok());
         assert_eq!(again, normal);
     }
@@ -314,18 +320,18 @@ fn proxy_header_in_pieces(input: &[u8], ends: &[usize]) -> Result<Read, HeaderEr
 pub fn dns(input: &[u8]) {
     const NAMES: [&[u8]; 3] = [b"example.net", b"_http._tcp.example.net", b"a"];
     for (text, known) in NAMES.iter().map(|text| (*text, true)).chain([(input, false)]) {
-        let name = Name::from_text(text);
+        let name = DomainName::from_text(text);
         assert!(name.is_ok() || !known);
         let Ok(name) = name else { continue };
-        for kind in [Kind::A, Kind::Aaaa, Kind::Srv, Kind::Ptr] {
-            let question = Question { name: name.clone(), kind };
+        for kind in [RecordType::A, RecordType::Aaaa, RecordType::Srv, RecordType::Ptr] {
+            let question = DnsQuestion { name: name.clone(), kind };
             check_response(input, &question, dns::id_of(input).unwrap_or_default());
             check_echo(&question);
         }
     }
 }
 
-fn check_response(message: &[u8], question: &Question, id: u16) {
+fn check_response(message: &[u8], question: &DnsQuestion, id: u16) {
     let Ok(response) = dns::parse(message, question, id) else { return };
     assert_ne!(dns::parse(message, question, !id).ok(), Some(response.clone()));
     let Response::Answer(answer) = response else { return };
@@ -333,16 +339,18 @@ fn check_response(message: &[u8], question: &Question, id: u16) {
     assert!(answer.ttl_s <= i32::MAX as u32);
     for record in &answer.records {
         let same = match record {
-            Record::Address(ip) => question.kind == if ip.is_ipv4() { Kind::A } else { Kind::Aaaa },
-            Record::Service(_) => question.kind == Kind::Srv,
-            Record::Pointer(_) => question.kind == Kind::Ptr,
+            RecordData::Address(ip) => {
+                question.kind == if ip.is_ipv4() { RecordType::A } else { RecordType::Aaaa }
+            }
+            RecordData::Service(_) => question.kind == RecordType::Srv,
+            RecordData::Pointer(_) => question.kind == RecordType::Ptr,
         };
         assert!(same);
     }
 }
 
 /// The query with the mark of a response is an answer without records.
-fn check_echo(question: &Question) {
+fn check_echo(question: &DnsQuestion) {
     const ID: u16 = 0xabcd;
     let mut message = Vec::new();
     question.write(ID, &mut message);
@@ -354,7 +362,7 @@ fn check_echo(question: &Question) {
 
 /// The head of a CGI reply means the same in pieces and in one, and has a status.
 pub fn cgi(input: &[u8]) {
-    for parser in [cgi::HeadParser::default(), cgi::HeadParser::with_status_line()] {
+    for parser in [cgi::CgiHeadParser::default(), cgi::CgiHeadParser::with_status_line()] {
         let mut head = ReplyHead::default();
         let whole = { parser }.parse(&mut head, input);
         for ends in splits(input) {
@@ -388,7 +396,7 @@ pub fn fastcgi(input: &[u8]) {
 type Output = (Vec<u8>, Vec<u8>, Vec<usize>);
 
 fn records_in_pieces(input: &[u8], ends: &[usize]) -> (Output, Result<(), RecordError>) {
-    use fastcgi::Decoded;
+    use fastcgi::RecordDecoded;
     let mut decoder = RecordDecoder::default();
     let (mut output, mut at) = (Output::default(), 0);
     for &end in ends {
@@ -396,26 +404,26 @@ fn records_in_pieces(input: &[u8], ends: &[usize]) -> (Output, Result<(), Record
             let base = at;
             let used = match decoder.decode(&input[base..end]) {
                 Err(error) => return (output, Err(error)),
-                Ok(Decoded::Stdout(range)) => {
+                Ok(RecordDecoded::Stdout(range)) => {
                     assert!(!range.is_empty());
                     output.0.extend_from_slice(&input[base..][range.clone()]);
                     range.end
                 }
-                Ok(Decoded::Stderr(range)) => {
+                Ok(RecordDecoded::Stderr(range)) => {
                     assert!(!range.is_empty());
                     output.1.extend_from_slice(&input[base..][range.clone()]);
                     range.end
                 }
-                Ok(Decoded::StdoutEnd(used) | Decoded::EndRequest(used)) => {
+                Ok(RecordDecoded::StdoutEnd(used) | RecordDecoded::EndRequest(used)) => {
                     output.2.push(base + used);
                     used
                 }
-                Ok(Decoded::Done(used)) => {
+                Ok(RecordDecoded::Done(used)) => {
                     assert!(decoder.is_done());
                     output.2.push(base + used);
                     return (output, Ok(()));
                 }
-                Ok(Decoded::More) => break at = end,
+                Ok(RecordDecoded::More) => break at = end,
             };
             at = base + used;
         }
@@ -426,9 +434,10 @@ fn records_in_pieces(input: &[u8], ends: &[usize]) -> (Output, Result<(), Record
 /// An answer lies within its input, and its value ends where it does in one piece.
 pub fn memcached(input: &[u8]) {
     let Ok(Some(answer)) = memcached::answer(b"/k", input) else { return };
-    let (Answer::Value { head_bytes, .. } | Answer::NotFound { head_bytes }) = answer;
+    let (MemcachedAnswer::Value { head_bytes, .. } | MemcachedAnswer::NotFound { head_bytes }) =
+        answer;
     assert!(input[..head_bytes].ends_with(b"\r\n"));
-    let Answer::Value { flags, length, .. } = answer else { return };
+    let MemcachedAnswer::Value { flags, length, .. } = answer else { return };
     assert!(flags.of(input).len() < head_bytes);
     let (rest, mut whole) = (&input[head_bytes..], ValueDecoder::new(length));
     let in_one = whole.decode(rest);

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use memchr::memchr;
 
 use crate::Slice;
-use crate::uri::{Escape, escape};
+use crate::uri::{EscapeSet, escape};
 
 /// What follows the data of a value.
 pub const TRAILER: &[u8] = b"\r\nEND\r\n";
@@ -19,7 +19,7 @@ pub const TRAILER: &[u8] = b"\r\nEND\r\n";
 pub fn get(key: &[u8], out: &mut Vec<u8>) -> Slice {
     out.extend_from_slice(b"get ");
     let start = out.len();
-    escape(Escape::Memcached, key, out);
+    escape(EscapeSet::Memcached, key, out);
     let key = Slice::new(start, out.len());
     out.extend_from_slice(b"\r\n");
     key
@@ -27,7 +27,7 @@ pub fn get(key: &[u8], out: &mut Vec<u8>) -> Slice {
 
 /// What memcached answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum MemcachedAnswer {
     /// There is such a key: its data and [`TRAILER`] follow.
     Value {
         /// What the client that stored it has noted, a number if all is well.
@@ -56,7 +56,7 @@ pub enum AnswerError {
 }
 
 /// Reads the first line of an answer about `key`, as it was escaped; `None`: it is not complete.
-pub fn answer(key: &[u8], input: &[u8]) -> Result<Option<Answer>, AnswerError> {
+pub fn answer(key: &[u8], input: &[u8]) -> Result<Option<MemcachedAnswer>, AnswerError> {
     let input = &input[..input.len().min(Slice::BUFFER_MAX)];
     let Some(lf) = memchr(b'\n', input) else { return Ok(None) };
     let Some(text) = input[..lf].strip_suffix(b"\r") else {
@@ -64,7 +64,7 @@ pub fn answer(key: &[u8], input: &[u8]) -> Result<Option<Answer>, AnswerError> {
     };
     let (line, head_bytes) = (Slice::new(0, text.len()), lf + 1);
     if text == b"END" {
-        return Ok(Some(Answer::NotFound { head_bytes }));
+        return Ok(Some(MemcachedAnswer::NotFound { head_bytes }));
     }
     let rest = text.strip_prefix(b"VALUE ").ok_or(AnswerError::Invalid(line))?;
     let rest = rest.strip_prefix(key).ok_or(AnswerError::Key(line))?;
@@ -73,7 +73,7 @@ pub fn answer(key: &[u8], input: &[u8]) -> Result<Option<Answer>, AnswerError> {
     let start = text.len() - rest.len();
     let length = number(&rest[space + 1..]).ok_or(AnswerError::Length(line))?;
     let flags = Slice::new(start, start + space);
-    Ok(Some(Answer::Value { flags, length, head_bytes }))
+    Ok(Some(MemcachedAnswer::Value { flags, length, head_bytes }))
 }
 
 /// A number as `flags` and lengths are written.
@@ -148,13 +148,13 @@ mod tests {
         let line = |end| Slice::new(0, end);
         let value = |flags: (usize, usize), length, head_bytes| {
             let flags = Slice::new(flags.0, flags.1);
-            Ok(Some(Answer::Value { flags, length, head_bytes }))
+            Ok(Some(MemcachedAnswer::Value { flags, length, head_bytes }))
         };
         let table = [
             (&b"VALUE /k 0 5\r\nhello"[..], value((9, 10), 5, 14)),
             (b"VALUE /k 123 0\r\n", value((9, 12), 0, 16)),
             (b"VALUE /k  7\r\n", value((9, 9), 7, 13)),
-            (b"END\r\nmore", Ok(Some(Answer::NotFound { head_bytes: 5 }))),
+            (b"END\r\nmore", Ok(Some(MemcachedAnswer::NotFound { head_bytes: 5 }))),
             (b"END\n", Err(Invalid(line(3)))),
             (b"\n", Err(Invalid(line(0)))),
             (b"END \r\n", Err(Invalid(line(4)))),

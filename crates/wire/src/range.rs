@@ -95,7 +95,7 @@ impl Spec {
     /// `first-`, `first-last` or `-length`, with spaces anywhere but within numbers and before the
     /// number of a suffix.
     fn parse(text: &[u8]) -> Option<Spec> {
-        let mut reader = Reader { rest: text };
+        let mut reader = RangeReader { rest: text };
         reader.spaces();
         let spec = if reader.takes(b'-') {
             Spec::Last(reader.number()?)
@@ -126,11 +126,11 @@ impl Spec {
     }
 }
 
-struct Reader<'a> {
+struct RangeReader<'a> {
     rest: &'a [u8],
 }
 
-impl Reader<'_> {
+impl RangeReader<'_> {
     fn spaces(&mut self) {
         while self.takes(b' ') {}
     }

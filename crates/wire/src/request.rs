@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use crate::host::Host;
-use crate::uri::Target;
+use crate::uri::UriTarget;
 use crate::{Known, Method, Slice, Version};
 
 /// The limits and switches that apply to a head: nginx's directives of the same names.
@@ -204,7 +204,7 @@ impl RequestHead {
         if method.is_empty() || !method.iter().all(is_method) || target.first() != Some(&b'/') {
             return Err(InvalidParts);
         }
-        let parsed = Target::parse(target).filter(|parsed| parsed.whole.len() == target.len());
+        let parsed = UriTarget::parse(target).filter(|parsed| parsed.whole.len() == target.len());
         let parsed = parsed.ok_or(InvalidParts)?;
         self.reset();
         self.method = Method::of(method);
@@ -313,7 +313,7 @@ mod tests {
     use alloc::vec;
 
     use super::*;
-    use crate::http1::request::HeadParser;
+    use crate::http1::request::RequestHeadParser;
 
     const PARTS: RequestParts<'_> =
         RequestParts { method: b"GET", authority: b"", target: b"/", version: Version::HTTP_2 };
@@ -336,7 +336,7 @@ mod tests {
             let input =
                 [method, b" ", target, b" HTTP/1.1\r\nHost: Example.org:81\r\nx-other:\r\n\r\n"];
             let (input, mut parsed) = (input.concat(), RequestHead::default());
-            HeadParser::default().parse(&mut parsed, &input, &limits).unwrap();
+            RequestHeadParser::default().parse(&mut parsed, &input, &limits).unwrap();
             assert_eq!(texts(&built, &text), texts(&parsed, &input));
             assert_eq!(
                 (built.method, built.version, built.port),

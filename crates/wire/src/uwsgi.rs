@@ -29,15 +29,15 @@ impl Pairs for SizedPairs {
 
 /// Variables whose length does not fit into 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooBig(pub usize);
+pub struct TooLarge(pub usize);
 
 /// A request being written.
 #[derive(Debug)]
-pub struct Request {
+pub struct UwsgiRequest {
     start: usize,
 }
 
-impl Request {
+impl UwsgiRequest {
     /// Leaves room for what comes before the variables.
     pub fn begin(out: &mut Vec<u8>) -> Self {
         let start = out.len();
@@ -46,9 +46,9 @@ impl Request {
     }
 
     /// The variables have been written.
-    pub fn end_variables(self, modifiers: (u8, u8), out: &mut [u8]) -> Result<(), TooBig> {
+    pub fn end_variables(self, modifiers: (u8, u8), out: &mut [u8]) -> Result<(), TooLarge> {
         let length = out.len() - self.start - HEAD_BYTES;
-        let [low, high] = u16::try_from(length).map_err(|_| TooBig(length))?.to_le_bytes();
+        let [low, high] = u16::try_from(length).map_err(|_| TooLarge(length))?.to_le_bytes();
         let head = [modifiers.0, low, high, modifiers.1];
         out[self.start..self.start + HEAD_BYTES].copy_from_slice(&head);
         Ok(())
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_request() {
         let mut out = b"-".to_vec();
-        let request = Request::begin(&mut out);
+        let request = UwsgiRequest::begin(&mut out);
         cgi::write::<SizedPairs>(b"A", b"bc", &mut out).unwrap();
         cgi::write::<SizedPairs>(b"EMPTY", &[], &mut out).unwrap();
         request.end_variables((5, 1), &mut out).unwrap();
@@ -75,14 +75,14 @@ mod tests {
     #[test]
     fn sizes_have_16_bits() {
         let (mut out, most) = (Vec::new(), vec![b'a'; 65_535 - 5]);
-        let request = Request::begin(&mut out);
+        let request = UwsgiRequest::begin(&mut out);
         cgi::write::<SizedPairs>(b"A", &most, &mut out).unwrap();
         request.end_variables((0, 0), &mut out).unwrap();
         assert_eq!(out[..9], *b"\0\xff\xff\0\x01\0A\xfa\xff");
         let mut out = Vec::new();
-        let request = Request::begin(&mut out);
+        let request = UwsgiRequest::begin(&mut out);
         cgi::write::<SizedPairs>(b"AB", &most, &mut out).unwrap();
-        assert_eq!(request.end_variables((0, 0), &mut out), Err(TooBig(65_536)));
+        assert_eq!(request.end_variables((0, 0), &mut out), Err(TooLarge(65_536)));
         let long = vec![0; 65_536];
         assert_eq!(cgi::write::<SizedPairs>(b"A", &long, &mut out), Err(InvalidVariable));
     }

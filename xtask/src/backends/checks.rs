@@ -15,19 +15,19 @@ const PIECE: usize = 1 << 20;
 /// Requests on one connection.
 const KEPT: usize = 100;
 
-pub(super) struct Check {
+pub(super) struct BackendCheck {
     pub(super) address: SocketAddr,
     /// How large a download is.
     pub(super) bytes: u64,
 }
 
 /// A connection with what has been read of it.
-struct Peer {
+struct CheckConnection {
     stream: TcpStream,
     bytes: Vec<u8>,
 }
 
-impl Check {
+impl BackendCheck {
     /// Many requests on one connection.
     pub(super) fn keepalive(&self) -> Result<(), String> {
         let mut peer = self.open()?;
@@ -126,16 +126,16 @@ impl Check {
         peer.ask("GET /hello", "").map(|_| ())
     }
 
-    fn open(&self) -> Result<Peer, String> {
+    fn open(&self) -> Result<CheckConnection, String> {
         let stream = TcpStream::connect(self.address).map_err(said)?;
         stream.set_nodelay(true).map_err(said)?;
         stream.set_read_timeout(Some(SILENCE_MAX)).map_err(said)?;
         stream.set_write_timeout(Some(SILENCE_MAX)).map_err(said)?;
-        Ok(Peer { stream, bytes: Vec::new() })
+        Ok(CheckConnection { stream, bytes: Vec::new() })
     }
 }
 
-impl Peer {
+impl CheckConnection {
     fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.stream.write_all(bytes).map_err(said)
     }

@@ -52,14 +52,14 @@ pub(crate) fn finish(command: &[&str], argument: &str, folder: &Path) -> Result<
 }
 
 /// A server that runs until it is dropped.
-pub(crate) struct Program {
+pub(crate) struct RunningBackend {
     child: Child,
     pub(crate) port: u16,
 }
 
-impl Program {
+impl RunningBackend {
     /// Starts it and reads the line `PORT n`.
-    pub(crate) fn start(command: &[&str], folder: &Path) -> Result<Program, String> {
+    pub(crate) fn start(command: &[&str], folder: &Path) -> Result<RunningBackend, String> {
         let [program, arguments @ ..] = command else { return Err("no command".into()) };
         let fail = |err: std::io::Error| format!("{program}: {err}");
         let mut child = Command::new(program)
@@ -72,7 +72,7 @@ impl Program {
             .spawn()
             .map_err(fail)?;
         let output = child.stdout.take().expect("it is piped");
-        let mut program = Program { child, port: 0 };
+        let mut program = RunningBackend { child, port: 0 };
         // It prints nothing else, and ends where it cannot listen.
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             if let Some(port) = line.strip_prefix("PORT ").and_then(|port| port.parse().ok()) {
@@ -84,7 +84,7 @@ impl Program {
     }
 }
 
-impl Drop for Program {
+impl Drop for RunningBackend {
     fn drop(&mut self) {
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let end = Instant::now() + STOP_MAX;

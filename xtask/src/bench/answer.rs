@@ -9,7 +9,7 @@ use crate::project;
 const SHOWN_MAX: usize = 60;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct BenchAnswer {
     status: String,
     /// In small letters and alphabetical order; values such as Date and ETag may differ.
     header_names: Vec<String>,
@@ -17,14 +17,14 @@ pub(super) struct Answer {
 }
 
 /// Asks for a URL as a client of HTTP/1.1.
-pub(super) fn of(url: &str) -> Result<Answer, String> {
+pub(super) fn of(url: &str) -> Result<BenchAnswer, String> {
     let mut curl = Command::new("curl");
     // What is compressed is compared by what is in it.
     curl.args(["-sSk", "-i", "--http1.1", "--compressed", "--max-time", "10", url]);
     parse(&project::output(&mut curl)?).ok_or_else(|| format!("{url}: curl shows no header"))
 }
 
-fn parse(reply: &[u8]) -> Option<Answer> {
+fn parse(reply: &[u8]) -> Option<BenchAnswer> {
     let end = reply.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&reply[..end]).into_owned();
     let mut lines = head.split("\r\n");
@@ -32,10 +32,10 @@ fn parse(reply: &[u8]) -> Option<Answer> {
     let name = |line: &str| line.split(':').next().unwrap_or_default().to_lowercase();
     let mut header_names: Vec<String> = lines.map(name).collect();
     header_names.sort();
-    Some(Answer { status, header_names, body: reply[end + 4..].to_vec() })
+    Some(BenchAnswer { status, header_names, body: reply[end + 4..].to_vec() })
 }
 
-impl Answer {
+impl BenchAnswer {
     /// How this differs from what nginx answered; `None` where it does not.
     pub(super) fn difference(&self, nginx: &Self) -> Option<String> {
         if self.status != nginx.status {
@@ -63,7 +63,7 @@ impl Answer {
 mod tests {
     use super::*;
 
-    fn answer(reply: &str) -> Answer {
+    fn answer(reply: &str) -> BenchAnswer {
         parse(reply.as_bytes()).expect("a whole header")
     }
 

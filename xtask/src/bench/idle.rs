@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::answer::Answer;
-use super::server::Server;
+use super::answer::BenchAnswer;
+use super::server::BenchServer;
 use super::{Sample, procfs};
 
 const IDLE: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const ADDRESSES: usize = 4;
 const REPLY_MAX: Duration = Duration::from_secs(10);
 
 /// What is opened, and what is said.
-pub(super) struct Idle {
+pub(super) struct IdleConnections {
     pub(super) connections: usize,
     /// What a connection sends, and what the reply to it ends with.
     pub(super) talk: &'static [(&'static str, &'static str)],
@@ -25,10 +25,10 @@ pub(super) struct Idle {
 
 /// The growth of the memory of all the server's processes, divided by the connections.
 pub(super) fn sample(
-    server: &Server,
+    server: &BenchServer,
     port: u16,
-    idle: &Idle,
-    answer: Answer,
+    idle: &IdleConnections,
+    answer: BenchAnswer,
 ) -> Result<Sample, String> {
     let before = procfs::memory(server.pid())?;
     let connections = idle.connections;

@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::time::Instant;
 
-use super::answer::Answer;
+use super::answer::BenchAnswer;
 use super::procfs::Cpu;
-use super::server::Server;
+use super::server::BenchServer;
 use super::{Sample, procfs};
 use crate::project;
 
@@ -15,32 +15,32 @@ const MICROSECONDS: f64 = 1e6;
 
 /// Runs the generator on its core and charges the server's CPU time to the requests answered.
 pub(super) fn sample(
-    server: &Server,
+    server: &BenchServer,
     generator: &str,
     core: usize,
     seconds: u64,
-    answer: Answer,
+    answer: BenchAnswer,
 ) -> Result<Sample, String> {
     run(server, generator, core, seconds, answer, |server, _| server)
 }
 
 /// The same, and charges the generator's own.
 pub(super) fn sample_generator(
-    server: &Server,
+    server: &BenchServer,
     generator: &str,
     core: usize,
     seconds: u64,
-    answer: Answer,
+    answer: BenchAnswer,
 ) -> Result<Sample, String> {
     run(server, generator, core, seconds, answer, |_, load| load)
 }
 
 fn run(
-    server: &Server,
+    server: &BenchServer,
     generator: &str,
     core: usize,
     seconds: u64,
-    answer: Answer,
+    answer: BenchAnswer,
     charged: fn(Cpu, Cpu) -> Cpu,
 ) -> Result<Sample, String> {
     generate(generator, core, WARM_UP_SECONDS)?;

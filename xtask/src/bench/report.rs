@@ -1,18 +1,18 @@
 //! What was measured, as a table.
 
 use super::procfs::Cpu;
-use super::rows::{Row, Work};
+use super::rows::{BenchRow, BenchWork};
 use super::{ROUNDS_MEANT, Sample};
 
 /// The load generator was the limit when its core was this busy and the server's was not.
 const LOAD_BUSY: f64 = 0.95;
 const SERVER_FREE: f64 = 0.90;
 
-pub(super) struct Report {
+pub(super) struct BenchReport {
     failed: Vec<&'static str>,
 }
 
-impl Report {
+impl BenchReport {
     pub(super) fn new(rounds: usize) -> Self {
         if rounds < ROUNDS_MEANT {
             println!("{rounds} of {ROUNDS_MEANT} rounds: for trying out, not for claims");
@@ -23,7 +23,7 @@ impl Report {
     /// Shows a row as soon as it is measured.
     pub(super) fn add(
         &mut self,
-        row: &'static Row,
+        row: &'static BenchRow,
         goal: f64,
         result: Result<[Vec<Sample>; 2], String>,
     ) {
@@ -33,7 +33,7 @@ impl Report {
                 false
             }
             Ok(samples) => {
-                let measured = Measured { row, goal, samples };
+                let measured = MeasuredRow { row, goal, samples };
                 println!("{}", measured.line());
                 measured.verdict().is_none()
             }
@@ -53,13 +53,13 @@ impl Report {
 }
 
 /// A row with its samples: weir's, and nginx's of the same rounds.
-struct Measured {
-    row: &'static Row,
+struct MeasuredRow {
+    row: &'static BenchRow,
     goal: f64,
     samples: [Vec<Sample>; 2],
 }
 
-impl Measured {
+impl MeasuredRow {
     /// Of each round, in ascending order.
     fn ratios(&self) -> Vec<f64> {
         let [weir, nginx] = &self.samples;
@@ -90,7 +90,7 @@ impl Measured {
     fn remarks(&self) -> String {
         let mut remarks = String::new();
         // The generator is what is measured there.
-        let is_server = !matches!(self.row.work, Work::Generator { .. });
+        let is_server = !matches!(self.row.work, BenchWork::Generator { .. });
         for (samples, name) in self.samples.iter().zip(["weir", self.row.peer()]) {
             let busy: Vec<(f64, f64)> = samples.iter().filter_map(|sample| sample.busy).collect();
             let server = median(&sorted(busy.iter().map(|(server, _)| *server).collect()));
@@ -126,8 +126,8 @@ impl Measured {
 
     fn unit(&self) -> &'static str {
         match self.row.work {
-            Work::Load(_) | Work::Generator { .. } => "us",
-            Work::Idle(_) => "B",
+            BenchWork::Load(_) | BenchWork::Generator { .. } => "us",
+            BenchWork::Idle(_) => "B",
         }
     }
 
@@ -169,7 +169,7 @@ pub(crate) fn median(sorted: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::Answer;
+    use super::super::answer::BenchAnswer;
     use super::super::rows::ROWS;
     use super::*;
 
@@ -179,14 +179,14 @@ mod tests {
             split: Some(Cpu { user: figure / 4.0, sys: figure * 0.75 }),
             busy: Some(busy),
             complaint: None,
-            answer: Answer::of_test("HTTP/1.1 200 OK"),
+            answer: BenchAnswer::of_test("HTTP/1.1 200 OK"),
         };
         figures.iter().map(sample).collect()
     }
 
-    fn measured(goal: f64, weir: &[f64], nginx: &[f64]) -> Measured {
+    fn measured(goal: f64, weir: &[f64], nginx: &[f64]) -> MeasuredRow {
         let samples = [samples(weir, (0.98, 0.7)), samples(nginx, (0.99, 0.7))];
-        Measured { row: &ROWS[0], goal, samples }
+        MeasuredRow { row: &ROWS[0], goal, samples }
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         let mut row = measured(0.9, &[4.0], &[5.0]);
         row.samples[0][0].complaint = Some("Socket errors".into());
         assert_eq!(row.verdict(), Some("FAILED: Socket errors".into()));
-        row.samples[0][0].answer = Answer::of_test("HTTP/1.1 404 Not Found");
+        row.samples[0][0].answer = BenchAnswer::of_test("HTTP/1.1 404 Not Found");
         assert!(row.verdict().is_some_and(|why| why.starts_with("ANSWERS DIFFER")));
     }
 

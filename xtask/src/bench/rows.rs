@@ -4,59 +4,59 @@
 //! `{seconds}` the length of a measurement. The goals are the "must" of the project's numbers: the
 //! ratio to nginx that a lean path reaches, lower being better.
 
-use super::idle::Idle;
+use super::idle::IdleConnections;
 
-pub(super) struct Row {
+pub(super) struct BenchRow {
     pub(super) name: &'static str,
     /// Highest ratio weir/nginx.
     pub(super) goal: f64,
-    pub(super) work: Work,
+    pub(super) work: BenchWork,
     /// Asked for by the load, and once by curl to compare the answers.
     pub(super) url: &'static str,
     /// Lines inside `http { }`, and inside its `server { }`.
     pub(super) http: &'static str,
     pub(super) server: &'static str,
     /// Who stands behind the server.
-    pub(super) backend: Backend,
+    pub(super) backend: BenchBackend,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Backend {
+pub(super) enum BenchBackend {
     None,
     Nginx,
     /// `weir backend --upgrade`: switches protocols and sends back what comes.
     Tunnels,
 }
 
-pub(super) enum Work {
+pub(super) enum BenchWork {
     /// CPU time per request under this program, which is given the URL as its last word.
     Load(&'static str),
     /// Memory per idle connection.
-    Idle(Idle),
+    Idle(IdleConnections),
     /// CPU time per request of the load generator itself, `weir load` and wrk, each with its
     /// options; the server is nginx.
     Generator { weir: &'static str, wrk: &'static str },
 }
 
-impl Row {
+impl BenchRow {
     /// What Weir is compared with.
     pub(super) fn peer(&self) -> &'static str {
         match self.work {
-            Work::Generator { .. } => "wrk",
-            Work::Load(_) | Work::Idle(_) => "nginx",
+            BenchWork::Generator { .. } => "wrk",
+            BenchWork::Load(_) | BenchWork::Idle(_) => "nginx",
         }
     }
 }
 
-const WRK: Work = Work::Load("wrk -t1 -c64 -d{seconds}s");
-const WRK_512: Work = Work::Load("wrk -t1 -c512 -d{seconds}s");
-const WRK_CLOSE: Work = Work::Load("wrk -t1 -c64 -d{seconds}s -s {d}/close.lua");
+const WRK: BenchWork = BenchWork::Load("wrk -t1 -c64 -d{seconds}s");
+const WRK_512: BenchWork = BenchWork::Load("wrk -t1 -c512 -d{seconds}s");
+const WRK_CLOSE: BenchWork = BenchWork::Load("wrk -t1 -c64 -d{seconds}s -s {d}/close.lua");
 
-const WRK_GZIP: Work = Work::Load("wrk -t1 -c16 -d{seconds}s -H Accept-Encoding:gzip");
+const WRK_GZIP: BenchWork = BenchWork::Load("wrk -t1 -c16 -d{seconds}s -H Accept-Encoding:gzip");
 
-const GENERATOR: Work =
-    Work::Generator { weir: "-t1 -c64 -d{seconds}s", wrk: "-t1 -c64 -d{seconds}s" };
-const GENERATOR_CLOSE: Work = Work::Generator {
+const GENERATOR: BenchWork =
+    BenchWork::Generator { weir: "-t1 -c64 -d{seconds}s", wrk: "-t1 -c64 -d{seconds}s" };
+const GENERATOR_CLOSE: BenchWork = BenchWork::Generator {
     weir: "-t1 -c64 -d{seconds}s --close",
     wrk: "-t1 -c64 -d{seconds}s -s {d}/close.lua",
 };
@@ -85,11 +85,11 @@ const IDLE: &str = "listen 127.0.0.2:{http} backlog=4096;
         proxy_pass http://127.0.0.1:{backend}; proxy_http_version 1.1; proxy_read_timeout 1h;
         proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;
     }";
-const KEPT: Work = Work::Idle(Idle {
+const KEPT: BenchWork = BenchWork::Idle(IdleConnections {
     connections: 10_000,
     talk: &[("GET /null HTTP/1.1\r\nHost: localhost\r\n\r\n", "hello world")],
 });
-const TUNNELS: Work = Work::Idle(Idle {
+const TUNNELS: BenchWork = BenchWork::Idle(IdleConnections {
     connections: 5_000,
     talk: &[
         (
@@ -103,56 +103,56 @@ const TUNNELS: Work = Work::Idle(Idle {
 });
 
 /// What most rows leave as it is.
-const PLAIN: Row = Row {
+const PLAIN: BenchRow = BenchRow {
     name: "",
     goal: 0.0,
     work: WRK,
     url: "http://127.0.0.1:{http}/null",
     http: "",
     server: NULL,
-    backend: Backend::None,
+    backend: BenchBackend::None,
 };
 
-const fn file(name: &'static str, url: &'static str, goal: f64) -> Row {
-    Row { name, goal, url, server: FILES, ..PLAIN }
+const fn file(name: &'static str, url: &'static str, goal: f64) -> BenchRow {
+    BenchRow { name, goal, url, server: FILES, ..PLAIN }
 }
 
-const fn gzip(name: &'static str, http: &'static str) -> Row {
+const fn gzip(name: &'static str, http: &'static str) -> BenchRow {
     let url = "http://127.0.0.1:{http}/100k.html";
-    Row { http, work: WRK_GZIP, ..file(name, url, 0.80) }
+    BenchRow { http, work: WRK_GZIP, ..file(name, url, 0.80) }
 }
 
-const fn proxied(name: &'static str, goal: f64, work: Work) -> Row {
+const fn proxied(name: &'static str, goal: f64, work: BenchWork) -> BenchRow {
     let url = "http://127.0.0.1:{http}/proxy";
-    Row { name, goal, work, url, http: POOL, server: PROXY, backend: Backend::Nginx }
+    BenchRow { name, goal, work, url, http: POOL, server: PROXY, backend: BenchBackend::Nginx }
 }
 
-pub(super) const ROWS: &[Row] = &[
-    Row { name: "null", goal: 0.92, ..PLAIN },
+pub(super) const ROWS: &[BenchRow] = &[
+    BenchRow { name: "null", goal: 0.92, ..PLAIN },
     file("1k", "http://127.0.0.1:{http}/1k.bin", 0.75),
     file("10k", "http://127.0.0.1:{http}/10k.bin", 0.90),
     file("100k", "http://127.0.0.1:{http}/100k.bin", 0.50),
     gzip("gzip", "gzip on;"),
     gzip("gzip5", "gzip on; gzip_comp_level 5;"),
-    Row { name: "close", goal: 1.0, work: WRK_CLOSE, ..PLAIN },
-    Row { name: "idle", goal: 0.6, work: KEPT, server: IDLE, ..PLAIN },
+    BenchRow { name: "close", goal: 1.0, work: WRK_CLOSE, ..PLAIN },
+    BenchRow { name: "idle", goal: 0.6, work: KEPT, server: IDLE, ..PLAIN },
     proxied("proxy", 0.85, WRK),
     proxied("proxy512", 0.50, WRK_512),
-    Row {
+    BenchRow {
         url: "http://127.0.0.1:{http}/fresh",
         http: "",
         server: FRESH,
         ..proxied("fresh", 1.0, WRK)
     },
-    Row {
+    BenchRow {
         name: "tunnels",
         goal: 1.0,
         work: TUNNELS,
         server: IDLE,
-        backend: Backend::Tunnels,
+        backend: BenchBackend::Tunnels,
         ..PLAIN
     },
-    Row { name: "load", goal: 0.95, work: GENERATOR, ..PLAIN },
-    Row { name: "loadclose", goal: 0.95, work: GENERATOR_CLOSE, ..PLAIN },
-    Row { work: GENERATOR, ..file("load100k", "http://127.0.0.1:{http}/100k.bin", 0.95) },
+    BenchRow { name: "load", goal: 0.95, work: GENERATOR, ..PLAIN },
+    BenchRow { name: "loadclose", goal: 0.95, work: GENERATOR_CLOSE, ..PLAIN },
+    BenchRow { work: GENERATOR, ..file("load100k", "http://127.0.0.1:{http}/100k.bin", 0.95) },
 ];

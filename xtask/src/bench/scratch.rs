@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::project;
 
-use super::rows::Row;
+use super::rows::BenchRow;
 
 /// Enough for the idle connections; nginx counts its listeners in.
 const FRONT: &str = "worker_processes 1; daemon off; pid {d}/front.pid; error_log {d}/front.err;
@@ -47,7 +47,7 @@ const TEXTS: &[&str] =
 const TEXT_BYTES: usize = 100 * 1024;
 
 /// The folder; it goes away with this.
-pub(super) struct Scratch {
+pub(super) struct BenchFolder {
     folder: PathBuf,
 }
 
@@ -61,7 +61,7 @@ fn text() -> std::io::Result<Vec<u8>> {
 }
 
 /// What one measurement is configured with.
-pub(super) struct Site {
+pub(super) struct BenchSite {
     pub(super) front: PathBuf,
     pub(super) backend: PathBuf,
     pub(super) ports: Ports,
@@ -76,7 +76,7 @@ pub(super) struct Ports {
     pub(super) backend: u16,
 }
 
-impl Scratch {
+impl BenchFolder {
     pub(super) fn new() -> Result<Self, String> {
         let folder = std::env::temp_dir().join(format!("weir-bench-{}", std::process::id()));
         let scratch = Self { folder };
@@ -105,8 +105,8 @@ impl Scratch {
     }
 
     /// Configures a measurement of this row.
-    pub(super) fn site(&self, row: &Row) -> Result<Site, String> {
-        let site = Site {
+    pub(super) fn site(&self, row: &BenchRow) -> Result<BenchSite, String> {
+        let site = BenchSite {
             front: self.folder.join("front.conf"),
             backend: self.folder.join("back.conf"),
             ports: Ports::free().map_err(|err| format!("a free port: {err}"))?,
@@ -119,13 +119,13 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for BenchFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-impl Site {
+impl BenchSite {
     fn write(&self, path: &Path, template: &str) -> Result<(), String> {
         fs::write(path, self.fill(template)).map_err(|err| format!("{}: {err}", path.display()))
     }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn no_row_leaves_a_name_unfilled() {
-        let scratch = Scratch::new().expect("a folder");
+        let scratch = BenchFolder::new().expect("a folder");
         for row in ROWS {
             let site = scratch.site(row).expect("a configuration");
             let text =

@@ -58,11 +58,11 @@ pub(crate) fn raise_descriptors() -> Result<(), String> {
 }
 
 /// A running server; dropping it stops it and all its processes.
-pub(crate) struct Server {
+pub(crate) struct BenchServer {
     child: Child,
 }
 
-impl Server {
+impl BenchServer {
     /// Starts a server and waits until it accepts connections.
     pub(crate) fn start(binary: &Path, conf: &Path, port: u16) -> Result<Self, String> {
         Self::run(Command::new("setpriv"), binary, conf, port)
@@ -136,7 +136,7 @@ fn said(binary: &Path, why: &str, stderr: &PathBuf) -> String {
     format!("{} {why}\n{}", binary.display(), words.trim_end()).trim_end().to_owned()
 }
 
-impl Drop for Server {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         let family = procfs::family(self.pid());
         signal("-TERM", &[self.pid()]);
@@ -169,7 +169,7 @@ mod tests {
         let conf =
             std::env::temp_dir().join(format!("weir-bench-words-{}.conf", std::process::id()));
         // `ls -c CONF` ends at once and complains about the missing file.
-        let refused = Server::pinned(Path::new("ls"), 0, &conf, 1).err().unwrap_or_default();
+        let refused = BenchServer::pinned(Path::new("ls"), 0, &conf, 1).err().unwrap_or_default();
         let _ = fs::remove_file(conf.with_extension("stderr"));
         assert!(refused.starts_with("ls ended with") && refused.contains(".conf"), "{refused}");
     }

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::place::Place;
-use super::script::{Act, Script};
+use super::place::ServerEnvironment;
+use super::script::{Act, BackendScript};
 use super::{reply, text};
 
 /// How many TCP ports there are, `%%BACKEND%%` and `%%BACKEND2%%`.
@@ -33,34 +33,34 @@ const DRIP: Duration = Duration::from_millis(1);
 const SETTLED_MAX: Duration = Duration::from_secs(5);
 
 /// The backends of one server. Their threads end with the program.
-pub(super) struct Backends(Arc<Shared>);
+pub(super) struct ScriptedBackends(Arc<BackendShared>);
 
 #[derive(Default)]
-struct Shared {
-    turn: Mutex<Turn>,
+struct BackendShared {
+    turn: Mutex<ForwardedRequest>,
 }
 
 /// One request of a client, and what it brings about.
 #[derive(Default)]
-struct Turn {
-    script: Arc<Script>,
-    place: Option<Place>,
+struct ForwardedRequest {
+    script: Arc<BackendScript>,
+    place: Option<ServerEnvironment>,
     /// How many answers have been taken.
     taken: usize,
-    received: Vec<Received>,
+    received: Vec<ReceivedRequest>,
 }
 
 /// One request, as it came.
-struct Received {
+struct ReceivedRequest {
     backend: &'static str,
     kept: bool,
     head: Vec<u8>,
     body: Vec<u8>,
-    state: State,
+    state: BackendState,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum BackendState {
     /// The backend is about to read more.
     Reading,
     /// It is there.
@@ -71,16 +71,19 @@ enum State {
     Unread,
 }
 
-impl Backends {
+impl ScriptedBackends {
     /// Starts the backends; the socket is in `dir`. The ports come first.
-    pub(super) fn start(listeners: Vec<TcpListener>, dir: &Path) -> std::io::Result<Backends> {
-        let shared = Arc::new(Shared::default());
+    pub(super) fn start(
+        listeners: Vec<TcpListener>,
+        dir: &Path,
+    ) -> std::io::Result<ScriptedBackends> {
+        let shared = Arc::new(BackendShared::default());
         for (listener, name) in listeners.into_iter().zip(["backend", "backend2"]) {
             let shared = shared.clone();
             thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
                     let shared = shared.clone();
-                    thread::spawn(move || Peer::new(stream, name, &shared).serve());
+                    thread::spawn(move || BackendConnection::new(stream, name, &shared).serve());
                 }
             });
         }
@@ -93,22 +96,23 @@ impl Backends {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let shared = unix.clone();
-                thread::spawn(move || Peer::new(stream, "socket", &shared).serve());
+                thread::spawn(move || BackendConnection::new(stream, "socket", &shared).serve());
             }
         });
-        Ok(Backends(shared))
+        Ok(ScriptedBackends(shared))
     }
 
     /// From here on, requests are answered by `script`.
-    pub(super) fn begin(&self, script: &Script, place: &Place) {
+    pub(super) fn begin(&self, script: &BackendScript, place: &ServerEnvironment) {
         let script = Arc::new(script.clone());
-        *self.0.lock() = Turn { script, place: Some(place.clone()), ..Turn::default() };
+        *self.0.lock() =
+            ForwardedRequest { script, place: Some(place.clone()), ..ForwardedRequest::default() };
     }
 
     /// What the backends were sent since then, in lines.
-    pub(super) fn received(&self, place: &Place, sort_fields: bool) -> Vec<String> {
+    pub(super) fn received(&self, place: &ServerEnvironment, sort_fields: bool) -> Vec<String> {
         let deadline = Instant::now() + SETTLED_MAX;
-        while self.0.lock().received.iter().any(|r| r.state == State::Reading)
+        while self.0.lock().received.iter().any(|r| r.state == BackendState::Reading)
             && Instant::now() < deadline
         {
             thread::sleep(DRIP);
@@ -118,14 +122,14 @@ impl Backends {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Turn> {
+impl BackendShared {
+    fn lock(&self) -> MutexGuard<'_, ForwardedRequest> {
         self.turn.lock().expect("no thread panics with it")
     }
 }
 
-impl Received {
-    fn lines(&self, place: &Place, sort_fields: bool) -> Vec<String> {
+impl ReceivedRequest {
+    fn lines(&self, place: &ServerEnvironment, sort_fields: bool) -> Vec<String> {
         let kept = if self.kept { "a kept" } else { "a new" };
         let mut lines = vec![format!("on {kept} connection:")];
         let head = String::from_utf8_lossy(&self.head);
@@ -148,9 +152,9 @@ impl Received {
             None => lines.extend(reply::body_lines(&place.blanked(&self.body))),
         }
         match self.state {
-            State::Whole => {}
-            State::Unread => lines.push("(not read further)".into()),
-            State::Cut | State::Reading => lines.push("(cut off)".into()),
+            BackendState::Whole => {}
+            BackendState::Unread => lines.push("(not read further)".into()),
+            BackendState::Cut | BackendState::Reading => lines.push("(cut off)".into()),
         }
         lines.iter().map(|line| format!("{}: {line}", self.backend)).collect()
     }
@@ -184,17 +188,17 @@ impl Wire for UnixStream {
 }
 
 /// A connection that the server made.
-struct Peer<'a, W> {
+struct BackendConnection<'a, W> {
     stream: W,
     name: &'static str,
-    shared: &'a Shared,
+    shared: &'a BackendShared,
     unparsed: Vec<u8>,
     kept: bool,
 }
 
-impl<'a, W: Wire> Peer<'a, W> {
-    fn new(stream: W, name: &'static str, shared: &'a Shared) -> Self {
-        Peer { stream, name, shared, unparsed: Vec::new(), kept: false }
+impl<'a, W: Wire> BackendConnection<'a, W> {
+    fn new(stream: W, name: &'static str, shared: &'a BackendShared) -> Self {
+        BackendConnection { stream, name, shared, unparsed: Vec::new(), kept: false }
     }
 
     fn serve(mut self) {
@@ -222,16 +226,16 @@ impl<'a, W: Wire> Peer<'a, W> {
             turn.taken += 1;
             let (backend, kept) = (self.name, self.kept);
             let (head, body) = (Vec::new(), Vec::new());
-            let state = if waits { State::Reading } else { State::Unread };
-            turn.received.push(Received { backend, kept, head, body, state });
+            let state = if waits { BackendState::Reading } else { BackendState::Unread };
+            turn.received.push(ReceivedRequest { backend, kept, head, body, state });
             (acts, turn.place.clone(), turn.received.len() - 1)
         };
         let script = self.shared.lock().script.clone();
         let done = acts.iter().try_for_each(|act| self.act(act, place.as_ref(), &script, index));
         let reads_all = acts.iter().any(|act| matches!(act, Act::Read | Act::ReadUntil(_)));
         self.note(&script, index, |r| {
-            if r.state == State::Reading {
-                r.state = if reads_all { State::Cut } else { State::Unread };
+            if r.state == BackendState::Reading {
+                r.state = if reads_all { BackendState::Cut } else { BackendState::Unread };
             }
         });
         done
@@ -240,8 +244,8 @@ impl<'a, W: Wire> Peer<'a, W> {
     fn act(
         &mut self,
         act: &Act,
-        place: Option<&Place>,
-        script: &Arc<Script>,
+        place: Option<&ServerEnvironment>,
+        script: &Arc<BackendScript>,
         index: usize,
     ) -> Option<()> {
         let filled = |bytes: &[u8]| place.map_or_else(|| bytes.to_vec(), |p| p.filled(bytes));
@@ -256,17 +260,17 @@ impl<'a, W: Wire> Peer<'a, W> {
             Act::Read => {
                 let head = self.shared.lock().received.get(index)?.head.clone();
                 let body = self.read_until(|bytes| body_length(&head, bytes));
-                let state = if body.is_ok() { State::Whole } else { State::Cut };
+                let state = if body.is_ok() { BackendState::Whole } else { BackendState::Cut };
                 let body = body.unwrap_or_else(|part| part);
                 self.note(script, index, |r| (r.body, r.state) = (body, state));
-                (state == State::Whole).then_some(())
+                (state == BackendState::Whole).then_some(())
             }
             Act::ReadUntil(end) => {
                 let request = self.read_until(|bytes| find(bytes, end).map(|at| at + end.len()));
-                let state = if request.is_ok() { State::Whole } else { State::Cut };
+                let state = if request.is_ok() { BackendState::Whole } else { BackendState::Cut };
                 let body = request.unwrap_or_else(|part| part);
                 self.note(script, index, |r| (r.body, r.state) = (body, state));
-                (state == State::Whole).then_some(())
+                (state == BackendState::Whole).then_some(())
             }
             Act::Write(bytes) => self.stream.write_all(&filled(bytes)).ok(),
             Act::Drip(bytes) => filled(bytes).iter().try_for_each(|byte| {
@@ -282,7 +286,12 @@ impl<'a, W: Wire> Peer<'a, W> {
     }
 
     /// Changes what is known of a request, if it is still of interest.
-    fn note(&self, script: &Arc<Script>, index: usize, change: impl FnOnce(&mut Received)) {
+    fn note(
+        &self,
+        script: &Arc<BackendScript>,
+        index: usize,
+        change: impl FnOnce(&mut ReceivedRequest),
+    ) {
         let mut turn = self.shared.lock();
         if Arc::ptr_eq(&turn.script, script)
             && let Some(received) = turn.received.get_mut(index)

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::script::{self, Script};
+use super::script::{self, BackendScript};
 use super::text;
 
 /// The name that requests without a Host field of their own are sent to.
@@ -21,14 +21,14 @@ pub(super) struct Case {
     /// What goes inside `http { }`, macros unexpanded.
     pub(super) config: String,
     /// What the server's folder holds before it starts.
-    pub(super) files: Vec<Entry>,
+    pub(super) files: Vec<CaseFile>,
     /// What is sent, in order, each on a connection of its own.
-    pub(super) requests: Vec<Request>,
+    pub(super) requests: Vec<CaseConnection>,
 }
 
 /// One line of `--- files`; paths are bytes, relative to the server's folder.
 #[derive(Debug, PartialEq)]
-pub(super) enum Entry {
+pub(super) enum CaseFile {
     /// A file and its content.
     File(Vec<u8>, Vec<u8>),
     /// A folder.
@@ -43,7 +43,7 @@ pub(super) enum Entry {
 
 /// One connection: what is written to it and when its replies are read.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct CaseConnection {
     /// Its line in the case file.
     pub(super) line: usize,
     /// How a report calls it.
@@ -51,16 +51,16 @@ pub(super) struct Request {
     /// Which of the server's ports it goes to, from 0.
     pub(super) port: usize,
     /// What happens, in order.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ConnectionStep>,
     /// What the backends answer meanwhile.
-    pub(super) script: Arc<Script>,
+    pub(super) script: Arc<BackendScript>,
     /// Set where Weir is meant to answer otherwise than the reference.
     pub(super) differs: Option<Differs>,
 }
 
 /// One thing done to a connection.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum ConnectionStep {
     /// Write these bytes, macros unexpanded.
     Write(Vec<u8>),
     /// Read one reply; one to HEAD has no body.
@@ -95,7 +95,7 @@ impl Case {
     fn parse(name: String, whole: &str) -> Result<Case, String> {
         let mut case = Case { name, config: String::new(), files: vec![], requests: vec![] };
         let mut section = Section::Config;
-        let mut block = Block::default();
+        let mut block = RawRequestLines::default();
         for (index, line) in whole.lines().enumerate() {
             let at = |e| format!("{}: {e}", index + 1);
             match line {
@@ -103,7 +103,7 @@ impl Case {
                 "--- requests" => section = Section::Requests,
                 _ => match section {
                     Section::Config => case.config.extend([line, "\n"]),
-                    Section::Files => case.files.extend(Entry::parse(line).map_err(at)?),
+                    Section::Files => case.files.extend(CaseFile::parse(line).map_err(at)?),
                     Section::Requests => block.line(index + 1, line, &mut case).map_err(at)?,
                 },
             }
@@ -123,25 +123,25 @@ enum Section {
     Requests,
 }
 
-impl Entry {
-    fn parse(line: &str) -> Result<Option<Entry>, String> {
+impl CaseFile {
+    fn parse(line: &str) -> Result<Option<CaseFile>, String> {
         if line.is_empty() || line.starts_with('#') {
             return Ok(None);
         }
         let entry = if let Some((mode, path)) = two_words(line, "mode ") {
             let mode = u32::from_str_radix(mode, 8).map_err(|e| format!("{mode}: {e}"))?;
-            Entry::Mode(mode, text::bytes(path)?)
+            CaseFile::Mode(mode, text::bytes(path)?)
         } else if let Some((mtime, path)) = two_words(line, "mtime ") {
             let mtime = mtime.parse().map_err(|e| format!("{mtime}: {e}"))?;
-            Entry::Mtime(mtime, text::bytes(path)?)
+            CaseFile::Mtime(mtime, text::bytes(path)?)
         } else if let Some((path, content)) = line.split_once(": ") {
-            Entry::File(text::bytes(path)?, text::bytes(content)?)
+            CaseFile::File(text::bytes(path)?, text::bytes(content)?)
         } else if let Some((path, target)) = line.split_once(" -> ") {
-            Entry::Link(text::bytes(path)?, text::bytes(target)?)
+            CaseFile::Link(text::bytes(path)?, text::bytes(target)?)
         } else if let Some(path) = line.strip_suffix('/') {
-            Entry::Folder(text::bytes(path)?)
+            CaseFile::Folder(text::bytes(path)?)
         } else if let Some(path) = line.strip_suffix(':') {
-            Entry::File(text::bytes(path)?, vec![])
+            CaseFile::File(text::bytes(path)?, vec![])
         } else {
             return Err(format!("\"{line}\" is no file, folder, link, mode or mtime"));
         };
@@ -155,14 +155,14 @@ fn two_words<'a>(line: &'a str, keyword: &str) -> Option<(&'a str, &'a str)> {
 
 /// Gathers the lines of one raw request; a short one is complete at once.
 #[derive(Default)]
-struct Block {
+struct RawRequestLines {
     port: usize,
-    open: Option<Request>,
-    script: Arc<Script>,
-    script_open: Option<script::Lines>,
+    open: Option<CaseConnection>,
+    script: Arc<BackendScript>,
+    script_open: Option<script::ScriptLines>,
 }
 
-impl Block {
+impl RawRequestLines {
     fn line(&mut self, number: usize, line: &str, case: &mut Case) -> Result<(), String> {
         if self.in_block(number, line)? {
             return Ok(());
@@ -207,7 +207,7 @@ impl Block {
             self.in_script("")?;
             let (port, text) = (self.port, text.strip_prefix(' ').unwrap_or(text));
             let script = &self.script;
-            let open = self.open.get_or_insert_with(|| Request {
+            let open = self.open.get_or_insert_with(|| CaseConnection {
                 line: number,
                 title: line.into(),
                 port,
@@ -220,17 +220,17 @@ impl Block {
         }
         let Some(open) = &mut self.open else { return Ok(false) };
         match line.split_once(' ').unwrap_or((line, "")) {
-            ("<", "") => open.steps.push(Step::Read { head: false }),
-            ("<", "HEAD") => open.steps.push(Step::Read { head: true }),
+            ("<", "") => open.steps.push(ConnectionStep::Read { head: false }),
+            ("<", "HEAD") => open.steps.push(ConnectionStep::Read { head: true }),
             ("<", count) => {
                 let count: usize = count.parse().map_err(|_| "< wants HEAD or a count")?;
-                open.steps.extend((0..count).map(|_| Step::Read { head: false }));
+                open.steps.extend((0..count).map(|_| ConnectionStep::Read { head: false }));
             }
             ("wait", ms) => {
                 let ms = ms.parse().map_err(|_| "wait wants milliseconds")?;
-                open.steps.push(Step::Wait(Duration::from_millis(ms)));
+                open.steps.push(ConnectionStep::Wait(Duration::from_millis(ms)));
             }
-            ("close", "") => open.steps.push(Step::Close),
+            ("close", "") => open.steps.push(ConnectionStep::Close),
             _ => return Ok(false),
         }
         Ok(true)
@@ -238,17 +238,18 @@ impl Block {
 
     fn finish(&mut self, case: &mut Case) {
         let Some(mut request) = self.open.take() else { return };
-        let written = request.steps.iter().rposition(|s| matches!(s, Step::Write(_)));
-        let read = request.steps.iter().rposition(|s| matches!(s, Step::Read { .. }));
+        let written = request.steps.iter().rposition(|s| matches!(s, ConnectionStep::Write(_)));
+        let read = request.steps.iter().rposition(|s| matches!(s, ConnectionStep::Read { .. }));
         if written > read {
-            let head = matches!(&request.steps[0], Step::Write(b) if b.starts_with(b"HEAD "));
-            request.steps.push(Step::Read { head });
+            let head =
+                matches!(&request.steps[0], ConnectionStep::Write(b) if b.starts_with(b"HEAD "));
+            request.steps.push(ConnectionStep::Read { head });
         }
         case.requests.push(request);
     }
 
     /// `METHOD TARGET [VERSION] [| FIELD]... [|| BODY]`
-    fn short(&self, number: usize, line: &str) -> Result<Request, String> {
+    fn short(&self, number: usize, line: &str) -> Result<CaseConnection, String> {
         let (head, body) = line.split_once(" || ").unwrap_or((line, ""));
         let mut parts = head.split(" | ");
         let first = parts.next().unwrap_or_default();
@@ -269,17 +270,18 @@ impl Block {
         }
         bytes.extend_from_slice(b"\r\n\r\n");
         bytes.extend(text::bytes(body)?);
-        let steps = vec![Step::Write(bytes), Step::Read { head: words[0] == "HEAD" }];
+        let steps =
+            vec![ConnectionStep::Write(bytes), ConnectionStep::Read { head: words[0] == "HEAD" }];
         let (port, script) = (self.port, self.script.clone());
-        Ok(Request { line: number, title: line.into(), port, steps, script, differs: None })
+        Ok(CaseConnection { line: number, title: line.into(), port, steps, script, differs: None })
     }
 }
 
 /// Lines that follow each other go out in one write.
-fn write(steps: &mut Vec<Step>, bytes: Vec<u8>) {
+fn write(steps: &mut Vec<ConnectionStep>, bytes: Vec<u8>) {
     match steps.last_mut() {
-        Some(Step::Write(before)) => before.extend(bytes),
-        _ => steps.push(Step::Write(bytes)),
+        Some(ConnectionStep::Write(before)) => before.extend(bytes),
+        _ => steps.push(ConnectionStep::Write(bytes)),
     }
 }
 
@@ -322,9 +324,9 @@ close
         let case = sample();
         assert_eq!(case.config, "server { }\n");
         assert_eq!(case.files.len(), 6);
-        assert_eq!(case.files[0], Entry::File(b"html/a.txt".into(), b"one\n".into()));
-        assert_eq!(case.files[1], Entry::File(b"html/empty".into(), vec![]));
-        assert_eq!(case.files[4], Entry::Mode(0o400, b"html/a.txt".into()));
+        assert_eq!(case.files[0], CaseFile::File(b"html/a.txt".into(), b"one\n".into()));
+        assert_eq!(case.files[1], CaseFile::File(b"html/empty".into(), vec![]));
+        assert_eq!(case.files[4], CaseFile::Mode(0o400, b"html/a.txt".into()));
         assert_eq!(case.requests.len(), 3);
     }
 
@@ -332,20 +334,23 @@ close
     fn a_short_request_gets_version_and_host_where_it_has_none() {
         let case = sample();
         let wire = b"HEAD /a HTTP/1.1\r\nHost: localhost\r\nX: 1\r\n\r\n".to_vec();
-        assert_eq!(case.requests[0].steps, [Step::Write(wire), Step::Read { head: true }]);
+        assert_eq!(
+            case.requests[0].steps,
+            [ConnectionStep::Write(wire), ConnectionStep::Read { head: true }]
+        );
         let wire = b"POST /b HTTP/1.0\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi".to_vec();
-        assert_eq!(case.requests[1].steps[0], Step::Write(wire));
+        assert_eq!(case.requests[1].steps[0], ConnectionStep::Write(wire));
         assert_eq!((case.requests[0].port, case.requests[1].port), (0, 1));
     }
 
     #[test]
     fn a_raw_request_is_its_steps() {
         let steps = &sample().requests[2].steps;
-        assert_eq!(steps[0], Step::Write(b"GET / HTTP/1.1\r\n\r\n".into()));
-        assert_eq!(steps[1], Step::Read { head: false });
-        assert_eq!(steps[2], Step::Wait(Duration::from_millis(5)));
-        assert_eq!(steps[3], Step::Write(b"tail".into()));
-        assert_eq!(steps[4..], [Step::Read { head: true }, Step::Close]);
+        assert_eq!(steps[0], ConnectionStep::Write(b"GET / HTTP/1.1\r\n\r\n".into()));
+        assert_eq!(steps[1], ConnectionStep::Read { head: false });
+        assert_eq!(steps[2], ConnectionStep::Wait(Duration::from_millis(5)));
+        assert_eq!(steps[3], ConnectionStep::Write(b"tail".into()));
+        assert_eq!(steps[4..], [ConnectionStep::Read { head: true }, ConnectionStep::Close]);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::case::{Request, Step};
-use super::place::Place;
+use super::case::{CaseConnection, ConnectionStep};
+use super::place::ServerEnvironment;
 use super::reply::{self, Extent};
 
 /// How long a connection may say nothing where a reply or the end is due; a busy machine and its
@@ -20,7 +20,7 @@ const READING_MAX: Duration = Duration::from_secs(10);
 
 /// Everything that came back on one connection.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct ConnectionReplies {
     /// Each reply, as it came.
     pub(super) replies: Vec<Vec<u8>>,
     /// How it ended.
@@ -31,19 +31,23 @@ pub(super) struct Answer {
 
 /// Connects from a port that is not among `used`, plays `request`, and reads until the connection
 /// is over.
-pub(super) fn play(request: &Request, place: &Place, used: &[u16]) -> Result<Answer, String> {
+pub(super) fn play(
+    request: &CaseConnection,
+    place: &ServerEnvironment,
+    used: &[u16],
+) -> Result<ConnectionReplies, String> {
     let port = place.ports.get(request.port).ok_or("no such port")?;
-    let open = || Connection::open(*port).map_err(|e| format!("connect: {e}"));
+    let open = || ScriptedConnection::open(*port).map_err(|e| format!("connect: {e}"));
     let mut connection = open()?;
     while used.contains(&connection.answer.port) {
         connection = open()?;
     }
     for step in &request.steps {
         match step {
-            Step::Write(bytes) => connection.write(&place.filled(bytes)),
-            Step::Read { head } => connection.read_reply(*head),
-            Step::Wait(pause) => std::thread::sleep(*pause),
-            Step::Close => connection.half_close(),
+            ConnectionStep::Write(bytes) => connection.write(&place.filled(bytes)),
+            ConnectionStep::Read { head } => connection.read_reply(*head),
+            ConnectionStep::Wait(pause) => std::thread::sleep(*pause),
+            ConnectionStep::Close => connection.half_close(),
         }
     }
     Ok(connection.finish())
@@ -51,30 +55,30 @@ pub(super) fn play(request: &Request, place: &Place, used: &[u16]) -> Result<Ans
 
 /// Opens and closes a connection and waits until the server has seen both.
 pub(super) fn pass_through(port: u16) -> std::io::Result<()> {
-    let mut connection = Connection::open(port)?;
+    let mut connection = ScriptedConnection::open(port)?;
     connection.half_close();
     while connection.fill() {}
     Ok(())
 }
 
-struct Connection {
+struct ScriptedConnection {
     stream: TcpStream,
     unparsed: Vec<u8>,
-    answer: Answer,
-    state: State,
+    answer: ConnectionReplies,
+    state: ClientState,
     half_closed: bool,
     deadline: Instant,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum ClientState {
     Open,
     Silent,
     Ended,
 }
 
-impl Connection {
-    fn open(port: u16) -> std::io::Result<Connection> {
+impl ScriptedConnection {
+    fn open(port: u16) -> std::io::Result<ScriptedConnection> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         // Where nobody listens on an ephemeral port, TCP may connect a socket to itself.
         let local = stream.local_addr()?;
@@ -84,11 +88,11 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(SILENCE_MAX))?;
         stream.set_write_timeout(Some(SILENCE_MAX))?;
-        Ok(Connection {
+        Ok(ScriptedConnection {
             stream,
             unparsed: Vec::new(),
-            answer: Answer { port: local.port(), ..Answer::default() },
-            state: State::Open,
+            answer: ConnectionReplies { port: local.port(), ..ConnectionReplies::default() },
+            state: ClientState::Open,
             half_closed: false,
             deadline: Instant::now() + READING_MAX,
         })
@@ -109,24 +113,24 @@ impl Connection {
     fn fill(&mut self) -> bool {
         let mut buffer = [0; 64 << 10];
         self.state = match self.stream.read(&mut buffer) {
-            _ if Instant::now() > self.deadline => State::Silent,
-            Ok(0) => State::Ended,
+            _ if Instant::now() > self.deadline => ClientState::Silent,
+            Ok(0) => ClientState::Ended,
             Ok(length) => {
                 self.unparsed.extend_from_slice(&buffer[..length]);
                 return true;
             }
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                State::Silent
+                ClientState::Silent
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => return true,
             // A reset ends the connection like a close; which of them comes is a matter of timing.
-            Err(_) => State::Ended,
+            Err(_) => ClientState::Ended,
         };
         false
     }
 
     fn read_reply(&mut self, head: bool) {
-        while self.state == State::Open {
+        while self.state == ClientState::Open {
             match reply::extent(&self.unparsed, head) {
                 Extent::Whole(length) => {
                     let reply: Vec<u8> = self.unparsed.drain(..length).collect();
@@ -143,16 +147,16 @@ impl Connection {
         }
     }
 
-    fn finish(mut self) -> Answer {
+    fn finish(mut self) -> ConnectionReplies {
         let last = self.answer.replies.last();
         let keeps = last.is_some_and(|last| reply::keeps_alive(last));
-        let keeps = keeps && self.state == State::Open && !self.half_closed;
+        let keeps = keeps && self.state == ClientState::Open && !self.half_closed;
         if keeps {
             self.half_close();
         }
-        while self.state == State::Open && self.fill() {}
+        while self.state == ClientState::Open && self.fill() {}
         self.answer.ending = match (keeps, self.state) {
-            (_, State::Silent) => "(still open)",
+            (_, ClientState::Silent) => "(still open)",
             (true, _) => "(kept)",
             (false, _) => "(closed)",
         };

@@ -5,7 +5,7 @@ use super::text::replaced;
 
 /// Where one server runs.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct ServerEnvironment {
     /// The server's folder.
     pub(super) dir: String,
     /// Its ports; the first is `%%PORT%%`, then `%%PORT2%%` and so on.
@@ -15,10 +15,10 @@ pub(super) struct Place {
     version: String,
 }
 
-impl Place {
+impl ServerEnvironment {
     /// A place with these names.
-    pub(super) fn new(dir: String, ports: Vec<u16>, version: String) -> Place {
-        Place { dir, ports, backends: vec![], version }
+    pub(super) fn new(dir: String, ports: Vec<u16>, version: String) -> ServerEnvironment {
+        ServerEnvironment { dir, ports, backends: vec![], version }
     }
 
     /// `template` with the macros replaced.
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn blanking_undoes_filling() {
-        let place = Place::new("/tmp/x".into(), vec![40001, 40002], "1.2".into());
+        let place = ServerEnvironment::new("/tmp/x".into(), vec![40001, 40002], "1.2".into());
         let template = b"root %%DIR%%/a; listen %%PORT%%; listen %%PORT2%%; nginx/%%VERSION%%";
         let filled = place.filled(template);
         assert_eq!(filled, b"root /tmp/x/a; listen 40001; listen 40002; nginx/1.2");
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn backends_have_names_of_their_own() {
-        let place = Place::new("/tmp/x".into(), vec![40001], "1.2".into());
-        let place = Place { backends: vec![40003, 40004], ..place };
+        let place = ServerEnvironment::new("/tmp/x".into(), vec![40001], "1.2".into());
+        let place = ServerEnvironment { backends: vec![40003, 40004], ..place };
         let filled = place.filled(b"%%BACKEND%% %%BACKEND2%% %%PORT%%");
         assert_eq!(filled, b"40003 40004 40001");
         assert_eq!(place.blanked(&filled), b"%%BACKEND%% %%BACKEND2%% %%PORT%%");

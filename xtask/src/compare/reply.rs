@@ -3,7 +3,7 @@
 //! Strict enough to see bad framing, since what does not parse is written down as it came. It does
 //! not judge: two servers that err alike are alike.
 
-use super::place::Place;
+use super::place::ServerEnvironment;
 use super::{gzip, text, times};
 
 /// How much of the bytes is the first reply.
@@ -83,7 +83,7 @@ pub(super) fn keeps_alive(reply: &[u8]) -> bool {
 }
 
 /// The lines that are compared: what must vary from server to server is made alike.
-pub(super) fn lines(reply: &[u8], place: &Place, sort_fields: bool) -> Vec<String> {
+pub(super) fn lines(reply: &[u8], place: &ServerEnvironment, sort_fields: bool) -> Vec<String> {
     let Some(head) = Head::parse(reply).filter(|_| reply.starts_with(b"HTTP/")) else {
         return body_lines(&place.blanked(reply));
     };
@@ -102,7 +102,7 @@ pub(super) fn lines(reply: &[u8], place: &Place, sort_fields: bool) -> Vec<Strin
 }
 
 /// The lines of what the body says, whatever it is compressed to.
-fn content_lines(body: &[u8], head: &Head<'_>, place: &Place) -> Vec<String> {
+fn content_lines(body: &[u8], head: &Head<'_>, place: &ServerEnvironment) -> Vec<String> {
     let names_gzip =
         |(name, value): &(&[u8], &[u8])| *name == b"Content-Encoding" && *value == b"gzip";
     let is_gzip = head.fields.iter().any(names_gzip);
@@ -117,7 +117,11 @@ fn content_lines(body: &[u8], head: &Head<'_>, place: &Place) -> Vec<String> {
     }
 }
 
-fn field_line((name, value): &(&[u8], &[u8]), date: Option<u64>, place: &Place) -> String {
+fn field_line(
+    (name, value): &(&[u8], &[u8]),
+    date: Option<u64>,
+    place: &ServerEnvironment,
+) -> String {
     let value = match *name {
         b"Date" if date.is_some() => "DATE".into(),
         b"Expires" => expires(value, date).unwrap_or_else(|| text::shown(value)),
@@ -258,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_varies_is_made_alike_and_the_rest_is_kept() {
-        let place = Place::new("/tmp/d".into(), vec![12345], "1.2.3".into());
+        let place = ServerEnvironment::new("/tmp/d".into(), vec![12345], "1.2.3".into());
         let reply = b"HTTP/1.1 206 Partial Content\r\nServer: nginx/1.2.3\r\n\
             Date: Tue, 14 Nov 2023 22:13:20 GMT\r\nExpires: Tue, 14 Nov 2023 22:14:20 GMT\r\n\
             Content-Type: multipart/byteranges; boundary=0007\r\nContent-Length: 12345\r\n\
@@ -280,7 +284,7 @@ mod tests {
 
     #[test]
     fn order_counts_unless_told_otherwise() {
-        let place = Place::new("/d".into(), vec![], "1".into());
+        let place = ServerEnvironment::new("/d".into(), vec![], "1".into());
         let one = b"HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\n\r\n";
         let two = b"HTTP/1.1 200 OK\r\nB: 2\r\nA: 1\r\n\r\n";
         assert_ne!(lines(one, &place, false), lines(two, &place, false));
@@ -289,7 +293,7 @@ mod tests {
 
     #[test]
     fn chunked_bodies_are_compared_by_what_they_carry() {
-        let place = Place::new("/d".into(), vec![], "1".into());
+        let place = ServerEnvironment::new("/d".into(), vec![], "1".into());
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         let one = format!("{head}2\r\nhi\r\n0\r\n\r\n");
         let two = format!("{head}1\r\nh\r\n1\r\ni\r\n0\r\n\r\n");

@@ -3,7 +3,7 @@
 //! A difference is explained only where its case notes exactly these lines; a note that no longer
 //! holds is a difference itself.
 
-use super::case::{Case, Differs, Request};
+use super::case::{Case, CaseConnection, Differs};
 use super::diff::diff as diff_of;
 
 /// A request may be longer than anybody wants to read.
@@ -11,7 +11,7 @@ const TITLE_CHARS_MAX: usize = 150;
 
 /// What became of one request.
 #[derive(Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum RequestVerdict {
     /// Both did the same.
     Same,
     /// They differ as the case says.
@@ -21,60 +21,64 @@ pub(super) enum Verdict {
 }
 
 /// What became of one case: a verdict for each of its requests, and what concerns all of it.
-pub(super) struct Report {
+pub(super) struct CaseReport {
     /// The case's name.
     pub(super) name: String,
     /// The title and the verdict of each request.
-    pub(super) verdicts: Vec<(String, Verdict)>,
+    pub(super) verdicts: Vec<(String, RequestVerdict)>,
     /// In what the servers differ beside that.
     pub(super) whole: Vec<String>,
 }
 
-impl Report {
+impl CaseReport {
     /// Of a case that could not be played: everything differs.
-    pub(super) fn not_started(case: &Case, error: String) -> Report {
+    pub(super) fn not_started(case: &Case, error: String) -> CaseReport {
         let titles = case.requests.iter().map(|request| title(case, request));
-        let verdicts = titles.map(|title| (title, Verdict::Different(vec![])));
-        Report { name: case.name.clone(), verdicts: verdicts.collect(), whole: vec![error] }
+        let verdicts = titles.map(|title| (title, RequestVerdict::Different(vec![])));
+        CaseReport { name: case.name.clone(), verdicts: verdicts.collect(), whole: vec![error] }
     }
 }
 
 /// The place of a request in its case, and how it begins.
-pub(super) fn title(case: &Case, request: &Request) -> String {
+pub(super) fn title(case: &Case, request: &CaseConnection) -> String {
     let title = format!("{}.case:{}: {}", case.name, request.line, request.title);
     title.chars().take(TITLE_CHARS_MAX).collect()
 }
 
 /// Whether a difference is what the case expects.
-pub(super) fn judge(mut diff: Vec<String>, expected: Option<&Differs>, any_order: bool) -> Verdict {
+pub(super) fn judge(
+    mut diff: Vec<String>,
+    expected: Option<&Differs>,
+    any_order: bool,
+) -> RequestVerdict {
     let mut expected_lines = expected.map(|e| e.lines.clone()).unwrap_or_default();
     if any_order {
         diff.sort();
         expected_lines.sort();
     }
     match (expected, diff.is_empty()) {
-        (None, true) => Verdict::Same,
-        (Some(_), false) if diff == expected_lines => Verdict::Explained,
+        (None, true) => RequestVerdict::Same,
+        (Some(_), false) if diff == expected_lines => RequestVerdict::Explained,
         (Some(expected), _) => {
             let surprise = diff_of(&expected_lines, &diff);
             let reason = format!("not as its \"differs: {}\" says:", expected.reason);
-            Verdict::Different([vec![reason], surprise].concat())
+            RequestVerdict::Different([vec![reason], surprise].concat())
         }
-        (None, false) => Verdict::Different(diff),
+        (None, false) => RequestVerdict::Different(diff),
     }
 }
 
 /// Prints what differs and the summary.
-pub(super) fn print(reports: &[Report], lines_max: usize) -> Result<(), String> {
+pub(super) fn print(reports: &[CaseReport], lines_max: usize) -> Result<(), String> {
     let cases = reports.len();
     let mut counts = [0; 3];
     let mut cases_different = 0;
     for report in reports {
         for (title, verdict) in &report.verdicts {
             match verdict {
-                Verdict::Same => counts[0] += 1,
-                Verdict::Explained => counts[1] += 1,
-                Verdict::Different(diff) => {
+                RequestVerdict::Same => counts[0] += 1,
+                RequestVerdict::Explained => counts[1] += 1,
+                RequestVerdict::Different(diff) => {
                     counts[2] += 1;
                     print_lines(title, diff, lines_max);
                 }

@@ -9,11 +9,11 @@ use super::text;
 /// The answers to the requests that one client's request brings about, in order; the last one
 /// serves for all that follow.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Script(Vec<Answer>);
+pub(super) struct BackendScript(Vec<ScriptedAnswer>);
 
 /// What happens to one request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Answer(pub(super) Vec<Act>);
+pub(super) struct ScriptedAnswer(pub(super) Vec<Act>);
 
 /// One thing that the backend does.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,39 +36,43 @@ pub(super) enum Act {
 
 const PLAIN: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
 
-impl Default for Script {
+impl Default for BackendScript {
     fn default() -> Self {
-        Script(vec![Answer(vec![Act::ReadHead, Act::Read, Act::Write(PLAIN.to_vec())])])
+        BackendScript(vec![ScriptedAnswer(vec![
+            Act::ReadHead,
+            Act::Read,
+            Act::Write(PLAIN.to_vec()),
+        ])])
     }
 }
 
-impl Script {
+impl BackendScript {
     /// The answer to request number `turn`, from 0.
-    pub(super) fn answer(&self, turn: usize) -> &Answer {
+    pub(super) fn answer(&self, turn: usize) -> &ScriptedAnswer {
         &self.0[turn.min(self.0.len() - 1)]
     }
 }
 
 /// Gathers the lines of a script; a line of another kind ends it.
 #[derive(Default)]
-pub(super) struct Lines {
-    answers: Vec<Answer>,
+pub(super) struct ScriptLines {
+    answers: Vec<ScriptedAnswer>,
     drips: bool,
     unread: bool,
 }
 
-impl Lines {
+impl ScriptLines {
     /// The line without its `=`.
     pub(super) fn line(&mut self, line: &str) -> Result<(), String> {
         if self.answers.is_empty() && line != "ok" {
-            self.answers.push(Answer::default());
+            self.answers.push(ScriptedAnswer::default());
         }
         match line.split_once(' ').unwrap_or((line, "")) {
             ("", text) => self.write(text::line(text)?),
-            ("ok", "") => self.answers.extend(Script::default().0),
+            ("ok", "") => self.answers.extend(BackendScript::default().0),
             ("next", "") => {
                 (self.drips, self.unread) = (false, false);
-                self.answers.push(Answer::default());
+                self.answers.push(ScriptedAnswer::default());
             }
             ("unread", "") => self.unread = true,
             ("head", "") => self.act(Act::ReadHead),
@@ -86,8 +90,8 @@ impl Lines {
     }
 
     /// The script.
-    pub(super) fn finish(self) -> Script {
-        Script(self.answers)
+    pub(super) fn finish(self) -> BackendScript {
+        BackendScript(self.answers)
     }
 
     /// The request is read before anything else, unless the script says when.
@@ -117,8 +121,8 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn script(text: &str) -> Script {
-        let mut lines = Lines::default();
+    fn script(text: &str) -> BackendScript {
+        let mut lines = ScriptLines::default();
         text.lines().for_each(|line| lines.line(line).unwrap());
         lines.finish()
     }
@@ -126,20 +130,20 @@ mod tests {
     #[test]
     fn a_request_is_read_before_it_is_answered() {
         let wire = Act::Write(b"HTTP/1.0 200 OK\r\n\r\nhi".to_vec());
-        let expected = Answer(vec![Act::ReadHead, Act::Read, wire, Act::Close]);
+        let expected = ScriptedAnswer(vec![Act::ReadHead, Act::Read, wire, Act::Close]);
         assert_eq!(*script(" HTTP/1.0 200 OK\n\n hi\\\nclose").answer(0), expected);
     }
 
     #[test]
     fn unless_the_script_says_otherwise() {
         let early = script("unread\nclose");
-        assert_eq!(*early.answer(0), Answer(vec![Act::Close]));
+        assert_eq!(*early.answer(0), ScriptedAnswer(vec![Act::Close]));
         let records = script("until \\0\n x\\");
         let (until, x) = (Act::ReadUntil(vec![0]), Act::Write(b"x".to_vec()));
-        assert_eq!(*records.answer(0), Answer(vec![until, x]));
+        assert_eq!(*records.answer(0), ScriptedAnswer(vec![until, x]));
         let middle = script("head\n x\\\nread\ndrip\n y\\");
         let (x, y) = (Act::Write(b"x".to_vec()), Act::Drip(b"y".to_vec()));
-        assert_eq!(*middle.answer(0), Answer(vec![Act::ReadHead, x, Act::Read, y]));
+        assert_eq!(*middle.answer(0), ScriptedAnswer(vec![Act::ReadHead, x, Act::Read, y]));
     }
 
     #[test]
@@ -147,6 +151,6 @@ mod tests {
         let two = script("close\nnext\n x");
         assert_ne!(two.answer(0), two.answer(1));
         assert_eq!(two.answer(1), two.answer(9));
-        assert!(Lines::default().line("clsoe").is_err());
+        assert!(ScriptLines::default().line("clsoe").is_err());
     }
 }

@@ -10,10 +10,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::backend::{self, Backends};
-use super::case::{Case, Entry};
+use super::backend::{self, ScriptedBackends};
+use super::case::{Case, CaseFile};
 use super::client;
-use super::place::Place;
+use super::place::ServerEnvironment;
 
 /// How many ports a configuration may use.
 const PORTS: usize = 4;
@@ -29,7 +29,7 @@ const STOP_MAX: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(5);
 
 /// A program to compare.
-pub(super) struct Program {
+pub(super) struct ComparedProgram {
     path: PathBuf,
     /// What it says of itself.
     pub(super) version: String,
@@ -37,22 +37,22 @@ pub(super) struct Program {
     extra: &'static str,
 }
 
-impl Program {
+impl ComparedProgram {
     /// The reference. Debian's nginx makes the folders of modules that no case uses; without these
     /// lines it would need to be root for that.
-    pub(super) fn reference(path: &Path) -> Result<Program, String> {
+    pub(super) fn reference(path: &Path) -> Result<ComparedProgram, String> {
         const EXTRA: &str = "proxy_temp_path %%DIR%%/temp; fastcgi_temp_path %%DIR%%/temp; \
             uwsgi_temp_path %%DIR%%/temp; scgi_temp_path %%DIR%%/temp;";
-        Ok(Program { path: path.into(), version: version(path)?, extra: EXTRA })
+        Ok(ComparedProgram { path: path.into(), version: version(path)?, extra: EXTRA })
     }
 
     /// The program under test, which answers as nginx does where it is called nginx.
-    pub(super) fn under_test(path: &Path, dir: &Path) -> Result<Program, String> {
+    pub(super) fn under_test(path: &Path, dir: &Path) -> Result<ComparedProgram, String> {
         let fail = |e: std::io::Error| format!("{}: {e}", path.display());
         let link = dir.join("nginx");
         fs::create_dir_all(dir).map_err(fail)?;
         std::os::unix::fs::symlink(path.canonicalize().map_err(fail)?, &link).map_err(fail)?;
-        Ok(Program { version: version(&link)?, path: link, extra: "" })
+        Ok(ComparedProgram { version: version(&link)?, path: link, extra: "" })
     }
 }
 
@@ -66,22 +66,26 @@ fn version(program: &Path) -> Result<String, String> {
 }
 
 /// A running server.
-pub(super) struct Server {
+pub(super) struct ComparedServer {
     child: Child,
     dir: PathBuf,
     /// Where it runs.
-    pub(super) place: Place,
+    pub(super) place: ServerEnvironment,
     /// Its backends.
-    pub(super) backends: Backends,
+    pub(super) backends: ScriptedBackends,
 }
 
-impl Server {
+impl ComparedServer {
     /// Starts `program` with the configuration and the files of `case` in the new folder `dir`.
-    pub(super) fn start(program: &Program, case: &Case, dir: &Path) -> Result<Server, String> {
+    pub(super) fn start(
+        program: &ComparedProgram,
+        case: &Case,
+        dir: &Path,
+    ) -> Result<ComparedServer, String> {
         fill(dir, case).map_err(|e| format!("{}: {e}", dir.display()))?;
         let mut failure = String::new();
         for _ in 0..STARTS_MAX {
-            match Server::try_start(program, case, dir) {
+            match ComparedServer::try_start(program, case, dir) {
                 Err(e) if e.contains("Address already in use") => failure = e,
                 done => return done,
             }
@@ -89,16 +93,20 @@ impl Server {
         Err(failure)
     }
 
-    fn try_start(program: &Program, case: &Case, dir: &Path) -> Result<Server, String> {
+    fn try_start(
+        program: &ComparedProgram,
+        case: &Case,
+        dir: &Path,
+    ) -> Result<ComparedServer, String> {
         let fail = |e: std::io::Error| format!("{}: {e}", program.path.display());
         let text = dir.to_string_lossy().into_owned();
         let sockets = sockets(PORTS + backend::PORTS).map_err(fail)?;
         let mut ports: Vec<u16> = sockets.iter().map(|(_, port)| *port).collect();
         let backends = ports.split_off(PORTS);
         let listeners = sockets.into_iter().skip(PORTS).map(|(listener, _)| listener);
-        let mut place = Place::new(text, ports, program.version.clone());
+        let mut place = ServerEnvironment::new(text, ports, program.version.clone());
         place.backends = backends;
-        let backends = Backends::start(listeners.collect(), dir).map_err(fail)?;
+        let backends = ScriptedBackends::start(listeners.collect(), dir).map_err(fail)?;
         let conf = dir.join("nginx.conf");
         fs::write(&conf, place.filled(configuration(program, case).as_bytes())).map_err(fail)?;
         let stderr = File::create(dir.join("stderr")).map_err(fail)?;
@@ -110,7 +118,7 @@ impl Server {
             .stderr(stderr)
             .spawn()
             .map_err(fail)?;
-        let mut server = Server { child, dir: dir.into(), place, backends };
+        let mut server = ComparedServer { child, dir: dir.into(), place, backends };
         server.wait_until_up()?;
         Ok(server)
     }
@@ -171,14 +179,14 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ComparedServer {
     fn drop(&mut self) {
         self.quit();
     }
 }
 
 /// The client's port leads every line of the log, so that each finds its request.
-fn configuration(program: &Program, case: &Case) -> String {
+fn configuration(program: &ComparedProgram, case: &Case) -> String {
     format!(
         r#"daemon off;
 worker_processes 1;
@@ -224,20 +232,20 @@ fn fill(dir: &Path, case: &Case) -> std::io::Result<()> {
     fs::create_dir_all(dir.join("logs"))?;
     for entry in &case.files {
         match entry {
-            Entry::File(path, content) => make_file(&at(path), content)?,
-            Entry::Folder(path) => fs::create_dir_all(at(path))?,
-            Entry::Link(path, target) => {
+            CaseFile::File(path, content) => make_file(&at(path), content)?,
+            CaseFile::Folder(path) => fs::create_dir_all(at(path))?,
+            CaseFile::Link(path, target) => {
                 make_parent(&at(path))?;
                 std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), at(path))?;
             }
-            Entry::Mode(..) | Entry::Mtime(..) => {}
+            CaseFile::Mode(..) | CaseFile::Mtime(..) => {}
         }
     }
     set_mtimes(dir)?;
     for entry in &case.files {
         match entry {
-            Entry::Mtime(mtime, path) => set_mtime(&at(path), *mtime)?,
-            Entry::Mode(mode, path) => set_mode(&at(path), *mode)?,
+            CaseFile::Mtime(mtime, path) => set_mtime(&at(path), *mtime)?,
+            CaseFile::Mode(mode, path) => set_mode(&at(path), *mode)?,
             _ => {}
         }
     }

@@ -3,28 +3,28 @@
 use std::path::Path;
 
 use super::case::Case;
-use super::client::{self, Answer};
-use super::place::Place;
-use super::server::{LogLine, Program, Server};
+use super::client::{self, ConnectionReplies};
+use super::place::ServerEnvironment;
+use super::server::{ComparedProgram, ComparedServer, LogLine};
 use super::{reply, text, times};
 
 /// All that one server did in one case, in lines.
-pub(super) struct Side {
+pub(super) struct ServerTranscript {
     /// For each request: the answer, how the connection ended, what was logged.
     pub(super) transcripts: Vec<Vec<String>>,
     /// What belongs to no request.
     pub(super) whole: Vec<String>,
 }
 
-impl Side {
+impl ServerTranscript {
     /// Starts `program` for `case` in `dir`, plays the requests in order and stops it.
     pub(super) fn play(
-        program: &Program,
+        program: &ComparedProgram,
         case: &Case,
         dir: &Path,
         any_order: bool,
-    ) -> Result<Side, String> {
-        let server = Server::start(program, case, dir)?;
+    ) -> Result<ServerTranscript, String> {
+        let server = ComparedServer::start(program, case, dir)?;
         let place = server.place.clone();
         let mut ports = Vec::new();
         let mut transcripts = Vec::new();
@@ -37,7 +37,7 @@ impl Side {
             transcripts.push(lines);
         }
         let (logged, whole) = server.stop();
-        let mut side = Side { transcripts, whole };
+        let mut side = ServerTranscript { transcripts, whole };
         for line in logged {
             side.add(&line, &ports, &place);
         }
@@ -45,7 +45,7 @@ impl Side {
     }
 
     /// A log line that begins with the port of a client belongs to its request.
-    fn add(&mut self, line: &LogLine, ports: &[u16], place: &Place) {
+    fn add(&mut self, line: &LogLine, ports: &[u16], place: &ServerEnvironment) {
         let (number, text) = match line.text.iter().position(|&b| b == b' ') {
             Some(space) => (&line.text[..space], &line.text[space + 1..]),
             None => (&line.text[..0], &line.text[..]),
@@ -63,7 +63,11 @@ impl Side {
     }
 }
 
-fn answer_lines(answer: Result<Answer, String>, place: &Place, any_order: bool) -> Vec<String> {
+fn answer_lines(
+    answer: Result<ConnectionReplies, String>,
+    place: &ServerEnvironment,
+    any_order: bool,
+) -> Vec<String> {
     let answer = match answer {
         Ok(answer) => answer,
         Err(error) => return vec![error],

@@ -1,7 +1,7 @@
 //! That the comparison can fail: servers that differ in one thing must be seen to differ in it.
 
 use super::case::Differs;
-use super::report::{Verdict, judge};
+use super::report::{RequestVerdict, judge};
 use super::*;
 
 const NGINX: &str = "/usr/sbin/nginx";
@@ -14,15 +14,16 @@ fn difference(name: &str, left: &str, right: &str) -> Option<Vec<String>> {
         return None;
     }
     let scratch = std::env::temp_dir().join(format!("weir-compare-{name}-{}", std::process::id()));
-    let scratch = Scratch(scratch);
-    let nginx = Program::reference(Path::new(NGINX)).unwrap();
+    let scratch = ComparisonFolder(scratch);
+    let nginx = ComparedProgram::reference(Path::new(NGINX)).unwrap();
     let side = |config: &str, dir: &str| {
         let text =
             format!("server {{ listen 127.0.0.1:%%PORT%%; {config} }}\n--- requests\nGET /a?b=c\n");
         let path = scratch.0.join(format!("{dir}.case"));
         std::fs::create_dir_all(&scratch.0).unwrap();
         std::fs::write(&path, text).unwrap();
-        Side::play(&nginx, &Case::read(&path).unwrap(), &scratch.0.join(dir), false).unwrap()
+        ServerTranscript::play(&nginx, &Case::read(&path).unwrap(), &scratch.0.join(dir), false)
+            .unwrap()
     };
     let (left, right) = (side(left, "left-"), side(right, "right"));
     Some(diff::diff(&left.transcripts[0], &right.transcripts[0]))
@@ -84,17 +85,20 @@ fn differs(lines: &[&str]) -> Differs {
     Differs { reason: "because".into(), lines }
 }
 
-fn judged(diff: &[&str], expected: Option<&Differs>) -> Verdict {
+fn judged(diff: &[&str], expected: Option<&Differs>) -> RequestVerdict {
     judge(diff.iter().map(|&line| line.to_owned()).collect(), expected, false)
 }
 
 #[test]
 fn a_difference_is_explained_only_by_its_very_lines() {
     let expected = differs(&["- a", "+ b"]);
-    assert_eq!(judged(&["- a", "+ b"], Some(&expected)), Verdict::Explained);
-    assert_eq!(judged(&[], None), Verdict::Same);
-    assert!(matches!(judged(&["- a", "+ b"], None), Verdict::Different(_)));
-    assert!(matches!(judged(&["- a", "+ c"], Some(&expected)), Verdict::Different(_)));
-    assert!(matches!(judged(&["- a", "+ b", "+ c"], Some(&expected)), Verdict::Different(_)));
-    assert!(matches!(judged(&[], Some(&expected)), Verdict::Different(_)));
+    assert_eq!(judged(&["- a", "+ b"], Some(&expected)), RequestVerdict::Explained);
+    assert_eq!(judged(&[], None), RequestVerdict::Same);
+    assert!(matches!(judged(&["- a", "+ b"], None), RequestVerdict::Different(_)));
+    assert!(matches!(judged(&["- a", "+ c"], Some(&expected)), RequestVerdict::Different(_)));
+    assert!(matches!(
+        judged(&["- a", "+ b", "+ c"], Some(&expected)),
+        RequestVerdict::Different(_)
+    ));
+    assert!(matches!(judged(&[], Some(&expected)), RequestVerdict::Different(_)));
 }

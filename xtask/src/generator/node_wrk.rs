@@ -5,28 +5,28 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::said::Said;
-use super::{Link, Outcome, both, run_bounded, servers};
+use super::said::GeneratorOutput;
+use super::{PartOutcome, WrkLink, both, run_bounded, servers};
 use crate::backends::program;
 use crate::{packages, project};
 
 /// What it finds, by name.
-type Found = BTreeMap<String, String>;
+type NodeWrkFigures = BTreeMap<String, String>;
 
 /// Whether it finds the same things in both, and the number that is there.
-pub(super) fn read(weir: &Path) -> Result<Outcome, String> {
-    let link = Link::to(weir)?;
+pub(super) fn read(weir: &Path) -> Result<PartOutcome, String> {
+    let link = WrkLink::to(weir)?;
     let Some(programs) = both(&link) else {
-        return Ok(Outcome::Skipped("wrk is not installed".into()));
+        return Ok(PartOutcome::Skipped("wrk is not installed".into()));
     };
     if packages::find("node").is_none() || packages::find("npm").is_none() {
-        return Ok(Outcome::Skipped("node or npm is not installed".into()));
+        return Ok(PartOutcome::Skipped("node or npm is not installed".into()));
     }
     let source = project::root().join("conformance/generator/node-wrk");
     let install = ["npm install --silent --no-audit --no-fund"];
     let folder = match program::prepare(&source, "node-wrk", &install) {
         Ok(folder) => folder,
-        Err(why) => return Ok(Outcome::Skipped(why)),
+        Err(why) => return Ok(PartOutcome::Skipped(why)),
     };
     let server = servers::logging(weir)?;
     let mut names = Vec::new();
@@ -44,24 +44,24 @@ pub(super) fn read(weir: &Path) -> Result<Outcome, String> {
             return Err(format!("it finds {:?} with wrk, {:?} with weir", pair[0], pair[1]));
         }
     }
-    Ok(Outcome::Done(format!("it finds the same {} things", names[names.len() - 1].len())))
+    Ok(PartOutcome::Done(format!("it finds the same {} things", names[names.len() - 1].len())))
 }
 
 /// Whatever it finds is something, and the number of requests is that of the text.
-fn check(found: &Found, text: &str) -> Result<(), String> {
+fn check(found: &NodeWrkFigures, text: &str) -> Result<(), String> {
     if let Some((name, value)) =
         found.iter().find(|(_, value)| matches!(value.as_str(), "" | "NaN" | "undefined"))
     {
         return Err(format!("{name} is \"{value}\""));
     }
-    let expected = Said::read(text)?.requests.to_string();
+    let expected = GeneratorOutput::read(text)?.requests.to_string();
     match found.get("requestsTotal") {
         Some(total) if *total == expected => Ok(()),
         total => Err(format!("it finds {total:?} requests, not {expected}")),
     }
 }
 
-fn parse(folder: &Path, text: &str) -> Result<Found, String> {
+fn parse(folder: &Path, text: &str) -> Result<NodeWrkFigures, String> {
     let fail = |err: std::io::Error| format!("node: {err}");
     let mut command = Command::new("node");
     let command = command.arg("read.js").current_dir(folder).stdin(Stdio::piped());

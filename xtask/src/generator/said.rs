@@ -1,7 +1,7 @@
 //! wrk's text: how many requests, what went wrong, and its form without its numbers.
 
 /// What a run has said.
-pub(super) struct Said {
+pub(super) struct GeneratorOutput {
     pub(super) requests: u64,
     /// The lines that tell of errors.
     pub(super) complaints: Vec<String>,
@@ -9,7 +9,7 @@ pub(super) struct Said {
     pub(super) form: Vec<String>,
 }
 
-impl Said {
+impl GeneratorOutput {
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let line = text.lines().find(|line| line.contains(" requests in "));
         let requests = line.and_then(|line| line.trim().split(' ').next()?.parse().ok());
@@ -49,11 +49,11 @@ Requests/sec:  14110.71
 
     #[test]
     fn a_text_is_read() {
-        let said = Said::read(TEXT).expect("wrk's text");
+        let said = GeneratorOutput::read(TEXT).expect("wrk's text");
         assert_eq!((said.requests, said.complaints.len()), (14133, 1));
         assert_eq!(said.form[0], "Running # test @ #");
         assert_eq!(said.form[4], "Req/Sec # # # #");
         assert_eq!(said.form[5], "# requests in # # read");
-        assert!(Said::read("unable to connect\n").is_err());
+        assert!(GeneratorOutput::read("unable to connect\n").is_err());
     }
 }

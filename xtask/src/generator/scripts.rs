@@ -5,8 +5,8 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::said::{Said, form};
-use super::{Link, Outcome, both, run_bounded, servers};
+use super::said::{GeneratorOutput, form};
+use super::{PartOutcome, WrkLink, both, run_bounded, servers};
 
 const OPTIONS: &str = "-t2 -c4 -d1s";
 
@@ -15,10 +15,10 @@ const OPTIONS: &str = "-t2 -c4 -d1s";
 const ENDS: [(&str, RangeInclusive<u64>); 1] = [("stop.lua", 200..=202)];
 
 /// Compares what both say and what the server sees, without a script and with each of a folder.
-pub(super) fn compare(weir: &Path, folder: Option<&Path>) -> Result<Outcome, String> {
-    let link = Link::to(weir)?;
+pub(super) fn compare(weir: &Path, folder: Option<&Path>) -> Result<PartOutcome, String> {
+    let link = WrkLink::to(weir)?;
     let Some(programs) = both(&link) else {
-        return Ok(Outcome::Skipped("it is not installed".into()));
+        return Ok(PartOutcome::Skipped("it is not installed".into()));
     };
     let scripts = folder.map_or_else(|| Ok(Vec::new()), scripts_in)?;
     let mut wrong = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn compare(weir: &Path, folder: Option<&Path>) -> Result<Outcome, Str
     }
     let without = if folder.is_none() { ", none without --scripts" } else { "" };
     match wrong.is_empty() {
-        true => Ok(Outcome::Done(format!("the same text; {} scripts{without}", scripts.len()))),
+        true => Ok(PartOutcome::Done(format!("the same text; {} scripts{without}", scripts.len()))),
         false => Err(wrong.join("\n")),
     }
 }
@@ -46,7 +46,7 @@ fn scripts_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// What is to be the same of both.
 #[derive(PartialEq)]
-struct Seen {
+struct ScriptObservation {
     /// What the program says.
     text: Vec<String>,
     /// What the server was asked for.
@@ -58,7 +58,7 @@ fn run_both(weir: &Path, programs: &[(&str, PathBuf)], more: &str) -> Result<(),
     for (name, program) in programs {
         let server = servers::logging(weir)?;
         let words = format!("{OPTIONS} http://{}/ {more}", server.address);
-        let said = Said::read(&run_bounded(program, &words)?)?;
+        let said = GeneratorOutput::read(&run_bounded(program, &words)?)?;
         let ends = ENDS.iter().find(|(script, _)| more.ends_with(script));
         if let Some((_, replies)) = ends.filter(|(_, replies)| !replies.contains(&said.requests)) {
             return Err(format!("{name} had {} replies, not {replies:?}", said.requests));
@@ -67,13 +67,13 @@ fn run_both(weir: &Path, programs: &[(&str, PathBuf)], more: &str) -> Result<(),
             return Err(format!("{name}: {} {}", said.requests, said.complaints.join(", ")));
         }
         let asked = server.read("asked.log").lines().map(form).collect();
-        all.push((name, Seen { text: said.form, asked }));
+        all.push((name, ScriptObservation { text: said.form, asked }));
     }
     let [(first, one), (second, other)] = &all[..] else { return Err("not two".into()) };
     if one == other {
         return Ok(());
     }
-    let list = |seen: &Seen| {
+    let list = |seen: &ScriptObservation| {
         let asked = seen.asked.iter().map(|line| format!("asked: {line}"));
         seen.text.iter().cloned().chain(asked).collect::<Vec<_>>().join("\n  ")
     };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::backends::program::{self, Program};
+use crate::backends::program::{self, RunningBackend};
 use crate::running::Running;
 use crate::{packages, project};
 
@@ -17,18 +17,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Starts one; none where it is not installed.
-type Start = fn(&Path) -> Result<Option<Server>, String>;
+type StartServer = fn(&Path) -> Result<Option<GeneratorServer>, String>;
 
-pub(super) const SERVERS: &[(&str, Start)] =
+pub(super) const SERVERS: &[(&str, StartServer)] =
     &[("weir", weir), ("nginx", nginx), ("haproxy", haproxy), ("go", go)];
 
 /// A running one, which ends with the value.
-pub(super) struct Server {
+pub(super) struct GeneratorServer {
     pub(super) address: SocketAddr,
     count: Box<dyn Fn() -> Result<u64, String>>,
 }
 
-impl Server {
+impl GeneratorServer {
     /// How many requests it has answered.
     pub(super) fn count(&self) -> Result<u64, String> {
         (self.count)()
@@ -65,28 +65,28 @@ pub(super) fn logging(program: &Path) -> Result<Running, String> {
     Running::start(program, 2, SITE)
 }
 
-fn logged(program: &Path) -> Result<Option<Server>, String> {
+fn logged(program: &Path) -> Result<Option<GeneratorServer>, String> {
     let running = logging(program)?;
     let address = running.address;
     let count = move || Ok(running.read("asked.log").lines().count() as u64);
-    Ok(Some(Server { address, count: Box::new(count) }))
+    Ok(Some(GeneratorServer { address, count: Box::new(count) }))
 }
 
-fn weir(weir: &Path) -> Result<Option<Server>, String> {
+fn weir(weir: &Path) -> Result<Option<GeneratorServer>, String> {
     logged(weir)
 }
 
-fn nginx(_weir: &Path) -> Result<Option<Server>, String> {
+fn nginx(_weir: &Path) -> Result<Option<GeneratorServer>, String> {
     packages::find("nginx").map_or(Ok(None), |nginx| logged(&nginx))
 }
 
-fn go(_weir: &Path) -> Result<Option<Server>, String> {
+fn go(_weir: &Path) -> Result<Option<GeneratorServer>, String> {
     if packages::find("go").is_none() {
         return Ok(None);
     }
     let source = project::root().join("conformance/generator/go");
     let folder = program::prepare(&source, "counted", &["go build -o counted ."])?;
-    let program = Program::start(&["./counted"], &folder)?;
+    let program = RunningBackend::start(&["./counted"], &folder)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, program.port));
     let count = move || {
         let _runs_as_long_as_it_is_asked = &program;
@@ -94,7 +94,7 @@ fn go(_weir: &Path) -> Result<Option<Server>, String> {
         let count = reply.trim().rsplit('\n').next().and_then(|line| line.parse().ok());
         count.ok_or_else(|| format!("it says not how many: {reply}"))
     };
-    Ok(Some(Server { address, count: Box::new(count) }))
+    Ok(Some(GeneratorServer { address, count: Box::new(count) }))
 }
 
 /// Its sockets are 3 and 4: no port is guessed.
@@ -128,7 +128,7 @@ impl Drop for Haproxy {
     }
 }
 
-fn haproxy(_weir: &Path) -> Result<Option<Server>, String> {
+fn haproxy(_weir: &Path) -> Result<Option<GeneratorServer>, String> {
     let Some(program) = packages::find("haproxy") else { return Ok(None) };
     let fail = |err: std::io::Error| format!("haproxy: {err}");
     let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fail);
@@ -151,7 +151,7 @@ fn haproxy(_weir: &Path) -> Result<Option<Server>, String> {
         let _runs_as_long_as_it_is_asked = &process;
         total(&get(counted, "/;csv")?)
     };
-    Ok(Some(Server { address, count: Box::new(count) }))
+    Ok(Some(GeneratorServer { address, count: Box::new(count) }))
 }
 
 /// The column `req_tot` of the line of the frontend `asked`.

@@ -10,7 +10,7 @@ use crate::project;
 
 /// What is read of the generator's JSON.
 #[derive(Debug, PartialEq)]
-pub(super) struct Measured {
+pub(super) struct GeneratorReport {
     pub(super) figures: Figures,
     pub(super) requests: u64,
     /// By how much it started a request after its time at most, by its own account.
@@ -27,7 +27,7 @@ pub(super) fn open(
     url: &str,
     seconds: u64,
     folder: &Path,
-) -> Result<Measured, String> {
+) -> Result<GeneratorReport, String> {
     let rate = format!("--rate={}", schedule::RATE);
     let connections = format!("-c{}", schedule::connections());
     run(weir, &[&rate, &connections, &format!("-d{seconds}s"), url], folder)
@@ -39,21 +39,21 @@ pub(super) fn closed(
     url: &str,
     seconds: u64,
     folder: &Path,
-) -> Result<Measured, String> {
+) -> Result<GeneratorReport, String> {
     let connections = format!("-c{}", schedule::clients());
     run(weir, &["-t1", &connections, &format!("-d{seconds}s"), url], folder)
 }
 
-fn run(weir: &Path, words: &[&str], folder: &Path) -> Result<Measured, String> {
+fn run(weir: &Path, words: &[&str], folder: &Path) -> Result<GeneratorReport, String> {
     let file = folder.join("load.json");
     let mut command = Command::new(weir);
     command.args(["load", "--quiet"]).args(words).arg("--json").arg(&file);
     project::output(&mut command)?;
     let json = fs::read_to_string(&file).map_err(|err| format!("{}: {err}", file.display()))?;
-    Measured::read(&json)
+    GeneratorReport::read(&json)
 }
 
-impl Measured {
+impl GeneratorReport {
     fn read(json: &str) -> Result<Self, String> {
         let need = |path: &[&str]| {
             number(json, path).ok_or_else(|| format!("no {} in weir load's JSON", path.join(".")))
@@ -91,19 +91,22 @@ mod tests {
     #[test]
     fn what_is_read() {
         let figures = [52_255.0, 934_399.0, 1_044_479.0, 1_054_719.0].map(Some);
-        let expected = Measured {
+        let expected = GeneratorReport {
             figures: Figures(figures),
             requests: 2400,
             late_us: 4069.0,
             late_p99_us: 190.0,
             busiest_thread: 0.01,
         };
-        assert_eq!(Measured::read(JSON), Ok(expected));
+        assert_eq!(GeneratorReport::read(JSON), Ok(expected));
     }
 
     #[test]
     fn what_is_missing_is_named() {
         let cut = JSON.replace("lateness_us", "other");
-        assert_eq!(Measured::read(&cut), Err("no lateness_us.max in weir load's JSON".into()));
+        assert_eq!(
+            GeneratorReport::read(&cut),
+            Err("no lateness_us.max in weir load's JSON".into())
+        );
     }
 }

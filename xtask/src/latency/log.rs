@@ -5,7 +5,7 @@ use super::schedule::{answer_us, start_us};
 
 /// A request at the backend, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Answer {
+struct BackendRequest {
     arrived_us: u64,
     /// The reply's first byte was about to be written.
     begun_us: u64,
@@ -14,9 +14,9 @@ struct Answer {
 
 /// All requests in the order in which they came, which is that of their starts.
 #[derive(Debug, PartialEq)]
-pub(super) struct Log(Vec<Answer>);
+pub(super) struct BackendLog(Vec<BackendRequest>);
 
-impl Log {
+impl BackendLog {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let line = |(line, number): (&str, usize)| {
             answer(line).ok_or_else(|| format!("line {number} of the backend's log: {line}"))
@@ -33,7 +33,7 @@ impl Log {
     /// From when each request was to start until its reply was written.
     pub(super) fn latencies_us(&self) -> Vec<u64> {
         let began_us = self.began_us();
-        let latency = |(number, answer): (u64, &Answer)| {
+        let latency = |(number, answer): (u64, &BackendRequest)| {
             answer.written_us.saturating_sub(began_us + start_us(number))
         };
         (0..).zip(&self.0).map(latency).collect()
@@ -42,8 +42,9 @@ impl Log {
     /// When the first request was to start. Nothing arrives before it is sent, so it is the latest
     /// moment by which none came too early: that of the request which was under way the shortest.
     fn began_us(&self) -> u64 {
-        let began =
-            |(number, answer): (u64, &Answer)| answer.arrived_us.saturating_sub(start_us(number));
+        let began = |(number, answer): (u64, &BackendRequest)| {
+            answer.arrived_us.saturating_sub(start_us(number))
+        };
         (0..).zip(&self.0).map(began).min().unwrap_or_default()
     }
 
@@ -51,7 +52,7 @@ impl Log {
     /// for those that are due together are written one by one.
     pub(super) fn late_us(&self) -> u64 {
         let first_us = self.0.first().map_or(0, |first| first.arrived_us);
-        let due = |(number, answer): (u64, &Answer)| {
+        let due = |(number, answer): (u64, &BackendRequest)| {
             (first_us + answer_us(number, answer.arrived_us - first_us), *answer)
         };
         let mut due: Vec<_> = (0..).zip(&self.0).map(due).collect();
@@ -66,10 +67,11 @@ impl Log {
 }
 
 /// `arrived begun written status ...`
-fn answer(line: &str) -> Option<Answer> {
+fn answer(line: &str) -> Option<BackendRequest> {
     let mut words = line.split(' ');
     let mut time_us = || words.next()?.parse().ok();
-    let answer = Answer { arrived_us: time_us()?, begun_us: time_us()?, written_us: time_us()? };
+    let answer =
+        BackendRequest { arrived_us: time_us()?, begun_us: time_us()?, written_us: time_us()? };
     (words.next() == Some("200")).then_some(answer)
 }
 
@@ -81,7 +83,7 @@ mod tests {
     const BEGAN_US: u64 = 1_795_204_191_798_000;
 
     /// A backend that is as good as its word, but for the request that is the `slow`th.
-    fn log(requests: u64, slow: u64) -> Log {
+    fn log(requests: u64, slow: u64) -> BackendLog {
         let mut lines: Vec<String> = (0..requests)
             .map(|number| {
                 let late_us = if number == slow { 3000 } else { 0 };
@@ -91,7 +93,7 @@ mod tests {
             })
             .collect();
         lines.reverse();
-        Log::parse(&lines.concat()).unwrap()
+        BackendLog::parse(&lines.concat()).unwrap()
     }
 
     #[test]
@@ -116,13 +118,13 @@ mod tests {
             first + 52_000,
             second + 52_000
         );
-        assert_eq!(Log::parse(&text).unwrap().latencies_us(), [52_000, 54_000]);
+        assert_eq!(BackendLog::parse(&text).unwrap().latencies_us(), [52_000, 54_000]);
     }
 
     #[test]
     fn what_is_no_answer() {
         for line in ["", "1 2 3", "1 2 x 200 79 GET /", "1 2 3 500 79 GET /"] {
-            assert!(Log::parse(&format!("1 2 3 200 79 GET /\n{line}\n")).is_err(), "{line}");
+            assert!(BackendLog::parse(&format!("1 2 3 200 79 GET /\n{line}\n")).is_err(), "{line}");
         }
     }
 }

@@ -2,41 +2,41 @@
 
 use super::{CLIENTS, LIMIT, Variant};
 use crate::bench::median;
-use crate::wrk::Summary;
+use crate::wrk::WrkSummary;
 
 /// What many get with the limit is at least this much of what few get.
 const HOLDS: f64 = 0.95;
 
 /// One run.
-pub(super) struct Run {
+pub(super) struct LimitRun {
     pub(super) variant: &'static Variant,
     pub(super) clients: usize,
-    pub(super) summary: Summary,
+    pub(super) summary: WrkSummary,
     /// The most requests that the backend had at once.
     pub(super) highest: usize,
 }
 
 #[derive(Default)]
-pub(super) struct Report(pub(super) Vec<Run>);
+pub(super) struct LimitReport(pub(super) Vec<LimitRun>);
 
 /// The runs of a variant with a number of clients, as one: medians, the highest, all errors.
-struct Row {
+struct LimitRow {
     variant: &'static Variant,
     clients: usize,
-    summary: Summary,
+    summary: WrkSummary,
     highest: usize,
 }
 
-impl Report {
-    fn row(&self, variant: &'static Variant, clients: usize) -> Row {
-        let of = |run: &&Run| run.variant == variant && run.clients == clients;
-        let runs: Vec<&Run> = self.0.iter().filter(of).collect();
-        let middle = |pick: fn(&Summary) -> f64| {
+impl LimitReport {
+    fn row(&self, variant: &'static Variant, clients: usize) -> LimitRow {
+        let of = |run: &&LimitRun| run.variant == variant && run.clients == clients;
+        let runs: Vec<&LimitRun> = self.0.iter().filter(of).collect();
+        let middle = |pick: fn(&WrkSummary) -> f64| {
             let mut figures: Vec<f64> = runs.iter().map(|run| pick(&run.summary)).collect();
             figures.sort_by(f64::total_cmp);
             median(&figures)
         };
-        let summary = Summary {
+        let summary = WrkSummary {
             rate: middle(|summary| summary.rate),
             p50_ms: middle(|summary| summary.p50_ms),
             p99_ms: middle(|summary| summary.p99_ms),
@@ -44,11 +44,11 @@ impl Report {
             errors: runs.iter().map(|run| run.summary.errors).sum(),
         };
         let highest = runs.iter().map(|run| run.highest).max().unwrap_or_default();
-        Row { variant, clients, summary, highest }
+        LimitRow { variant, clients, summary, highest }
     }
 
     /// By clients, then by variant.
-    fn rows(&self, variants: &[&'static Variant]) -> Vec<Row> {
+    fn rows(&self, variants: &[&'static Variant]) -> Vec<LimitRow> {
         let cells = CLIENTS.iter().flat_map(|c| variants.iter().map(move |v| (*v, *c)));
         cells.map(|(variant, clients)| self.row(variant, clients)).collect()
     }
@@ -58,8 +58,8 @@ impl Report {
             "clients  server          requests/s   p50 ms   p99 ms  at the backend  errors\n",
         );
         for row in self.rows(variants) {
-            let Row { variant: Variant { name, .. }, clients, summary, highest } = row;
-            let Summary { rate, p50_ms, p99_ms, errors, .. } = summary;
+            let LimitRow { variant: Variant { name, .. }, clients, summary, highest } = row;
+            let WrkSummary { rate, p50_ms, p99_ms, errors, .. } = summary;
             table += &format!(
                 "{clients:7}  {name:15} {rate:10.0} {p50_ms:8.0} {p99_ms:8.0} \
                  {highest:15} {errors:7}\n"
@@ -96,14 +96,14 @@ mod tests {
     use super::super::{LIMITED, PLAIN};
     use super::*;
 
-    fn report(rates: [f64; 3], highest: usize, errors: f64) -> Report {
-        let run = |(clients, rate): (usize, f64)| Run {
+    fn report(rates: [f64; 3], highest: usize, errors: f64) -> LimitReport {
+        let run = |(clients, rate): (usize, f64)| LimitRun {
             variant: &LIMITED,
             clients,
-            summary: Summary { rate, p50_ms: 70.0, p99_ms: 90.0, max_ms: 95.0, errors },
+            summary: WrkSummary { rate, p50_ms: 70.0, p99_ms: 90.0, max_ms: 95.0, errors },
             highest,
         };
-        Report(CLIENTS.into_iter().zip(rates).map(run).collect())
+        LimitReport(CLIENTS.into_iter().zip(rates).map(run).collect())
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         assert!(verdict([1000.0, 990.0, 949.0], 200, 0.0).is_err());
         assert!(verdict([1000.0, 990.0, 1000.0], 201, 0.0).is_err());
         assert!(verdict([1000.0, 990.0, 1000.0], 200, 1.0).is_err());
-        assert!(Report::default().verdict(&LIMITED).is_err());
+        assert!(LimitReport::default().verdict(&LIMITED).is_err());
     }
 
     #[test]

@@ -19,7 +19,7 @@ const WRONG_MAX: usize = 10;
 
 /// What the clients saw.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct ClientTotals {
     ended: AtomicBool,
     requests: AtomicUsize,
     repeated: AtomicUsize,
@@ -27,7 +27,7 @@ pub(super) struct Tally {
     wrong: Mutex<Vec<String>>,
 }
 
-impl Tally {
+impl ClientTotals {
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }
@@ -70,7 +70,7 @@ impl Tally {
 }
 
 /// Asks until the tally has ended.
-pub(super) fn ask_on(address: SocketAddr, tally: &Tally, keep: bool) {
+pub(super) fn ask_on(address: SocketAddr, tally: &ClientTotals, keep: bool) {
     let mut kept: Option<TcpStream> = None;
     for path in ["/", "/text"].iter().cycle() {
         if tally.ended.load(Ordering::SeqCst) {
@@ -91,7 +91,7 @@ fn ask(
     address: SocketAddr,
     path: &str,
     keep: bool,
-    tally: &Tally,
+    tally: &ClientTotals,
 ) -> Result<()> {
     let connection = if keep { "keep-alive" } else { "close" };
     let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: {connection}\r\n\r\n");
@@ -102,10 +102,10 @@ fn ask(
                 *kept = Some(stream).filter(|_| stays);
                 return Ok(());
             }
-            Err(Failed { began: false, .. }) => {
+            Err(FailedRequest { began: false, .. }) => {
                 tally.repeated.fetch_add(1, Ordering::SeqCst);
             }
-            Err(Failed { error, .. }) => return Err(error),
+            Err(FailedRequest { error, .. }) => return Err(error),
         }
     }
     let mut stream = open(address)?;
@@ -115,7 +115,7 @@ fn ask(
 }
 
 /// A request without a whole reply.
-struct Failed {
+struct FailedRequest {
     /// Whether a part of the reply came.
     began: bool,
     error: Error,
@@ -126,8 +126,8 @@ fn exchange(
     stream: &mut TcpStream,
     request: &str,
     expected: &str,
-) -> std::result::Result<bool, Failed> {
-    stream.write_all(request.as_bytes()).map_err(|error| Failed { began: false, error })?;
+) -> std::result::Result<bool, FailedRequest> {
+    stream.write_all(request.as_bytes()).map_err(|error| FailedRequest { began: false, error })?;
     let (mut reply, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
         let text = String::from_utf8_lossy(&reply);
@@ -136,7 +136,7 @@ fn exchange(
         {
             return Ok(head.starts_with("HTTP/1.1 200 ") && !head.contains("Connection: close"));
         }
-        let failed = |error| Failed { began: !reply.is_empty(), error };
+        let failed = |error| FailedRequest { began: !reply.is_empty(), error };
         match stream.read(&mut buffer) {
             Ok(0) => return Err(failed(ErrorKind::UnexpectedEof.into())),
             Ok(length) => reply.extend_from_slice(&buffer[..length]),

@@ -6,7 +6,7 @@
 
 use super::code::{after_word, code};
 use super::manifest::{self, Dependency};
-use super::{Problem, Source};
+use super::{Problem, SourceFile};
 
 /// From the bottom. A crate may use those of the layers below its own; `xtask` stands apart.
 const LAYERS: &[&[&str]] = &[
@@ -51,7 +51,7 @@ const RUNTIME: &[&str] = &["tokio", "socket2", "rustix", "rustls", "libc"];
 const RUNTIME_CRATE: &str = "net";
 
 /// Each crate uses only those below it and what the table allows it.
-pub(super) fn dependencies(sources: &[Source]) -> Vec<Problem> {
+pub(super) fn dependencies(sources: &[SourceFile]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for file in sources.iter().filter(|file| manifest::is_manifest(file)) {
         let Some(own) = file.crate_name() else { continue };
@@ -87,7 +87,7 @@ fn refused(own: &str, dependency: &Dependency<'_>) -> Option<String> {
 }
 
 /// Only `net` names the runtime.
-pub(super) fn runtime(sources: &[Source]) -> Vec<Problem> {
+pub(super) fn runtime(sources: &[SourceFile]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for file in elsewhere(sources) {
         for (line, number) in code(file.text()).lines().zip(1..) {
@@ -103,14 +103,14 @@ pub(super) fn runtime(sources: &[Source]) -> Vec<Problem> {
 }
 
 /// Rust files of the crates, but not of `net`.
-fn elsewhere(sources: &[Source]) -> impl Iterator<Item = &Source> {
+fn elsewhere(sources: &[SourceFile]) -> impl Iterator<Item = &SourceFile> {
     sources.iter().filter(|file| {
         file.is_rust() && file.crate_name().is_some_and(|name| name != RUNTIME_CRATE)
     })
 }
 
 /// Unsafe code stands in `net`, and each block of it has its reason above.
-pub(super) fn unsafety(sources: &[Source]) -> Vec<Problem> {
+pub(super) fn unsafety(sources: &[SourceFile]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for file in sources.iter().filter(|file| file.is_rust() && file.crate_name().is_some()) {
         let inside = file.crate_name() == Some(RUNTIME_CRATE);
@@ -148,7 +148,7 @@ fn has_reason(above: &[&str]) -> bool {
 }
 
 /// `wire` cannot touch a socket, a clock or a thread, since it has no standard library.
-pub(super) fn no_std(sources: &[Source]) -> Vec<Problem> {
+pub(super) fn no_std(sources: &[SourceFile]) -> Vec<Problem> {
     let Some(file) = sources.iter().find(|file| file.path == "crates/wire/src/lib.rs") else {
         return Vec::new();
     };

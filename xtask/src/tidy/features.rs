@@ -1,9 +1,9 @@
 //! Every folder of `http`'s features is a module with a header, and stands in the one list.
 
 use super::code::{after_word, code};
-use super::{FEATURES, Problem, Source};
+use super::{FEATURES, Problem, SourceFile};
 
-pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
+pub(super) fn check(sources: &[SourceFile]) -> Vec<Problem> {
     let list = format!("{FEATURES}/mod.rs");
     let Some(list) = sources.iter().find(|file| file.path == list) else { return Vec::new() };
     let listed = code(list.text());
@@ -26,7 +26,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
 }
 
 /// The folders, each once.
-fn names(sources: &[Source]) -> Vec<&str> {
+fn names(sources: &[SourceFile]) -> Vec<&str> {
     let mut names: Vec<&str> = sources
         .iter()
         .filter_map(|file| file.path.strip_prefix(FEATURES)?.strip_prefix('/')?.split_once('/'))

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::Source;
+use super::SourceFile;
 use super::code::{code, is_word};
 
 /// Re-exports of re-exports that are followed; more is a circle.
@@ -20,7 +20,7 @@ pub(super) struct Modules<'a> {
 
 /// A module that has a file of its own.
 pub(super) struct Module<'a> {
-    pub(super) file: &'a Source,
+    pub(super) file: &'a SourceFile,
     code: String,
     /// What its names stand for: `use` lines and child modules.
     names: HashMap<String, String>,
@@ -39,7 +39,7 @@ pub(super) struct Import {
 
 impl<'a> Modules<'a> {
     /// The modules below `folder`, which ends with a slash: a crate's `src/`.
-    pub(super) fn of(sources: &'a [Source], folder: &str) -> Self {
+    pub(super) fn of(sources: &'a [SourceFile], folder: &str) -> Self {
         let mut by_path = BTreeMap::new();
         for file in sources.iter().filter(|file| file.is_rust()) {
             if let Some(name) = file.path.strip_prefix(folder) {
@@ -61,7 +61,7 @@ impl<'a> Modules<'a> {
     }
 
     /// The module's file.
-    pub(super) fn file(&self, path: &str) -> &'a Source {
+    pub(super) fn file(&self, path: &str) -> &'a SourceFile {
         self.by_path[path].file
     }
 
@@ -158,7 +158,7 @@ impl Import {
 }
 
 impl<'a> Module<'a> {
-    fn read(file: &'a Source) -> Self {
+    fn read(file: &'a SourceFile) -> Self {
         let code = without_inline_tests(code(file.text()));
         let (mut names, mut reexports) = (HashMap::new(), BTreeSet::new());
         for statement in statements(&code) {

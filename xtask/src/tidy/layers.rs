@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::imports::{Import, Modules, is_within};
-use super::{Problem, Source};
+use super::{Problem, SourceFile};
 
 /// A crate whose modules stand in layers.
-struct Layered {
+struct LayeredCrate {
     /// The folder of its sources.
     folder: &'static str,
     /// Modules and folders of modules by path, the lowest layer first. A module may import those of
@@ -24,8 +24,8 @@ struct Layered {
     barred: &'static [(&'static str, &'static str)],
 }
 
-const LAYERED: &[Layered] = &[
-    Layered {
+const LAYERED: &[LayeredCrate] = &[
+    LayeredCrate {
         folder: "crates/http/src/",
         layers: &[
             &["base64", "header_text", "limits", "mask", "mime_types", "places", "rate"],
@@ -51,7 +51,7 @@ const LAYERED: &[Layered] = &[
             ("features", "wire::http1"),
         ],
     },
-    Layered {
+    LayeredCrate {
         folder: "crates/session/src/",
         layers: &[
             &["captures", "client", "decimal", "forwarded", "identity", "lru", "table", "trusted"],
@@ -66,7 +66,7 @@ const LAYERED: &[Layered] = &[
         cycle: &[],
         barred: &[],
     },
-    Layered {
+    LayeredCrate {
         folder: "crates/stream/src/",
         layers: &[
             &["session", "site"],
@@ -82,12 +82,12 @@ const LAYERED: &[Layered] = &[
     },
 ];
 
-pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
+pub(super) fn check(sources: &[SourceFile]) -> Vec<Problem> {
     LAYERED.iter().flat_map(|layered| layered.check(sources)).collect()
 }
 
-impl Layered {
-    fn check(&self, sources: &[Source]) -> Vec<Problem> {
+impl LayeredCrate {
+    fn check(&self, sources: &[SourceFile]) -> Vec<Problem> {
         let modules = Modules::of(sources, self.folder);
         if modules.is_empty() {
             return Vec::new();
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::tidy::project_of;
 
-    const SMALL: Layered = Layered {
+    const SMALL: LayeredCrate = LayeredCrate {
         folder: "src/",
         layers: &[&["low"], &["middle"], &["high", "low::top"]],
         upward: &[],
@@ -217,7 +217,7 @@ mod tests {
         barred: &[("low", "other::part")],
     };
 
-    fn found(layered: &Layered, files: &[(&str, &str)]) -> Vec<String> {
+    fn found(layered: &LayeredCrate, files: &[(&str, &str)]) -> Vec<String> {
         layered.check(&project_of(files)).iter().map(Problem::to_string).collect()
     }
 
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn an_exception_holds_as_long_as_it_is_needed() {
-        let layered = Layered { upward: &[("low", "middle")], ..SMALL };
+        let layered = LayeredCrate { upward: &[("low", "middle")], ..SMALL };
         let middle = ("src/middle.rs", "");
         assert_eq!(found(&layered, &[("src/low.rs", "use crate::middle::M;\n"), middle]), [""; 0]);
         let expected =
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn one_cycle_is_allowed_by_name_as_long_as_it_is_that_one() {
-        let layered = Layered { cycle: &["high", "high::a", "high::b"], ..SMALL };
+        let layered = LayeredCrate { cycle: &["high", "high::a", "high::b"], ..SMALL };
         assert_eq!(found(&layered, &CYCLE), [""; 0]);
         let gone =
             "src/: high, high::a, high::b are not the cycle that tidy/layers.rs names: change it";

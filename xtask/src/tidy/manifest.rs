@@ -3,7 +3,7 @@
 //! Not a TOML reader: the names in the tables whose last word is `dependencies`, which rustfmt-like
 //! habit keeps one to a line from the first column on.
 
-use super::Source;
+use super::SourceFile;
 
 /// A dependency as one manifest names it.
 #[derive(Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub(super) struct Dependency<'a> {
     pub(super) path: bool,
 }
 
-pub(super) fn is_manifest(file: &Source) -> bool {
+pub(super) fn is_manifest(file: &SourceFile) -> bool {
     file.path == "Cargo.toml" || file.path.ends_with("/Cargo.toml")
 }
 

@@ -1,10 +1,10 @@
 //! Every dependency has its line in docs/dependencies.md, and every line its dependency.
 
-use super::{Problem, Source, manifest};
+use super::{Problem, SourceFile, manifest};
 
 const TABLE: &str = "docs/dependencies.md";
 
-pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
+pub(super) fn check(sources: &[SourceFile]) -> Vec<Problem> {
     let used = used(sources);
     let table = sources.iter().find(|file| file.path == TABLE);
     let explained = table.map_or_else(Vec::new, |file| explained(file.text()));
@@ -23,12 +23,12 @@ pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
 }
 
 /// The crates from outside, each where it is named first.
-fn used(sources: &[Source]) -> Vec<(&str, &Source, usize)> {
+fn used(sources: &[SourceFile]) -> Vec<(&str, &SourceFile, usize)> {
     let ours = |name: &str| {
         let folder = format!("crates/{name}/Cargo.toml");
         sources.iter().any(|file| file.path == folder)
     };
-    let mut used: Vec<(&str, &Source, usize)> = Vec::new();
+    let mut used: Vec<(&str, &SourceFile, usize)> = Vec::new();
     for file in sources.iter().filter(|file| manifest::is_manifest(file)) {
         for dependency in manifest::dependencies(file.text()) {
             let known = used.iter().any(|(name, ..)| *name == dependency.name);

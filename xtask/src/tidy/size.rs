@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::code::{code, functions};
-use super::{Problem, Source};
+use super::{Problem, SourceFile};
 
 const FILE_LINES_MAX: usize = 1000;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -14,7 +14,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// Lines of `PATH LINES` or `PATH::FUNCTION LINES`; `#` starts a comment.
 const ALLOWED: &str = "xtask/tidy-allow.txt";
 
-pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
+pub(super) fn check(sources: &[SourceFile]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut allowed = allowed(sources, &mut problems);
     for long in sources.iter().filter(|file| file.is_rust()).flat_map(too_long) {
@@ -34,7 +34,10 @@ pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
 }
 
 /// The sizes noted, with the line of each note.
-fn allowed(sources: &[Source], problems: &mut Vec<Problem>) -> BTreeMap<String, (usize, usize)> {
+fn allowed(
+    sources: &[SourceFile],
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<String, (usize, usize)> {
     let mut allowed = BTreeMap::new();
     let Some(file) = sources.iter().find(|file| file.path == ALLOWED) else { return allowed };
     for (text, line) in file.text().lines().zip(1..) {
@@ -68,7 +71,7 @@ impl Long {
     }
 }
 
-fn too_long(file: &Source) -> Vec<Long> {
+fn too_long(file: &SourceFile) -> Vec<Long> {
     let path = &file.path;
     let lines = file.text().lines().count();
     let mut found = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Characters, line lengths, leftovers, and the header every module carries.
 
 use super::code::{after_word, code, code_and_comments};
-use super::{Problem, Source};
+use super::{Problem, SourceFile};
 
 /// rustfmt keeps code within this; comments and strings it leaves alone.
 const COLUMNS_MAX: usize = 100;
@@ -12,12 +12,12 @@ const TEXT_ENDINGS: &[&str] = &[".rs", ".toml", ".md", ".sh", ".py", ".yml", ".c
 /// Notes to oneself that must not be merged.
 const LEFTOVERS: &[&str] = &["FIXME", "XXX"];
 
-pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
-    let is_text = |file: &&Source| TEXT_ENDINGS.iter().any(|end| file.path.ends_with(end));
+pub(super) fn check(sources: &[SourceFile]) -> Vec<Problem> {
+    let is_text = |file: &&SourceFile| TEXT_ENDINGS.iter().any(|end| file.path.ends_with(end));
     sources.iter().filter(is_text).flat_map(file).collect()
 }
 
-fn file(file: &Source) -> Vec<Problem> {
+fn file(file: &SourceFile) -> Vec<Problem> {
     let Ok(text) = std::str::from_utf8(&file.bytes) else {
         return vec![file.problem(0, "is not UTF-8")];
     };
@@ -32,7 +32,7 @@ fn file(file: &Source) -> Vec<Problem> {
 }
 
 /// Prose wraps. Tables, code, and single words such as links cannot.
-fn markdown(file: &Source, text: &str) -> Vec<Problem> {
+fn markdown(file: &SourceFile, text: &str) -> Vec<Problem> {
     let mut fenced = false;
     let mut problems = Vec::new();
     for (line, number) in text.lines().zip(1..) {
@@ -47,7 +47,7 @@ fn markdown(file: &Source, text: &str) -> Vec<Problem> {
     problems
 }
 
-fn characters(file: &Source, text: &str) -> Vec<Problem> {
+fn characters(file: &SourceFile, text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (line, number) in text.split('\n').zip(1..) {
         if let Some(odd) = line.chars().find(|character| is_odd(*character)) {
@@ -69,7 +69,7 @@ fn is_odd(character: char) -> bool {
     character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn rust(file: &Source, text: &str) -> Vec<Problem> {
+fn rust(file: &SourceFile, text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (line, number) in text.lines().zip(1..) {
         let columns = line.chars().count();
@@ -118,7 +118,7 @@ mod tests {
             ["a.md:1: ends with a space", "a.md: does not end with a newline"]
         );
         assert_eq!(found("a.tsv", "a\tb \r"), [""; 0]);
-        let binary = Source { path: "a.rs".into(), bytes: vec![0xff] };
+        let binary = SourceFile { path: "a.rs".into(), bytes: vec![0xff] };
         assert_eq!(check(&[binary])[0].what, "is not UTF-8");
     }
 

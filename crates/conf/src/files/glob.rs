@@ -11,8 +11,8 @@ pub fn has_magic(name: &[u8]) -> bool {
 /// Whether a component can match anything but itself.
 pub(super) fn is_pattern(component: &[u8]) -> bool {
     let mut rest = component;
-    while let Some((piece, after)) = Piece::first(rest) {
-        if !matches!(piece, Piece::Byte(_)) {
+    while let Some((piece, after)) = GlobPiece::first(rest) {
+        if !matches!(piece, GlobPiece::Byte(_)) {
             return true;
         }
         rest = after;
@@ -24,8 +24,8 @@ pub(super) fn is_pattern(component: &[u8]) -> bool {
 pub(super) fn literal(component: &[u8]) -> Vec<u8> {
     let mut name = Vec::with_capacity(component.len());
     let mut rest = component;
-    while let Some((piece, after)) = Piece::first(rest) {
-        if let Piece::Byte(byte) = piece {
+    while let Some((piece, after)) = GlobPiece::first(rest) {
+        if let GlobPiece::Byte(byte) = piece {
             name.push(byte);
         }
         rest = after;
@@ -36,14 +36,16 @@ pub(super) fn literal(component: &[u8]) -> Vec<u8> {
 /// Whether a name matches. Only the last `*` is ever tried again, so the time is at most the
 /// product of the lengths.
 pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    if name.first() == Some(&b'.') && !matches!(Piece::first(pattern), Some((Piece::Byte(_), _))) {
+    if name.first() == Some(&b'.')
+        && !matches!(GlobPiece::first(pattern), Some((GlobPiece::Byte(_), _)))
+    {
         return false;
     }
     let (mut pattern, mut rest) = (pattern, name);
     let mut retry: Option<(&[u8], &[u8])> = None;
     loop {
-        match (Piece::first(pattern), rest) {
-            (Some((Piece::Star, after)), _) => {
+        match (GlobPiece::first(pattern), rest) {
+            (Some((GlobPiece::Star, after)), _) => {
                 retry = Some((after, rest));
                 pattern = after;
                 continue;
@@ -63,7 +65,7 @@ pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
 
 /// What a pattern begins with.
 #[derive(Clone, Copy)]
-enum Piece<'a> {
+enum GlobPiece<'a> {
     Star,
     Any,
     Byte(u8),
@@ -74,7 +76,7 @@ enum Piece<'a> {
     },
 }
 
-impl<'a> Piece<'a> {
+impl<'a> GlobPiece<'a> {
     fn first(pattern: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (&byte, after) = pattern.split_first()?;
         Some(match (byte, after) {

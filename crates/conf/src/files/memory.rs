@@ -7,9 +7,9 @@ use super::{Call, ENOENT, FileError, Files, glob};
 
 /// Files held in memory: the configuration built into the program, and tests.
 #[derive(Clone, Debug, Default)]
-pub struct Memory(BTreeMap<Box<[u8]>, Arc<[u8]>>);
+pub struct MemoryFiles(BTreeMap<Box<[u8]>, Arc<[u8]>>);
 
-impl Memory {
+impl MemoryFiles {
     /// The same with one more file, or another content.
     pub fn with(mut self, path: impl AsRef<[u8]>, text: impl AsRef<[u8]>) -> Self {
         self.0.insert(path.as_ref().into(), text.as_ref().into());
@@ -17,7 +17,7 @@ impl Memory {
     }
 }
 
-impl Files for Memory {
+impl Files for MemoryFiles {
     fn read(&mut self, path: &[u8]) -> Result<Arc<[u8]>, FileError> {
         self.0.get(path).cloned().ok_or(FileError { call: Call::Open, errno: ENOENT })
     }

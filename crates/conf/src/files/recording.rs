@@ -57,7 +57,7 @@ pub struct Replay(Recording);
 impl Replay {
     /// Reads a recording made by [`Recorder::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut input = Input { bytes };
+        let mut input = RecordingReader { bytes };
         let recording = input.recording();
         recording.map(Self).ok_or_else(|| {
             let at = bytes.len() - input.bytes.len();
@@ -98,7 +98,7 @@ const CALLS: [Call; 4] = [Call::Open, Call::Read, Call::Glob, Call::Replay];
 
 impl Recording {
     fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Output::default();
+        let mut out = RecordingWriter::default();
         for (path, answer) in &self.files {
             match answer {
                 Ok(bytes) => {
@@ -123,9 +123,9 @@ impl Recording {
 }
 
 #[derive(Default)]
-struct Output(Vec<u8>);
+struct RecordingWriter(Vec<u8>);
 
-impl Output {
+impl RecordingWriter {
     fn entry(&mut self, kind: u8, name: &[u8]) {
         self.0.push(kind);
         self.string(name);
@@ -148,12 +148,12 @@ impl Output {
     }
 }
 
-struct Input<'a> {
+struct RecordingReader<'a> {
     bytes: &'a [u8],
 }
 
 /// Every answer is `None` where the bytes end too early or mean nothing.
-impl<'a> Input<'a> {
+impl<'a> RecordingReader<'a> {
     fn recording(&mut self) -> Option<Recording> {
         let mut recording = Recording::default();
         while !self.bytes.is_empty() {

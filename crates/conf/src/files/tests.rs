@@ -96,7 +96,7 @@ fn devices_can_be_read_but_not_for_ever() {
 #[test]
 fn a_replay_answers_as_the_disk_did() {
     let files =
-        Memory::default().with("/a", "1\0\n").with("/b", "").with("/c", vec![0xff; 100_000]);
+        MemoryFiles::default().with("/a", "1\0\n").with("/b", "").with("/c", vec![0xff; 100_000]);
     let mut recorder = Recorder::new(files);
     let paths: [&[u8]; 4] = [b"/a", b"/b", b"/c", b"/none"];
     let patterns: [&[u8]; 2] = [b"/*", b"/x*"];
@@ -124,7 +124,7 @@ fn a_recorder_sees_one_state_of_the_disk() {
 
 #[test]
 fn a_damaged_recording_is_refused() {
-    let mut recorder = Recorder::new(Memory::default().with("/a", "text"));
+    let mut recorder = Recorder::new(MemoryFiles::default().with("/a", "text"));
     recorder.read(b"/a").unwrap();
     recorder.glob(b"/*").unwrap();
     recorder.read(b"/none").unwrap_err();

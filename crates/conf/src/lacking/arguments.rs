@@ -3,7 +3,7 @@
 //! What a directive accepts follows from the function of nginx's that reads it (its `setter`).
 //! Setters of one directive alone are not imitated here but for the number of their arguments.
 
-use crate::known::Known;
+use crate::known::KnownDirective;
 use crate::{
     Buffers, Directive, Error, Load, Milliseconds, Number, Offset, Result, Seconds, Size,
     SizeTemplate, Template, Value, units,
@@ -11,7 +11,7 @@ use crate::{
 
 /// Refuses what nginx refuses, in its order and words. `lines` are those of the block.
 pub(super) fn check(
-    known: &Known,
+    known: &KnownDirective,
     line: &Directive,
     lines: &[Directive],
     load: &mut Load<'_>,
@@ -32,7 +32,7 @@ fn same(a: &Directive, b: &Directive) -> bool {
     std::ptr::eq(a, b)
 }
 
-fn shape(known: &Known, line: &Directive) -> Result<()> {
+fn shape(known: &KnownDirective, line: &Directive) -> Result<()> {
     let (count, block) = match known.args.strip_prefix("block(") {
         Some(count) => (count.trim_end_matches(')'), true),
         None => (known.args, false),
@@ -53,7 +53,7 @@ fn shape(known: &Known, line: &Directive) -> Result<()> {
 }
 
 /// Directives that can be repeated in a block.
-fn is_repeatable(known: &Known) -> bool {
+fn is_repeatable(known: &KnownDirective) -> bool {
     matches!(
         known.setter,
         "ngx_conf_set_bitmask_slot"
@@ -79,7 +79,7 @@ fn is_repeatable(known: &Known) -> bool {
     ) || matches!(known.name, "modern_browser_value" | "ancient_browser_value")
 }
 
-fn values(known: &Known, line: &Directive, load: &mut Load<'_>) -> Result<()> {
+fn values(known: &KnownDirective, line: &Directive, load: &mut Load<'_>) -> Result<()> {
     match known.setter {
         "ngx_conf_set_flag_slot" => bool::parse(line, load).map(drop),
         "ngx_conf_set_num_slot" => Number::parse(line, load).map(drop),
@@ -108,7 +108,7 @@ fn values(known: &Known, line: &Directive, load: &mut Load<'_>) -> Result<()> {
 }
 
 /// Words of a list that the table has.
-fn words(known: &Known, line: &Directive) -> Result<()> {
+fn words(known: &KnownDirective, line: &Directive) -> Result<()> {
     let is_known = |text: &[u8]| {
         known.values.split(' ').any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
     };

@@ -1,12 +1,12 @@
 //! Directives that no feature takes, as they are met while a configuration is read.
 
-use super::{Class, Lack, Row, arguments, of, third_party};
-use crate::known::{self, Standing};
+use super::{Class, Lack, LackingRow, arguments, of, third_party};
+use crate::known::{self, DirectiveSupport};
 use crate::{Directive, Error, Load, Result, Word, suggest};
 
 /// The block that contains a directive.
 #[derive(Clone, Copy)]
-pub struct Block<'a> {
+pub struct EnclosingBlock<'a> {
     /// Its name in nginx's table: `http`, `if-in-location`.
     pub context: &'a str,
     /// All its lines.
@@ -14,7 +14,7 @@ pub struct Block<'a> {
 }
 
 /// A part of a line.
-pub struct Part {
+pub struct LinePart {
     /// The text to report: `proxy_pass https://`.
     pub what: &'static str,
     /// Who has it.
@@ -28,7 +28,7 @@ impl Load<'_> {
     /// without effect passes after its arguments are checked as nginx does. One with an effect is
     /// an error, or in lenient mode a warning; it is then the last of [`lacks`](Load::lacks), and
     /// the result is true.
-    pub fn without_feature(&mut self, line: &Directive, block: Block<'_>) -> Result<bool> {
+    pub fn without_feature(&mut self, line: &Directive, block: EnclosingBlock<'_>) -> Result<bool> {
         let known = known::find(&line.name.text);
         if known.is_empty() {
             let Some(row) = third_party(&line.name.text) else {
@@ -43,7 +43,7 @@ impl Load<'_> {
             return Err(line.refuse("is not allowed here"));
         };
         arguments::check(known, line, block.lines, self)?;
-        if let Standing::Obsolete { .. } = known.standing {
+        if let DirectiveSupport::Obsolete { .. } = known.standing {
             self.warn(line.error(known.warning().unwrap_or_default()));
             return Ok(false);
         }
@@ -54,7 +54,7 @@ impl Load<'_> {
     fn without(
         &mut self,
         line: &Directive,
-        row: &'static Row,
+        row: &'static LackingRow,
         refuse: impl FnOnce(&Self) -> Error,
     ) -> Result<bool> {
         let lack = Lack {
@@ -83,8 +83,8 @@ impl Load<'_> {
 
     /// Deals with a part of a line that Weir does not have, though it has the directive. Leniently
     /// the line, or that part of it, is ignored, with a warning.
-    pub fn without_part(&mut self, line: &Directive, part: Part, error: Error) -> Result<()> {
-        let Part { what, module, class } = part;
+    pub fn without_part(&mut self, line: &Directive, part: LinePart, error: Error) -> Result<()> {
+        let LinePart { what, module, class } = part;
         if !self.lenient {
             return Err(error.help(advice(class)).lacks(class));
         }
@@ -100,7 +100,7 @@ impl Load<'_> {
 
     /// Records the variables that an ignored line would have set. A line that uses one would see it
     /// empty, and might allow what should be denied.
-    fn forget_variables(&mut self, line: &Directive, row: &Row) {
+    fn forget_variables(&mut self, line: &Directive, row: &LackingRow) {
         let mut forget = |word: &Word| {
             if let Some(name) = word.text.strip_prefix(b"$") {
                 let name: Box<[u8]> = name.to_ascii_lowercase().into();
@@ -121,7 +121,7 @@ impl Load<'_> {
 
     /// Refuses a directive of a module that nginx does not bring. Called `nginx`, the program says
     /// first what nginx says.
-    fn of_third_party(&self, line: &Directive, row: &Row) -> Error {
+    fn of_third_party(&self, line: &Directive, row: &LackingRow) -> Error {
         let error = match self.as_nginx {
             true => {
                 let unknown = format!("unknown directive \"{}\"", line.name);
@@ -166,8 +166,14 @@ impl Load<'_> {
 const WITHOUT_REQUESTS: [&str; 4] = ["main", "events", "upstream", "if-in-server"];
 
 /// The class of a directive of nginx that the table lacks: the most severe one.
-static NEW: Row =
-    Row { module: "nginx", name: "*", class: Class::Protection, inert: "", of: "", defines: "" };
+static NEW: LackingRow = LackingRow {
+    module: "nginx",
+    name: "*",
+    class: Class::Protection,
+    inert: "",
+    of: "",
+    defines: "",
+};
 
 fn missing(line: &Directive, class: Class) -> Error {
     line.error(format!("directive \"{}\" is not supported by this version of weir", line.name))
@@ -175,7 +181,7 @@ fn missing(line: &Directive, class: Class) -> Error {
         .lacks(class)
 }
 
-fn belongs(line: &Directive, row: &Row) -> String {
+fn belongs(line: &Directive, row: &LackingRow) -> String {
     let (name, of) = (&line.name, row.module);
     format!("directive \"{name}\" belongs to {of}, which this version of weir does not support")
 }

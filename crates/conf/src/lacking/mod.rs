@@ -16,10 +16,10 @@ mod tests;
 
 use std::sync::LazyLock;
 
-pub use load::{Block, Part};
+pub use load::{EnclosingBlock, LinePart};
 
 use crate::Span;
-use crate::known::Known;
+use crate::known::KnownDirective;
 
 /// The purpose of a directive, as far as it matters when it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ pub struct Lack {
 
 /// A row of the tables.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct LackingRow {
     /// The module, or a pattern.
     pub module: &'static str,
     /// The directive, or a pattern.
@@ -143,7 +143,7 @@ pub struct Row {
     defines: &'static str,
 }
 
-impl Row {
+impl LackingRow {
     /// Whether a directive with these arguments asks for nothing.
     fn is_inert(&self, args: &[crate::Word]) -> bool {
         let value = |word: &str| match args {
@@ -160,36 +160,36 @@ impl Row {
 }
 
 /// The row of an unsupported directive of nginx.
-pub fn of(known: &Known) -> Option<&'static Row> {
+pub fn of(known: &KnownDirective) -> Option<&'static LackingRow> {
     OWN.iter().find(|row| fits(row.module, known.module) && fits(row.name, known.name))
 }
 
 /// The row of a third-party directive.
-pub fn third_party(name: &[u8]) -> Option<&'static Row> {
+pub fn third_party(name: &[u8]) -> Option<&'static LackingRow> {
     let name = std::str::from_utf8(name).ok()?;
     THIRD_PARTY.iter().find(|row| fits(row.name, name))
 }
 
 /// The row of the module that has a variable of that name by itself.
-pub fn of_variable(name: &[u8]) -> Option<&'static Row> {
+pub fn of_variable(name: &[u8]) -> Option<&'static LackingRow> {
     let name = std::str::from_utf8(name).ok()?;
     OWN.iter().chain(THIRD_PARTY.iter()).find(|row| row.has_variable(name))
 }
 
-static OWN: LazyLock<Vec<Row>> = LazyLock::new(|| rows(include_str!("../../lacking.tsv")));
-static THIRD_PARTY: LazyLock<Vec<Row>> =
+static OWN: LazyLock<Vec<LackingRow>> = LazyLock::new(|| rows(include_str!("../../lacking.tsv")));
+static THIRD_PARTY: LazyLock<Vec<LackingRow>> =
     LazyLock::new(|| rows(include_str!("../../third_party.tsv")));
 
-fn rows(table: &'static str) -> Vec<Row> {
+fn rows(table: &'static str) -> Vec<LackingRow> {
     table.lines().skip(1).map(row).collect()
 }
 
-fn row(line: &'static str) -> Row {
+fn row(line: &'static str) -> LackingRow {
     let mut columns = line.split('\t');
     let mut column = || columns.next().expect("the tables have six columns");
     let (module, name, class, inert) = (column(), column(), column(), column());
     let class = Class::of(class).expect("the table's classes are Weir's");
-    Row { module, name, class, inert, of: column(), defines: column() }
+    LackingRow { module, name, class, inert, of: column(), defines: column() }
 }
 
 fn fits(pattern: &str, name: &str) -> bool {

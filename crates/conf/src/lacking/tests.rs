@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::{Directive, Error, Level, Load, Memory, Sources, known};
+use crate::{Directive, Error, ErrorLevel, Load, MemoryFiles, Sources, known};
 
 /// What becomes of the last line of a block, the ones before it being its neighbours.
 struct Met {
@@ -13,11 +13,11 @@ struct Met {
 
 fn meet_as(lines: &str, context: &str, change: impl FnOnce(&mut Load<'_>)) -> Met {
     let tree = crate::parser::parse_alone(lines.as_bytes()).unwrap();
-    let mut files = Memory::default();
+    let mut files = MemoryFiles::default();
     let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
     change(&mut load);
     let line: &Directive = tree.root.last().unwrap();
-    let error = load.without_feature(line, Block { context, lines: &tree.root }).err();
+    let error = load.without_feature(line, EnclosingBlock { context, lines: &tree.root }).err();
     let forgotten = load.forgotten.into_keys().collect();
     Met { error, warnings: load.warnings, lack: load.lacks.pop(), forgotten }
 }
@@ -70,7 +70,7 @@ fn a_check_where_no_request_is_cannot_be_enforced_and_is_refused() {
 fn leniency_passes_over_what_is_missing_and_nothing_else() {
     let met = leniently("grpc_pass a;", "location");
     assert!(met.error.is_none() && met.lack.unwrap().class == Class::Handler);
-    assert_eq!(met.warnings[0].level, Level::Warn);
+    assert_eq!(met.warnings[0].level, ErrorLevel::Warn);
     let said = &met.warnings[0].message;
     assert!(said.ends_with("of weir: requests to its location are answered with 503"), "{said}");
     for (line, context) in [("listen 80;", "http"), ("lisen 80;", "server"), ("ssi maybe;", "http")]
@@ -264,7 +264,7 @@ fn variables_lead_to_their_modules() {
 
 #[test]
 fn a_whole_check_goes_on_after_an_error() {
-    let mut files = Memory::default();
+    let mut files = MemoryFiles::default();
     let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
     assert!(load.tolerate::<()>(Err(Error::bare("no"))).is_err());
     load.checking = true;

@@ -2,8 +2,8 @@ use super::*;
 
 const NAME: &[u8] = b"/c/nginx.conf";
 
-fn parsed(text: impl AsRef<[u8]>) -> Parsed {
-    parse(NAME, b"/c/", None, &mut Memory::default().with(NAME, text))
+fn parsed(text: impl AsRef<[u8]>) -> ParsedConfig {
+    parse(NAME, b"/c/", None, &mut MemoryFiles::default().with(NAME, text))
 }
 
 fn message(text: impl AsRef<[u8]>) -> String {
@@ -45,7 +45,8 @@ fn a_parameter_may_have_as_many_bytes_as_in_nginx() {
 #[test]
 fn a_parameter_in_the_command_line_may_have_any_length() {
     let text = format!("env {};", "a".repeat(10_000));
-    let parsed = parse(NAME, b"/c/", Some(text.as_bytes()), &mut Memory::default().with(NAME, ""));
+    let parsed =
+        parse(NAME, b"/c/", Some(text.as_bytes()), &mut MemoryFiles::default().with(NAME, ""));
     assert_eq!(parsed.error, None);
 }
 
@@ -61,7 +62,7 @@ fn the_text_may_end_without_a_line_feed() {
 
 #[test]
 fn what_stood_before_an_error_stays() {
-    let Parsed { tree, error, .. } = parsed("a; b { c d; e { f; } g");
+    let ParsedConfig { tree, error, .. } = parsed("a; b { c d; e { f; } g");
     assert!(error.is_some());
     let [a, b] = &tree.root[..] else { panic!("{tree:?}") };
     assert_eq!((a.name.to_string().as_str(), b.name.to_string().as_str()), ("a", "b"));
@@ -72,7 +73,7 @@ fn what_stood_before_an_error_stays() {
 
 #[test]
 fn spans_cover_words_as_written() {
-    let Parsed { sources, tree, .. } = parsed("a\n \"b \\\" c\" d\\ e\n{ }");
+    let ParsedConfig { sources, tree, .. } = parsed("a\n \"b \\\" c\" d\\ e\n{ }");
     let directive = &tree.root[0];
     let raw: Vec<_> = directive.args.iter().map(|word| sources.raw(word.span)).collect();
     assert_eq!(raw, [&b"\"b \\\" c\""[..], b"d\\ e"]);
@@ -84,15 +85,16 @@ fn spans_cover_words_as_written() {
 
 #[test]
 fn a_file_included_twice_is_read_once() {
-    let mut files = Memory::default().with(NAME, "include a; b { include a; }").with("/c/a", "x;");
-    let Parsed { sources, tree, .. } = parse(NAME, b"/c/", None, &mut files);
+    let mut files =
+        MemoryFiles::default().with(NAME, "include a; b { include a; }").with("/c/a", "x;");
+    let ParsedConfig { sources, tree, .. } = parse(NAME, b"/c/", None, &mut files);
     assert_eq!(sources.iter().count(), 2);
     assert_eq!((tree.root.len(), tree.root[1].block.as_ref().unwrap().len()), (2, 1));
 }
 
 #[test]
 fn files_that_include_each_other_often_hit_a_limit() {
-    let mut files = Memory::default().with("/c/5", "");
+    let mut files = MemoryFiles::default().with("/c/5", "");
     for level in 0..5 {
         files = files.with(format!("/c/{level}"), format!("include {}; ", level + 1).repeat(10));
     }
@@ -110,7 +112,7 @@ fn blocks_may_nest_to_their_limit_and_words_may_be_many() {
 
 #[test]
 fn a_main_file_that_is_not_there_has_no_line() {
-    let parsed = parse(b"/c/none", b"/c/", None, &mut Memory::default());
+    let parsed = parse(b"/c/none", b"/c/", None, &mut MemoryFiles::default());
     let error = parsed.error.unwrap();
     let expected = r#"open() "/c/none" failed (2: No such file or directory)"#;
     assert_eq!((error.message.as_str(), error.span), (expected, None));
@@ -122,5 +124,5 @@ fn a_folder_is_no_file() {
     let folder = folder.to_str().unwrap();
     let error = parse(folder.as_bytes(), b"/", None, &mut crate::Disk).error.unwrap();
     let expected = format!("pread() \"{folder}\" failed (21: Is a directory)");
-    assert_eq!((error.message, error.level), (expected, Level::Crit));
+    assert_eq!((error.message, error.level), (expected, ErrorLevel::Crit));
 }

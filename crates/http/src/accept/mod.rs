@@ -10,13 +10,13 @@ mod tests;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use net::accept::{self, Refusal, Transport};
+use net::accept::{self, ProxyRefusal, Transport};
 use net::{Stream, Timer, buffers, clock};
 use observe::{Errno, Level};
 
 use crate::client::Client;
 use crate::drive::{Preread, WorkerContext};
-use crate::h1::{self, Held, IdleConnection};
+use crate::h1::{self, ConnectionState, ParkableConnection};
 use crate::site::Protocols;
 
 /// Serves a new connection until it is over, or idle.
@@ -24,8 +24,8 @@ pub(crate) async fn serve(
     context: Rc<WorkerContext>,
     client: Rc<Client>,
     stream: Stream,
-    held: Held,
-) -> Option<IdleConnection> {
+    held: ConnectionState,
+) -> Option<ParkableConnection> {
     let (stream, preread) = match Opening::of(&context, &client) {
         None => (stream, Preread::default()),
         // Boxed: a connection that is served later needs no memory for what came before.
@@ -35,13 +35,13 @@ pub(crate) async fn serve(
 }
 
 /// A step, as log lines name it.
-struct Step {
+struct AcceptStep {
     call: &'static str,
     doing: &'static str,
 }
 
-const HEADER: Step = Step { call: "recv()", doing: "reading PROXY protocol" };
-const HANDSHAKE: Step = Step { call: "handshake", doing: "SSL handshaking" };
+const HEADER: AcceptStep = AcceptStep { call: "recv()", doing: "reading PROXY protocol" };
+const HANDSHAKE: AcceptStep = AcceptStep { call: "handshake", doing: "SSL handshaking" };
 
 /// What a connection goes through before its protocol.
 struct Opening {
@@ -106,7 +106,7 @@ impl Opening {
     }
 
     /// Logs why the connection is over.
-    fn log_refusal(&self, refusal: Refusal, received: Vec<u8>, step: Step) {
+    fn log_refusal(&self, refusal: ProxyRefusal, received: Vec<u8>, step: AcceptStep) {
         let generation = self.context.generation();
         let Some(listen) = generation.listen(self.client.listen) else { return };
         let outer = generation.server(listen.names.default).outer;
@@ -115,16 +115,16 @@ impl Opening {
             self.client.log(log, level, message, step.doing, &listen.address);
         };
         match refusal {
-            Refusal::Header(error) => {
+            ProxyRefusal::Header(error) => {
                 let mut message = Vec::new();
                 error.write_message(&received, &mut message);
                 say(Level::Error, format_args!("{}", observe::Text(&message)));
             }
-            Refusal::Closed => say(Level::Info, format_args!("client closed connection")),
-            Refusal::Connection(error) => {
+            ProxyRefusal::Closed => say(Level::Info, format_args!("client closed connection")),
+            ProxyRefusal::Connection(error) => {
                 say(Level::Info, format_args!("{} failed{}", step.call, Errno(&error)));
             }
-            Refusal::TimedOut => {
+            ProxyRefusal::TimedOut => {
                 let error = net::timed_out();
                 say(Level::Info, format_args!("client timed out{}", Errno(&error)));
             }

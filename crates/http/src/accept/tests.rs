@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use net::testing::{Side, ToyTransport};
+use net::testing::{RelaySide, ToyTransport};
 
 use crate::h1::tests::{Server, text};
 use crate::testing::{TRANSPORT, transport};
@@ -101,7 +101,7 @@ fn the_time_for_the_first_head_is_its_time_too() {
 #[test]
 fn the_header_comes_before_the_handshake() {
     let change = |site: &mut crate::site::Site| {
-        site.listens[0].transport = Some(Arc::new(ToyTransport(Side::Server)));
+        site.listens[0].transport = Some(Arc::new(ToyTransport(RelaySide::Server)));
     };
     let site = "error_log e.log info; client_header_timeout 100ms; server {
          listen 80 proxy_protocol;
@@ -126,7 +126,7 @@ fn the_header_comes_before_the_handshake() {
 /// towards servers.
 #[test]
 fn the_suite_passes_over_toy_sessions() {
-    if transport(Side::Server).is_some() {
+    if transport(RelaySide::Server).is_some() {
         return;
     }
     let suite = Command::new(std::env::current_exe().unwrap())

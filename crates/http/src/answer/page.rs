@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 use wire::Known;
-use wire::uri::{Escape, escape};
+use wire::uri::{EscapeSet, escape};
 
 use crate::exchange::Exchange;
 
@@ -54,7 +54,7 @@ fn title(status: u16) -> Option<&'static str> {
 /// Writes a page that leads on to `url`.
 pub(super) fn write_refresh(url: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"<html><head><meta http-equiv=\"Refresh\" content=\"0; URL=");
-    escape(Escape::Refresh, url, out);
+    escape(EscapeSet::Refresh, url, out);
     out.extend_from_slice(b"\"></head><body></body></html>\r\n");
 }
 

@@ -6,20 +6,20 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ::upstream::Group;
-use ::upstream::address::{self, Place as Whereabouts};
+use ::upstream::address::{self, Endpoint as Whereabouts};
 use conf::{Directive, Inherited, Load, Result, Template, Value, Word};
 use net::Address;
 use observe::{Level, Text};
 
 use super::AnyBackend;
-use super::groups::{self, ByName, Host};
+use super::groups::{self, ByName, GroupHost};
 use crate::exchange::{Exchange, Flow};
 
 /// A backend as a line says it.
 #[derive(Clone, Debug)]
 pub enum PassTo {
     /// The same for all requests.
-    Fixed(Host),
+    Fixed(GroupHost),
     /// What this renders to.
     Computed(Template),
 }
@@ -57,32 +57,32 @@ impl PassTo {
     }
 
     /// The group it names, or the groups it may name.
-    pub(crate) fn compile(&self, load: &mut Load<'_>) -> Result<Target> {
+    pub(crate) fn compile(&self, load: &mut Load<'_>) -> Result<TargetGroup> {
         let groups = groups::all(load)?;
         Ok(match self {
             Self::Fixed(host) => {
                 let group = host.find(&groups).expect("every line declares its host");
-                Target::Fixed(group.clone())
+                TargetGroup::Fixed(group.clone())
             }
-            Self::Computed(template) => Target::Computed(template.clone(), groups),
+            Self::Computed(template) => TargetGroup::Computed(template.clone(), groups),
         })
     }
 }
 
-fn parse(text: &[u8]) -> std::result::Result<Host, address::Refusal> {
+fn parse(text: &[u8]) -> std::result::Result<GroupHost, address::AddressRefusal> {
     let place = address::parse(text, NO_PORT)?.place;
-    Ok(Host { text: text.into(), place })
+    Ok(GroupHost { text: text.into(), place })
 }
 
 /// The backends of a location, found when it is compiled.
-pub(crate) enum Target {
+pub(crate) enum TargetGroup {
     /// This one.
     Fixed(Arc<Group>),
     /// Depends on the request; the groups it may name.
     Computed(Template, Arc<ByName>),
 }
 
-impl Target {
+impl TargetGroup {
     /// The group, unless it depends on the request.
     pub(crate) fn fixed(&self) -> Option<&Arc<Group>> {
         match self {

@@ -11,20 +11,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use ::upstream::pool::Connection;
+use ::upstream::pool::PooledConnection;
 use ::upstream::{Group, Lease};
-use net::buffers::{self, Lent};
-use net::{Probe, Timer, clock};
+use net::buffers::{self, LentPart};
+use net::{SocketProbe, Timer, clock};
 use observe::Level;
 
 use super::Conf;
-use super::bound::Session;
+use super::bound::SessionToLearn;
 use super::call::Answered;
 use super::head::HeaderFilter;
 use super::protocol::{Malformed, Protocol, ReplyLength, Taken};
-use super::spool::{FileError, Spool};
+use super::spool::{Spool, SpoolError};
 use crate::exchange::{
-    Body, BodyError, BodyStream, Bytes, Chunk, Exchange, Fields, Remark, UpstreamAttempt,
+    Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk, Exchange, Fields, UpstreamAttempt,
 };
 use crate::files::TempPath;
 use crate::rate::{Allowance, Rate};
@@ -33,20 +33,20 @@ use crate::rate::{Allowance, Rate};
 const READS_PER_TURN: u32 = 16;
 
 /// The connection to a server and the right to use it, which are given back when the reply ends.
-pub(super) struct Held {
-    pub(super) connection: Connection,
+pub(super) struct BusyConnection {
+    pub(super) connection: PooledConnection,
     pub(super) lease: Lease,
     pub(super) group: Arc<Group>,
     /// The local address that the connection was made from, if one was asked for.
     pub(super) from: Option<SocketAddr>,
     pub(super) attempt: Rc<UpstreamAttempt>,
     /// What is to be learned once the reply has ended.
-    pub(super) session: Option<Session>,
+    pub(super) session: Option<SessionToLearn>,
     /// Whether all of the request was sent.
     pub(super) sent: bool,
 }
 
-impl Held {
+impl BusyConnection {
     /// Nobody wants the body: if there is none, the connection may go on.
     pub(super) fn end_unread(self, answered: &Answered, protocol: &impl Protocol) {
         let is_read = protocol.is_ended() && answered.input.len() == answered.head_bytes;
@@ -107,7 +107,7 @@ pub(super) struct Receive<'a> {
 /// The body of the reply: what has come of it, and the rest as it comes.
 pub(super) fn receive(
     x: &mut Exchange,
-    held: Held,
+    held: BusyConnection,
     answered: Answered,
     mut protocol: impl Protocol,
     how: Receive<'_>,
@@ -130,7 +130,7 @@ pub(super) fn receive(
             whole(x, input, head_bytes, taken, how.policy)
         }
         taken => {
-            let mut incoming = Incoming::new(x, held, protocol, how);
+            let mut incoming = BackendBody::new(x, held, protocol, how);
             incoming.keep(input, head_bytes, head_bytes, taken, false);
             incoming.note_read(received as u64);
             let is_head_alone = incoming.spool.is_empty() && incoming.failed.is_none();
@@ -157,7 +157,7 @@ fn whole(
         buffers::give_back(input);
         return Body::Empty;
     }
-    Body::Bytes(Bytes::Lent(Lent::new(input, start..taken.end)))
+    Body::Bytes(Bytes::Lent(LentPart::new(input, start..taken.end)))
 }
 
 /// The fields after a body that the client may see.
@@ -171,23 +171,23 @@ fn shown(fields: &Fields, policy: &BodyPolicy) -> Fields {
 }
 
 /// A body that is still to come, in part at least.
-struct Incoming<P> {
+struct BackendBody<P> {
     /// There until the body has ended.
-    held: Option<Held>,
+    held: Option<BusyConnection>,
     /// The client's socket.
-    client: Probe,
+    client: SocketProbe,
     protocol: P,
     policy: Arc<BodyPolicy>,
     buffering: bool,
     spool: Spool,
     /// Why it broke off: said once everything before that is given.
     failed: Option<BodyError>,
-    remarks: VecDeque<Remark>,
+    remarks: VecDeque<BodyMessage>,
     trailers: Option<Fields>,
     /// Where all trailers are noted for the exchange.
     seen: Rc<RefCell<Fields>>,
     timer: Timer,
-    waits: Waits,
+    waits: BodyTimer,
     rate: Rate,
     /// Bytes that came, framing included.
     received: u64,
@@ -198,7 +198,7 @@ struct Incoming<P> {
 
 /// What the timer is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Waits {
+enum BodyTimer {
     Nothing,
     ToRead,
     /// For the time when more may be read.
@@ -214,8 +214,8 @@ struct Room {
     most: usize,
 }
 
-impl<P: Protocol> Incoming<P> {
-    fn new(x: &Exchange, held: Held, protocol: P, how: Receive<'_>) -> Self {
+impl<P: Protocol> BackendBody<P> {
+    fn new(x: &Exchange, held: BusyConnection, protocol: P, how: Receive<'_>) -> Self {
         Self {
             held: Some(held),
             client: x.client.socket,
@@ -228,7 +228,7 @@ impl<P: Protocol> Incoming<P> {
             trailers: None,
             seen: x.backends.trailers.clone(),
             timer: Timer::new(),
-            waits: Waits::Nothing,
+            waits: BodyTimer::Nothing,
             rate: how.rate,
             received: 0,
             flush_due: false,
@@ -240,7 +240,7 @@ impl<P: Protocol> Incoming<P> {
     fn poll_read(&mut self, cx: &mut Context<'_>, ahead: bool) -> Poll<()> {
         let most = ready!(self.poll_allowance(cx));
         let Some(room) = self.room(ahead) else {
-            self.waits = Waits::Nothing;
+            self.waits = BodyTimer::Nothing;
             return Poll::Pending;
         };
         let Some(held) = &mut self.held else { return Poll::Ready(()) };
@@ -274,39 +274,39 @@ impl<P: Protocol> Incoming<P> {
     /// How much may be read now; ready when that is more than nothing.
     fn poll_allowance(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         loop {
-            if self.waits == Waits::Rate {
+            if self.waits == BodyTimer::Rate {
                 ready!(self.timer.poll(cx));
-                self.waits = Waits::Nothing;
+                self.waits = BodyTimer::Nothing;
             }
             match self.rate.allowance(clock::unix_ms() / 1000, self.received) {
                 Allowance::Unlimited => return Poll::Ready(usize::MAX),
                 Allowance::Bytes(bytes) => {
                     return Poll::Ready(usize::try_from(bytes).unwrap_or(usize::MAX));
                 }
-                Allowance::NotBefore(delay_ms) => self.wait(Waits::Rate, delay_ms),
+                Allowance::NotBefore(delay_ms) => self.wait(BodyTimer::Rate, delay_ms),
             }
         }
     }
 
-    fn wait(&mut self, waits: Waits, delay_ms: u64) {
+    fn wait(&mut self, waits: BodyTimer, delay_ms: u64) {
         self.waits = waits;
         self.timer.set(delay_ms);
     }
 
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.waits != Waits::ToRead {
-            self.wait(Waits::ToRead, self.policy.read_timeout_ms);
+        if self.waits != BodyTimer::ToRead {
+            self.wait(BodyTimer::ToRead, self.policy.read_timeout_ms);
         }
         self.timer.poll(cx)
     }
 
     /// A read of so many bytes is done.
     fn note_read(&mut self, count: u64) {
-        self.waits = Waits::Nothing;
+        self.waits = BodyTimer::Nothing;
         self.received += count;
         match self.rate.delay_ms(0, count) {
             0 => {}
-            delay_ms => self.wait(Waits::Rate, delay_ms),
+            delay_ms => self.wait(BodyTimer::Rate, delay_ms),
         }
     }
 
@@ -393,9 +393,9 @@ impl<P: Protocol> Incoming<P> {
                 let made = made.display();
                 let text =
                     format!("an upstream response is buffered to a temporary file {made}").into();
-                self.remarks.push_back(Remark { level: Level::Warn, text });
+                self.remarks.push_back(BodyMessage { level: Level::Warn, text });
             }
-            Err(FileError(call, path, error)) => self.fail(BodyError::TempFile(call, path, error)),
+            Err(SpoolError(call, path, error)) => self.fail(BodyError::TempFile(call, path, error)),
         }
     }
 
@@ -422,7 +422,7 @@ impl<P: Protocol> Incoming<P> {
     }
 }
 
-impl<P: Protocol> BodyStream for Incoming<P> {
+impl<P: Protocol> BodyStream for BackendBody<P> {
     fn is_better_flushed(&self) -> bool {
         self.held.is_some() || !self.spool.is_empty()
     }
@@ -458,7 +458,7 @@ impl<P: Protocol> BodyStream for Incoming<P> {
         }
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
         for _ in 0..READS_PER_TURN {
             if !self.buffering || self.held.is_none() || self.poll_read(cx, true).is_pending() {
                 return self.remarks.pop_front();
@@ -469,7 +469,7 @@ impl<P: Protocol> BodyStream for Incoming<P> {
     }
 }
 
-impl<P> Drop for Incoming<P> {
+impl<P> Drop for BackendBody<P> {
     fn drop(&mut self) {
         if let Some(held) = &self.held {
             held.attempt.end();

@@ -51,12 +51,15 @@ impl Bound {
         x: &mut Exchange,
         group: &Arc<Group>,
         server: &Server,
-    ) -> Option<Session> {
+    ) -> Option<SessionToLearn> {
         let learn = group.sticky()?.learn()?;
         let mut created = Vec::new();
         let created = learn.created(x, &mut created).then_some(created);
-        let session =
-            Session { group: group.clone(), created, brought: self.id().map(<[u8]>::to_vec) };
+        let session = SessionToLearn {
+            group: group.clone(),
+            created,
+            brought: self.id().map(<[u8]>::to_vec),
+        };
         if learn.is_from_header() {
             session.learn(server);
             return None;
@@ -66,13 +69,13 @@ impl Bound {
 }
 
 /// What is to be learned from a reply.
-pub(super) struct Session {
+pub(super) struct SessionToLearn {
     group: Arc<Group>,
     created: Option<Vec<u8>>,
     brought: Option<Vec<u8>>,
 }
 
-impl Session {
+impl SessionToLearn {
     pub(super) fn learn(&self, server: &Server) {
         if let Some(learn) = self.group.sticky().and_then(|sticky| sticky.learn()) {
             let (created, brought) = (self.created.as_deref(), self.brought.as_deref());

@@ -14,9 +14,9 @@ use observe::{Errno, Level};
 use super::Timeouts;
 use super::caller::Caller;
 use super::protocol::{HeadEvent, Protocol, ReplyLength};
-use super::request::{Outgoing, Source, Unsent};
+use super::request::{BodySource, Outgoing, Unsent};
 use crate::exchange::RequestBodyError;
-use ::upstream::pool::Connection;
+use ::upstream::pool::PooledConnection;
 
 /// What is done while the request is written.
 pub(crate) const SENDING: &str = "sending request to upstream";
@@ -59,9 +59,9 @@ pub(crate) enum Times {
 }
 
 /// A request to be sent.
-pub(crate) struct Call<'a, P: ?Sized> {
+pub(crate) struct BackendCall<'a, P: ?Sized> {
     pub(crate) protocol: &'a mut P,
-    pub(crate) connection: &'a mut Connection,
+    pub(crate) connection: &'a mut PooledConnection,
     pub(crate) timer: &'a Timer,
     pub(crate) times: Times,
     /// The longest head of a reply.
@@ -72,12 +72,12 @@ pub(crate) struct Call<'a, P: ?Sized> {
 
 /// The request on its way, and the reply's beginning.
 pub(super) struct Calling<'a, P: ?Sized> {
-    call: Call<'a, P>,
+    call: BackendCall<'a, P>,
     outgoing: Outgoing<'a>,
     /// Why no more is written.
     broken: Option<(&'static str, io::Error)>,
     /// What the timer is for.
-    waits: Waits,
+    waits: CallTimer,
     /// What has been received, without interim replies.
     input: Vec<u8>,
     interim_replies: u8,
@@ -88,7 +88,7 @@ pub(super) struct Calling<'a, P: ?Sized> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
+enum CallTimer {
     Nothing,
     ToWrite,
     ToRead,
@@ -111,12 +111,12 @@ impl From<Timeouts> for Times {
 }
 
 impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
-    pub(super) fn new(call: Call<'a, P>, head: &'a [u8], body: Source<'a>) -> Self {
+    pub(super) fn new(call: BackendCall<'a, P>, head: &'a [u8], body: BodySource<'a>) -> Self {
         Self {
             outgoing: Outgoing::new(head, body),
             call,
             broken: None,
-            waits: Waits::Nothing,
+            waits: CallTimer::Nothing,
             input: Vec::new(),
             interim_replies: 0,
             early_bytes: 0,
@@ -153,10 +153,10 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
     fn poll_send(&mut self, cx: &mut Context<'_>, caller: &mut impl Caller) -> Result<(), Trouble> {
         caller.set_action(SENDING);
         let before = self.outgoing.written;
-        let Call { protocol, connection, .. } = &mut self.call;
+        let BackendCall { protocol, connection, .. } = &mut self.call;
         let sent = self.outgoing.poll(cx, &mut **protocol, caller, &mut connection.stream);
         if self.outgoing.written > before || sent.is_ready() {
-            self.waits = Waits::Nothing;
+            self.waits = CallTimer::Nothing;
         }
         match sent {
             Poll::Ready(Err(Unsent::Client(error))) => Err(Trouble::Client(error)),
@@ -172,18 +172,18 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
     /// reads. While the client's body is waited for, none does: that time is the client's.
     fn poll_timeout(&mut self, cx: &mut Context<'_>, caller: &mut impl Caller) -> Poll<Trouble> {
         let waits = match self.outgoing.is_done() {
-            true => Waits::ToRead,
+            true => CallTimer::ToRead,
             false if self.outgoing.waits_for_client() => return Poll::Pending,
-            false => Waits::ToWrite,
+            false => CallTimer::ToWrite,
         };
         if self.waits != waits {
             self.waits = waits;
             if let Times::Steps { send_ms, read_ms } = self.call.times {
-                self.call.timer.set(if waits == Waits::ToRead { read_ms } else { send_ms });
+                self.call.timer.set(if waits == CallTimer::ToRead { read_ms } else { send_ms });
             }
         }
         ready!(self.call.timer.poll(cx));
-        if waits == Waits::ToRead {
+        if waits == CallTimer::ToRead {
             caller.set_action(READING_HEAD);
         }
         Poll::Ready(timed_out(caller))
@@ -218,7 +218,7 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
             }
             caller.set_action(READING_HEAD);
             match self.parse(caller) {
-                Ok(None) if self.interim_replies == 0 => self.waits = Waits::Nothing,
+                Ok(None) if self.interim_replies == 0 => self.waits = CallTimer::Nothing,
                 Ok(None) => {}
                 Ok(Some(answered)) => return Poll::Ready(Ok(answered)),
                 Err(trouble) => {

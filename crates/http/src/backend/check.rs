@@ -9,17 +9,17 @@ use std::fmt;
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker, ready};
 
-use ::upstream::pool::Connection;
+use ::upstream::pool::PooledConnection;
 use net::{Address, Connect, Timer, buffers};
 use observe::{Errno, Level};
 use wire::reply::ReplyHead;
 
 use super::Timeouts;
-use super::call::{Answered, Call, Calling, Times, timed_out};
+use super::call::{Answered, BackendCall, Calling, Times, timed_out};
 use super::caller::Caller;
 use super::connect::{self, CONNECTING};
 use super::protocol::{Protocol, Start};
-use super::request::{RequestBody, Source};
+use super::request::{BackendRequestBody, BodySource};
 
 /// How much is read at once.
 const READ_SIZE: usize = 16 * 1024;
@@ -35,17 +35,19 @@ pub(crate) struct CheckRequest {
 
 impl CheckRequest {
     /// `head` stands before the body in the protocol's own form.
-    pub(crate) fn new(head: Vec<u8>, body: RequestBody, start: impl Start) -> Self {
+    pub(crate) fn new(head: Vec<u8>, body: BackendRequestBody, start: impl Start) -> Self {
         let body = match body {
-            RequestBody::Made(bytes) => bytes,
-            RequestBody::None | RequestBody::Client | RequestBody::Streamed => Vec::new(),
+            BackendRequestBody::Made(bytes) => bytes,
+            BackendRequestBody::None
+            | BackendRequestBody::Client
+            | BackendRequestBody::Streamed => Vec::new(),
         };
         Self { head, body, protocol: Box::new(move || Box::new(start.start())) }
     }
 }
 
 /// A server to ask, and how.
-pub(crate) struct Check<'a> {
+pub(crate) struct CheckCall<'a> {
     pub(crate) to: Address,
     /// The server's name in log lines.
     pub(crate) name: &'a [u8],
@@ -81,7 +83,7 @@ pub(crate) struct CheckReply {
 
 /// A connection that serves another check.
 pub(crate) struct KeptConnection {
-    pub(crate) connection: Connection,
+    pub(crate) connection: PooledConnection,
     to: Address,
 }
 
@@ -157,7 +159,7 @@ pub(crate) async fn check_connection(
 
 /// Asks, on a kept connection if there is one that is still usable.
 pub(crate) async fn check(
-    check: &Check<'_>,
+    check: &CheckCall<'_>,
     kept: Option<KeptConnection>,
 ) -> Result<CheckReply, CheckFailure> {
     let timer = Timer::new();
@@ -187,24 +189,24 @@ async fn open(
     name: &[u8],
     options: &Connect,
     timer: &Timer,
-) -> Result<Connection, CheckFailure> {
+) -> Result<PooledConnection, CheckFailure> {
     let connecting = connect::begin(checker, to, name, options);
     let connecting = connecting.map_err(|_| checker.failure())?;
     let connected = connect::finish(checker, connecting, timer).await;
     connected.map_err(|_| checker.failure())
 }
 
-impl Check<'_> {
+impl CheckCall<'_> {
     /// Asks on one connection.
     async fn ask(
         &self,
         timer: &Timer,
-        mut connection: Connection,
+        mut connection: PooledConnection,
         received: &Cell<u64>,
     ) -> Result<CheckReply, CheckFailure> {
         connection.requests += 1;
         let (mut checker, mut protocol) = (Checker::new(), (self.request.protocol)());
-        let call = Call {
+        let call = BackendCall {
             protocol: &mut *protocol,
             connection: &mut connection,
             timer,
@@ -215,7 +217,7 @@ impl Check<'_> {
             head_max: self.head_max,
             received,
         };
-        let body = Source::Memory(&self.request.body);
+        let body = BodySource::Memory(&self.request.body);
         let mut calling = Calling::new(call, &self.request.head, body);
         let answered = poll_fn(|cx| calling.poll(cx, &mut checker)).await;
         drop(calling);
@@ -225,7 +227,7 @@ impl Check<'_> {
         buffers::give_back(input);
         let is_whole = match self.body_max.is_some() || self.keeps {
             true => {
-                let reading = Reading { check: self, timer, connection: &mut connection };
+                let reading = CheckBody { check: self, timer, connection: &mut connection };
                 reading.body(&mut *protocol, &mut checker, &mut body_bytes).await?
             }
             false => false,
@@ -238,13 +240,13 @@ impl Check<'_> {
 }
 
 /// The body of a reply on its way.
-struct Reading<'a> {
-    check: &'a Check<'a>,
+struct CheckBody<'a> {
+    check: &'a CheckCall<'a>,
     timer: &'a Timer,
-    connection: &'a mut Connection,
+    connection: &'a mut PooledConnection,
 }
 
-impl Reading<'_> {
+impl CheckBody<'_> {
     /// Reads the body, but not more of it than is looked at. Whether that is all of it, with
     /// nothing after it.
     async fn body(

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use ::upstream::pool::{self, Connection, Key};
+use ::upstream::pool::{self, PoolKey, PooledConnection};
 use ::upstream::{Group, Lease};
 use net::accept::Transport;
 use net::{Address, Connect, Connecting, Timer};
@@ -23,7 +23,7 @@ pub(crate) const CONNECTING: &str = "connecting to upstream";
 
 /// A connection, and whether it has been used before.
 pub(super) struct Connected {
-    pub(super) connection: Connection,
+    pub(super) connection: PooledConnection,
     pub(super) reused: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn connect_options(conf: &Conf, from: Option<SocketAddr>) -> Connect 
 /// What secures connections to backends. No directive says so yet; tests do.
 fn transport() -> Option<Arc<dyn Transport>> {
     #[cfg(test)]
-    return crate::testing::transport(net::testing::Side::Client);
+    return crate::testing::transport(net::testing::RelaySide::Client);
     #[cfg(not(test))]
     None
 }
@@ -75,7 +75,7 @@ pub(super) async fn connect(
 ) -> Result<Connected, Trouble> {
     // What is in this block need not be kept while a connection is waited for.
     let connecting = {
-        let key = Key { to: lease.address().clone(), from };
+        let key = PoolKey { to: lease.address().clone(), from };
         if let Some(connection) = kept_by.and_then(|group| pool::take(group, &key)) {
             return Ok(Connected { connection, reused: true });
         }
@@ -102,7 +102,7 @@ pub(super) async fn finish(
     caller: &mut impl Caller,
     mut connecting: Connecting,
     timer: &Timer,
-) -> Result<Connection, Trouble> {
+) -> Result<PooledConnection, Trouble> {
     let connected = poll_fn(|cx| match connecting.poll(cx) {
         Poll::Ready(connected) => Poll::Ready(Some(connected)),
         Poll::Pending => {
@@ -113,7 +113,7 @@ pub(super) async fn finish(
     match connected.await {
         None => Err(timed_out(caller)),
         Some(Err(error)) => Err(failed(caller, &error)),
-        Some(Ok(stream)) => Ok(Connection::new(stream)),
+        Some(Ok(stream)) => Ok(PooledConnection::new(stream)),
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ::upstream::address::Place as Whereabouts;
+use ::upstream::address::Endpoint as Whereabouts;
 use ::upstream::{Group, Groups};
 use conf::{Directive, Error, Load, Result, Span, Word};
 use net::Address;
@@ -15,7 +15,7 @@ pub(crate) type ByName = HashMap<Box<[u8]>, Arc<Group>>;
 
 /// A server as lines and variables name it.
 #[derive(Clone, Debug)]
-pub(crate) struct Host {
+pub(crate) struct GroupHost {
     /// As it was written, with its port if that was said.
     pub(crate) text: Box<[u8]>,
     pub(crate) place: Whereabouts,
@@ -31,16 +31,16 @@ struct At {
 
 /// The servers without a block, as far as the configuration was read; then all groups.
 #[derive(Default)]
-struct Named {
-    hosts: Vec<(Host, At)>,
+struct NamedGroups {
+    hosts: Vec<(GroupHost, At)>,
     groups: Option<Arc<ByName>>,
 }
 
-impl Host {
+impl GroupHost {
     /// A line names it.
     pub(crate) fn declare(&self, from: &Directive, word: &Word, load: &mut Load<'_>) {
         let at = At { end: from.end, mark: word.span };
-        load.registry.of::<Named>().hosts.push((self.clone(), at));
+        load.registry.of::<NamedGroups>().hosts.push((self.clone(), at));
     }
 
     /// Its group: that of the name, else that of the host and port.
@@ -84,11 +84,11 @@ impl Host {
 
 /// All groups, once everything has been read.
 pub(crate) fn all(load: &mut Load<'_>) -> Result<Arc<ByName>> {
-    if let Some(groups) = &load.registry.of::<Named>().groups {
+    if let Some(groups) = &load.registry.of::<NamedGroups>().groups {
         return Ok(groups.clone());
     }
     let mut groups = load.own.of::<Groups>().all();
-    for (host, at) in std::mem::take(&mut load.registry.of::<Named>().hosts) {
+    for (host, at) in std::mem::take(&mut load.registry.of::<NamedGroups>().hosts) {
         if host.find(&groups).is_none() {
             host.refuse_port(at, &groups)?;
             let blame = |message: String| Error::at(at.end, message).marked(at.mark);
@@ -101,6 +101,6 @@ pub(crate) fn all(load: &mut Load<'_>) -> Result<Arc<ByName>> {
         }
     }
     let groups = Arc::new(groups);
-    load.registry.of::<Named>().groups = Some(groups.clone());
+    load.registry.of::<NamedGroups>().groups = Some(groups.clone());
     Ok(groups)
 }

@@ -6,7 +6,7 @@ use wire::reply::{ReplyField, ReplyName};
 use wire::{Method, Slice};
 
 use super::Conf;
-use super::values::Ignored;
+use super::values::IgnoredFields;
 use crate::exchange::Backends;
 use crate::exchange::{Exchange, Fields, Flow, Jump, Reply};
 
@@ -282,23 +282,23 @@ pub(super) fn apply_accel_fields(
         let field = fields.find(|field| field.id == name).filter(|_| !ignores(conf, ignored))?;
         Some(field.value)
     };
-    if let Some(value) = value(x, ReplyName::XAccelLimitRate, Ignored::LIMIT_RATE)
+    if let Some(value) = value(x, ReplyName::XAccelLimitRate, IgnoredFields::LIMIT_RATE)
         && let Some(rate) = units::number(value.of(&x.backends.head_text))
     {
         x.reply.limit_rate = Some(rate);
     }
-    if let Some(value) = value(x, ReplyName::XAccelBuffering, Ignored::BUFFERING) {
+    if let Some(value) = value(x, ReplyName::XAccelBuffering, IgnoredFields::BUFFERING) {
         match &value.of(&x.backends.head_text).to_ascii_lowercase()[..] {
             b"yes" => *buffering = true,
             b"no" => *buffering = false,
             _ => {}
         }
     }
-    if let Some(value) = value(x, ReplyName::XAccelCharset, Ignored::CHARSET) {
+    if let Some(value) = value(x, ReplyName::XAccelCharset, IgnoredFields::CHARSET) {
         x.reply.override_charset.clear();
         x.reply.override_charset.extend_from_slice(value.of(&x.backends.head_text));
     }
-    let target = value(x, ReplyName::XAccelRedirect, Ignored::REDIRECT)?;
+    let target = value(x, ReplyName::XAccelRedirect, IgnoredFields::REDIRECT)?;
     let target = target.of(&x.backends.head_text).to_vec();
     keep_for_redirect(x, conf, rewriter);
     Some(redirect(x, target))

@@ -44,15 +44,15 @@ use conf::{
     Buffers, Layered, Load, Milliseconds, Number, Offset, Result, Size, SizeTemplate, Text,
 };
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 pub(crate) use body::BodyPolicy;
 pub(crate) use call::SENDING;
 pub(crate) use connect::{CONNECTING, connect_options, local_end};
 pub(crate) use head::{HeaderFilter, ReplyFields, ReplyRewriter};
-pub(crate) use pass::{Plan, pass};
-pub(crate) use request::RequestBody;
+pub(crate) use pass::{PassPlan, pass};
+pub(crate) use request::BackendRequestBody;
 pub(crate) use values::{Bind, NextUpstream};
-use values::{Ignored, Store, StoreAccess};
+use values::{IgnoredFields, Store, StoreAccess};
 pub(crate) use variables::TABLE as VARIABLES;
 
 conf::directives! {
@@ -268,7 +268,7 @@ conf::directives! {
     /// ```nginx
     /// proxy_ignore_headers X-Accel-Redirect;
     /// ```
-    ignore_headers: Option<Ignored>,
+    ignore_headers: Option<IgnoredFields>,
 }
 
 /// Whether the configuration passes anything on anywhere, as far as it was read.
@@ -276,7 +276,7 @@ conf::directives! {
 pub(crate) struct AnyBackend(pub(crate) bool);
 
 /// The settings do nothing by themselves: the feature of the family takes them.
-pub fn install(_conf: &Arc<Conf>, _place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_conf: &Arc<Conf>, _place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ::upstream::{Ask, Attempt, Choice, Group, Lease};
+use ::upstream::{Ask, Attempt, Group, Lease, ServerChoice};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
 use observe::{Level, Text};
@@ -15,24 +15,26 @@ use wire::Known;
 use wire::reply::{ReplyHead, ReplyName};
 
 use super::Conf;
-use super::body::{self, BodyPolicy, Held, Receive};
+use super::body::{self, BodyPolicy, BusyConnection, Receive};
 use super::bound::{self, Bound};
-use super::call::{Answered, Call, Calling, Trouble};
+use super::call::{Answered, BackendCall, Calling, Trouble};
 use super::caller::Caller;
 use super::connect::{self, CONNECTING, Connected};
 use super::head::{self, HeaderFilter, ReplyRewriter};
 use super::protocol::{Protocol, ReplyLength, Start};
-use super::queue::{Queue, Queued};
-use super::request::{RequestBody, Source, Streamed};
+use super::queue::{QueueTime, Queued};
+use super::request::{BackendRequestBody, BodySource, Streamed};
 use super::store;
 use super::tunnel::Switched;
 use super::values::NextUpstream;
 use crate::answer;
-use crate::exchange::{CloseReason, Exchange, Flow, Kept, Peer, RequestBodyError, UpstreamAttempt};
+use crate::exchange::{
+    AskedBackend, CloseReason, Exchange, Flow, RequestBodyError, StoredBody, UpstreamAttempt,
+};
 use crate::rate::Rate;
 
 /// A request, and what is done with the reply.
-pub(crate) struct Plan<'a, S> {
+pub(crate) struct PassPlan<'a, S> {
     pub(crate) conf: &'a Conf,
     pub(crate) filter: &'a HeaderFilter,
     pub(crate) policy: &'a Arc<BodyPolicy>,
@@ -40,14 +42,14 @@ pub(crate) struct Plan<'a, S> {
     pub(crate) group: &'a Arc<Group>,
     /// What stands before the body, in the protocol's own form.
     pub(crate) head: Vec<u8>,
-    pub(crate) body: RequestBody,
+    pub(crate) body: BackendRequestBody,
     pub(crate) start: S,
 }
 
 /// Passes the exchange on. The plan is used up.
 ///
 /// It is lent: given away, it would be copied into the future, which would have room for it twice.
-pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut Plan<'_, S>) -> Flow {
+pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut PassPlan<'_, S>) -> Flow {
     x.backends.set_schema(S::SCHEMA);
     let Ok(from) = connect::local_end(plan.conf, x) else { return Flow::Status(500) };
     x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
@@ -69,7 +71,7 @@ pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut Plan<'_, S>) -> 
 }
 
 struct Passing<'p, 'a, S> {
-    plan: &'p mut Plan<'a, S>,
+    plan: &'p mut PassPlan<'a, S>,
     bound: Bound,
     /// The local address of connections, if one is asked for.
     from: Option<SocketAddr>,
@@ -85,7 +87,7 @@ struct Passing<'p, 'a, S> {
 }
 
 /// A server's answer.
-struct Reply<P> {
+struct BackendReply<P> {
     connected: Connected,
     answered: Answered,
     protocol: P,
@@ -99,7 +101,7 @@ impl<S: Start> Passing<'_, '_, S> {
                 Err(flow) => return flow,
             };
             let anew = std::mem::take(&mut self.is_first);
-            let peer = Peer::Server(lease.server().clone());
+            let peer = AskedBackend::Server(lease.server().clone());
             let attempt = x.backends.begin(peer, anew);
             attempt.queue_ms.set(waited_ms);
             let trouble = match self.ask(x, &mut lease, &attempt).await {
@@ -123,19 +125,20 @@ impl<S: Start> Passing<'_, '_, S> {
     /// The server to ask, and how long it was waited for.
     async fn choose(&mut self, x: &mut Exchange) -> Result<(Lease, Option<u64>), Flow> {
         let group = self.plan.group;
-        let mut queue: Option<Queue<'_>> = None;
-        let waited_ms = |queue: &Option<Queue<'_>>| queue.as_ref().map(Queue::waited_ms);
+        let mut queue: Option<QueueTime<'_>> = None;
+        let waited_ms = |queue: &Option<QueueTime<'_>>| queue.as_ref().map(QueueTime::waited_ms);
         let lease = loop {
             let limit = match self.choose_now(x) {
-                Choice::Server(lease) => break lease,
-                Choice::Busy => group.limit(),
-                Choice::None => None,
+                ServerChoice::Server(lease) => break lease,
+                ServerChoice::Busy => group.limit(),
+                ServerChoice::None => None,
             };
             let queued = match limit {
                 None => Queued::NoServer,
                 Some(limit) => {
-                    let queue = queue
-                        .get_or_insert_with(|| Queue::new(limit, self.plan.conf.read_timeout.0));
+                    let queue = queue.get_or_insert_with(|| {
+                        QueueTime::new(limit, self.plan.conf.read_timeout.0)
+                    });
                     queue.wait(x, group, &mut self.attempt).await
                 }
             };
@@ -159,7 +162,7 @@ impl<S: Start> Passing<'_, '_, S> {
         Ok((lease, waited_ms(&queue)))
     }
 
-    fn choose_now(&mut self, x: &mut Exchange) -> Choice {
+    fn choose_now(&mut self, x: &mut Exchange) -> ServerChoice {
         let client = bound::client_address(x);
         let key = self.plan.group.key().map(|template| x.render(template)).unwrap_or_default();
         let ask = Ask {
@@ -174,7 +177,7 @@ impl<S: Start> Passing<'_, '_, S> {
     /// There is no server to ask.
     fn without_server(&mut self, x: &mut Exchange, status: u16, waited_ms: Option<u64>) {
         let anew = std::mem::take(&mut self.is_first);
-        let attempt = x.backends.begin(Peer::Group(self.plan.group.name().into()), anew);
+        let attempt = x.backends.begin(AskedBackend::Group(self.plan.group.name().into()), anew);
         attempt.status.set(status);
         attempt.queue_ms.set(waited_ms);
         attempt.end();
@@ -187,7 +190,7 @@ impl<S: Start> Passing<'_, '_, S> {
         x: &mut Exchange,
         lease: &mut Lease,
         attempt: &Rc<UpstreamAttempt>,
-    ) -> Result<Reply<S::Protocol>, Trouble> {
+    ) -> Result<BackendReply<S::Protocol>, Trouble> {
         let timer = Timer::new();
         let (conf, filter) = (self.plan.conf, self.plan.filter);
         let mut connected = connect::connect(
@@ -203,7 +206,7 @@ impl<S: Start> Passing<'_, '_, S> {
         connected.connection.requests += 1;
         x.backends.head.reset();
         let mut protocol = self.plan.start.start();
-        let call = Call {
+        let call = BackendCall {
             protocol: &mut protocol,
             connection: &mut connected.connection,
             timer: &timer,
@@ -225,18 +228,18 @@ impl<S: Start> Passing<'_, '_, S> {
             self.attempt.allow_another();
             self.tries -= 1;
         }
-        Ok(Reply { connected, answered: answered?, protocol })
+        Ok(BackendReply { connected, answered: answered?, protocol })
     }
 
-    fn body(&self, x: &Exchange) -> Source<'_> {
+    fn body(&self, x: &Exchange) -> BodySource<'_> {
         match &self.plan.body {
-            RequestBody::None => Source::Memory(&[]),
-            RequestBody::Made(bytes) => Source::Memory(bytes),
-            RequestBody::Streamed => Source::Streamed(Streamed::default()),
-            RequestBody::Client => match x.request.body.kept() {
-                Some(Kept::Memory(_)) => Source::Caller,
-                Some(Kept::File(file)) => Source::File(file.slice()),
-                None => Source::Memory(&[]),
+            BackendRequestBody::None => BodySource::Memory(&[]),
+            BackendRequestBody::Made(bytes) => BodySource::Memory(bytes),
+            BackendRequestBody::Streamed => BodySource::Streamed(Streamed::default()),
+            BackendRequestBody::Client => match x.request.body.kept() {
+                Some(StoredBody::Memory(_)) => BodySource::Caller,
+                Some(StoredBody::File(file)) => BodySource::File(file.slice()),
+                None => BodySource::Memory(&[]),
             },
         }
     }
@@ -247,10 +250,10 @@ impl<S: Start> Passing<'_, '_, S> {
         x: &mut Exchange,
         mut lease: Lease,
         attempt: &Rc<UpstreamAttempt>,
-        reply: Reply<S::Protocol>,
+        reply: BackendReply<S::Protocol>,
     ) -> Result<Flow, u16> {
         let conf = self.plan.conf;
-        let Reply { connected, answered, protocol } = reply;
+        let BackendReply { connected, answered, protocol } = reply;
         head::drop_duplicates(x);
         let status = x.backends.head.status;
         attempt.status.set(status);
@@ -265,7 +268,7 @@ impl<S: Start> Passing<'_, '_, S> {
             return Err(status);
         }
         let session = self.bound.learn(x, self.plan.group, lease.server());
-        let held = Held {
+        let held = BusyConnection {
             session,
             sent: answered.sent,
             connection: connected.connection,
@@ -291,12 +294,12 @@ impl<S: Start> Passing<'_, '_, S> {
     fn reply(
         &self,
         x: &mut Exchange,
-        held: Held,
+        held: BusyConnection,
         answered: Answered,
         protocol: S::Protocol,
         buffering: bool,
     ) -> Flow {
-        let Plan { conf, policy, .. } = &*self.plan;
+        let PassPlan { conf, policy, .. } = &*self.plan;
         self.bound.tell(x);
         head::copy(x, conf, self.plan.filter, self.plan.rewriter);
         x.reply.content_length = match answered.body {
@@ -388,7 +391,7 @@ impl<S: Start> Passing<'_, '_, S> {
         let too_late = timeout_ms > 0 && clock::now_ms() - self.begun_ms >= timeout_ms;
         let tries_max = conf.next_upstream_tries.0;
         let too_often = tries_max > 0 && self.tries >= tries_max;
-        let streamed = self.request_sent && matches!(self.plan.body, RequestBody::Streamed);
+        let streamed = self.request_sent && matches!(self.plan.body, BackendRequestBody::Streamed);
         conf.next_upstream.allows(reasons) && !too_late && !too_often && !streamed
     }
 }
@@ -423,8 +426,8 @@ impl Caller for ForClient<'_> {
 
     fn body_in_memory(&self) -> &[u8] {
         match self.x.request.body.kept() {
-            Some(Kept::Memory(bytes)) => bytes,
-            Some(Kept::File(_)) | None => &[],
+            Some(StoredBody::Memory(bytes)) => bytes,
+            Some(StoredBody::File(_)) | None => &[],
         }
     }
 
@@ -442,7 +445,7 @@ impl Caller for ForClient<'_> {
 }
 
 /// The connection speaks another protocol from now on.
-fn switch(x: &mut Exchange, held: Held, answered: Answered, conf: &Conf) -> Flow {
+fn switch(x: &mut Exchange, held: BusyConnection, answered: Answered, conf: &Conf) -> Flow {
     if x.is_subrequest() {
         x.log(Level::Error, format_args!("connection upgrade in subrequest"));
         return Flow::Drop(0);

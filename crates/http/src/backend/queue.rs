@@ -7,14 +7,14 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use ::upstream::{Attempt, Group, Lease, Limit, Refused, Waited, Waiting};
+use ::upstream::{Attempt, Group, GroupLimit, Lease, WaitRefused, Waited, WaitingRequest};
 use net::{Timer, clock};
 
 use crate::exchange::Exchange;
 
 /// The time that a request has for waiting, however often it has to join the line.
-pub(super) struct Queue<'a> {
-    limit: &'a Limit,
+pub(super) struct QueueTime<'a> {
+    limit: &'a GroupLimit,
     begun_ms: u64,
     timeout_ms: u64,
 }
@@ -31,9 +31,9 @@ pub(super) enum Queued {
     NoServer,
 }
 
-impl<'a> Queue<'a> {
+impl<'a> QueueTime<'a> {
     /// Time begins to run.
-    pub(super) fn new(limit: &'a Limit, read_timeout_ms: u64) -> Self {
+    pub(super) fn new(limit: &'a GroupLimit, read_timeout_ms: u64) -> Self {
         let timeout_ms = limit.timeout_ms().unwrap_or(read_timeout_ms);
         Self { limit, begun_ms: clock::now_ms(), timeout_ms }
     }
@@ -53,8 +53,8 @@ impl<'a> Queue<'a> {
         let level = self.limit.level();
         let waiting = match group.wait(attempt, clock::now_ms()) {
             Ok(waiting) => waiting,
-            Err(Refused::NoServer) => return Queued::NoServer,
-            Err(Refused::Full) => {
+            Err(WaitRefused::NoServer) => return Queued::NoServer,
+            Err(WaitRefused::Full) => {
                 x.log(
                     level,
                     format_args!("limit upstream: request is rejected, the queue is full"),
@@ -88,7 +88,7 @@ impl<'a> Queue<'a> {
         queued
     }
 
-    async fn served(&self, mut waiting: Waiting, attempt: &mut Attempt) -> Queued {
+    async fn served(&self, mut waiting: WaitingRequest, attempt: &mut Attempt) -> Queued {
         let timer = Timer::new();
         timer.set(self.timeout_ms.saturating_sub(self.waited_ms()));
         let waited = poll_fn(|cx| {

@@ -14,7 +14,7 @@ use super::protocol::{Frame, Protocol};
 use crate::exchange::{FileSlice, RequestBodyError};
 
 /// What follows the head of a request.
-pub(crate) enum RequestBody {
+pub(crate) enum BackendRequestBody {
     /// Nothing.
     None,
     /// The client's, which has been read.
@@ -26,7 +26,7 @@ pub(crate) enum RequestBody {
 }
 
 /// Where the body of one request comes from.
-pub(super) enum Source<'a> {
+pub(super) enum BodySource<'a> {
     Memory(&'a [u8]),
     /// The caller's memory.
     Caller,
@@ -45,7 +45,7 @@ pub(super) struct Streamed {
 /// A request, and how much of it has been written.
 pub(super) struct Outgoing<'a> {
     head: &'a [u8],
-    source: Source<'a>,
+    source: BodySource<'a>,
     /// Bytes written so far.
     pub(super) written: u64,
     /// In how many calls; counted up to two.
@@ -69,7 +69,7 @@ pub(super) enum Unsent {
 }
 
 impl<'a> Outgoing<'a> {
-    pub(super) fn new(head: &'a [u8], source: Source<'a>) -> Self {
+    pub(super) fn new(head: &'a [u8], source: BodySource<'a>) -> Self {
         Self {
             head,
             source,
@@ -86,7 +86,7 @@ impl<'a> Outgoing<'a> {
     /// Whether any of it is out of our hands: written, or taken from the client for it.
     pub(super) fn has_begun(&self) -> bool {
         let is_taken = || match &self.source {
-            Source::Streamed(streamed) => !streamed.bytes.is_empty(),
+            BodySource::Streamed(streamed) => !streamed.bytes.is_empty(),
             _ => false,
         };
         self.written > 0 || is_taken()
@@ -99,7 +99,7 @@ impl<'a> Outgoing<'a> {
 
     /// Whether everything is written that has come from the client.
     pub(super) fn waits_for_client(&self) -> bool {
-        matches!(self.source, Source::Streamed(_))
+        matches!(self.source, BodySource::Streamed(_))
             && self.head_is_written()
             && self.frame_is_written()
     }
@@ -142,11 +142,11 @@ impl<'a> Outgoing<'a> {
         self.frame_start += self.frame.length as usize;
         (self.frame, self.frame_written) = (Frame::bare(0), 0);
         let (available, is_last) = match &mut self.source {
-            Source::Memory(bytes) => (bytes.len() - self.frame_start, true),
-            Source::Caller => (caller.body_in_memory().len() - self.frame_start, true),
+            BodySource::Memory(bytes) => (bytes.len() - self.frame_start, true),
+            BodySource::Caller => (caller.body_in_memory().len() - self.frame_start, true),
             // What is sent of a file is no longer in the slice.
-            Source::File(slice) => (usize::try_from(slice.len()).unwrap_or(usize::MAX), true),
-            Source::Streamed(streamed) => {
+            BodySource::File(slice) => (usize::try_from(slice.len()).unwrap_or(usize::MAX), true),
+            BodySource::Streamed(streamed) => {
                 if self.frame_start >= streamed.bytes.len() {
                     self.frame_start = 0;
                     ready!(streamed.poll_read(cx, caller))?;
@@ -189,10 +189,10 @@ impl<'a> Outgoing<'a> {
     /// nothing before that is sent.
     fn frame_rest<'s>(&'s self, caller: &'s impl Caller) -> [&'s [u8]; 3] {
         let bytes: &[u8] = match &self.source {
-            Source::Memory(bytes) => bytes,
-            Source::Caller => caller.body_in_memory(),
-            Source::Streamed(streamed) => &streamed.bytes,
-            Source::File(_) => return self.frame_rest_of_file(),
+            BodySource::Memory(bytes) => bytes,
+            BodySource::Caller => caller.body_in_memory(),
+            BodySource::Streamed(streamed) => &streamed.bytes,
+            BodySource::File(_) => return self.frame_rest_of_file(),
         };
         let bytes = &bytes[self.frame_start..][..self.frame.length as usize];
         let mut written = self.frame_written as usize;
@@ -218,7 +218,7 @@ impl<'a> Outgoing<'a> {
             self.is_done = self.is_last;
             return Poll::Ready(Ok(()));
         }
-        let Source::File(slice) = &mut self.source else { return Poll::Ready(Ok(())) };
+        let BodySource::File(slice) = &mut self.source else { return Poll::Ready(Ok(())) };
         let before = self.frame.before.as_ref().len() as u64;
         let left = before + self.frame.length - self.frame_written;
         let file = slice.file.clone();
@@ -297,8 +297,8 @@ mod tests {
                 near.set_nonblocking(true).unwrap();
                 drop(far);
                 let mut stream = Stream::new(near.into());
-                let mut protocol = http1::Request::default().start();
-                let source = Source::Streamed(Streamed::default());
+                let mut protocol = http1::Http1Start::default().start();
+                let source = BodySource::Streamed(Streamed::default());
                 let mut outgoing = Outgoing::new(b"POST / HTTP/1.1\r\n", source);
                 let sent = poll_fn(|cx| {
                     let mut caller = ForClient { x: &mut *x, filter: &HeaderFilter::default() };

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 
-use net::buffers::{self, Lent};
+use net::buffers::{self, LentPart};
 
 use crate::exchange::{Bytes, Chunk, FileSlice};
-use crate::files::{Fate, TempFile, TempPath};
+use crate::files::{TempFile, TempFileEnd, TempPath};
 
 /// Less room than this at the end of a piece is not read into.
 const ROOM_MIN: usize = 4096;
@@ -16,7 +16,7 @@ const ROOM_MIN: usize = 4096;
 /// Pieces of a body.
 #[derive(Default)]
 pub(super) struct Spool {
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<SpoolPiece>,
     /// Memory that they take.
     memory: usize,
     /// Memory of the piece that was given last: it is on its way.
@@ -24,14 +24,14 @@ pub(super) struct Spool {
     file: Option<TempFile>,
 }
 
-enum Piece {
+enum SpoolPiece {
     /// A part of a buffer.
     Memory(Vec<u8>, usize),
     File(FileSlice),
 }
 
 /// Why a file could not be made or written.
-pub(super) struct FileError(pub(super) &'static str, pub(super) PathBuf, pub(super) io::Error);
+pub(super) struct SpoolError(pub(super) &'static str, pub(super) PathBuf, pub(super) io::Error);
 
 impl Spool {
     pub(super) fn is_empty(&self) -> bool {
@@ -54,13 +54,13 @@ impl Spool {
             return buffers::give_back(buffer);
         }
         self.memory += buffer.capacity();
-        self.pieces.push_back(Piece::Memory(buffer, start));
+        self.pieces.push_back(SpoolPiece::Memory(buffer, start));
     }
 
     /// Takes the last piece back if there is room behind it. Where it starts.
     pub(super) fn reopen(&mut self) -> Option<(Vec<u8>, usize)> {
         match self.pieces.pop_back()? {
-            Piece::Memory(buffer, start) if buffer.capacity() - buffer.len() >= ROOM_MIN => {
+            SpoolPiece::Memory(buffer, start) if buffer.capacity() - buffer.len() >= ROOM_MIN => {
                 self.memory -= buffer.capacity();
                 Some((buffer, start))
             }
@@ -76,24 +76,24 @@ impl Spool {
         &mut self,
         bytes: &[u8],
         temp_path: &TempPath,
-    ) -> Result<Option<PathBuf>, FileError> {
+    ) -> Result<Option<PathBuf>, SpoolError> {
         let mut made = None;
         let file = match &mut self.file {
             Some(file) => file,
             none => {
-                let file = temp_path.create(Fate::Nameless);
-                let file = file.map_err(|(path, error)| FileError("open()", path, error))?;
+                let file = temp_path.create(TempFileEnd::Nameless);
+                let file = file.map_err(|(path, error)| SpoolError("open()", path, error))?;
                 made = Some(file.path().to_owned());
                 none.insert(file)
             }
         };
         let written = file.append(bytes);
-        written.map_err(|error| FileError("pwrite()", file.path().to_owned(), error))?;
+        written.map_err(|error| SpoolError("pwrite()", file.path().to_owned(), error))?;
         let slice = file.slice();
         let start = slice.end - bytes.len() as u64;
         match self.pieces.back_mut() {
-            Some(Piece::File(last)) => last.end = slice.end,
-            _ => self.pieces.push_back(Piece::File(FileSlice { start, ..slice })),
+            Some(SpoolPiece::File(last)) => last.end = slice.end,
+            _ => self.pieces.push_back(SpoolPiece::File(FileSlice { start, ..slice })),
         }
         Ok(made)
     }
@@ -102,12 +102,12 @@ impl Spool {
     pub(super) fn pop(&mut self) -> Option<Chunk> {
         self.given = 0;
         Some(match self.pieces.pop_front()? {
-            Piece::File(slice) => Chunk::File(slice),
-            Piece::Memory(buffer, start) => {
+            SpoolPiece::File(slice) => Chunk::File(slice),
+            SpoolPiece::Memory(buffer, start) => {
                 self.memory -= buffer.capacity();
                 self.given = buffer.capacity();
                 let end = buffer.len();
-                Chunk::Bytes(Bytes::Lent(Lent::new(buffer, start..end)))
+                Chunk::Bytes(Bytes::Lent(LentPart::new(buffer, start..end)))
             }
         })
     }
@@ -116,7 +116,7 @@ impl Spool {
 impl Drop for Spool {
     fn drop(&mut self) {
         for piece in self.pieces.drain(..) {
-            if let Piece::Memory(buffer, _) = piece {
+            if let SpoolPiece::Memory(buffer, _) = piece {
                 buffers::give_back(buffer);
             }
         }

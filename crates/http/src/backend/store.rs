@@ -15,8 +15,10 @@ use observe::{Errno, Level};
 
 use super::Conf;
 use super::values::Store;
-use crate::exchange::{Aside, Body, BodyError, BodyStream, Chunk, Exchange, FileSlice, Remark};
-use crate::files::{Fate, TempFile, TempPath};
+use crate::exchange::{
+    Body, BodyError, BodyMessage, BodyStream, Chunk, DetachedLog, Exchange, FileSlice,
+};
+use crate::files::{TempFile, TempFileEnd, TempPath};
 
 /// Bytes copied at once from a file that a reply was buffered in.
 const COPY_SIZE: u64 = 64 * 1024;
@@ -28,7 +30,7 @@ struct Keeping {
     mode: u32,
     /// `Last-Modified`, if it is a time.
     modified: Option<i64>,
-    log: Aside,
+    log: DetachedLog,
 }
 
 /// The body, which is stored as well, if that is wanted of this reply.
@@ -66,7 +68,7 @@ impl Keeping {
         if place.is_empty() {
             return None;
         }
-        match temp_path.create(Fate::Deleted) {
+        match temp_path.create(TempFileEnd::Deleted) {
             Ok(file) => Some(Self {
                 file,
                 place: bytes_path(&place).to_owned(),
@@ -198,7 +200,7 @@ impl BodyStream for Storing {
         Poll::Ready(pulled)
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
         self.pulling.as_mut().filter(|pulling| !pulling.is_over)?.source.poll_fill(cx)
     }
 }

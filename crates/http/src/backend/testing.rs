@@ -19,20 +19,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use net::testing::{Side, relay};
+use net::testing::{RelaySide, relay};
 
 use crate::h1::tests::{PATIENCE, Server, tcp_pair};
 use crate::testing::transport;
 
 /// A server that does what a test says.
-pub(crate) struct Backend {
+pub(crate) struct TestBackend {
     /// Where it listens on 127.0.0.1.
     pub(crate) port: u16,
     asked: Receiver<String>,
 }
 
 /// One connection, as the script of a backend sees it.
-pub(crate) struct Peer {
+pub(crate) struct TestPeer {
     stream: TcpStream,
     input: Vec<u8>,
     asked: Sender<String>,
@@ -41,20 +41,20 @@ pub(crate) struct Peer {
 /// The connection as a script speaks on it: what came on it is relayed, where the suite runs over
 /// sessions.
 fn unsecured(stream: TcpStream) -> TcpStream {
-    if transport(Side::Server).is_none() {
+    if transport(RelaySide::Server).is_none() {
         return stream;
     }
     stream.set_nonblocking(true).unwrap();
     let [near, far] = tcp_pair();
-    relay(far, stream.into(), Side::Server);
+    relay(far, stream.into(), RelaySide::Server);
     let near = TcpStream::from(near);
     near.set_nonblocking(false).unwrap();
     near
 }
 
-impl Backend {
+impl TestBackend {
     /// Plays a script with every connection; the connection is closed when the script ends.
-    pub(crate) fn playing(script: impl Fn(Peer) + Send + Sync + 'static) -> Self {
+    pub(crate) fn playing(script: impl Fn(TestPeer) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (sender, asked) = channel();
@@ -64,7 +64,7 @@ impl Backend {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (script, asked) = (script.clone(), sender.clone());
                 let stream = unsecured(stream);
-                thread::spawn(move || script(Peer { stream, input: Vec::new(), asked }));
+                thread::spawn(move || script(TestPeer { stream, input: Vec::new(), asked }));
             }
         });
         Self { port, asked }
@@ -139,7 +139,7 @@ pub(crate) fn closed_port() -> u16 {
 }
 
 /// A server that passes everything on, with more lines in its location. It logs to `e.log`.
-pub(crate) fn proxy(backend: &Backend, lines: &str) -> Server {
+pub(crate) fn proxy(backend: &TestBackend, lines: &str) -> Server {
     let address = backend.address();
     Server::start(format!(
         "error_log e.log info; server {{ location / {{ proxy_pass http://{address}; {lines} }} }}"
@@ -147,8 +147,8 @@ pub(crate) fn proxy(backend: &Backend, lines: &str) -> Server {
 }
 
 /// A backend that sends a field with the value that its request has in `X-Value`.
-pub(crate) fn echoing(name: &'static str) -> Backend {
-    Backend::answering(move |request| {
+pub(crate) fn echoing(name: &'static str) -> TestBackend {
+    TestBackend::answering(move |request| {
         let value = request.lines().find_map(|line| line.strip_prefix("X-Value: ")).unwrap();
         format!("HTTP/1.1 200 OK\n{name}: {value}\nContent-Length: 0\n\n")
     })
@@ -168,7 +168,7 @@ pub(crate) fn values<'r>(reply: &'r str, name: &str) -> Vec<&'r str> {
     fields.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value).collect()
 }
 
-impl Peer {
+impl TestPeer {
     /// The next request, its body as it was framed; `None` once the other side has closed.
     pub(crate) fn request(&mut self) -> Option<String> {
         let head = loop {
@@ -261,7 +261,7 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
 
 #[test]
 fn a_request_through_and_back() {
-    let backend = Backend::replying("HTTP/1.1 201 Made\nX: y\nContent-Length: 2\n\nhi");
+    let backend = TestBackend::replying("HTTP/1.1 201 Made\nX: y\nContent-Length: 2\n\nhi");
     let server = proxy(&backend, "");
     let host = backend.address();
     for _ in 0..2 {

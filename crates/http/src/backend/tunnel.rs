@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use net::{Timer, buffers};
 
 use super::Conf;
-use super::body::Held;
+use super::body::BusyConnection;
 use super::call::Answered;
 use crate::exchange::{Tunnel, TunnelEnd, TunnelError};
 
@@ -21,7 +21,7 @@ const PIECES_PER_TURN: u32 = 16;
 
 /// A server's connection that speaks another protocol now.
 pub(super) struct Switched {
-    server: Server,
+    server: ServerEnd,
     down: Way,
     up: Way,
     timer: Timer,
@@ -31,7 +31,7 @@ pub(super) struct Switched {
 }
 
 /// The server's end. What passes through it is counted.
-struct Server(Option<Held>);
+struct ServerEnd(Option<BusyConnection>);
 
 /// One direction.
 #[derive(Default)]
@@ -56,16 +56,16 @@ enum Stands {
 }
 
 /// Which call of a direction failed.
-enum Failed {
+enum DirectionError {
     Read(io::Error),
     Write(io::Error),
 }
 
 impl Switched {
-    pub(super) fn new(held: Held, answered: Answered, conf: &Conf) -> Self {
+    pub(super) fn new(held: BusyConnection, answered: Answered, conf: &Conf) -> Self {
         let Answered { head_bytes, input, .. } = answered;
         Self {
-            server: Server(Some(held)),
+            server: ServerEnd(Some(held)),
             down: Way { buffer: input, written: head_bytes, ended: false },
             up: Way::default(),
             timer: Timer::new(),
@@ -119,17 +119,17 @@ impl Tunnel for Switched {
     }
 }
 
-fn of_down(failed: Failed) -> TunnelError {
+fn of_down(failed: DirectionError) -> TunnelError {
     match failed {
-        Failed::Read(error) => TunnelError::Upstream("recv()", error),
-        Failed::Write(error) => TunnelError::Client("send()", error),
+        DirectionError::Read(error) => TunnelError::Upstream("recv()", error),
+        DirectionError::Write(error) => TunnelError::Client("send()", error),
     }
 }
 
-fn of_up(failed: Failed) -> TunnelError {
+fn of_up(failed: DirectionError) -> TunnelError {
     match failed {
-        Failed::Read(error) => TunnelError::Client("recv()", error),
-        Failed::Write(error) => TunnelError::Upstream("send()", error),
+        DirectionError::Read(error) => TunnelError::Client("recv()", error),
+        DirectionError::Write(error) => TunnelError::Upstream("send()", error),
     }
 }
 
@@ -141,13 +141,15 @@ impl Way {
         cx: &mut Context<'_>,
         from: &mut dyn TunnelEnd,
         to: &mut dyn TunnelEnd,
-    ) -> Result<(Stands, bool), Failed> {
+    ) -> Result<(Stands, bool), DirectionError> {
         let mut moved = false;
         for _ in 0..PIECES_PER_TURN {
             while self.written < self.buffer.len() {
                 match to.poll_write(cx, &self.buffer[self.written..]) {
                     Poll::Pending => return Ok((Stands::WaitsForRoom, moved)),
-                    Poll::Ready(written) => self.written += written.map_err(Failed::Write)?,
+                    Poll::Ready(written) => {
+                        self.written += written.map_err(DirectionError::Write)?
+                    }
                 }
                 moved = true;
             }
@@ -156,7 +158,7 @@ impl Way {
             }
             match self.poll_read(cx, from) {
                 Poll::Pending => return Ok((Stands::WaitsForMore, moved)),
-                Poll::Ready(read) => self.ended = read.map_err(Failed::Read)? == 0,
+                Poll::Ready(read) => self.ended = read.map_err(DirectionError::Read)? == 0,
             }
             moved = true;
         }
@@ -188,7 +190,7 @@ impl Drop for Way {
     }
 }
 
-impl TunnelEnd for Server {
+impl TunnelEnd for ServerEnd {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         let Some(held) = &mut self.0 else { return Poll::Ready(Ok(0)) };
         let read = ready!(held.connection.stream.poll_read(cx, buffer))?;
@@ -205,7 +207,7 @@ impl TunnelEnd for Server {
 }
 
 /// However a tunnel ends, its server has done what it was asked for.
-impl Drop for Server {
+impl Drop for ServerEnd {
     fn drop(&mut self) {
         if let Some(held) = self.0.take() {
             held.end(false);

@@ -100,21 +100,21 @@ impl Value for NextUpstream {
 
 /// Header fields of replies that have no effect here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ignored(u16);
+pub struct IgnoredFields(u16);
 
 const IGNORED: [(&[u8], u16); 9] = [
-    (b"X-Accel-Redirect", Ignored::REDIRECT),
+    (b"X-Accel-Redirect", IgnoredFields::REDIRECT),
     (b"X-Accel-Expires", 2),
-    (b"X-Accel-Limit-Rate", Ignored::LIMIT_RATE),
-    (b"X-Accel-Buffering", Ignored::BUFFERING),
-    (b"X-Accel-Charset", Ignored::CHARSET),
+    (b"X-Accel-Limit-Rate", IgnoredFields::LIMIT_RATE),
+    (b"X-Accel-Buffering", IgnoredFields::BUFFERING),
+    (b"X-Accel-Charset", IgnoredFields::CHARSET),
     (b"Expires", 32),
     (b"Cache-Control", 64),
     (b"Set-Cookie", 128),
     (b"Vary", 256),
 ];
 
-impl Ignored {
+impl IgnoredFields {
     /// `X-Accel-Redirect`
     pub const REDIRECT: u16 = 1;
     /// `X-Accel-Limit-Rate`
@@ -130,7 +130,7 @@ impl Ignored {
     }
 }
 
-impl Value for Ignored {
+impl Value for IgnoredFields {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         Ok(Self(mask(from, &IGNORED, load)?))

@@ -3,7 +3,7 @@
 //! Each has a value for every server asked: those asked one after another for one resource are
 //! divided by commas, and by colons those asked for another after an internal redirect.
 
-use ::upstream::limit::Tally;
+use ::upstream::limit::LimitStats;
 use wire::reply::ReplyName;
 
 use crate::builtin::fields::{is_named, join};
@@ -73,7 +73,7 @@ fn times(x: &mut Exchange, out: &mut Vec<u8>, time: fn(&UpstreamAttempt) -> Opti
 }
 
 /// Of the limit that holds for the group.
-fn limit(x: &Exchange, out: &mut Vec<u8>, write: fn(Tally, &mut Vec<u8>)) -> bool {
+fn limit(x: &Exchange, out: &mut Vec<u8>, write: fn(LimitStats, &mut Vec<u8>)) -> bool {
     let limit = x.backends.limited.as_ref().and_then(|group| group.limit());
     if let Some(limit) = limit {
         write(limit.tally(), out);

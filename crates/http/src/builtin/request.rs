@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use wire::{Known, Method};
 
 use crate::decimal;
-use crate::exchange::{Exchange, Kept};
+use crate::exchange::{Exchange, StoredBody};
 use crate::variables::{BuiltIn, maybe, number, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
@@ -50,12 +50,12 @@ pub(super) const TABLE: &[BuiltIn] = &[
         None => x.request.body.length().is_some_and(|length| number(out, length)),
     }),
     BuiltIn::cached("request_body", |x, out| match x.request.body.kept() {
-        Some(Kept::Memory(body)) => some(out, body),
-        Some(Kept::File(_)) | None => false,
+        Some(StoredBody::Memory(body)) => some(out, body),
+        Some(StoredBody::File(_)) | None => false,
     }),
     BuiltIn::cached("request_body_file", |x, out| match x.request.body.kept() {
-        Some(Kept::File(file)) => some(out, file.path().as_os_str().as_bytes()),
-        Some(Kept::Memory(_)) | None => false,
+        Some(StoredBody::File(file)) => some(out, file.path().as_os_str().as_bytes()),
+        Some(StoredBody::Memory(_)) | None => false,
     }),
     BuiltIn::fresh("request_length", |x, out| number(out, x.request.length)),
     BuiltIn::fresh("request_time", |x, out| {

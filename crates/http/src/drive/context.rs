@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use net::TurnBudget;
-use observe::Counts;
+use observe::WorkerCounters;
 
 use crate::client::Client;
 use crate::exchange::Exchange;
@@ -36,7 +36,7 @@ pub(crate) struct WorkerContext {
     /// The memory of `idle`.
     idle_memory: Cell<usize>,
     /// What this worker counts for `stub_status`.
-    pub(crate) counts: &'static Counts,
+    pub(crate) counts: &'static WorkerCounters,
     /// Before exchanges of which many may wait at a time.
     pub(crate) wait_budget: Rc<TurnBudget>,
     /// Whether idle connections can be parked.
@@ -52,7 +52,7 @@ impl WorkerContext {
             generation: RefCell::new(generation),
             idle: RefCell::default(),
             idle_memory: Cell::new(0),
-            counts: Counts::of_worker(),
+            counts: WorkerCounters::of_worker(),
             wait_budget: TurnBudget::new(WAITS_PER_TURN),
             can_park,
             leaving: Cell::new(false),
@@ -140,7 +140,7 @@ impl WorkerContext {
 
 #[cfg(test)]
 mod tests {
-    use net::Probe;
+    use net::SocketProbe;
 
     use super::*;
     use crate::testing::site;
@@ -154,7 +154,7 @@ mod tests {
         let site = site(VALUES);
         let worker =
             net::run(async { WorkerContext::new(site.generation.clone(), false) }).unwrap();
-        let client = Rc::new(Client::new(1, None, Probe::NONE, 0));
+        let client = Rc::new(Client::new(1, None, SocketProbe::NONE, 0));
         let mut lent: Vec<_> = (0..count).filter_map(|_| worker.lend(&client)).collect();
         assert_eq!(lent.len(), count);
         let value = vec![b'x'; length];
@@ -184,7 +184,7 @@ mod tests {
         let site = site(VALUES);
         let worker =
             net::run(async { WorkerContext::new(site.generation.clone(), false) }).unwrap();
-        let client = Rc::new(Client::new(1, None, Probe::NONE, 0));
+        let client = Rc::new(Client::new(1, None, SocketProbe::NONE, 0));
         for _ in 0..3 {
             let x = worker.lend(&client).unwrap();
             assert_eq!(worker.idle_memory.get(), 0);

@@ -6,30 +6,34 @@ use crate::exchange::Exchange;
 
 /// How what the reply goes to ends before the reply does: a connection, or a stream on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum CutReply {
     Close,
     /// By a reset, as `reset_timedout_connection` asks for.
     Reset,
 }
 
 /// Nothing is replied.
-pub(crate) fn dropped(x: &mut Exchange, status: u16) -> Cut {
+pub(crate) fn dropped(x: &mut Exchange, status: u16) -> CutReply {
     if x.reply.status == 0 || x.reply.bytes_sent == 0 {
         x.reply.status = status;
     }
     match status {
         408 | 444 => timed_out(x),
-        _ => Cut::Close,
+        _ => CutReply::Close,
     }
 }
 
 /// The client took too long.
-pub(crate) fn timed_out(x: &Exchange) -> Cut {
-    if x.location().core.output.reset_timedout_connection { Cut::Reset } else { Cut::Close }
+pub(crate) fn timed_out(x: &Exchange) -> CutReply {
+    if x.location().core.output.reset_timedout_connection {
+        CutReply::Reset
+    } else {
+        CutReply::Close
+    }
 }
 
 /// The client is gone.
-pub(super) fn gone(x: &mut Exchange) -> Cut {
+pub(super) fn gone(x: &mut Exchange) -> CutReply {
     if x.backends.abandon() {
         if x.reply.head_sent {
             x.action = "reading upstream";
@@ -42,5 +46,5 @@ pub(super) fn gone(x: &mut Exchange) -> Cut {
     if x.reply.bytes_sent == 0 {
         x.reply.status = 499;
     }
-    Cut::Close
+    CutReply::Close
 }

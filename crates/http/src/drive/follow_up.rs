@@ -1,7 +1,7 @@
 //! What is still to be done when the client has its reply, or is gone: `post_action`, and waiting
 //! for subrequests that run beside the exchange.
 
-use super::{Cut, dropped};
+use super::{CutReply, dropped};
 use crate::exchange::Exchange;
 use crate::subrequest::post_action;
 
@@ -14,7 +14,7 @@ pub(super) fn is_due(x: &Exchange) -> bool {
 }
 
 /// Does it; `sent` is how the reply ended.
-pub(super) async fn run(x: &mut Exchange, mut sent: Result<(), Cut>) -> Result<(), Cut> {
+pub(super) async fn run(x: &mut Exchange, mut sent: Result<(), CutReply>) -> Result<(), CutReply> {
     if (sent.is_ok() || x.reply.status != CLOSED)
         && let Err(status) = post_action::run(x).await
     {
@@ -23,7 +23,7 @@ pub(super) async fn run(x: &mut Exchange, mut sent: Result<(), Cut>) -> Result<(
     if sent.is_err() {
         x.stop_background();
     } else if !x.background_ended().await {
-        sent = Err(Cut::Close);
+        sent = Err(CutReply::Close);
     }
     sent
 }

@@ -28,7 +28,7 @@ mod tests;
 mod tunnel;
 
 pub(crate) use context::WorkerContext;
-pub(crate) use cut::{Cut, dropped, timed_out};
+pub(crate) use cut::{CutReply, dropped, timed_out};
 pub(crate) use lent::LentExchange;
 pub(crate) use outlet::{BodyBound, Framing, Outlet};
 pub(crate) use run::run;

@@ -6,7 +6,7 @@ use std::task::Poll;
 use super::cut::{dropped, gone};
 use super::send::{self, send};
 use super::tunnel::tunnel;
-use super::{Cut, Outlet, WorkerContext, follow_up};
+use super::{CutReply, Outlet, WorkerContext, follow_up};
 use crate::exchange::{Exchange, Flow, Wait};
 use crate::phases::{self, Ran};
 
@@ -18,7 +18,7 @@ pub(crate) async fn run<O: Outlet>(
     x: &mut Exchange,
     refused: Option<u16>,
     outlet: &mut O,
-) -> Result<(), Cut> {
+) -> Result<(), CutReply> {
     let sent = reply(context, x, refused, outlet).await;
     if follow_up::is_due(x) {
         return Box::pin(follow_up::run(x, sent)).await;
@@ -32,7 +32,7 @@ async fn reply<O: Outlet>(
     x: &mut Exchange,
     refused: Option<u16>,
     outlet: &mut O,
-) -> Result<(), Cut> {
+) -> Result<(), CutReply> {
     let mut ran = match refused {
         None => phases::run(x),
         Some(status) => phases::step(x, Flow::Status(status)),

@@ -16,7 +16,7 @@ use std::task::{Context, Poll, ready};
 use observe::{Errno, Level, Text};
 
 use super::cut::{gone, timed_out};
-use super::{BodyBound, Cut, Framing, Outlet, limit_rate};
+use super::{BodyBound, CutReply, Framing, Outlet, limit_rate};
 use crate::answer;
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Exchange, FileSlice};
 use crate::header_text::FORBIDDEN;
@@ -34,11 +34,11 @@ struct Sending<'o, O> {
     framing: Framing,
     rate: Rate,
     stream: Option<Box<dyn BodyStream>>,
-    piece: Option<Piece>,
+    piece: Option<ReplyPiece>,
     /// Whether the outlet is being flushed, and nothing gathered meanwhile.
     flushes: bool,
     /// How it ends, once the outlet is flushed.
-    end: Option<Result<(), Failed>>,
+    end: Option<Result<(), SendError>>,
     /// Memory of a piece that was written.
     returned: Option<Vec<u8>>,
     /// How long nothing may be written.
@@ -50,13 +50,13 @@ struct Sending<'o, O> {
 }
 
 /// A piece of the body that is not in the outlet yet.
-enum Piece {
+enum ReplyPiece {
     Bytes(Bytes),
     File(FileSlice),
 }
 
 /// Why a reply does not reach its end.
-enum Failed {
+enum SendError {
     /// The client is gone.
     Gone,
     TimedOut,
@@ -88,7 +88,7 @@ pub(super) fn check(x: &mut Exchange) {
 }
 
 /// Sends the reply. An error has been logged.
-pub(super) async fn send<O: Outlet>(x: &mut Exchange, outlet: &mut O) -> Result<(), Cut> {
+pub(super) async fn send<O: Outlet>(x: &mut Exchange, outlet: &mut O) -> Result<(), CutReply> {
     let mut sending = Sending::begin(outlet, x);
     let result = poll_fn(|cx| sending.poll(cx, x)).await;
     // What was made for this reply serves for the next.
@@ -119,9 +119,9 @@ fn settle_head(x: &mut Exchange) -> bool {
     !x.request.header_only && !matches!(reply.status, 100..200)
 }
 
-impl Failed {
+impl SendError {
     /// Logs it.
-    fn settle(self, x: &mut Exchange) -> Cut {
+    fn settle(self, x: &mut Exchange) -> CutReply {
         match self {
             Self::Gone => return gone(x),
             Self::TimedOut => {
@@ -143,7 +143,7 @@ impl Failed {
                 x.log(Level::Alert, format_args!("the reply's body is longer than announced"));
             }
         }
-        Cut::Close
+        CutReply::Close
     }
 }
 
@@ -167,8 +167,8 @@ impl<'o, O: Outlet> Sending<'o, O> {
         let (piece, stream) = match x.reply.body.take() {
             _ if !has_body => (None, None),
             Body::Empty => (None, None),
-            Body::Bytes(bytes) => (Some(Piece::Bytes(bytes)), None),
-            Body::File(slice) => (Some(Piece::File(slice)), None),
+            Body::Bytes(bytes) => (Some(ReplyPiece::Bytes(bytes)), None),
+            Body::File(slice) => (Some(ReplyPiece::File(slice)), None),
             Body::Stream(stream) => (None, Some(stream)),
         };
         Self {
@@ -187,7 +187,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, x: &mut Exchange) -> Poll<Result<(), Failed>> {
+    fn poll(&mut self, cx: &mut Context<'_>, x: &mut Exchange) -> Poll<Result<(), SendError>> {
         loop {
             if self.flushes {
                 ready!(self.poll_flush(cx, x))?;
@@ -203,9 +203,9 @@ impl<'o, O: Outlet> Sending<'o, O> {
                 Ok(Gathered::More) => continue,
                 Ok(Gathered::Enough) => None,
                 Ok(Gathered::End) => Some(self.finish(x)),
-                Err(Failed::Body(error)) if !error.spoils() => Some(Err(Failed::Body(error))),
+                Err(SendError::Body(error)) if !error.spoils() => Some(Err(SendError::Body(error))),
                 // What was read of a file before its end goes out, as it does by sendfile().
-                Err(failed @ Failed::Call(..)) => Some(Err(failed)),
+                Err(failed @ SendError::Call(..)) => Some(Err(failed)),
                 Err(failed) => return Poll::Ready(Err(failed)),
             };
             self.end = end;
@@ -218,7 +218,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
         &mut self,
         cx: &mut Context<'_>,
         x: &mut Exchange,
-    ) -> Poll<Result<Gathered, Failed>> {
+    ) -> Poll<Result<Gathered, SendError>> {
         match (self.piece.take(), &mut self.stream) {
             (Some(piece), _) => Poll::Ready(self.put(piece)),
             (None, Some(stream)) if self.outlet.has_large() && stream.is_better_flushed() => {
@@ -234,11 +234,11 @@ impl<'o, O: Outlet> Sending<'o, O> {
         &mut self,
         cx: &mut Context<'_>,
         x: &mut Exchange,
-    ) -> Poll<Result<Gathered, Failed>> {
+    ) -> Poll<Result<Gathered, SendError>> {
         self.outlet.forget_reader();
         let stream = self.stream.as_mut().expect("asked while it is there");
         let pulled = match stream.poll_chunk(cx) {
-            Poll::Ready(pulled) => pulled.map_err(Failed::Body)?,
+            Poll::Ready(pulled) => pulled.map_err(SendError::Body)?,
             Poll::Pending if self.outlet.gathered() >= self.output.postpone_output.max(1) => {
                 return Poll::Ready(Ok(Gathered::Enough));
             }
@@ -250,8 +250,8 @@ impl<'o, O: Outlet> Sending<'o, O> {
             }
         };
         match pulled {
-            Some(Chunk::Bytes(bytes)) => self.piece = Some(Piece::Bytes(bytes)),
-            Some(Chunk::File(slice)) => self.piece = Some(Piece::File(slice)),
+            Some(Chunk::Bytes(bytes)) => self.piece = Some(ReplyPiece::Bytes(bytes)),
+            Some(Chunk::File(slice)) => self.piece = Some(ReplyPiece::File(slice)),
             Some(Chunk::Flush | Chunk::Pause) => return Poll::Ready(Ok(Gathered::Enough)),
             Some(Chunk::Trailers(fields)) => {
                 fields.iter().for_each(|(name, value)| x.reply.trailers.append(name, value));
@@ -263,10 +263,10 @@ impl<'o, O: Outlet> Sending<'o, O> {
     }
 
     /// Puts a piece into the outlet, if there is room.
-    fn put(&mut self, piece: Piece) -> Result<Gathered, Failed> {
+    fn put(&mut self, piece: ReplyPiece) -> Result<Gathered, SendError> {
         let (length, room) = match &piece {
-            Piece::Bytes(bytes) => (bytes.len() as u64, bytes.len()),
-            Piece::File(slice) => (slice.len(), usize::MAX),
+            ReplyPiece::Bytes(bytes) => (bytes.len() as u64, bytes.len()),
+            ReplyPiece::File(slice) => (slice.len(), usize::MAX),
         };
         if length == 0 {
             return Ok(Gathered::More);
@@ -276,20 +276,20 @@ impl<'o, O: Outlet> Sending<'o, O> {
             return Ok(Gathered::Enough);
         }
         match piece {
-            Piece::File(slice) if !self.output.sendfile || !self.outlet.sends_files() => {
+            ReplyPiece::File(slice) if !self.output.sendfile || !self.outlet.sends_files() => {
                 self.put_read(slice)?;
             }
-            Piece::File(slice) => {
+            ReplyPiece::File(slice) => {
                 self.advise(&slice);
                 self.count(length)?;
                 self.outlet.put_file(slice);
             }
-            Piece::Bytes(bytes) => self.put_bytes(bytes)?,
+            ReplyPiece::Bytes(bytes) => self.put_bytes(bytes)?,
         }
         Ok(Gathered::More)
     }
 
-    fn put_bytes(&mut self, bytes: Bytes) -> Result<(), Failed> {
+    fn put_bytes(&mut self, bytes: Bytes) -> Result<(), SendError> {
         self.count(bytes.len() as u64)?;
         if let Some(Bytes::Owned(copied)) = self.outlet.put_bytes(bytes) {
             self.returned = Some(copied);
@@ -298,18 +298,18 @@ impl<'o, O: Outlet> Sending<'o, O> {
     }
 
     /// Reads the next buffer of a file that the kernel does not send.
-    fn put_read(&mut self, mut slice: FileSlice) -> Result<(), Failed> {
+    fn put_read(&mut self, mut slice: FileSlice) -> Result<(), SendError> {
         self.advise(&slice);
         let mut buffer = self.returned.take().unwrap_or_default();
         buffer.resize(slice.len().min(self.output.buffer_size.max(1)) as usize, 0);
         match slice.file.read_at(&mut buffer, slice.start) {
-            Ok(0) => return Err(Failed::Call("pread()", io::ErrorKind::UnexpectedEof.into())),
+            Ok(0) => return Err(SendError::Call("pread()", io::ErrorKind::UnexpectedEof.into())),
             Ok(read) => buffer.truncate(read),
-            Err(error) => return Err(Failed::Body(BodyError::Io(error))),
+            Err(error) => return Err(SendError::Body(BodyError::Io(error))),
         }
         slice.start += buffer.len() as u64;
         if !slice.is_empty() {
-            self.piece = Some(Piece::File(slice));
+            self.piece = Some(ReplyPiece::File(slice));
         }
         self.put_bytes(Bytes::Owned(buffer))
     }
@@ -322,17 +322,17 @@ impl<'o, O: Outlet> Sending<'o, O> {
     }
 
     /// Holds the body to the length that the head has given.
-    fn count(&mut self, length: u64) -> Result<(), Failed> {
+    fn count(&mut self, length: u64) -> Result<(), SendError> {
         if let BodyBound::Length(left) = &mut self.framing.body {
-            *left = left.checked_sub(length).ok_or(Failed::TooLong)?;
+            *left = left.checked_sub(length).ok_or(SendError::TooLong)?;
         }
         Ok(())
     }
 
     /// The body is complete.
-    fn finish(&mut self, x: &mut Exchange) -> Result<(), Failed> {
+    fn finish(&mut self, x: &mut Exchange) -> Result<(), SendError> {
         if let BodyBound::Length(1..) = self.framing.body {
-            return Err(Failed::Body(BodyError::Truncated));
+            return Err(SendError::Body(BodyError::Truncated));
         }
         if self.framing.has_trailers {
             phases::end_body(x);
@@ -345,7 +345,11 @@ impl<'o, O: Outlet> Sending<'o, O> {
         Ok(())
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>, x: &mut Exchange) -> Poll<Result<(), Failed>> {
+    fn poll_flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        x: &mut Exchange,
+    ) -> Poll<Result<(), SendError>> {
         while self.outlet.gathered() > 0 {
             let most = match self.poll_allowance(cx, x.reply.bytes_sent) {
                 Poll::Ready(most) => most?,
@@ -358,7 +362,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
             match self.outlet.poll_flush(cx, most) {
                 Poll::Ready(Ok(count)) => self.note_written(x, count as u64),
                 Poll::Ready(Err((call, error))) => {
-                    return Poll::Ready(Err(Failed::Call(call, error)));
+                    return Poll::Ready(Err(SendError::Call(call, error)));
                 }
                 Poll::Pending => {
                     self.outlet.settle();
@@ -378,7 +382,11 @@ impl<'o, O: Outlet> Sending<'o, O> {
     }
 
     /// How much may be written; ready when that is more than nothing.
-    fn poll_allowance(&mut self, cx: &mut Context<'_>, sent: u64) -> Poll<Result<usize, Failed>> {
+    fn poll_allowance(
+        &mut self,
+        cx: &mut Context<'_>,
+        sent: u64,
+    ) -> Poll<Result<usize, SendError>> {
         loop {
             if let Some(delay_ms) = self.delay_ms {
                 if self.outlet.poll_pause(cx, delay_ms).is_pending() {
@@ -422,18 +430,18 @@ impl<'o, O: Outlet> Sending<'o, O> {
     }
 
     /// The client takes nothing.
-    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<Failed> {
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<SendError> {
         if self.outlet.poll_stalled(cx, self.output.send_timeout_ms).is_ready() {
-            return Poll::Ready(Failed::TimedOut);
+            return Poll::Ready(SendError::TimedOut);
         }
         self.poll_client(cx)
     }
 
     /// While nothing can be sent: a body that nobody wants is read, so that the client comes to
     /// read the reply; else it is watched.
-    fn poll_client(&self, cx: &mut Context<'_>) -> Poll<Failed> {
+    fn poll_client(&self, cx: &mut Context<'_>) -> Poll<SendError> {
         match self.outlet.poll_unwanted(cx) {
-            Poll::Ready(()) if self.watches => self.outlet.poll_gone(cx).map(|()| Failed::Gone),
+            Poll::Ready(()) if self.watches => self.outlet.poll_gone(cx).map(|()| SendError::Gone),
             _ => Poll::Pending,
         }
     }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use observe::{Errno, Level};
 
-use super::{Cut, Outlet, timed_out};
+use super::{CutReply, Outlet, timed_out};
 use crate::exchange::{CloseReason, Exchange, Tunnel, TunnelEnd, TunnelError};
 
 /// The client's end.
@@ -25,7 +25,7 @@ pub(super) async fn tunnel<O: Outlet>(
     x: &mut Exchange,
     mut tunnel: Box<dyn Tunnel>,
     outlet: &mut O,
-) -> Result<(), Cut> {
+) -> Result<(), CutReply> {
     x.close_after(CloseReason::Switched);
     x.shrink();
     let send_timeout_ms = x.location().core.output.send_timeout_ms;
@@ -47,7 +47,7 @@ pub(super) async fn tunnel<O: Outlet>(
         Some(Ok(())) => Ok(()),
         Some(Err(error)) => {
             log(x, &error);
-            Err(Cut::Close)
+            Err(CutReply::Close)
         }
         None => {
             let error = net::timed_out();

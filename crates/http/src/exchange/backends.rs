@@ -61,7 +61,7 @@ pub(crate) struct Attempts(RefCell<Vec<Rc<UpstreamAttempt>>>);
 
 /// One server, asked once.
 pub(crate) struct UpstreamAttempt {
-    pub(crate) server: Peer,
+    pub(crate) server: AskedBackend,
     /// Whether it was asked for another resource than the one before it.
     pub(crate) anew: bool,
     pub(crate) begun_ms: u64,
@@ -77,14 +77,14 @@ pub(crate) struct UpstreamAttempt {
 }
 
 /// Who was asked, as variables and log lines name it.
-pub(crate) enum Peer {
+pub(crate) enum AskedBackend {
     /// A server: by its address.
     Server(Arc<Server>),
     /// None, since there was none to ask: the group's name.
     Group(Box<[u8]>),
 }
 
-impl Peer {
+impl AskedBackend {
     pub(crate) fn text(&self) -> &[u8] {
         match self {
             Self::Server(server) => server.name(),
@@ -99,7 +99,7 @@ impl Peer {
 }
 
 impl UpstreamAttempt {
-    fn new(server: Peer, anew: bool) -> Self {
+    fn new(server: AskedBackend, anew: bool) -> Self {
         Self {
             server,
             anew,
@@ -209,7 +209,7 @@ impl Backends {
     }
 
     /// A server is asked.
-    pub(crate) fn begin(&mut self, server: Peer, anew: bool) -> Rc<UpstreamAttempt> {
+    pub(crate) fn begin(&mut self, server: AskedBackend, anew: bool) -> Rc<UpstreamAttempt> {
         self.used = true;
         let mut asked = self.asked.0.borrow_mut();
         let begun = Rc::new(UpstreamAttempt::new(server, anew && !asked.is_empty()));

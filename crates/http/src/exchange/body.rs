@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use net::buffers::Lent;
+use net::buffers::LentPart;
 use observe::Level;
 
 use super::Fields;
@@ -43,14 +43,14 @@ pub trait BodyStream {
 
     /// While the client takes nothing: reads ahead what there is, if that is of use. The task is
     /// woken when there may be more.
-    fn poll_fill(&mut self, _: &mut Context<'_>) -> Option<Remark> {
+    fn poll_fill(&mut self, _: &mut Context<'_>) -> Option<BodyMessage> {
         None
     }
 }
 
 /// What is to be logged of a body that goes on.
 #[derive(Debug)]
-pub struct Remark {
+pub struct BodyMessage {
     /// How grave it is.
     pub level: Level,
     /// What it is.
@@ -70,7 +70,7 @@ pub enum Chunk {
     /// Fields after the body; the last piece.
     Trailers(Fields),
     /// No piece at all, but something for the log.
-    Remark(Remark),
+    Remark(BodyMessage),
 }
 
 /// Why a body ended before its end. The connection is closed, so that the client notices.
@@ -116,7 +116,7 @@ pub enum Bytes {
     /// This exchange's.
     Owned(Vec<u8>),
     /// As they were received, in a buffer of the worker's.
-    Lent(Lent),
+    Lent(LentPart),
 }
 
 /// A range of an open file.
@@ -204,7 +204,7 @@ impl Body {
 
     /// The body as pieces in memory, files read: for filters that look at bytes.
     pub fn in_memory(self) -> Box<dyn BodyStream> {
-        Box::new(Read { source: self.into_stream(), file: None })
+        Box::new(ReadOnce { source: self.into_stream(), file: None })
     }
 
     /// The body as a source of pieces, whatever it was.
@@ -234,13 +234,13 @@ impl BodyStream for Whole {
 const READ_SIZE: u64 = 32 * 1024;
 
 /// A body whose files are read.
-struct Read {
+struct ReadOnce {
     source: Box<dyn BodyStream>,
     /// What is still to be read before the source is asked again.
     file: Option<FileSlice>,
 }
 
-impl BodyStream for Read {
+impl BodyStream for ReadOnce {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
         loop {
             if let Some(slice) = self.file.as_mut().filter(|slice| !slice.is_empty()) {
@@ -254,7 +254,7 @@ impl BodyStream for Read {
         }
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
         self.source.poll_fill(cx)
     }
 }

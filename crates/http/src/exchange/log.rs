@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use observe::{Errno, ErrorLog, Level, Line, Source};
+use observe::{Errno, ErrorLog, Level, LineBuffer, MessageSource};
 use wire::Known;
 
-use super::{BodyError, Exchange, Remark};
+use super::{BodyError, BodyMessage, Exchange};
 
 impl Exchange {
     /// Whether a message of that level would be written: ask before computing what it says.
@@ -33,7 +33,7 @@ impl Exchange {
     }
 
     /// `, client: ..., server: ..., request: "...", upstream: "...", host: "...", referrer: "..."`
-    fn describe(&self, line: &mut Line) {
+    fn describe(&self, line: &mut LineBuffer) {
         if !self.action.is_empty() {
             line.format(format_args!(" while {}", self.action));
         }
@@ -49,7 +49,7 @@ impl Exchange {
     }
 
     /// `, upstream: "http://127.0.0.1:8080/uri"`: the server that was asked last.
-    fn describe_backend(&self, line: &mut Line) {
+    fn describe_backend(&self, line: &mut LineBuffer) {
         let Some(last) = self.backends.last().filter(|_| self.backends.named) else { return };
         line.push(b", upstream: \"");
         line.push(self.backends.schema.as_bytes());
@@ -63,25 +63,25 @@ impl Exchange {
 }
 
 /// Messages about an exchange from whoever goes on without it.
-pub(crate) struct Aside {
+pub(crate) struct DetachedLog {
     log: Arc<ErrorLog>,
-    source: Source,
-    context: Box<Line>,
+    source: MessageSource,
+    context: Box<LineBuffer>,
 }
 
 impl Exchange {
     /// For messages that may come when this is over.
-    pub(crate) fn aside(&self) -> Aside {
-        let mut context = Box::new(Line::new());
+    pub(crate) fn aside(&self) -> DetachedLog {
+        let mut context = Box::new(LineBuffer::new());
         self.describe(&mut context);
-        Aside { log: self.error_log().clone(), source: self.client.source(), context }
+        DetachedLog { log: self.error_log().clone(), source: self.client.source(), context }
     }
 }
 
-impl Aside {
+impl DetachedLog {
     /// Writes a message, with what was known of the exchange.
     pub(crate) fn write(&self, level: Level, message: fmt::Arguments<'_>) {
-        let context = |line: &mut Line| line.push(self.context.as_bytes());
+        let context = |line: &mut LineBuffer| line.push(self.context.as_bytes());
         self.log.write(level, self.source, message, context);
     }
 }
@@ -119,7 +119,7 @@ impl BodyError {
     }
 }
 
-impl Remark {
+impl BodyMessage {
     /// Tells what is remarkable of the body of this exchange's reply.
     pub(crate) fn log(&self, x: &mut Exchange) {
         let action = std::mem::replace(&mut x.action, "reading upstream");
@@ -128,7 +128,7 @@ impl Remark {
     }
 }
 
-fn quoted(line: &mut Line, name: &[u8], value: Option<&[u8]>) {
+fn quoted(line: &mut LineBuffer, name: &[u8], value: Option<&[u8]>) {
     let Some(value) = value else { return };
     line.push(b", ");
     line.push(name);

@@ -27,22 +27,22 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 pub use backends::Backends;
-pub(crate) use backends::{Peer, UpstreamAttempt};
-pub use body::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice, Remark};
+pub(crate) use backends::{AskedBackend, UpstreamAttempt};
+pub use body::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk, FileSlice};
 pub use close::CloseReason;
 pub use downstream::{BodyRules, Downstream};
 pub use fields::{FieldName, Fields};
-pub(crate) use log::Aside;
+pub(crate) use log::DetachedLog;
 pub use reply::Reply;
 pub(crate) use request::BadPath;
 pub use request::Request;
-pub use request_body::{Announced, Kept, RequestBody, RequestBodyError};
+pub use request_body::{Announced, RequestBody, RequestBodyError, StoredBody};
 use role::Background;
 pub(crate) use role::{Origin, Role};
 pub use session::Captures;
 pub use session::values::{SetValues, TooLong};
 pub(crate) use stage::{Phase, Stage};
-pub use state::{State, States};
+pub use state::{FeatureState, States};
 pub use tunnel::{Tunnel, TunnelEnd, TunnelError};
 
 use crate::client::Client;

@@ -32,13 +32,13 @@ pub(super) enum BodyState {
     /// Nobody wants it: the connection throws it away. The number is what nginx calls the length of
     /// a chunked body then: of one that has ended, or what it expects to see of it next.
     Discarded(u64),
-    Kept(Kept),
+    Kept(StoredBody),
     /// Subrequests have it, too.
-    Shared(Rc<Kept>),
+    Shared(Rc<StoredBody>),
 }
 
 /// Where a body is that was read.
-pub enum Kept {
+pub enum StoredBody {
     /// In memory, in one piece.
     Memory(Vec<u8>),
     /// In a temporary file.
@@ -67,7 +67,7 @@ pub enum RequestBodyError {
     File(&'static str, PathBuf, io::Error),
 }
 
-impl Kept {
+impl StoredBody {
     fn len(&self) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.len() as u64,
@@ -92,7 +92,7 @@ impl RequestBody {
         *self = Self::default();
     }
 
-    pub(crate) fn keep(&mut self, kept: Kept) {
+    pub(crate) fn keep(&mut self, kept: StoredBody) {
         self.state = BodyState::Kept(kept);
     }
 
@@ -131,7 +131,7 @@ impl RequestBody {
     }
 
     /// What was read, once all of it was.
-    pub fn kept(&self) -> Option<&Kept> {
+    pub fn kept(&self) -> Option<&StoredBody> {
         match &self.state {
             BodyState::Kept(kept) => Some(kept),
             BodyState::Shared(kept) => Some(kept),

@@ -6,7 +6,7 @@
 use std::any::Any;
 
 /// A feature's state of one exchange.
-pub trait State: Default + 'static {
+pub trait FeatureState: Default + 'static {
     /// The exchange is over: forgets everything. Memory may be kept.
     fn clear(&mut self);
     /// The exchange goes on elsewhere, by an internal redirect or to a named location.
@@ -29,13 +29,13 @@ trait AnyState: Any {
     fn end_subrequest(&mut self, parent: &mut States);
 }
 
-impl<T: State> AnyState for T {
+impl<T: FeatureState> AnyState for T {
     fn clear(&mut self) {
-        State::clear(self);
+        FeatureState::clear(self);
     }
 
     fn redirected(&mut self) {
-        State::redirected(self);
+        FeatureState::redirected(self);
     }
 
     fn begin_subrequest(&self, subrequest: &mut States) {
@@ -49,7 +49,7 @@ impl<T: State> AnyState for T {
 
 impl States {
     /// The state of that type, a new one at first use.
-    pub fn of<T: State>(&mut self) -> &mut T {
+    pub fn of<T: FeatureState>(&mut self) -> &mut T {
         let known = self.0.iter().position(|state| is::<T>(&**state));
         let at = known.unwrap_or_else(|| {
             self.0.push(Box::<T>::default());
@@ -60,7 +60,7 @@ impl States {
     }
 
     /// The state of that type, if the feature has asked for it before.
-    pub fn find<T: State>(&self) -> Option<&T> {
+    pub fn find<T: FeatureState>(&self) -> Option<&T> {
         self.0.iter().find_map(|state| (&**state as &dyn Any).downcast_ref())
     }
 
@@ -83,7 +83,7 @@ impl States {
     }
 }
 
-fn is<T: State>(state: &dyn AnyState) -> bool {
+fn is<T: FeatureState>(state: &dyn AnyState) -> bool {
     (state as &dyn Any).is::<T>()
 }
 
@@ -94,7 +94,7 @@ mod tests {
     #[derive(Default)]
     struct Count(u32);
 
-    impl State for Count {
+    impl FeatureState for Count {
         fn clear(&mut self) {
             self.0 = 0;
         }
@@ -112,7 +112,7 @@ mod tests {
     #[derive(Default)]
     struct Text(&'static str);
 
-    impl State for Text {
+    impl FeatureState for Text {
         fn clear(&mut self) {
             self.0 = "";
         }

@@ -60,13 +60,13 @@ pub mod upstream_hc;
 pub mod userid;
 pub mod uwsgi;
 
-use conf::lacking::Block;
+use conf::lacking::EnclosingBlock;
 use conf::{Directive, Levels, Load, Result};
 
 use crate::backend;
 use crate::variables::BuiltIn;
 
-type Place<'a, 'f> = crate::site::Place<'a, 'f>;
+type Place<'a, 'f> = crate::site::LocationBuilder<'a, 'f>;
 
 conf::features! {
     into Place<'_, '_>, variables BuiltIn;
@@ -145,7 +145,7 @@ impl Layers {
     pub(crate) fn without_feature(
         &mut self,
         line: &Directive,
-        block: Block<'_>,
+        block: EnclosingBlock<'_>,
         load: &mut Load<'_>,
     ) -> Result<()> {
         if load.without_feature(line, block)? {

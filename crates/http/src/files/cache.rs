@@ -9,28 +9,28 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use net::file::{self, Failed, Links, Stat};
+use net::file::{self, Links, PathError, Stat};
 
-use super::{CONTENTS_BYTES_MAX, CacheRules, ENTRIES_MAX, Found, HOT_USES_MIN, Source};
+use super::{CONTENTS_BYTES_MAX, CacheRules, ENTRIES_MAX, FileSource, FoundFile, HOT_USES_MIN};
 use crate::lru::Lru;
 
 thread_local! {
     /// Contents for locations without `open_file_cache`; they outlive a reload.
-    static CONTENTS: RefCell<Cache> = RefCell::default();
+    static CONTENTS: RefCell<FileCache> = RefCell::default();
     /// Bytes of content in all of this worker's caches.
     static HELD_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The caches of one configuration in one worker, one for each `open_file_cache`.
 #[derive(Default)]
-pub struct Caches(RefCell<Vec<Cache>>);
+pub struct Caches(RefCell<Vec<FileCache>>);
 
 impl Caches {
-    fn with<T>(&self, rules: Option<&CacheRules>, ask: impl FnOnce(&mut Cache) -> T) -> T {
+    fn with<T>(&self, rules: Option<&CacheRules>, ask: impl FnOnce(&mut FileCache) -> T) -> T {
         let Some(rules) = rules else { return CONTENTS.with_borrow_mut(ask) };
         let mut caches = self.0.borrow_mut();
         if caches.len() <= rules.number {
-            caches.resize_with(rules.number + 1, Cache::default);
+            caches.resize_with(rules.number + 1, FileCache::default);
         }
         ask(&mut caches[rules.number])
     }
@@ -64,21 +64,21 @@ pub(crate) enum Want {
 }
 
 impl Look<'_> {
-    pub(crate) fn find(&self, caches: &Caches) -> Result<Found, Failed> {
+    pub(crate) fn find(&self, caches: &Caches) -> Result<FoundFile, PathError> {
         if self.rules.is_none() && self.want != Want::Content {
-            return Ok(Found { stat: self.stat()?, source: Source::Closed });
+            return Ok(FoundFile { stat: self.stat()?, source: FileSource::Closed });
         }
         caches.with(self.rules.as_ref(), |cache| cache.find(self))
     }
 
-    fn stat(&self) -> Result<Stat, Failed> {
+    fn stat(&self) -> Result<Stat, PathError> {
         match self.links {
             Links::Follow => file::stat(self.path),
             links => file::stat_open(&file::open_checked(self.path, self.trusted, links)?),
         }
     }
 
-    fn open_file(&self) -> Result<File, Failed> {
+    fn open_file(&self) -> Result<File, PathError> {
         match self.links {
             Links::Follow => file::open(self.path),
             links => file::open_checked(self.path, self.trusted, links),
@@ -86,28 +86,28 @@ impl Look<'_> {
     }
 
     /// Asks the file system; `known` is what was found before, for what of it still holds.
-    fn ask(&self, uses: u32, known: Option<&Found>) -> Result<Found, Failed> {
+    fn ask(&self, uses: u32, known: Option<&FoundFile>) -> Result<FoundFile, PathError> {
         if self.want == Want::Directory || known.is_some_and(|known| known.stat.is_directory()) {
             let stat = self.stat()?;
             if stat.is_directory() {
-                return Ok(Found { stat, source: Source::Closed });
+                return Ok(FoundFile { stat, source: FileSource::Closed });
             }
         }
         let file = self.open_file()?;
         let stat = file::stat_open(&file)?;
         if stat.is_directory() {
-            return Ok(Found { stat, source: Source::Closed });
+            return Ok(FoundFile { stat, source: FileSource::Closed });
         }
-        if let Some(Found { stat: before, source: source @ Source::Memory(_) }) = known
+        if let Some(FoundFile { stat: before, source: source @ FileSource::Memory(_) }) = known
             && *before == stat
         {
-            return Ok(Found { stat, source: source.clone() });
+            return Ok(FoundFile { stat, source: source.clone() });
         }
         let source = match self.content(&file, &stat, uses) {
-            Some(content) => Source::Memory(content),
-            None => Source::File(Rc::new(file)),
+            Some(content) => FileSource::Memory(content),
+            None => FileSource::File(Rc::new(file)),
         };
-        Ok(Found { stat, source })
+        Ok(FoundFile { stat, source })
     }
 
     /// The file's content, if it is worth keeping.
@@ -140,20 +140,20 @@ pub(super) fn read(mut file: &File, size: u64) -> io::Result<Option<Rc<[u8]>>> {
     Ok((bytes.len() as u64 == size).then(|| bytes.into()))
 }
 
-struct Cache {
-    entries: Lru<Entry>,
+struct FileCache {
+    entries: Lru<FileEntry>,
 }
 
-impl Default for Cache {
+impl Default for FileCache {
     fn default() -> Self {
         Self { entries: Lru::new() }
     }
 }
 
 /// What is known of a path, and how it was looked at.
-struct Entry {
-    known: Known,
-    _held: Held,
+struct FileEntry {
+    known: KnownFile,
+    _held: CountedBytes,
     links: Links,
     trusted: usize,
     checked_ms: u64,
@@ -161,17 +161,17 @@ struct Entry {
     uses: u32,
 }
 
-enum Known {
-    Found(Found),
+enum KnownFile {
+    Found(FoundFile),
     /// The call and the errno of a failure that is remembered.
     Failed(&'static str, i32),
 }
 
 /// Bytes of content, counted for as long as this lives.
-struct Held(usize);
+struct CountedBytes(usize);
 
-impl Cache {
-    fn find(&mut self, look: &Look<'_>) -> Result<Found, Failed> {
+impl FileCache {
+    fn find(&mut self, look: &Look<'_>) -> Result<FoundFile, PathError> {
         if let Some(rules) = &look.rules {
             self.drop_inactive(rules.inactive_ms, look.now_ms);
         }
@@ -190,17 +190,17 @@ impl Cache {
         result
     }
 
-    fn learn(&mut self, look: &Look<'_>, uses: u32, result: &Result<Found, Failed>) {
+    fn learn(&mut self, look: &Look<'_>, uses: u32, result: &Result<FoundFile, PathError>) {
         let Some(known) = worth_knowing(look, uses, result) else {
             if let Some(entry) = self.entries.find(look.path) {
                 self.entries.remove(entry);
             }
             return;
         };
-        let _held = Held::new(known.content_bytes());
+        let _held = CountedBytes::new(known.content_bytes());
         let Look { links, trusted, now_ms, .. } = *look;
         let entry =
-            Entry { known, _held, links, trusted, checked_ms: now_ms, used_ms: now_ms, uses };
+            FileEntry { known, _held, links, trusted, checked_ms: now_ms, used_ms: now_ms, uses };
         self.entries.insert(look.path, entry);
         self.keep_limits(look.rules.map_or(ENTRIES_MAX, |rules| rules.max));
     }
@@ -210,7 +210,7 @@ impl Cache {
             self.entries.remove_oldest();
         }
         // What the other caches hold is not this one's to drop; it does without contents then.
-        while Held::total() > CONTENTS_BYTES_MAX && self.entries.remove_oldest() {}
+        while CountedBytes::total() > CONTENTS_BYTES_MAX && self.entries.remove_oldest() {}
     }
 
     /// Drops up to two entries that nobody asked for lately.
@@ -226,42 +226,46 @@ impl Cache {
 }
 
 /// What is remembered of a result.
-fn worth_knowing(look: &Look<'_>, uses: u32, result: &Result<Found, Failed>) -> Option<Known> {
+fn worth_knowing(
+    look: &Look<'_>,
+    uses: u32,
+    result: &Result<FoundFile, PathError>,
+) -> Option<KnownFile> {
     match (result, &look.rules) {
         (Ok(found), Some(rules)) => {
             let source = match &found.source {
-                Source::File(_) if uses < rules.min_uses => Source::Closed,
+                FileSource::File(_) if uses < rules.min_uses => FileSource::Closed,
                 source => source.clone(),
             };
-            Some(Known::Found(Found { stat: found.stat, source }))
+            Some(KnownFile::Found(FoundFile { stat: found.stat, source }))
         }
         // No file stays open; but contents do, and the uses of what may become one.
         (Ok(found), None) => match &found.source {
-            Source::Memory(_) => Some(Known::Found(found.clone())),
-            Source::File(_) if look.is_small(&found.stat) => {
-                Some(Known::Found(Found { stat: found.stat, source: Source::Closed }))
+            FileSource::Memory(_) => Some(KnownFile::Found(found.clone())),
+            FileSource::File(_) if look.is_small(&found.stat) => {
+                Some(KnownFile::Found(FoundFile { stat: found.stat, source: FileSource::Closed }))
             }
             _ => None,
         },
         (Err(failed), Some(rules)) if rules.errors => {
             let errno = failed.error.raw_os_error()?;
-            Some(Known::Failed(failed.call, errno))
+            Some(KnownFile::Failed(failed.call, errno))
         }
         (Err(_), _) => None,
     }
 }
 
-impl Entry {
+impl FileEntry {
     /// What can be answered without opening anything.
-    fn answer(&mut self, look: &Look<'_>) -> Option<Result<Found, Failed>> {
-        let Known::Found(found) = &self.known else {
-            let Known::Failed(call, errno) = self.known else { unreachable!("not found") };
-            return self.is_believed(look).then(|| Err(Failed::again(call, errno)));
+    fn answer(&mut self, look: &Look<'_>) -> Option<Result<FoundFile, PathError>> {
+        let KnownFile::Found(found) = &self.known else {
+            let KnownFile::Failed(call, errno) = self.known else { unreachable!("not found") };
+            return self.is_believed(look).then(|| Err(PathError::again(call, errno)));
         };
         let complete = match &found.source {
-            Source::Memory(_) => true,
-            Source::File(_) => self.uses < look.hot_uses() || !look.may_be_kept(&found.stat),
-            Source::Closed => found.stat.is_directory(),
+            FileSource::Memory(_) => true,
+            FileSource::File(_) => self.uses < look.hot_uses() || !look.may_be_kept(&found.stat),
+            FileSource::Closed => found.stat.is_directory(),
         };
         if !complete {
             return None;
@@ -284,24 +288,24 @@ impl Entry {
             && self.trusted == look.trusted
     }
 
-    fn found(&self) -> Option<&Found> {
+    fn found(&self) -> Option<&FoundFile> {
         match &self.known {
-            Known::Found(found) => Some(found),
-            Known::Failed(..) => None,
+            KnownFile::Found(found) => Some(found),
+            KnownFile::Failed(..) => None,
         }
     }
 }
 
-impl Known {
+impl KnownFile {
     fn content_bytes(&self) -> usize {
         match self {
-            Self::Found(Found { source: Source::Memory(content), .. }) => content.len(),
+            Self::Found(FoundFile { source: FileSource::Memory(content), .. }) => content.len(),
             _ => 0,
         }
     }
 }
 
-impl Held {
+impl CountedBytes {
     fn new(bytes: usize) -> Self {
         HELD_BYTES.set(HELD_BYTES.get() + bytes);
         Self(bytes)
@@ -312,7 +316,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for CountedBytes {
     fn drop(&mut self) {
         // At the thread's end the count may be gone before the cache.
         let _ = HELD_BYTES.try_with(|held| held.set(held.get() - self.0));

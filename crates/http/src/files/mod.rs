@@ -16,9 +16,9 @@ use std::fs::File;
 use std::rc::Rc;
 
 pub use cache::Caches;
-pub use net::file::{Failed, Links, Stat};
-pub use temp::{Fate, TempFile, TempFolder, TempPath, TempPaths};
-pub use threads::{Reading, by_threads};
+pub use net::file::{Links, PathError, Stat};
+pub use temp::{TempFile, TempFileEnd, TempFolder, TempPath, TempPaths};
+pub use threads::{ReadMode, by_threads};
 
 pub(crate) use cache::{Look, Want};
 
@@ -66,16 +66,16 @@ pub struct CacheRules {
 
 /// What a path leads to.
 #[derive(Clone)]
-pub struct Found {
+pub struct FoundFile {
     /// Its kind, size and time.
     pub stat: Stat,
     /// Where its content is.
-    pub source: Source,
+    pub source: FileSource,
 }
 
 /// Where the content of a file is.
 #[derive(Clone)]
-pub enum Source {
+pub enum FileSource {
     /// In none of the two places below: the file was only looked at, or has no content.
     Closed,
     /// In memory.
@@ -90,15 +90,17 @@ impl Default for Access {
     }
 }
 
-impl Found {
+impl FoundFile {
     /// The content of a regular file, as a body.
     pub fn into_body(self) -> Body {
         let size = self.stat.size;
         match self.source {
             _ if size == 0 => Body::Empty,
-            Source::Memory(content) => Body::Bytes(Bytes::Kept(content, 0, size as u32)),
-            Source::File(file) => Body::File(FileSlice { file, start: 0, end: size }),
-            Source::Closed => unreachable!("a regular file that was opened is open or in memory"),
+            FileSource::Memory(content) => Body::Bytes(Bytes::Kept(content, 0, size as u32)),
+            FileSource::File(file) => Body::File(FileSlice { file, start: 0, end: size }),
+            FileSource::Closed => {
+                unreachable!("a regular file that was opened is open or in memory")
+            }
         }
     }
 }

@@ -45,7 +45,7 @@ pub struct TempFolder {
 
 /// What becomes of a temporary file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum TempFileEnd {
     /// It has no name: it is gone once it is closed.
     Nameless,
     /// It has a name until it is closed.
@@ -58,7 +58,7 @@ pub enum Fate {
 pub struct TempFile {
     file: Rc<File>,
     path: PathBuf,
-    fate: Fate,
+    fate: TempFileEnd,
     length: u64,
 }
 
@@ -107,7 +107,7 @@ impl TempPath {
     }
 
     /// Makes a new file. The error comes with the path that could not be made.
-    pub fn create(&self, fate: Fate) -> Result<TempFile, (PathBuf, io::Error)> {
+    pub fn create(&self, fate: TempFileEnd) -> Result<TempFile, (PathBuf, io::Error)> {
         let mut number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut made_directories = false;
         for _ in 0..TRIES_MAX {
@@ -158,8 +158,8 @@ fn make_directories(path: &Path) -> Result<(), (PathBuf, io::Error)> {
 }
 
 impl TempFile {
-    fn new(file: File, path: PathBuf, fate: Fate) -> Self {
-        if fate == Fate::Nameless {
+    fn new(file: File, path: PathBuf, fate: TempFileEnd) -> Self {
+        if fate == TempFileEnd::Nameless {
             // Without a name it cannot outlive a crash; with one it is merely in the way.
             let _ = std::fs::remove_file(&path);
         }
@@ -209,7 +209,7 @@ impl TempFile {
         }
         match moved {
             Ok(()) => {
-                self.fate = Fate::Kept;
+                self.fate = TempFileEnd::Kept;
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.copy_to(place),
@@ -244,7 +244,7 @@ impl TempFile {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        if self.fate == Fate::Deleted {
+        if self.fate == TempFileEnd::Deleted {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -274,9 +274,11 @@ mod tests {
     #[test]
     fn a_file_ends_as_its_fate_says() {
         let base = std::env::temp_dir().join(format!("weir-temp-{}", std::process::id()));
-        for (fate, while_open, after) in
-            [(Fate::Nameless, false, false), (Fate::Deleted, true, false), (Fate::Kept, true, true)]
-        {
+        for (fate, while_open, after) in [
+            (TempFileEnd::Nameless, false, false),
+            (TempFileEnd::Deleted, true, false),
+            (TempFileEnd::Kept, true, true),
+        ] {
             let mut file = at(&base.join("deep"), [1, 2, 0]).create(fate).unwrap();
             file.append(b"one").unwrap();
             file.append(b"two").unwrap();

@@ -43,7 +43,7 @@ impl Scene {
         self.unix_ms += ms;
     }
 
-    fn look(&self, name: &str, want: Want) -> Result<Found, Failed> {
+    fn look(&self, name: &str, want: Want) -> Result<FoundFile, PathError> {
         let path = self.folder.join(name);
         let look = Look {
             path: path.as_os_str().as_bytes(),
@@ -58,7 +58,7 @@ impl Scene {
         look.find(&self.caches)
     }
 
-    fn open(&self, name: &str) -> Found {
+    fn open(&self, name: &str) -> FoundFile {
         self.look(name, Want::Content).unwrap()
     }
 
@@ -70,7 +70,7 @@ impl Scene {
     fn kept(&self, name: &str) -> String {
         self.open(name);
         match self.open(name).source {
-            Source::Memory(content) => String::from_utf8_lossy(&content).into_owned(),
+            FileSource::Memory(content) => String::from_utf8_lossy(&content).into_owned(),
             _ => panic!("{name} is not kept"),
         }
     }
@@ -93,16 +93,16 @@ fn rules() -> CacheRules {
     }
 }
 
-fn memory(found: &Found) -> Option<&Rc<[u8]>> {
+fn memory(found: &FoundFile) -> Option<&Rc<[u8]>> {
     match &found.source {
-        Source::Memory(content) => Some(content),
+        FileSource::Memory(content) => Some(content),
         _ => None,
     }
 }
 
-fn file(found: &Found) -> Option<&Rc<File>> {
+fn file(found: &FoundFile) -> Option<&Rc<File>> {
     match &found.source {
-        Source::File(file) => Some(file),
+        FileSource::File(file) => Some(file),
         _ => None,
     }
 }
@@ -245,7 +245,7 @@ fn a_file_stays_open_from_its_min_uses_on() {
     let mut scene = Scene::new(Some(CacheRules { min_uses: 3, ..rules() }));
     scene.write("a", "content");
     scene.unix_ms -= LATER_MS;
-    let found: Vec<Found> = (0..5).map(|_| scene.open("a")).collect();
+    let found: Vec<FoundFile> = (0..5).map(|_| scene.open("a")).collect();
     let same = |a: usize, b: usize| Rc::ptr_eq(file(&found[a]).unwrap(), file(&found[b]).unwrap());
     assert!(!same(0, 1) && !same(1, 2) && same(2, 3) && same(3, 4));
     scene.pass(LATER_MS);
@@ -332,7 +332,7 @@ fn directories() {
         fs::create_dir(scene.folder.join("d")).unwrap();
         for want in [Want::Content, Want::Stat, Want::Directory, Want::Content] {
             let found = scene.look("d", want).unwrap();
-            assert!(found.stat.is_directory() && matches!(found.source, Source::Closed));
+            assert!(found.stat.is_directory() && matches!(found.source, FileSource::Closed));
         }
         fs::remove_dir(scene.folder.join("d")).unwrap();
         scene.write("d", "content");

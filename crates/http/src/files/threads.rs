@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 use net::Offloaded;
 use net::file::is_in_memory;
 
-use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, FileSlice, Remark};
+use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk, FileSlice};
 
 /// How much of a file is brought into the kernel's cache at once.
 const WINDOW_BYTES: u64 = 512 * 1024;
@@ -27,7 +27,7 @@ const ALIGNMENT_MIN: u64 = 4096;
 const SCRATCH_BYTES: usize = 64 * 1024;
 
 /// How threads read.
-pub enum Reading {
+pub enum ReadMode {
     /// Into the kernel's cache.
     Cached,
     /// Past it, with a descriptor for that, at multiples of a number of bytes.
@@ -35,10 +35,10 @@ pub enum Reading {
 }
 
 /// The same body, its files read by threads.
-pub fn by_threads(body: Body, reading: Reading) -> Body {
+pub fn by_threads(body: Body, reading: ReadMode) -> Body {
     let reading = match reading {
-        Reading::Cached => Shared::Cached,
-        Reading::Direct(file, alignment) => {
+        ReadMode::Cached => Shared::Cached,
+        ReadMode::Direct(file, alignment) => {
             Shared::Direct(Arc::new(file), alignment.max(ALIGNMENT_MIN))
         }
     };
@@ -89,7 +89,7 @@ impl BodyStream for Reader {
         }
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
         self.source.poll_fill(cx)
     }
 }
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    fn read(slice: FileSlice, reading: Reading) -> (Result<Vec<u8>, BodyError>, usize) {
+    fn read(slice: FileSlice, reading: ReadMode) -> (Result<Vec<u8>, BodyError>, usize) {
         net::run(drain(by_threads(Body::File(slice), reading))).unwrap()
     }
 
@@ -228,9 +228,9 @@ mod tests {
         let ends = [(0, SIZE), (0, 1), (5, 5), (SIZE - 1, SIZE), (65_535, 65_537), (1, 700_001)];
         for (start, end) in ends {
             let slice = || FileSlice { file: file.clone(), start: start as u64, end: end as u64 };
-            let (cached, pieces) = read(slice(), Reading::Cached);
+            let (cached, pieces) = read(slice(), ReadMode::Cached);
             assert!(cached.unwrap() == content[start..end] && pieces == 0, "{start} to {end}");
-            let direct = Reading::Direct(file.try_clone().unwrap(), 512);
+            let direct = ReadMode::Direct(file.try_clone().unwrap(), 512);
             let (direct, _) = read(slice(), direct);
             assert!(direct.unwrap() == content[start..end], "{start} to {end}");
         }
@@ -241,7 +241,7 @@ mod tests {
         let (file, content) = file(200_001);
         let Ok(direct) = net::file::open_direct(&file) else { return };
         let slice = FileSlice { file: file.clone(), start: 100, end: 200_001 };
-        let (bytes, pieces) = read(slice, Reading::Direct(direct, 512));
+        let (bytes, pieces) = read(slice, ReadMode::Direct(direct, 512));
         assert!(bytes.unwrap() == content[100..] && pieces == 4);
     }
 
@@ -249,7 +249,7 @@ mod tests {
     fn a_file_that_ends_early_breaks_off() {
         let (file, content) = file(100_000);
         let slice = || FileSlice { file: file.clone(), start: 0, end: 200_000 };
-        let direct = Reading::Direct(file.try_clone().unwrap(), 4096);
+        let direct = ReadMode::Direct(file.try_clone().unwrap(), 4096);
         let (broken, pieces) = read(slice(), direct);
         assert!(matches!(broken, Err(BodyError::Io(_))));
         assert_eq!(pieces, content.len() / DIRECT_BYTES as usize);

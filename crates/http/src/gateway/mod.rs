@@ -13,16 +13,16 @@ use conf::{Error, Load, Result};
 use wire::Method;
 use wire::reply::ReplyName;
 
-use crate::backend::address::{PassTo, Target};
+use crate::backend::address::{PassTo, TargetGroup};
 use crate::backend::check::CheckRequest;
 use crate::backend::protocol::Start;
 use crate::backend::{
-    self, BodyPolicy, Conf as Family, HeaderFilter, Plan, ReplyFields, RequestBody,
+    self, BackendRequestBody, BodyPolicy, Conf as Family, HeaderFilter, PassPlan, ReplyFields,
 };
 use crate::exchange::{Exchange, Flow};
 use crate::files::TempPath;
 use crate::health::Checkable;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use params::{Param, Params};
 
 /// One of the protocols, as a location speaks it.
@@ -54,7 +54,7 @@ pub(crate) trait Dialect: Send + Sync + 'static {
 }
 
 /// What a location's directives say, whatever the protocol.
-pub(crate) struct Settings<'a> {
+pub(crate) struct GatewaySettings<'a> {
     pub(crate) family: &'a Arc<Family>,
     pub(crate) pass: Option<&'a PassTo>,
     pub(crate) params: &'a [Param],
@@ -68,13 +68,13 @@ struct Gateway<D> {
     filter: HeaderFilter,
     policy: Arc<BodyPolicy>,
     params: Params,
-    target: Target,
+    target: TargetGroup,
 }
 
 /// Answers everything in a location that has an application.
 pub(crate) fn install<D: Dialect>(
-    settings: &Settings<'_>,
-    place: &mut Place<'_, '_>,
+    settings: &GatewaySettings<'_>,
+    place: &mut LocationBuilder<'_, '_>,
     dialect: impl FnOnce() -> D,
 ) -> Result<()> {
     let family = settings.family;
@@ -91,7 +91,7 @@ impl<D: Dialect> Gateway<D> {
     fn new(
         dialect: D,
         pass: &PassTo,
-        settings: &Settings<'_>,
+        settings: &GatewaySettings<'_>,
         load: &mut Load<'_>,
     ) -> Result<Self> {
         let family = settings.family;
@@ -129,7 +129,7 @@ impl<D: Dialect> Gateway<D> {
         if self.dialect.write_head(x, &self.params, &mut head).is_none() {
             return Flow::Status(500);
         }
-        let mut plan = Plan {
+        let mut plan = PassPlan {
             conf: &self.family,
             filter: &self.filter,
             policy: &self.policy,
@@ -148,16 +148,16 @@ impl<D: Dialect> Gateway<D> {
 
     /// The client's body as it is passed on, if it is. It is read first, unless it is passed on as
     /// it comes.
-    async fn take_body(&self, x: &mut Exchange) -> std::result::Result<RequestBody, Flow> {
+    async fn take_body(&self, x: &mut Exchange) -> std::result::Result<BackendRequestBody, Flow> {
         if x.request.body.is_announced() && x.request.body.is_unread() {
             if self.streams_body(x) {
-                return Ok(RequestBody::Streamed);
+                return Ok(BackendRequestBody::Streamed);
             }
             x.read_body().await?;
         }
         Ok(match self.family.passes_body() {
-            true => RequestBody::Client,
-            false => RequestBody::None,
+            true => BackendRequestBody::Client,
+            false => BackendRequestBody::None,
         })
     }
 
@@ -181,6 +181,6 @@ impl<D: Dialect> Checkable for Gateway<D> {
         x.backends.begin_unnamed_request(D::Request::SCHEMA);
         let mut head = Vec::new();
         self.dialect.write_head(x, &self.params, &mut head)?;
-        Some(CheckRequest::new(head, RequestBody::None, self.start(x)))
+        Some(CheckRequest::new(head, BackendRequestBody::None, self.start(x)))
     }
 }

@@ -38,7 +38,7 @@ enum Large {
 
 /// How a batch is to be written.
 #[derive(Clone, Copy)]
-pub(super) struct Manner {
+pub(super) struct WriteLimits {
     /// Bytes at most.
     pub(super) most: usize,
     /// Whether text waits in the kernel for the file behind it.
@@ -141,7 +141,7 @@ impl Batch {
         &mut self,
         stream: &mut Stream,
         cx: &mut Context<'_>,
-        manner: Manner,
+        manner: WriteLimits,
     ) -> Poll<Result<usize, (&'static str, io::Error)>> {
         if let Large::File(slice) = &mut self.large
             && !slice.is_empty()
@@ -166,7 +166,7 @@ impl Batch {
         &mut self,
         stream: &mut Stream,
         cx: &mut Context<'_>,
-        manner: Manner,
+        manner: WriteLimits,
     ) -> Poll<Result<usize, (&'static str, io::Error)>> {
         let head = cut_off(&self.text[self.written..self.cut], &mut { manner.most });
         let written = if manner.nopush {
@@ -250,7 +250,7 @@ mod tests {
             batch.text().extend_from_slice(b"before");
             batch.push(Bytes::Owned(large.clone()));
             batch.text().extend_from_slice(b"after");
-            let manner = Manner { most: most * 150, nopush: false };
+            let manner = WriteLimits { most: most * 150, nopush: false };
             let mut cx = Context::from_waker(Waker::noop());
             while batch.len() > 0 {
                 let before = batch.len();

@@ -16,7 +16,7 @@ use crate::exchange::{CloseReason, Exchange};
 use crate::site::policy::{Close, Keepalive, Lingering};
 
 /// How throwing away the rest of a body ended.
-enum Rest {
+enum DiscardedBody {
     Ended,
     Broken,
     TimedOut,
@@ -43,9 +43,9 @@ impl Connection {
         };
         if !was_announced && !is_ended {
             match self.discard_rest(request, lingering).await {
-                Rest::Ended => {}
-                Rest::Broken => return After::Close,
-                Rest::TimedOut => return drive::timed_out(x).into(),
+                DiscardedBody::Ended => {}
+                DiscardedBody::Broken => return After::Close,
+                DiscardedBody::TimedOut => return drive::timed_out(x).into(),
             }
         }
         match x.close_reason() {
@@ -69,12 +69,12 @@ impl Connection {
         rules.min_timeout_ms > 0 || (rules.timeout_ms > 0 && self.context.keeps(&self.client))
     }
 
-    async fn discard_rest(&self, request: &RequestStream, rules: Lingering) -> Rest {
+    async fn discard_rest(&self, request: &RequestStream, rules: Lingering) -> DiscardedBody {
         let patience = Patience::new(rules);
         poll_fn(|cx| match request.poll_discard(cx) {
-            Poll::Ready(Ok(true)) => Poll::Ready(Rest::Ended),
-            Poll::Ready(_) => Poll::Ready(Rest::Broken),
-            Poll::Pending => patience.poll_over(cx, &self.link).map(|()| Rest::TimedOut),
+            Poll::Ready(Ok(true)) => Poll::Ready(DiscardedBody::Ended),
+            Poll::Ready(_) => Poll::Ready(DiscardedBody::Broken),
+            Poll::Pending => patience.poll_over(cx, &self.link).map(|()| DiscardedBody::TimedOut),
         })
         .await
     }

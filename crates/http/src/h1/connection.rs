@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use net::{ConnectionPermit, Stream};
-use observe::{Open, Waiting};
+use observe::{OpenConnection, WaitingConnection};
 
 use super::idle::Idle;
 use super::link::Link;
 use super::request_stream::RequestStream;
 use crate::client::{Client, Resting};
-use crate::drive::{Cut, WorkerContext};
+use crate::drive::{CutReply, WorkerContext};
 use crate::site::policy::Lingering;
 
 /// A connection.
@@ -20,28 +20,28 @@ pub(super) struct Connection {
     pub(super) link: Rc<Link>,
     /// The last request's, where nobody holds it: memory for the next one.
     spare: Cell<Option<Rc<RequestStream>>>,
-    held: Held,
+    held: ConnectionState,
 }
 
 /// An idle connection that has no task: all that is left of it but its socket.
 pub(crate) struct Parked {
     pub(crate) client: Resting,
-    pub(crate) held: Held,
+    pub(crate) held: ConnectionState,
     pub(super) idle: Idle,
-    pub(super) _waiting: Waiting,
+    pub(super) _waiting: WaitingConnection,
 }
 
 /// A connection that is worth parking for the rest of its time.
-pub(crate) struct IdleConnection {
+pub(crate) struct ParkableConnection {
     pub(crate) stream: Stream,
     pub(crate) parked: Parked,
     pub(crate) left_ms: u64,
 }
 
 /// What a connection has for as long as it is open, parked or not.
-pub(crate) struct Held {
+pub(crate) struct ConnectionState {
     /// Counts it among the open ones.
-    pub(crate) _open: Open,
+    pub(crate) _open: OpenConnection,
     /// Its place among the worker's connections.
     pub(crate) _permit: ConnectionPermit,
     /// The generation it was accepted under.
@@ -65,18 +65,23 @@ impl Connection {
         context: Rc<WorkerContext>,
         client: Rc<Client>,
         stream: Stream,
-        held: Held,
+        held: ConnectionState,
     ) -> Self {
         Self { context, client, link: Rc::new(Link::new(stream)), spare: Cell::default(), held }
     }
 
     /// Lets the task end, and keeps no more than what the next request needs.
-    pub(super) fn park(self, idle: Idle, waiting: Waiting, left_ms: u64) -> IdleConnection {
+    pub(super) fn park(
+        self,
+        idle: Idle,
+        waiting: WaitingConnection,
+        left_ms: u64,
+    ) -> ParkableConnection {
         let Self { client, link, held, spare, .. } = self;
         drop(spare);
         let stream = Rc::into_inner(link).expect("no exchange is under way").into_stream();
         let parked = Parked { client: client.rest(), held, idle, _waiting: waiting };
-        IdleConnection { stream, parked, left_ms }
+        ParkableConnection { stream, parked, left_ms }
     }
 
     /// What the next request has for itself.
@@ -96,11 +101,11 @@ impl Connection {
     }
 }
 
-impl From<Cut> for After {
-    fn from(cut: Cut) -> Self {
+impl From<CutReply> for After {
+    fn from(cut: CutReply) -> Self {
         match cut {
-            Cut::Close => Self::Close,
-            Cut::Reset => Self::Reset,
+            CutReply::Close => Self::Close,
+            CutReply::Reset => Self::Reset,
         }
     }
 }

@@ -8,8 +8,8 @@ use std::task::Poll;
 
 use net::buffers;
 use observe::{Errno, InRequest, Level};
-use wire::http1::framing::{Body, Framing};
-use wire::http1::request::{HeadError, HeadParser, Progress};
+use wire::http1::framing::{Body, RequestFraming};
+use wire::http1::request::{HeadError, HeadProgress, RequestHeadParser};
 use wire::{Method, Slice, Version};
 
 use super::connection::{After, Connection};
@@ -27,14 +27,14 @@ pub(super) enum NoRequest {
 }
 
 /// What is wrong with a head.
-enum Refused {
+enum BadHead {
     Head(HeadError),
     /// The path cannot be decoded, or leads above the root.
     Path,
 }
 
 /// How reading more of a head ended.
-enum Failed {
+enum ReadHeadError {
     Closed,
     TimedOut,
     Connection(io::Error),
@@ -55,7 +55,7 @@ impl Connection {
         self.client.requests.set(self.client.requests.get() + 1);
         x.request.received = self.link.input.take();
         x.action = if x.request.pipelined { READING_PIPELINED } else { READING_LINE };
-        let mut parser = HeadParser::default();
+        let mut parser = RequestHeadParser::default();
         let complete = self.complete_head(x, &mut parser).await;
         let complete = complete.map_err(|failed| self.give_up(x, &parser, failed))?;
         let framing = complete.and_then(|()| {
@@ -65,7 +65,7 @@ impl Connection {
             settle_framing(x)
         });
         match framing {
-            Ok(Framing { body, expects_continue, .. }) => {
+            Ok(RequestFraming { body, expects_continue, .. }) => {
                 let version = x.request.head.version;
                 request.begin_body(version, x.request.length, body, expects_continue);
                 x.downstream = Some(request.clone());
@@ -83,8 +83,8 @@ impl Connection {
     async fn complete_head(
         &self,
         x: &mut Exchange,
-        parser: &mut HeadParser,
-    ) -> Result<Result<(), Refused>, Failed> {
+        parser: &mut RequestHeadParser,
+    ) -> Result<Result<(), BadHead>, ReadHeadError> {
         loop {
             match parse(x, parser) {
                 Ok(true) => return Ok(Ok(())),
@@ -94,7 +94,7 @@ impl Connection {
         }
     }
 
-    async fn read_more(&self, x: &mut Exchange) -> Result<(), Failed> {
+    async fn read_more(&self, x: &mut Exchange) -> Result<(), ReadHeadError> {
         let timeout_ms = x.server().reading.client_header_timeout_ms;
         let received = &mut x.request.received;
         if received.len() == received.capacity() {
@@ -111,28 +111,33 @@ impl Connection {
         });
         match read.await {
             Some(Ok(1..)) => Ok(()),
-            Some(Ok(0)) => Err(Failed::Closed),
-            Some(Err(error)) => Err(Failed::Connection(error)),
-            None => Err(Failed::TimedOut),
+            Some(Ok(0)) => Err(ReadHeadError::Closed),
+            Some(Err(error)) => Err(ReadHeadError::Connection(error)),
+            None => Err(ReadHeadError::TimedOut),
         }
     }
 
     /// Closes a connection whose request does not come.
-    fn give_up(&self, x: &mut Exchange, parser: &HeadParser, failed: Failed) -> NoRequest {
+    fn give_up(
+        &self,
+        x: &mut Exchange,
+        parser: &RequestHeadParser,
+        failed: ReadHeadError,
+    ) -> NoRequest {
         x.reply.status = 400;
         note_host(x);
         if !parser.expects_line() {
             note_length(x, parser.parsed_to() as u32);
         }
         match failed {
-            Failed::Closed => {
+            ReadHeadError::Closed => {
                 x.action = READING_FIELDS;
                 x.log(Level::Info, format_args!("client prematurely closed connection"));
             }
-            Failed::Connection(error) => {
+            ReadHeadError::Connection(error) => {
                 x.log(Level::Info, format_args!("recv() failed{}", Errno(&error)));
             }
-            Failed::TimedOut => {
+            ReadHeadError::TimedOut => {
                 let error = net::timed_out();
                 x.log(Level::Info, format_args!("client timed out{}", Errno(&error)));
                 return NoRequest::Over(drive::dropped(x, 408).into());
@@ -143,7 +148,7 @@ impl Connection {
 }
 
 /// Parses what has arrived; whether the head is complete.
-fn parse(x: &mut Exchange, parser: &mut HeadParser) -> Result<bool, Refused> {
+fn parse(x: &mut Exchange, parser: &mut RequestHeadParser) -> Result<bool, BadHead> {
     loop {
         let mut limits = x.server().reading.head;
         let generation = x.generation.clone();
@@ -151,17 +156,17 @@ fn parse(x: &mut Exchange, parser: &mut HeadParser) -> Result<bool, Refused> {
         limits.pause_at_host = listen.is_some_and(|listen| listen.names.are_several());
         let Request { head, received, .. } = &mut x.request;
         if parser.expects_line() {
-            match parser.parse_line(head, received, &limits).map_err(Refused::Head)? {
-                Progress::Complete { .. } => settle_target(x)?,
-                Progress::Partial | Progress::Host => return Ok(false),
+            match parser.parse_line(head, received, &limits).map_err(BadHead::Head)? {
+                HeadProgress::Complete { .. } => settle_target(x)?,
+                HeadProgress::Partial | HeadProgress::Host => return Ok(false),
             }
         }
         let Request { head, received, .. } = &mut x.request;
-        match parser.parse(head, received, &limits).map_err(Refused::Head)? {
-            Progress::Partial => return Ok(false),
+        match parser.parse(head, received, &limits).map_err(BadHead::Head)? {
+            HeadProgress::Partial => return Ok(false),
             // What follows is read as the server says that was named.
-            Progress::Host => choose_server(x),
-            Progress::Complete { len } => {
+            HeadProgress::Host => choose_server(x),
+            HeadProgress::Complete { len } => {
                 x.request.head_bytes = len;
                 return Ok(true);
             }
@@ -170,9 +175,9 @@ fn parse(x: &mut Exchange, parser: &mut HeadParser) -> Result<bool, Refused> {
 }
 
 /// The request line is there: its path in normal form, and the server where the line names it.
-fn settle_target(x: &mut Exchange) -> Result<(), Refused> {
+fn settle_target(x: &mut Exchange) -> Result<(), BadHead> {
     let merge_slashes = x.server().reading.merge_slashes;
-    x.request.decode_target(merge_slashes).map_err(|BadPath| Refused::Path)?;
+    x.request.decode_target(merge_slashes).map_err(|BadPath| BadHead::Path)?;
     if !x.request.head.host.is_empty() {
         choose_server(x);
     }
@@ -181,7 +186,7 @@ fn settle_target(x: &mut Exchange) -> Result<(), Refused> {
 }
 
 /// The head is complete: what it says of the connection and of the body.
-fn settle_framing(x: &mut Exchange) -> Result<Framing, Refused> {
+fn settle_framing(x: &mut Exchange) -> Result<RequestFraming, BadHead> {
     let head = &x.request.head;
     x.request.length = x.request.head_bytes as u64 - u64::from(head.line.start);
     x.request.header_only = head.method == Method::Head;
@@ -189,8 +194,8 @@ fn settle_framing(x: &mut Exchange) -> Result<Framing, Refused> {
     if x.request.host.is_empty() {
         choose_server(x);
     }
-    let framing = Framing::of(&x.request.head, &x.request.received, false);
-    let framing = framing.map_err(Refused::Head)?;
+    let framing = RequestFraming::of(&x.request.head, &x.request.received, false);
+    let framing = framing.map_err(BadHead::Head)?;
     x.action = "";
     x.keep_connection();
     if !framing.keep_alive {
@@ -206,21 +211,21 @@ fn settle_framing(x: &mut Exchange) -> Result<Framing, Refused> {
 
 /// Settles a request whose head a test has parsed. `Err`: the status that is the answer.
 #[cfg(test)]
-pub(crate) fn settle(x: &mut Exchange, parser: &HeadParser) -> Result<(), u16> {
+pub(crate) fn settle(x: &mut Exchange, parser: &RequestHeadParser) -> Result<(), u16> {
     let settled = settle_target(x).and_then(|()| settle_framing(x));
     settled.map(drop).map_err(|refused| refuse(x, parser, refused))
 }
 
 /// Notes what is known of a request that is refused. The status.
-fn refuse(x: &mut Exchange, parser: &HeadParser, refused: Refused) -> u16 {
+fn refuse(x: &mut Exchange, parser: &RequestHeadParser, refused: BadHead) -> u16 {
     let status = match refused {
-        Refused::Head(error) => {
+        BadHead::Head(error) => {
             note_host(x);
             log_refused(x, &error);
             settle_refused(x, parser, error);
             error.status()
         }
-        Refused::Path => {
+        BadHead::Path => {
             x.log(Level::Info, format_args!("client sent invalid request"));
             note_length(x, parser.parsed_to() as u32);
             400
@@ -231,7 +236,7 @@ fn refuse(x: &mut Exchange, parser: &HeadParser, refused: Refused) -> u16 {
 }
 
 /// What is left of a head that is refused, for its page and its log lines.
-fn settle_refused(x: &mut Exchange, parser: &HeadParser, error: HeadError) {
+fn settle_refused(x: &mut Exchange, parser: &RequestHeadParser, error: HeadError) {
     if parser.expects_line() {
         return settle_refused_line(x, error);
     }

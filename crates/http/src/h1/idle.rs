@@ -1,7 +1,7 @@
 //! What a connection waits for between two requests, and how long.
 
 use net::clock;
-use observe::Waiting;
+use observe::WaitingConnection;
 
 use crate::site::policy::Keepalive;
 
@@ -15,13 +15,13 @@ pub(super) enum Idle {
 }
 
 /// What a wait came to.
-pub(super) enum Next {
+pub(super) enum WaitOutcome {
     /// A request begins; `pipelined`: it had arrived before the reply to the last one was sent.
     Request { pipelined: bool },
     /// There will be none.
     Over,
     /// It is worth parking for the rest of its time.
-    Park { waiting: Waiting, left_ms: u64 },
+    Park { waiting: WaitingConnection, left_ms: u64 },
 }
 
 impl Idle {

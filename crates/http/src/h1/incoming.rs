@@ -5,15 +5,15 @@
 
 use std::ops::Range;
 
-use wire::http1::chunked::{ChunkedDecoder, Decoded};
+use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder};
 use wire::http1::framing::Body;
 
 use crate::exchange::RequestBodyError;
 
 /// A body on its way.
 #[derive(Default)]
-pub(super) struct Incoming {
-    coding: Coding,
+pub(super) struct BodyInput {
+    coding: BodyCoding,
     /// Bytes of the body so far.
     received: u64,
     /// Bytes of the connection that they took, as far as somebody wanted them.
@@ -27,7 +27,7 @@ pub(super) struct Incoming {
 }
 
 #[derive(Default)]
-enum Coding {
+enum BodyCoding {
     #[default]
     Ended,
     /// So many bytes are to come.
@@ -35,12 +35,12 @@ enum Coding {
     Chunked(ChunkedDecoder),
 }
 
-impl Incoming {
+impl BodyInput {
     pub(super) fn new(body: Body, expects_continue: bool) -> Self {
         let coding = match body {
-            Body::None | Body::Length(0) => Coding::Ended,
-            Body::Length(length) => Coding::Length(length),
-            Body::Chunked => Coding::Chunked(ChunkedDecoder::default()),
+            Body::None | Body::Length(0) => BodyCoding::Ended,
+            Body::Length(length) => BodyCoding::Length(length),
+            Body::Chunked => BodyCoding::Chunked(ChunkedDecoder::default()),
         };
         Self { coding, expects_continue, ..Self::default() }
     }
@@ -52,17 +52,17 @@ impl Incoming {
 
     /// Whether all of it has come.
     pub(super) fn is_ended(&self) -> bool {
-        matches!(self.coding, Coding::Ended)
+        matches!(self.coding, BodyCoding::Ended)
     }
 
     /// Whether `input`, which follows what was taken before, has all that is still to come.
     pub(super) fn is_whole_in(&self, input: &[u8]) -> bool {
         match &self.coding {
-            Coding::Ended => true,
-            Coding::Length(left) => input.len() as u64 >= *left,
-            Coding::Chunked(decoder) => {
+            BodyCoding::Ended => true,
+            BodyCoding::Length(left) => input.len() as u64 >= *left,
+            BodyCoding::Chunked(decoder) => {
                 let (mut decoder, mut at) = (decoder.clone(), 0);
-                while let Ok(Decoded::Data(data)) = decoder.decode(&input[at..]) {
+                while let Ok(ChunkDecoded::Data(data)) = decoder.decode(&input[at..]) {
                     at += data.end;
                 }
                 decoder.is_done()
@@ -73,19 +73,21 @@ impl Incoming {
     /// How many bytes of the connection surely belong to it: they may be read past this machine.
     pub(super) fn plain_length(&self) -> Option<u64> {
         match self.coding {
-            Coding::Length(left) => Some(left),
-            Coding::Ended | Coding::Chunked(_) => None,
+            BodyCoding::Length(left) => Some(left),
+            BodyCoding::Ended | BodyCoding::Chunked(_) => None,
         }
     }
 
     /// Notes that so many bytes were read past this machine.
     pub(super) fn advance(&mut self, count: usize) {
-        let Coding::Length(left) = &mut self.coding else { unreachable!("asked for its length") };
+        let BodyCoding::Length(left) = &mut self.coding else {
+            unreachable!("asked for its length")
+        };
         *left -= count as u64;
         self.received += count as u64;
         self.read += count as u64;
         if *left == 0 {
-            self.coding = Coding::Ended;
+            self.coding = BodyCoding::Ended;
         }
     }
 
@@ -120,25 +122,25 @@ impl Incoming {
         size_max: u64,
     ) -> Result<(usize, Range<usize>), RequestBodyError> {
         match &mut self.coding {
-            Coding::Ended => Ok((0, 0..0)),
-            Coding::Length(left) => {
+            BodyCoding::Ended => Ok((0, 0..0)),
+            BodyCoding::Length(left) => {
                 let count = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= count as u64;
                 if *left == 0 {
-                    self.coding = Coding::Ended;
+                    self.coding = BodyCoding::Ended;
                 }
                 Ok((count, 0..count))
             }
-            Coding::Chunked(decoder) => {
+            BodyCoding::Chunked(decoder) => {
                 let decoded = decoder.decode(rest).map_err(|_| RequestBodyError::Invalid)?;
                 let (used, data) = match decoded {
-                    Decoded::Data(data) => (data.end, data),
-                    Decoded::More => (rest.len(), 0..0),
-                    Decoded::Trailers(end) | Decoded::End(end) => (end, 0..0),
+                    ChunkDecoded::Data(data) => (data.end, data),
+                    ChunkDecoded::More => (rest.len(), 0..0),
+                    ChunkDecoded::Trailers(end) | ChunkDecoded::End(end) => (end, 0..0),
                 };
                 let chunk = decoder.chunk_left().saturating_add(data.len() as u64);
                 if decoder.is_done() {
-                    self.coding = Coding::Ended;
+                    self.coding = BodyCoding::Ended;
                 } else if size_max != 0 && self.received.saturating_add(chunk) > size_max {
                     return Err(RequestBodyError::TooLarge { received: self.received, chunk });
                 }
@@ -152,7 +154,7 @@ impl Incoming {
 mod tests {
     use super::*;
 
-    fn take(incoming: &mut Incoming, input: &[u8], room: usize) -> (String, usize) {
+    fn take(incoming: &mut BodyInput, input: &[u8], room: usize) -> (String, usize) {
         let mut out = Vec::new();
         let used = incoming.take(input, room, 0, |bytes| out.extend_from_slice(bytes)).unwrap();
         (String::from_utf8(out).unwrap(), used)
@@ -170,7 +172,7 @@ mod tests {
             (Body::Chunked, b"3\r\nabc\r\n", 2, "ab", 5),
         ];
         for (body, input, room, data, used) in table {
-            let mut incoming = Incoming::new(body, false);
+            let mut incoming = BodyInput::new(body, false);
             assert_eq!(take(&mut incoming, input, room), (data.to_owned(), used), "{body:?}");
             assert_eq!(incoming.read, used as u64, "{body:?}");
         }
@@ -187,13 +189,13 @@ mod tests {
             (Body::None, b"", true),
         ];
         for (body, input, whole) in table {
-            assert_eq!(Incoming::new(body, false).is_whole_in(input), whole, "{body:?}");
+            assert_eq!(BodyInput::new(body, false).is_whole_in(input), whole, "{body:?}");
         }
     }
 
     #[test]
     fn a_chunk_too_large_is_refused_by_its_head() {
-        let mut incoming = Incoming::new(Body::Chunked, false);
+        let mut incoming = BodyInput::new(Body::Chunked, false);
         assert_eq!(incoming.take(b"3\r\nabc\r\n", 9, 5, |_| {}).unwrap(), 8);
         match incoming.take(b"3\r\n", 9, 5, |_| {}) {
             Err(RequestBodyError::TooLarge { received: 3, chunk: 3 }) => {}
@@ -201,7 +203,7 @@ mod tests {
             Ok(_) => panic!("taken"),
         }
         assert!(matches!(
-            Incoming::new(Body::Chunked, false).take(b"x", 9, 0, |_| {}),
+            BodyInput::new(Body::Chunked, false).take(b"x", 9, 0, |_| {}),
             Err(RequestBodyError::Invalid)
         ));
     }

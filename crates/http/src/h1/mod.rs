@@ -31,9 +31,9 @@ pub(crate) use head::settle;
 
 use std::rc::Rc;
 
-use net::{Probe, Stream};
+use net::{SocketProbe, Stream};
 
-pub(crate) use connection::{Held, IdleConnection, Parked};
+pub(crate) use connection::{ConnectionState, ParkableConnection, Parked};
 
 use crate::client::Client;
 use crate::drive::{self, LentExchange, Preread, WorkerContext};
@@ -41,7 +41,7 @@ use crate::exchange::CloseReason;
 
 use connection::{After, Connection};
 use head::NoRequest;
-use idle::{Idle, Next};
+use idle::{Idle, WaitOutcome};
 use reply_writer::ReplyWriter;
 use request_stream::RequestStream;
 
@@ -50,9 +50,9 @@ pub(crate) fn serve(
     context: Rc<WorkerContext>,
     client: Rc<Client>,
     stream: Stream,
-    held: Held,
+    held: ConnectionState,
     preread: Preread,
-) -> impl Future<Output = Option<IdleConnection>> {
+) -> impl Future<Output = Option<ParkableConnection>> {
     let connection = Connection::new(context, client, stream, held);
     let idle = connection.first_idle(preread);
     connection.serve(idle)
@@ -63,20 +63,20 @@ pub(crate) async fn resume(
     context: Rc<WorkerContext>,
     stream: Stream,
     parked: Parked,
-) -> Option<IdleConnection> {
+) -> Option<ParkableConnection> {
     let Parked { client, held, idle, _waiting: waiting } = parked;
     drop(waiting);
-    let client = Rc::new(Client::wake(client, Probe::new(&stream)));
+    let client = Rc::new(Client::wake(client, SocketProbe::new(&stream)));
     Connection::new(context, client, stream, held).serve(idle).await
 }
 
 impl Connection {
-    async fn serve(self, mut idle: Idle) -> Option<IdleConnection> {
+    async fn serve(self, mut idle: Idle) -> Option<ParkableConnection> {
         loop {
             let pipelined = match self.wait_for_request(idle).await {
-                Next::Request { pipelined } => pipelined,
-                Next::Over => return None,
-                Next::Park { waiting, left_ms } => {
+                WaitOutcome::Request { pipelined } => pipelined,
+                WaitOutcome::Over => return None,
+                WaitOutcome::Park { waiting, left_ms } => {
                     return Some(self.park(idle, waiting, left_ms));
                 }
             };

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
 
-use super::batch::{Batch, Manner};
+use super::batch::{Batch, WriteLimits};
 use super::connection::Connection;
 use super::link::WaitsFor;
 use super::reply_head;
@@ -113,7 +113,7 @@ impl Outlet for ReplyWriter<'_> {
         cx: &mut Context<'_>,
         most: usize,
     ) -> Poll<Result<usize, (&'static str, io::Error)>> {
-        let manner = Manner { most, nopush: self.nopush };
+        let manner = WriteLimits { most, nopush: self.nopush };
         self.batch.poll_write(&mut self.request.link.stream.borrow_mut(), cx, manner)
     }
 

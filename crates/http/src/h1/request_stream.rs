@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker, ready};
 use wire::http1::framing::Body;
 use wire::{Version, status_text};
 
-use super::incoming::Incoming;
+use super::incoming::BodyInput;
 use super::link::{Link, WaitsFor, consume};
 use crate::exchange::{BodyRules, Downstream, Fields, RequestBodyError};
 
@@ -19,7 +19,7 @@ pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// What belongs to one request of a connection.
 pub(super) struct RequestStream {
     pub(super) link: Rc<Link>,
-    body: RefCell<Incoming>,
+    body: RefCell<BodyInput>,
     head_length: Cell<u64>,
     version: Cell<Version>,
     /// Whether somebody waits for more of the body.
@@ -42,7 +42,7 @@ impl RequestStream {
 
     /// Becomes that of the connection's next request, of which nothing is known yet.
     pub(super) fn renew(&mut self) {
-        *self.body.get_mut() = Incoming::default();
+        *self.body.get_mut() = BodyInput::default();
         self.head_length.set(0);
         self.version.set(Version::default());
         self.has_reader.set(false);
@@ -59,10 +59,10 @@ impl RequestStream {
     ) {
         self.version.set(version);
         self.head_length.set(head_length);
-        *self.body.borrow_mut() = Incoming::new(body, expects_continue);
+        *self.body.borrow_mut() = BodyInput::new(body, expects_continue);
     }
 
-    pub(super) fn body(&self) -> RefMut<'_, Incoming> {
+    pub(super) fn body(&self) -> RefMut<'_, BodyInput> {
         self.body.borrow_mut()
     }
 
@@ -132,13 +132,13 @@ impl RequestStream {
 
     /// Gives up finding the end of the body, or of what should have been a request.
     pub(super) fn lose_body(&self) {
-        *self.body.borrow_mut() = Incoming::lost();
+        *self.body.borrow_mut() = BodyInput::lost();
     }
 
     /// Takes the bytes of a body that have arrived.
     fn take_body(
         &self,
-        body: &mut Incoming,
+        body: &mut BodyInput,
         out: &mut Vec<u8>,
         room: usize,
         size_max: u64,
@@ -153,7 +153,7 @@ impl RequestStream {
     fn poll_more(
         &self,
         cx: &mut Context<'_>,
-        body: &mut Incoming,
+        body: &mut BodyInput,
         out: &mut Vec<u8>,
     ) -> Poll<io::Result<usize>> {
         let Some(left) = body.plain_length() else { return self.link.poll_input(cx) };

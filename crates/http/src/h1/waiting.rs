@@ -8,7 +8,7 @@ use net::{buffers, clock};
 use observe::{Errno, ErrorLog, Level};
 
 use super::connection::Connection;
-use super::idle::{Idle, Next};
+use super::idle::{Idle, WaitOutcome};
 use super::link::WaitsFor;
 use crate::drive::Preread;
 
@@ -41,19 +41,19 @@ impl Connection {
     }
 
     /// Waits for the first bytes of a request.
-    pub(super) async fn wait_for_request(&self, idle: Idle) -> Next {
+    pub(super) async fn wait_for_request(&self, idle: Idle) -> WaitOutcome {
         if self.link.has_input() {
             poll_fn(|cx| self.link.poll_turn(cx)).await;
             // What is there before the first request came with a PROXY protocol header.
-            return Next::Request { pipelined: matches!(idle, Idle::Kept { .. }) };
+            return WaitOutcome::Request { pipelined: matches!(idle, Idle::Kept { .. }) };
         }
         let waiting = self.context.counts.wait();
         match poll_fn(|cx| self.poll_request(cx, idle)).await {
-            Woken::Bytes => Next::Request { pipelined: false },
-            Woken::Unused => Next::Park { waiting, left_ms: idle.left_ms() },
+            Woken::Bytes => WaitOutcome::Request { pipelined: false },
+            Woken::Unused => WaitOutcome::Park { waiting, left_ms: idle.left_ms() },
             woken => {
                 self.log_end(idle, woken);
-                Next::Over
+                WaitOutcome::Over
             }
         }
     }

@@ -6,23 +6,25 @@
 use std::fmt;
 
 use ::upstream::Server;
-use ::upstream::health::{Change, Check};
-use observe::{Level, Source, Text};
+use ::upstream::health::{Change, HealthCheck};
+use observe::{Level, MessageSource, Text};
 
 use super::checkable::Verdict;
-use super::probe::Probe;
+use super::probe::HealthProbe;
 
 /// Writes what an answer is worth.
 pub(super) fn log(
-    check: &Check<Probe>,
+    check: &HealthCheck<HealthProbe>,
     server: &Server,
     verdict: &Verdict,
     change: Option<Change>,
 ) {
-    let peer = Peer { check, server };
+    let peer = CheckedPeer { check, server };
     let write = |level, message: fmt::Arguments<'_>| match &check.probe {
-        Probe::Location(probe) => probe.log().write(level, Source::default(), message, |_| ()),
-        Probe::Server(_) => observe::log(level, message),
+        HealthProbe::Location(probe) => {
+            probe.log().write(level, MessageSource::default(), message, |_| ())
+        }
+        HealthProbe::Server(_) => observe::log(level, message),
     };
     let action = match verdict {
         Ok(action) => *action,
@@ -44,16 +46,16 @@ pub(super) fn log(
 }
 
 /// `, health check "NAME" of peer ADDRESS in upstream "GROUP", port NUMBER`
-struct Peer<'a> {
-    check: &'a Check<Probe>,
+struct CheckedPeer<'a> {
+    check: &'a HealthCheck<HealthProbe>,
     server: &'a Server,
 }
 
-impl fmt::Display for Peer<'_> {
+impl fmt::Display for CheckedPeer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, port) = match &self.check.probe {
-            Probe::Location(probe) => (probe.check().matching.name(), probe.check().port),
-            Probe::Server(probe) => (&b""[..], probe.check.port),
+            HealthProbe::Location(probe) => (probe.check().matching.name(), probe.check().port),
+            HealthProbe::Server(probe) => (&b""[..], probe.check.port),
         };
         let (name, peer) = (Text(name), Text(self.server.name()));
         let group = Text(self.check.group.name());

@@ -3,21 +3,23 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::upstream::health::Terms;
+use ::upstream::health::CheckTerms;
 use ::upstream::{Group, Server};
 
 use super::checkable::{Checkable, Verdict, place};
 use super::matching::Match;
-use crate::backend::check::{Check, CheckFailure, CheckReply, CheckTimes, KeptConnection, check};
+use crate::backend::check::{
+    CheckCall, CheckFailure, CheckReply, CheckTimes, KeptConnection, check,
+};
 use crate::backend::{CONNECTING, SENDING, connect_options, local_end};
 use crate::client::Client;
-use crate::exchange::{Exchange, Peer};
+use crate::exchange::{AskedBackend, Exchange};
 use crate::site::{Generation, LocationId, ServerId};
 
 /// A location's `health_check`, compiled.
 pub struct LocationCheck {
     pub(crate) group: Arc<Group>,
-    pub(crate) terms: Terms,
+    pub(crate) terms: CheckTerms,
     pub(crate) uri: Arc<[u8]>,
     pub(crate) port: Option<u16>,
     /// How long a connection serves for further checks; 0: for one.
@@ -28,7 +30,7 @@ pub struct LocationCheck {
 
 /// A location that says how its backends are checked.
 #[derive(Clone)]
-pub(super) struct Probe {
+pub(super) struct LocationProbe {
     generation: Rc<Generation>,
     server: ServerId,
     location: LocationId,
@@ -43,17 +45,17 @@ const NO_LISTEN: u32 = u32::MAX;
 /// The locations of a site that have checks.
 pub(super) fn probes(
     generation: &Rc<Generation>,
-) -> impl Iterator<Item = (Probe, &Arc<LocationCheck>)> {
+) -> impl Iterator<Item = (LocationProbe, &Arc<LocationCheck>)> {
     generation.locations.iter().enumerate().filter_map(|(at, location)| {
         let check = location.core.own.find::<Arc<LocationCheck>>()?;
         // A server's own block is numbered after the locations in it.
         let server = generation.servers.iter().position(|one| one.outer.0 as usize >= at)?;
         let (server, location) = (ServerId(server as u32), LocationId(at as u32));
-        Some((Probe { generation: generation.clone(), server, location }, check))
+        Some((LocationProbe { generation: generation.clone(), server, location }, check))
     })
 }
 
-impl Probe {
+impl LocationProbe {
     /// The check.
     pub(super) fn check(&self) -> &Arc<LocationCheck> {
         let here = &self.generation.location(self.location).core;
@@ -86,7 +88,7 @@ impl Probe {
     /// A request that nobody sent, in the location.
     fn exchange(&self, uri: &[u8]) -> Exchange {
         let serial = observe::connection_number();
-        let client = Rc::new(Client::new(serial, None, net::Probe::NONE, NO_LISTEN));
+        let client = Rc::new(Client::new(serial, None, net::SocketProbe::NONE, NO_LISTEN));
         let mut x = Exchange::new(client.clone(), self.generation.clone());
         x.renew(&client, &self.generation);
         (x.server, x.location) = (self.server, self.location);
@@ -107,7 +109,7 @@ impl Probe {
             .map_err(|()| CheckFailure::new(CONNECTING, "invalid local address"))?;
         let request = own.backend.request(x, &own.uri);
         let request = request.ok_or_else(|| CheckFailure::new(SENDING, "there is no request"))?;
-        let question = Check {
+        let question = CheckCall {
             to: place(server, own.port),
             name: server.name(),
             options: connect_options(family, from),
@@ -118,7 +120,7 @@ impl Probe {
             keeps: own.keepalive_time_ms > 0,
         };
         let is_young = |kept: &KeptConnection| kept.connection.age_ms() <= own.keepalive_time_ms;
-        let attempt = x.backends.begin(Peer::Server(server.clone()), true);
+        let attempt = x.backends.begin(AskedBackend::Server(server.clone()), true);
         let reply = check(&question, kept.filter(is_young)).await;
         attempt.end();
         if let Ok(reply) = &reply {

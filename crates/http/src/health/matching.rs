@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, Part, Result, Template, Word, units};
+use conf::{Directive, Error, Load, Result, Template, TemplatePart, Word, units};
 use observe::Text;
 
 use crate::exchange::Exchange;
@@ -26,7 +26,7 @@ pub(crate) struct Matches(HashMap<Box<[u8]>, Arc<Match>>);
 pub(crate) struct Match {
     name: Box<[u8]>,
     statuses: Vec<Statuses>,
-    headers: Vec<Header>,
+    headers: Vec<HeaderMatch>,
     bodies: Vec<Compared>,
     required: Vec<(Box<[u8]>, Template)>,
 }
@@ -39,7 +39,7 @@ struct Statuses {
 }
 
 /// `header`
-struct Header {
+struct HeaderMatch {
     name: Box<[u8]>,
     test: Presence,
 }
@@ -118,7 +118,7 @@ impl Match {
         }
         match &*line.name.text {
             b"status" => self.statuses.push(Statuses::read(line)?),
-            b"header" => self.headers.push(Header::read(line)?),
+            b"header" => self.headers.push(HeaderMatch::read(line)?),
             b"body" => match &line.args[..] {
                 [operator, pattern] if matches!(&*operator.text, b"~" | b"!~") => {
                     self.bodies.push(Compared::read(operator, pattern, line)?);
@@ -134,7 +134,7 @@ impl Match {
     fn require(&mut self, line: &Directive, load: &mut Load<'_>) -> Result<()> {
         for word in &line.args {
             let template = Template::compile(word, line, load)?;
-            if !matches!(template.parts(), [Part::Variable(_)]) {
+            if !matches!(template.parts(), [TemplatePart::Variable(_)]) {
                 return Err(line.error_at(word, format!("invalid variable name \"{word}\"")));
             }
             self.required.push((word.text.clone(), template));
@@ -214,7 +214,7 @@ fn range(text: &[u8]) -> Option<RangeInclusive<u16>> {
     (!range.is_empty()).then_some(range)
 }
 
-impl Header {
+impl HeaderMatch {
     fn read(line: &Directive) -> Result<Self> {
         let (name, test) = match &line.args[..] {
             [mark, name] if &*mark.text == b"!" => (name, Presence::Absent),

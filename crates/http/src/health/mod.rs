@@ -21,27 +21,27 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use ::upstream::Group;
-use ::upstream::health::{Change, Check, Due, Key, Watch};
+use ::upstream::health::{Change, CheckKey, Due, HealthCheck, Watch};
 use net::{Task, Timer, clock};
 
 use crate::backend::check::KeptConnection;
 use crate::site::{Generation, Site};
 pub(crate) use checkable::Checkable;
 pub(crate) use location::LocationCheck;
-use probe::Probe;
+use probe::HealthProbe;
 
 /// The checks of the process, on the thread that made it.
 #[derive(Default)]
 pub struct Health {
-    state: Rc<State>,
+    state: Rc<HealthState>,
     task: RefCell<Option<Task>>,
 }
 
 #[derive(Default)]
-struct State {
-    watch: RefCell<Watch<Probe>>,
+struct HealthState {
+    watch: RefCell<Watch<HealthProbe>>,
     /// Connections that serve for more than one question.
-    kept: RefCell<HashMap<Key, KeptConnection>>,
+    kept: RefCell<HashMap<CheckKey, KeptConnection>>,
     changed: Cell<bool>,
     waker: Cell<Option<Waker>>,
 }
@@ -69,23 +69,27 @@ impl Health {
 }
 
 /// The checks of a configuration, in a fixed order.
-fn checks(site: &Arc<Site>) -> Vec<Check<Probe>> {
+fn checks(site: &Arc<Site>) -> Vec<HealthCheck<HealthProbe>> {
     let of_group = |group: &Arc<Group>| {
         let check = group.check()?.clone();
         let (group, terms) = (group.clone(), check.terms);
-        Some(Check { group, terms, probe: Probe::Server(server::Probe { check }) })
+        Some(HealthCheck {
+            group,
+            terms,
+            probe: HealthProbe::Server(server::ServerProbe { check }),
+        })
     };
     let mut checks: Vec<_> = site.groups.iter().filter_map(of_group).collect();
     let generation = Generation::new(site.clone(), 0);
-    checks.extend(location::probes(&generation).map(|(probe, check)| Check {
+    checks.extend(location::probes(&generation).map(|(probe, check)| HealthCheck {
         group: check.group.clone(),
         terms: check.terms,
-        probe: Probe::Location(probe),
+        probe: HealthProbe::Location(probe),
     }));
     checks
 }
 
-impl State {
+impl HealthState {
     fn wake(&self) {
         self.changed.set(true);
         if let Some(waker) = self.waker.take() {
@@ -116,13 +120,13 @@ impl State {
         }
     }
 
-    async fn ask(self: Rc<Self>, due: Due<Probe>) {
+    async fn ask(self: Rc<Self>, due: Due<HealthProbe>) {
         let Due { key, server, check } = due;
         let kept = self.kept.borrow_mut().remove(&key);
         let question = Question { state: self.clone(), key: key.clone(), is_open: true };
         let (verdict, kept) = match &check.probe {
-            Probe::Location(probe) => probe.ask(&server, kept).await,
-            Probe::Server(probe) => probe.ask(&server, kept).await,
+            HealthProbe::Location(probe) => probe.ask(&server, kept).await,
+            HealthProbe::Server(probe) => probe.ask(&server, kept).await,
         };
         let change = question.answer(verdict.is_ok());
         if let Some(kept) = kept.filter(|_| self.watch.borrow().has(&key)) {
@@ -134,8 +138,8 @@ impl State {
 
 /// A question under way, which is answered however it ends.
 struct Question {
-    state: Rc<State>,
-    key: Key,
+    state: Rc<HealthState>,
+    key: CheckKey,
     is_open: bool,
 }
 

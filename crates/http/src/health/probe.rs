@@ -4,9 +4,9 @@ use super::{location, server};
 
 /// How a server is asked.
 #[derive(Clone)]
-pub(super) enum Probe {
+pub(super) enum HealthProbe {
     /// As a location passes requests on.
-    Location(location::Probe),
+    Location(location::LocationProbe),
     /// As an `upstream` block says.
-    Server(server::Probe),
+    Server(server::ServerProbe),
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use ::upstream::Server;
-use ::upstream::settings::{Alive, Kind, ServerCheck};
+use ::upstream::settings::{Alive, CheckKind, ServerCheck};
 use net::Connect;
 
 use super::checkable::{Verdict, place};
 use super::matching::{CHECKING_STATUS, unexpected_status};
-use crate::backend::RequestBody;
+use crate::backend::BackendRequestBody;
 use crate::backend::check::{
-    Check, CheckRequest, CheckTimes, KeptConnection, check, check_connection,
+    CheckCall, CheckRequest, CheckTimes, KeptConnection, check, check_connection,
 };
 use crate::backend::protocol::http1;
 
@@ -19,11 +19,11 @@ const HEAD_MAX: u64 = 16 * 1024;
 
 /// A group's check.
 #[derive(Clone)]
-pub(super) struct Probe {
+pub(super) struct ServerProbe {
     pub(super) check: Arc<ServerCheck>,
 }
 
-impl Probe {
+impl ServerProbe {
     /// Asks a server.
     pub(super) async fn ask(
         &self,
@@ -31,11 +31,11 @@ impl Probe {
         kept: Option<KeptConnection>,
     ) -> (Verdict, Option<KeptConnection>) {
         match &self.check.kind {
-            Kind::Tcp => {
+            CheckKind::Tcp => {
                 let to = place(server, self.check.port);
                 (check_connection(&to, server.name(), self.check.timeout_ms).await, None)
             }
-            Kind::Http { send, alive, requests } => {
+            CheckKind::Http { send, alive, requests } => {
                 self.ask_http(server, send, *alive, *requests, kept).await
             }
         }
@@ -51,9 +51,9 @@ impl Probe {
     ) -> (Verdict, Option<KeptConnection>) {
         let count = kept.as_ref().map_or(0, |kept| kept.connection.requests) + 1;
         let to_head = send.starts_with(b"HEAD ");
-        let start = http1::Request { to_head, ..http1::Request::default() };
-        let request = CheckRequest::new(send.to_vec(), RequestBody::None, start);
-        let question = Check {
+        let start = http1::Http1Start { to_head, ..http1::Http1Start::default() };
+        let request = CheckRequest::new(send.to_vec(), BackendRequestBody::None, start);
+        let question = CheckCall {
             to: place(server, self.check.port),
             name: server.name(),
             options: Connect::default(),

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::backend::testing::{Backend, closed_port};
+use crate::backend::testing::{TestBackend, closed_port};
 use crate::h1::tests::{PATIENCE, Server};
 
 /// Servers by their addresses, and a location that passes on to them.
@@ -60,9 +60,9 @@ fn await_answer(server: &Server, expected: &str) {
 }
 
 /// A backend that says its name, and that is well as long as the switch is on.
-fn named(name: &str, well: &Arc<AtomicBool>) -> Backend {
+fn named(name: &str, well: &Arc<AtomicBool>) -> TestBackend {
     let (name, well) = (name.to_owned(), well.clone());
-    Backend::answering(move |request| {
+    TestBackend::answering(move |request| {
         if request.contains("GET /page ") || well.load(SeqCst) {
             return format!("HTTP/1.1 200 OK\nContent-Length: {}\n\n{name}", name.len());
         }
@@ -112,7 +112,7 @@ fn where_all_are_sick_there_is_none_to_ask() {
 fn a_server_that_must_pass_first_is_asked_nothing_else_before() {
     let (release, held) = channel();
     let held = std::sync::Mutex::new(held);
-    let backend = Backend::answering(move |request| {
+    let backend = TestBackend::answering(move |request| {
         if request.starts_with("GET /check ") {
             let _ = held.lock().unwrap().recv_timeout(PATIENCE);
         }
@@ -129,7 +129,7 @@ fn a_server_that_must_pass_first_is_asked_nothing_else_before() {
 
 #[test]
 fn requests_are_as_the_location_makes_them() {
-    let backend = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 0\n\n");
+    let backend = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 0\n\n");
     let elsewhere = closed_port();
     let port = backend.port;
     let lines = format!(
@@ -171,7 +171,7 @@ fn what_is_wrong_is_said_in_nginx_words() {
     ];
     for (reply, expected) in table {
         let text = reply.to_owned();
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             peer.request();
             peer.send(&text);
             peer.end();
@@ -201,7 +201,7 @@ fn who_does_not_listen_or_does_not_answer_is_sick() {
     let line = await_line(&refused, "[warn]");
     assert_eq!(line, format!("[warn] peer is unhealthy {while_connecting}{peer}"));
 
-    let silent = Backend::playing(|mut peer| peer.wait_for_end());
+    let silent = TestBackend::playing(|mut peer| peer.wait_for_end());
     let lines = format!("proxy_read_timeout 50ms; health_check port={};", silent.port);
     let late = server(&[silent.address()], &lines);
     let line = await_line(&late, "[error]");
@@ -214,10 +214,10 @@ fn who_does_not_listen_or_does_not_answer_is_sick() {
 }
 
 /// A backend that counts connections, and what was asked on all of them.
-fn counting(reply: &'static str) -> (Backend, Arc<AtomicUsize>) {
+fn counting(reply: &'static str) -> (TestBackend, Arc<AtomicUsize>) {
     let connections = Arc::new(AtomicUsize::new(0));
     let counter = connections.clone();
-    let backend = Backend::playing(move |mut peer| {
+    let backend = TestBackend::playing(move |mut peer| {
         counter.fetch_add(1, SeqCst);
         while peer.request().is_some() {
             peer.send(reply);
@@ -250,7 +250,7 @@ fn a_connection_serves_for_more_than_one_check_where_that_is_wanted() {
 #[test]
 fn a_kept_connection_that_is_closed_is_no_failure() {
     for at_once in [true, false] {
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             peer.request();
             peer.send("HTTP/1.1 200 OK\nContent-Length: 0\n\n");
             if !at_once {
@@ -269,7 +269,7 @@ fn a_kept_connection_that_is_closed_is_no_failure() {
 fn no_more_of_a_body_than_a_limit_is_looked_at() {
     let x = "x".repeat(super::location::BODY_MAX - 4);
     for (body, passes) in [(format!("{x}here"), true), (format!("{x}-here"), false)] {
-        let backend = Backend::replying(&format!("HTTP/1.0 200 OK\n\n{body}{x}"));
+        let backend = TestBackend::replying(&format!("HTTP/1.0 200 OK\n\n{body}{x}"));
         let server = serve(&format!(
             "match m {{ body ~ here; }} upstream u {{ server {}; }}
              server {{ location / {{ proxy_pass http://u; health_check mandatory match=m; }} }}",
@@ -283,7 +283,8 @@ fn no_more_of_a_body_than_a_limit_is_looked_at() {
 #[test]
 fn what_is_required_of_variables_sees_the_reply() {
     for (status, passes) in [("204 Fine", true), ("200 OK", false)] {
-        let backend = Backend::replying(&format!("HTTP/1.1 {status}\nX: y\nContent-Length: 0\n\n"));
+        let backend =
+            TestBackend::replying(&format!("HTTP/1.1 {status}\nX: y\nContent-Length: 0\n\n"));
         let address = backend.address();
         let server = serve(&format!(
             "map \"$upstream_status $upstream_addr $upstream_http_x\" $good {{
@@ -369,12 +370,12 @@ fn a_mere_connection_is_enough_for_tcp() {
 }
 
 /// A FastCGI application that answers with this status.
-fn application(status: &'static str) -> Backend {
+fn application(status: &'static str) -> TestBackend {
     const STDIN_END: &[u8] = b"\x01\x05\0\x01\0\0\0\0";
     let text = format!("Status: {status}\n\n{status}");
     let head = [1, 6, 0, 1, 0, text.len() as u8, 0, 0];
     let end = [1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    Backend::of_bytes(STDIN_END, [&head[..], text.as_bytes(), &end].concat())
+    TestBackend::of_bytes(STDIN_END, [&head[..], text.as_bytes(), &end].concat())
 }
 
 #[test]
@@ -403,7 +404,7 @@ fn applications_behind_fastcgi_are_checked_in_their_own_protocol() {
 
 #[test]
 fn an_application_that_cannot_answer_in_fastcgi_is_sick() {
-    let backend = Backend::of_bytes(b"\0\0\0\0", "HTTP/1.1 200 OK\r\n\r\n");
+    let backend = TestBackend::of_bytes(b"\0\0\0\0", "HTTP/1.1 200 OK\r\n\r\n");
     let address = backend.address();
     let server = serve(&format!(
         "upstream u {{ server {address}; }}

@@ -7,7 +7,7 @@ use conf::bytes_path;
 
 use super::{log_failed, verdict};
 use crate::exchange::Exchange;
-use crate::files::Failed;
+use crate::files::PathError;
 
 /// Calls `each` with every entry that is not hidden, in no order. What fails is logged in nginx's
 /// words and ends in a status.
@@ -16,7 +16,7 @@ pub fn list(
     directory: &[u8],
     mut each: impl FnMut(&DirEntry) -> Result<(), u16>,
 ) -> Result<(), u16> {
-    let failed = |call| move |error| refuse(x, directory, &Failed { call, error });
+    let failed = |call| move |error| refuse(x, directory, &PathError { call, error });
     for entry in fs::read_dir(bytes_path(directory)).map_err(failed("opendir()"))? {
         let entry = entry.map_err(failed("readdir()"))?;
         if !entry.file_name().as_bytes().starts_with(b".") {
@@ -26,7 +26,7 @@ pub fn list(
     Ok(())
 }
 
-fn refuse(x: &Exchange, directory: &[u8], failed: &Failed) -> u16 {
+fn refuse(x: &Exchange, directory: &[u8], failed: &PathError) -> u16 {
     let (status, level) = verdict(failed);
     log_failed(x, level, directory, failed);
     status

@@ -7,20 +7,20 @@ use net::clock;
 use observe::{Errno, Level, Text};
 
 use crate::exchange::Exchange;
-use crate::files::{CONTENT_SIZE_MAX, Failed, Found, Links, Look, Source, Stat, Want};
+use crate::files::{CONTENT_SIZE_MAX, FileSource, FoundFile, Links, Look, PathError, Stat, Want};
 
 /// Linux's numbers for the reasons we give ourselves.
 const EISDIR: i32 = 21;
 const EFBIG: i32 = 27;
 
 /// Finds a file to be sent: its content in memory, or the file open.
-pub fn open(x: &mut Exchange, path: &[u8]) -> Result<Found, Failed> {
+pub fn open(x: &mut Exchange, path: &[u8]) -> Result<FoundFile, PathError> {
     look(x, path, Want::Content)
 }
 
 /// The content of a file that belongs to the configuration, whatever the location says of files
 /// that it serves. One larger than `size_max` is refused.
-pub fn read(x: &Exchange, path: &[u8], size_max: u64) -> Result<Rc<[u8]>, Failed> {
+pub fn read(x: &Exchange, path: &[u8], size_max: u64) -> Result<Rc<[u8]>, PathError> {
     let look = Look {
         path,
         want: Want::Content,
@@ -34,31 +34,31 @@ pub fn read(x: &Exchange, path: &[u8], size_max: u64) -> Result<Rc<[u8]>, Failed
     let found = look.find(&x.generation.files)?;
     const CALL: &str = "pread()";
     if found.stat.size > size_max {
-        return Err(Failed::again(CALL, EFBIG));
+        return Err(PathError::again(CALL, EFBIG));
     }
     match found.source {
-        Source::Memory(content) => Ok(content),
-        Source::File(file) => {
+        FileSource::Memory(content) => Ok(content),
+        FileSource::File(file) => {
             let mut content = Vec::with_capacity(found.stat.size as usize);
             let read = (&*file).take(size_max).read_to_end(&mut content);
-            read.map_err(|error| Failed { call: CALL, error })?;
+            read.map_err(|error| PathError { call: CALL, error })?;
             Ok(content.into())
         }
-        Source::Closed => Err(Failed::again(CALL, EISDIR)),
+        FileSource::Closed => Err(PathError::again(CALL, EISDIR)),
     }
 }
 
 /// Finds out what a path leads to. Like nginx it opens the file if the result is to be cached.
-pub fn test(x: &mut Exchange, path: &[u8]) -> Result<Stat, Failed> {
+pub fn test(x: &mut Exchange, path: &[u8]) -> Result<Stat, PathError> {
     look(x, path, Want::Stat).map(|found| found.stat)
 }
 
 /// The same where a directory is expected, which need not be readable.
-pub fn test_directory(x: &mut Exchange, path: &[u8]) -> Result<Stat, Failed> {
+pub fn test_directory(x: &mut Exchange, path: &[u8]) -> Result<Stat, PathError> {
     look(x, path, Want::Directory).map(|found| found.stat)
 }
 
-fn look(x: &mut Exchange, path: &[u8], want: Want) -> Result<Found, Failed> {
+fn look(x: &mut Exchange, path: &[u8], want: Want) -> Result<FoundFile, PathError> {
     let generation = x.generation.clone();
     let access = &generation.location(x.location).core.files;
     let (links, trusted) = match &access.links_from {
@@ -91,7 +91,7 @@ fn trust(path: &[u8], from: &[u8], links: Links) -> (Links, usize) {
 }
 
 /// The status for a file that could not be had; in the error log in nginx's words.
-pub fn refuse(x: &Exchange, path: &[u8], failed: &Failed) -> u16 {
+pub fn refuse(x: &Exchange, path: &[u8], failed: &PathError) -> u16 {
     let (status, level) = verdict(failed);
     if status != 404 || x.location().core.log_not_found {
         log_failed(x, level, path, failed);
@@ -99,7 +99,7 @@ pub fn refuse(x: &Exchange, path: &[u8], failed: &Failed) -> u16 {
     status
 }
 
-pub(super) fn verdict(failed: &Failed) -> (u16, Level) {
+pub(super) fn verdict(failed: &PathError) -> (u16, Level) {
     match failed {
         _ if failed.is_not_found() => (404, Level::Error),
         _ if failed.is_denied() || failed.is_refused_link() => (403, Level::Error),
@@ -108,8 +108,8 @@ pub(super) fn verdict(failed: &Failed) -> (u16, Level) {
 }
 
 /// `open() "/path" failed (2: No such file or directory)`
-pub fn log_failed(x: &Exchange, level: Level, path: &[u8], failed: &Failed) {
-    let Failed { call, error } = failed;
+pub fn log_failed(x: &Exchange, level: Level, path: &[u8], failed: &PathError) {
+    let PathError { call, error } = failed;
     x.log(level, format_args!("{call} \"{}\" failed{}", Text(path), Errno(error)));
 }
 

@@ -11,7 +11,7 @@ use net::{Address, SocketOptions};
 use session::listen;
 
 use super::{Protocols, ServerNames};
-use crate::wildcards::Refused;
+use crate::wildcards::WildcardError;
 
 /// Where a server listens whose `listen` names no port.
 const DEFAULT_PORT: u16 = 80;
@@ -37,17 +37,17 @@ impl Listen {
         for (name, refused) in self.names.refused() {
             let shown = String::from_utf8_lossy(&name.text);
             let error = Error::bare(match refused {
-                Refused::Conflicting => {
+                WildcardError::Conflicting => {
                     format!("conflicting server name \"{shown}\" on {address}, ignored")
                 }
-                Refused::Invalid => {
+                WildcardError::Invalid => {
                     format!("invalid server name or wildcard \"{shown}\" on {address}")
                 }
             });
             let error = Error { mark: name.named, ..error };
             match refused {
-                Refused::Conflicting => load.warn(error),
-                Refused::Invalid => return Err(error),
+                WildcardError::Conflicting => load.warn(error),
+                WildcardError::Invalid => return Err(error),
             }
         }
         Ok(())

@@ -142,7 +142,7 @@ fn refuse_duplicates(list: &[(Matcher, LocationId, Span)]) -> Result<(), Error> 
 
 /// What was found.
 #[derive(Clone, Copy)]
-enum Found {
+enum BestMatch {
     /// Nothing here.
     Nothing,
     /// The longest prefix so far; regular expressions may overrule it.
@@ -168,9 +168,9 @@ pub(crate) fn choose(site: &Site, x: &mut Exchange) -> Result<Chosen, MatchError
     let found = among(site, &server.locations, &uri, x);
     x.request.uri = uri;
     let (location, adds_slash) = match found? {
-        Found::Nothing => (server.outer, false),
-        Found::Prefix(id) | Found::Settled(id) => (id, false),
-        Found::Slashless(id) => (id, true),
+        BestMatch::Nothing => (server.outer, false),
+        BestMatch::Prefix(id) | BestMatch::Settled(id) => (id, false),
+        BestMatch::Slashless(id) => (id, true),
     };
     Ok(Chosen { location, adds_slash })
 }
@@ -181,30 +181,30 @@ fn among(
     level: &Locations,
     uri: &[u8],
     x: &mut Exchange,
-) -> Result<Found, MatchError> {
+) -> Result<BestMatch, MatchError> {
     if let Some(id) = level.exact(uri) {
-        return Ok(Found::Settled(id));
+        return Ok(BestMatch::Settled(id));
     }
     if let Some(id) = level.slashless(uri) {
-        return Ok(Found::Slashless(id));
+        return Ok(BestMatch::Slashless(id));
     }
-    let mut found = Found::Nothing;
+    let mut found = BestMatch::Nothing;
     if let Some(prefix) = level.longest_prefix(uri) {
         found = match among(site, &site.location(prefix.id).inner, uri, x)? {
-            Found::Nothing => Found::Prefix(prefix.id),
+            BestMatch::Nothing => BestMatch::Prefix(prefix.id),
             deeper => deeper,
         };
         // `^~` is about the regular expressions of its own level; outer ones are still asked.
-        if prefix.final_prefix || matches!(found, Found::Settled(_) | Found::Slashless(_)) {
+        if prefix.final_prefix || matches!(found, BestMatch::Settled(_) | BestMatch::Slashless(_)) {
             return Ok(found);
         }
     }
     for (pattern, id) in &level.patterns {
         if pattern.matches(uri, x)? {
             return Ok(match among(site, &site.location(*id).inner, uri, x)? {
-                Found::Prefix(inner) | Found::Settled(inner) => Found::Settled(inner),
-                slashless @ Found::Slashless(_) => slashless,
-                Found::Nothing => Found::Settled(*id),
+                BestMatch::Prefix(inner) | BestMatch::Settled(inner) => BestMatch::Settled(inner),
+                slashless @ BestMatch::Slashless(_) => slashless,
+                BestMatch::Nothing => BestMatch::Settled(*id),
             });
         }
     }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use ::upstream::Group;
 use conf::VariableId;
-use session::listen::{End, Slots};
+use session::listen::{GenerationEnd, ListenerSlots};
 
 pub use context::{BlockContext, ParsedSoFar};
 pub use ids::{LocationId, ServerId};
@@ -30,8 +30,8 @@ pub use listen::{Listen, ListenLine};
 pub use locate::Locations;
 pub(crate) use locate::choose as choose_location;
 pub(crate) use matcher::Matcher;
-pub use names::{Name, ServerNames};
-pub use place::Place;
+pub use names::{ServerName, ServerNames};
+pub use place::LocationBuilder;
 pub(crate) use protocols::ProtocolLines;
 pub use protocols::Protocols;
 
@@ -59,9 +59,9 @@ pub struct Generation {
     /// What `open_file_cache` keeps here.
     pub(crate) files: Caches,
     /// By the listening socket's slot: its place in the site's list, if the site has it.
-    slots: Slots,
+    slots: ListenerSlots,
     /// Goes when the last worker has let go of it.
-    _end: Option<End>,
+    _end: Option<GenerationEnd>,
 }
 
 /// A virtual server.
@@ -73,7 +73,7 @@ pub struct Server {
     /// Its locations.
     pub locations: Locations,
     /// How requests are read.
-    pub reading: Reading,
+    pub reading: ReadingPolicy,
 }
 
 /// A location, or another block that settings hold in: a server outside its locations, an `if`.
@@ -104,7 +104,7 @@ pub struct Location {
 
 /// How the requests of a server are read.
 #[derive(Clone)]
-pub struct Reading {
+pub struct ReadingPolicy {
     /// Time for the head.
     pub client_header_timeout_ms: u64,
     /// Limits of the head.
@@ -121,7 +121,12 @@ impl Generation {
     }
 
     /// This worker's hold on a site with sockets that may have been there before it.
-    pub fn with_slots(site: Arc<Site>, number: u64, slots: Slots, end: End) -> Rc<Self> {
+    pub fn with_slots(
+        site: Arc<Site>,
+        number: u64,
+        slots: ListenerSlots,
+        end: GenerationEnd,
+    ) -> Rc<Self> {
         Rc::new(Self { site, number, slots, _end: Some(end), files: Caches::default() })
     }
 

@@ -8,7 +8,7 @@ use conf::Span;
 use super::ServerId;
 use crate::exchange::{Captures, Exchange};
 use crate::regex::{MatchFailure, Pattern};
-use crate::wildcards::{Refused, Wildcards};
+use crate::wildcards::{WildcardError, Wildcards};
 
 /// The servers of one listening socket.
 pub struct ServerNames {
@@ -22,12 +22,12 @@ pub struct ServerNames {
     /// even where the owner is the default.
     matter: bool,
     /// Names that could not be added.
-    refused: Vec<(Name, Refused)>,
+    refused: Vec<(ServerName, WildcardError)>,
 }
 
 /// A name that `server_name` gives a server.
 #[derive(Clone, Default)]
-pub struct Name {
+pub struct ServerName {
     /// As it was written; names and wildcards in lower case.
     pub text: Box<[u8]>,
     /// What follows a `~`.
@@ -36,7 +36,7 @@ pub struct Name {
     pub named: Option<Span>,
 }
 
-impl Name {
+impl ServerName {
     /// A name or a wildcard.
     pub fn of(text: &[u8], named: Span) -> Self {
         Self { text: text.to_ascii_lowercase().into(), pattern: None, named: Some(named) }
@@ -51,7 +51,7 @@ impl ServerNames {
     }
 
     /// Adds a name. The server that had it first keeps it.
-    pub fn add(&mut self, name: &Name, server: ServerId) {
+    pub fn add(&mut self, name: &ServerName, server: ServerId) {
         self.matter |= *self.owner.get_or_insert(server) != server;
         match &name.pattern {
             None => {
@@ -67,7 +67,7 @@ impl ServerNames {
     }
 
     /// The names that could not be added, if it matters: nginx looks at them only then.
-    pub(super) fn refused(&mut self) -> impl Iterator<Item = (Name, Refused)> {
+    pub(super) fn refused(&mut self) -> impl Iterator<Item = (ServerName, WildcardError)> {
         let refused = std::mem::take(&mut self.refused);
         refused.into_iter().filter(|_| self.matter)
     }

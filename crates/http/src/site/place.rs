@@ -5,11 +5,11 @@ use std::sync::Arc;
 use conf::{Load, Registry, Span};
 
 use super::policy::Policy;
-use super::{Location, LocationId, Locations, Name};
+use super::{Location, LocationId, Locations, ServerName};
 use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger, Reach};
 
 /// A location being compiled. A feature that is off leaves nothing here.
-pub struct Place<'a, 'f> {
+pub struct LocationBuilder<'a, 'f> {
     /// What has been declared: zones, formats, variables.
     pub load: &'a mut Load<'f>,
     /// Where the block begins: for errors about what its lines come to together.
@@ -17,7 +17,7 @@ pub struct Place<'a, 'f> {
     /// The location's name.
     pub name: Box<[u8]>,
     /// The names of the server that it belongs to.
-    pub server_names: Arc<[Name]>,
+    pub server_names: Arc<[ServerName]>,
     /// The `if` blocks inside, in order.
     pub(crate) ifs: Vec<LocationId>,
     /// What the core and the driver ask for.
@@ -37,12 +37,12 @@ pub struct Place<'a, 'f> {
     loggers: Vec<Logger>,
 }
 
-impl<'a, 'f> Place<'a, 'f> {
+impl<'a, 'f> LocationBuilder<'a, 'f> {
     pub(crate) fn new(
         load: &'a mut Load<'f>,
         at: Span,
         name: Box<[u8]>,
-        server_names: Arc<[Name]>,
+        server_names: Arc<[ServerName]>,
         ifs: Vec<LocationId>,
     ) -> Self {
         Self {

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
-use crate::exchange::{Bytes, Chunk, Kept};
+use crate::exchange::{Bytes, Chunk, StoredBody};
 use crate::site::Site;
 use crate::testing::{TestSite, site_with};
 
@@ -127,7 +127,7 @@ fn how_deep_they_go() {
 #[test]
 fn a_subrequest_beside_its_parent_has_its_variables_and_its_body() {
     fn send_beside(x: &mut Exchange) -> Flow {
-        x.request.body.keep(Kept::Memory(b"abc".to_vec()));
+        x.request.body.keep(StoredBody::Memory(b"abc".to_vec()));
         let inner = x.subrequest(b"/in", b"").expect("not too deep");
         x.run_aside(inner);
         assert!(x.has_background());

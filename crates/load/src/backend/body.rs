@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
-use wire::http1::chunked::{ChunkedDecoder, Decoded, InvalidChunked};
+use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder, InvalidChunked};
 use wire::http1::framing::Body;
 
 /// A body on its way.
-pub(super) enum Rest {
+pub(super) enum RemainingBody {
     /// So many bytes.
     Length(u64),
     /// Chunks.
     Chunks(ChunkedDecoder),
 }
 
-impl Rest {
+impl RemainingBody {
     /// All of a body.
     pub(super) fn of(body: Body) -> Self {
         match body {
@@ -40,9 +40,9 @@ impl Rest {
                 Ok((0..here, here))
             }
             Self::Chunks(decoder) => Ok(match decoder.decode(input)? {
-                Decoded::Data(part) => (part.clone(), part.end),
-                Decoded::More => (0..0, input.len()),
-                Decoded::End(end) | Decoded::Trailers(end) => (0..0, end),
+                ChunkDecoded::Data(part) => (part.clone(), part.end),
+                ChunkDecoded::More => (0..0, input.len()),
+                ChunkDecoded::End(end) | ChunkDecoded::Trailers(end) => (0..0, end),
             }),
         }
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     fn read(body: Body, input: &[u8]) -> (Vec<u8>, usize) {
-        let (mut rest, mut bytes, mut at) = (Rest::of(body), Vec::new(), 0);
+        let (mut rest, mut bytes, mut at) = (RemainingBody::of(body), Vec::new(), 0);
         while !rest.is_over() && at < input.len() {
             let (part, used) = rest.next(&input[at..]).unwrap();
             bytes.extend_from_slice(&input[at..][part]);

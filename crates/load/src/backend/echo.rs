@@ -7,14 +7,14 @@ use std::rc::Rc;
 
 use net::{Datagrams, Stream, buffers};
 
-use super::place::Place;
+use super::place::ServedAddress;
 use super::stats::Count;
 
 /// A UDP datagram is no longer.
 const DATAGRAM_MAX: usize = 64 * 1024;
 
 /// Serves a connection to its end.
-pub(super) async fn serve(fd: OwnedFd, place: Rc<Place>) {
+pub(super) async fn serve(fd: OwnedFd, place: Rc<ServedAddress>) {
     let counts = place.counts();
     counts.add(Count::Accepted, 1);
     let mut buffer = buffers::lend();
@@ -24,7 +24,11 @@ pub(super) async fn serve(fd: OwnedFd, place: Rc<Place>) {
     counts.add(Count::Closed, 1);
 }
 
-async fn send_back(mut stream: Stream, buffer: &mut Vec<u8>, place: &Place) -> io::Result<()> {
+async fn send_back(
+    mut stream: Stream,
+    buffer: &mut Vec<u8>,
+    place: &ServedAddress,
+) -> io::Result<()> {
     stream.set_nodelay();
     while poll_fn(|cx| stream.poll_read(cx, buffer)).await? > 0 {
         place.counts().add(Count::Received, buffer.len() as u64);
@@ -40,7 +44,7 @@ async fn send_back(mut stream: Stream, buffer: &mut Vec<u8>, place: &Place) -> i
 }
 
 /// Serves a socket for ever.
-pub(super) async fn datagrams(socket: Datagrams, place: Rc<Place>) {
+pub(super) async fn datagrams(socket: Datagrams, place: Rc<ServedAddress>) {
     let mut buffer = vec![0; DATAGRAM_MAX];
     loop {
         // An error about one datagram, such as a sender that is gone, does not stop the server.

@@ -9,29 +9,29 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use net::{Alarm, Stream, buffers};
-use wire::http1::framing::Framing;
-use wire::http1::request::{HeadError, HeadParser, Progress};
+use wire::http1::framing::RequestFraming;
+use wire::http1::request::{HeadError, HeadProgress, RequestHeadParser};
 use wire::request::{HeadLimits, RequestHead};
 
-use super::body::Rest;
+use super::body::RemainingBody;
 use super::complain;
-use super::reply::{PIECES_MAX, Reply};
+use super::reply::{BackendReply, PIECES_MAX};
 
 /// Why a connection ends early.
-pub(super) enum Failed {
+pub(super) enum EarlyEnd {
     /// The other end is gone.
     Gone,
     /// What it sent is not HTTP, or too much: the status says so.
     Refused(u16),
 }
 
-impl From<io::Error> for Failed {
+impl From<io::Error> for EarlyEnd {
     fn from(_: io::Error) -> Self {
         Self::Gone
     }
 }
 
-impl From<HeadError> for Failed {
+impl From<HeadError> for EarlyEnd {
     fn from(error: HeadError) -> Self {
         // nginx's own 494 says which of its pages is meant.
         Self::Refused(if error.status() == 494 { 431 } else { error.status() })
@@ -40,7 +40,7 @@ impl From<HeadError> for Failed {
 
 /// How much of a reply is written, and how fast.
 #[derive(Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct ReplyPart {
     /// Its end.
     pub(super) upto: u64,
     /// The head's, ...
@@ -52,7 +52,7 @@ pub(super) struct Part {
 /// What trickles goes out in so many writes a second, if there are as many bytes.
 const DRIPS: u64 = 20;
 
-impl Part {
+impl ReplyPart {
     /// All up to there, at once.
     pub(super) fn at_once(upto: u64) -> Self {
         Self { upto, head: 0, trickle: None }
@@ -75,18 +75,18 @@ impl Part {
 }
 
 /// A connection.
-pub(super) struct Link {
+pub(super) struct BackendLink {
     stream: Stream,
     /// What has arrived, and how far it is used up.
     received: Vec<u8>,
     at: usize,
-    /// The head that was read last. It speaks of [`Link::input`] until that is used.
+    /// The head that was read last. It speaks of [`BackendLink::input`] until that is used.
     pub(super) head: RequestHead,
     /// There is one from the first wait on.
     alarm: Option<Alarm>,
 }
 
-impl Link {
+impl BackendLink {
     /// Takes a connected socket.
     pub(super) fn new(fd: OwnedFd) -> Self {
         let stream = Stream::new(fd);
@@ -105,13 +105,15 @@ impl Link {
     }
 
     /// Waits for a head; how long it is, or `None` at the end of the connection.
-    pub(super) async fn read_head(&mut self) -> Result<Option<usize>, Failed> {
+    pub(super) async fn read_head(&mut self) -> Result<Option<usize>, EarlyEnd> {
         self.head.reset();
-        let (mut parser, limits) = (HeadParser::default(), HeadLimits::default());
+        let (mut parser, limits) = (RequestHeadParser::default(), HeadLimits::default());
         loop {
             if self.at < self.received.len() {
                 let input = &self.received[self.at..];
-                if let Progress::Complete { len } = parser.parse(&mut self.head, input, &limits)? {
+                if let HeadProgress::Complete { len } =
+                    parser.parse(&mut self.head, input, &limits)?
+                {
                     return Ok(Some(len));
                 }
             }
@@ -124,18 +126,18 @@ impl Link {
     /// Reads a body to its end, and hands out its bytes.
     pub(super) async fn read_body(
         &mut self,
-        framing: &Framing,
-        mut take: impl FnMut(&[u8]) -> Result<(), Failed>,
-    ) -> Result<(), Failed> {
-        let mut rest = Rest::of(framing.body);
+        framing: &RequestFraming,
+        mut take: impl FnMut(&[u8]) -> Result<(), EarlyEnd>,
+    ) -> Result<(), EarlyEnd> {
+        let mut rest = RemainingBody::of(framing.body);
         if framing.expects_continue && !rest.is_over() && self.input().is_empty() {
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
         while !rest.is_over() {
             if self.input().is_empty() && self.read().await? == 0 {
-                return Err(Failed::Gone);
+                return Err(EarlyEnd::Gone);
             }
-            let (part, used) = rest.next(self.input()).map_err(|_| Failed::Refused(400))?;
+            let (part, used) = rest.next(self.input()).map_err(|_| EarlyEnd::Refused(400))?;
             take(&self.input()[part])?;
             self.at += used;
         }
@@ -146,8 +148,8 @@ impl Link {
     /// last of it is written: the other end may act on it before this one is told.
     pub(super) async fn send(
         &mut self,
-        reply: &Reply,
-        part: Part,
+        reply: &BackendReply,
+        part: ReplyPart,
         at_last: impl FnOnce(),
         mut went: impl FnMut(u64),
     ) -> io::Result<()> {
@@ -251,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_body_trickles_behind_its_head() {
-        let part = Part { upto: 300, head: 100, trickle: Some(200) };
+        let part = ReplyPart { upto: 300, head: 100, trickle: Some(200) };
         let mut steps = Vec::new();
         let mut at = 0;
         while at < part.upto {
@@ -260,8 +262,8 @@ mod tests {
         }
         assert_eq!(steps[..4], [(0, 0), (100, 0), (110, 50), (120, 100)]);
         assert_eq!(steps.last(), Some(&(290, 950)));
-        let slow = Part { trickle: Some(1), ..part };
+        let slow = ReplyPart { trickle: Some(1), ..part };
         assert_eq!((slow.next(100), slow.due(103)), (101, Some(Duration::from_secs(3))));
-        assert_eq!(Part::at_once(300).next(0), 300);
+        assert_eq!(ReplyPart::at_once(300).next(0), 300);
     }
 }

@@ -15,7 +15,7 @@ use super::complain;
 const COLLECTED_MAX: usize = 64 * 1024;
 
 /// One thread's end of the file.
-pub(super) struct Log {
+pub(super) struct ThreadLog {
     file: File,
     /// A moment by both clocks.
     moment: (Instant, u64),
@@ -23,7 +23,7 @@ pub(super) struct Log {
 }
 
 /// The outcome of a request.
-pub(super) struct Line<'l> {
+pub(super) struct LogEntry<'l> {
     /// Its head was complete.
     pub(super) arrived: Instant,
     /// The reply's first byte was about to be written, or the connection closed instead.
@@ -38,7 +38,7 @@ pub(super) struct Line<'l> {
     pub(super) asked: &'l str,
 }
 
-impl Log {
+impl ThreadLog {
     /// Opens the file, empty.
     pub(super) fn create(path: &Path) -> Result<Self, String> {
         let file = open(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -54,11 +54,11 @@ impl Log {
     }
 
     /// Adds a line.
-    pub(super) fn add(&self, line: &Line<'_>) {
+    pub(super) fn add(&self, line: &LogEntry<'_>) {
         let mut lines = self.lines.borrow_mut();
         let times = [line.arrived, line.begun, line.written].map(|at| self.unix_us(at));
         let [arrived, begun, written] = times;
-        let Line { status, bytes, asked, .. } = line;
+        let LogEntry { status, bytes, asked, .. } = line;
         let written = writeln!(lines, "{arrived} {begun} {written} {status} {bytes} {asked}");
         debug_assert!(written.is_ok(), "memory takes all");
         if lines.len() >= COLLECTED_MAX {

@@ -9,14 +9,14 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Misfortunes {
     /// Shares of the requests that fare badly, each in one way only.
-    pub(super) shares: Vec<(f64, Fate)>,
+    pub(super) shares: Vec<(f64, RequestEnd)>,
     /// Shares that take longer, and by how much.
     pub(super) delays: Vec<(f64, Duration)>,
 }
 
 /// How a request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum RequestEnd {
     /// As it should.
     Answer,
     /// With an error's status.
@@ -31,11 +31,11 @@ pub(super) enum Fate {
 
 impl Misfortunes {
     /// How a request ends.
-    pub(super) fn fate(&self, luck: &mut Luck) -> Fate {
+    pub(super) fn fate(&self, luck: &mut Luck) -> RequestEnd {
         if self.shares.is_empty() {
-            return Fate::Answer;
+            return RequestEnd::Answer;
         }
-        pick(&self.shares, luck).unwrap_or(Fate::Answer)
+        pick(&self.shares, luck).unwrap_or(RequestEnd::Answer)
     }
 
     /// How much longer a request takes.
@@ -91,8 +91,8 @@ mod tests {
 
     const MANY: u64 = 100_000;
 
-    fn fates(seed: u64) -> Vec<Fate> {
-        let shares = vec![(0.1, Fate::Error), (0.01, Fate::Cut)];
+    fn fates(seed: u64) -> Vec<RequestEnd> {
+        let shares = vec![(0.1, RequestEnd::Error), (0.01, RequestEnd::Cut)];
         let misfortunes = Misfortunes { shares, delays: Vec::new() };
         (0..MANY).map(|number| misfortunes.fate(&mut Luck::of(seed, number))).collect()
     }
@@ -100,9 +100,13 @@ mod tests {
     #[test]
     fn shares_are_kept() {
         let count = |fate| fates(1).iter().filter(|one| **one == fate).count();
-        assert!((9_700..10_300).contains(&count(Fate::Error)), "{}", count(Fate::Error));
-        assert!((900..1_100).contains(&count(Fate::Cut)), "{}", count(Fate::Cut));
-        assert_eq!(count(Fate::Reset), 0);
+        assert!(
+            (9_700..10_300).contains(&count(RequestEnd::Error)),
+            "{}",
+            count(RequestEnd::Error)
+        );
+        assert!((900..1_100).contains(&count(RequestEnd::Cut)), "{}", count(RequestEnd::Cut));
+        assert_eq!(count(RequestEnd::Reset), 0);
     }
 
     #[test]
@@ -115,10 +119,10 @@ mod tests {
     fn all_is_all() {
         let second = Duration::from_secs(1);
         let misfortunes =
-            Misfortunes { shares: vec![(1.0, Fate::Reset)], delays: vec![(1.0, second)] };
+            Misfortunes { shares: vec![(1.0, RequestEnd::Reset)], delays: vec![(1.0, second)] };
         for number in 0..1000 {
             let luck = &mut Luck::of(0, number);
-            assert_eq!(misfortunes.fate(luck), Fate::Reset);
+            assert_eq!(misfortunes.fate(luck), RequestEnd::Reset);
             assert_eq!(misfortunes.delay(luck), second);
         }
     }

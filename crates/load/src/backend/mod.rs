@@ -30,12 +30,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use net::{Datagrams, Listener, Mailbox, Sender, signals};
+use net::{Datagrams, Listener, Mailbox, MailboxSender, signals};
 
-use log::Log;
-use place::{Backend, Place};
-use settings::Settings;
-use sockets::{Open, Socket, Sort};
+use log::ThreadLog;
+use place::{BackendShared, ServedAddress};
+use settings::BackendSettings;
+use sockets::{OpenAddress, Sort, ThreadSocket};
 
 /// Descriptors that there is room for from the beginning. More is no error.
 const DESCRIPTORS: u64 = 16 * 1024;
@@ -44,7 +44,7 @@ const RELIEF: Duration = Duration::from_millis(100);
 
 /// Runs the backend with these arguments until a signal ends it.
 pub fn run(arguments: &[OsString]) -> Result<(), String> {
-    let Some(settings) = Settings::read(arguments)? else {
+    let Some(settings) = BackendSettings::read(arguments)? else {
         return say(&table::help());
     };
     // Blocked here, they are so in every thread that is started.
@@ -52,10 +52,10 @@ pub fn run(arguments: &[OsString]) -> Result<(), String> {
         .map_err(|error| format!("signalfd(): {error}"))?;
     let _ = net::process::raise_open_files_limit();
     let _ = net::process::reserve_descriptors(DESCRIPTORS);
-    let log = settings.log.as_deref().map(Log::create).transpose()?;
+    let log = settings.log.as_deref().map(ThreadLog::create).transpose()?;
     let open = sockets::open(&settings)?;
     let names: Vec<_> = open.iter().map(|open| open.name.clone()).collect();
-    let backend = Arc::new(Backend::new(settings, names.clone()));
+    let backend = Arc::new(BackendShared::new(settings, names.clone()));
     let crew = start(&backend, &open, log.as_ref())?;
     names.iter().try_for_each(|name| say(&format!("listening on {name}\n")))?;
     wait_for_end(ends)?;
@@ -63,7 +63,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), String> {
         orders.send(());
         thread.join().map_err(|_| "a thread panicked")?;
     }
-    open.iter().for_each(Open::close);
+    open.iter().for_each(OpenAddress::close);
     crate::tell(&format!("{}\n", backend.stats.text()));
     Ok(())
 }
@@ -92,14 +92,18 @@ fn wait_for_end(ends: signals::Signals) -> Result<(), String> {
 }
 
 /// A thread, and how it is told to end.
-type Worker = (Sender<()>, JoinHandle<()>);
+type BackendThread = (MailboxSender<()>, JoinHandle<()>);
 
-fn start(backend: &Arc<Backend>, open: &[Open], log: Option<&Log>) -> Result<Vec<Worker>, String> {
+fn start(
+    backend: &Arc<BackendShared>,
+    open: &[OpenAddress],
+    log: Option<&ThreadLog>,
+) -> Result<Vec<BackendThread>, String> {
     let mut crew = Vec::new();
     for number in 0..backend.settings.threads {
         let sockets: Vec<_> =
             open.iter().map(|open| open.share(number)).collect::<Result<_, _>>()?;
-        let log = log.map(Log::share).transpose()?;
+        let log = log.map(ThreadLog::share).transpose()?;
         let (sender, orders) = net::mailbox();
         let backend = backend.clone();
         let work = move || {
@@ -115,10 +119,10 @@ fn start(backend: &Arc<Backend>, open: &[Open], log: Option<&Log>) -> Result<Vec
 
 /// A thread's part: every address, until it is told to end.
 async fn work(
-    backend: Arc<Backend>,
+    backend: Arc<BackendShared>,
     thread: usize,
-    sockets: Vec<Option<Socket>>,
-    log: Option<Log>,
+    sockets: Vec<Option<ThreadSocket>>,
+    log: Option<ThreadLog>,
     mut orders: Mailbox<()>,
 ) {
     let log = log.map(Rc::new);
@@ -126,7 +130,7 @@ async fn work(
         net::at_turn_end(move || log.flush());
     }
     for (socket, port) in sockets.into_iter().zip(0..) {
-        let place = Place { backend: backend.clone(), port, thread, log: log.clone() };
+        let place = ServedAddress { backend: backend.clone(), port, thread, log: log.clone() };
         if let Some(socket) = socket {
             net::spawn(attend(socket, Rc::new(place)));
         }
@@ -135,7 +139,7 @@ async fn work(
 }
 
 /// Serves whatever comes in by a socket.
-async fn attend(socket: Socket, place: Rc<Place>) {
+async fn attend(socket: ThreadSocket, place: Rc<ServedAddress>) {
     let result = match socket.sort {
         Sort::Udp => match Datagrams::new(socket.fd) {
             Ok(datagrams) => return echo::datagrams(datagrams, place).await,

@@ -4,61 +4,61 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::log::Log;
+use super::log::ThreadLog;
 use super::misfortune::Luck;
-use super::pool::{Full, Pool};
-use super::reply::{Client, Content, Reply};
-use super::settings::Settings;
-use super::stats::{Count, Counts, Port, Stats};
+use super::pool::{QueueFull, WorkerPool};
+use super::reply::{BackendReply, ReplyContents, RequestFormat};
+use super::settings::BackendSettings;
+use super::stats::{Count, Port, Stats, ThreadCounters};
 
 /// State shared by all threads.
-pub(super) struct Backend {
-    pub(super) settings: Settings,
+pub(super) struct BackendShared {
+    pub(super) settings: BackendSettings,
     pub(super) stats: Stats,
     /// By address; empty: nobody waits for a worker.
-    pools: Vec<Pool>,
-    answer: Kind,
-    error: Kind,
+    pools: Vec<WorkerPool>,
+    answer: ContentVariants,
+    error: ContentVariants,
     /// Requests that chance was asked about.
     drawn: AtomicU64,
 }
 
 /// One content, as each kind of client gets it: by `is_11` and `keeps`.
-struct Kind([[Reply; 2]; 2]);
+struct ContentVariants([[BackendReply; 2]; 2]);
 
-impl Kind {
-    fn new(content: &Content) -> Self {
-        let of = |is_11, keeps| Reply::new(content, Client { is_11, keeps });
+impl ContentVariants {
+    fn new(content: &ReplyContents) -> Self {
+        let of = |is_11, keeps| BackendReply::new(content, RequestFormat { is_11, keeps });
         Self([false, true].map(|is_11| [false, true].map(|keeps| of(is_11, keeps))))
     }
 }
 
-impl Backend {
+impl BackendShared {
     /// A backend with these addresses.
-    pub(super) fn new(mut settings: Settings, names: Vec<String>) -> Self {
+    pub(super) fn new(mut settings: BackendSettings, names: Vec<String>) -> Self {
         let content = settings.content.take().expect("settings are complete");
-        let error = settings.dress(Content::status(settings.error_status));
+        let error = settings.dress(ReplyContents::status(settings.error_status));
         let pools = settings.pool.map(|size| {
             let line_max = settings.pool_queue.map_or(usize::MAX, |max| max as usize);
-            names.iter().map(|_| Pool::new(size, line_max)).collect()
+            names.iter().map(|_| WorkerPool::new(size, line_max)).collect()
         });
         let threads = settings.threads;
         let ports = names.into_iter().map(|name| Port::new(name, threads)).collect();
         Self {
             stats: Stats { ports, ..Stats::default() },
             pools: pools.unwrap_or_default(),
-            answer: Kind::new(&content),
-            error: Kind::new(&error),
+            answer: ContentVariants::new(&content),
+            error: ContentVariants::new(&error),
             drawn: AtomicU64::new(0),
             settings,
         }
     }
 
-    pub(super) fn answer(&self, client: Client) -> &Reply {
+    pub(super) fn answer(&self, client: RequestFormat) -> &BackendReply {
         &self.answer.0[usize::from(client.is_11)][usize::from(client.keeps)]
     }
 
-    pub(super) fn error(&self, client: Client) -> &Reply {
+    pub(super) fn error(&self, client: RequestFormat) -> &BackendReply {
         &self.error.0[usize::from(client.is_11)][usize::from(client.keeps)]
     }
 
@@ -83,15 +83,15 @@ impl Backend {
 }
 
 /// An address, as one thread serves it.
-pub(super) struct Place {
-    pub(super) backend: Arc<Backend>,
+pub(super) struct ServedAddress {
+    pub(super) backend: Arc<BackendShared>,
     pub(super) port: usize,
     pub(super) thread: usize,
-    pub(super) log: Option<Rc<Log>>,
+    pub(super) log: Option<Rc<ThreadLog>>,
 }
 
-impl Place {
-    pub(super) fn counts(&self) -> &Counts {
+impl ServedAddress {
+    pub(super) fn counts(&self) -> &ThreadCounters {
         self.port().counts(self.thread)
     }
 
@@ -101,16 +101,16 @@ impl Place {
 }
 
 /// A request in progress, until it is dropped.
-pub(super) struct Turn {
-    place: Rc<Place>,
+pub(super) struct RequestInProgress {
+    place: Rc<ServedAddress>,
     has_worker: bool,
     /// How many were in progress with it when it came.
     number: u64,
 }
 
-impl Turn {
+impl RequestInProgress {
     /// A request has come.
-    pub(super) fn begin(place: &Rc<Place>) -> Self {
+    pub(super) fn begin(place: &Rc<ServedAddress>) -> Self {
         place.counts().add(Count::Requests, 1);
         place.backend.stats.level.rise();
         let number = place.port().level.rise();
@@ -118,7 +118,7 @@ impl Turn {
     }
 
     /// Waits until it is served, where not all are at once; answers how many are with it.
-    pub(super) async fn be_served(&mut self) -> Result<u64, Full> {
+    pub(super) async fn be_served(&mut self) -> Result<u64, QueueFull> {
         let Some(pool) = self.place.backend.pools.get(self.place.port) else {
             return Ok(self.number);
         };
@@ -128,7 +128,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
         let backend = &self.place.backend;
         if self.has_worker {

@@ -7,27 +7,27 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use net::Sender;
+use net::MailboxSender;
 
 /// The workers of one address.
-pub(super) struct Pool {
+pub(super) struct WorkerPool {
     size: u64,
     line_max: usize,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     used: u64,
     /// Who waits is told how many are served when it is.
-    line: VecDeque<Sender<u64>>,
+    line: VecDeque<MailboxSender<u64>>,
 }
 
 /// The line is full.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct QueueFull;
 
-impl Pool {
+impl WorkerPool {
     /// So many workers, and so many that may wait.
     pub(super) fn new(size: u64, line_max: usize) -> Self {
         Self { size, line_max, state: Mutex::default() }
@@ -35,7 +35,7 @@ impl Pool {
 
     /// Waits for a worker; answers how many are at work with it. Whoever gets one gives it back.
     /// Not to be dropped while it waits: its worker would be lost.
-    pub(super) async fn take(&self) -> Result<u64, Full> {
+    pub(super) async fn take(&self) -> Result<u64, QueueFull> {
         let mut waiting = {
             let mut state = self.lock();
             if state.used < self.size {
@@ -43,13 +43,13 @@ impl Pool {
                 return Ok(state.used);
             }
             if state.line.len() >= self.line_max {
-                return Err(Full);
+                return Err(QueueFull);
             }
             let (sender, mailbox) = net::mailbox();
             state.line.push_back(sender);
             mailbox
         };
-        waiting.next().await.ok_or(Full)
+        waiting.next().await.ok_or(QueueFull)
     }
 
     /// Releases a worker, or hands it to the request that has waited longest.
@@ -61,7 +61,7 @@ impl Pool {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn who_waits_is_served_in_turn() {
         net::run(async {
-            let pool = Rc::new(Pool::new(2, 3));
+            let pool = Rc::new(WorkerPool::new(2, 3));
             let served = Rc::new(RefCell::new(Vec::new()));
             assert_eq!((pool.take().await, pool.take().await), (Ok(1), Ok(2)));
             for number in 0..3 {
@@ -87,7 +87,7 @@ mod tests {
                 });
             }
             net::yield_now().await;
-            assert_eq!(pool.take().await, Err(Full));
+            assert_eq!(pool.take().await, Err(QueueFull));
             for served_now in 1..=3 {
                 pool.give_back();
                 net::yield_now().await;

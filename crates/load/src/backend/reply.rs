@@ -19,7 +19,7 @@ const BLOCK: usize = 26 * 2520;
 
 /// The contents of replies.
 #[derive(Clone)]
-pub(super) struct Content {
+pub(super) struct ReplyContents {
     /// Status.
     pub(super) status: u16,
     /// `Name: value`
@@ -32,7 +32,7 @@ pub(super) struct Content {
     pub(super) chunked: bool,
 }
 
-impl Content {
+impl ReplyContents {
     /// A body of these bytes.
     pub(super) fn of(bytes: impl Into<Arc<[u8]>>) -> Self {
         let block = bytes.into();
@@ -59,7 +59,7 @@ fn phrase(status: u16) -> String {
 
 /// The request that a reply answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Client {
+pub(super) struct RequestFormat {
     /// Speaks HTTP/1.1, not HTTP/1.0.
     pub(super) is_11: bool,
     /// Means to send another request.
@@ -67,7 +67,7 @@ pub(super) struct Client {
 }
 
 /// A reply.
-pub(super) struct Reply {
+pub(super) struct BackendReply {
     /// Status.
     pub(super) status: u16,
     /// Whether its end is the connection's.
@@ -80,18 +80,18 @@ pub(super) struct Reply {
     tail: Vec<u8>,
 }
 
-impl Reply {
+impl BackendReply {
     /// The reply with this content to such a client.
-    pub(super) fn new(content: &Content, client: Client) -> Self {
+    pub(super) fn new(content: &ReplyContents, client: RequestFormat) -> Self {
         // RFC 9112, section 6.3: these never have one.
         let has_body = !matches!(content.status, 204 | 304);
         let framing = match (has_body, content.chunked, client.is_11) {
-            (false, ..) => Framing::NoBody,
-            (true, false, _) => Framing::Length(content.length),
-            (true, true, true) => Framing::Chunks,
-            (true, true, false) => Framing::Close,
+            (false, ..) => BodyFraming::NoBody,
+            (true, false, _) => BodyFraming::Length(content.length),
+            (true, true, true) => BodyFraming::Chunks,
+            (true, true, false) => BodyFraming::Close,
         };
-        let closes = !client.keeps || framing == Framing::Close;
+        let closes = !client.keeps || framing == BodyFraming::Close;
         let head = head(content, &framing, closes, client).into_bytes();
         let mut reply = Self {
             status: content.status,
@@ -102,7 +102,7 @@ impl Reply {
             repeated: if has_body { content.length } else { 0 },
             tail: Vec::new(),
         };
-        if framing == Framing::Chunks {
+        if framing == BodyFraming::Chunks {
             reply.cut_in_chunks();
         }
         reply.join();
@@ -195,7 +195,7 @@ impl Reply {
 
 /// How the end of a body is found.
 #[derive(PartialEq)]
-enum Framing {
+enum BodyFraming {
     NoBody,
     Length(u64),
     Chunks,
@@ -203,15 +203,22 @@ enum Framing {
     Close,
 }
 
-fn head(content: &Content, framing: &Framing, closes: bool, client: Client) -> String {
+fn head(
+    content: &ReplyContents,
+    framing: &BodyFraming,
+    closes: bool,
+    client: RequestFormat,
+) -> String {
     let mut head = format!("HTTP/1.1 {}\r\n", phrase(content.status));
     for line in &content.headers {
         head.extend([line.as_str(), "\r\n"]);
     }
     match framing {
-        Framing::NoBody | Framing::Close => {}
-        Framing::Length(length) => head.extend(["Content-Length: ", &length.to_string(), "\r\n"]),
-        Framing::Chunks => head.push_str("Transfer-Encoding: chunked\r\n"),
+        BodyFraming::NoBody | BodyFraming::Close => {}
+        BodyFraming::Length(length) => {
+            head.extend(["Content-Length: ", &length.to_string(), "\r\n"])
+        }
+        BodyFraming::Chunks => head.push_str("Transfer-Encoding: chunked\r\n"),
     }
     match (closes, client.is_11) {
         (true, _) => head.push_str("Connection: close\r\n"),
@@ -226,10 +233,10 @@ fn head(content: &Content, framing: &Framing, closes: bool, client: Client) -> S
 mod tests {
     use super::*;
 
-    const MODERN: Client = Client { is_11: true, keeps: true };
+    const MODERN: RequestFormat = RequestFormat { is_11: true, keeps: true };
 
     /// All of a reply, written `most` bytes at a time.
-    fn written(reply: &Reply, upto: u64, most: u64) -> Vec<u8> {
+    fn written(reply: &BackendReply, upto: u64, most: u64) -> Vec<u8> {
         let mut all = Vec::new();
         while (all.len() as u64) < upto {
             let at = all.len() as u64;
@@ -243,17 +250,18 @@ mod tests {
         all
     }
 
-    fn text(content: &Content, client: Client) -> (String, bool) {
-        let reply = Reply::new(content, client);
+    fn text(content: &ReplyContents, client: RequestFormat) -> (String, bool) {
+        let reply = BackendReply::new(content, client);
         let all = written(&reply, reply.length(), u64::MAX);
         (String::from_utf8(all).unwrap(), reply.closes)
     }
 
     #[test]
     fn heads() {
-        let fixed = Content { headers: vec!["A: b".into()], ..Content::of(*b"hi") };
-        let chunked = Content { chunked: true, ..fixed.clone() };
-        let (old, last) = (Client { is_11: false, keeps: true }, Client { keeps: false, ..MODERN });
+        let fixed = ReplyContents { headers: vec!["A: b".into()], ..ReplyContents::of(*b"hi") };
+        let chunked = ReplyContents { chunked: true, ..fixed.clone() };
+        let (old, last) =
+            (RequestFormat { is_11: false, keeps: true }, RequestFormat { keeps: false, ..MODERN });
         for (content, client, expected, closes) in [
             (&fixed, MODERN, "Content-Length: 2\r\n\r\nhi", false),
             (&fixed, old, "Content-Length: 2\r\nConnection: keep-alive\r\n\r\nhi", false),
@@ -264,18 +272,18 @@ mod tests {
             let expected = format!("HTTP/1.1 200 OK\r\nA: b\r\n{expected}");
             assert_eq!(text(content, client), (expected, closes), "{client:?}");
         }
-        let none = Content { status: 204, ..fixed };
+        let none = ReplyContents { status: 204, ..fixed };
         let expected = "HTTP/1.1 204 No Content\r\nA: b\r\n\r\n";
         assert_eq!(text(&none, MODERN), (expected.into(), false));
         let unknown = "HTTP/1.1 299 \r\nContent-Length: 4\r\n\r\n299\n";
-        assert_eq!(text(&Content::status(299), MODERN), (unknown.into(), false));
+        assert_eq!(text(&ReplyContents::status(299), MODERN), (unknown.into(), false));
     }
 
     #[test]
     fn a_body_of_any_length_is_the_alphabet() {
         let block = BLOCK as u64;
         for length in [0, 1, 100, block - 1, block, block + 1, 20 * block + 7] {
-            let reply = Reply::new(&Content::pattern(length), MODERN);
+            let reply = BackendReply::new(&ReplyContents::pattern(length), MODERN);
             for most in [u64::MAX, 50_000] {
                 let all = written(&reply, reply.length(), most);
                 let body = &all[reply.end(true) as usize..];
@@ -290,20 +298,20 @@ mod tests {
     fn chunks_are_put_together_again() {
         let block = BLOCK as u64;
         for length in [0, 1, 70_000, block, 3 * block] {
-            let content = Content { chunked: true, ..Content::pattern(length) };
-            let reply = Reply::new(&content, MODERN);
+            let content = ReplyContents { chunked: true, ..ReplyContents::pattern(length) };
+            let reply = BackendReply::new(&content, MODERN);
             let all = written(&reply, reply.length(), u64::MAX);
             let mut rest = &all[reply.end(true) as usize..];
             let mut found = 0;
             let mut decoder = wire::http1::chunked::ChunkedDecoder::default();
             loop {
-                use wire::http1::chunked::Decoded;
+                use wire::http1::chunked::ChunkDecoded;
                 match decoder.decode(rest).unwrap() {
-                    Decoded::Data(part) => {
+                    ChunkDecoded::Data(part) => {
                         found += part.len() as u64;
                         rest = &rest[part.end..];
                     }
-                    other => break assert_eq!(other, Decoded::End(rest.len())),
+                    other => break assert_eq!(other, ChunkDecoded::End(rest.len())),
                 }
             }
             assert_eq!(found, length);
@@ -312,7 +320,7 @@ mod tests {
 
     #[test]
     fn gigabytes_cost_nothing() {
-        let reply = Reply::new(&Content::pattern(100 << 30), MODERN);
+        let reply = BackendReply::new(&ReplyContents::pattern(100 << 30), MODERN);
         let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
         let last = reply.length() - 3;
         assert_eq!(reply.pieces(last..reply.length(), &mut pieces), (1, 3));
@@ -321,9 +329,9 @@ mod tests {
 
     #[test]
     fn the_middle_of_no_body_is_in_the_head() {
-        let reply = Reply::new(&Content::of(*b""), MODERN);
+        let reply = BackendReply::new(&ReplyContents::of(*b""), MODERN);
         assert!((1..reply.end(true)).contains(&reply.middle(false)));
-        let to_head = Reply::new(&Content::of(*b"body"), MODERN).middle(true);
+        let to_head = BackendReply::new(&ReplyContents::of(*b"body"), MODERN).middle(true);
         assert_eq!(to_head, reply.middle(false));
     }
 }

@@ -8,32 +8,33 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Instant;
 
-use wire::http1::framing::{Body, Framing};
+use wire::http1::framing::{Body, RequestFraming};
 use wire::http1::request::HeadError;
 use wire::{Known, Method, Slice, Version};
 
-use super::link::{Failed, Link, Part};
-use super::log::Line;
-use super::misfortune::{Fate, Luck};
-use super::place::{Place, Turn};
-use super::reply::{Client, Content, Reply};
+use super::link::{BackendLink, EarlyEnd, ReplyPart};
+use super::log::LogEntry;
+use super::misfortune::{Luck, RequestEnd};
+use super::place::{RequestInProgress, ServedAddress};
+use super::reply::{BackendReply, ReplyContents, RequestFormat};
 use super::stats::Count;
 
 /// Bytes of a body that is sent back.
 const ECHO_MAX: usize = 64 * 1024 * 1024;
 
 /// Serves a connection to its end.
-pub(super) async fn serve(fd: OwnedFd, place: Rc<Place>) {
+pub(super) async fn serve(fd: OwnedFd, place: Rc<ServedAddress>) {
     place.counts().add(Count::Accepted, 1);
-    let mut connection = Connection { link: Link::new(fd), place, requests: 0, is_observer: false };
-    if let Err(Failed::Refused(status)) = connection.run().await {
+    let mut connection =
+        ServedConnection { link: BackendLink::new(fd), place, requests: 0, is_observer: false };
+    if let Err(EarlyEnd::Refused(status)) = connection.run().await {
         let _ = connection.refuse(status).await;
     }
 }
 
-struct Connection {
-    link: Link,
-    place: Rc<Place>,
+struct ServedConnection {
+    link: BackendLink,
+    place: Rc<ServedAddress>,
     /// Requests so far.
     requests: u64,
     /// It only looks at the counts, and is in none.
@@ -41,11 +42,11 @@ struct Connection {
 }
 
 /// A request whose head has arrived.
-struct Asked {
+struct ReceivedHead {
     arrived: Instant,
-    client: Client,
+    client: RequestFormat,
     is_head: bool,
-    framing: Framing,
+    framing: RequestFraming,
     /// Method and target, where they are logged.
     line: String,
     /// All of the head, where it is sent back.
@@ -54,14 +55,14 @@ struct Asked {
 
 /// A request's body.
 #[derive(Default)]
-struct Received {
+struct ReceivedBody {
     length: u64,
     /// Its bytes, where they are sent back.
     echoed: Option<Vec<u8>>,
 }
 
-impl Connection {
-    async fn run(&mut self) -> Result<(), Failed> {
+impl ServedConnection {
+    async fn run(&mut self) -> Result<(), EarlyEnd> {
         let mut goes_on = true;
         while goes_on && let Some(length) = self.read_head().await? {
             self.requests += 1;
@@ -70,7 +71,7 @@ impl Connection {
                 b"/_stats" => self.tell(length, false).await?,
                 b"/_stats/reset" => self.tell(length, true).await?,
                 _ => {
-                    let turn = Turn::begin(&self.place);
+                    let turn = RequestInProgress::begin(&self.place);
                     let protocol = self.protocol_asked_for();
                     let asked = self.take_head(length)?;
                     match protocol {
@@ -83,23 +84,23 @@ impl Connection {
         Ok(())
     }
 
-    async fn read_head(&mut self) -> Result<Option<usize>, Failed> {
+    async fn read_head(&mut self) -> Result<Option<usize>, EarlyEnd> {
         let head = self.link.read_head().await;
-        if let Err(Failed::Refused(_)) = head {
+        if let Err(EarlyEnd::Refused(_)) = head {
             // It may have been a request.
             self.place.counts().add(Count::Requests, 1);
         }
         head
     }
 
-    fn take_head(&mut self, length: usize) -> Result<Asked, HeadError> {
+    fn take_head(&mut self, length: usize) -> Result<ReceivedHead, HeadError> {
         let (head, input) = (&self.link.head, self.link.input());
-        let framing = Framing::of(head, input, false)?;
+        let framing = RequestFraming::of(head, input, false)?;
         let text = |part: Slice| String::from_utf8_lossy(part.of(input));
         let is_11 = head.version >= Version::HTTP_11;
-        let asked = Asked {
+        let asked = ReceivedHead {
             arrived: Instant::now(),
-            client: Client { is_11, keeps: framing.keep_alive },
+            client: RequestFormat { is_11, keeps: framing.keep_alive },
             is_head: head.method == Method::Head,
             framing,
             line: match self.place.log {
@@ -123,7 +124,12 @@ impl Connection {
     }
 
     /// Switches protocols, and sends back what comes until the end; no request follows.
-    async fn switch(&mut self, asked: &Asked, protocol: &[u8], turn: Turn) -> Result<bool, Failed> {
+    async fn switch(
+        &mut self,
+        asked: &ReceivedHead,
+        protocol: &[u8],
+        turn: RequestInProgress,
+    ) -> Result<bool, EarlyEnd> {
         self.read_body(&asked.framing).await?;
         let begun = self.now_if_logged();
         let lines = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ";
@@ -144,7 +150,11 @@ impl Connection {
     }
 
     /// Answers a request; whether the connection goes on.
-    async fn answer(&mut self, mut asked: Asked, mut turn: Turn) -> Result<bool, Failed> {
+    async fn answer(
+        &mut self,
+        mut asked: ReceivedHead,
+        mut turn: RequestInProgress,
+    ) -> Result<bool, EarlyEnd> {
         let place = self.place.clone();
         let (backend, settings) = (&*place.backend, &place.backend.settings);
         if let Some(pause) = &settings.pause {
@@ -164,11 +174,11 @@ impl Connection {
             false => received.echoed,
         };
         let reply = match (fate, body) {
-            (Fate::Error, _) => backend.error(asked.client),
+            (RequestEnd::Error, _) => backend.error(asked.client),
             (_, None) => backend.answer(asked.client),
             (_, Some(body)) => {
-                let content = Content { status: settings.status, ..Content::of(body) };
-                own = Reply::new(&settings.dress(content), asked.client);
+                let content = ReplyContents { status: settings.status, ..ReplyContents::of(body) };
+                own = BackendReply::new(&settings.dress(content), asked.client);
                 &own
             }
         };
@@ -176,9 +186,9 @@ impl Connection {
     }
 
     /// Reads a body to its end.
-    async fn read_body(&mut self, framing: &Framing) -> Result<Received, Failed> {
+    async fn read_body(&mut self, framing: &RequestFraming) -> Result<ReceivedBody, EarlyEnd> {
         let echoed = self.place.backend.settings.echo.then(Vec::new);
-        let mut received = Received { length: 0, echoed };
+        let mut received = ReceivedBody { length: 0, echoed };
         if framing.body == Body::None {
             return Ok(received);
         }
@@ -188,7 +198,7 @@ impl Connection {
             received.length += part.len() as u64;
             if let Some(echoed) = &mut received.echoed {
                 if echoed.len() + part.len() > ECHO_MAX {
-                    return Err(Failed::Refused(413));
+                    return Err(EarlyEnd::Refused(413));
                 }
                 echoed.extend_from_slice(part);
             }
@@ -199,7 +209,7 @@ impl Connection {
     }
 
     /// Takes its time.
-    async fn work(&mut self, number: u64, luck: &mut Luck) -> Result<(), Failed> {
+    async fn work(&mut self, number: u64, luck: &mut Luck) -> Result<(), EarlyEnd> {
         let settings = &self.place.backend.settings;
         let time = settings.work.time(number, luck) + settings.misfortunes.delay(luck);
         if !time.is_zero() {
@@ -215,22 +225,22 @@ impl Connection {
     /// Sends the reply, or as much of it as fate has it.
     async fn finish(
         &mut self,
-        asked: &Asked,
-        fate: Fate,
-        reply: &Reply,
-        turn: Turn,
-    ) -> Result<bool, Failed> {
+        asked: &ReceivedHead,
+        fate: RequestEnd,
+        reply: &BackendReply,
+        turn: RequestInProgress,
+    ) -> Result<bool, EarlyEnd> {
         let begun = self.now_if_logged();
         let upto = match fate {
-            Fate::Disconnect | Fate::Reset => {
-                if fate == Fate::Reset {
+            RequestEnd::Disconnect | RequestEnd::Reset => {
+                if fate == RequestEnd::Reset {
                     self.link.reset()?;
                 }
                 self.note(asked, begun, 0, 0);
                 return Ok(false);
             }
-            Fate::Cut => reply.middle(asked.is_head),
-            Fate::Answer | Fate::Error => reply.end(asked.is_head),
+            RequestEnd::Cut => reply.middle(asked.is_head),
+            RequestEnd::Answer | RequestEnd::Error => reply.end(asked.is_head),
         };
         let counts = self.place.counts();
         counts.add_status(reply.status);
@@ -240,15 +250,15 @@ impl Connection {
             counts.add(Count::Sent, bytes);
         };
         let trickle = self.place.backend.settings.trickle;
-        let part = Part { upto, head: reply.end(true), trickle };
+        let part = ReplyPart { upto, head: reply.end(true), trickle };
         let done = self.link.send(reply, part, || drop(turn), went).await;
         self.note(asked, begun, reply.status, sent);
         done?;
-        Ok(fate != Fate::Cut && !reply.closes)
+        Ok(fate != RequestEnd::Cut && !reply.closes)
     }
 
     /// Answers a request about the counts, which is not among them.
-    async fn tell(&mut self, length: usize, resets: bool) -> Result<bool, Failed> {
+    async fn tell(&mut self, length: usize, resets: bool) -> Result<bool, EarlyEnd> {
         let asked = self.take_head(length)?;
         if self.requests == 1 {
             self.is_observer = true;
@@ -261,22 +271,27 @@ impl Connection {
         let json = self.place.backend.stats.json().into_bytes();
         // A body that came with it is not read.
         let keeps = asked.client.keeps && asked.framing.body == Body::None;
-        let reply =
-            Reply::new(&Content { headers, ..Content::of(json) }, Client { keeps, ..asked.client });
-        let all = Part::at_once(reply.end(asked.is_head));
+        let reply = BackendReply::new(
+            &ReplyContents { headers, ..ReplyContents::of(json) },
+            RequestFormat { keeps, ..asked.client },
+        );
+        let all = ReplyPart::at_once(reply.end(asked.is_head));
         self.link.send(&reply, all, || (), |_| ()).await?;
         Ok(keeps)
     }
 
     /// Answers what is not a request.
-    async fn refuse(&mut self, status: u16) -> Result<(), Failed> {
-        let reply = Reply::new(&Content::status(status), Client { is_11: true, keeps: false });
+    async fn refuse(&mut self, status: u16) -> Result<(), EarlyEnd> {
+        let reply = BackendReply::new(
+            &ReplyContents::status(status),
+            RequestFormat { is_11: true, keeps: false },
+        );
         let counts = self.place.counts();
         counts.add_status(status);
         self.link
             .send(
                 &reply,
-                Part::at_once(reply.length()),
+                ReplyPart::at_once(reply.length()),
                 || (),
                 |bytes| {
                     counts.add(Count::Sent, bytes);
@@ -290,10 +305,10 @@ impl Connection {
         self.place.log.is_some().then(Instant::now)
     }
 
-    fn note(&self, asked: &Asked, begun: Option<Instant>, status: u16, bytes: u64) {
+    fn note(&self, asked: &ReceivedHead, begun: Option<Instant>, status: u16, bytes: u64) {
         if let (Some(log), Some(begun)) = (&self.place.log, begun) {
             let (arrived, written) = (asked.arrived, Instant::now());
-            log.add(&Line { arrived, begun, written, status, bytes, asked: &asked.line });
+            log.add(&LogEntry { arrived, begun, written, status, bytes, asked: &asked.line });
         }
     }
 }
@@ -305,7 +320,7 @@ fn whoami(head: Vec<u8>, body: u64) -> Vec<u8> {
     text
 }
 
-impl Drop for Connection {
+impl Drop for ServedConnection {
     fn drop(&mut self) {
         if !self.is_observer {
             self.place.counts().add(Count::Closed, 1);

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use net::Address;
 
-use super::misfortune::{Fate, Misfortunes};
+use super::misfortune::{Misfortunes, RequestEnd};
 use super::pause::Pause;
-use super::reply::Content;
+use super::reply::ReplyContents;
 use super::stats::STATUS_END;
 use super::table::TABLE;
-use super::work::{Slow, Work};
-use crate::options::{self, Said};
+use super::work::{RequestCost, Slow};
+use crate::options::{self, OptionPart};
 use crate::units;
 
 /// The default address.
@@ -24,13 +24,13 @@ const THREADS_MAX: u64 = 1024;
 
 /// The parsed command line.
 #[derive(Default)]
-pub(super) struct Settings {
+pub(super) struct BackendSettings {
     pub(super) listen: Vec<Address>,
     pub(super) tcp_echo: Vec<Address>,
     pub(super) udp_echo: Vec<Address>,
     pub(super) threads: usize,
     /// The reply; with `echo` its body is the request's.
-    pub(super) content: Option<Content>,
+    pub(super) content: Option<ReplyContents>,
     pub(super) echo: bool,
     /// The body describes the request.
     pub(super) whoami: bool,
@@ -42,7 +42,7 @@ pub(super) struct Settings {
     pub(super) error_status: u16,
     pub(super) headers: Vec<String>,
     pub(super) chunked: bool,
-    pub(super) work: Work,
+    pub(super) work: RequestCost,
     /// How many requests are served at once, and how many may wait.
     pub(super) pool: Option<u64>,
     pub(super) pool_queue: Option<u64>,
@@ -52,17 +52,17 @@ pub(super) struct Settings {
     pub(super) log: Option<PathBuf>,
 }
 
-impl Settings {
+impl BackendSettings {
     /// Reads the command line; `None`: it asks for help.
     pub(super) fn read(words: &[OsString]) -> Result<Option<Self>, String> {
         let mut settings = Self { threads: 1, status: 200, error_status: 500, ..Self::default() };
         for said in options::read(TABLE, words).map_err(|refused| refused.to_string())? {
             match said {
-                Said::Option("help", _) => return Ok(None),
-                Said::Option(name, value) => {
+                OptionPart::Option("help", _) => return Ok(None),
+                OptionPart::Option(name, value) => {
                     settings.take(name, &value).map_err(|why| format!("--{name}: {why}"))?;
                 }
-                Said::Word(word) | Said::Rest(word) => {
+                OptionPart::Word(word) | OptionPart::Rest(word) => {
                     return Err(format!("\"{word}\" is not an option; see --help"));
                 }
             }
@@ -77,12 +77,12 @@ impl Settings {
             "tcp-echo" => self.tcp_echo.push(address(value)?),
             "udp-echo" => self.udp_echo.push(address(value)?),
             "threads" => self.threads = threads(value)?,
-            "body" => self.set_content(Content::of(value.as_bytes()))?,
+            "body" => self.set_content(ReplyContents::of(value.as_bytes()))?,
             "body-file" => {
                 let bytes = std::fs::read(value).map_err(|error| format!("{value}: {error}"))?;
-                self.set_content(Content::of(bytes))?;
+                self.set_content(ReplyContents::of(bytes))?;
             }
-            "size" => self.set_content(Content::pattern(units::size(value)?))?,
+            "size" => self.set_content(ReplyContents::pattern(units::size(value)?))?,
             "echo" => self.echo = true,
             "whoami" => self.whoami = true,
             "upgrade" => self.upgrade = true,
@@ -96,10 +96,10 @@ impl Settings {
             "spin" => self.work.spin = units::count(value)?,
             "pool" => self.pool = Some(units::count(value)?),
             "pool-queue" => self.pool_queue = Some(units::count(value)?),
-            "error" => misfortunes.shares.push((units::share(value)?, Fate::Error)),
-            "disconnect" => misfortunes.shares.push((units::share(value)?, Fate::Disconnect)),
-            "reset" => misfortunes.shares.push((units::share(value)?, Fate::Reset)),
-            "cut" => misfortunes.shares.push((units::share(value)?, Fate::Cut)),
+            "error" => misfortunes.shares.push((units::share(value)?, RequestEnd::Error)),
+            "disconnect" => misfortunes.shares.push((units::share(value)?, RequestEnd::Disconnect)),
+            "reset" => misfortunes.shares.push((units::share(value)?, RequestEnd::Reset)),
+            "cut" => misfortunes.shares.push((units::share(value)?, RequestEnd::Cut)),
             "delay" => misfortunes.delays.push(delay(value)?),
             "seed" => self.seed = units::count(value)?,
             "pause" => self.pause = Some(pause(value)?),
@@ -109,7 +109,7 @@ impl Settings {
         Ok(())
     }
 
-    fn set_content(&mut self, content: Content) -> Result<(), String> {
+    fn set_content(&mut self, content: ReplyContents) -> Result<(), String> {
         match self.content.replace(content) {
             Some(_) => Err("only one body can be given".into()),
             None => Ok(()),
@@ -137,19 +137,19 @@ impl Settings {
         if self.listen.is_empty() && self.tcp_echo.is_empty() && self.udp_echo.is_empty() {
             self.listen.push(address(LISTEN)?);
         }
-        let content = self.content.take().unwrap_or_else(|| Content::of(BODY.as_bytes()));
-        self.content = Some(self.dress(Content { status: self.status, ..content }));
+        let content = self.content.take().unwrap_or_else(|| ReplyContents::of(BODY.as_bytes()));
+        self.content = Some(self.dress(ReplyContents { status: self.status, ..content }));
         Ok(self)
     }
 
     /// Gives a reply the headers and the coding that all have.
-    pub(super) fn dress(&self, content: Content) -> Content {
+    pub(super) fn dress(&self, content: ReplyContents) -> ReplyContents {
         const TYPE: &str = "Content-Type";
         let mut headers = self.headers.clone();
         if !headers.iter().any(|line| is_named(line, TYPE)) {
             headers.push(format!("{TYPE}: text/plain"));
         }
-        Content { headers, chunked: self.chunked, ..content }
+        ReplyContents { headers, chunked: self.chunked, ..content }
     }
 
     /// Whether anything is left to chance.
@@ -248,9 +248,9 @@ fn pause(text: &str) -> Result<Pause, String> {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Settings, String> {
+    fn read(line: &str) -> Result<BackendSettings, String> {
         let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
-        Settings::read(&words).map(|settings| settings.expect("no --help"))
+        BackendSettings::read(&words).map(|settings| settings.expect("no --help"))
     }
 
     fn ms(ms: u64) -> Duration {
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(settings.listen, [address("8081").unwrap()]);
         assert_eq!(settings.content.unwrap().headers, ["Content-Type: text/plain"]);
         assert_eq!(read("--udp-echo 7").unwrap().listen, []);
-        assert!(Settings::read(&["--help".into()]).unwrap().is_none());
+        assert!(BackendSettings::read(&["--help".into()]).unwrap().is_none());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use net::listening;
 use net::{Address, Datagrams, SocketOptions};
 
 use super::complain;
-use super::settings::Settings;
+use super::settings::BackendSettings;
 
 /// Connections that may wait to be accepted, as far as the system lets them.
 const BACKLOG: i32 = 4096;
@@ -23,7 +23,7 @@ pub(super) enum Sort {
 }
 
 /// An address with its sockets.
-pub(super) struct Open {
+pub(super) struct OpenAddress {
     /// As it is told: `http://127.0.0.1:8081`.
     pub(super) name: String,
     sort: Sort,
@@ -32,15 +32,15 @@ pub(super) struct Open {
 }
 
 /// A thread's socket.
-pub(super) struct Socket {
+pub(super) struct ThreadSocket {
     pub(super) sort: Sort,
     pub(super) fd: OwnedFd,
 }
 
 /// Opens all that the settings name.
-pub(super) fn open(settings: &Settings) -> Result<Vec<Open>, String> {
+pub(super) fn open(settings: &BackendSettings) -> Result<Vec<OpenAddress>, String> {
     let of = |sort, addresses: &[Address]| {
-        let open = |address: &Address| Open::new(sort, address, settings.threads);
+        let open = |address: &Address| OpenAddress::new(sort, address, settings.threads);
         addresses.iter().map(open).collect::<Result<Vec<_>, _>>()
     };
     let mut all = of(Sort::Http, &settings.listen)?;
@@ -49,7 +49,7 @@ pub(super) fn open(settings: &Settings) -> Result<Vec<Open>, String> {
     Ok(all)
 }
 
-impl Open {
+impl OpenAddress {
     fn new(sort: Sort, address: &Address, threads: usize) -> Result<Self, String> {
         let (address, sockets) = match (sort, address) {
             (Sort::Udp, Address::Ip(ip)) => {
@@ -72,12 +72,12 @@ impl Open {
     }
 
     /// The socket of a thread. One that there is only one of is everybody's if it accepts.
-    pub(super) fn share(&self, thread: usize) -> Result<Option<Socket>, String> {
+    pub(super) fn share(&self, thread: usize) -> Result<Option<ThreadSocket>, String> {
         let own = self.sockets.get(thread);
         let socket = own.or(self.sockets.first().filter(|_| self.sort != Sort::Udp));
         let copy = socket.map(OwnedFd::try_clone).transpose();
         let fd = copy.map_err(|error| format!("dup(): {error}"))?;
-        Ok(fd.map(|fd| Socket { sort: self.sort, fd }))
+        Ok(fd.map(|fd| ThreadSocket { sort: self.sort, fd }))
     }
 
     /// Takes the file of a Unix socket away.

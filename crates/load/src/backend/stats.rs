@@ -27,9 +27,9 @@ pub(super) enum Count {
 
 /// The counters of one thread at one address. Only that thread writes them.
 #[repr(align(64))]
-pub(super) struct Counts([AtomicU64; STATUS_END]);
+pub(super) struct ThreadCounters([AtomicU64; STATUS_END]);
 
-impl Counts {
+impl ThreadCounters {
     fn new() -> Self {
         Self([const { AtomicU64::new(0) }; STATUS_END])
     }
@@ -57,12 +57,12 @@ impl Counts {
 
 /// How many there are at once, and were at most.
 #[derive(Default)]
-pub(super) struct Level {
+pub(super) struct Gauge {
     now: AtomicU64,
     highest: AtomicU64,
 }
 
-impl Level {
+impl Gauge {
     /// One more; answers how many there are with it.
     pub(super) fn rise(&self) -> u64 {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
@@ -87,8 +87,8 @@ pub(super) struct Port {
     /// The address as a URL.
     pub(super) name: String,
     /// Requests in progress.
-    pub(super) level: Level,
-    threads: Vec<Counts>,
+    pub(super) level: Gauge,
+    threads: Vec<ThreadCounters>,
     /// What was there at the last reset.
     before: Mutex<Vec<u64>>,
 }
@@ -96,12 +96,12 @@ pub(super) struct Port {
 impl Port {
     /// An address, and how many threads serve it.
     pub(super) fn new(name: String, threads: usize) -> Self {
-        let threads = (0..threads).map(|_| Counts::new()).collect();
-        Self { name, level: Level::default(), threads, before: Mutex::new(vec![0; STATUS_END]) }
+        let threads = (0..threads).map(|_| ThreadCounters::new()).collect();
+        Self { name, level: Gauge::default(), threads, before: Mutex::new(vec![0; STATUS_END]) }
     }
 
     /// What that thread counts.
-    pub(super) fn counts(&self, thread: usize) -> &Counts {
+    pub(super) fn counts(&self, thread: usize) -> &ThreadCounters {
         &self.threads[thread]
     }
 
@@ -112,18 +112,18 @@ impl Port {
 
     fn sums(&self) -> Vec<u64> {
         let sum = |index: usize| {
-            let of = |counts: &Counts| counts.0[index].load(Ordering::Relaxed);
+            let of = |counts: &ThreadCounters| counts.0[index].load(Ordering::Relaxed);
             self.threads.iter().map(of).fold(0, u64::wrapping_add)
         };
         (0..STATUS_END).map(sum).collect()
     }
 
-    fn summary(&self) -> Summary {
+    fn summary(&self) -> StatsSummary {
         let sums = self.sums();
         let open = sums[Count::Accepted as usize].wrapping_sub(sums[Count::Closed as usize]);
         let before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let since = sums.iter().zip(before.iter()).map(|(now, then)| now.wrapping_sub(*then));
-        Summary::new(since.collect(), open, &self.level)
+        StatsSummary::new(since.collect(), open, &self.level)
     }
 }
 
@@ -133,7 +133,7 @@ pub(super) struct Stats {
     /// The addresses.
     pub(super) ports: Vec<Port>,
     /// Requests in progress at all of them.
-    pub(super) level: Level,
+    pub(super) level: Gauge,
 }
 
 impl Stats {
@@ -175,8 +175,8 @@ impl Stats {
         text
     }
 
-    fn total(&self) -> Summary {
-        let mut total = Summary::new(vec![0; STATUS_END], 0, &self.level);
+    fn total(&self) -> StatsSummary {
+        let mut total = StatsSummary::new(vec![0; STATUS_END], 0, &self.level);
         for port in self.ports.iter().map(Port::summary) {
             total.open += port.open;
             total.sums.iter_mut().zip(port.sums).for_each(|(sum, more)| *sum += more);
@@ -186,15 +186,15 @@ impl Stats {
 }
 
 /// What is told.
-struct Summary {
+struct StatsSummary {
     sums: Vec<u64>,
     open: u64,
     in_progress: u64,
     highest: u64,
 }
 
-impl Summary {
-    fn new(sums: Vec<u64>, open: u64, level: &Level) -> Self {
+impl StatsSummary {
+    fn new(sums: Vec<u64>, open: u64, level: &Gauge) -> Self {
         let in_progress = level.now.load(Ordering::SeqCst);
         Self { sums, open, in_progress, highest: level.highest.load(Ordering::Relaxed) }
     }

@@ -1,12 +1,17 @@
 //! The options of `weir backend` and the text of `--help`, which defines them precisely.
 
-use crate::options::{self, Choice};
+use crate::options::{self, OptionRow};
 
-const fn row(short: char, long: &'static str, value: &'static str, help: &'static str) -> Choice {
-    Choice { short, long, value, help }
+const fn row(
+    short: char,
+    long: &'static str,
+    value: &'static str,
+    help: &'static str,
+) -> OptionRow {
+    OptionRow { short, long, value, help }
 }
 
-pub(super) const TABLE: &[Choice] = &[
+pub(super) const TABLE: &[OptionRow] = &[
     row(
         'l',
         "listen",

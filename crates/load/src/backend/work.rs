@@ -6,7 +6,7 @@ use super::misfortune::Luck;
 
 /// What a request costs.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct RequestCost {
     /// Sleeps so long: between the two.
     pub(super) sleep: Option<(Duration, Duration)>,
     /// Sleeps the longer the more there are.
@@ -31,7 +31,7 @@ impl Slow {
     }
 }
 
-impl Work {
+impl RequestCost {
     /// How long a request sleeps that is the `n`th of those in progress.
     pub(super) fn time(&self, n: u64, luck: &mut Luck) -> Duration {
         let sleep = self.sleep.map(|(least, most)| least + (most - least).mul_f64(luck.draw()));
@@ -62,12 +62,12 @@ mod tests {
     #[test]
     fn a_range_is_used_up() {
         let (least, most) = (Duration::from_millis(10), Duration::from_millis(20));
-        let work = Work { sleep: Some((least, most)), ..Work::default() };
+        let work = RequestCost { sleep: Some((least, most)), ..RequestCost::default() };
         let times: Vec<_> = (0..1000).map(|n| work.time(1, &mut Luck::of(0, n))).collect();
         assert!(times.iter().all(|time| (least..most).contains(time)));
         let near = |end: Duration| times.iter().any(|time| time.abs_diff(end).as_micros() < 200);
         assert!(near(least) && near(most));
-        let both = Work { slow: Some(Slow { alone: least, best: 1 }), ..work };
+        let both = RequestCost { slow: Some(Slow { alone: least, best: 1 }), ..work };
         assert!(both.time(1, &mut Luck::of(0, 0)) >= 3 * least);
     }
 }

@@ -1,6 +1,6 @@
 //! What became of `--expect`: judged, shown, and turned into the end of the program.
 
-use super::Failed;
+use super::CommandError;
 use crate::expect::Expectation;
 use crate::results::{Judged, Results};
 
@@ -21,7 +21,7 @@ pub(super) fn text(judged: &[Judged]) -> String {
 }
 
 /// Success, unless one was broken in any run.
-pub(super) fn verdict(runs: &[Results]) -> Result<(), Failed> {
+pub(super) fn verdict(runs: &[Results]) -> Result<(), CommandError> {
     let is_broken = |run: &&Results| run.judged.iter().any(|judged| !judged.kept);
     let broken = runs.iter().filter(is_broken).count();
     let kept = |judged: &&Judged| !judged.kept;
@@ -29,9 +29,12 @@ pub(super) fn verdict(runs: &[Results]) -> Result<(), Failed> {
         (_, 0) => Ok(()),
         ([run], _) => {
             let (broken, all) = (run.judged.iter().filter(kept).count(), run.judged.len());
-            Err(Failed::Broken(format!("{broken} of {all} expectations broken")))
+            Err(CommandError::Broken(format!("{broken} of {all} expectations broken")))
         }
-        _ => Err(Failed::Broken(format!("expectations broken in {broken} of {} runs", runs.len()))),
+        _ => Err(CommandError::Broken(format!(
+            "expectations broken in {broken} of {} runs",
+            runs.len()
+        ))),
     }
 }
 
@@ -64,9 +67,9 @@ Expectations:
         let (good, bad) = (run(&["rate>50"]), run(&["rate>50", "rate>200"]));
         assert_eq!(verdict(&[run(&[])]), Ok(()));
         assert_eq!(verdict(&[good.clone(), good.clone()]), Ok(()));
-        let broken = |text: &str| Err(Failed::Broken(text.into()));
+        let broken = |text: &str| Err(CommandError::Broken(text.into()));
         assert_eq!(verdict(std::slice::from_ref(&bad)), broken("1 of 2 expectations broken"));
         assert_eq!(verdict(&[good, bad]), broken("expectations broken in 1 of 2 runs"));
-        assert_eq!(Failed::Broken(String::new()).code(), 3);
+        assert_eq!(CommandError::Broken(String::new()).code(), 3);
     }
 }

@@ -19,9 +19,9 @@ use crate::choices::{ABOUT, CHOICES, USAGE};
 use crate::options;
 use crate::results::live::Live;
 use crate::results::{Results, Second, compare, hlog, json, notes, wrk};
-use crate::run::plan::Plan;
-use crate::run::{self, Finished};
-use crate::settings::{Settings, Wish};
+use crate::run::plan::RunPlan;
+use crate::run::{self, FinishedRun};
+use crate::settings::{LoadSettings, RequestedRun};
 use crate::tell;
 
 /// Descriptors of threads and their alarms, and some to spare.
@@ -29,7 +29,7 @@ const DESCRIPTORS: u64 = 4096;
 
 /// How the program was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Called {
+pub enum CalledAs {
     /// `weir load`.
     Load,
     /// `wrk`.
@@ -38,14 +38,14 @@ pub enum Called {
 
 /// Why the program ends without success: the text of the error.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Failed {
+pub enum CommandError {
     /// The command line is wrong, or the run was not possible, or had no reply.
     Error(String),
     /// The run was possible, and did not keep to what was expected of it.
     Broken(String),
 }
 
-impl Failed {
+impl CommandError {
     /// The program's exit code.
     pub fn code(&self) -> u8 {
         match self {
@@ -55,32 +55,32 @@ impl Failed {
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Error(text) | Self::Broken(text)) = self;
         f.write_str(text)
     }
 }
 
-impl From<String> for Failed {
+impl From<String> for CommandError {
     fn from(text: String) -> Self {
         Self::Error(text)
     }
 }
 
 /// Does what the words after the name say. An error is said by whoever called.
-pub fn command(words: &[OsString], called: Called) -> Result<(), Failed> {
+pub fn command(words: &[OsString], called: CalledAs) -> Result<(), CommandError> {
     if let Some((_, rest)) = words.split_first().filter(|(first, _)| *first == "compare") {
         return Ok(print(&compare::run(rest)?)?);
     }
-    match Settings::read(words, called) {
-        Ok(Wish::Load(settings)) => load(&settings, called),
-        Ok(Wish::Help) => Ok(print(&usage())?),
-        Ok(Wish::Version) => {
+    match LoadSettings::read(words, called) {
+        Ok(RequestedRun::Load(settings)) => load(&settings, called),
+        Ok(RequestedRun::Help) => Ok(print(&usage())?),
+        Ok(RequestedRun::Version) => {
             let version = env!("CARGO_PKG_VERSION");
             Ok(print(&format!("weir load {version} with the options of wrk 4.2.0\n"))?)
         }
-        Err(what) => Err(Failed::Error(format!("{what}\n(see weir load --help)"))),
+        Err(what) => Err(CommandError::Error(format!("{what}\n(see weir load --help)"))),
     }
 }
 
@@ -88,7 +88,7 @@ fn usage() -> String {
     format!("{USAGE}{}{ABOUT}", options::help(CHOICES))
 }
 
-fn load(settings: &Settings, called: Called) -> Result<(), Failed> {
+fn load(settings: &LoadSettings, called: CalledAs) -> Result<(), CommandError> {
     // It may be allowed to; whether it has to is seen next.
     let _ = net::process::raise_open_files_limit();
     settings.check_descriptors(net::process::open_files_limit().0.unwrap_or(u64::MAX))?;
@@ -102,7 +102,9 @@ fn load(settings: &Settings, called: Called) -> Result<(), Failed> {
     let _ = net::process::reserve_descriptors(plan.connections + DESCRIPTORS);
     let mut kept = Vec::new();
     let done = match settings.search {
-        Some(goal) => searching::search(settings, &plan, goal, &mut kept).map_err(Failed::from),
+        Some(goal) => {
+            searching::search(settings, &plan, goal, &mut kept).map_err(CommandError::from)
+        }
         None => measure(settings, &plan, called, &mut kept),
     };
     save(settings, &kept, is_output)?;
@@ -122,11 +124,11 @@ fn try_file(path: &Path) -> Result<(), String> {
 
 /// Runs as often as it is told to, and shows each run.
 fn measure(
-    settings: &Settings,
-    plan: &Plan,
-    called: Called,
+    settings: &LoadSettings,
+    plan: &RunPlan,
+    called: CalledAs,
     kept: &mut Vec<Results>,
-) -> Result<(), Failed> {
+) -> Result<(), CommandError> {
     let report = settings.report(called);
     for number in 1..=settings.repeat {
         if settings.repeat > 1 {
@@ -141,7 +143,7 @@ fn measure(
         show(settings, &wrk::closing(results, &report.percentiles))?;
         show(settings, &expected::text(&results.judged))?;
         let said = finished.say_done();
-        if called == Called::Load && !settings.quiet {
+        if called == CalledAs::Load && !settings.quiet {
             // Not there where programs read that expect wrk's last line to be the last.
             tell(&format!("\n{}", notes::notes(results, report.further)));
         }
@@ -157,8 +159,12 @@ fn measure(
 }
 
 /// A run, with a line for each of its seconds on standard error, or a view where it is a terminal.
-fn watched(settings: &Settings, plan: &Plan, called: Called) -> Result<Finished, String> {
-    let is_quiet = settings.quiet || called == Called::Wrk;
+fn watched(
+    settings: &LoadSettings,
+    plan: &RunPlan,
+    called: CalledAs,
+) -> Result<FinishedRun, String> {
+    let is_quiet = settings.quiet || called == CalledAs::Wrk;
     let mut live = Live::new(plan.duration);
     let columns = net::system::terminal_columns();
     let opening = wrk::opening(&plan.urls, plan.threads, plan.connections, plan.duration);
@@ -175,7 +181,7 @@ fn watched(settings: &Settings, plan: &Plan, called: Called) -> Result<Finished,
 }
 
 /// Writes what is to be kept in such places: all runs so far, and the latencies of the last.
-fn save(settings: &Settings, kept: &[Results], place: fn(&Path) -> bool) -> Result<(), String> {
+fn save(settings: &LoadSettings, kept: &[Results], place: fn(&Path) -> bool) -> Result<(), String> {
     let Some(last) = kept.last() else { return Ok(()) };
     if let Some(path) = settings.json.as_deref().filter(|path| place(path)) {
         write(path, &json::write(kept))?;
@@ -212,7 +218,7 @@ fn answered(results: &Results) -> Result<(), String> {
 }
 
 /// Where programs read standard output, people read standard error, unless they want it quiet.
-fn show(settings: &Settings, text: &str) -> Result<(), String> {
+fn show(settings: &LoadSettings, text: &str) -> Result<(), String> {
     match (settings.files().any(is_output), settings.quiet) {
         (false, _) => print(text)?,
         (true, false) => tell(text),

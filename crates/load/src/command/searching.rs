@@ -5,18 +5,18 @@ use std::time::Duration;
 use super::{answered, is_file, save, show};
 use crate::results::{Results, amounts};
 use crate::run;
-use crate::run::plan::Plan;
-use crate::run::schedule::Rate;
-use crate::search::{Search, Verdict};
-use crate::settings::{Goal, Settings};
+use crate::run::plan::RunPlan;
+use crate::run::schedule::RateSchedule;
+use crate::search::{Search, StepVerdict};
+use crate::settings::{Goal, LoadSettings};
 
 /// Steps that are repeated because the generator was in the way.
 const DISTURBED_MAX: u32 = 5;
 
 /// Looks for the highest rate.
 pub(super) fn search(
-    settings: &Settings,
-    plan: &Plan,
+    settings: &LoadSettings,
+    plan: &RunPlan,
     goal: Goal,
     kept: &mut Vec<Results>,
 ) -> Result<(), String> {
@@ -31,7 +31,7 @@ pub(super) fn search(
     let mut steps = Steps::default();
     let mut is_interrupted = most.results.interrupted;
     while let Some(rate) = search.next().filter(|_| !is_interrupted) {
-        let plan = Plan { rate: Some(Rate::constant(rate)), ..plan.clone() };
+        let plan = RunPlan { rate: Some(RateSchedule::constant(rate)), ..plan.clone() };
         let results = run::run(&plan, &mut || Ok(()), &mut |_| {})?.results;
         is_interrupted = results.interrupted;
         let verdict = goal.judge(&results, rate);
@@ -43,8 +43,8 @@ pub(super) fn search(
         }
         steps.count(&verdict);
         // What says nothing about the server is asked again, but not for ever.
-        if verdict != Verdict::Disturbed || steps.disturbed > DISTURBED_MAX {
-            search.learn(verdict == Verdict::Holds);
+        if verdict != StepVerdict::Disturbed || steps.disturbed > DISTURBED_MAX {
+            search.learn(verdict == StepVerdict::Holds);
         }
     }
     let percentile = goal.percentile;
@@ -76,7 +76,7 @@ fn estimate(step: Duration) -> String {
     )
 }
 
-fn heading(plan: &Plan, goal: Goal, capacity: f64) -> String {
+fn heading(plan: &RunPlan, goal: Goal, capacity: f64) -> String {
     let percentile = format!("p{}", goal.percentile);
     format!(
         "Searching for the highest rate with {percentile} below {} @ {}\n\
@@ -92,7 +92,7 @@ fn heading(plan: &Plan, goal: Goal, capacity: f64) -> String {
 }
 
 /// A step of a search, as a line.
-fn step(results: &Results, rate: f64, goal: Goal, verdict: &Verdict) -> String {
+fn step(results: &Results, rate: f64, goal: Goal, verdict: &StepVerdict) -> String {
     let latency = &results.tally.latency_us;
     let time = |us: u64| amounts::time_us(us as f64);
     format!(
@@ -102,10 +102,10 @@ fn step(results: &Results, rate: f64, goal: Goal, verdict: &Verdict) -> String {
         time(goal.reached(results).as_micros() as u64),
         time(latency.max()),
         match verdict {
-            Verdict::Holds => "holds",
-            Verdict::Fails(why) => why,
-            Verdict::Interrupted => "interrupted",
-            Verdict::Disturbed => "the generator was too slow, or disturbed",
+            StepVerdict::Holds => "holds",
+            StepVerdict::Fails(why) => why,
+            StepVerdict::Interrupted => "interrupted",
+            StepVerdict::Disturbed => "the generator was too slow, or disturbed",
         },
     )
 }
@@ -118,9 +118,9 @@ struct Steps {
 }
 
 impl Steps {
-    fn count(&mut self, verdict: &Verdict) {
+    fn count(&mut self, verdict: &StepVerdict) {
         self.all += 1;
-        self.disturbed += u32::from(*verdict == Verdict::Disturbed);
+        self.disturbed += u32::from(*verdict == StepVerdict::Disturbed);
     }
 
     /// What is to be said where most of them were disturbed.
@@ -152,10 +152,10 @@ mod tests {
     #[test]
     fn a_doubt_is_repeated_where_most_steps_had_it() {
         let mut steps = Steps::default();
-        steps.count(&Verdict::Disturbed);
-        steps.count(&Verdict::Holds);
+        steps.count(&StepVerdict::Disturbed);
+        steps.count(&StepVerdict::Holds);
         assert_eq!(steps.doubt(), "");
-        steps.count(&Verdict::Disturbed);
+        steps.count(&StepVerdict::Disturbed);
         let text = steps.doubt();
         assert!(
             text.starts_with("Do not trust this result: in 2 of 3 steps the generator "),

@@ -1,16 +1,16 @@
 //! `--against`: two servers take turns, and what B does differently is shown.
 
-use super::{DESCRIPTORS, Failed, answered, expected, is_file, is_output, show, write};
+use super::{CommandError, DESCRIPTORS, answered, expected, is_file, is_output, show, write};
 use crate::results::compare::turns;
 use crate::results::{Results, amounts, json};
-use crate::run::plan::Plan;
+use crate::run::plan::RunPlan;
 use crate::run::turns::run_in_turns;
-use crate::settings::Settings;
-use crate::target::Target;
+use crate::settings::LoadSettings;
+use crate::target::LoadTarget;
 use crate::tell;
 
 /// Runs both, and shows and keeps what was measured. Expectations are those of B.
-pub(super) fn run(settings: &Settings, against: &Target) -> Result<(), Failed> {
+pub(super) fn run(settings: &LoadSettings, against: &LoadTarget) -> Result<(), CommandError> {
     let (plans, blocks) = settings.plans_in_turns(against)?;
     let _ = net::process::reserve_descriptors(plans[0].connections * 2 + DESCRIPTORS);
     show(settings, &opening(&plans, blocks))?;
@@ -45,7 +45,7 @@ fn answered_by(name: &str, results: &Results) -> Result<(), String> {
     answered(results).map_err(|what| format!("{name}: {what}"))
 }
 
-fn opening(plans: &[Plan; 2], blocks: u64) -> String {
+fn opening(plans: &[RunPlan; 2], blocks: u64) -> String {
     let [a, b] = plans;
     let turn = a.duration.unwrap_or_default().as_micros() as f64;
     let pace = match a.rate {

@@ -2,7 +2,7 @@
 //!
 //! It judges its own work only; what the network or the machine did is not known here.
 
-use super::{Pace, Results, amounts};
+use super::{LoadKind, Results, amounts};
 
 /// A thread on a CPU for more than this share of a second answers late: what it measures then is
 /// its own queue.
@@ -40,7 +40,7 @@ fn busy(results: &Results) -> Option<Doubt> {
 
 fn late(results: &Results) -> Option<Doubt> {
     let p99 = results.tally.lateness_us.value_at_quantile(0.99) as f64;
-    let open = matches!(results.pace, Pace::Open { .. });
+    let open = matches!(results.pace, LoadKind::Open { .. });
     (open && p99 > lateness_max_us(results)).then(|| Doubt {
         what: format!(
             "1 % of its requests started {} late or more although a connection was free",
@@ -91,7 +91,7 @@ mod tests {
             results.tally.lateness_us.record(lateness).unwrap();
             results.tally.latency_us.record(latency).unwrap();
             assert!(doubts(&results).is_empty(), "a closed loop has no time to be late for");
-            results.pace = Pace::Open { from: 10.0, to: 10.0 };
+            results.pace = LoadKind::Open { from: 10.0, to: 10.0 };
             assert_eq!(!doubts(&results).is_empty(), expected, "{lateness} of {latency}");
         }
     }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn without_a_reply_no_latency_is_short() {
         let mut results = results();
-        results.pace = Pace::Open { from: 10.0, to: 10.0 };
+        results.pace = LoadKind::Open { from: 10.0, to: 10.0 };
         results.tally.lateness_us.record(300).unwrap();
         assert_eq!(doubts(&results), []);
     }

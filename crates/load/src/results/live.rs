@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Errors, Second, Statuses, amounts};
+use super::{Errors, Second, StatusCounts, amounts};
 
 /// What has to be remembered between one second and the next.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub struct Live {
     last_at: f64,
     /// Errors and statuses since the start.
     errors: Errors,
-    statuses: Statuses,
+    statuses: StatusCounts,
     rates: VecDeque<f64>,
     /// Lines of the view that are on the terminal.
     drawn: usize,
@@ -131,7 +131,7 @@ impl Live {
 }
 
 /// The most frequent kinds of errors with their counts: `404: 12, timeout: 3`.
-fn kinds(errors: &Errors, statuses: &Statuses) -> String {
+fn kinds(errors: &Errors, statuses: &StatusCounts) -> String {
     let statuses = statuses.bad_codes().map(|(status, count)| (status.to_string(), count));
     let errors = errors.named().into_iter().map(|(name, count)| (name.to_owned(), count));
     let mut kinds: Vec<_> = statuses.chain(errors).filter(|(_, count)| *count > 0).collect();
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_most_frequent_errors_are_named() {
-        let mut statuses = Statuses::default();
+        let mut statuses = StatusCounts::default();
         (400..410).zip(1..).for_each(|(status, count)| statuses.add(status, count));
         let text = kinds(&Errors { reset: 9, ..Errors::default() }, &statuses);
         assert_eq!(text, "409: 10, 408: 9, reset: 9, 407: 8, ...");

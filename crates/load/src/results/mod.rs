@@ -1,6 +1,6 @@
 //! What was measured, and the ways to show it.
 //!
-//! Threads count for themselves into a [`Tally`]; at the end they are added up. Every latency is
+//! Threads count for themselves into a [`RunStats`]; at the end they are added up. Every latency is
 //! in microseconds, from the moment the request should have started to the last byte of its reply.
 
 pub(crate) mod amounts;
@@ -28,18 +28,18 @@ pub use doubts::{Doubt, doubts};
 pub use hlog::hlog;
 pub use percentile::Percentile;
 pub use spread::Spread;
-pub use statuses::Statuses;
-pub use turns::{Block, Side, Turn, Turns};
+pub use statuses::StatusCounts;
+pub use turns::{ComparedSide, MeasuredTurn, TurnBlock, Turns};
 
 /// What one thread has seen, or all of them together.
 #[derive(Clone, Debug)]
-pub struct Tally {
+pub struct RunStats {
     /// Complete replies, whatever their status.
     pub replies: u64,
     /// Bytes received, heads included.
     pub bytes: u64,
     /// Replies by their status.
-    pub statuses: Statuses,
+    pub statuses: StatusCounts,
     /// Latencies of complete replies.
     pub latency_us: Histogram<u64>,
     /// Replies a second of each thread, looked at ten times a second.
@@ -79,12 +79,12 @@ pub struct Second {
     /// Seconds since the start, at its end.
     pub at: f64,
     /// What was counted in it.
-    pub tally: Tally,
+    pub tally: RunStats,
 }
 
 /// Which kind of load it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
+pub enum LoadKind {
     /// Every connection sends its next request when it has the last one's reply.
     Closed,
     /// Requests start by the clock, whatever the server does: from so many a second to so many.
@@ -129,13 +129,13 @@ pub struct Results {
     /// The time it was to take; `None`: as long as its requests take.
     pub duration: Option<Duration>,
     /// The kind of load.
-    pub pace: Pace,
+    pub pace: LoadKind,
     /// When it began, in milliseconds since 1970.
     pub began_unix_ms: u64,
     /// How long it took.
     pub elapsed: Duration,
     /// All threads together.
-    pub tally: Tally,
+    pub tally: RunStats,
     /// Second by second.
     pub seconds: Vec<Moment>,
     /// The CPU time that the generator took for it, all threads together.

@@ -2,7 +2,7 @@
 //!
 //! Said to people, after wrk's text; nothing reads it back.
 
-use super::{Doubt, Errors, Pace, Results, Tally, amounts, doubts};
+use super::{Doubt, Errors, LoadKind, Results, RunStats, amounts, doubts};
 
 /// Columns that the names of a list take.
 const NAMES: usize = 34;
@@ -16,8 +16,8 @@ pub fn notes(results: &Results, further: bool) -> String {
         parts.push(interrupted(results));
     }
     parts.push(match results.pace {
-        Pace::Closed => CLOSED.to_owned(),
-        Pace::Open { from, to } => open(results, from, to),
+        LoadKind::Closed => CLOSED.to_owned(),
+        LoadKind::Open { from, to } => open(results, from, to),
     });
     if further {
         parts.push(percentiles(&results.tally));
@@ -79,7 +79,7 @@ fn open(results: &Results, from: f64, to: f64) -> String {
 }
 
 /// Those beyond wrk's.
-fn percentiles(tally: &Tally) -> String {
+fn percentiles(tally: &RunStats) -> String {
     let latency = &tally.latency_us;
     let value = |value: u64| amounts::time_us(value as f64);
     let mut text = "Further latencies:\n".to_owned();
@@ -90,7 +90,7 @@ fn percentiles(tally: &Tally) -> String {
 }
 
 /// Every kind by its name, those that occurred.
-pub(super) fn errors(tally: &Tally) -> String {
+pub(super) fn errors(tally: &RunStats) -> String {
     let Errors { refused, unreachable, reset, closed, short, invalid, write, timeout } =
         tally.errors;
     let kinds = [
@@ -117,7 +117,7 @@ pub(super) fn errors(tally: &Tally) -> String {
 }
 
 /// Every status that was received, where some are neither 200 nor listed as errors.
-fn statuses(tally: &Tally) -> Option<String> {
+fn statuses(tally: &RunStats) -> Option<String> {
     let codes = tally.statuses.codes();
     if tally.statuses.within(&(100..=399)) == tally.statuses.within(&(200..=200)) {
         return None;
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn an_open_loop() {
         let mut results = results();
-        results.pace = Pace::Open { from: 100.0, to: 100.0 };
+        results.pace = LoadKind::Open { from: 100.0, to: 100.0 };
         results.tally.replies = 995;
         results.tally.unsent = 5;
         results.tally.latency_us.record(50_000).unwrap();
@@ -164,7 +164,7 @@ Latency counts from the scheduled start of a request and includes waiting for a 
   the generator's own lateness        p50 20.00us, p99 30.00us, max 30.00us
 ";
         assert_eq!(notes(&results, false), expected);
-        results.pace = Pace::Open { from: 10.0, to: 200.0 };
+        results.pace = LoadKind::Open { from: 10.0, to: 200.0 };
         let text = notes(&results, false);
         assert!(text.starts_with("Open loop: 10 to 200 requests/s requested, 99.50 replies/s "));
     }

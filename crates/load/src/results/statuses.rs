@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 /// How many replies had which status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Statuses {
+pub struct StatusCounts {
     /// Each status that was received with its count, in order. Servers send a handful of
     /// different ones, so a list is faster than a table, and its length has a limit: a status has
     /// three digits.
@@ -16,7 +16,7 @@ pub struct Statuses {
 /// Classes 1 to 5, and 0 for every other status.
 pub const CLASSES: usize = 6;
 
-impl Statuses {
+impl StatusCounts {
     /// Counts a reply.
     pub fn count(&mut self, status: u16) {
         self.add(status, 1);
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn exact_statuses_and_their_classes() {
-        let mut statuses = Statuses::default();
+        let mut statuses = StatusCounts::default();
         for status in [404, 200, 429, 404, 999, 100] {
             statuses.count(status);
         }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn two_threads_are_added() {
-        let [mut one, mut other] = [Statuses::default(), Statuses::default()];
+        let [mut one, mut other] = [StatusCounts::default(), StatusCounts::default()];
         one.add(200, 5);
         one.add_class(5, 2);
         other.add(503, 1);

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::{Errors, Results, Statuses, Tally};
+use super::{Errors, Results, RunStats, StatusCounts};
 
 /// Significant digits of histograms.
 const DIGITS: u8 = 3;
@@ -12,12 +12,12 @@ pub(super) fn histogram() -> Histogram<u64> {
     Histogram::new(DIGITS).expect("a number of digits that it has")
 }
 
-impl Default for Tally {
+impl Default for RunStats {
     fn default() -> Self {
         Self {
             replies: 0,
             bytes: 0,
-            statuses: Statuses::default(),
+            statuses: StatusCounts::default(),
             latency_us: histogram(),
             rate: histogram(),
             lateness_us: histogram(),
@@ -27,7 +27,7 @@ impl Default for Tally {
     }
 }
 
-impl Tally {
+impl RunStats {
     /// Adds what another thread has seen, or another run.
     pub fn add(&mut self, other: &Self) {
         self.replies += other.replies;
@@ -119,9 +119,9 @@ impl Results {
 mod tests {
     use super::*;
 
-    fn tally(scale: u64) -> Tally {
+    fn tally(scale: u64) -> RunStats {
         let mut tally =
-            Tally { replies: scale, bytes: 2 * scale, unsent: 3 * scale, ..Tally::default() };
+            RunStats { replies: scale, bytes: 2 * scale, unsent: 3 * scale, ..RunStats::default() };
         for (n, (_, count)) in (1..).zip(tally.errors.named_mut()) {
             *count = n * scale;
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Moment, Pace, Results, Second, Tally};
+use super::{LoadKind, Moment, Results, RunStats, Second};
 
 /// A closed loop of ten seconds in which nothing was counted.
 pub(crate) fn results() -> Results {
@@ -11,10 +11,10 @@ pub(crate) fn results() -> Results {
         threads: 2,
         connections: 10,
         duration: Some(Duration::from_secs(10)),
-        pace: Pace::Closed,
+        pace: LoadKind::Closed,
         began_unix_ms: 1_700_000_000_000,
         elapsed: Duration::from_secs(10),
-        tally: Tally::default(),
+        tally: RunStats::default(),
         seconds: Vec::new(),
         cpu: Duration::from_millis(500),
         busiest_thread: 0.3,
@@ -25,7 +25,7 @@ pub(crate) fn results() -> Results {
 
 /// A second of so many replies, which all took as long.
 pub(super) fn second(at: f64, replies: u64, latency_us: u64) -> Second {
-    let mut tally = Tally { replies, ..Tally::default() };
+    let mut tally = RunStats { replies, ..RunStats::default() };
     // Recording a value no times would make it the highest.
     if replies > 0 {
         tally.latency_us.record_n(latency_us, replies).unwrap();

@@ -6,7 +6,7 @@ use super::{Moment, Results};
 
 /// One of two servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum ComparedSide {
     /// The baseline.
     A,
     /// The one under test.
@@ -15,9 +15,9 @@ pub enum Side {
 
 /// A turn of a server.
 #[derive(Clone, Debug)]
-pub struct Turn {
+pub struct MeasuredTurn {
     /// Whose.
-    pub side: Side,
+    pub side: ComparedSide,
     /// Replies a second.
     pub rate: f64,
     /// Everything else; `at`: its end, in seconds since the run began.
@@ -26,9 +26,9 @@ pub struct Turn {
 
 /// Four turns, two of each server: ABBA or BAAB.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct TurnBlock {
     /// In their order.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<MeasuredTurn>,
 }
 
 /// A run of two servers, complete.
@@ -39,5 +39,5 @@ pub struct Turns {
     /// All turns of A together, and all of B.
     pub sides: [Results; 2],
     /// Those that were completed.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<TurnBlock>,
 }

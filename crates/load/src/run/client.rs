@@ -9,42 +9,42 @@ use std::time::{Duration, Instant};
 
 use net::{Address, Connect, Timer};
 
-use super::failure::Failure;
-use super::link::Link;
-use super::pace::{Seat, Turn};
-use super::thread::Shared;
+use super::failure::RunFailure;
+use super::link::ClientLink;
+use super::pace::{PaceClient, SendPermit};
+use super::thread::ThreadShared;
 use crate::script::ScriptError;
 
 /// How long a client waits after it could not connect: a server that is down is not hammered, and
 /// the client's CPU is not burnt.
 const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
-pub(super) struct Client {
-    shared: Rc<Shared>,
-    seat: Rc<Seat>,
+pub(super) struct LoadClient {
+    shared: Rc<ThreadShared>,
+    seat: Rc<PaceClient>,
     address: Rc<Address>,
     connect: Connect,
-    link: Link,
+    link: ClientLink,
     timer: Timer,
 }
 
 /// Why a turn was not taken to its end.
-enum Trouble {
+enum TurnError {
     /// It could not be begun, or not be finished.
-    Failure(Failure),
+    Failure(RunFailure),
     /// The script did not say what to send.
     Script(ScriptError),
 }
 
-impl Client {
+impl LoadClient {
     /// The `number`th of all threads' clients.
-    pub(super) fn new(shared: Rc<Shared>, address: Rc<Address>, number: u64) -> Self {
+    pub(super) fn new(shared: Rc<ThreadShared>, address: Rc<Address>, number: u64) -> Self {
         let from = shared.plan.source(number).map(|ip| SocketAddr::new(ip, 0));
         Self {
             seat: shared.pace.seat(),
             address,
             connect: Connect { from, ..Connect::default() },
-            link: Link::default(),
+            link: ClientLink::default(),
             timer: Timer::new(),
             shared,
         }
@@ -64,19 +64,19 @@ impl Client {
             let turn = self.turn().await;
             match self.take(turn).await {
                 Ok(()) => self.shared.pace.done(),
-                Err(Trouble::Failure(failure)) => {
+                Err(TurnError::Failure(failure)) => {
                     self.fail(failure, turn.requests);
                     self.shared.pace.done();
                     rest_after(failure).await;
                 }
-                Err(Trouble::Script(error)) => return self.shared.halt(Err(error)),
+                Err(TurnError::Script(error)) => return self.shared.halt(Err(error)),
             }
         }
     }
 
     /// Waits for a turn. A connection that the server closes meanwhile is opened anew when it is
     /// needed, as any client would.
-    async fn turn(&mut self) -> Turn {
+    async fn turn(&mut self) -> SendPermit {
         poll_fn(|cx| {
             let turn = self.shared.pace.poll_turn(&self.seat, cx);
             if turn.is_pending() {
@@ -88,7 +88,7 @@ impl Client {
     }
 
     /// A turn: its requests are sent, and their replies counted.
-    async fn take(&mut self, turn: Turn) -> Result<(), Trouble> {
+    async fn take(&mut self, turn: SendPermit) -> Result<(), TurnError> {
         // What comes before the request is the script's time and the server's.
         if let Some(intended) = turn.intended.filter(|_| turn.in_time) {
             self.shared.is_late(intended.elapsed());
@@ -97,7 +97,7 @@ impl Client {
         self.set_timer();
         let mut begun = turn.intended.unwrap_or_else(Instant::now);
         if !self.link.is_open() {
-            self.reopen().await.map_err(Trouble::Failure)?;
+            self.reopen().await.map_err(TurnError::Failure)?;
             // Connections that stay open are opened aside, as wrk does.
             if turn.intended.is_none() && self.shared.plan.per_connection.is_none() {
                 begun = Instant::now();
@@ -111,9 +111,9 @@ impl Client {
     }
 
     /// As long as the script says.
-    async fn pause(&self) -> Result<(), Trouble> {
+    async fn pause(&self) -> Result<(), TurnError> {
         if let Some(script) = &self.shared.script {
-            let delay = script.delay().map_err(Trouble::Script)?;
+            let delay = script.delay().map_err(TurnError::Script)?;
             if !delay.is_zero() {
                 net::sleep(delay).await;
             }
@@ -121,34 +121,34 @@ impl Client {
         Ok(())
     }
 
-    async fn exchange(&mut self, begun: Instant, requests: u64) -> Result<(), Trouble> {
+    async fn exchange(&mut self, begun: Instant, requests: u64) -> Result<(), TurnError> {
         let Self { link, shared, timer, .. } = self;
-        let mut exchange = link.begin(shared, begun, requests).map_err(Trouble::Script)?;
+        let mut exchange = link.begin(shared, begun, requests).map_err(TurnError::Script)?;
         let done = poll_fn(|cx| match link.poll(&mut exchange, shared, cx) {
             Poll::Ready(done) => Poll::Ready(done),
-            Poll::Pending => timer.poll(cx).map(|()| Err(Failure::Timeout)),
+            Poll::Pending => timer.poll(cx).map(|()| Err(RunFailure::Timeout)),
         });
-        done.await.map_err(Trouble::Failure)
+        done.await.map_err(TurnError::Failure)
     }
 
     /// Opens a connection within the time of a turn. One for few requests does not wait until it
     /// stands: the first of them finds out.
-    async fn reopen(&mut self) -> Result<(), Failure> {
+    async fn reopen(&mut self) -> Result<(), RunFailure> {
         if self.shared.plan.per_connection.is_none() {
             return self.open().await;
         }
         let begun = self.connect.begin_stream(&self.address);
-        self.link.open(begun.map_err(|(_, error)| Failure::of_connect(&error))?);
+        self.link.open(begun.map_err(|(_, error)| RunFailure::of_connect(&error))?);
         Ok(())
     }
 
-    async fn open(&mut self) -> Result<(), Failure> {
-        let failed = |error: io::Error| Failure::of_connect(&error);
+    async fn open(&mut self) -> Result<(), RunFailure> {
+        let failed = |error: io::Error| RunFailure::of_connect(&error);
         let begun = self.connect.begin(&self.address);
         let mut connecting = begun.map_err(|(_, error)| failed(error))?;
         let connected = poll_fn(|cx| match connecting.poll(cx) {
             Poll::Ready(connected) => Poll::Ready(connected.map_err(failed)),
-            Poll::Pending => self.timer.poll(cx).map(|()| Err(Failure::Timeout)),
+            Poll::Pending => self.timer.poll(cx).map(|()| Err(RunFailure::Timeout)),
         });
         let stream = connected.await?;
         stream.set_nodelay();
@@ -157,7 +157,7 @@ impl Client {
     }
 
     /// Counts what went wrong: it costs the requests on their way, or those that were to be.
-    fn fail(&mut self, failure: Failure, not_begun: u64) {
+    fn fail(&mut self, failure: RunFailure, not_begun: u64) {
         let lost = match self.link.close() {
             0 => not_begun,
             lost => lost,
@@ -171,7 +171,7 @@ impl Client {
 }
 
 /// Without a server the client pauses.
-pub(super) async fn rest_after(failure: Failure) {
+pub(super) async fn rest_after(failure: RunFailure) {
     if failure.is_of_connect() {
         net::sleep(CONNECT_PAUSE).await;
     }

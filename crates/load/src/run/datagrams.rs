@@ -14,16 +14,16 @@ use std::time::Instant;
 use net::{Address, Datagram, Timer};
 
 use super::client::rest_after;
-use super::failure::Failure;
-use super::pace::Seat;
-use super::thread::Shared;
+use super::failure::RunFailure;
+use super::pace::PaceClient;
+use super::thread::ThreadShared;
 
 /// Bytes of a datagram at most.
 const DATAGRAM_MAX: usize = 65_536;
 
 pub(super) struct DatagramClient {
-    shared: Rc<Shared>,
-    seat: Rc<Seat>,
+    shared: Rc<ThreadShared>,
+    seat: Rc<PaceClient>,
     server: SocketAddr,
     from: Option<SocketAddr>,
     timer: Timer,
@@ -32,7 +32,7 @@ pub(super) struct DatagramClient {
 
 impl DatagramClient {
     /// The `number`th of all threads' clients; none for a server without an IP address.
-    pub(super) fn new(shared: Rc<Shared>, address: &Address, number: u64) -> Option<Self> {
+    pub(super) fn new(shared: Rc<ThreadShared>, address: &Address, number: u64) -> Option<Self> {
         let Address::Ip(server) = *address else { return None };
         Some(Self {
             seat: shared.pace.seat(),
@@ -70,41 +70,41 @@ impl DatagramClient {
         &mut self,
         socket: &mut Option<Datagram>,
         begun: Instant,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RunFailure> {
         let socket = match socket {
             Some(socket) => socket,
             None => {
                 let opened = Datagram::connect_from(self.from, self.server);
-                socket.insert(opened.map_err(|(_, error)| Failure::of_connect(&error))?)
+                socket.insert(opened.map_err(|(_, error)| RunFailure::of_connect(&error))?)
             }
         };
         let shared = Rc::clone(&self.shared);
         let sent = &shared.plan.mix.at(shared.next_number()).bytes;
         // The kernel tells of a closed port at the next call.
-        socket.send(sent).map_err(|error| of_datagram(&error, Failure::Write))?;
+        socket.send(sent).map_err(|error| of_datagram(&error, RunFailure::Write))?;
         self.timer.set(shared.plan.timeout_ms());
         let received = {
             let mut receiving = pin!(socket.receive(&mut self.buffer));
             let received = poll_fn(|cx| match receiving.as_mut().poll(cx) {
                 Poll::Ready(received) => {
-                    Poll::Ready(received.map_err(|error| of_datagram(&error, Failure::Reset)))
+                    Poll::Ready(received.map_err(|error| of_datagram(&error, RunFailure::Reset)))
                 }
-                Poll::Pending => self.timer.poll(cx).map(|()| Err(Failure::Timeout)),
+                Poll::Pending => self.timer.poll(cx).map(|()| Err(RunFailure::Timeout)),
             });
             received.await?
         };
         shared.tally.borrow_mut().bytes += received as u64;
         if self.buffer[..received] != sent[..] {
-            return Err(Failure::Invalid);
+            return Err(RunFailure::Invalid);
         }
         shared.replied(0, begun, Instant::now());
         Ok(())
     }
 }
 
-fn of_datagram(error: &io::Error, otherwise: Failure) -> Failure {
+fn of_datagram(error: &io::Error, otherwise: RunFailure) -> RunFailure {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => Failure::Refused,
+        io::ErrorKind::ConnectionRefused => RunFailure::Refused,
         _ => otherwise,
     }
 }

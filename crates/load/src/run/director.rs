@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::mpsc;
 
-use net::Sender;
+use net::MailboxSender;
 
 use super::plan::ScriptPlan;
-use super::thread::Order;
+use super::thread::ThreadOrder;
 use crate::results::Results;
-use crate::script::{Script, ScriptError, Summary, Thread, Value};
+use crate::script::{LuaValue, Script, ScriptError, ScriptSummary, ScriptThread};
 
 pub(super) struct Director(Script);
 
@@ -20,7 +20,7 @@ impl Director {
     /// Shows it a thread, and has that begin, in wrk's order: one thread after the other.
     pub(super) fn begin(
         &self,
-        thread: &Sender<Order>,
+        thread: &MailboxSender<ThreadOrder>,
         plan: &ScriptPlan,
     ) -> Result<(), ScriptError> {
         self.0.setup(Remote(thread.clone()))?;
@@ -31,7 +31,7 @@ impl Director {
     /// Shows it what was measured.
     pub(super) fn done(&self, results: &Results) -> Result<(), ScriptError> {
         let (tally, errors) = (&results.tally, &results.tally.errors);
-        let summary = Summary {
+        let summary = ScriptSummary {
             duration: results.elapsed,
             requests: tally.replies,
             bytes: tally.bytes,
@@ -46,7 +46,7 @@ impl Director {
 }
 
 /// A thread, from outside. It answers between its start and its first connection, and at its end.
-struct Remote(Sender<Order>);
+struct Remote(MailboxSender<ThreadOrder>);
 
 impl Remote {
     fn ask<T: Send + 'static>(
@@ -54,7 +54,7 @@ impl Remote {
         question: impl FnOnce(&Script) -> T + Send + 'static,
     ) -> Result<T, ScriptError> {
         let (answer, answered) = mpsc::sync_channel(1);
-        self.0.send(Order::Ask(Box::new(move |script| {
+        self.0.send(ThreadOrder::Ask(Box::new(move |script| {
             // Who has asked waits for it.
             let _ = answer.send(question(script));
         })));
@@ -62,7 +62,7 @@ impl Remote {
     }
 }
 
-impl Thread for Remote {
+impl ScriptThread for Remote {
     fn addr(&self) -> Option<SocketAddr> {
         self.ask(Script::addr).ok().flatten()
     }
@@ -71,12 +71,12 @@ impl Thread for Remote {
         let _ = self.ask(move |script| script.set_addr(addr));
     }
 
-    fn get(&self, name: &str) -> Result<Value, ScriptError> {
+    fn get(&self, name: &str) -> Result<LuaValue, ScriptError> {
         let name = name.to_owned();
         self.ask(move |script| script.get(&name))?
     }
 
-    fn set(&self, name: &str, value: Value) -> Result<(), ScriptError> {
+    fn set(&self, name: &str, value: LuaValue) -> Result<(), ScriptError> {
         let name = name.to_owned();
         self.ask(move |script| script.set(&name, &value))?
     }

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use crate::results::Errors;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum RunFailure {
     Refused,
     Unreachable,
     Reset,
@@ -16,7 +16,7 @@ pub(super) enum Failure {
     Timeout,
 }
 
-impl Failure {
+impl RunFailure {
     /// A connection that could not be opened.
     pub(super) fn of_connect(error: &io::Error) -> Self {
         match error.kind() {

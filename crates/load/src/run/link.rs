@@ -7,19 +7,19 @@ use std::time::Instant;
 
 use net::{Stream, buffers};
 
-use super::failure::Failure;
+use super::failure::RunFailure;
 use super::scripted::Scripted;
-use super::thread::Shared;
-use crate::replies::{Found, HEAD_MAX, Replies, Reply};
+use super::thread::ThreadShared;
+use crate::replies::{BufferSearch, CompleteReply, HEAD_MAX, Replies};
 use crate::script::ScriptError;
-use crate::target::Scheme;
+use crate::target::TargetScheme;
 
 /// Reads before the others have their turn: a server may send without an end.
 const READS_MAX: usize = 64;
 
 /// See above. It is kept from one connection to the next.
 #[derive(Default)]
-pub(super) struct Link {
+pub(super) struct ClientLink {
     stream: Option<Stream>,
     replies: Replies,
     /// Bytes received that belong to no complete reply yet.
@@ -31,24 +31,24 @@ pub(super) struct Link {
 }
 
 /// Requests on their way.
-pub(super) struct Exchange {
+pub(super) struct PendingRequests {
     /// When they should have started.
     begun: Instant,
-    output: Output,
+    output: OutgoingBytes,
     written: usize,
     /// Whether others may send first: nobody answers at once.
     may_yield: bool,
 }
 
 /// What is sent.
-enum Output {
+enum OutgoingBytes {
     /// One request of the mix, by its number: it may be large, and nobody needs a copy.
     Mixed(u64),
     /// What was put together.
     Made(Vec<u8>),
 }
 
-impl Link {
+impl ClientLink {
     /// Whether it has a connection.
     pub(super) fn is_open(&self) -> bool {
         self.stream.is_some()
@@ -85,22 +85,26 @@ impl Link {
     /// Makes so many requests ready to be sent.
     pub(super) fn begin(
         &mut self,
-        shared: &Shared,
+        shared: &ThreadShared,
         begun: Instant,
         requests: u64,
-    ) -> Result<Exchange, ScriptError> {
+    ) -> Result<PendingRequests, ScriptError> {
         let output = match &shared.script {
             Some(script) => self.scripted(script, shared)?,
             None => self.mixed(shared, requests),
         };
-        if shared.plan.scheme == Scheme::Tcp {
+        if shared.plan.scheme == TargetScheme::Tcp {
             let bytes = output.bytes(shared);
             self.replies.expect_echo(&bytes[..bytes.len() / self.pending.len()]);
         }
-        Ok(Exchange { begun, output, written: 0, may_yield: self.asked == 0 })
+        Ok(PendingRequests { begun, output, written: 0, may_yield: self.asked == 0 })
     }
 
-    fn scripted(&mut self, script: &Scripted, shared: &Shared) -> Result<Output, ScriptError> {
+    fn scripted(
+        &mut self,
+        script: &Scripted,
+        shared: &ThreadShared,
+    ) -> Result<OutgoingBytes, ScriptError> {
         let mut bytes = buffers::lend();
         if script.fill(&mut bytes)? {
             shared.halt(Ok(()));
@@ -108,14 +112,14 @@ impl Link {
         self.replies.listen(script.listens());
         let to_head = bytes.starts_with(b"HEAD ");
         self.pending.extend((0..script.at_once()).map(|_| to_head));
-        Ok(Output::Made(bytes))
+        Ok(OutgoingBytes::Made(bytes))
     }
 
-    fn mixed(&mut self, shared: &Shared, requests: u64) -> Output {
+    fn mixed(&mut self, shared: &ThreadShared, requests: u64) -> OutgoingBytes {
         if requests == 1 {
             let number = shared.next_number();
             self.pending.push_back(shared.plan.mix.at(number).to_head);
-            return Output::Mixed(number);
+            return OutgoingBytes::Mixed(number);
         }
         let mut bytes = buffers::lend();
         for _ in 0..requests {
@@ -123,17 +127,17 @@ impl Link {
             bytes.extend_from_slice(&request.bytes);
             self.pending.push_back(request.to_head);
         }
-        Output::Made(bytes)
+        OutgoingBytes::Made(bytes)
     }
 
     /// Writes and reads at once: a server may answer before it has read everything. Ready when
     /// every request has its reply.
     pub(super) fn poll(
         &mut self,
-        exchange: &mut Exchange,
-        shared: &Shared,
+        exchange: &mut PendingRequests,
+        shared: &ThreadShared,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Failure>> {
+    ) -> Poll<Result<(), RunFailure>> {
         let unwritable = self.write(exchange, shared, cx).err();
         // The kernel is asked for the reply once the others have sent, too: then it may be there,
         // and a connection for one request never enters an epoll set.
@@ -144,28 +148,29 @@ impl Link {
         // What the server had to say is read even if it takes no more.
         match (self.poll_replies(exchange, shared, cx), unwritable) {
             // The kernel tells only once how a connection has ended: to the write.
-            (Poll::Ready(Err(Failure::Closed | Failure::Reset)) | Poll::Pending, Some(failure)) => {
-                Poll::Ready(Err(failure))
-            }
+            (
+                Poll::Ready(Err(RunFailure::Closed | RunFailure::Reset)) | Poll::Pending,
+                Some(failure),
+            ) => Poll::Ready(Err(failure)),
             (done, _) => done,
         }
     }
 
     fn write(
         &mut self,
-        exchange: &mut Exchange,
-        shared: &Shared,
+        exchange: &mut PendingRequests,
+        shared: &ThreadShared,
         cx: &mut Context<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RunFailure> {
         let bytes = exchange.output.bytes(shared);
         while exchange.written < bytes.len() {
-            let Some(stream) = &mut self.stream else { return Err(Failure::Closed) };
+            let Some(stream) = &mut self.stream else { return Err(RunFailure::Closed) };
             match stream.poll_write(cx, &[IoSlice::new(&bytes[exchange.written..])]) {
                 Poll::Ready(Ok(written)) => exchange.written += written,
                 Poll::Ready(Err(error)) if self.asked == 0 && exchange.written == 0 => {
-                    return Err(Failure::of_connect(&error));
+                    return Err(RunFailure::of_connect(&error));
                 }
-                Poll::Ready(Err(error)) => return Err(Failure::of_write(&error)),
+                Poll::Ready(Err(error)) => return Err(RunFailure::of_write(&error)),
                 Poll::Pending => break,
             }
         }
@@ -174,10 +179,10 @@ impl Link {
 
     fn poll_replies(
         &mut self,
-        exchange: &mut Exchange,
-        shared: &Shared,
+        exchange: &mut PendingRequests,
+        shared: &ThreadShared,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Failure>> {
+    ) -> Poll<Result<(), RunFailure>> {
         for _ in 0..READS_MAX {
             let read = ready!(self.poll_read(cx))?;
             if read == 0 {
@@ -193,8 +198,8 @@ impl Link {
         Poll::Pending
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Failure>> {
-        let Some(stream) = &mut self.stream else { return Poll::Ready(Err(Failure::Closed)) };
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, RunFailure>> {
+        let Some(stream) = &mut self.stream else { return Poll::Ready(Err(RunFailure::Closed)) };
         if self.input.capacity() == 0 {
             self.input = buffers::lend();
         }
@@ -205,21 +210,25 @@ impl Link {
         if read.is_pending() && self.input.is_empty() {
             buffers::give_back(std::mem::take(&mut self.input));
         }
-        read.map_err(|_| Failure::Reset)
+        read.map_err(|_| RunFailure::Reset)
     }
 
     /// Looks for replies in what has come. Whether all are there.
-    fn look(&mut self, exchange: &Exchange, shared: &Shared) -> Result<bool, Failure> {
+    fn look(
+        &mut self,
+        exchange: &PendingRequests,
+        shared: &ThreadShared,
+    ) -> Result<bool, RunFailure> {
         let now = Instant::now();
         let (mut at, mut keep) = (0, true);
         while let Some(&to_head) = self.pending.front().filter(|_| keep) {
             let found = self.replies.take(&self.input[at..], to_head);
-            match found.map_err(|_| Failure::Invalid)? {
-                Found::More(taken) => {
+            match found.map_err(|_| RunFailure::Invalid)? {
+                BufferSearch::More(taken) => {
                     at += taken;
                     break;
                 }
-                Found::Reply(taken, reply) => {
+                BufferSearch::Reply(taken, reply) => {
                     at += taken;
                     keep = reply.keep;
                     self.count(reply, exchange.begun, now, shared);
@@ -229,12 +238,12 @@ impl Link {
         self.input.drain(..at);
         match (self.pending.is_empty(), keep) {
             (false, true) => Ok(false),
-            (false, false) => Err(Failure::Closed),
+            (false, false) => Err(RunFailure::Closed),
             (true, _) => {
                 let is_confused = keep && !self.input.is_empty();
                 if is_confused {
                     // What nobody asked for costs no request, but is no HTTP either.
-                    Failure::Invalid.count(1, &mut shared.tally.borrow_mut().errors);
+                    RunFailure::Invalid.count(1, &mut shared.tally.borrow_mut().errors);
                 }
                 let is_written = exchange.written == exchange.output.bytes(shared).len();
                 if is_confused || !keep || !is_written {
@@ -246,20 +255,20 @@ impl Link {
     }
 
     /// The server has closed the connection.
-    fn end(&mut self, exchange: &Exchange, shared: &Shared) -> Result<(), Failure> {
+    fn end(&mut self, exchange: &PendingRequests, shared: &ThreadShared) -> Result<(), RunFailure> {
         let Some(reply) = self.replies.end() else {
             let is_within = self.replies.is_within(self.input.len());
-            return Err(if is_within { Failure::Short } else { Failure::Closed });
+            return Err(if is_within { RunFailure::Short } else { RunFailure::Closed });
         };
         self.count(reply, exchange.begun, Instant::now(), shared);
         if !self.pending.is_empty() {
-            return Err(Failure::Closed);
+            return Err(RunFailure::Closed);
         }
         self.close();
         Ok(())
     }
 
-    fn count(&mut self, reply: Reply, begun: Instant, now: Instant, shared: &Shared) {
+    fn count(&mut self, reply: CompleteReply, begun: Instant, now: Instant, shared: &ThreadShared) {
         self.pending.pop_front();
         self.asked += 1;
         shared.replied(reply.status, begun, now);
@@ -273,8 +282,8 @@ impl Link {
     }
 }
 
-impl Output {
-    fn bytes<'o>(&'o self, shared: &'o Shared) -> &'o [u8] {
+impl OutgoingBytes {
+    fn bytes<'o>(&'o self, shared: &'o ThreadShared) -> &'o [u8] {
         match self {
             Self::Mixed(number) => &shared.plan.mix.at(*number).bytes,
             Self::Made(bytes) => bytes,
@@ -282,7 +291,7 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for OutgoingBytes {
     fn drop(&mut self) {
         if let Self::Made(bytes) = self {
             buffers::give_back(std::mem::take(bytes));

@@ -18,32 +18,32 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use net::signals::{self, SIGINT, SIGTERM, Signals};
-use net::{Mailbox, Sender, mailbox};
+use net::{Mailbox, MailboxSender, mailbox};
 
-use crate::results::{Pace, Results, Second};
+use crate::results::{LoadKind, Results, Second};
 use director::Director;
-use plan::Plan;
-use seconds::Seconds;
-use thread::{Ended, News, Order};
+use plan::RunPlan;
+use seconds::SecondCounts;
+use thread::{Ended, News, ThreadOrder};
 
 /// What ends a run before its time.
-const ENDING: &[signals::Number] = &[SIGINT, SIGTERM];
+const ENDING: &[signals::SignalNumber] = &[SIGINT, SIGTERM];
 
 /// From the moment when all connections stand to the first request.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
 /// A run that has ended.
-pub struct Finished {
+pub struct FinishedRun {
     /// What it came to.
     pub results: Results,
     /// Why it ended before its time: a script that failed.
     pub failed: Option<String>,
     director: Option<Director>,
     /// They have the threads' states live on.
-    _orders: Vec<Sender<Order>>,
+    _orders: Vec<MailboxSender<ThreadOrder>>,
 }
 
-impl Finished {
+impl FinishedRun {
     /// Lets the script say the last word. One that does not come to an end can be interrupted.
     pub fn say_done(&self) -> Result<(), String> {
         let Some(director) = &self.director else { return Ok(()) };
@@ -55,17 +55,17 @@ impl Finished {
 /// Runs a plan. `begins` is told when scripts have begun, and what they print has been printed;
 /// `watch` sees every second as it ends.
 pub fn run(
-    plan: &Plan,
+    plan: &RunPlan,
     begins: &mut dyn FnMut() -> Result<(), String>,
     watch: &mut dyn FnMut(&Second),
-) -> Result<Finished, String> {
+) -> Result<FinishedRun, String> {
     let run = async {
         let (news, heard) = mailbox();
         // Until scripts have begun a signal ends the program: nothing is measured yet.
-        let run = Run::start(plan, &news)?;
+        let run = RunThreads::start(plan, &news)?;
         let signals = Signals::take(ENDING)?;
         begins().map_err(io::Error::other)?;
-        run.tell_all(|| Order::Connect);
+        run.tell_all(|| ThreadOrder::Connect);
         net::spawn(async move {
             let _ = signals.each(|_| news.send(News::Interrupt)).await;
         });
@@ -74,7 +74,7 @@ pub fn run(
     net::run(run).and_then(|done| done).map_err(|error| explained(&error, plan))
 }
 
-fn explained(error: &io::Error, plan: &Plan) -> String {
+fn explained(error: &io::Error, plan: &RunPlan) -> String {
     match error.raw_os_error() {
         Some(net::listening::EMFILE) => {
             format!("{error}: ulimit -n is too low for {} connections", plan.connections)
@@ -83,20 +83,20 @@ fn explained(error: &io::Error, plan: &Plan) -> String {
     }
 }
 
-struct Run {
-    plan: Arc<Plan>,
-    orders: Vec<Sender<Order>>,
+struct RunThreads {
+    plan: Arc<RunPlan>,
+    orders: Vec<MailboxSender<ThreadOrder>>,
     director: Option<Director>,
     began: Instant,
     began_unix_ms: u64,
     interrupted: bool,
     ready: usize,
     ended: Vec<Ended>,
-    seconds: Seconds,
+    seconds: SecondCounts,
 }
 
-impl Run {
-    fn start(plan: &Plan, news: &Sender<News>) -> io::Result<Self> {
+impl RunThreads {
+    fn start(plan: &RunPlan, news: &MailboxSender<News>) -> io::Result<Self> {
         let plan = Arc::new(plan.clone());
         let director = plan.script.as_ref().map(Director::load).transpose();
         let director = director.map_err(io::Error::other)?;
@@ -114,7 +114,7 @@ impl Run {
         }
         Ok(Self {
             plan,
-            seconds: Seconds::of(orders.len()),
+            seconds: SecondCounts::of(orders.len()),
             orders,
             director,
             began: Instant::now(),
@@ -129,7 +129,7 @@ impl Run {
         mut self,
         mut heard: Mailbox<News>,
         watch: &mut dyn FnMut(&Second),
-    ) -> io::Result<Finished> {
+    ) -> io::Result<FinishedRun> {
         while self.ended.len() < self.orders.len() {
             match heard.next().await {
                 Some(News::Ready) => self.is_ready(),
@@ -142,7 +142,7 @@ impl Run {
                 }
                 Some(News::Interrupt) => {
                     self.interrupted = true;
-                    self.tell_all(|| Order::Stop);
+                    self.tell_all(|| ThreadOrder::Stop);
                 }
                 None => break,
             }
@@ -153,13 +153,13 @@ impl Run {
         let failed = self.ended.iter().find_map(|ended| ended.failed.clone());
         let orders = std::mem::take(&mut self.orders);
         let director = self.director.take();
-        Ok(Finished { results: self.results(watch), failed, director, _orders: orders })
+        Ok(FinishedRun { results: self.results(watch), failed, director, _orders: orders })
     }
 
     /// Where one script fails all threads stop.
     fn has_ended(&mut self, ended: Ended) {
         if ended.failed.is_some() {
-            self.tell_all(|| Order::Stop);
+            self.tell_all(|| ThreadOrder::Stop);
         }
         self.seconds.ended(ended.told, &ended.tally);
         self.ended.push(ended);
@@ -172,11 +172,11 @@ impl Run {
             self.began = Instant::now() + START_AHEAD;
             self.began_unix_ms = unix_ms() + START_AHEAD.as_millis() as u64;
             let begin = self.began;
-            self.tell_all(|| Order::Go(begin));
+            self.tell_all(|| ThreadOrder::Go(begin));
         }
     }
 
-    fn tell_all(&self, order: impl Fn() -> Order) {
+    fn tell_all(&self, order: impl Fn() -> ThreadOrder) {
         for thread in &self.orders {
             thread.send(order());
         }
@@ -191,10 +191,10 @@ impl Run {
             connections: self.plan.connections,
             duration: self.plan.duration,
             pace: match self.plan.rate {
-                None => Pace::Closed,
+                None => LoadKind::Closed,
                 Some(rate) => {
                     let end = elapsed.min(self.plan.starts_end());
-                    Pace::Open { from: rate.from, to: rate.at(end) }
+                    LoadKind::Open { from: rate.from, to: rate.at(end) }
                 }
             },
             began_unix_ms: self.began_unix_ms,

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// Leave to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct SendPermit {
     /// When the request should start; `None`: now.
     pub(super) intended: Option<Instant>,
     /// Whether a client was free for it then. If not, it is the server that makes it late.
@@ -26,25 +26,25 @@ pub(super) const DUE_MAX: usize = 1 << 20;
 
 /// See above.
 #[derive(Default)]
-pub(super) struct Pace(RefCell<State>);
+pub(super) struct Pace(RefCell<PaceState>);
 
 #[derive(Default)]
-struct State {
-    phase: Phase,
+struct PaceState {
+    phase: PacePhase,
     /// Requests of a turn in a closed loop.
     at_once: u64,
     /// Requests that may still start in a closed loop.
     left: u64,
     due: VecDeque<Instant>,
     unsent: u64,
-    waiting: VecDeque<Rc<Seat>>,
+    waiting: VecDeque<Rc<PaceClient>>,
     /// Clients that are within a turn, or open their first connection.
     busy: usize,
     watcher: Option<Waker>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
+enum PacePhase {
     /// Connections are being opened.
     #[default]
     Opening,
@@ -58,23 +58,27 @@ enum Phase {
 
 /// Where a client waits.
 #[derive(Default)]
-pub(super) struct Seat {
+pub(super) struct PaceClient {
     waker: RefCell<Option<Waker>>,
-    turn: Cell<Option<Turn>>,
+    turn: Cell<Option<SendPermit>>,
     is_queued: Cell<bool>,
 }
 
 impl Pace {
     /// A client that has still to open its connection: it is busy until its first
     /// [`done`](Self::done).
-    pub(super) fn seat(&self) -> Rc<Seat> {
+    pub(super) fn seat(&self) -> Rc<PaceClient> {
         self.0.borrow_mut().busy += 1;
         Rc::default()
     }
 
     /// The client's next turn. Where there are no more it waits as well, and its connection stays
     /// open: to close hundreds would disturb the server while it works on the last requests.
-    pub(super) fn poll_turn(&self, seat: &Rc<Seat>, cx: &mut Context<'_>) -> Poll<Turn> {
+    pub(super) fn poll_turn(
+        &self,
+        seat: &Rc<PaceClient>,
+        cx: &mut Context<'_>,
+    ) -> Poll<SendPermit> {
         if let Some(turn) = seat.turn.take() {
             return Poll::Ready(turn);
         }
@@ -99,20 +103,20 @@ impl Pace {
     /// Clients may send as they like: so many requests at once, so many in all.
     pub(super) fn begin_closed(&self, at_once: u64, left: u64) {
         let mut state = self.0.borrow_mut();
-        state.begin(Phase::Closed);
+        state.begin(PacePhase::Closed);
         (state.at_once, state.left) = (at_once, left);
         state.call_all();
     }
 
     /// Clients wait for their turns.
     pub(super) fn begin_open(&self) {
-        self.0.borrow_mut().begin(Phase::Open);
+        self.0.borrow_mut().begin(PacePhase::Open);
     }
 
     /// The time of a request has come.
     pub(super) fn due(&self, at: Instant) {
         let mut state = self.0.borrow_mut();
-        let turn = Turn { intended: Some(at), in_time: true, requests: 1 };
+        let turn = SendPermit { intended: Some(at), in_time: true, requests: 1 };
         match state.waiting.pop_front() {
             Some(seat) => {
                 state.busy += 1;
@@ -128,7 +132,7 @@ impl Pace {
     /// No request starts any more but those whose time has come.
     pub(super) fn end(&self) {
         let mut state = self.0.borrow_mut();
-        state.phase = Phase::Over;
+        state.phase = PacePhase::Over;
         state.look();
     }
 
@@ -162,21 +166,21 @@ impl Pace {
     }
 }
 
-impl State {
+impl PaceState {
     /// Whatever a turn before has left is gone.
-    fn begin(&mut self, phase: Phase) {
+    fn begin(&mut self, phase: PacePhase) {
         self.phase = phase;
         self.due.clear();
         self.unsent = 0;
     }
 
-    fn turn(&mut self) -> Poll<Turn> {
+    fn turn(&mut self) -> Poll<SendPermit> {
         let turn = match (self.phase, self.due.pop_front()) {
-            (_, Some(at)) => Turn { intended: Some(at), in_time: false, requests: 1 },
-            (Phase::Closed, None) if self.left > 0 => {
+            (_, Some(at)) => SendPermit { intended: Some(at), in_time: false, requests: 1 },
+            (PacePhase::Closed, None) if self.left > 0 => {
                 let requests = self.at_once.min(self.left);
                 self.left -= requests;
-                Turn { intended: None, in_time: true, requests }
+                SendPermit { intended: None, in_time: true, requests }
             }
             (_, None) => return Poll::Pending,
         };
@@ -186,9 +190,9 @@ impl State {
 
     fn is_quiet(&self) -> bool {
         let may_start = match self.phase {
-            Phase::Closed => self.left > 0,
-            Phase::Open => true,
-            Phase::Opening | Phase::Over => !self.due.is_empty(),
+            PacePhase::Closed => self.left > 0,
+            PacePhase::Open => true,
+            PacePhase::Opening | PacePhase::Over => !self.due.is_empty(),
         };
         self.busy == 0 && !may_start
     }
@@ -209,7 +213,7 @@ impl State {
     }
 }
 
-impl Seat {
+impl PaceClient {
     fn call(&self) {
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
@@ -228,11 +232,11 @@ mod tests {
         }
     }
 
-    fn turn(pace: &Pace, seat: &Rc<Seat>) -> Option<Turn> {
+    fn turn(pace: &Pace, seat: &Rc<PaceClient>) -> Option<SendPermit> {
         poll(|cx| pace.poll_turn(seat, cx))
     }
 
-    fn open() -> (Pace, [Rc<Seat>; 2]) {
+    fn open() -> (Pace, [Rc<PaceClient>; 2]) {
         let pace = Pace::default();
         let seats = [pace.seat(), pace.seat()];
         pace.done();
@@ -267,7 +271,7 @@ mod tests {
         assert_eq!(turn(&pace, &seats[1]), None);
         pace.due(at);
         assert_eq!(turn(&pace, &seats[0]), None);
-        let expected = Turn { intended: Some(at), in_time: true, requests: 1 };
+        let expected = SendPermit { intended: Some(at), in_time: true, requests: 1 };
         assert_eq!(turn(&pace, &seats[1]), Some(expected));
     }
 
@@ -296,7 +300,7 @@ mod tests {
         pace.due(at);
         assert_eq!(pace.unsent(), 1);
         pace.end();
-        let expected = Turn { intended: Some(at), in_time: false, requests: 1 };
+        let expected = SendPermit { intended: Some(at), in_time: false, requests: 1 };
         assert_eq!((turn(&pace, &seats[0]), pace.busy()), (Some(expected), 1));
         assert!(poll(|cx| pace.poll_quiet(cx)).is_none());
         pace.done();

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use net::Address;
 
-use super::schedule::Rate;
+use super::schedule::RateSchedule;
 use crate::requests::Mix;
 use crate::script;
-use crate::target::Scheme;
+use crate::target::TargetScheme;
 
 /// See above. It is shared by all threads.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RunPlan {
     /// What is asked for, as it was written.
     pub urls: Vec<String>,
     /// What is spoken.
-    pub scheme: Scheme,
+    pub scheme: TargetScheme,
     /// The server.
     pub address: Address,
     /// The addresses that connections come from, in turn; none: the system chooses.
@@ -32,7 +32,7 @@ pub struct Plan {
     /// How many are started.
     pub requests: Option<u64>,
     /// An open loop's rate of starts.
-    pub rate: Option<Rate>,
+    pub rate: Option<RateSchedule>,
     /// How long a request may take.
     pub timeout: Duration,
     /// Requests on one connection at most; it is then opened within the time of a request.
@@ -54,12 +54,12 @@ pub struct ScriptPlan {
     /// Its text.
     pub source: Vec<u8>,
     /// The request that was asked for.
-    pub target: script::Target,
+    pub target: script::ScriptTarget,
     /// The URL, and the words that follow it.
     pub arguments: Vec<String>,
 }
 
-impl Plan {
+impl RunPlan {
     /// How many of `total` are the share of a thread.
     pub(super) fn share(&self, thread: u64, total: u64) -> u64 {
         total / self.threads + u64::from(thread < total % self.threads)

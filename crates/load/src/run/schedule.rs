@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How many requests a second, from the start of a run to its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
+pub struct RateSchedule {
     /// At the start.
     pub from: f64,
     /// At the end; the same for a constant rate.
@@ -13,7 +13,7 @@ pub struct Rate {
     pub over: Duration,
 }
 
-impl Rate {
+impl RateSchedule {
     /// So many a second, all the time.
     pub fn constant(rate: f64) -> Self {
         Self { from: rate, to: rate, over: Duration::ZERO }
@@ -54,13 +54,13 @@ impl Rate {
 mod tests {
     use super::*;
 
-    fn starts(rate: Rate, n: u64) -> f64 {
+    fn starts(rate: RateSchedule, n: u64) -> f64 {
         rate.start_of(n).as_secs_f64()
     }
 
     #[test]
     fn a_constant_rate() {
-        let rate = Rate::constant(1000.0);
+        let rate = RateSchedule::constant(1000.0);
         assert_eq!(starts(rate, 0), 0.0);
         assert!((starts(rate, 1) - 0.001).abs() < 1e-9);
         assert!((starts(rate, 60_000) - 60.0).abs() < 1e-9);
@@ -68,21 +68,21 @@ mod tests {
 
     #[test]
     fn a_ramp_has_its_mean_rate_and_then_stays() {
-        let rate = Rate { from: 1000.0, to: 3000.0, over: Duration::from_secs(10) };
+        let rate = RateSchedule { from: 1000.0, to: 3000.0, over: Duration::from_secs(10) };
         assert!((starts(rate, 20_000) - 10.0).abs() < 1e-6);
         assert!((starts(rate, 23_000) - 11.0).abs() < 1e-6);
         assert_eq!(rate.at(Duration::from_secs(5)), 2000.0);
         assert_eq!(rate.at(Duration::from_secs(11)), 3000.0);
         // After 5 s: 1000·5 + 200·25/2 = 7500.
         assert!((starts(rate, 7500) - 5.0).abs() < 1e-6);
-        let down = Rate { from: 3000.0, to: 1000.0, ..rate };
+        let down = RateSchedule { from: 3000.0, to: 1000.0, ..rate };
         assert!((starts(down, 12_500) - 5.0).abs() < 1e-6);
     }
 
     #[test]
     fn never_backwards() {
         for (from, to) in [(0.0, 500.0), (500.0, 1.0), (7.0, 7.0)] {
-            let rate = Rate { from, to, over: Duration::from_secs(3) };
+            let rate = RateSchedule { from, to, over: Duration::from_secs(3) };
             let starts: Vec<Duration> = (0..2000).map(|n| rate.start_of(n)).collect();
             assert!(starts.is_sorted(), "{from} to {to}");
         }

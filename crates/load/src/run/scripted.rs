@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use super::plan::ScriptPlan;
-use crate::replies::Heard;
+use crate::replies::ScriptReply;
 use crate::script::{Script, ScriptError, requests_in};
 
 pub(super) struct Scripted {
@@ -72,7 +72,7 @@ impl Scripted {
     }
 
     /// Tells it of one. Whether it has enough.
-    pub(super) fn hear(&self, status: u16, heard: &Heard) -> Result<bool, ScriptError> {
+    pub(super) fn hear(&self, status: u16, heard: &ScriptReply) -> Result<bool, ScriptError> {
         let fields = heard.fields.iter().map(|(name, value)| (&name[..], &value[..]));
         self.script.response(status, fields, &heard.body)?;
         Ok(self.script.stopped())

@@ -5,28 +5,28 @@
 
 use std::collections::VecDeque;
 
-use crate::results::{Moment, Second, Tally};
+use crate::results::{Moment, RunStats, Second};
 
 /// A part of a second at the end that counts as a second of its own.
 const REST_MIN_S: f64 = 0.02;
 
 /// See above.
-pub(super) struct Seconds {
+pub(super) struct SecondCounts {
     threads: usize,
     /// For each thread that has ended, how many seconds it had told of.
     ended: Vec<usize>,
     /// Of each second that is not over what has been counted, and how many threads have told.
-    open: VecDeque<(Tally, usize)>,
+    open: VecDeque<(RunStats, usize)>,
     /// The newest that is over.
     newest: Option<Second>,
     /// Those before.
     before: Vec<Moment>,
     /// Everything in them.
-    tally: Tally,
+    tally: RunStats,
     over: usize,
 }
 
-impl Seconds {
+impl SecondCounts {
     /// Nothing yet, of so many threads.
     pub(super) fn of(threads: usize) -> Self {
         Self {
@@ -35,23 +35,23 @@ impl Seconds {
             open: VecDeque::new(),
             newest: None,
             before: Vec::new(),
-            tally: Tally::default(),
+            tally: RunStats::default(),
             over: 0,
         }
     }
 
     /// A thread reports its second `number`, counted from 1.
-    pub(super) fn told(&mut self, number: usize, tally: &Tally) {
+    pub(super) fn told(&mut self, number: usize, tally: &RunStats) {
         self.add(number, tally, 1);
     }
 
     /// A thread has ended; what it has counted since it told of its last second.
-    pub(super) fn ended(&mut self, told: usize, rest: &Tally) {
+    pub(super) fn ended(&mut self, told: usize, rest: &RunStats) {
         self.ended.push(told);
         self.add(told + 1, rest, 0);
     }
 
-    fn add(&mut self, number: usize, tally: &Tally, told: usize) {
+    fn add(&mut self, number: usize, tally: &RunStats, told: usize) {
         let at = number.saturating_sub(self.over + 1);
         while self.open.len() <= at {
             self.open.push_back(Default::default());
@@ -92,7 +92,7 @@ impl Seconds {
         mut self,
         elapsed: f64,
         watch: &mut dyn FnMut(&Second),
-    ) -> (Vec<Moment>, Tally) {
+    ) -> (Vec<Moment>, RunStats) {
         while let Some((tally, _)) = self.open.front() {
             // Counts at the very end belong to the previous second.
             match &mut self.newest {
@@ -114,23 +114,23 @@ impl Seconds {
 mod tests {
     use super::*;
 
-    fn tally(replies: u64) -> Tally {
-        Tally { replies, ..Tally::default() }
+    fn tally(replies: u64) -> RunStats {
+        RunStats { replies, ..RunStats::default() }
     }
 
-    fn next(seconds: &mut Seconds) -> Option<(f64, u64)> {
+    fn next(seconds: &mut SecondCounts) -> Option<(f64, u64)> {
         seconds.next().map(|second| (second.at, second.tally.replies))
     }
 
     /// When each second ended, and its replies; and all replies.
-    fn finish(seconds: Seconds, elapsed: f64) -> (Vec<(f64, u64)>, u64) {
+    fn finish(seconds: SecondCounts, elapsed: f64) -> (Vec<(f64, u64)>, u64) {
         let (seconds, tally) = seconds.finish(elapsed, &mut |_| {});
         (seconds.iter().map(|second| (second.at, second.replies)).collect(), tally.replies)
     }
 
     #[test]
     fn a_second_is_over_when_all_have_told_of_it() {
-        let mut seconds = Seconds::of(2);
+        let mut seconds = SecondCounts::of(2);
         seconds.told(1, &tally(1));
         seconds.told(2, &tally(10));
         assert_eq!(next(&mut seconds), None);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn who_has_ended_is_not_waited_for() {
-        let mut seconds = Seconds::of(2);
+        let mut seconds = SecondCounts::of(2);
         seconds.told(1, &tally(1));
         seconds.ended(0, &tally(10));
         assert_eq!(next(&mut seconds), Some((1.0, 11)));
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_short_rest_belongs_to_the_second_before() {
-        let mut seconds = Seconds::of(1);
+        let mut seconds = SecondCounts::of(1);
         seconds.told(1, &tally(1));
         assert_eq!(next(&mut seconds), Some((1.0, 1)));
         seconds.ended(1, &tally(10));
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn the_last_second_is_seen_but_not_all_of_a_short_run() {
         let seen = |elapsed| {
-            let mut seconds = Seconds::of(1);
+            let mut seconds = SecondCounts::of(1);
             seconds.ended(0, &tally(7));
             let mut seen = Vec::new();
             seconds.finish(elapsed, &mut |second| seen.push((second.at, second.tally.replies)));
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_run_shorter_than_a_second_is_one() {
-        let mut seconds = Seconds::of(2);
+        let mut seconds = SecondCounts::of(2);
         seconds.ended(0, &tally(1));
         seconds.ended(0, &tally(2));
         assert_eq!(finish(seconds, 0.001), (vec![(0.001, 3)], 3));

@@ -3,21 +3,21 @@ use std::io;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use super::plan::Plan;
+use super::plan::RunPlan;
 use super::{explained, run};
-use crate::command::Called;
+use crate::command::CalledAs;
 use crate::results::Results;
-use crate::settings::{Settings, Wish};
+use crate::settings::{LoadSettings, RequestedRun};
 
-fn plan(line: &str) -> Plan {
+fn plan(line: &str) -> RunPlan {
     let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-    let Wish::Load(settings) = Settings::read(&words, Called::Load).unwrap() else {
+    let RequestedRun::Load(settings) = LoadSettings::read(&words, CalledAs::Load).unwrap() else {
         panic!("{line}")
     };
     settings.plan().unwrap()
 }
 
-fn results(plan: &Plan) -> Results {
+fn results(plan: &RunPlan) -> Results {
     run(plan, &mut || Ok(()), &mut |_| {}).unwrap().results
 }
 

@@ -15,19 +15,19 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use net::{Address, Alarm, Mailbox, Sender, Task};
+use net::{Address, Alarm, Mailbox, MailboxSender, Task};
 
-use super::client::Client;
+use super::client::LoadClient;
 use super::datagrams::DatagramClient;
 use super::pace::Pace;
-use super::plan::Plan;
+use super::plan::RunPlan;
 use super::scripted::Scripted;
-use crate::results::Tally;
+use crate::results::RunStats;
 use crate::script::{Script, ScriptError};
-use crate::target::Scheme;
+use crate::target::TargetScheme;
 
 /// Orders to a thread.
-pub(super) enum Order {
+pub(super) enum ThreadOrder {
     /// Somebody has a question to its script.
     Ask(Box<dyn FnOnce(&Script) + Send>),
     /// Connections are opened.
@@ -43,7 +43,7 @@ pub(super) enum News {
     /// Its connections stand, those that can.
     Ready,
     /// What it has counted in one second.
-    Second(usize, Tally),
+    Second(usize, RunStats),
     /// It has ended.
     Done(Ended),
     /// It could not go on.
@@ -55,7 +55,7 @@ pub(super) enum News {
 /// A thread's end.
 pub(super) struct Ended {
     /// What was counted since its last second.
-    pub(super) tally: Tally,
+    pub(super) tally: RunStats,
     /// How long it has sent requests and waited for replies.
     pub(super) elapsed: Duration,
     /// For how much of this it was on a CPU.
@@ -103,11 +103,11 @@ const SAMPLE: Duration = Duration::from_millis(100);
 const SAMPLES_PER_SECOND: u32 = 10;
 
 /// What the clients of a thread share.
-pub(super) struct Shared {
-    pub(super) plan: Arc<Plan>,
+pub(super) struct ThreadShared {
+    pub(super) plan: Arc<RunPlan>,
     pub(super) pace: Pace,
     /// Since the last second was told.
-    pub(super) tally: RefCell<Tally>,
+    pub(super) tally: RefCell<RunStats>,
     pub(super) script: Option<Scripted>,
     started: Cell<u64>,
     last_reply: Cell<Option<Instant>>,
@@ -128,7 +128,7 @@ struct Halted {
     watcher: Option<Waker>,
 }
 
-impl Shared {
+impl ThreadShared {
     /// The number of the next request, by which the mix knows it.
     pub(super) fn next_number(&self) -> u64 {
         let n = self.started.get();
@@ -182,10 +182,15 @@ fn note(histogram: &mut Histogram<u64>, value: u64) {
 }
 
 /// Runs one.
-pub(super) fn run(plan: Arc<Plan>, number: u64, orders: Mailbox<Order>, news: &Sender<News>) {
+pub(super) fn run(
+    plan: Arc<RunPlan>,
+    number: u64,
+    orders: Mailbox<ThreadOrder>,
+    news: &MailboxSender<News>,
+) {
     let work = || {
         net::signals::block(super::ENDING)?;
-        net::run(async { Thread::new(plan, number)?.run(orders, news).await })?
+        net::run(async { LoadThread::new(plan, number)?.run(orders, news).await })?
     };
     let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     // What a panic has to say it has said.
@@ -194,15 +199,15 @@ pub(super) fn run(plan: Arc<Plan>, number: u64, orders: Mailbox<Order>, news: &S
     }
 }
 
-struct Thread {
-    shared: Rc<Shared>,
+struct LoadThread {
+    shared: Rc<ThreadShared>,
     number: u64,
 }
 
-impl Thread {
-    fn new(plan: Arc<Plan>, number: u64) -> io::Result<Self> {
+impl LoadThread {
+    fn new(plan: Arc<RunPlan>, number: u64) -> io::Result<Self> {
         let script = plan.script.as_ref().map(Scripted::load).transpose();
-        let shared = Shared {
+        let shared = ThreadShared {
             script: script.map_err(io::Error::other)?,
             // Threads share out the requests of a run: by number in an open loop, else in parts.
             started: Cell::new(match (plan.rate, plan.requests) {
@@ -222,9 +227,13 @@ impl Thread {
         Ok(Self { shared: Rc::new(shared), number })
     }
 
-    async fn run(self, mut orders: Mailbox<Order>, news: &Sender<News>) -> io::Result<()> {
+    async fn run(
+        self,
+        mut orders: Mailbox<ThreadOrder>,
+        news: &MailboxSender<News>,
+    ) -> io::Result<()> {
         let mut ended = self.ended(Duration::ZERO, Duration::ZERO);
-        if let Some(Order::Connect) = self.next_order(&mut orders).await {
+        if let Some(ThreadOrder::Connect) = self.next_order(&mut orders).await {
             let clients = self.connect()?;
             let mut next = self.begin(&mut orders, news).await;
             while let Some(begin) = next.take() {
@@ -248,11 +257,11 @@ impl Thread {
     }
 
     /// The next order that is no question.
-    async fn next_order(&self, orders: &mut Mailbox<Order>) -> Option<Order> {
+    async fn next_order(&self, orders: &mut Mailbox<ThreadOrder>) -> Option<ThreadOrder> {
         loop {
             match (orders.next().await?, &self.shared.script) {
-                (Order::Ask(question), Some(script)) => question(script.script()),
-                (Order::Ask(_), None) => {}
+                (ThreadOrder::Ask(question), Some(script)) => question(script.script()),
+                (ThreadOrder::Ask(_), None) => {}
                 (order, _) => return Some(order),
             }
         }
@@ -273,28 +282,32 @@ impl Thread {
         let address = Rc::new(address);
         let spawn = |number| {
             let (shared, number) = (Rc::clone(&self.shared), number * plan.threads + self.number);
-            if plan.scheme == Scheme::Udp {
+            if plan.scheme == TargetScheme::Udp {
                 let client = DatagramClient::new(shared, &address, number);
                 return client.map(|client| net::spawn(client.run()));
             }
-            Some(net::spawn(Client::new(shared, Rc::clone(&address), number).run()))
+            Some(net::spawn(LoadClient::new(shared, Rc::clone(&address), number).run()))
         };
         Ok((0..plan.share(self.number, plan.connections)).filter_map(spawn).collect())
     }
 
     /// Waits for the connections, and then for the word to begin.
-    async fn begin(&self, orders: &mut Mailbox<Order>, news: &Sender<News>) -> Option<Instant> {
+    async fn begin(
+        &self,
+        orders: &mut Mailbox<ThreadOrder>,
+        news: &MailboxSender<News>,
+    ) -> Option<Instant> {
         until(self.quiet(), stop(orders)).await?;
         news.send(News::Ready);
         match orders.next().await? {
-            Order::Go(begin) => Some(begin),
+            ThreadOrder::Go(begin) => Some(begin),
             _ => None,
         }
     }
 
     /// When the next turn begins; it finds everything as the first one did.
-    async fn next_turn(&self, orders: &mut Mailbox<Order>) -> Option<Instant> {
-        let Some(Order::Go(begin)) = self.next_order(orders).await else { return None };
+    async fn next_turn(&self, orders: &mut Mailbox<ThreadOrder>) -> Option<Instant> {
+        let Some(ThreadOrder::Go(begin)) = self.next_order(orders).await else { return None };
         self.shared.starts_over.set(None);
         self.shared.last_reply.set(None);
         Some(begin)
@@ -303,8 +316,8 @@ impl Thread {
     async fn measure(
         &self,
         begin: Instant,
-        orders: &mut Mailbox<Order>,
-        news: &Sender<News>,
+        orders: &mut Mailbox<ThreadOrder>,
+        news: &MailboxSender<News>,
     ) -> io::Result<Ended> {
         let mut alarm = Alarm::new()?;
         alarm.wait_until(begin).await;
@@ -429,7 +442,12 @@ impl Thread {
 }
 
 /// Once a second what was counted in it.
-async fn tell_seconds(shared: Rc<Shared>, begin: Instant, mut alarm: Alarm, news: Sender<News>) {
+async fn tell_seconds(
+    shared: Rc<ThreadShared>,
+    begin: Instant,
+    mut alarm: Alarm,
+    news: MailboxSender<News>,
+) {
     let (mut seen, mut before) = (0, begin);
     let mut on_cpu = net::clock::thread_cpu();
     for sample in 1.. {
@@ -466,7 +484,7 @@ async fn reach(alarm: &mut Alarm, at: Instant) -> Instant {
 }
 
 /// Until there is no more to do: somebody says so, or is gone.
-async fn stop(orders: &mut Mailbox<Order>) {
+async fn stop(orders: &mut Mailbox<ThreadOrder>) {
     let _ = orders.next().await;
 }
 

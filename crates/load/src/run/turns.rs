@@ -14,18 +14,20 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use net::signals::Signals;
-use net::{Mailbox, Sender, mailbox};
+use net::{Mailbox, MailboxSender, mailbox};
 
-use super::plan::Plan;
-use super::thread::{Ended, News, Order};
-use super::{ENDING, Run, START_AHEAD, explained, unix_ms};
-use crate::results::{Block, Moment, Pace, Results, Second, Side, Tally, Turn, Turns};
+use super::plan::RunPlan;
+use super::thread::{Ended, News, ThreadOrder};
+use super::{ENDING, RunThreads, START_AHEAD, explained, unix_ms};
+use crate::results::{
+    ComparedSide, LoadKind, MeasuredTurn, Moment, Results, RunStats, Second, TurnBlock, Turns,
+};
 
 /// Loads both servers. `watch` sees each block as it ends.
 pub fn run_in_turns(
-    plans: &[Plan; 2],
+    plans: &[RunPlan; 2],
     blocks: u64,
-    watch: &mut dyn FnMut(&Block),
+    watch: &mut dyn FnMut(&TurnBlock),
 ) -> Result<Turns, String> {
     let run = async {
         let (news, heard) = mailbox();
@@ -49,8 +51,8 @@ pub fn run_in_turns(
 }
 
 struct Alternation<'p> {
-    plans: &'p [Plan; 2],
-    news: Sender<News>,
+    plans: &'p [RunPlan; 2],
+    news: MailboxSender<News>,
     heard: Mailbox<News>,
     began: Instant,
     began_unix_ms: u64,
@@ -61,14 +63,14 @@ struct Alternation<'p> {
 /// What a server's turns add up to.
 #[derive(Default)]
 struct Sum {
-    tally: Tally,
+    tally: RunStats,
     elapsed: Duration,
     cpu: Duration,
     busiest_thread: f64,
 }
 
 impl Alternation<'_> {
-    async fn run(mut self, count: u64, watch: &mut dyn FnMut(&Block)) -> io::Result<Turns> {
+    async fn run(mut self, count: u64, watch: &mut dyn FnMut(&TurnBlock)) -> io::Result<Turns> {
         let mut blocks = Vec::new();
         for _ in 0..count {
             let Some(block) = self.block().await? else {
@@ -85,7 +87,7 @@ impl Alternation<'_> {
 
     /// Four turns; nothing where somebody ended the run. A block that was not completed does not
     /// count at all.
-    async fn block(&mut self) -> io::Result<Option<Block>> {
+    async fn block(&mut self) -> io::Result<Option<TurnBlock>> {
         let runs = [self.connect(0).await?, self.connect(1).await?];
         let [Some(a), Some(b)] = &runs else { return Ok(None) };
         let runs = [a, b];
@@ -100,13 +102,13 @@ impl Alternation<'_> {
             turns.push((side, ended, self.began.elapsed()));
         }
         let turns = turns.into_iter().map(|(side, ended, at)| self.count(side, ended, at));
-        Ok(Some(Block { turns: turns.collect() }))
+        Ok(Some(TurnBlock { turns: turns.collect() }))
     }
 
     /// Threads of a server, with their connections.
-    async fn connect(&mut self, side: usize) -> io::Result<Option<Run>> {
-        let run = Run::start(&self.plans[side], &self.news)?;
-        run.tell_all(|| Order::Connect);
+    async fn connect(&mut self, side: usize) -> io::Result<Option<RunThreads>> {
+        let run = RunThreads::start(&self.plans[side], &self.news)?;
+        run.tell_all(|| ThreadOrder::Connect);
         for _ in 0..run.orders.len() {
             loop {
                 match self.heard.next().await {
@@ -121,9 +123,9 @@ impl Alternation<'_> {
     }
 
     /// A turn of a server. Between two of its turns its connections are idle.
-    async fn turn(&mut self, run: &Run) -> io::Result<Option<Vec<Ended>>> {
+    async fn turn(&mut self, run: &RunThreads) -> io::Result<Option<Vec<Ended>>> {
         let begin = Instant::now() + START_AHEAD;
-        run.tell_all(|| Order::Go(begin));
+        run.tell_all(|| ThreadOrder::Go(begin));
         let mut ended = Vec::new();
         while ended.len() < run.orders.len() {
             match self.heard.next().await {
@@ -136,8 +138,8 @@ impl Alternation<'_> {
         Ok(Some(ended))
     }
 
-    fn count(&mut self, side: Side, ended: Vec<Ended>, at: Duration) -> Turn {
-        let mut tally = Tally::default();
+    fn count(&mut self, side: ComparedSide, ended: Vec<Ended>, at: Duration) -> MeasuredTurn {
+        let mut tally = RunStats::default();
         ended.iter().for_each(|ended| tally.add(&ended.tally));
         let elapsed = ended.iter().map(|ended| ended.elapsed).max().unwrap_or_default();
         let rate = match ended.iter().map(Ended::window_rate).sum::<Option<f64>>() {
@@ -150,7 +152,7 @@ impl Alternation<'_> {
         sum.cpu += ended.iter().map(|ended| ended.on_cpu).sum::<Duration>();
         sum.busiest_thread = ended.iter().map(Ended::busiest).fold(sum.busiest_thread, f64::max);
         let second = Second { at: at.as_secs_f64(), tally };
-        Turn { side, rate, moment: Moment::from(&second) }
+        MeasuredTurn { side, rate, moment: Moment::from(&second) }
     }
 
     fn results(&self, side: usize, sum: Sum) -> Results {
@@ -161,8 +163,8 @@ impl Alternation<'_> {
             connections: plan.connections,
             duration: plan.duration,
             pace: match plan.rate {
-                None => Pace::Closed,
-                Some(rate) => Pace::Open { from: rate.from, to: rate.to },
+                None => LoadKind::Closed,
+                Some(rate) => LoadKind::Open { from: rate.from, to: rate.to },
             },
             began_unix_ms: self.began_unix_ms,
             elapsed: sum.elapsed,
@@ -177,9 +179,9 @@ impl Alternation<'_> {
 }
 
 /// The order of a block, from random bits.
-pub(crate) fn order(lot: u64) -> [Side; 4] {
+pub(crate) fn order(lot: u64) -> [ComparedSide; 4] {
     match lot % 2 {
-        0 => [Side::A, Side::B, Side::B, Side::A],
-        _ => [Side::B, Side::A, Side::A, Side::B],
+        0 => [ComparedSide::A, ComparedSide::B, ComparedSide::B, ComparedSide::A],
+        _ => [ComparedSide::B, ComparedSide::A, ComparedSide::A, ComparedSide::B],
     }
 }

@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::{ScriptError, Summary, Target, Thread, Value};
+use super::{LuaValue, ScriptError, ScriptSummary, ScriptTarget, ScriptThread};
 
 /// A script; there is none in this build.
 pub struct Script(Infallible);
 
 #[expect(missing_docs, reason = "they are those of `lua::Script`, and none can be called")]
 impl Script {
-    pub fn load(_name: &str, _source: &[u8], _target: &Target) -> Result<Self, ScriptError> {
+    pub fn load(_name: &str, _source: &[u8], _target: &ScriptTarget) -> Result<Self, ScriptError> {
         Err(ScriptError::new("-s requires a build with the feature \"script\""))
     }
 
-    pub fn set(&self, _name: &str, _value: &Value) -> Result<(), ScriptError> {
+    pub fn set(&self, _name: &str, _value: &LuaValue) -> Result<(), ScriptError> {
         match self.0 {}
     }
 
-    pub fn get(&self, _name: &str) -> Result<Value, ScriptError> {
+    pub fn get(&self, _name: &str) -> Result<LuaValue, ScriptError> {
         match self.0 {}
     }
 
@@ -70,7 +70,7 @@ impl Script {
         match self.0 {}
     }
 
-    pub fn setup(&self, _thread: impl Thread + 'static) -> Result<(), ScriptError> {
+    pub fn setup(&self, _thread: impl ScriptThread + 'static) -> Result<(), ScriptError> {
         match self.0 {}
     }
 
@@ -80,7 +80,7 @@ impl Script {
 
     pub fn done(
         &self,
-        _summary: &Summary,
+        _summary: &ScriptSummary,
         _latency: &Histogram<u64>,
         _requests: &Histogram<u64>,
     ) -> Result<(), ScriptError> {
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_build_without_scripts_says_so() {
-        let refused = Script::load("a.lua", b"", &Target::default()).err();
+        let refused = Script::load("a.lua", b"", &ScriptTarget::default()).err();
         let expected = "-s requires a build with the feature \"script\"";
         assert_eq!(refused.map(|error| error.to_string()), Some(expected.into()));
     }

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! main state    load  setup(thread)...                 done(summary, latency, requests)
-//!                       | get, set, addr (`Thread`)      | get
+//!                       | get, set, addr (`ScriptThread`)      | get
 //! thread state  load ---'-- init(args)  { delay() request() response() }...
 //! ```
 //!
 //! One [`Script`] is one Lua state and stays in the thread that made it. The main state shapes the
 //! run and its report; every load thread has a state of its own, and what crosses between states
-//! is a [`Value`]. Deliberately absent: the requests' sockets, threads and clocks; who runs the
+//! is a [`LuaValue`]. Deliberately absent: the requests' sockets, threads and clocks; who runs the
 //! load carries the messages. The one exception is wrk's own: a script may look up a name and try
 //! whether an address answers.
 
@@ -30,7 +30,7 @@ pub use requests::requests_in;
 
 /// What the table `wrk` holds when the script begins: the request that was asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Target {
+pub struct ScriptTarget {
     /// `http` or `https`.
     pub scheme: String,
     /// The host, without the brackets of an IPv6 address.
@@ -51,7 +51,7 @@ pub struct Target {
 
 /// What can cross between Lua states.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum LuaValue {
     /// `nil`
     Nil,
     /// `true` or `false`
@@ -61,27 +61,27 @@ pub enum Value {
     /// A string: bytes of any kind.
     String(Vec<u8>),
     /// The keys of a table with their values, in no order.
-    Table(Vec<(Value, Value)>),
+    Table(Vec<(LuaValue, LuaValue)>),
 }
 
 /// A load thread as `setup` and `done` see it, from outside.
 ///
 /// wrk's `thread:stop()` belongs to a running thread's own script. The main state only runs before
 /// and after, when it has no effect, in wrk as here.
-pub trait Thread {
+pub trait ScriptThread {
     /// The address it connects to.
     fn addr(&self) -> Option<SocketAddr>;
     /// From now on it connects to this one.
     fn set_addr(&self, addr: SocketAddr);
     /// [`Script::get`] of its state.
-    fn get(&self, name: &str) -> Result<Value, ScriptError>;
+    fn get(&self, name: &str) -> Result<LuaValue, ScriptError>;
     /// [`Script::set`] of its state.
-    fn set(&self, name: &str, value: Value) -> Result<(), ScriptError>;
+    fn set(&self, name: &str, value: LuaValue) -> Result<(), ScriptError>;
 }
 
 /// What a run came to: the first argument of `done`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct ScriptSummary {
     /// How long it took.
     pub duration: Duration,
     /// Complete replies.

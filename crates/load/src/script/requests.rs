@@ -2,8 +2,8 @@
 //!
 //! Only where each ends is looked at; what a server would say to them is the server's business.
 
-use wire::http1::chunked::{ChunkedDecoder, Decoded};
-use wire::http1::request::{HeadError, HeadParser, Progress};
+use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder};
+use wire::http1::request::{HeadError, HeadProgress, RequestHeadParser};
 use wire::request::{Field, HeadLimits, RequestHead};
 use wire::{Known, Slice};
 
@@ -24,18 +24,18 @@ pub fn requests_in(bytes: &[u8]) -> Result<usize, ScriptError> {
         count += 1;
     }
     match count {
-        0 => Err(Wrong { what: "no request", at: 0 }.locate(bytes, 0)),
+        0 => Err(ScriptMistake { what: "no request", at: 0 }.locate(bytes, 0)),
         _ => Ok(count),
     }
 }
 
 /// What is wrong, and where.
-struct Wrong {
+struct ScriptMistake {
     what: &'static str,
     at: usize,
 }
 
-impl Wrong {
+impl ScriptMistake {
     /// As an error about all bytes, of which those from `start` on were looked at.
     fn locate(self, bytes: &[u8], start: usize) -> ScriptError {
         let before = &bytes[..(start + self.at).min(bytes.len())];
@@ -46,25 +46,28 @@ impl Wrong {
 }
 
 /// The length of the first request of `bytes`.
-fn length(head: &mut RequestHead, bytes: &[u8]) -> Result<usize, Wrong> {
+fn length(head: &mut RequestHead, bytes: &[u8]) -> Result<usize, ScriptMistake> {
     head.reset();
-    let mut parser = HeadParser::default();
-    let incomplete = Wrong { what: "an incomplete request", at: bytes.len() };
+    let mut parser = RequestHeadParser::default();
+    let incomplete = ScriptMistake { what: "an incomplete request", at: bytes.len() };
     let length = match parser.parse(head, bytes, &limits(bytes.len())) {
-        Ok(Progress::Complete { len }) => len,
+        Ok(HeadProgress::Complete { len }) => len,
         Ok(_) => return Err(incomplete),
         Err(error) => {
-            return Err(Wrong { what: "an invalid request", at: place(head, &parser, &error) });
+            return Err(ScriptMistake {
+                what: "an invalid request",
+                at: place(head, &parser, &error),
+            });
         }
     };
-    let invalid = |field: &Field| Wrong {
+    let invalid = |field: &Field| ScriptMistake {
         what: "a request with an invalid length",
         at: field.value.start as usize,
     };
     if let Some(coding) = head.field(Known::TransferEncoding) {
         return chunked(&bytes[length..])
             .map(|body| length + body)
-            .ok_or(Wrong { at: coding.value.start as usize, ..incomplete });
+            .ok_or(ScriptMistake { at: coding.value.start as usize, ..incomplete });
     }
     let body = match head.field(Known::ContentLength) {
         None => 0,
@@ -77,7 +80,7 @@ fn length(head: &mut RequestHead, bytes: &[u8]) -> Result<usize, Wrong> {
 }
 
 /// Where in the head an error lies: the byte of a field that is wrong, or else the line.
-fn place(head: &RequestHead, parser: &HeadParser, error: &HeadError) -> usize {
+fn place(head: &RequestHead, parser: &RequestHeadParser, error: &HeadError) -> usize {
     match error {
         HeadError::InvalidFieldLine(line) => line.end as usize,
         _ if head.line.is_empty() => 0,
@@ -106,9 +109,9 @@ fn chunked(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
         match decoder.decode(&bytes[at..]).ok()? {
-            Decoded::Data(data) => at += data.end,
-            Decoded::End(end) => return Some(at + end),
-            Decoded::More | Decoded::Trailers(_) => return None,
+            ChunkDecoded::Data(data) => at += data.end,
+            ChunkDecoded::End(end) => return Some(at + end),
+            ChunkDecoded::More | ChunkDecoded::Trailers(_) => return None,
         }
     }
 }

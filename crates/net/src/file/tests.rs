@@ -37,7 +37,7 @@ fn folder(name: &str) -> Folder {
     folder
 }
 
-fn errno(result: Result<File, Failed>) -> Option<i32> {
+fn errno(result: Result<File, PathError>) -> Option<i32> {
     result.err().and_then(|failed| failed.error.raw_os_error())
 }
 

@@ -20,11 +20,11 @@ use rustix::net::{SendFlags, sockopt};
 
 pub use secure_session::SecureSession;
 use secured::Secured;
-use socket::{Socket, receive, sent};
+use socket::{PlainSocket, receive, sent};
 
 /// A connected socket.
 pub struct Stream {
-    socket: Socket,
+    socket: PlainSocket,
     /// `None`: bytes go to the socket and come from it as they are.
     secured: Option<Secured>,
 }
@@ -38,7 +38,7 @@ pub struct Detached {
 impl Stream {
     /// Takes a connected, non-blocking socket.
     pub fn new(fd: OwnedFd) -> Self {
-        Self { socket: Socket::new(fd), secured: None }
+        Self { socket: PlainSocket::new(fd), secured: None }
     }
 
     /// Leaves the runtime; the socket stays open. Nothing may be half written.
@@ -49,7 +49,7 @@ impl Stream {
     /// Goes on with a stream in this worker's runtime.
     pub fn attach(detached: Detached) -> Self {
         let Detached { fd, session } = detached;
-        Self { socket: Socket::new(fd), secured: session.map(Secured::new) }
+        Self { socket: PlainSocket::new(fd), secured: session.map(Secured::new) }
     }
 
     /// From now on all bytes go through the session. `received` are those that were read before

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker, ready};
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::SecureSession;
-use super::socket::{Received, Socket, room_of};
+use super::socket::{PlainSocket, ReadResult, room_of};
 use crate::buffers;
 
 /// Reads without plaintext before others have their turn: a peer may send nothing else.
@@ -38,7 +38,7 @@ impl Secured {
     pub(super) fn poll_handshake(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &mut Socket,
+        socket: &mut PlainSocket,
     ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_flush(cx, socket))?;
@@ -54,7 +54,7 @@ impl Secured {
     pub(super) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &mut Socket,
+        socket: &mut PlainSocket,
         buffer: &mut Vec<u8>,
         most: usize,
     ) -> Poll<io::Result<usize>> {
@@ -70,7 +70,7 @@ impl Secured {
     pub(super) fn poll_plaintext(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &mut Socket,
+        socket: &mut PlainSocket,
     ) -> Poll<io::Result<bool>> {
         for _ in 0..RECEIVES_PER_TURN {
             // The session may have to answer. Whether it can is no matter here: reading tells
@@ -87,7 +87,11 @@ impl Secured {
         Poll::Pending
     }
 
-    pub(super) fn poll_closed(&mut self, cx: &mut Context<'_>, socket: &mut Socket) -> Poll<()> {
+    pub(super) fn poll_closed(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut PlainSocket,
+    ) -> Poll<()> {
         match self.poll_plaintext(cx, socket) {
             // Nothing is read past plaintext; that the socket is closed is seen all the same.
             Poll::Ready(Ok(true)) => socket.poll_closed(cx),
@@ -96,14 +100,14 @@ impl Secured {
         }
     }
 
-    pub(super) fn is_disturbed(&mut self, socket: &mut Socket) -> bool {
+    pub(super) fn is_disturbed(&mut self, socket: &mut PlainSocket) -> bool {
         self.poll_plaintext(&mut Context::from_waker(Waker::noop()), socket).is_ready()
     }
 
     pub(super) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &mut Socket,
+        socket: &mut PlainSocket,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_flush(cx, socket))?;
@@ -118,7 +122,7 @@ impl Secured {
     pub(super) fn poll_write_file(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &mut Socket,
+        socket: &mut PlainSocket,
         file: BorrowedFd<'_>,
         offset: &mut u64,
         count: usize,
@@ -140,14 +144,14 @@ impl Secured {
     pub(super) fn poll_shutdown(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &mut Socket,
+        socket: &mut PlainSocket,
     ) -> Poll<io::Result<()>> {
         self.session.close();
         ready!(self.poll_flush(cx, socket))?;
         Poll::Ready(socket.shutdown_write())
     }
 
-    pub(super) fn close(&mut self, socket: &mut Socket) {
+    pub(super) fn close(&mut self, socket: &mut PlainSocket) {
         self.session.close();
         // Nobody waits, and nobody asks what came of it. What the other end's session has sent is
         // read: a socket that is closed with unread bytes is reset.
@@ -158,22 +162,26 @@ impl Secured {
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &mut Socket,
+        socket: &mut PlainSocket,
     ) -> Poll<io::Result<usize>> {
         socket.poll_in(cx, |fd| {
-            let mut incoming = Incoming { fd, emptied: true };
+            let mut incoming = SessionInput { fd, emptied: true };
             match self.session.receive(&mut incoming) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
-                received => {
-                    Poll::Ready(received.map(|count| Received { count, emptied: incoming.emptied }))
-                }
+                received => Poll::Ready(
+                    received.map(|count| ReadResult { count, emptied: incoming.emptied }),
+                ),
             }
         })
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>, socket: &mut Socket) -> Poll<io::Result<()>> {
+    fn poll_flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut PlainSocket,
+    ) -> Poll<io::Result<()>> {
         while self.session.wants_flush() {
-            ready!(socket.poll_out(cx, |fd| match self.session.flush(&mut Outgoing(fd)) {
+            ready!(socket.poll_out(cx, |fd| match self.session.flush(&mut SessionOutput(fd)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
                 Ok(0) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 flushed => Poll::Ready(flushed),
@@ -184,13 +192,13 @@ impl Secured {
 }
 
 /// A socket that a session reads.
-struct Incoming<'s> {
+struct SessionInput<'s> {
     fd: BorrowedFd<'s>,
     /// Whether there was less than the last read had room for.
     emptied: bool,
 }
 
-impl Read for Incoming<'_> {
+impl Read for SessionInput<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let room = buffer.len();
         let recv = || rustix::net::recv(self.fd, &mut *buffer, RecvFlags::empty());
@@ -201,9 +209,9 @@ impl Read for Incoming<'_> {
 }
 
 /// A socket that a session writes.
-struct Outgoing<'s>(BorrowedFd<'s>);
+struct SessionOutput<'s>(BorrowedFd<'s>);
 
-impl Write for Outgoing<'_> {
+impl Write for SessionOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL)?)
     }

@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 use crate::{buffers, epoll_failed};
 
 /// A connected socket without a session.
-pub(super) struct Socket {
+pub(super) struct PlainSocket {
     /// Its place in the runtime, from the first operation that would block. Goes before `fd`.
     watched: Option<AsyncFd<RawFd>>,
     fd: OwnedFd,
@@ -22,13 +22,13 @@ pub(super) struct Socket {
 
 /// What came of a read.
 #[derive(Clone, Copy)]
-pub(super) struct Received {
+pub(super) struct ReadResult {
     pub(super) count: usize,
     /// Whether there was less than there was room for.
     pub(super) emptied: bool,
 }
 
-impl Socket {
+impl PlainSocket {
     pub(super) fn new(fd: OwnedFd) -> Self {
         Self { watched: None, fd, unread: false }
     }
@@ -45,7 +45,7 @@ impl Socket {
     pub(super) fn poll_in(
         &mut self,
         cx: &mut Context<'_>,
-        mut read: impl FnMut(BorrowedFd<'_>) -> Poll<io::Result<Received>>,
+        mut read: impl FnMut(BorrowedFd<'_>) -> Poll<io::Result<ReadResult>>,
     ) -> Poll<io::Result<usize>> {
         if self.unread || self.watched.is_none() {
             match read(self.as_fd()) {
@@ -61,7 +61,7 @@ impl Socket {
                 Poll::Ready(done) => {
                     // A short read emptied the socket: the next wait needs no EAGAIN to learn it.
                     match done {
-                        Ok(Received { emptied: true, .. }) => ready.clear_ready(),
+                        Ok(ReadResult { emptied: true, .. }) => ready.clear_ready(),
                         _ => ready.retain_ready(),
                     }
                     return Poll::Ready(self.note_received(done));
@@ -70,8 +70,8 @@ impl Socket {
         }
     }
 
-    fn note_received(&mut self, done: io::Result<Received>) -> io::Result<usize> {
-        self.unread = matches!(done, Ok(Received { emptied: false, .. }));
+    fn note_received(&mut self, done: io::Result<ReadResult>) -> io::Result<usize> {
+        self.unread = matches!(done, Ok(ReadResult { emptied: false, .. }));
         Ok(done?.count)
     }
 
@@ -151,7 +151,7 @@ impl Socket {
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for PlainSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -200,7 +200,7 @@ pub(super) fn receive(
     fd: BorrowedFd<'_>,
     buffer: &mut Vec<u8>,
     most: usize,
-) -> Poll<io::Result<Received>> {
+) -> Poll<io::Result<ReadResult>> {
     let room = most.min(room_of(buffer));
     debug_assert!(room > 0, "a read needs room");
     let spare = &mut buffer.spare_capacity_mut()[..room];
@@ -213,7 +213,7 @@ pub(super) fn receive(
     };
     // SAFETY: the kernel has filled `count` bytes after the buffer's present end.
     unsafe { buffer.set_len(buffer.len() + count) };
-    Poll::Ready(Ok(Received { count, emptied: count < room }))
+    Poll::Ready(Ok(ReadResult { count, emptied: count < room }))
 }
 
 /// How much fits into the buffer; one without any memory is lent.

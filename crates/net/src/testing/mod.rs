@@ -4,6 +4,6 @@ mod relay;
 mod time;
 mod toy;
 
-pub use relay::{Side, pause_for_relays, relay};
+pub use relay::{RelaySide, pause_for_relays, relay};
 pub use time::{advance, settle, simulate, start_clock, stop_clock};
 pub use toy::{Toy, ToyTransport};

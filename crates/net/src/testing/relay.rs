@@ -9,11 +9,11 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 
 use super::Toy;
-use crate::{Probe, Sender, Stream, mailbox};
+use crate::{MailboxSender, SocketProbe, Stream, mailbox};
 
 /// Which end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum RelaySide {
     /// The one that begins.
     Client,
     /// The one that answers.
@@ -28,13 +28,13 @@ pub async fn pause_for_relays() {
 struct Job {
     plain: OwnedFd,
     secured: OwnedFd,
-    side: Side,
+    side: RelaySide,
 }
 
 /// Passes bytes between a plain socket and the `side` of a toy session on another one, in a thread
 /// of its own, until both are closed. Both sockets must be non-blocking.
-pub fn relay(plain: OwnedFd, secured: OwnedFd, side: Side) {
-    static JOBS: OnceLock<Sender<Job>> = OnceLock::new();
+pub fn relay(plain: OwnedFd, secured: OwnedFd, side: RelaySide) {
+    static JOBS: OnceLock<MailboxSender<Job>> = OnceLock::new();
     let jobs = JOBS.get_or_init(|| {
         let (jobs, mut mailbox) = mailbox::<Job>();
         thread::spawn(move || {
@@ -51,7 +51,7 @@ pub fn relay(plain: OwnedFd, secured: OwnedFd, side: Side) {
 
 /// Bytes in one direction.
 #[derive(Default)]
-struct Way {
+struct RelayDirection {
     buffer: Vec<u8>,
     written: usize,
     is_ended: bool,
@@ -70,8 +70,8 @@ impl Job {
         secured.secure(session, &[]).expect("nothing was received");
         // What comes of it, the ways find out.
         let _ = poll_fn(|cx| secured.poll_handshake(cx)).await;
-        let passes_resets = self.side == Side::Client;
-        let way = || Way { passes_resets, ..Way::default() };
+        let passes_resets = self.side == RelaySide::Client;
+        let way = || RelayDirection { passes_resets, ..RelayDirection::default() };
         let (mut out, mut back) = (way(), way());
         let ended = poll_fn(|cx| {
             let (out, broken) = (out.poll(cx, &mut plain, &mut secured)?, out.is_broken);
@@ -87,7 +87,7 @@ impl Job {
     }
 }
 
-impl Way {
+impl RelayDirection {
     /// Fails where a TCP connection was reset, and that is to be passed on.
     fn poll(
         &mut self,
@@ -116,7 +116,9 @@ impl Way {
                     Ok(0) => self.is_ended = true,
                     Ok(_) if self.is_broken => self.buffer.clear(),
                     Ok(_) => {}
-                    Err(error) if self.passes_resets && Probe::new(from).tcp_info().is_some() => {
+                    Err(error)
+                        if self.passes_resets && SocketProbe::new(from).tcp_info().is_some() =>
+                    {
                         return Poll::Ready(Err(error));
                     }
                     Err(_) => self.is_ended = true,

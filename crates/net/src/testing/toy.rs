@@ -8,7 +8,7 @@ use std::io::{self, IoSlice, Read, Write};
 use crate::SecureSession;
 use crate::accept::Transport;
 
-use super::Side;
+use super::RelaySide;
 
 /// Bytes read from a socket at once.
 const READ_MAX: usize = 7000;
@@ -31,7 +31,7 @@ const END: u8 = 5;
 
 /// See above.
 pub struct Toy {
-    side: Side,
+    side: RelaySide,
     is_greeted: bool,
     incoming: Vec<u8>,
     incoming_key: Key,
@@ -48,7 +48,7 @@ pub struct Toy {
 
 /// Makes [`Toy`] sessions.
 #[derive(Debug)]
-pub struct ToyTransport(pub Side);
+pub struct ToyTransport(pub RelaySide);
 
 impl Transport for ToyTransport {
     fn session(&self) -> io::Result<Box<dyn SecureSession>> {
@@ -58,11 +58,11 @@ impl Transport for ToyTransport {
 
 impl Toy {
     /// A new session.
-    pub fn new(side: Side, asks: bool) -> Self {
+    pub fn new(side: RelaySide, asks: bool) -> Self {
         let (to_server, to_client) = (Key { seed: 7, at: 0 }, Key { seed: 11, at: 0 });
         let (outgoing_key, incoming_key) = match side {
-            Side::Client => (to_server, to_client),
-            Side::Server => (to_client, to_server),
+            RelaySide::Client => (to_server, to_client),
+            RelaySide::Server => (to_client, to_server),
         };
         let mut toy = Self {
             side,
@@ -77,7 +77,7 @@ impl Toy {
             asks,
             sent: 0,
         };
-        if side == Side::Client {
+        if side == RelaySide::Client {
             toy.put(HELLO, b"toy");
         }
         toy
@@ -115,7 +115,7 @@ impl Toy {
         match kind {
             HELLO if !self.is_greeted && text == b"toy" => {
                 self.is_greeted = true;
-                if self.side == Side::Server {
+                if self.side == RelaySide::Server {
                     self.put(HELLO, b"toy");
                 }
                 self.ask();

@@ -2,15 +2,15 @@ use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use conf::{Load, Memory, Value};
+use conf::{Load, MemoryFiles, Value};
 
 use super::*;
 use crate::LogFiles;
 
 fn read(text: &str) -> Result<(ErrorLog, LogFiles), String> {
-    let mut files = Memory::default();
+    let mut files = MemoryFiles::default();
     let mut load = Load::new(&mut files, "/".as_ref(), "/".as_ref());
-    let mut names = Memory::default().with("/t", text);
+    let mut names = MemoryFiles::default().with("/t", text);
     let (_, tree) = conf::parse(b"/t", b"/", None, &mut names).into_result();
     let tree = tree.map_err(|error| error.message)?;
     let mut log = ErrorLog::default();
@@ -27,7 +27,7 @@ fn temporary(name: &str) -> PathBuf {
 }
 
 fn say(log: &ErrorLog, level: Level) {
-    let source = Source { connection: Some(7), debug: false };
+    let source = MessageSource { connection: Some(7), debug: false };
     log.write(level, source, format_args!("it failed"), |line| line.push(b", client: \xff"));
 }
 
@@ -64,9 +64,10 @@ fn a_debugged_connection_is_heard_whatever_the_level() {
     let path = temporary("debugged");
     let (log, files) = read(&format!("error_log {} alert;", path.display())).unwrap();
     assert!(files.open().is_ok());
-    let source = Source { connection: None, debug: true };
+    let source = MessageSource { connection: None, debug: true };
     assert!(
-        !log.enabled(Level::DebugHttp, Source::default()) && log.enabled(Level::DebugHttp, source)
+        !log.enabled(Level::DebugHttp, MessageSource::default())
+            && log.enabled(Level::DebugHttp, source)
     );
     log.write(Level::DebugHttp, source, format_args!("heard"), |_| unreachable!("no context"));
     assert!(std::fs::read_to_string(&path).unwrap().contains("[debug]"));

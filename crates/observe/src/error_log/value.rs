@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use conf::{Directive, Load, Result, Value};
 
-use super::{Destination, ErrorLog, Sink};
-use crate::{Levels, LogFiles, Sender, Target};
+use super::{ErrorLog, LogDestination, Sink};
+use crate::{Levels, LogFiles, SyslogSender, SyslogTarget};
 
 impl Value for ErrorLog {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
@@ -22,22 +22,22 @@ impl Value for ErrorLog {
     }
 }
 
-fn destination(from: &Directive, load: &mut Load<'_>) -> Result<Destination> {
+fn destination(from: &Directive, load: &mut Load<'_>) -> Result<LogDestination> {
     let word = from.arg(0);
-    if let Some(target) = Target::parse(word, from)? {
-        return Ok(Destination::Syslog(Mutex::new(Sender::new(Arc::new(target)))));
+    if let Some(target) = SyslogTarget::parse(word, from)? {
+        return Ok(LogDestination::Syslog(Mutex::new(SyslogSender::new(Arc::new(target)))));
     }
     match &*word.text {
         b"stderr" | b"" => {
             load.registry.of::<LogFiles>().note_stderr();
-            Ok(Destination::Stderr)
+            Ok(LogDestination::Stderr)
         }
         text if text.starts_with(b"memory:") => Err(from
             .error_at(word, "logs in memory are not supported by this version")
             .help("They are for debugging a running nginx; use a file.")),
         text => {
             let path = load.path(text);
-            Ok(Destination::file(load.registry.of::<LogFiles>().named(&path, Some(word.span))))
+            Ok(LogDestination::file(load.registry.of::<LogFiles>().named(&path, Some(word.span))))
         }
     }
 }

@@ -11,52 +11,52 @@ use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
 use std::sync::{Arc, Weak};
 
-use target::Address;
-pub use target::Target;
+use target::SyslogAddress;
+pub use target::SyslogTarget;
 
 use crate::{Errno, Level, Stamps};
 
 /// One writer's socket to a target.
-pub struct Sender {
-    target: Arc<Target>,
+pub struct SyslogSender {
+    target: Arc<SyslogTarget>,
     socket: Reopening,
 }
 
 /// A socket that is opened by the first message, and again after it failed.
 #[derive(Default)]
-struct Reopening(Option<Socket>);
+struct Reopening(Option<SyslogSocket>);
 
-enum Socket {
+enum SyslogSocket {
     Udp(UdpSocket),
     Unix(UnixDatagram),
 }
 
-impl Sender {
+impl SyslogSender {
     /// A sender that has not connected yet.
-    pub fn new(target: Arc<Target>) -> Self {
+    pub fn new(target: Arc<SyslogTarget>) -> Self {
         Self { target, socket: Reopening::default() }
     }
 
     /// Where it sends to.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &SyslogTarget {
         &self.target
     }
 
-    /// Sends one message, which begins with [`Target::write_head`].
+    /// Sends one message, which begins with [`SyslogTarget::write_head`].
     pub fn send(&mut self, message: &[u8]) -> Result<usize, SendError> {
         self.socket.send(&self.target, message)
     }
 }
 
 impl Reopening {
-    fn send(&mut self, target: &Target, message: &[u8]) -> Result<usize, SendError> {
+    fn send(&mut self, target: &SyslogTarget, message: &[u8]) -> Result<usize, SendError> {
         let socket = match &self.0 {
             Some(socket) => socket,
-            None => self.0.insert(Socket::open(&target.address)?),
+            None => self.0.insert(SyslogSocket::open(&target.address)?),
         };
         let sent = match socket {
-            Socket::Udp(socket) => socket.send(message),
-            Socket::Unix(socket) => socket.send(message),
+            SyslogSocket::Udp(socket) => socket.send(message),
+            SyslogSocket::Unix(socket) => socket.send(message),
         };
         sent.map_err(|error| {
             if error.kind() != io::ErrorKind::WouldBlock {
@@ -69,14 +69,15 @@ impl Reopening {
 
 thread_local! {
     /// This thread's sockets, each with the target that a configuration holds.
-    static SOCKETS: RefCell<Vec<(Weak<Target>, Reopening)>> = const { RefCell::new(Vec::new()) };
+    static SOCKETS: RefCell<Vec<(Weak<SyslogTarget>, Reopening)>> =
+        const { RefCell::new(Vec::new()) };
     static MESSAGE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Sends one message from this thread: its head, then what `write` appends. How many bytes went
 /// out, and how many there were.
 pub fn send(
-    target: &Arc<Target>,
+    target: &Arc<SyslogTarget>,
     write: impl FnOnce(&mut Vec<u8>),
 ) -> Result<(usize, usize), SendError> {
     let mut message = MESSAGE.take();
@@ -90,8 +91,8 @@ pub fn send(
 }
 
 fn of_thread<'s>(
-    sockets: &'s mut Vec<(Weak<Target>, Reopening)>,
-    target: &Arc<Target>,
+    sockets: &'s mut Vec<(Weak<SyslogTarget>, Reopening)>,
+    target: &Arc<SyslogTarget>,
 ) -> &'s mut Reopening {
     let at = sockets.iter().position(|(known, _)| known.as_ptr() == Arc::as_ptr(target));
     let at = at.unwrap_or_else(|| {
@@ -116,7 +117,7 @@ pub struct SendError {
 
 impl SendError {
     /// Writes it to the main log, in nginx's words. A socket that is full is nothing to tell.
-    pub fn tell(&self, target: &Target) {
+    pub fn tell(&self, target: &SyslogTarget) {
         let Some(level) = self.level() else { return };
         let (call, reason, server) = (self.call, Errno(&self.error), target.name());
         let message =
@@ -140,11 +141,11 @@ impl SendError {
     }
 }
 
-impl Socket {
-    fn open(address: &Address) -> Result<Self, SendError> {
+impl SyslogSocket {
+    fn open(address: &SyslogAddress) -> Result<Self, SendError> {
         let failed = |call| move |error| SendError { call, error };
         match address {
-            Address::Ip(address) => {
+            SyslogAddress::Ip(address) => {
                 let own: std::net::IpAddr = match address {
                     std::net::SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
                     std::net::SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
@@ -154,7 +155,7 @@ impl Socket {
                 socket.connect(address).map_err(failed("connect()"))?;
                 Ok(Self::Udp(socket))
             }
-            Address::Unix(path) => {
+            SyslogAddress::Unix(path) => {
                 let socket = UnixDatagram::unbound().map_err(failed("socket()"))?;
                 socket.set_nonblocking(true).map_err(failed("fcntl(O_NONBLOCK)"))?;
                 socket.connect(path).map_err(failed("connect()"))?;
@@ -164,7 +165,7 @@ impl Socket {
     }
 }
 
-impl Target {
+impl SyslogTarget {
     /// Appends what a message begins with: `<PRI>Mon dd hh:mm:ss host tag: `.
     pub fn write_head(&self, severity: u8, out: &mut Vec<u8>) {
         let priority = u16::from(self.facility) * 8 + u16::from(severity);

@@ -7,8 +7,8 @@ use conf::{Directive, Result, Word};
 
 /// Where syslog messages go, and what they carry.
 #[derive(Debug)]
-pub struct Target {
-    pub(super) address: Address,
+pub struct SyslogTarget {
+    pub(super) address: SyslogAddress,
     /// `server` as it is named in messages: address and port.
     pub(super) name: Box<str>,
     pub(super) facility: u8,
@@ -18,7 +18,7 @@ pub struct Target {
 }
 
 #[derive(Debug)]
-pub(super) enum Address {
+pub(super) enum SyslogAddress {
     Ip(SocketAddr),
     Unix(PathBuf),
 }
@@ -40,19 +40,19 @@ const PORT: u16 = 514;
 
 /// What was said so far.
 #[derive(Default)]
-struct Said {
-    server: Option<(Address, Box<str>)>,
+struct TargetArguments {
+    server: Option<(SyslogAddress, Box<str>)>,
     facility: Option<u8>,
     severity: Option<u8>,
     tag: Option<Box<[u8]>>,
     nohostname: bool,
 }
 
-impl Target {
+impl SyslogTarget {
     /// Reads the parameters of a word that begins with `syslog:`; `None` for any other word.
     pub fn parse(word: &Word, from: &Directive) -> Result<Option<Self>> {
         let Some(parameters) = word.text.strip_prefix(b"syslog:") else { return Ok(None) };
-        let mut said = Said::default();
+        let mut said = TargetArguments::default();
         for parameter in parameters.split(|byte| *byte == b',') {
             said.read(parameter).map_err(|message| from.error_at(word, message))?;
         }
@@ -81,7 +81,7 @@ impl Target {
 
 type Said1 = std::result::Result<(), String>;
 
-impl Said {
+impl TargetArguments {
     fn read(&mut self, parameter: &[u8]) -> Said1 {
         let text = String::from_utf8_lossy(parameter);
         let (name, value) = text.split_once('=').unwrap_or((&text, ""));
@@ -133,18 +133,18 @@ fn tag(value: &str) -> std::result::Result<Box<[u8]>, String> {
 }
 
 /// `unix:/path`, `host`, `host:port`, `[::1]:port`. Names are asked for while loading.
-fn server(value: &str) -> std::result::Result<(Address, Box<str>), String> {
+fn server(value: &str) -> std::result::Result<(SyslogAddress, Box<str>), String> {
     let invalid = |reason: &str| format!("{reason} in syslog server \"{value}\"");
     if let Some(path) = value.strip_prefix("unix:") {
         return match path {
             "" => Err(invalid("no path in the unix domain socket")),
-            path => Ok((Address::Unix(path.into()), value.into())),
+            path => Ok((SyslogAddress::Unix(path.into()), value.into())),
         };
     }
     let (host, port) = host_and_port(value).map_err(invalid)?;
     let mut found = (host, port).to_socket_addrs().map_err(|_| invalid("host not found"))?;
     let address = found.next().ok_or_else(|| invalid("host not found"))?;
-    Ok((Address::Ip(address), address.to_string().into()))
+    Ok((SyslogAddress::Ip(address), address.to_string().into()))
 }
 
 fn host_and_port(value: &str) -> std::result::Result<(&str, u16), &'static str> {

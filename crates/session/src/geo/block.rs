@@ -6,7 +6,7 @@ use conf::{Cidr, Directive, Load, Result, VariableId, Word};
 
 use super::lookup::Geo;
 use super::networks::Networks;
-use super::ranges::Ranges;
+use super::ranges::GeoRanges;
 use super::stretches::Stretches;
 use crate::forwarded::Proxies;
 
@@ -20,13 +20,13 @@ pub enum Forwarded {
 }
 
 /// A block as far as it was read.
-pub(super) struct Block {
+pub(super) struct GeoBlock {
     pub(super) volatile: bool,
     proxies: Proxies,
     proxy_recursive: bool,
     forwarded: Forwarded,
     /// `None`: networks.
-    ranges: Option<Ranges>,
+    ranges: Option<GeoRanges>,
     v4: Networks,
     v6: Networks,
     /// Whether a line was about a network, so that `ranges` comes too late.
@@ -41,7 +41,7 @@ pub(super) struct Block {
 /// The number of the empty value, which addresses have that no line is about.
 const NOTHING: u32 = 0;
 
-impl Block {
+impl GeoBlock {
     pub(super) fn new(forwarded: Forwarded) -> Self {
         Self {
             volatile: false,

@@ -15,8 +15,8 @@ use conf::{Directive, Load, Result};
 
 use crate::Session;
 use crate::variables::{self, Variable};
-use block::Block;
 pub use block::Forwarded;
+use block::GeoBlock;
 
 /// Reads a `geo` block and defines its variable.
 pub fn declare<X: Session>(
@@ -33,7 +33,7 @@ pub fn declare<X: Session>(
         None => (None, first),
     };
     let name = variables::claim::<X>(name, from, load)?;
-    let mut block = Block::new(forwarded);
+    let mut block = GeoBlock::new(forwarded);
     for line in from.block.iter().flatten() {
         block.line(line, load)?;
     }

@@ -8,7 +8,7 @@ use super::stretches::Stretches;
 /// The ranges. nginx keeps them in pieces of 65,536 addresses at most, and decides piece by piece
 /// what overlaps and what can be deleted.
 #[derive(Debug, Default)]
-pub(super) struct Ranges {
+pub(super) struct GeoRanges {
     /// By first address: the last one, and the value.
     pieces: BTreeMap<u32, (u32, u32)>,
 }
@@ -16,7 +16,7 @@ pub(super) struct Ranges {
 /// A range that is only partly within another: the addresses of that other.
 pub(super) struct Overlap(u32, u32);
 
-impl Ranges {
+impl GeoRanges {
     /// Adds a range; where the same one is there already, its value is replaced and returned.
     pub(super) fn insert(&mut self, range: (u32, u32), value: u32) -> Result<Option<u32>, Overlap> {
         let mut replaced = None;

@@ -26,12 +26,12 @@ pub struct KeyedZone<T, P> {
     /// What its line says besides.
     pub parameters: P,
     /// What is counted in it.
-    pub state: Arc<State<T>>,
+    pub state: Arc<KeyedCounts<T>>,
     key: Template,
 }
 
 /// What is in a zone.
-pub struct State<T> {
+pub struct KeyedCounts<T> {
     /// The key as it was written.
     key: Box<[u8]>,
     counted: Mutex<T>,
@@ -76,7 +76,7 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
         let Some((name, size)) = zone.filter(|(name, _)| !name.is_empty()) else {
             return Err(missing_zone(from));
         };
-        load.zones.mention::<State<T>>(name, Some(size), from)?;
+        load.zones.mention::<KeyedCounts<T>>(name, Some(size), from)?;
         let declared = load.own.of::<Declared<T, P>>();
         if let Some(other) = declared.0.get(name) {
             let shown = String::from_utf8_lossy;
@@ -84,7 +84,7 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
             let message = format!("{} \"{zone}\" is already bound to key \"{key}\"", from.name);
             return Err(from.error(message));
         }
-        let state = load.zones.open(name, |old| State::open(old, name, size, from.arg(0)))?;
+        let state = load.zones.open(name, |old| KeyedCounts::open(old, name, size, from.arg(0)))?;
         let zone = Self { name: name.into(), parameters, state, key };
         load.own.of::<Declared<T, P>>().0.insert(name.into(), Arc::new(zone));
         Ok(())
@@ -92,7 +92,7 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
 
     /// Notes that a line uses the zone of that name.
     pub fn mention(name: &[u8], from: &Directive, load: &mut Load<'_>) -> Result<()> {
-        load.zones.mention::<State<T>>(name, None, from)
+        load.zones.mention::<KeyedCounts<T>>(name, None, from)
     }
 
     /// The zone of that name, once all lines have been read.
@@ -119,7 +119,7 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
     }
 }
 
-impl<T: Counted> State<T> {
+impl<T: Counted> KeyedCounts<T> {
     /// A zone of that size for a test.
     #[cfg(test)]
     pub(crate) fn of(zone_bytes: u64) -> Arc<Self> {

@@ -3,7 +3,7 @@
 //! The room is counted as nginx's slab allocator counts it, so that a zone holds about as many
 //! entries as an administrator has reckoned with. Finding an entry allocates nothing.
 
-use crate::lru::{Entry, Lru};
+use crate::lru::{Lru, LruEntry};
 
 /// nginx's page.
 pub(crate) const PAGE: u64 = 4096;
@@ -32,22 +32,22 @@ impl<V> Table<V> {
     }
 
     /// The entry with that key.
-    pub fn find(&self, key: &[u8]) -> Option<Entry> {
+    pub fn find(&self, key: &[u8]) -> Option<LruEntry> {
         self.entries.find(key)
     }
 
     /// What an entry has.
-    pub fn value(&mut self, entry: Entry) -> &mut V {
+    pub fn value(&mut self, entry: LruEntry) -> &mut V {
         self.entries.value(entry)
     }
 
     /// Makes it the one used last.
-    pub fn touch(&mut self, entry: Entry) {
+    pub fn touch(&mut self, entry: LruEntry) {
         self.entries.touch(entry);
     }
 
     /// The one that was not used for longest.
-    pub fn oldest(&self) -> Option<Entry> {
+    pub fn oldest(&self) -> Option<LruEntry> {
         self.entries.oldest()
     }
 
@@ -57,13 +57,13 @@ impl<V> Table<V> {
     }
 
     /// Adds an entry with a new key, the one used last; `None` where there is no room.
-    pub fn insert(&mut self, key: &[u8], value: V) -> Option<Entry> {
+    pub fn insert(&mut self, key: &[u8], value: V) -> Option<LruEntry> {
         self.room = self.room.checked_sub(self.bytes(key))?;
         Some(self.entries.insert(key, value))
     }
 
     /// Takes an entry out.
-    pub fn remove(&mut self, entry: Entry) {
+    pub fn remove(&mut self, entry: LruEntry) {
         let (key, _) = self.entries.remove(entry);
         self.room += self.bytes(&key);
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::keyed::{Counted, State, Table};
-use crate::lru::Entry;
+use crate::keyed::{Counted, KeyedCounts, Table};
+use crate::lru::LruEntry;
 
 /// What nginx's entry takes besides its key.
 const ENTRY_BYTES: u64 = 36;
@@ -22,7 +22,7 @@ impl Counted for Counts {
 
 /// Why a session is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum CountExceeded {
     /// There are as many as there may be.
     Limit,
     /// There is no room for another key.
@@ -30,31 +30,35 @@ pub enum Refused {
 }
 
 /// One session in a zone's count, until it is dropped.
-pub struct Held {
-    state: Arc<State<Counts>>,
-    entry: Entry,
+pub struct CountedKeys {
+    state: Arc<KeyedCounts<Counts>>,
+    entry: LruEntry,
 }
 
-impl Held {
+impl CountedKeys {
     /// Counts a session, unless there are `most` with that key already.
-    pub fn take(state: &Arc<State<Counts>>, key: &[u8], most: u32) -> Result<Self, Refused> {
+    pub fn take(
+        state: &Arc<KeyedCounts<Counts>>,
+        key: &[u8],
+        most: u32,
+    ) -> Result<Self, CountExceeded> {
         let table = &mut state.lock().table;
         let entry = match table.find(key) {
             Some(entry) => {
                 let count = table.value(entry);
                 if *count >= most {
-                    return Err(Refused::Limit);
+                    return Err(CountExceeded::Limit);
                 }
                 *count += 1;
                 entry
             }
-            None => table.insert(key, 1).ok_or(Refused::Room)?,
+            None => table.insert(key, 1).ok_or(CountExceeded::Room)?,
         };
         Ok(Self { state: state.clone(), entry })
     }
 }
 
-impl Drop for Held {
+impl Drop for CountedKeys {
     fn drop(&mut self) {
         let table = &mut self.state.lock().table;
         let count = table.value(self.entry);

@@ -15,7 +15,7 @@ use observe::Level;
 
 use crate::Session;
 use crate::keyed::{KeyedZone, LogLevel};
-use counts::{Counts, Held, Refused};
+use counts::{CountExceeded, CountedKeys, Counts};
 
 type Zone = KeyedZone<Counts, ()>;
 
@@ -27,14 +27,14 @@ const KEY_MAX: usize = 255;
 
 /// `limit_conn` lines: names of zones, and how many.
 #[derive(Clone)]
-pub struct Limits(Vec<(Box<[u8]>, u32)>);
+pub struct ConnLimits(Vec<(Box<[u8]>, u32)>);
 
 /// `limit_conn_zone`
 pub fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     Zone::declare(from, load, (), |_, _| Ok(false))
 }
 
-impl Value for Limits {
+impl Value for ConnLimits {
     const ARGS: RangeInclusive<usize> = 2..=2;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut limits = Self(Vec::new());
@@ -63,13 +63,13 @@ impl Value for Limits {
 
 /// What limits have to do with a session.
 #[derive(Default)]
-pub struct Limited {
+pub struct ConnLimited {
     /// What came of it, as `$limit_conn_status` says it; `None`: nothing has been counted.
     pub said: Option<&'static str>,
-    held: Vec<Held>,
+    held: Vec<CountedKeys>,
 }
 
-impl Limited {
+impl ConnLimited {
     /// As it was in the beginning: nothing is counted.
     pub fn clear(&mut self) {
         self.said = None;
@@ -84,35 +84,35 @@ impl Limited {
 }
 
 /// A session that can be limited.
-pub trait Limit: Session {
+pub trait ConnLimit: Session {
     /// What limits have to do with it.
-    fn limited(&mut self) -> &mut Limited;
+    fn limited(&mut self) -> &mut ConnLimited;
 }
 
 /// Limits that apply together.
-pub struct Limiter {
+pub struct ConnLimiter {
     limits: Box<[(Arc<Zone>, u32)]>,
     level: Level,
     dry_run: bool,
 }
 
-impl Limiter {
+impl ConnLimiter {
     /// Finds the zones, once all lines have been read.
-    pub fn new(limits: &Limits, level: LogLevel, dry_run: bool, load: &mut Load<'_>) -> Self {
+    pub fn new(limits: &ConnLimits, level: LogLevel, dry_run: bool, load: &mut Load<'_>) -> Self {
         let limits = limits.0.iter().map(|(name, most)| (Zone::find(name, load), *most));
         Self { limits: limits.collect(), level: level.level(), dry_run }
     }
 
     /// Counts the session in every zone, or in none: then it is to be rejected, and the answer is
     /// false. It is asked about once.
-    pub fn admit<X: Limit>(&self, x: &mut X) -> bool {
+    pub fn admit<X: ConnLimit>(&self, x: &mut X) -> bool {
         if x.limited().said.is_some() {
             return true;
         }
         for (zone, most) in &self.limits {
             let Some(key) = zone.key(x, KEY_MAX) else { continue };
             x.limited().said = Some("PASSED");
-            let held = Held::take(&zone.state, &key, *most);
+            let held = CountedKeys::take(&zone.state, &key, *most);
             x.give_scratch(key);
             match held {
                 Ok(held) => x.limited().held.push(held),
@@ -123,14 +123,14 @@ impl Limiter {
     }
 
     /// Whether it goes on all the same.
-    fn refuse<X: Limit>(&self, x: &mut X, refused: Refused, zone: &Zone) -> bool {
+    fn refuse<X: ConnLimit>(&self, x: &mut X, refused: CountExceeded, zone: &Zone) -> bool {
         let name = observe::Text(&zone.name);
         match refused {
-            Refused::Limit => {
+            CountExceeded::Limit => {
                 let dry_run = if self.dry_run { ", dry run," } else { "" };
                 x.log(self.level, format_args!("limiting connections{dry_run} by zone \"{name}\""));
             }
-            Refused::Room => {
+            CountExceeded::Room => {
                 let place = format_args!("in limit_conn_zone \"{name}\"");
                 x.log(Level::Crit, format_args!("ngx_slab_alloc() failed: no memory {place}"));
             }

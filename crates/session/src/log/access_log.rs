@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use conf::{Directive, Error, Load, Result, Template, Value, Word, units};
-use observe::{Buffering, LogFile, LogFiles, Target};
+use observe::{Buffering, LogFile, LogFiles, SyslogTarget};
 
-use super::format::{Format, Formats};
-use super::logged::Logged;
+use super::format::{Formats, LogFormat};
+use super::logged::LoggedSession;
 use super::path::LogPath;
 
 /// What a block says of access logs.
@@ -25,15 +25,15 @@ impl<X> Clone for AccessLogs<X> {
 
 /// One log.
 pub struct AccessLog<X> {
-    pub(super) destination: Destination,
-    pub(super) format: Arc<Format<X>>,
+    pub(super) destination: AccessLogFile,
+    pub(super) format: Arc<LogFormat<X>>,
     /// `if=`
     pub(super) condition: Option<Template>,
 }
 
-pub(super) enum Destination {
+pub(super) enum AccessLogFile {
     File(Arc<LogFile>),
-    Syslog(Arc<Target>),
+    Syslog(Arc<SyslogTarget>),
     Path(LogPath),
 }
 
@@ -42,7 +42,7 @@ const GZIP_BUFFER_SIZE: u64 = 64 * 1024;
 /// zlib's fastest level.
 const GZIP_LEVEL: u32 = 1;
 
-impl<X: Logged> Value for AccessLogs<X> {
+impl<X: LoggedSession> Value for AccessLogs<X> {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut logs = Self { off: false, logs: Vec::new() };
@@ -61,23 +61,23 @@ impl<X: Logged> Value for AccessLogs<X> {
     }
 }
 
-impl<X: Logged> AccessLogs<X> {
+impl<X: LoggedSession> AccessLogs<X> {
     /// The logs; none where one line says `off`.
     pub fn logs(&self) -> Box<[Arc<AccessLog<X>>]> {
         if self.off { Box::default() } else { self.logs.clone().into() }
     }
 }
 
-impl<X: Logged> AccessLog<X> {
+impl<X: LoggedSession> AccessLog<X> {
     /// The log in a file, in the format that is built in; `None`: none is.
     pub fn by_default(path: &Path, load: &mut Load<'_>) -> Option<Self> {
-        let destination = Destination::File(load.registry.of::<LogFiles>().at(path));
+        let destination = AccessLogFile::File(load.registry.of::<LogFiles>().at(path));
         let format = Formats::combined(load)?;
         Some(Self { destination, format, condition: None })
     }
 
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let destination = Destination::parse(from, load)?;
+        let destination = AccessLogFile::parse(from, load)?;
         let format = match from.args.get(1) {
             None => {
                 Formats::combined(load).ok_or_else(|| from.error("log format is not specified"))?
@@ -104,10 +104,10 @@ impl<X: Logged> AccessLog<X> {
     }
 }
 
-impl Destination {
+impl AccessLogFile {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);
-        if let Some(target) = Target::parse(word, from)? {
+        if let Some(target) = SyslogTarget::parse(word, from)? {
             return Ok(Self::Syslog(Arc::new(target)));
         }
         if word.text.contains(&b'$') {
@@ -158,7 +158,7 @@ impl Parameters {
         }
     }
 
-    fn apply(&self, destination: &Destination, from: &Directive) -> Result<()> {
+    fn apply(&self, destination: &AccessLogFile, from: &Directive) -> Result<()> {
         let path = from.arg(0);
         if self.size == 0 {
             return match self.flush_ms {
@@ -171,15 +171,17 @@ impl Parameters {
         }
         let (size, flush_ms, gzip) = (self.size as usize, self.flush_ms, self.gzip);
         match destination {
-            Destination::File(file) if file.set_buffering(Buffering { size, flush_ms, gzip }) => {
+            AccessLogFile::File(file) if file.set_buffering(Buffering { size, flush_ms, gzip }) => {
                 Ok(())
             }
-            Destination::File(_) => Err(from.error_at(
+            AccessLogFile::File(_) => Err(from.error_at(
                 path,
                 format!("access_log \"{path}\" already defined with conflicting parameters"),
             )),
-            Destination::Syslog(_) => Err(from.error_at(path, "logs to syslog cannot be buffered")),
-            Destination::Path(_) => {
+            AccessLogFile::Syslog(_) => {
+                Err(from.error_at(path, "logs to syslog cannot be buffered"))
+            }
+            AccessLogFile::Path(_) => {
                 Err(from.error_at(path, "buffered logs cannot have variables in name"))
             }
         }

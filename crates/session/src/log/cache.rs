@@ -13,10 +13,10 @@ use crate::lru::Lru;
 
 /// Whether, and how, files stay open.
 #[derive(Clone)]
-pub struct LogFileCache(Option<Arc<Rules>>);
+pub struct LogFileCache(Option<Arc<LogCacheRules>>);
 
 #[derive(Clone, Copy)]
-struct Rules {
+struct LogCacheRules {
     max: usize,
     inactive_ms: u64,
     valid_ms: u64,
@@ -26,7 +26,8 @@ struct Rules {
 impl Value for LogFileCache {
     const ARGS: RangeInclusive<usize> = 1..=4;
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        let mut rules = Rules { max: 0, inactive_ms: 10_000, valid_ms: 60_000, min_uses: 1 };
+        let mut rules =
+            LogCacheRules { max: 0, inactive_ms: 10_000, valid_ms: 60_000, min_uses: 1 };
         let mut off = false;
         for word in &from.args {
             if &*word.text == b"off" {
@@ -48,7 +49,7 @@ impl Value for LogFileCache {
     }
 }
 
-impl Rules {
+impl LogCacheRules {
     fn read(&mut self, word: &Word) -> Option<()> {
         let text = &word.text;
         if let Some(value) = text.strip_prefix(b"max=") {
@@ -65,18 +66,18 @@ impl Rules {
 }
 
 thread_local! {
-    static CACHES: RefCell<Vec<Cache>> = const { RefCell::new(Vec::new()) };
+    static CACHES: RefCell<Vec<WorkerLogCache>> = const { RefCell::new(Vec::new()) };
 }
 
 /// What one directive keeps open on this worker.
-struct Cache {
+struct WorkerLogCache {
     /// Alive as long as a configuration has the directive.
-    of: Weak<Rules>,
-    rules: Rules,
-    files: Lru<Entry>,
+    of: Weak<LogCacheRules>,
+    rules: LogCacheRules,
+    files: Lru<CachedFile>,
 }
 
-struct Entry {
+struct CachedFile {
     /// Open once it was used often enough.
     file: Option<Rc<File>>,
     opened_ms: u64,
@@ -92,7 +93,7 @@ impl LogFileCache {
             let at = caches.iter().position(|cache| cache.of.as_ptr() == Arc::as_ptr(rules));
             let at = at.unwrap_or_else(|| {
                 let (of, rules) = (Arc::downgrade(rules), **rules);
-                caches.push(Cache { of, rules, files: Lru::new() });
+                caches.push(WorkerLogCache { of, rules, files: Lru::new() });
                 caches.len() - 1
             });
             caches[at].open(path, net::clock::now_ms())
@@ -109,7 +110,7 @@ fn open(path: &[u8]) -> io::Result<Rc<File>> {
     observe::append_to(bytes_path(path)).map(Rc::new)
 }
 
-impl Cache {
+impl WorkerLogCache {
     fn open(&mut self, path: &[u8], now_ms: u64) -> io::Result<Rc<File>> {
         let rules = &self.rules;
         let Some(entry) = self.files.get(path) else {
@@ -134,7 +135,7 @@ impl Cache {
     }
 
     fn insert(&mut self, path: &[u8], file: &Rc<File>, now_ms: u64) {
-        let Rules { max, inactive_ms, min_uses, .. } = self.rules;
+        let LogCacheRules { max, inactive_ms, min_uses, .. } = self.rules;
         while let Some(oldest) = self.files.oldest() {
             let unused_ms = now_ms - self.files.value(oldest).used_ms;
             if self.files.len() < max && unused_ms <= inactive_ms {
@@ -143,7 +144,7 @@ impl Cache {
             self.files.remove(oldest);
         }
         let file = (min_uses <= 1).then(|| file.clone());
-        self.files.insert(path, Entry { file, opened_ms: now_ms, used_ms: now_ms, uses: 1 });
+        self.files.insert(path, CachedFile { file, opened_ms: now_ms, used_ms: now_ms, uses: 1 });
     }
 }
 
@@ -151,9 +152,9 @@ impl Cache {
 mod tests {
     use super::*;
 
-    fn cache(max: usize, min_uses: u64) -> Cache {
-        let rules = Rules { max, inactive_ms: 1000, valid_ms: 500, min_uses };
-        Cache { of: Weak::new(), rules, files: Lru::new() }
+    fn cache(max: usize, min_uses: u64) -> WorkerLogCache {
+        let rules = LogCacheRules { max, inactive_ms: 1000, valid_ms: 500, min_uses };
+        WorkerLogCache { of: Weak::new(), rules, files: Lru::new() }
     }
 
     fn path(name: &str) -> Vec<u8> {
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn a_file_stays_open_once_it_is_used_enough() {
         let (mut cache, a) = (cache(3, 2), path("a"));
-        let open = |cache: &mut Cache, at| cache.open(&a, at).unwrap();
+        let open = |cache: &mut WorkerLogCache, at| cache.open(&a, at).unwrap();
         let first = open(&mut cache, 0);
         let second = open(&mut cache, 10);
         assert!(!Rc::ptr_eq(&first, &second));

@@ -2,7 +2,7 @@
 
 /// How the values of variables are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Escape {
+pub(super) enum LogEscape {
     /// `"`, `\`, controls and all above ASCII as `\xHH`; no value is `-`.
     #[default]
     Default,
@@ -14,7 +14,7 @@ pub(super) enum Escape {
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-impl Escape {
+impl LogEscape {
     /// By its name after `escape=`.
     pub(super) fn of(name: &[u8]) -> Option<Self> {
         match name {
@@ -106,9 +106,9 @@ const JSON: [u8; 256] = {
 
 #[cfg(test)]
 mod tests {
-    use super::Escape;
+    use super::LogEscape;
 
-    fn escaped(escape: Escape, value: &[u8]) -> Vec<u8> {
+    fn escaped(escape: LogEscape, value: &[u8]) -> Vec<u8> {
         let mut out = b"\"before\" ".to_vec();
         let start = out.len();
         out.extend_from_slice(value);
@@ -121,16 +121,16 @@ mod tests {
     fn values_are_escaped_as_nginx_does() {
         let value = b"a\"b\\c\x1bd\x7f\xffe\n/";
         let default = br#"a\x22b\x5Cc\x1Bd\x7F\xFFe\x0A/"#;
-        assert_eq!(escaped(Escape::Default, value), default);
+        assert_eq!(escaped(LogEscape::Default, value), default);
         let json = b"a\\\"b\\\\c\\u001Bd\x7f\xffe\\n/";
-        assert_eq!(escaped(Escape::Json, value), json);
-        assert_eq!(escaped(Escape::None, value), value);
+        assert_eq!(escaped(LogEscape::Json, value), json);
+        assert_eq!(escaped(LogEscape::None, value), value);
     }
 
     #[test]
     fn every_byte_survives_a_json_reader() {
         let all: Vec<u8> = (0..=255).collect();
-        let text = escaped(Escape::Json, &all);
+        let text = escaped(LogEscape::Json, &all);
         assert!(text.iter().all(|byte| *byte >= 0x20));
         assert_eq!(text.windows(2).filter(|pair| pair == b"\\u").count(), 32 - 5);
     }

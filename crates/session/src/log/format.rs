@@ -7,30 +7,30 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, VariableId, Word};
 
-use super::escape::Escape;
-use super::logged::{Logged, Own};
+use super::escape::LogEscape;
+use super::logged::{LogVariable, LoggedSession};
 
 /// A compiled line.
-pub(super) struct Format<X> {
-    escape: Escape,
-    pieces: Box<[Piece<X>]>,
+pub(super) struct LogFormat<X> {
+    escape: LogEscape,
+    pieces: Box<[FormatPiece<X>]>,
 }
 
-enum Piece<X> {
+enum FormatPiece<X> {
     Text(Box<[u8]>),
-    Own(Own<X>),
+    Own(LogVariable<X>),
     Variable(VariableId),
 }
 
 const COMBINED_NAME: &[u8] = b"combined";
 
 /// A format and its name.
-type Named<X> = (Box<[u8]>, Arc<Format<X>>);
+type NamedFormat<X> = (Box<[u8]>, Arc<LogFormat<X>>);
 
 /// The formats that were named so far.
 pub(super) struct Formats<X> {
-    named: Vec<Named<X>>,
-    combined: Option<Arc<Format<X>>>,
+    named: Vec<NamedFormat<X>>,
+    combined: Option<Arc<LogFormat<X>>>,
 }
 
 impl<X> Default for Formats<X> {
@@ -39,9 +39,9 @@ impl<X> Default for Formats<X> {
     }
 }
 
-impl<X: Logged> Formats<X> {
+impl<X: LoggedSession> Formats<X> {
     /// The one of that name, whatever its case.
-    pub(super) fn named(name: &[u8], load: &mut Load<'_>) -> Option<Arc<Format<X>>> {
+    pub(super) fn named(name: &[u8], load: &mut Load<'_>) -> Option<Arc<LogFormat<X>>> {
         if name.eq_ignore_ascii_case(COMBINED_NAME) {
             return Self::combined(load);
         }
@@ -51,21 +51,21 @@ impl<X: Logged> Formats<X> {
     }
 
     /// The one that is built in, if one is, compiled when it is first used.
-    pub(super) fn combined(load: &mut Load<'_>) -> Option<Arc<Format<X>>> {
+    pub(super) fn combined(load: &mut Load<'_>) -> Option<Arc<LogFormat<X>>> {
         let text = X::COMBINED?;
         if let Some(known) = &load.registry.of::<Self>().combined {
             return Some(known.clone());
         }
         let mut pieces = Pieces::default();
         pieces.read(text.as_bytes(), None, load).expect("it is well-formed");
-        let format = Arc::new(pieces.finish(Escape::Default));
+        let format = Arc::new(pieces.finish(LogEscape::Default));
         load.registry.of::<Self>().combined = Some(format.clone());
         Some(format)
     }
 }
 
 /// `log_format name [escape=default|json|none] string ...`
-pub fn declare<X: Logged>(from: &Directive, load: &mut Load<'_>) -> Result<()> {
+pub fn declare<X: LoggedSession>(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let name = from.arg(0);
     let known = |(known, _): &(Box<[u8]>, _)| *known == name.text;
     if X::COMBINED.is_some() && &*name.text == COMBINED_NAME
@@ -75,9 +75,9 @@ pub fn declare<X: Logged>(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         return Err(from.error_at(name, message));
     }
     let mut words = &from.args[1..];
-    let mut escape = Escape::Default;
+    let mut escape = LogEscape::Default;
     if let Some(kind) = words[0].text.strip_prefix(b"escape=") {
-        escape = Escape::of(kind).ok_or_else(|| {
+        escape = LogEscape::of(kind).ok_or_else(|| {
             let kind = String::from_utf8_lossy(kind);
             from.error_at(&words[0], format!("unknown log format escaping \"{kind}\""))
         })?;
@@ -94,14 +94,14 @@ pub fn declare<X: Logged>(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     Ok(())
 }
 
-impl<X: Logged> Format<X> {
+impl<X: LoggedSession> LogFormat<X> {
     /// Appends the line, without its end.
     pub(super) fn write(&self, x: &mut X, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => out.extend_from_slice(text),
-                Piece::Own(own) => own(x, out),
-                Piece::Variable(id) => {
+                FormatPiece::Text(text) => out.extend_from_slice(text),
+                FormatPiece::Own(own) => own(x, out),
+                FormatPiece::Variable(id) => {
                     let start = out.len();
                     match x.variable(*id, out) {
                         true => self.escape.apply(out, start),
@@ -115,7 +115,7 @@ impl<X: Logged> Format<X> {
 
 /// A line being read. The words of a format are one text; a `$` may not reach over their borders.
 struct Pieces<X> {
-    list: Vec<Piece<X>>,
+    list: Vec<FormatPiece<X>>,
     text: Vec<u8>,
 }
 
@@ -125,7 +125,7 @@ impl<X> Default for Pieces<X> {
     }
 }
 
-impl<X: Logged> Pieces<X> {
+impl<X: LoggedSession> Pieces<X> {
     fn read(
         &mut self,
         mut rest: &[u8],
@@ -137,8 +137,8 @@ impl<X: Logged> Pieces<X> {
             let (name, after) = reference(&rest[dollar..])?;
             self.end_text();
             self.list.push(match X::OWN.iter().find(|(own, _)| *own == name) {
-                Some((_, own)) => Piece::Own(*own),
-                None => Piece::Variable(load.names.number(name, word.map(|word| word.span))),
+                Some((_, own)) => FormatPiece::Own(*own),
+                None => FormatPiece::Variable(load.names.number(name, word.map(|word| word.span))),
             });
             rest = after;
         }
@@ -148,13 +148,13 @@ impl<X: Logged> Pieces<X> {
 
     fn end_text(&mut self) {
         if !self.text.is_empty() {
-            self.list.push(Piece::Text(std::mem::take(&mut self.text).into()));
+            self.list.push(FormatPiece::Text(std::mem::take(&mut self.text).into()));
         }
     }
 
-    fn finish(mut self, escape: Escape) -> Format<X> {
+    fn finish(mut self, escape: LogEscape) -> LogFormat<X> {
         self.end_text();
-        Format { escape, pieces: self.list.into() }
+        LogFormat { escape, pieces: self.list.into() }
     }
 }
 

@@ -3,12 +3,12 @@
 use crate::Session;
 
 /// A variable that the log computes itself.
-pub type Own<X> = fn(&X, &mut Vec<u8>);
+pub type LogVariable<X> = fn(&X, &mut Vec<u8>);
 
 /// A session that is logged when it is over.
-pub trait Logged: Session {
+pub trait LoggedSession: Session {
     /// The variables that its log computes itself.
-    const OWN: &'static [(&'static [u8], Own<Self>)];
+    const OWN: &'static [(&'static [u8], LogVariable<Self>)];
     /// The format `combined`, where it is built in.
     const COMBINED: Option<&'static str>;
 

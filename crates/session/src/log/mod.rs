@@ -16,24 +16,24 @@ use std::time::Duration;
 
 use observe::{Level, LogFile};
 
-use access_log::Destination;
+use access_log::AccessLogFile;
 pub use access_log::{AccessLog, AccessLogs};
 pub use cache::{LogFileCache, forget_old};
 pub use format::declare as declare_format;
-pub use logged::{Logged, Own};
+pub use logged::{LogVariable, LoggedSession};
 
 /// Writes a session's line, unless the log does not want it.
-pub fn write<X: Logged>(log: &AccessLog<X>, cache: &LogFileCache, x: &mut X) {
+pub fn write<X: LoggedSession>(log: &AccessLog<X>, cache: &LogFileCache, x: &mut X) {
     if !log.wants(x) {
         return;
     }
     match &log.destination {
-        Destination::File(file) => {
+        AccessLogFile::File(file) => {
             if let Some(flush_ms) = observe::append(file, |out| log.format.write(x, out)) {
                 flush_later(Arc::downgrade(file), flush_ms);
             }
         }
-        Destination::Syslog(target) => {
+        AccessLogFile::Syslog(target) => {
             match observe::send(target, |out| log.format.write(x, out)) {
                 Ok((sent, length)) if sent < length => x.log(
                     Level::Warn,
@@ -46,7 +46,7 @@ pub fn write<X: Logged>(log: &AccessLog<X>, cache: &LogFileCache, x: &mut X) {
                 }
             }
         }
-        Destination::Path(path) => path.write(x, cache, |x, out| {
+        AccessLogFile::Path(path) => path.write(x, cache, |x, out| {
             log.format.write(x, out);
             out.push(b'\n');
         }),

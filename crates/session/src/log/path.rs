@@ -7,7 +7,7 @@ use conf::{Directive, Load, Result, Template, Word};
 use observe::{Errno, Level, Stamps};
 
 use super::cache::LogFileCache;
-use super::logged::Logged;
+use super::logged::LoggedSession;
 
 /// nginx's pause between two complaints about one log.
 const COMPLAINT_PAUSE_SECONDS: i64 = 59;
@@ -27,7 +27,7 @@ impl LogPath {
 
     /// Writes a line, which `make` appends. A name that a client can make up must not fill the
     /// disk: the session says whether it may be a file's.
-    pub(super) fn write<X: Logged>(
+    pub(super) fn write<X: LoggedSession>(
         &self,
         x: &mut X,
         cache: &LogFileCache,
@@ -50,12 +50,12 @@ impl LogPath {
         make(x, &mut line);
         match (&*file).write(&line) {
             Ok(written) if written == line.len() => {}
-            Ok(written) => self.tell(x, &path, Outcome::Incomplete(written, line.len())),
-            Err(error) => self.tell(x, &path, Outcome::Failed(error)),
+            Ok(written) => self.tell(x, &path, PathOutcome::Incomplete(written, line.len())),
+            Err(error) => self.tell(x, &path, PathOutcome::Failed(error)),
         }
     }
 
-    fn tell<X: Logged>(&self, x: &X, path: &[u8], outcome: Outcome) {
+    fn tell<X: LoggedSession>(&self, x: &X, path: &[u8], outcome: PathOutcome) {
         let second = Stamps::now().second();
         if second - self.told_second.load(Ordering::Relaxed) <= COMPLAINT_PAUSE_SECONDS {
             return;
@@ -63,11 +63,11 @@ impl LogPath {
         self.told_second.store(second, Ordering::Relaxed);
         let path = String::from_utf8_lossy(path);
         match outcome {
-            Outcome::Failed(error) => {
+            PathOutcome::Failed(error) => {
                 let reason = Errno(&error);
                 x.log(Level::Alert, format_args!("write() to \"{path}\" failed{reason}"));
             }
-            Outcome::Incomplete(written, length) => x.log(
+            PathOutcome::Incomplete(written, length) => x.log(
                 Level::Alert,
                 format_args!("write() to \"{path}\" was incomplete: {written} of {length}"),
             ),
@@ -75,7 +75,7 @@ impl LogPath {
     }
 }
 
-enum Outcome {
+enum PathOutcome {
     Failed(io::Error),
     Incomplete(usize, usize),
 }

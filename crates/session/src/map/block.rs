@@ -4,20 +4,20 @@ use std::collections::HashMap;
 
 use conf::{Directive, Load, Result, Template, Word};
 
-use super::lookup::Map;
+use super::lookup::MapTable;
 use crate::Session;
 use crate::regex::Pattern;
-use crate::wildcards::Refused;
+use crate::wildcards::WildcardError;
 
 /// A block as far as it was read.
-pub(super) struct Block<X> {
-    pub(super) map: Map<X>,
+pub(super) struct MapBlock<X> {
+    pub(super) map: MapTable<X>,
     pub(super) volatile: bool,
 }
 
-impl<X: Session> Block<X> {
+impl<X: Session> MapBlock<X> {
     pub(super) fn read(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let mut block = Self { map: Map::default(), volatile: false };
+        let mut block = Self { map: MapTable::default(), volatile: false };
         let mut numbers = HashMap::new();
         for line in from.block.iter().flatten() {
             block.line(line, &mut numbers, load)?;
@@ -94,9 +94,9 @@ impl<X: Session> Block<X> {
         added.map_err(|(refused, name)| {
             let name = String::from_utf8_lossy(name);
             line.error(match refused {
-                Refused::Invalid => format!("invalid hostname or wildcard \"{name}\""),
+                WildcardError::Invalid => format!("invalid hostname or wildcard \"{name}\""),
                 // nginx has put it into lower case by then.
-                Refused::Conflicting => {
+                WildcardError::Conflicting => {
                     format!("conflicting parameter \"{}\"", name.to_ascii_lowercase())
                 }
             })

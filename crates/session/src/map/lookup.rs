@@ -7,7 +7,7 @@ use crate::regex::Pattern;
 use crate::wildcards::Wildcards;
 
 /// What a `map` block comes to.
-pub(super) struct Map<X> {
+pub(super) struct MapTable<X> {
     pub(super) source: Template,
     /// Whether the text is a host name, whose last dot does not count.
     pub(super) hostnames: bool,
@@ -18,7 +18,7 @@ pub(super) struct Map<X> {
     pub(super) default: Option<u32>,
 }
 
-impl<X> Default for Map<X> {
+impl<X> Default for MapTable<X> {
     fn default() -> Self {
         Self {
             source: Template::fixed(b""),
@@ -31,7 +31,7 @@ impl<X> Default for Map<X> {
     }
 }
 
-impl<X: Session> Map<X> {
+impl<X: Session> MapTable<X> {
     pub(super) fn get(&self, x: &mut X, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         self.source.render(x, out);

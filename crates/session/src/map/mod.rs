@@ -10,13 +10,13 @@ use conf::{Directive, Load, Result, Template};
 
 use crate::Session;
 use crate::variables::{self, Variable};
-use block::Block;
+use block::MapBlock;
 
 /// Reads a `map` block and defines its variable.
 pub fn declare<X: Session>(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let source = Template::compile(from.arg(0), from, load)?;
     let name = variables::claim::<X>(from.arg(1), from, load)?;
-    let Block { mut map, volatile } = Block::read(from, load)?;
+    let MapBlock { mut map, volatile } = MapBlock::read(from, load)?;
     map.source = source;
     let get = move |x: &mut X, out: &mut Vec<u8>| map.get(x, out);
     let variable = if volatile { Variable::fresh(get) } else { Variable::cached(get) };

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ::session::Session as _;
-use ::session::access::{Rules, Verdict};
+use ::session::access::{AccessRules, RuleVerdict};
 use conf::Result;
 use observe::Level;
 
 use crate::session::TcpSession;
-use crate::site::{Decision, Place};
+use crate::site::{Decision, ServerBuilder};
 
 conf::directives! {
     also {
@@ -38,7 +38,7 @@ conf::directives! {
     }
     slots {
         /// The rules, in order.
-        rules: Option<Rules>,
+        rules: Option<AccessRules>,
     }
 
     in MAIN;
@@ -48,18 +48,18 @@ conf::directives! {
 const FORBIDDEN: u16 = 403;
 
 /// Checks access where there are rules.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     if let Some(rules) = conf.rules.clone() {
         place.server.access.push(Box::new(move |x| check(&rules, x)));
     }
     Ok(())
 }
 
-fn check(rules: &Rules, x: &mut TcpSession) -> Decision {
+fn check(rules: &AccessRules, x: &mut TcpSession) -> Decision {
     match rules.verdict(x.peer()) {
         None => Decision::Next,
-        Some(Verdict::Allow) => Decision::Skip,
-        Some(Verdict::Deny) => {
+        Some(RuleVerdict::Allow) => Decision::Skip,
+        Some(RuleVerdict::Deny) => {
             x.log(Level::Error, format_args!("access forbidden by rule"));
             Decision::Finish(FORBIDDEN)
         }

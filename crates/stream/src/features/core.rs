@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conf::{Milliseconds, Result};
 use observe::{ErrorLog, MainLog};
 
-use crate::site::Place;
+use crate::site::ServerBuilder;
 
 conf::directives! {
     in MAIN | SERVER;
@@ -38,7 +38,7 @@ conf::directives! {
 }
 
 /// Hands the settings to the server.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     place.server.error_log = match &conf.error_log {
         Some(log) => Arc::new(log.clone()),
         None => place.load.registry.of::<MainLog>().0.clone(),

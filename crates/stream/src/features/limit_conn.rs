@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use ::session::keyed::LogLevel;
-use ::session::limit_conn::{self, Limit, Limited, Limiter, Limits};
+use ::session::limit_conn::{self, ConnLimit, ConnLimited, ConnLimiter, ConnLimits};
 use ::session::variables::{BuiltIn, some};
 use conf::Result;
 
 use crate::session::TcpSession;
-use crate::site::{Decision, Place};
+use crate::site::{Decision, ServerBuilder};
 
 conf::directives! {
     declare {
@@ -39,7 +39,7 @@ conf::directives! {
     /// limit_conn_zone $binary_remote_addr zone=clients:10m;
     /// limit_conn clients 2;
     /// ```
-    limit_conn: Option<Limits>,
+    limit_conn: Option<ConnLimits>,
     /// The level at which rejected connections are logged.
     limit_conn_log_level: LogLevel = "error",
     /// Whether connections are counted and logged, but not rejected.
@@ -56,10 +56,10 @@ pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] =
 const SERVICE_UNAVAILABLE: u16 = 503;
 
 /// Counts before access is checked.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let Some(limits) = &conf.limit_conn else { return Ok(()) };
     let (level, dry_run) = (conf.limit_conn_log_level, conf.limit_conn_dry_run);
-    let limiter = Limiter::new(limits, level, dry_run, place.load);
+    let limiter = ConnLimiter::new(limits, level, dry_run, place.load);
     place.server.preaccess.push(Box::new(move |x| match limiter.admit(x) {
         true => Decision::Next,
         false => Decision::Finish(SERVICE_UNAVAILABLE),
@@ -67,8 +67,8 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-impl Limit for TcpSession {
-    fn limited(&mut self) -> &mut Limited {
+impl ConnLimit for TcpSession {
+    fn limited(&mut self) -> &mut ConnLimited {
         &mut self.limited
     }
 }

@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ::session::listen;
-use conf::lacking::{Class, Part};
+use conf::lacking::{Class, LinePart};
 use conf::{Directive, Inherited, Load, Result, Value, Word};
 use net::{Address, SocketOptions};
 
-use crate::site::Place;
+use crate::site::ServerBuilder;
 
 conf::directives! {
     also {
@@ -35,27 +35,27 @@ conf::directives! {
     }
     slots {
         /// The `listen` lines.
-        lines: Vec<ListenLine>,
+        lines: Vec<StreamListenLine>,
     }
 
     in SERVER;
 }
 
 /// Nothing hooks into the server: the sockets are made of all lines together.
-pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 
 impl Conf {
     /// The lines, in order.
-    pub fn lines(&self) -> &[ListenLine] {
+    pub fn lines(&self) -> &[StreamListenLine] {
         &self.lines
     }
 }
 
 /// One `listen` line.
 #[derive(Clone)]
-pub struct ListenLine {
+pub struct StreamListenLine {
     /// Where: one address, or those of a range of ports or a host name.
     pub addresses: Vec<Address>,
     /// Whether its server is the default of the socket.
@@ -68,7 +68,7 @@ pub struct ListenLine {
     pub from: Directive,
 }
 
-impl Value for ListenLine {
+impl Value for StreamListenLine {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     const INHERITED: Inherited = Inherited::Never;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
@@ -90,7 +90,7 @@ impl Value for ListenLine {
 /// What may follow the address, beside how the socket is opened.
 const PARAMETERS: [&str; 4] = ["default_server", "proxy_protocol", "ssl", "udp"];
 
-impl ListenLine {
+impl StreamListenLine {
     fn parameter(&mut self, word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         match &*word.text {
             b"default_server" => self.default_server = true,
@@ -120,6 +120,6 @@ fn lacks(
 ) -> Result<()> {
     let message =
         format!("the \"{word}\" parameter of \"listen\" is not supported by this version of weir");
-    let part = Part { what, module, class: Class::Block };
+    let part = LinePart { what, module, class: Class::Block };
     load.without_part(from, part, from.error_at(word, message))
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ::session::log::{self, AccessLogs, LogFileCache, Logged, Own};
+use ::session::log::{self, AccessLogs, LogFileCache, LogVariable, LoggedSession};
 use conf::Result;
 
 use crate::session::TcpSession;
-use crate::site::Place;
+use crate::site::ServerBuilder;
 
 conf::directives! {
     declare {
@@ -49,7 +49,7 @@ conf::directives! {
 }
 
 /// Has the server's sessions logged.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let Some(logs) = conf.access_log.as_ref().map(AccessLogs::logs) else { return Ok(()) };
     if !logs.is_empty() {
         let cache = conf.open_log_file_cache.clone();
@@ -59,7 +59,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-impl Logged for TcpSession {
-    const OWN: &'static [(&'static [u8], Own<Self>)] = &[];
+impl LoggedSession for TcpSession {
+    const OWN: &'static [(&'static [u8], LogVariable<Self>)] = &[];
     const COMBINED: Option<&'static str> = None;
 }

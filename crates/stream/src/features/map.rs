@@ -6,7 +6,7 @@ use ::session::map;
 use conf::{Number, Result};
 
 use crate::session::TcpSession;
-use crate::site::Place;
+use crate::site::ServerBuilder;
 
 conf::directives! {
     declare {
@@ -39,6 +39,6 @@ conf::directives! {
 }
 
 /// Nothing hooks into a server: the variable is the whole feature.
-pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

@@ -19,7 +19,7 @@ use ::session::variables::BuiltIn;
 
 use crate::session::TcpSession;
 
-type Place<'a, 'f> = crate::site::Place<'a, 'f>;
+type Place<'a, 'f> = crate::site::ServerBuilder<'a, 'f>;
 
 conf::features! {
     into Place<'_, '_>, variables BuiltIn<TcpSession>;

@@ -10,7 +10,7 @@ use ::session::variables::BuiltIn;
 use conf::Result;
 
 use crate::session::TcpSession;
-use crate::site::{Decision, Place};
+use crate::site::{Decision, ServerBuilder};
 
 conf::directives! {
     in MAIN | SERVER;
@@ -31,10 +31,10 @@ conf::directives! {
 }
 
 /// `$realip_...`
-pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] = realip::Variables::<TcpSession>::TABLE;
+pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] = realip::RealIpVariables::<TcpSession>::TABLE;
 
 /// Finds the client right after the PROXY header.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     if let Some(proxies) = conf.set_real_ip_from.clone() {
         place.server.postaccept.push(Box::new(move |x| {
             if let Some(peer) = realip::proxied(&x.client, &proxies) {

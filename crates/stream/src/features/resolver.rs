@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ::upstream::Servers;
+use ::upstream::LineResolver;
 use ::upstream::resolver::NameServers;
 use conf::{Layered, Load, Milliseconds, Result};
 
-use crate::site::Place;
+use crate::site::ServerBuilder;
 
 conf::directives! {
     in MAIN | SERVER;
@@ -33,15 +33,15 @@ conf::directives! {
 }
 
 /// Nothing hooks into a server: none looks up names by itself yet.
-pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 
 /// Who is asked for names by upstream groups, as `stream {}` says it.
-pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<Servers> {
+pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<LineResolver> {
     let mut layer = main.clone();
     layer.inherit(&Layer::defaults(load), false);
     let conf = layer.resolve();
     let timeout_ms = conf.resolver_timeout.0;
-    conf.resolver.map(|names| Servers { names, timeout_ms })
+    conf.resolver.map(|names| LineResolver { names, timeout_ms })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conf::{Directive, Inherited, Load, Result, Template, Value};
 
 use crate::serve::send;
-use crate::site::Place;
+use crate::site::ServerBuilder;
 
 conf::directives! {
     in SERVER;
@@ -20,14 +20,14 @@ conf::directives! {
     ///     return "$time_iso8601\n";
     /// }
     /// ```
-    r#return: Option<Text>,
+    r#return: Option<ReturnText>,
 }
 
 /// The text.
 #[derive(Clone)]
-pub struct Text(Template);
+pub struct ReturnText(Template);
 
-impl Value for Text {
+impl Value for ReturnText {
     const INHERITED: Inherited = Inherited::Never;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         Template::compile(from.arg(0), from, load).map(Self)
@@ -35,8 +35,8 @@ impl Value for Text {
 }
 
 /// Makes the text the server's content.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    if let Some(Text(text)) = conf.r#return.clone() {
+pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
+    if let Some(ReturnText(text)) = conf.r#return.clone() {
         let text = Arc::new(text);
         place.server.content = Some(Box::new(move |x, stream| {
             let template = text.clone();

@@ -8,7 +8,7 @@ use ::session::variables::{self, Setter, Variable};
 use conf::{Directive, Inherited, Load, Result, Template, Value, VariableId};
 
 use crate::session::TcpSession;
-use crate::site::{Decision, Place};
+use crate::site::{Decision, ServerBuilder};
 
 conf::directives! {
     in SERVER;
@@ -24,19 +24,19 @@ conf::directives! {
     ///     return $text;
     /// }
     /// ```
-    set: Vec<Set>,
+    set: Vec<SetLine>,
 }
 
 /// One line.
 #[derive(Clone)]
-pub struct Set {
+pub struct SetLine {
     variable: VariableId,
     /// What happens instead of giving the variable a value.
     instead: Option<Setter<TcpSession>>,
     value: Template,
 }
 
-impl Value for Set {
+impl Value for SetLine {
     const ARGS: RangeInclusive<usize> = 2..=2;
     const INHERITED: Inherited = Inherited::Never;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
@@ -49,7 +49,7 @@ impl Value for Set {
 }
 
 /// Sets the server's variables.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     if !conf.set.is_empty() {
         let conf = conf.clone();
         place.server.preaccess.push(Box::new(move |x| run(&conf.set, x)));
@@ -60,7 +60,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 /// nginx's status for an error of its own.
 const INTERNAL_SERVER_ERROR: u16 = 500;
 
-fn run(lines: &[Set], x: &mut TcpSession) -> Decision {
+fn run(lines: &[SetLine], x: &mut TcpSession) -> Decision {
     let mut value = Vec::new();
     for line in lines {
         value.clear();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use conf::{Number, Result};
 
-use crate::site::Place;
+use crate::site::ServerBuilder;
 
 conf::directives! {
     in MAIN;
@@ -20,6 +20,6 @@ conf::directives! {
 }
 
 /// Nothing to hook in.
-pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

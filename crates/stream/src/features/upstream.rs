@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use ::upstream::Groups;
-use conf::lacking::Block;
+use conf::lacking::EnclosingBlock;
 use conf::{Directive, Layered, Load, Result, UPSTREAM, known};
 
 use super::{Layers, resolver};
-use crate::site::Place;
+use crate::site::ServerBuilder;
 
 pub use ::upstream::settings::{Conf, Layer};
 
@@ -16,7 +16,7 @@ pub use ::upstream::settings::{Conf, Layer};
 const CONTEXT: &str = "stream-upstream";
 
 /// Nothing hooks into a server: the groups are the whole feature.
-pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 
@@ -24,7 +24,8 @@ pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
 pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     Groups::begin(from, load)?;
     let mut layers = Layers::default();
-    let block = Block { context: CONTEXT, lines: from.block.as_deref().unwrap_or_default() };
+    let block =
+        EnclosingBlock { context: CONTEXT, lines: from.block.as_deref().unwrap_or_default() };
     for line in block.lines {
         let read = match is_of_http(&line.name.text) {
             true => Ok(false),

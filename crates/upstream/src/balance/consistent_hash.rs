@@ -5,8 +5,8 @@
 use conf::Template;
 
 use super::crc32::Crc32;
-use super::{Balance, MISSES_MAX, Refused, Round};
-use crate::peers::{Peer, Tier};
+use super::{Balance, MISSES_MAX, RefusedParameters, Round};
+use crate::peers::{RotationPeer, Tier};
 
 /// By a text, on a ring.
 #[derive(Debug)]
@@ -67,13 +67,13 @@ impl Balance for ConsistentHash {
         Some(&self.key)
     }
 
-    fn refused(&self) -> Refused {
-        Refused { backup: true, slow_start: true }
+    fn refused(&self) -> RefusedParameters {
+        RefusedParameters { backup: true, slow_start: true }
     }
 }
 
 /// A server's points: each hash is made of the one before.
-fn points_of(peer: &Peer, count: u64) -> impl Iterator<Item = Point> {
+fn points_of(peer: &RotationPeer, count: u64) -> impl Iterator<Item = Point> {
     let (host, port) = split(&peer.server.terms.text);
     let base = Crc32::new().update(host).update(&[0]).update(port);
     let kin = peer.kin;

@@ -3,15 +3,15 @@
 use conf::Template;
 
 use super::crc32::Crc32;
-use super::{Balance, Refused, Round};
+use super::{Balance, RefusedParameters, Round};
 
 /// By a text.
 #[derive(Debug)]
-pub(crate) struct Hash {
+pub(crate) struct HashBalance {
     pub key: Template,
 }
 
-impl Balance for Hash {
+impl Balance for HashBalance {
     fn pick(&self, round: &mut Round<'_>) -> Option<usize> {
         let key = round.ask.key;
         if key.is_empty() {
@@ -31,8 +31,8 @@ impl Balance for Hash {
         Some(&self.key)
     }
 
-    fn refused(&self) -> Refused {
-        Refused { backup: true, slow_start: true }
+    fn refused(&self) -> RefusedParameters {
+        RefusedParameters { backup: true, slow_start: true }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `ip_hash`: by the client's address, of IPv4 the first three bytes.
 
-use super::{Balance, Refused, Round};
+use super::{Balance, RefusedParameters, Round};
 
 /// By the client's address.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Balance for IpHash {
         })
     }
 
-    fn refused(&self) -> Refused {
-        Refused { backup: true, slow_start: true }
+    fn refused(&self) -> RefusedParameters {
+        RefusedParameters { backup: true, slow_start: true }
     }
 }

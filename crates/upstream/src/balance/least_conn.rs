@@ -1,6 +1,6 @@
 //! `least_conn`: the server with the fewest requests in progress by weight; among equals, in turn.
 
-use super::{Balance, Refused, Round};
+use super::{Balance, RefusedParameters, Round};
 
 /// Fewest requests in progress.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ impl Balance for LeastConn {
         round.least(|server| u64::from(server.in_progress()))
     }
 
-    fn refused(&self) -> Refused {
-        Refused::default()
+    fn refused(&self) -> RefusedParameters {
+        RefusedParameters::default()
     }
 }

@@ -1,7 +1,7 @@
 //! `least_time`: the server that is expected to be through first with what it has in progress, by
 //! the mean time of its replies and its weight; among equals, in turn.
 
-use super::{Balance, Refused, Round};
+use super::{Balance, RefusedParameters, Round};
 use crate::server::Server;
 
 /// Fastest.
@@ -47,8 +47,8 @@ impl Balance for LeastTime {
         self.inflight
     }
 
-    fn refused(&self) -> Refused {
-        Refused::default()
+    fn refused(&self) -> RefusedParameters {
+        RefusedParameters::default()
     }
 }
 

@@ -21,15 +21,15 @@ use conf::Template;
 
 use crate::attempt::Attempt;
 use crate::group::Ask;
-use crate::peers::{self, Peer, Tier};
+use crate::peers::{self, RotationPeer, Tier};
 use crate::server::Server;
 
 pub(crate) use consistent_hash::{ConsistentHash, Point};
-pub(crate) use hash::Hash;
+pub(crate) use hash::HashBalance;
 pub(crate) use ip_hash::IpHash;
 pub(crate) use least_conn::LeastConn;
 pub(crate) use least_time::{LeastTime, Until};
-pub(crate) use random::{Better, Random};
+pub(crate) use random::{Better, RandomBalance};
 pub(crate) use round_robin::RoundRobin;
 
 /// How often a hash or chance may hit a server that cannot be used; then they are taken in turn.
@@ -62,12 +62,12 @@ pub(crate) trait Balance: Debug + Send + Sync {
     }
 
     /// Which parameters of `server` it does without.
-    fn refused(&self) -> Refused;
+    fn refused(&self) -> RefusedParameters;
 }
 
 /// Parameters of `server` that are refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedParameters {
     pub backup: bool,
     pub slow_start: bool,
 }
@@ -103,7 +103,7 @@ impl Round<'_> {
 
     /// Takes the next in smooth rotation of those that are admitted and fit: every one gains its
     /// weight, and the one that is furthest ahead pays what all have gained.
-    pub fn rotate(&mut self, fits: impl Fn(&Peer) -> bool) -> Option<usize> {
+    pub fn rotate(&mut self, fits: impl Fn(&RotationPeer) -> bool) -> Option<usize> {
         let (best, total) = self.advance(fits);
         self.tier.peers[best?].current_weight -= total;
         best
@@ -111,7 +111,7 @@ impl Round<'_> {
 
     /// Lets those that are admitted and fit gain their weight: which is furthest ahead, and how
     /// much all have gained.
-    fn advance(&mut self, fits: impl Fn(&Peer) -> bool) -> (Option<usize>, i64) {
+    fn advance(&mut self, fits: impl Fn(&RotationPeer) -> bool) -> (Option<usize>, i64) {
         let (mut best, mut total) = (None, 0);
         for at in 0..self.tier.peers.len() {
             if !self.admits(at) || !fits(&self.tier.peers[at]) {
@@ -134,7 +134,7 @@ impl Round<'_> {
     /// too many misses, the next in turn.
     pub fn probe(
         &mut self,
-        mut hash: impl FnMut(&mut Attempt, &mut peers::Random) -> u64,
+        mut hash: impl FnMut(&mut Attempt, &mut peers::XorShift) -> u64,
     ) -> Option<usize> {
         if self.tier.peers.len() > 1 {
             while self.attempt.misses <= MISSES_MAX {

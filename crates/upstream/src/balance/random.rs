@@ -1,12 +1,12 @@
 //! `random`: by chance and weight; with `two`, the better of two.
 
 use super::least_time::{self, Until};
-use super::{Balance, MISSES_MAX, Refused, Round};
+use super::{Balance, MISSES_MAX, RefusedParameters, Round};
 use crate::server::Server;
 
 /// By chance.
 #[derive(Debug)]
-pub(crate) struct Random {
+pub(crate) struct RandomBalance {
     pub two: Option<Better>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) enum Better {
     LeastTime(Until),
 }
 
-impl Balance for Random {
+impl Balance for RandomBalance {
     fn pick(&self, round: &mut Round<'_>) -> Option<usize> {
         let Some(better) = self.two else {
             return round.probe(|_, random| random.next());
@@ -47,8 +47,8 @@ impl Balance for Random {
         }
     }
 
-    fn refused(&self) -> Refused {
-        Refused { backup: true, slow_start: true }
+    fn refused(&self) -> RefusedParameters {
+        RefusedParameters { backup: true, slow_start: true }
     }
 }
 

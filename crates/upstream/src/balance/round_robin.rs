@@ -1,6 +1,6 @@
 //! Smooth weighted round robin: with weights 5, 1, 1 it gives a a b a c a a.
 
-use super::{Balance, Refused, Round};
+use super::{Balance, RefusedParameters, Round};
 use crate::server::WEIGHT_SCALE;
 
 /// In turn, by weight.
@@ -12,8 +12,8 @@ impl Balance for RoundRobin {
         round.rotate(|_| true)
     }
 
-    fn refused(&self) -> Refused {
-        Refused::default()
+    fn refused(&self) -> RefusedParameters {
+        RefusedParameters::default()
     }
 
     /// A server that is given requests bound to it pays for them in the rotation, but runs up no

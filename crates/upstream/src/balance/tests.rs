@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::testing::{ask, group, lease, sequence, short};
-use crate::{Ask, Attempt, Choice, Group, Lease};
+use crate::{Ask, Attempt, Group, Lease, ServerChoice};
 
 /// Some time after the beginning: not the moment that standings are initialised with.
 const NOW: u64 = 1_000_000;
@@ -26,7 +26,7 @@ fn a_request_is_given_no_server_twice() {
     let group = group("server 10.0.0.1; server 10.0.0.2; server 10.0.0.9 backup;");
     let mut attempt = Attempt::default();
     let mut given = Vec::new();
-    while let Choice::Server(lease) = group.choose(&mut attempt, &key("")) {
+    while let ServerChoice::Server(lease) = group.choose(&mut attempt, &key("")) {
         given.push((short(&lease), attempt.tries_left()));
     }
     let expected = [("1", 2), ("2", 1), ("9", 0)];
@@ -106,7 +106,7 @@ fn a_hash_finds_every_server_that_is_left() {
         let group = group(&format!("{method}; {servers}"));
         let mut attempt = Attempt::default();
         let mut given = Vec::new();
-        while let Choice::Server(lease) = group.choose(&mut attempt, &key("text")) {
+        while let ServerChoice::Server(lease) = group.choose(&mut attempt, &key("text")) {
             given.push(short(&lease));
         }
         given.sort();

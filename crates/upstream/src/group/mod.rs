@@ -9,18 +9,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use conf::{Subsystem, Template};
 use net::Address;
 
-use crate::address::Place;
+use crate::address::Endpoint;
 use crate::attempt::Attempt;
 use crate::balance::{Balance, Round, RoundRobin};
 use crate::lease::Lease;
-use crate::lines::{Line, Lines, Lookup};
-use crate::memory::{GroupName, Memory};
+use crate::lines::{GroupLine, GroupLines, LineLookup};
+use crate::memory::{GroupName, StateMemory};
 use crate::peers::Peers;
-use crate::resolver::Peer;
-use crate::server::{Server, Terms};
-use crate::settings::{Keepalive, ServerCheck};
-use crate::sticky::{Bound, Sticky};
-use crate::waiting::Limit;
+use crate::resolver::ResolvedPeer;
+use crate::server::{Server, ServerTerms};
+use crate::settings::{KeepaliveSettings, ServerCheck};
+use crate::sticky::{BoundName, Sticky};
+use crate::waiting::GroupLimit;
 
 /// How often a choice is repeated because the slot that was free has just been taken by another
 /// generation or process.
@@ -32,13 +32,13 @@ pub struct Group {
     name: Box<[u8]>,
     pub(crate) balance: Arc<dyn Balance>,
     sticky: Option<Sticky>,
-    keepalive: Keepalive,
+    keepalive: KeepaliveSettings,
     /// By which its idle connections are found.
     pub(crate) number: u32,
     peers: Mutex<Peers>,
     /// Where the peers come from. Locked before them.
-    lines: Mutex<Lines>,
-    limit: Option<Limit>,
+    lines: Mutex<GroupLines>,
+    limit: Option<GroupLimit>,
     /// Whether a worker looks its names up.
     discovered: AtomicBool,
     /// `check`
@@ -48,12 +48,12 @@ pub struct Group {
 }
 
 /// What a group is made of.
-pub(crate) struct Parts {
+pub(crate) struct GroupParts {
     pub balance: Arc<dyn Balance>,
     pub sticky: Option<Sticky>,
-    pub keepalive: Keepalive,
+    pub keepalive: KeepaliveSettings,
     pub number: u32,
-    pub lines: Lines,
+    pub lines: GroupLines,
     pub check: Option<Arc<ServerCheck>>,
 }
 
@@ -72,7 +72,7 @@ pub struct Ask<'a> {
 
 /// What came of a choice.
 #[derive(Debug)]
-pub enum Choice {
+pub enum ServerChoice {
     /// This server.
     Server(Lease),
     /// Every server that could be used has as many requests as it may have.
@@ -85,41 +85,49 @@ impl Group {
     /// The group of a name that no `upstream` block has, as `proxy_pass http://name:port` means
     /// it: every address is a server.
     pub fn implicit(subsystem: Subsystem, name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
-        Self::of_addresses(GroupName::new(subsystem, name), addresses, Memory::process())
+        Self::of_addresses(GroupName::new(subsystem, name), addresses, StateMemory::process())
     }
 
     /// The same of a name that is not found: its addresses are servers once it is.
-    pub(crate) fn sought(subsystem: Subsystem, name: &[u8], place: Place) -> Arc<Self> {
-        let line = Line { lookup: Lookup::Until(place), ..Line::new(Terms::plain(name), false) };
-        Self::of_line(GroupName::new(subsystem, name), line, Vec::new(), Memory::process())
+    pub(crate) fn sought(subsystem: Subsystem, name: &[u8], place: Endpoint) -> Arc<Self> {
+        let line = GroupLine {
+            lookup: LineLookup::Until(place),
+            ..GroupLine::new(ServerTerms::plain(name), false)
+        };
+        Self::of_line(GroupName::new(subsystem, name), line, Vec::new(), StateMemory::process())
     }
 
     /// The same for once: nothing of it is remembered. For names that are known only when a request
     /// is there.
     pub fn passing(name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
         let name = GroupName::new(Subsystem::Main, name);
-        Self::of_addresses(name, addresses, &Memory::default())
+        Self::of_addresses(name, addresses, &StateMemory::default())
     }
 
-    fn of_addresses(name: GroupName, addresses: Vec<Address>, memory: &Memory) -> Arc<Self> {
-        let line = Line::new(Terms::plain(&name.name), false);
+    fn of_addresses(name: GroupName, addresses: Vec<Address>, memory: &StateMemory) -> Arc<Self> {
+        let line = GroupLine::new(ServerTerms::plain(&name.name), false);
         Self::of_line(name, line, addresses, memory)
     }
 
-    fn of_line(name: GroupName, line: Line, addresses: Vec<Address>, memory: &Memory) -> Arc<Self> {
-        let mut lines = Lines::new(name);
+    fn of_line(
+        name: GroupName,
+        line: GroupLine,
+        addresses: Vec<Address>,
+        memory: &StateMemory,
+    ) -> Arc<Self> {
+        let mut lines = GroupLines::new(name);
         lines.add(line, addresses, memory);
-        Arc::new(Self::new(Parts {
+        Arc::new(Self::new(GroupParts {
             balance: Arc::new(RoundRobin),
             sticky: None,
-            keepalive: Keepalive::NONE,
+            keepalive: KeepaliveSettings::NONE,
             number: 0,
             lines,
             check: None,
         }))
     }
 
-    pub(crate) fn new(parts: Parts) -> Self {
+    pub(crate) fn new(parts: GroupParts) -> Self {
         let mut peers = Peers::default();
         let lines = parts.lines;
         peers.replace(&lines.tier(false), &lines.tier(true), &*parts.balance);
@@ -130,7 +138,7 @@ impl Group {
             keepalive: parts.keepalive,
             number: parts.number,
             peers: Mutex::new(peers),
-            limit: lines.limit.clone().filter(Limit::has_queue),
+            limit: lines.limit.clone().filter(GroupLimit::has_queue),
             lines: Mutex::new(lines),
             discovered: AtomicBool::new(false),
             check: parts.check,
@@ -149,16 +157,16 @@ impl Group {
     }
 
     /// How each line is looked up at run time.
-    pub(crate) fn lookups(&self) -> Vec<(usize, Lookup)> {
+    pub(crate) fn lookups(&self) -> Vec<(usize, LineLookup)> {
         let lines = self.lines();
         lines.lines.iter().map(|line| line.lookup.clone()).enumerate().collect()
     }
 
     /// Makes the servers that were found those of a line, from the next choice on.
-    pub(crate) fn found(&self, line: usize, found: &[Peer]) {
+    pub(crate) fn found(&self, line: usize, found: &[ResolvedPeer]) {
         let mut lines = self.lines();
         let had = self.servers();
-        lines.found(line, found, Memory::process());
+        lines.found(line, found, StateMemory::process());
         if self.checks_newcomers.load(Ordering::Relaxed) {
             let known = |new: &Server| had.iter().any(|old| old.address() == new.address());
             let all = [lines.tier(false), lines.tier(true)].concat();
@@ -198,7 +206,7 @@ impl Group {
     }
 
     /// What is done with connections after a reply.
-    pub fn keepalive(&self) -> &Keepalive {
+    pub fn keepalive(&self) -> &KeepaliveSettings {
         &self.keepalive
     }
 
@@ -208,10 +216,10 @@ impl Group {
     }
 
     /// Chooses the server to try next, and counts the request on it.
-    pub fn choose(&self, attempt: &mut Attempt, ask: &Ask<'_>) -> Choice {
+    pub fn choose(&self, attempt: &mut Attempt, ask: &Ask<'_>) -> ServerChoice {
         let sticky = self.sticky.as_ref().zip(ask.sticky);
         let bound = sticky.and_then(|(sticky, id)| sticky.server(id, ask.now_ms));
-        let bound = bound.as_ref().map(Bound::text);
+        let bound = bound.as_ref().map(BoundName::text);
         let mut peers = self.lock();
         attempt.resume(&peers);
         if peers.is_single() {
@@ -226,7 +234,7 @@ impl Group {
     }
 
     /// The limit on requests in progress, where requests wait for servers.
-    pub fn limit(&self) -> Option<&Limit> {
+    pub fn limit(&self) -> Option<&GroupLimit> {
         self.limit.as_ref()
     }
 
@@ -237,7 +245,7 @@ impl Group {
         bound: Option<&[u8]>,
         attempt: &mut Attempt,
         ask: &Ask<'_>,
-    ) -> Option<Choice> {
+    ) -> Option<ServerChoice> {
         let (tier, first) = match backup {
             false => (&mut peers.primary, 0),
             true => (&mut peers.backup, peers.primary.peers.len()),
@@ -249,10 +257,10 @@ impl Group {
             if let Some(lease) = Lease::take(&server, false, &*self.balance, ask.now_ms) {
                 server.standing.chosen(server.terms.patience, ask.now_ms);
                 round.attempt.given(first + at);
-                return Some(Choice::Server(lease));
+                return Some(ServerChoice::Server(lease));
             }
         }
-        Some(Choice::Busy)
+        Some(ServerChoice::Busy)
     }
 
     fn pick(&self, bound: Option<&[u8]>, round: &mut Round<'_>) -> Option<usize> {
@@ -272,20 +280,20 @@ impl Group {
         bound: Option<&[u8]>,
         attempt: &mut Attempt,
         ask: &Ask<'_>,
-    ) -> Choice {
+    ) -> ServerChoice {
         if !server.is_usable(bound == Some(server.sid())) {
-            return Choice::None;
+            return ServerChoice::None;
         }
         match Lease::take(server, true, &*self.balance, ask.now_ms) {
             Some(lease) => {
                 attempt.given(0);
-                Choice::Server(lease)
+                ServerChoice::Server(lease)
             }
-            None => Choice::Busy,
+            None => ServerChoice::Busy,
         }
     }
 
-    fn lines(&self) -> MutexGuard<'_, Lines> {
+    fn lines(&self) -> MutexGuard<'_, GroupLines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -306,9 +314,9 @@ fn only<'a>(
 
 /// Why there was nothing to choose from. A server that could be used and was not chosen was full,
 /// even if it is not full any more: others give slots back at any time.
-fn without(peers: &Peers, attempt: &Attempt, now_ms: u64) -> Choice {
+fn without(peers: &Peers, attempt: &Attempt, now_ms: u64) -> ServerChoice {
     let waits = |(at, server): (usize, &Arc<Server>)| {
         !attempt.has_tried(at) && server.is_live(now_ms, false) && server.is_limited()
     };
-    if peers.iter().enumerate().any(waits) { Choice::Busy } else { Choice::None }
+    if peers.iter().enumerate().any(waits) { ServerChoice::Busy } else { ServerChoice::None }
 }

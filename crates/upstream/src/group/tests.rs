@@ -3,9 +3,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use conf::{Subsystem, Zones};
 
-use crate::resolver::Peer;
+use crate::resolver::ResolvedPeer;
 use crate::testing::{ask, group, lease, load, load_after, load_named, load_of, sequence, short};
-use crate::{Ask, Attempt, Choice, Event, Group};
+use crate::{Ask, Attempt, Group, LeaseEvent, ServerChoice};
 
 const NOW: u64 = 1_000_000;
 
@@ -14,7 +14,7 @@ fn at(now_ms: u64) -> Ask<'static> {
 }
 
 /// A request to whichever server is next, which answers only if it is not in `dead`.
-fn request(group: &Arc<Group>, now_ms: u64, dead: &[&str]) -> (String, Option<Event>) {
+fn request(group: &Arc<Group>, now_ms: u64, dead: &[&str]) -> (String, Option<LeaseEvent>) {
     let mut lease = lease(ask(group, at(now_ms)));
     let name = short(&lease);
     let event = match dead.contains(&&*name) {
@@ -36,8 +36,8 @@ fn a_server_that_fails_is_left_alone_for_fail_timeout() {
     };
     assert_eq!(request(&group, NOW, &["1"]), ("1".into(), None));
     assert_eq!(request(&group, NOW, &["1"]).0, "2");
-    assert_eq!(request(&group, NOW, &["1"]), ("1".into(), Some(Event::Disabled)));
-    assert_eq!(Event::Disabled.to_string(), "upstream server temporarily disabled");
+    assert_eq!(request(&group, NOW, &["1"]), ("1".into(), Some(LeaseEvent::Disabled)));
+    assert_eq!(LeaseEvent::Disabled.to_string(), "upstream server temporarily disabled");
     assert_eq!(names(NOW + 5000, 4, &[]), "2 2 2 2");
     // Then one request tries it, and its failure closes the door again.
     assert!(names(NOW + 5001, 3, &["1"]).contains('1'));
@@ -114,7 +114,7 @@ fn what_is_down_is_not_used() {
     drop(group.choose(&mut attempt, &at(NOW)));
     assert_eq!(attempt.tries_left(), 0);
     let none = crate::testing::group("server 10.0.0.1 down;");
-    assert!(matches!(ask(&none, at(NOW)), Choice::None));
+    assert!(matches!(ask(&none, at(NOW)), ServerChoice::None));
     let draining = crate::testing::group("server 10.0.0.1 drain; server 10.0.0.2;");
     assert_eq!(sequence(&draining, 3, NOW), "2 2 2");
 }
@@ -124,16 +124,16 @@ fn full_servers_make_a_group_busy_and_failed_ones_do_not() {
     let group = group("server 10.0.0.1 max_conns=1; server 10.0.0.2 max_conns=2;");
     let mut leases: Vec<_> = (0..3).map(|_| lease(ask(&group, at(NOW)))).collect();
     let mut attempt = Attempt::default();
-    assert!(matches!(group.choose(&mut attempt, &at(NOW)), Choice::Busy));
+    assert!(matches!(group.choose(&mut attempt, &at(NOW)), ServerChoice::Busy));
     let name = short(&leases.remove(1));
     assert_eq!(short(&lease(group.choose(&mut attempt, &at(NOW)))), name, "the place that is free");
     let alone = crate::testing::group("server 10.0.0.1 max_conns=1;");
     let _lease = lease(ask(&alone, at(NOW)));
-    assert!(matches!(ask(&alone, at(NOW)), Choice::Busy));
+    assert!(matches!(ask(&alone, at(NOW)), ServerChoice::Busy));
     let failed = crate::testing::group("server 10.0.0.1; server 10.0.0.2;");
     request(&failed, NOW, &["1"]);
     request(&failed, NOW, &["2"]);
-    assert!(matches!(ask(&failed, at(NOW)), Choice::None));
+    assert!(matches!(ask(&failed, at(NOW)), ServerChoice::None));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_reload_forgets_nothing() {
     let (new, zones) = load(&zones);
     assert_eq!(new.servers()[0].fails(), 1);
     assert_eq!(new.servers()[1].in_progress(), 1);
-    assert!(matches!(ask(&new, at(NOW)), Choice::Busy));
+    assert!(matches!(ask(&new, at(NOW)), ServerChoice::Busy));
     drop(old);
     drop(held);
     assert_eq!(short(&lease(ask(&new, at(NOW)))), "2");
@@ -241,7 +241,7 @@ fn counts_are_exact_over_threads_and_generations() {
             scope.spawn(move || {
                 for round in 0..ROUNDS {
                     match ask(group, at(NOW)) {
-                        Choice::Server(lease) => {
+                        ServerChoice::Server(lease) => {
                             let most = if short(&lease) == "1" { 3 } else { 2 };
                             assert!(lease.server().in_progress() <= most);
                             served.fetch_add(1, Ordering::Relaxed);
@@ -249,8 +249,8 @@ fn counts_are_exact_over_threads_and_generations() {
                                 std::thread::yield_now();
                             }
                         }
-                        Choice::Busy => std::thread::yield_now(),
-                        Choice::None => panic!("both servers live"),
+                        ServerChoice::Busy => std::thread::yield_now(),
+                        ServerChoice::None => panic!("both servers live"),
                     }
                 }
             });
@@ -261,8 +261,8 @@ fn counts_are_exact_over_threads_and_generations() {
     assert_eq!(counts, 0);
 }
 
-fn peer(address: &str, weight: u16, backup: bool) -> Peer {
-    Peer { backup, address: address.parse().unwrap(), name: None, weight }
+fn peer(address: &str, weight: u16, backup: bool) -> ResolvedPeer {
+    ResolvedPeer { backup, address: address.parse().unwrap(), name: None, weight }
 }
 
 fn names(group: &Group) -> String {
@@ -290,7 +290,7 @@ fn names_are_found_and_what_stays_keeps_its_standing() {
     assert!(Arc::ptr_eq(&kept, &group.servers()[1]));
     kept = group.servers()[1].clone();
     assert_eq!(names(&group), "10.0.0.1:80 10.0.0.2:81");
-    assert!(matches!(group.choose(&mut attempt, &at(NOW)), Choice::Server(_)));
+    assert!(matches!(group.choose(&mut attempt, &at(NOW)), ServerChoice::Server(_)));
     assert!(attempt.tries_left() < left.max(1), "an attempt goes on, and ends");
     group.found(1, &[]);
     assert_eq!(names(&group), "10.0.0.1:80");
@@ -300,7 +300,7 @@ fn names_are_found_and_what_stays_keeps_its_standing() {
 #[test]
 fn a_group_with_no_name_found_has_no_server() {
     let group = group(&format!("{RESOLVER} server name resolve; server other resolve backup;"));
-    assert!(matches!(ask(&group, at(NOW)), Choice::None));
+    assert!(matches!(ask(&group, at(NOW)), ServerChoice::None));
     group.found(1, &[peer("10.0.0.9:80", 1, false)]);
     assert_eq!(sequence(&group, 2, NOW), "9 9");
 }
@@ -308,8 +308,8 @@ fn a_group_with_no_name_found_has_no_server() {
 #[test]
 fn a_service_brings_weights_and_backups() {
     let group = group(&format!("{RESOLVER} server name resolve service=http;"));
-    let of = |address: &str, weight: u16, backup: bool| Peer {
-        name: wire::dns::Name::from_text(b"host.example").ok(),
+    let of = |address: &str, weight: u16, backup: bool| ResolvedPeer {
+        name: wire::dns::DomainName::from_text(b"host.example").ok(),
         ..peer(address, weight, backup)
     };
     group.found(
@@ -320,7 +320,7 @@ fn a_service_brings_weights_and_backups() {
     assert_eq!(group.servers()[0].text(), b"host.example");
     let mut attempt = Attempt::default();
     let mut given = Vec::new();
-    while let Choice::Server(lease) = group.choose(&mut attempt, &at(NOW)) {
+    while let ServerChoice::Server(lease) = group.choose(&mut attempt, &at(NOW)) {
         given.push(short(&lease));
     }
     assert_eq!(given.last().unwrap(), "9");

@@ -21,8 +21,8 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use progress::{Begin, Change, Terms};
-pub use watch::{Due, Key, Watch};
+pub use progress::{Begin, Change, CheckTerms};
+pub use watch::{CheckKey, Due, Watch};
 
 use crate::Group;
 
@@ -33,11 +33,11 @@ pub const LOOK_MS: u64 = 1000;
 
 /// One check of a group's servers. `P` is how they are asked.
 #[derive(Clone, Debug)]
-pub struct Check<P> {
+pub struct HealthCheck<P> {
     /// The group.
     pub group: Arc<Group>,
     /// When a server is asked, and what counts.
-    pub terms: Terms,
+    pub terms: CheckTerms,
     /// How a server is asked.
     pub probe: P,
 }

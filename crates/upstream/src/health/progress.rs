@@ -2,7 +2,7 @@
 
 /// When a server is asked, and how many answers make a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct CheckTerms {
     /// Time from one answer to the next question.
     pub interval_ms: u64,
     /// How much longer it is at most, by chance.
@@ -40,51 +40,51 @@ pub enum Change {
 
 /// What is known of a server by one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Progress {
-    state: State,
+pub(super) struct CheckProgress {
+    state: CheckState,
     /// Answers in a row that speak against the state.
     contrary: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum CheckState {
     Healthy,
     Checking,
     Unhealthy,
 }
 
-impl Progress {
+impl CheckProgress {
     pub fn new(begin: Begin) -> Self {
         let state = match begin {
-            Begin::Healthy => State::Healthy,
-            Begin::Checking { .. } => State::Checking,
-            Begin::Unhealthy => State::Unhealthy,
+            Begin::Healthy => CheckState::Healthy,
+            Begin::Checking { .. } => CheckState::Checking,
+            Begin::Unhealthy => CheckState::Unhealthy,
         };
         Self { state, contrary: 0 }
     }
 
     pub fn is_healthy(self) -> bool {
-        self.state == State::Healthy
+        self.state == CheckState::Healthy
     }
 
     /// Takes an answer into account.
-    pub fn note(&mut self, passed: bool, terms: &Terms) -> Option<Change> {
+    pub fn note(&mut self, passed: bool, terms: &CheckTerms) -> Option<Change> {
         let enough = match (self.state, passed) {
-            (State::Healthy, true) | (State::Unhealthy, false) => {
+            (CheckState::Healthy, true) | (CheckState::Unhealthy, false) => {
                 self.contrary = 0;
                 return None;
             }
-            (State::Checking, true) => 1,
-            (State::Healthy | State::Checking, false) => terms.fails,
-            (State::Unhealthy, true) => terms.passes,
+            (CheckState::Checking, true) => 1,
+            (CheckState::Healthy | CheckState::Checking, false) => terms.fails,
+            (CheckState::Unhealthy, true) => terms.passes,
         };
         self.contrary += 1;
         if self.contrary < enough {
             return None;
         }
         let (state, change) = match passed {
-            true => (State::Healthy, Change::Healthy),
-            false => (State::Unhealthy, Change::Unhealthy),
+            true => (CheckState::Healthy, Change::Healthy),
+            false => (CheckState::Unhealthy, Change::Unhealthy),
         };
         *self = Self { state, contrary: 0 };
         Some(change)

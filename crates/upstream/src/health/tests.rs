@@ -2,18 +2,18 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use super::*;
-use crate::resolver::Peer;
+use crate::resolver::ResolvedPeer;
 use crate::testing::{ask, group, lease, load_named, short};
-use crate::{Ask, Choice};
+use crate::{Ask, ServerChoice};
 
-const TERMS: Terms =
-    Terms { interval_ms: 5000, jitter_ms: 0, fails: 1, passes: 1, begin: Begin::Healthy };
+const TERMS: CheckTerms =
+    CheckTerms { interval_ms: 5000, jitter_ms: 0, fails: 1, passes: 1, begin: Begin::Healthy };
 
-fn check(group: &Arc<Group>, terms: Terms) -> Check<&'static str> {
-    Check { group: group.clone(), terms, probe: "" }
+fn check(group: &Arc<Group>, terms: CheckTerms) -> HealthCheck<&'static str> {
+    HealthCheck { group: group.clone(), terms, probe: "" }
 }
 
-fn watch(group: &Arc<Group>, terms: Terms) -> Watch<&'static str> {
+fn watch(group: &Arc<Group>, terms: CheckTerms) -> Watch<&'static str> {
     let mut watch = Watch::default();
     watch.replace(vec![check(group, terms)], 0);
     watch
@@ -43,8 +43,8 @@ fn names(answers: Vec<(String, Option<Change>)>) -> Vec<String> {
 fn usable(group: &Arc<Group>) -> Vec<String> {
     let mut names: Vec<String> = (0..8)
         .filter_map(|_| match ask(group, Ask { now_ms: 1_000_000, ..Ask::default() }) {
-            Choice::Server(lease) => Some(short(&lease)),
-            Choice::Busy | Choice::None => None,
+            ServerChoice::Server(lease) => Some(short(&lease)),
+            ServerChoice::Busy | ServerChoice::None => None,
         })
         .collect();
     names.sort();
@@ -56,7 +56,7 @@ fn usable(group: &Arc<Group>) -> Vec<String> {
 fn failures_and_passes_in_a_row_make_a_change_and_are_told_once() {
     use Change::{Healthy, Unhealthy};
     let group = group("server 10.0.0.1; server 10.0.0.2;");
-    let mut watch = watch(&group, Terms { fails: 2, passes: 3, ..TERMS });
+    let mut watch = watch(&group, CheckTerms { fails: 2, passes: 3, ..TERMS });
     let story = [
         (false, None, 2),
         (true, None, 2),
@@ -96,7 +96,7 @@ fn the_next_question_comes_an_interval_after_the_answer() {
 #[test]
 fn jitter_delays_each_question_by_chance_and_never_more_than_that() {
     let group = group("server 10.0.0.1;");
-    let mut watch = watch(&group, Terms { jitter_ms: 1000, ..TERMS });
+    let mut watch = watch(&group, CheckTerms { jitter_ms: 1000, ..TERMS });
     let (mut now_ms, mut delays) = (0, Vec::new());
     for _ in 0..50 {
         let due = loop {
@@ -121,7 +121,7 @@ fn jitter_delays_each_question_by_chance_and_never_more_than_that() {
 fn a_server_that_must_pass_first_is_not_used_before() {
     let group = group("server 10.0.0.1; server 10.0.0.2;");
     let begin = Begin::Checking { persistent: false };
-    let mut watch = watch(&group, Terms { begin, passes: 3, fails: 2, ..TERMS });
+    let mut watch = watch(&group, CheckTerms { begin, passes: 3, fails: 2, ..TERMS });
     assert!(usable(&group).is_empty());
     let answers = round(&mut watch, 0, |name| name == "2");
     assert_eq!(answers, [("1".into(), None), ("2".into(), Some(Change::Healthy))]);
@@ -135,7 +135,7 @@ fn a_server_that_must_pass_first_is_not_used_before() {
 #[test]
 fn a_server_that_begins_unhealthy_needs_all_its_passes() {
     let group = group("server 10.0.0.1; server 10.0.0.2;");
-    let mut watch = watch(&group, Terms { begin: Begin::Unhealthy, passes: 2, ..TERMS });
+    let mut watch = watch(&group, CheckTerms { begin: Begin::Unhealthy, passes: 2, ..TERMS });
     round(&mut watch, 0, |_| true);
     assert!(usable(&group).is_empty());
     assert_eq!(round(&mut watch, 5000, |_| true)[1], ("2".into(), Some(Change::Healthy)));
@@ -165,12 +165,12 @@ fn a_reload_continues_health_and_schedule_and_applies_what_changed() {
     round(&mut watch, 0, |name| name == "2");
     let (second, _) = load_named(name, lines).unwrap();
     drop(first);
-    watch.replace(vec![check(&second, Terms { passes: 2, ..TERMS })], 1000);
+    watch.replace(vec![check(&second, CheckTerms { passes: 2, ..TERMS })], 1000);
     assert_eq!(usable(&second), ["2"]);
     assert!(watch.due(4999).is_empty());
     assert_eq!(round(&mut watch, 5000, |_| true)[0], ("1".into(), None));
     // A shorter interval holds at once.
-    watch.replace(vec![check(&second, Terms { interval_ms: 100, ..TERMS })], 6000);
+    watch.replace(vec![check(&second, CheckTerms { interval_ms: 100, ..TERMS })], 6000);
     assert!(watch.due(6099).is_empty());
     assert_eq!(round(&mut watch, 6100, |_| true)[0], ("1".into(), Some(Change::Healthy)));
     assert_eq!(usable(&second), ["1", "2"]);
@@ -181,7 +181,7 @@ fn after_a_reload_servers_must_pass_again_unless_that_is_persistent() {
     for persistent in [false, true] {
         let name = format!("again{persistent}");
         let (group, _) = load_named(&name, "server 10.0.0.1; server 10.0.0.2;").unwrap();
-        let terms = Terms { begin: Begin::Checking { persistent }, ..TERMS };
+        let terms = CheckTerms { begin: Begin::Checking { persistent }, ..TERMS };
         let mut watch = watch(&group, terms);
         round(&mut watch, 0, |name| name == "2");
         watch.replace(vec![check(&group, terms)], 1000);
@@ -210,11 +210,11 @@ fn servers_come_and_go_with_their_names() {
     let group = group(lines);
     let peer = |number: u8| {
         let address = SocketAddr::from(([10, 0, 0, number], 80));
-        Peer { backup: false, address, name: None, weight: 1 }
+        ResolvedPeer { backup: false, address, name: None, weight: 1 }
     };
     group.found(0, &[peer(1)]);
     let begin = Begin::Checking { persistent: false };
-    let mut watch = watch(&group, Terms { begin, ..TERMS });
+    let mut watch = watch(&group, CheckTerms { begin, ..TERMS });
     assert_eq!(names(round(&mut watch, 0, |_| true)), ["1", "9"]);
     assert_eq!(usable(&group), ["1", "9"]);
     group.found(0, &[peer(1), peer(2)]);

@@ -5,25 +5,25 @@ use std::sync::Arc;
 
 use net::Address;
 
-use super::progress::{Begin, Change, Progress};
-use super::{Check, LOOK_MS, UNDER_WAY_MAX};
+use super::progress::{Begin, Change, CheckProgress};
+use super::{HealthCheck, LOOK_MS, UNDER_WAY_MAX};
 use crate::group::Group;
-use crate::peers::Random;
-use crate::server::{Server, State};
+use crate::peers::XorShift;
+use crate::server::{Server, ServerStatus};
 
 /// The checks of a process.
 #[derive(Debug)]
 pub struct Watch<P> {
-    checks: Vec<Check<P>>,
-    records: HashMap<Key, Record>,
+    checks: Vec<HealthCheck<P>>,
+    records: HashMap<CheckKey, CheckRecord>,
     under_way: usize,
     looked_ms: u64,
-    random: Random,
+    random: XorShift,
 }
 
 /// One server under one check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct CheckKey {
     group: Arc<[u8]>,
     /// Which of the group's checks.
     check: u32,
@@ -34,24 +34,24 @@ pub struct Key {
 #[derive(Debug)]
 pub struct Due<P> {
     /// What the answer is brought back with.
-    pub key: Key,
+    pub key: CheckKey,
     /// The server.
     pub server: Arc<Server>,
     /// The check.
-    pub check: Check<P>,
+    pub check: HealthCheck<P>,
 }
 
 #[derive(Debug)]
-struct Record {
-    progress: Progress,
-    next: Next,
+struct CheckRecord {
+    progress: CheckProgress,
+    next: NextCheck,
     server: Arc<Server>,
     /// The place of its check in the list.
     check: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum NextCheck {
     AtMs(u64),
     UnderWay,
 }
@@ -63,7 +63,7 @@ impl<P> Default for Watch<P> {
             records: HashMap::new(),
             under_way: 0,
             looked_ms: 0,
-            random: Random::default(),
+            random: XorShift::default(),
         }
     }
 }
@@ -71,7 +71,7 @@ impl<P> Default for Watch<P> {
 impl<P: Clone> Watch<P> {
     /// Goes on with these checks: another configuration holds. What is known of servers stays,
     /// unless a check begins anew; servers that are not checked any more are healthy.
-    pub fn replace(&mut self, checks: Vec<Check<P>>, now_ms: u64) {
+    pub fn replace(&mut self, checks: Vec<HealthCheck<P>>, now_ms: u64) {
         let before = std::mem::replace(&mut self.checks, checks);
         self.tell_groups();
         self.look(now_ms);
@@ -97,24 +97,24 @@ impl<P: Clone> Watch<P> {
             self.look(now_ms);
             self.settle_all(now_ms);
         }
-        let mut due: Vec<(u64, &Key)> = self
+        let mut due: Vec<(u64, &CheckKey)> = self
             .records
             .iter()
             .filter_map(|(key, record)| match record.next {
-                Next::AtMs(at_ms) if at_ms <= now_ms => Some((at_ms, key)),
+                NextCheck::AtMs(at_ms) if at_ms <= now_ms => Some((at_ms, key)),
                 _ => None,
             })
             .collect();
         due.sort_by_key(|(at_ms, _)| *at_ms);
         due.truncate(UNDER_WAY_MAX.saturating_sub(self.under_way));
-        let keys: Vec<Key> = due.into_iter().map(|(_, key)| key.clone()).collect();
+        let keys: Vec<CheckKey> = due.into_iter().map(|(_, key)| key.clone()).collect();
         self.under_way += keys.len();
         keys.into_iter().filter_map(|key| self.begin(key)).collect()
     }
 
-    fn begin(&mut self, key: Key) -> Option<Due<P>> {
+    fn begin(&mut self, key: CheckKey) -> Option<Due<P>> {
         let record = self.records.get_mut(&key)?;
-        record.next = Next::UnderWay;
+        record.next = NextCheck::UnderWay;
         let (server, check) = (record.server.clone(), self.checks[record.check].clone());
         Some(Due { key, server, check })
     }
@@ -129,28 +129,28 @@ impl<P: Clone> Watch<P> {
             return Some(look_ms);
         }
         let next = self.records.values().filter_map(|record| match record.next {
-            Next::AtMs(at_ms) => Some(at_ms),
-            Next::UnderWay => None,
+            NextCheck::AtMs(at_ms) => Some(at_ms),
+            NextCheck::UnderWay => None,
         });
         Some(next.min().map_or(look_ms, |next_ms| next_ms.min(look_ms)))
     }
 
     /// Brings the answer to a question. `Some`: what it has changed, and is worth a line in the
     /// log. Nobody is interested any more where the server or its check has gone.
-    pub fn answer(&mut self, key: &Key, passed: bool, now_ms: u64) -> Option<Change> {
+    pub fn answer(&mut self, key: &CheckKey, passed: bool, now_ms: u64) -> Option<Change> {
         self.under_way = self.under_way.saturating_sub(1);
         let record = self.records.get_mut(key)?;
         let check = &self.checks[record.check];
         let jitter_ms = by_chance(&mut self.random, check.terms.jitter_ms);
         let pause_ms = check.terms.interval_ms.saturating_add(jitter_ms);
-        record.next = Next::AtMs(now_ms.saturating_add(pause_ms));
+        record.next = NextCheck::AtMs(now_ms.saturating_add(pause_ms));
         let change = record.progress.note(passed, &check.terms)?;
         self.settle(&check.group, |address| *address == key.address, now_ms);
         Some(change)
     }
 
     /// Whether a server is still under that check.
-    pub fn has(&self, key: &Key) -> bool {
+    pub fn has(&self, key: &CheckKey) -> bool {
         self.records.contains_key(key)
     }
 
@@ -163,24 +163,26 @@ impl<P: Clone> Watch<P> {
             let count = counts.entry(of.group.name()).or_default();
             let number = std::mem::replace(count, *count + 1);
             let group: Arc<[u8]> = of.group.name().into();
-            for server in of.group.servers().into_iter().filter(|one| one.state() != State::Down) {
+            for server in
+                of.group.servers().into_iter().filter(|one| one.state() != ServerStatus::Down)
+            {
                 let address = server.address().clone();
-                let key = Key { group: group.clone(), check: number, address };
+                let key = CheckKey { group: group.clone(), check: number, address };
                 let jitter_ms = by_chance(&mut self.random, of.terms.jitter_ms);
                 let known = before.remove(&key).map(|known| (known.progress, known.next));
                 let (progress, next) = known.unwrap_or_else(|| {
                     let at_ms = now_ms.saturating_add(jitter_ms);
-                    (Progress::new(of.terms.begin), Next::AtMs(at_ms))
+                    (CheckProgress::new(of.terms.begin), NextCheck::AtMs(at_ms))
                 });
                 // Of two servers with one address, one is asked.
-                self.records.entry(key).or_insert(Record { progress, next, server, check });
+                self.records.entry(key).or_insert(CheckRecord { progress, next, server, check });
             }
         }
     }
 
     /// Servers that a name will stand for begin as those that it stands for now.
     fn tell_groups(&self) {
-        let waits = |check: &&Check<P>| check.terms.begin != Begin::Healthy;
+        let waits = |check: &&HealthCheck<P>| check.terms.begin != Begin::Healthy;
         let waiting: HashSet<&[u8]> =
             self.checks.iter().filter(waits).map(|check| check.group.name()).collect();
         for check in &self.checks {
@@ -209,21 +211,21 @@ impl<P: Clone> Watch<P> {
 
     /// `None`: nobody checks it.
     fn is_healthy(&self, group: &Arc<[u8]>, address: &Address) -> Option<bool> {
-        let key = |check| Key { group: group.clone(), check, address: address.clone() };
+        let key = |check| CheckKey { group: group.clone(), check, address: address.clone() };
         let mut of_checks = (0..).map_while(|check| self.records.get(&key(check)));
         let first = of_checks.next()?.progress.is_healthy();
         Some(first && of_checks.all(|record| record.progress.is_healthy()))
     }
 }
 
-impl Record {
+impl CheckRecord {
     /// Goes on under a check that may be another than before.
-    fn renew<P>(&mut self, check: &Check<P>, now_ms: u64) {
+    fn renew<P>(&mut self, check: &HealthCheck<P>, now_ms: u64) {
         let begins_anew = check.terms.begin == Begin::Checking { persistent: false };
         if begins_anew {
-            self.progress = Progress::new(check.terms.begin);
+            self.progress = CheckProgress::new(check.terms.begin);
         }
-        if let Next::AtMs(at_ms) = &mut self.next {
+        if let NextCheck::AtMs(at_ms) = &mut self.next {
             let pause_ms = check.terms.interval_ms.saturating_add(check.terms.jitter_ms);
             let latest_ms = if begins_anew { now_ms } else { now_ms.saturating_add(pause_ms) };
             *at_ms = (*at_ms).min(latest_ms);
@@ -231,7 +233,7 @@ impl Record {
     }
 }
 
-fn by_chance(random: &mut Random, most: u64) -> u64 {
+fn by_chance(random: &mut XorShift, most: u64) -> u64 {
     match most {
         0 => 0,
         most => random.next() % most.saturating_add(1),

@@ -25,19 +25,19 @@ use super::*;
 const GROUP: u64 = 1;
 const PREEMPTIONS: usize = 2;
 
-type Server = Arc<Slots<u32>>;
+type Server = Arc<ServerSlots<u32>>;
 
 /// A server and what is really in use of it, by another count than its own.
 #[derive(Clone)]
-struct Watched {
+struct CountedServer {
     server: Server,
     in_use: Arc<AtomicU32>,
     most: u32,
 }
 
-impl Watched {
+impl CountedServer {
     fn new(max: u32) -> Self {
-        Self { server: Line::new().slots(b"a", max), in_use: Arc::default(), most: max }
+        Self { server: WaitQueue::new().slots(b"a", max), in_use: Arc::default(), most: max }
     }
 
     /// One request from beginning to end; the slot goes back with a gift.
@@ -58,15 +58,21 @@ impl Watched {
 fn join(servers: &[&Server]) -> Waiter<u32> {
     let servers: Vec<Server> = servers.iter().map(|server| Arc::clone(server)).collect();
     let backlog = Backlog::OfServer(9);
-    let wish =
-        Wish { servers: &servers, tried: &[], group: GROUP, backlog, taker: None, now_ms: 0 };
+    let wish = JoinRequest {
+        servers: &servers,
+        tried: &[],
+        group: GROUP,
+        backlog,
+        taker: None,
+        now_ms: 0,
+    };
     servers[0].line().join(wish).expect("there is room")
 }
 
-fn wait(mut waiter: Waiter<u32>) -> Option<Slot<u32>> {
+fn wait(mut waiter: Waiter<u32>) -> Option<ServerSlot<u32>> {
     match block_on(poll_fn(|context| waiter.poll(context, 0))) {
-        Answer::Granted(grant) => Some(grant.slot),
-        Answer::NoServer => None,
+        WaiterAnswer::Granted(grant) => Some(grant.slot),
+        WaiterAnswer::NoServer => None,
     }
 }
 
@@ -96,8 +102,8 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn three_that_only_try_never_exceed_two() {
     bounded(|| {
-        let watched = Watched::new(2);
-        let attempt = |watched: Watched| {
+        let watched = CountedServer::new(2);
+        let attempt = |watched: CountedServer| {
             move || {
                 if let Some(slot) = watched.server.try_take() {
                     watched.use_slot();
@@ -114,7 +120,7 @@ fn three_that_only_try_never_exceed_two() {
 #[test]
 fn a_release_and_a_joining_never_miss_each_other() {
     ::loom::model(|| {
-        let watched = Watched::new(1);
+        let watched = CountedServer::new(1);
         let (one, two) = (watched.clone(), watched.clone());
         together(vec![Box::new(move || one.request()), Box::new(move || two.request())]);
         is_at_rest(&watched.server);
@@ -124,7 +130,7 @@ fn a_release_and_a_joining_never_miss_each_other() {
 #[test]
 fn three_requests_share_one_slot() {
     bounded(|| {
-        let watched = Watched::new(1);
+        let watched = CountedServer::new(1);
         let each = || {
             let watched = watched.clone();
             Box::new(move || watched.request()) as Box<dyn FnOnce() + Send>
@@ -137,7 +143,7 @@ fn three_requests_share_one_slot() {
 #[test]
 fn a_grant_to_one_who_leaves_reaches_the_next() {
     bounded(|| {
-        let watched = Watched::new(1);
+        let watched = CountedServer::new(1);
         let slot = watched.server.try_take().expect("nobody has it");
         let (leaving, waiting) = (join(&[&watched.server]), join(&[&watched.server]));
         together(vec![
@@ -154,7 +160,7 @@ fn a_grant_to_one_who_leaves_reaches_the_next() {
 #[test]
 fn giving_up_keeps_or_frees_a_grant_of_the_same_moment() {
     ::loom::model(|| {
-        let watched = Watched::new(1);
+        let watched = CountedServer::new(1);
         let slot = watched.server.try_take().expect("nobody has it");
         let waiter = join(&[&watched.server]);
         together(vec![Box::new(move || drop(slot)), Box::new(move || drop(waiter.give_up(0)))]);
@@ -165,7 +171,7 @@ fn giving_up_keeps_or_frees_a_grant_of_the_same_moment() {
 #[test]
 fn one_who_may_use_either_gets_one_of_two_released_at_once() {
     bounded(|| {
-        let line = Line::new();
+        let line = WaitQueue::new();
         let (a, b) = (line.slots(b"a", 1), line.slots(b"b", 1));
         let (of_a, of_b) = (a.try_take(), b.try_take());
         let either = join(&[&a, &b]);
@@ -182,7 +188,7 @@ fn one_who_may_use_either_gets_one_of_two_released_at_once() {
 #[test]
 fn a_raised_maximum_finds_who_waits() {
     ::loom::model(|| {
-        let watched = Watched::new(0);
+        let watched = CountedServer::new(0);
         let server = Arc::clone(&watched.server);
         let waiting = Arc::clone(&watched.server);
         together(vec![
@@ -196,7 +202,7 @@ fn a_raised_maximum_finds_who_waits() {
 #[test]
 fn a_lowered_maximum_holds_from_then_on() {
     ::loom::model(|| {
-        let watched = Watched::new(1);
+        let watched = CountedServer::new(1);
         let (lowered, taken) = (Arc::clone(&watched.server), Arc::clone(&watched.server));
         together(vec![
             Box::new(move || {
@@ -215,7 +221,7 @@ fn a_lowered_maximum_holds_from_then_on() {
 #[test]
 fn a_server_withdrawn_while_released_serves_or_tells() {
     ::loom::model(|| {
-        let watched = Watched::new(1);
+        let watched = CountedServer::new(1);
         let slot = watched.server.try_take().expect("nobody has it");
         let waiter = join(&[&watched.server]);
         let server = Arc::clone(&watched.server);
@@ -231,7 +237,7 @@ fn a_server_withdrawn_while_released_serves_or_tells() {
 #[test]
 fn an_admitted_server_that_is_released_serves_who_waits() {
     bounded(|| {
-        let line = Line::new();
+        let line = WaitQueue::new();
         let (a, b) = (line.slots(b"a", 0), line.slots(b"b", 1));
         let (slot, admitted) = (b.try_take(), Arc::clone(&b));
         let waiter = join(&[&a]);
@@ -276,19 +282,19 @@ impl Deref for SharedWords {
 }
 
 /// The server as a process has it that registers now.
-fn of_process(words: &SharedWords, watched: &Arc<AtomicU32>, max: u32) -> Watched {
+fn of_process(words: &SharedWords, watched: &Arc<AtomicU32>, max: u32) -> CountedServer {
     let table = SharedTable::join_words(words.clone(), || 0).expect("there is room");
     table.serve();
-    let server = Line::shared(b"line", &table).slots(b"a", max);
-    Watched { server, in_use: watched.clone(), most: max }
+    let server = WaitQueue::shared(b"line", &table).slots(b"a", max);
+    CountedServer { server, in_use: watched.clone(), most: max }
 }
 
-fn two_processes(max: u32) -> [Watched; 2] {
+fn two_processes(max: u32) -> [CountedServer; 2] {
     let (words, in_use) = (SharedWords::new(), Arc::default());
     [of_process(&words, &in_use, max), of_process(&words, &in_use, max)]
 }
 
-impl Watched {
+impl CountedServer {
     fn try_once(&self) -> bool {
         let slot = self.server.try_take();
         slot.is_some_and(|_slot| {
@@ -302,11 +308,11 @@ impl Watched {
         let mut waiter = join(&[&self.server]);
         loop {
             match waiter.poll(&mut Context::from_waker(Waker::noop()), 0) {
-                Poll::Ready(Answer::Granted(grant)) => {
+                Poll::Ready(WaiterAnswer::Granted(grant)) => {
                     self.use_slot();
                     return drop(grant);
                 }
-                Poll::Ready(Answer::NoServer) => panic!("the server stays"),
+                Poll::Ready(WaiterAnswer::NoServer) => panic!("the server stays"),
                 Poll::Pending => _ = self.server.line().settle_all(),
             }
             thread::yield_now();
@@ -321,7 +327,7 @@ fn two_processes_never_use_one_slot_both() {
         let all = [one.clone(), two.clone()];
         together(vec![Box::new(move || _ = one.try_once()), Box::new(move || _ = two.try_once())]);
         all.iter().for_each(|watched| is_at_rest(&watched.server));
-        assert!(all.iter().all(Watched::try_once), "one after the other");
+        assert!(all.iter().all(CountedServer::try_once), "one after the other");
     });
 }
 
@@ -346,7 +352,7 @@ fn workers_of_two_processes_never_use_more_than_two_slots() {
     bounded(|| {
         let [one, two] = two_processes(2);
         let third = two.clone();
-        let each = |watched: Watched| Box::new(move || _ = watched.try_once()) as Box<_>;
+        let each = |watched: CountedServer| Box::new(move || _ = watched.try_once()) as Box<_>;
         together(vec![each(one.clone()), each(two), each(third)]);
         is_at_rest(&one.server);
     });

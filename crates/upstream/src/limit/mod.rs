@@ -40,11 +40,11 @@ mod tally;
 mod waiter;
 mod word;
 
-pub use line::{Backlog, Full, Line, Wish};
-pub use slots::{Slot, Slots};
+pub use line::{Backlog, JoinRequest, QueueFull, WaitQueue};
+pub use slots::{ServerSlot, ServerSlots};
 pub use table::{SharedTable, TICK_MS};
-pub use tally::Tally;
-pub use waiter::{Answer, Grant, Waiter};
+pub use tally::LimitStats;
+pub use waiter::{Grant, Waiter, WaiterAnswer};
 pub use word::SLOTS_MAX;
 
 #[cfg(all(weir_loom, test))]

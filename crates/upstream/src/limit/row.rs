@@ -18,10 +18,10 @@ use std::sync::atomic::Ordering::SeqCst;
 use super::layout;
 use super::sync::AtomicU64;
 use super::table::SharedTable;
-use super::word::State;
+use super::word::WordState;
 
 /// A server, as one process sees it in the table.
-pub(super) struct Row {
+pub(super) struct TableRow {
     table: Arc<SharedTable>,
     key: u64,
     /// The position of the row.
@@ -39,7 +39,7 @@ pub(super) fn key(line: &[u8], server: &[u8]) -> u64 {
     bytes.fold(BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME)).max(1)
 }
 
-impl Row {
+impl TableRow {
     pub(super) fn new(table: Arc<SharedTable>, key: u64, first: usize) -> Self {
         let own = first + layout::WORDS + table.own();
         Self { table, key, first, own }
@@ -82,7 +82,7 @@ impl Row {
     /// Whether the maximum holds with `more` requests of this process, and a slot is left for every
     /// process whose turn comes first.
     fn fits(&self, more: u32) -> bool {
-        let own = State::of(self.cell().load(SeqCst));
+        let own = WordState::of(self.cell().load(SeqCst));
         let process = self.table.own();
         // Turns do not depend on the request in question.
         let turn =
@@ -90,7 +90,8 @@ impl Row {
         let mut newest = (self.table.epoch(process), own.max());
         let mut sum = u64::from(own.used() + more);
         for other in self.table.others() {
-            let state = State::of(self.table.word(self.first + layout::WORDS + other).load(SeqCst));
+            let state =
+                WordState::of(self.table.word(self.first + layout::WORDS + other).load(SeqCst));
             if !state.is_present() {
                 continue;
             }
@@ -112,7 +113,7 @@ impl Row {
     }
 }
 
-impl Drop for Row {
+impl Drop for TableRow {
     fn drop(&mut self) {
         self.table.leave_row(self.key);
     }

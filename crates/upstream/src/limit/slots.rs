@@ -5,17 +5,17 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use super::line::Line;
-use super::tally::{Counters, Tally};
-use super::word::{self, Word};
+use super::line::WaitQueue;
+use super::tally::{Counters, LimitStats};
+use super::word::{self, SlotWord};
 
 /// How many requests a server may have in progress, and how many it has.
 ///
-/// One for each server address of a [`Line`], shared by all threads and by every group that names
-/// the line's zone. It outlives configurations.
-pub struct Slots<G> {
-    pub(super) word: Word,
-    pub(super) line: Arc<Line<G>>,
+/// One for each server address of a [`WaitQueue`], shared by all threads and by every group that
+/// names the queue's zone. It outlives configurations.
+pub struct ServerSlots<G> {
+    pub(super) word: SlotWord,
+    pub(super) line: Arc<WaitQueue<G>>,
     /// Unique in the line.
     pub(super) id: u64,
     name: Box<[u8]>,
@@ -23,22 +23,22 @@ pub struct Slots<G> {
 }
 
 /// A slot in use; dropping it frees it, or gives it to the oldest waiter.
-pub struct Slot<G> {
-    slots: Arc<Slots<G>>,
+pub struct ServerSlot<G> {
+    slots: Arc<ServerSlots<G>>,
     released: bool,
 }
 
-impl<G> Slots<G> {
-    pub(super) fn new(line: &Arc<Line<G>>, id: u64, name: &[u8], max: u32) -> Self {
-        let word = Word::new(max, line.row(name, max));
+impl<G> ServerSlots<G> {
+    pub(super) fn new(line: &Arc<WaitQueue<G>>, id: u64, name: &[u8], max: u32) -> Self {
+        let word = SlotWord::new(max, line.row(name, max));
         let (line, name) = (Arc::clone(line), name.into());
         Self { word, line, id, name, counters: Counters::default() }
     }
 
     /// Takes a slot, unless all are in use or somebody waits for one.
     #[inline]
-    pub fn try_take(self: &Arc<Self>) -> Option<Slot<G>> {
-        let slot = self.word.take().then(|| Slot::new(Arc::clone(self)))?;
+    pub fn try_take(self: &Arc<Self>) -> Option<ServerSlot<G>> {
+        let slot = self.word.take().then(|| ServerSlot::new(Arc::clone(self)))?;
         match self.word.confirm() {
             true => Some(slot),
             false => self.try_again(slot),
@@ -48,10 +48,10 @@ impl<G> Slots<G> {
     /// Another process tried at the same moment. The slot is released like any other, since a
     /// request may have begun to wait for it.
     #[cold]
-    fn try_again(self: &Arc<Self>, slot: Slot<G>) -> Option<Slot<G>> {
+    fn try_again(self: &Arc<Self>, slot: ServerSlot<G>) -> Option<ServerSlot<G>> {
         drop(slot);
         for () in word::tries() {
-            let slot = self.word.take().then(|| Slot::new(Arc::clone(self)))?;
+            let slot = self.word.take().then(|| ServerSlot::new(Arc::clone(self)))?;
             if self.word.confirm() {
                 return Some(slot);
             }
@@ -60,11 +60,11 @@ impl<G> Slots<G> {
     }
 
     /// The line that requests join to wait for this server.
-    pub fn line(&self) -> &Arc<Line<G>> {
+    pub fn line(&self) -> &Arc<WaitQueue<G>> {
         &self.line
     }
 
-    /// The server's address, as it was given to [`Line::slots`].
+    /// The server's address, as it was given to [`WaitQueue::slots`].
     pub fn name(&self) -> &[u8] {
         &self.name
     }
@@ -80,7 +80,7 @@ impl<G> Slots<G> {
         self.word.load().used()
     }
 
-    /// Whether [`Slots::try_take`] would fail now: no slot is free, or somebody waits for one.
+    /// Whether [`ServerSlots::try_take`] would fail now: no slot is free, or a request waits.
     pub fn is_full(&self) -> bool {
         let now = self.word.load();
         now.waiting() > 0 || !now.has_free() || !self.word.has_room()
@@ -98,7 +98,7 @@ impl<G> Slots<G> {
     }
 
     /// The counters.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> LimitStats {
         self.counters.read(self.in_progress().into())
     }
 
@@ -128,19 +128,19 @@ impl<G> Slots<G> {
     }
 }
 
-impl<G> Drop for Slots<G> {
+impl<G> Drop for ServerSlots<G> {
     fn drop(&mut self) {
         self.line.forget(&self.name);
     }
 }
 
-impl<G> Slot<G> {
-    pub(super) fn new(slots: Arc<Slots<G>>) -> Self {
+impl<G> ServerSlot<G> {
+    pub(super) fn new(slots: Arc<ServerSlots<G>>) -> Self {
         Self { slots, released: false }
     }
 
     /// Whose slot this is.
-    pub fn slots(&self) -> &Arc<Slots<G>> {
+    pub fn slots(&self) -> &Arc<ServerSlots<G>> {
         &self.slots
     }
 
@@ -152,7 +152,7 @@ impl<G> Slot<G> {
     }
 }
 
-impl<G> Drop for Slot<G> {
+impl<G> Drop for ServerSlot<G> {
     fn drop(&mut self) {
         if !self.released && !self.slots.word.free_unless_awaited() {
             self.slots.line.pass_on(&self.slots, None);
@@ -160,13 +160,13 @@ impl<G> Drop for Slot<G> {
     }
 }
 
-impl<G> Debug for Slots<G> {
+impl<G> Debug for ServerSlots<G> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         write!(out, "{}: {:?}", self.name.escape_ascii(), self.word)
     }
 }
 
-impl<G> Debug for Slot<G> {
+impl<G> Debug for ServerSlot<G> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         write!(out, "a slot of {:?}", self.slots)
     }

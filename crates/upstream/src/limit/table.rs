@@ -24,7 +24,7 @@ use super::layout::{
     self, BEATS, EPOCHS, FIRST_ROW, KEYS, NEXT_EPOCH, PROCESSES_MAX, REGISTERED, ROW_WORDS,
     ROWS_MAX,
 };
-use super::row::Row;
+use super::row::TableRow;
 use super::sync::{AtomicU64, SharedWords};
 use super::word;
 
@@ -61,7 +61,7 @@ pub struct SharedTable {
 /// A row that this process uses.
 struct Used {
     row: usize,
-    /// How many [`Row`]s there are of it: two only while one of them is dropped.
+    /// How many [`TableRow`]s there are of it: two only while one of them is dropped.
     users: usize,
 }
 
@@ -117,7 +117,7 @@ impl SharedTable {
     }
 
     /// The row of a server. `None`: there is none left, and the log says so.
-    pub(super) fn row(self: &Arc<Self>, key: u64, max: u32) -> Option<Row> {
+    pub(super) fn row(self: &Arc<Self>, key: u64, max: u32) -> Option<TableRow> {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let row = match rows.get_mut(&key) {
             Some(used) => {
@@ -131,10 +131,10 @@ impl SharedTable {
             }
         };
         let first = FIRST_ROW + row * ROW_WORDS;
-        Some(Row::new(Arc::clone(self), key, first))
+        Some(TableRow::new(Arc::clone(self), key, first))
     }
 
-    /// A [`Row`] is dropped.
+    /// A [`TableRow`] is dropped.
     pub(super) fn leave_row(&self, key: u64) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(used) = rows.get_mut(&key) else { return };

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// `queued` = `granted` + `timed_out` + `abandoned` + `stranded` + those still waiting or about to
 /// take their grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct LimitStats {
     /// Requests that have a slot now.
     pub in_progress: u64,
     /// Requests that wait now.
@@ -52,7 +52,7 @@ pub(super) struct Counters {
 
 /// How a request's waiting ended.
 #[derive(Clone, Copy)]
-pub(super) enum End {
+pub(super) enum WaitEnd {
     Granted { waited_ms: u64 },
     TimedOut { waited_ms: u64 },
     Abandoned,
@@ -84,20 +84,20 @@ impl Counters {
         self.waiting.fetch_sub(1, Relaxed);
     }
 
-    pub(super) fn end(&self, how: End) {
+    pub(super) fn end(&self, how: WaitEnd) {
         let (counter, waited_ms) = match how {
-            End::Granted { waited_ms } => (&self.granted, waited_ms),
-            End::TimedOut { waited_ms } => (&self.timed_out, waited_ms),
-            End::Abandoned => (&self.abandoned, 0),
-            End::Stranded => (&self.stranded, 0),
+            WaitEnd::Granted { waited_ms } => (&self.granted, waited_ms),
+            WaitEnd::TimedOut { waited_ms } => (&self.timed_out, waited_ms),
+            WaitEnd::Abandoned => (&self.abandoned, 0),
+            WaitEnd::Stranded => (&self.stranded, 0),
         };
         counter.fetch_add(1, Relaxed);
         self.waited_ms.fetch_add(waited_ms, Relaxed);
         self.waited_ms_max.fetch_max(waited_ms, Relaxed);
     }
 
-    pub(super) fn read(&self, in_progress: u64) -> Tally {
-        Tally {
+    pub(super) fn read(&self, in_progress: u64) -> LimitStats {
+        LimitStats {
             in_progress,
             waiting: self.waiting.load(Relaxed),
             waiting_max: self.waiting_max.load(Relaxed),

@@ -25,16 +25,16 @@ impl Bell {
     }
 }
 
-fn line(max: &[u32]) -> (Arc<Line<u32>>, Vec<Arc<Slots<u32>>>) {
-    let line = Line::new();
+fn line(max: &[u32]) -> (Arc<WaitQueue<u32>>, Vec<Arc<ServerSlots<u32>>>) {
+    let line = WaitQueue::new();
     let name = |index: usize| format!("10.0.0.{index}:80");
     let servers =
         max.iter().enumerate().map(|(index, max)| line.slots(name(index).as_bytes(), *max));
     (Arc::clone(&line), servers.collect())
 }
 
-fn wish(servers: &[Arc<Slots<u32>>]) -> Wish<'_, u32> {
-    Wish {
+fn wish(servers: &[Arc<ServerSlots<u32>>]) -> JoinRequest<'_, u32> {
+    JoinRequest {
         servers,
         tried: &[],
         group: GROUP,
@@ -44,18 +44,18 @@ fn wish(servers: &[Arc<Slots<u32>>]) -> Wish<'_, u32> {
     }
 }
 
-fn join(servers: &[Arc<Slots<u32>>]) -> Waiter<u32> {
+fn join(servers: &[Arc<ServerSlots<u32>>]) -> Waiter<u32> {
     servers[0].line().join(wish(servers)).expect("there is room")
 }
 
-fn poll(waiter: &mut Waiter<u32>) -> Poll<Answer<u32>> {
+fn poll(waiter: &mut Waiter<u32>) -> Poll<WaiterAnswer<u32>> {
     waiter.poll(&mut Context::from_waker(Waker::noop()), 0)
 }
 
 fn granted(waiter: &mut Waiter<u32>) -> Grant<u32> {
     match poll(waiter) {
-        Poll::Ready(Answer::Granted(grant)) => grant,
-        Poll::Ready(Answer::NoServer) => panic!("no server"),
+        Poll::Ready(WaiterAnswer::Granted(grant)) => grant,
+        Poll::Ready(WaiterAnswer::NoServer) => panic!("no server"),
         Poll::Pending => panic!("still waiting"),
     }
 }
@@ -97,9 +97,10 @@ fn a_slot_and_its_gift_go_to_the_oldest() {
 #[test]
 fn a_gift_is_for_who_wants_it_from_others() {
     let (_, servers) = line(&[1, 1]);
-    let slots: Vec<_> = servers.iter().filter_map(Slots::try_take).collect();
+    let slots: Vec<_> = servers.iter().filter_map(ServerSlots::try_take).collect();
     assert!(!servers[0].awaits_gift(1), "nobody waits");
-    let join = |taker| servers[0].line().join(Wish { taker, ..wish(&servers[..1]) }).unwrap();
+    let join =
+        |taker| servers[0].line().join(JoinRequest { taker, ..wish(&servers[..1]) }).unwrap();
     let first = join(None);
     let second = join(Some(1));
     assert!(!servers[0].awaits_gift(2), "the first wants none");
@@ -122,7 +123,7 @@ fn a_slot_that_became_free_before_joining_is_granted_at_once() {
 #[test]
 fn whoever_may_use_several_takes_the_first_that_is_free() {
     let (_, servers) = line(&[1, 1]);
-    let slots: Vec<_> = servers.iter().filter_map(Slots::try_take).collect();
+    let slots: Vec<_> = servers.iter().filter_map(ServerSlots::try_take).collect();
     let mut only_first = join(&servers[..1]);
     let mut either = join(&servers);
     let mut slots = slots.into_iter();
@@ -154,7 +155,7 @@ fn a_grant_nobody_took_goes_on_with_its_gift() {
 #[test]
 fn the_backlog_has_a_bound_at_each_server() {
     let (line, servers) = line(&[0, 0]);
-    let wish = || Wish { backlog: Backlog::OfServer(1), ..wish(&servers) };
+    let wish = || JoinRequest { backlog: Backlog::OfServer(1), ..wish(&servers) };
     let kept: Vec<_> = (0..4).map(|_| line.join(wish()).ok()).collect();
     assert_eq!(kept.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false, false]);
     assert_eq!([servers[0].tally().waiting, servers[1].tally().waiting], [1, 1]);
@@ -166,7 +167,7 @@ fn the_backlog_has_a_bound_at_each_server() {
 #[test]
 fn the_backlog_has_a_bound_for_the_line() {
     let (line, servers) = line(&[0, 0]);
-    let wish = || Wish { backlog: Backlog::OfLine(1), ..wish(&servers) };
+    let wish = || JoinRequest { backlog: Backlog::OfLine(1), ..wish(&servers) };
     let _kept = line.join(wish());
     assert!(line.join(wish()).is_err());
 }
@@ -174,10 +175,10 @@ fn the_backlog_has_a_bound_for_the_line() {
 #[test]
 fn without_a_backlog_nobody_waits_and_what_is_free_is_given() {
     let (line, servers) = line(&[1]);
-    let wish = || Wish { backlog: Backlog::OfServer(0), ..wish(&servers) };
+    let wish = || JoinRequest { backlog: Backlog::OfServer(0), ..wish(&servers) };
     let kept = line.join(wish());
     assert!(kept.is_ok());
-    assert_eq!(line.join(wish()).err(), Some(Full));
+    assert_eq!(line.join(wish()).err(), Some(QueueFull));
     drop(kept);
     assert_eq!(servers[0].waiting(), 0);
     assert!(servers[0].try_take().is_some());
@@ -204,7 +205,7 @@ fn a_raised_maximum_lets_in_and_a_lowered_one_does_not() {
 #[test]
 fn whose_last_server_is_withdrawn_is_told() {
     let (line, servers) = line(&[1, 1]);
-    let _slots: Vec<_> = servers.iter().filter_map(Slots::try_take).collect();
+    let _slots: Vec<_> = servers.iter().filter_map(ServerSlots::try_take).collect();
     let bell = Arc::new(Bell::default());
     let mut waiter = join(&servers);
     let waker = Arc::clone(&bell).into();
@@ -216,7 +217,7 @@ fn whose_last_server_is_withdrawn_is_told() {
     assert_eq!((servers[0].tally().waiting, servers[1].tally().waiting), (0, 1));
     servers[1].withdraw(GROUP);
     assert_eq!(bell.rung(), 1);
-    assert!(matches!(waiter.poll(&mut context, 0), Poll::Ready(Answer::NoServer)));
+    assert!(matches!(waiter.poll(&mut context, 0), Poll::Ready(WaiterAnswer::NoServer)));
     assert_eq!((line.tally().stranded, line.tally().waiting), (1, 0));
 }
 
@@ -224,9 +225,10 @@ fn whose_last_server_is_withdrawn_is_told() {
 fn an_admitted_server_serves_the_oldest_that_has_not_tried_it() {
     let (line, servers) = line(&[0, 1]);
     let tried = &servers[1..];
-    let mut first = line.join(Wish { tried, ..wish(&servers[..1]) }).expect("room");
+    let mut first = line.join(JoinRequest { tried, ..wish(&servers[..1]) }).expect("room");
     let mut second = join(&servers[..1]);
-    let mut third = line.join(Wish { group: GROUP + 1, ..wish(&servers[..1]) }).expect("room");
+    let mut third =
+        line.join(JoinRequest { group: GROUP + 1, ..wish(&servers[..1]) }).expect("room");
     servers[1].admit(GROUP);
     assert!(waits(&mut first) && waits(&mut third));
     assert!(Arc::ptr_eq(granted(&mut second).slot.slots(), &servers[1]));
@@ -236,15 +238,15 @@ fn an_admitted_server_serves_the_oldest_that_has_not_tried_it() {
 fn waiting_is_measured_by_the_waiter() {
     let (line, servers) = line(&[1]);
     let slot = servers[0].try_take().expect("free");
-    let mut first = line.join(Wish { now_ms: 100, ..wish(&servers) }).expect("room");
-    let second = line.join(Wish { now_ms: 110, ..wish(&servers) }).expect("room");
+    let mut first = line.join(JoinRequest { now_ms: 100, ..wish(&servers) }).expect("room");
+    let second = line.join(JoinRequest { now_ms: 110, ..wish(&servers) }).expect("room");
     drop(slot);
     let answer = first.poll(&mut Context::from_waker(Waker::noop()), 130);
-    assert!(matches!(answer, Poll::Ready(Answer::Granted(Grant { waited_ms: 30, .. }))));
+    assert!(matches!(answer, Poll::Ready(WaiterAnswer::Granted(Grant { waited_ms: 30, .. }))));
     drop(answer);
     let grant = second.give_up(170).expect("granted in the last moment");
     assert_eq!(grant.waited_ms, 60);
-    let third = line.join(Wish { now_ms: 200, ..wish(&servers) }).expect("room");
+    let third = line.join(JoinRequest { now_ms: 200, ..wish(&servers) }).expect("room");
     assert!(third.give_up(205).is_none());
     let tally = servers[0].tally();
     assert_eq!((tally.granted, tally.timed_out), (2, 1));

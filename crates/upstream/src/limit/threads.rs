@@ -35,8 +35,8 @@ struct Sums {
     rejected: u64,
 }
 
-struct Worker<'a> {
-    servers: &'a [Arc<Slots<usize>>],
+struct WorkerThread<'a> {
+    servers: &'a [Arc<ServerSlots<usize>>],
     in_use: &'a [AtomicU32],
     random: u64,
     sums: Sums,
@@ -44,7 +44,7 @@ struct Worker<'a> {
 
 #[test]
 fn many_threads_share_few_slots_exactly() {
-    let line = Line::new();
+    let line = WaitQueue::new();
     let servers: Vec<_> =
         MAXIMA.iter().zip(0u8..).map(|(max, name)| line.slots(&[name], *max)).collect();
     let in_use: [AtomicU32; MAXIMA.len()] = Default::default();
@@ -53,7 +53,7 @@ fn many_threads_share_few_slots_exactly() {
             let (servers, in_use) = (&servers, &in_use);
             scope.spawn(move || {
                 let random = number * 7919 + 1;
-                Worker { servers, in_use, random, sums: Sums::default() }.run()
+                WorkerThread { servers, in_use, random, sums: Sums::default() }.run()
             })
         };
         let workers: Vec<_> = (0..WORKERS).map(begin).collect();
@@ -62,7 +62,7 @@ fn many_threads_share_few_slots_exactly() {
     check(&line, &servers, &sums);
 }
 
-fn check(line: &Arc<Line<usize>>, servers: &[Arc<Slots<usize>>], sums: &[Sums]) {
+fn check(line: &Arc<WaitQueue<usize>>, servers: &[Arc<ServerSlots<usize>>], sums: &[Sums]) {
     let sum = |of: fn(&Sums) -> u64| sums.iter().map(of).sum::<u64>();
     let tally = line.tally();
     assert_eq!((tally.in_progress, tally.waiting), (0, 0));
@@ -77,7 +77,7 @@ fn check(line: &Arc<Line<usize>>, servers: &[Arc<Slots<usize>>], sums: &[Sums]) 
     assert_eq!(of_servers, tally.queued);
 }
 
-impl Worker<'_> {
+impl WorkerThread<'_> {
     fn run(mut self) -> Sums {
         for _ in 0..REQUESTS {
             self.request();
@@ -89,15 +89,15 @@ impl Worker<'_> {
         let first = self.below(3) as usize;
         let last = first + 1 + self.below((MAXIMA.len() - first) as u64) as usize;
         let servers = &self.servers[first..last];
-        if let Some(slot) = servers.iter().find_map(Slots::try_take) {
+        if let Some(slot) = servers.iter().find_map(ServerSlots::try_take) {
             self.sums.at_once += 1;
             return self.serve(slot);
         }
         let backlog = Backlog::OfServer(3);
-        let wish = Wish { servers, tried: &[], group: 0, backlog, taker: None, now_ms: 0 };
+        let wish = JoinRequest { servers, tried: &[], group: 0, backlog, taker: None, now_ms: 0 };
         match servers[0].line().join(wish) {
             Ok(waiter) => self.wait(waiter),
-            Err(Full) => self.sums.rejected += 1,
+            Err(QueueFull) => self.sums.rejected += 1,
         }
     }
 
@@ -130,8 +130,8 @@ impl Worker<'_> {
         self.serve(grant.slot);
     }
 
-    fn serve(&mut self, slot: Slot<usize>) {
-        let same = |other: &Arc<Slots<usize>>| Arc::ptr_eq(other, slot.slots());
+    fn serve(&mut self, slot: ServerSlot<usize>) {
+        let same = |other: &Arc<ServerSlots<usize>>| Arc::ptr_eq(other, slot.slots());
         let server = self.servers.iter().position(same).expect("it is one of them");
         assert!(self.in_use[server].fetch_add(1, SeqCst) < MAXIMA[server], "one too many");
         if self.below(4) == 0 {
@@ -160,8 +160,8 @@ fn block_on(waiter: &mut Waiter<usize>) -> Grant<usize> {
     let begin = Instant::now();
     loop {
         match waiter.poll(&mut Context::from_waker(&waker), 0) {
-            Poll::Ready(Answer::Granted(grant)) => return grant,
-            Poll::Ready(Answer::NoServer) => panic!("the servers stay"),
+            Poll::Ready(WaiterAnswer::Granted(grant)) => return grant,
+            Poll::Ready(WaiterAnswer::NoServer) => panic!("the servers stay"),
             Poll::Pending => thread::park_timeout(PATIENCE),
         }
         assert!(begin.elapsed() < PATIENCE, "nobody woke it");
@@ -176,7 +176,7 @@ fn many_threads_of_several_processes_share_few_slots_exactly() {
     const MAX: u32 = 2;
     let file = SharedTable::create().expect("memory");
     let (in_use, served) = (AtomicU32::new(0), AtomicU32::new(0));
-    let use_slot = |slot: Slot<()>| {
+    let use_slot = |slot: ServerSlot<()>| {
         assert!(in_use.fetch_add(1, SeqCst) < MAX, "one too many");
         thread::yield_now();
         in_use.fetch_sub(1, SeqCst);
@@ -186,8 +186,8 @@ fn many_threads_of_several_processes_share_few_slots_exactly() {
     let tables = || SharedTable::join(file.as_fd(), || 0).expect("there is room");
     let tables: Vec<_> = (0..PROCESSES).map(|_| tables()).collect();
     let all: Vec<_> =
-        tables.iter().map(|table| Line::shared(b"line", table).slots(b"a", MAX)).collect();
-    let request = |server: &Arc<Slots<()>>| match server.try_take() {
+        tables.iter().map(|table| WaitQueue::shared(b"line", table).slots(b"a", MAX)).collect();
+    let request = |server: &Arc<ServerSlots<()>>| match server.try_take() {
         Some(slot) => use_slot(slot),
         None => use_slot(wait_and_look(server)),
     };
@@ -200,16 +200,16 @@ fn many_threads_of_several_processes_share_few_slots_exactly() {
     assert!(all.iter().all(|server| server.in_progress() == 0 && server.waiting() == 0));
 }
 
-fn wait_and_look(server: &Arc<Slots<()>>) -> Slot<()> {
+fn wait_and_look(server: &Arc<ServerSlots<()>>) -> ServerSlot<()> {
     let servers = std::slice::from_ref(server);
     let backlog = Backlog::OfServer(1000);
-    let wish = Wish { servers, tried: &[], group: 0, backlog, taker: None, now_ms: 0 };
+    let wish = JoinRequest { servers, tried: &[], group: 0, backlog, taker: None, now_ms: 0 };
     let mut waiter = server.line().join(wish).expect("there is room");
     let begin = Instant::now();
     loop {
         match waiter.poll(&mut Context::from_waker(Waker::noop()), 0) {
-            Poll::Ready(Answer::Granted(grant)) => return grant.slot,
-            Poll::Ready(Answer::NoServer) => panic!("the server stays"),
+            Poll::Ready(WaiterAnswer::Granted(grant)) => return grant.slot,
+            Poll::Ready(WaiterAnswer::NoServer) => panic!("the server stays"),
             Poll::Pending => _ = server.line().settle_all(),
         }
         assert!(begin.elapsed() < PATIENCE, "its turn never comes");

@@ -5,15 +5,17 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::line::{Entry, Line};
-use super::slots::Slot;
-use super::tally::End;
+use super::line::{QueueEntry, WaitQueue};
+use super::slots::ServerSlot;
+use super::tally::WaitEnd;
 
-/// A place in the line. Dropping it frees the place; a slot granted meanwhile goes to the next one.
+/// A place in the queue. Dropping it frees the place, and a slot granted meanwhile goes to the next
+/// request.
 ///
-/// It is polled, given up and dropped on the thread whose clock [`super::Wish::now_ms`] came from.
+/// It is polled, given up and dropped on the thread whose clock [`super::JoinRequest::now_ms`]
+/// came from.
 pub struct Waiter<G> {
-    line: Arc<Line<G>>,
+    line: Arc<WaitQueue<G>>,
     hold: Hold<G>,
     place: u32,
     joined_ms: u64,
@@ -21,7 +23,7 @@ pub struct Waiter<G> {
 
 /// What a waiter was told.
 #[derive(Debug)]
-pub enum Answer<G> {
+pub enum WaiterAnswer<G> {
     /// It is its turn.
     Granted(Grant<G>),
     /// The last server it waited for cannot be used any more.
@@ -32,7 +34,7 @@ pub enum Answer<G> {
 #[derive(Debug)]
 pub struct Grant<G> {
     /// The slot, and with it which server.
-    pub slot: Slot<G>,
+    pub slot: ServerSlot<G>,
     /// What the previous holder left for this server.
     pub gift: Option<G>,
     /// How long it took.
@@ -41,17 +43,22 @@ pub struct Grant<G> {
 
 enum Hold<G> {
     /// A slot was free, so it never waited.
-    Slot(Slot<G>),
+    Slot(ServerSlot<G>),
     Ticket(u64),
     Told,
 }
 
 impl<G> Waiter<G> {
-    pub(super) fn served(line: &Arc<Line<G>>, slot: Slot<G>, joined_ms: u64) -> Self {
+    pub(super) fn served(line: &Arc<WaitQueue<G>>, slot: ServerSlot<G>, joined_ms: u64) -> Self {
         Self { line: Arc::clone(line), hold: Hold::Slot(slot), place: 0, joined_ms }
     }
 
-    pub(super) fn queued(line: &Arc<Line<G>>, ticket: u64, place: u32, joined_ms: u64) -> Self {
+    pub(super) fn queued(
+        line: &Arc<WaitQueue<G>>,
+        ticket: u64,
+        place: u32,
+        joined_ms: u64,
+    ) -> Self {
         Self { line: Arc::clone(line), hold: Hold::Ticket(ticket), place, joined_ms }
     }
 
@@ -67,20 +74,20 @@ impl<G> Waiter<G> {
     }
 
     /// The answer, once; until then the waker is called when there is one. Whoever asks again after
-    /// the answer hears [`Answer::NoServer`].
-    pub fn poll(&mut self, context: &mut Context<'_>, now_ms: u64) -> Poll<Answer<G>> {
+    /// the answer hears [`WaiterAnswer::NoServer`].
+    pub fn poll(&mut self, context: &mut Context<'_>, now_ms: u64) -> Poll<WaiterAnswer<G>> {
         if let Hold::Ticket(ticket) = self.hold {
             let Some(entry) = self.line.answer(ticket, context.waker()) else {
                 return Poll::Pending;
             };
             self.hold = Hold::Told;
             return Poll::Ready(
-                self.granted(entry, now_ms).map_or(Answer::NoServer, Answer::Granted),
+                self.granted(entry, now_ms).map_or(WaiterAnswer::NoServer, WaiterAnswer::Granted),
             );
         }
         Poll::Ready(match mem::replace(&mut self.hold, Hold::Told) {
-            Hold::Slot(slot) => Answer::Granted(Grant { slot, gift: None, waited_ms: 0 }),
-            _ => Answer::NoServer,
+            Hold::Slot(slot) => WaiterAnswer::Granted(Grant { slot, gift: None, waited_ms: 0 }),
+            _ => WaiterAnswer::NoServer,
         })
     }
 
@@ -90,9 +97,9 @@ impl<G> Waiter<G> {
             Hold::Slot(slot) => Some(Grant { slot, gift: None, waited_ms: 0 }),
             Hold::Told => None,
             Hold::Ticket(ticket) => match self.line.quit(ticket)? {
-                Entry::Waiting(waiting) => {
+                QueueEntry::Waiting(waiting) => {
                     let waited_ms = self.waited_ms(now_ms);
-                    self.line.end(&waiting.home, End::TimedOut { waited_ms });
+                    self.line.end(&waiting.home, WaitEnd::TimedOut { waited_ms });
                     None
                 }
                 entry => self.granted(entry, now_ms),
@@ -100,10 +107,10 @@ impl<G> Waiter<G> {
         }
     }
 
-    fn granted(&self, entry: Entry<G>, now_ms: u64) -> Option<Grant<G>> {
-        let Entry::Granted { slot, gift, home } = entry else { return None };
+    fn granted(&self, entry: QueueEntry<G>, now_ms: u64) -> Option<Grant<G>> {
+        let QueueEntry::Granted { slot, gift, home } = entry else { return None };
         let waited_ms = self.waited_ms(now_ms);
-        self.line.end(&home, End::Granted { waited_ms });
+        self.line.end(&home, WaitEnd::Granted { waited_ms });
         Some(Grant { slot, gift, waited_ms })
     }
 }
@@ -112,15 +119,15 @@ impl<G> Drop for Waiter<G> {
     fn drop(&mut self) {
         let Hold::Ticket(ticket) = self.hold else { return };
         match self.line.quit(ticket) {
-            Some(Entry::Waiting(waiting)) => self.line.end(&waiting.home, End::Abandoned),
-            Some(Entry::Granted { slot, gift, home }) => {
-                self.line.end(&home, End::Abandoned);
+            Some(QueueEntry::Waiting(waiting)) => self.line.end(&waiting.home, WaitEnd::Abandoned),
+            Some(QueueEntry::Granted { slot, gift, home }) => {
+                self.line.end(&home, WaitEnd::Abandoned);
                 match gift {
                     Some(gift) => drop(slot.release_with(gift)),
                     None => drop(slot),
                 }
             }
-            Some(Entry::Stranded) | None => {}
+            Some(QueueEntry::Stranded) | None => {}
         }
     }
 }

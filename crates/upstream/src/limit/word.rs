@@ -7,7 +7,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::hint;
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
 
-use super::row::Row;
+use super::row::TableRow;
 use super::sync::AtomicU64;
 
 /// Width of each of the three numbers.
@@ -31,18 +31,18 @@ const TRIES_MAX: u32 = 50;
 const TRIES_MAX: u32 = 2;
 
 /// The word. What is said to be for the line is done only by who holds the line's mutex.
-pub(super) struct Word(Place);
+pub(super) struct SlotWord(WordStorage);
 
 /// Where the word is.
-enum Place {
+enum WordStorage {
     Own(AtomicU64),
     /// In memory that other processes read, which have words of their own.
-    Shared(Row),
+    Shared(TableRow),
 }
 
 /// What the word was at one moment.
 #[derive(Clone, Copy)]
-pub(super) struct State(u64);
+pub(super) struct WordState(u64);
 
 /// The word of a server that begins to be used, with its maximum.
 pub(super) fn present(max: u32) -> u64 {
@@ -58,11 +58,11 @@ fn max_bits(max: u32) -> u64 {
     u64::from(max.min(SLOTS_MAX)) << MAX_SHIFT
 }
 
-impl Word {
+impl SlotWord {
     /// A word of this process alone, or that of a row.
-    pub(super) fn new(max: u32, row: Option<Row>) -> Self {
-        let Some(row) = row else { return Self(Place::Own(AtomicU64::new(max_bits(max)))) };
-        let word = Self(Place::Shared(row));
+    pub(super) fn new(max: u32, row: Option<TableRow>) -> Self {
+        let Some(row) = row else { return Self(WordStorage::Own(AtomicU64::new(max_bits(max)))) };
+        let word = Self(WordStorage::Shared(row));
         word.set_max(max);
         word
     }
@@ -70,26 +70,26 @@ impl Word {
     #[inline]
     fn cell(&self) -> &AtomicU64 {
         match &self.0 {
-            Place::Own(cell) => cell,
-            Place::Shared(row) => row.cell(),
+            WordStorage::Own(cell) => cell,
+            WordStorage::Shared(row) => row.cell(),
         }
     }
 
     /// The row, while other processes may use the server, too.
     #[inline]
-    fn shared(&self) -> Option<&Row> {
+    fn shared(&self) -> Option<&TableRow> {
         match &self.0 {
-            Place::Shared(row) if !row.is_alone() => Some(row),
+            WordStorage::Shared(row) if !row.is_alone() => Some(row),
             _ => None,
         }
     }
 
-    pub(super) fn load(&self) -> State {
-        State(self.cell().load(Acquire))
+    pub(super) fn load(&self) -> WordState {
+        WordState(self.cell().load(Acquire))
     }
 
     /// Takes a slot, unless all are in use or somebody waits for one. The slot may be used once
-    /// [`Word::confirm`] has said so.
+    /// [`SlotWord::confirm`] has said so.
     #[inline]
     pub(super) fn take(&self) -> bool {
         self.has_room() && self.change(|was| (was.waiting() == 0 && was.has_free()).then_some(USED))
@@ -98,13 +98,13 @@ impl Word {
     /// Whether the slot just taken may be kept. If not, it has to be freed.
     #[inline]
     pub(super) fn confirm(&self) -> bool {
-        self.shared().is_none_or(Row::confirm)
+        self.shared().is_none_or(TableRow::confirm)
     }
 
     /// Whether other processes leave a slot for this one.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        self.shared().is_none_or(Row::has_room)
+        self.shared().is_none_or(TableRow::has_room)
     }
 
     /// Frees a slot, unless somebody waits for it.
@@ -155,8 +155,8 @@ impl Word {
         let _ = self.cell().fetch_update(SeqCst, Acquire, next);
     }
 
-    fn change(&self, add: impl Fn(State) -> Option<u64>) -> bool {
-        let next = |was| add(State(was)).map(|add| was.wrapping_add(add));
+    fn change(&self, add: impl Fn(WordState) -> Option<u64>) -> bool {
+        let next = |was| add(WordState(was)).map(|add| was.wrapping_add(add));
         self.cell().fetch_update(SeqCst, Acquire, next).is_ok()
     }
 }
@@ -166,18 +166,18 @@ pub(super) fn tries() -> impl Iterator<Item = ()> {
     (0..TRIES_MAX).map(|turn| (0..turn).for_each(|_| hint::spin_loop()))
 }
 
-impl Debug for Word {
+impl Debug for SlotWord {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let now = self.load();
         write!(out, "{} of {} in use, {} wait", now.used(), now.max(), now.waiting())?;
         match &self.0 {
-            Place::Own(_) => Ok(()),
-            Place::Shared(_) => out.write_str(", shared"),
+            WordStorage::Own(_) => Ok(()),
+            WordStorage::Shared(_) => out.write_str(", shared"),
         }
     }
 }
 
-impl State {
+impl WordState {
     pub(super) fn of(word: u64) -> Self {
         Self(word)
     }

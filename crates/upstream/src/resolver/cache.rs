@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
-use wire::dns::{Name, Service};
+use wire::dns::{DomainName, Service};
 
 /// An answer that nobody has used for so long is dropped; nginx's time.
 const UNUSED_MS: u64 = 30_000;
@@ -24,36 +24,41 @@ pub(super) enum Topic {
 
 /// What was found out.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum CachedResult {
     Addresses(Vec<Ipv4Addr>, Vec<Ipv6Addr>),
     Services(Vec<Service>),
-    Pointer(Name),
+    Pointer(DomainName),
     /// All of it is to be asked about that name.
-    Alias(Name),
+    Alias(DomainName),
 }
 
 /// What was found out, and until when it holds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fact {
-    pub(super) found: Found,
+    pub(super) found: CachedResult,
     pub(super) valid_until_ms: u64,
 }
 
 #[derive(Default)]
-pub(super) struct Cache {
+pub(super) struct LookupCache {
     /// By topic.
-    answers: [HashMap<Name, Kept>; 3],
+    answers: [HashMap<DomainName, CachedEntry>; 3],
     next_sweep_ms: u64,
 }
 
-struct Kept {
+struct CachedEntry {
     fact: Rc<Fact>,
     used_ms: u64,
 }
 
-impl Cache {
+impl LookupCache {
     /// The answer, if it holds.
-    pub(super) fn find(&mut self, topic: Topic, name: &Name, now_ms: u64) -> Option<Rc<Fact>> {
+    pub(super) fn find(
+        &mut self,
+        topic: Topic,
+        name: &DomainName,
+        now_ms: u64,
+    ) -> Option<Rc<Fact>> {
         let kept = self.answers[topic as usize].get_mut(name)?;
         if now_ms >= kept.fact.valid_until_ms {
             return None;
@@ -63,7 +68,7 @@ impl Cache {
     }
 
     /// Keeps an answer. One that there is no room for is asked for again.
-    pub(super) fn insert(&mut self, topic: Topic, name: Name, fact: Rc<Fact>, now_ms: u64) {
+    pub(super) fn insert(&mut self, topic: Topic, name: DomainName, fact: Rc<Fact>, now_ms: u64) {
         if now_ms >= fact.valid_until_ms {
             return;
         }
@@ -74,7 +79,7 @@ impl Cache {
         let full = self.answers.iter().map(HashMap::len).sum::<usize>() >= ANSWERS_MAX;
         let answers = &mut self.answers[topic as usize];
         if !full || answers.contains_key(&name) {
-            answers.insert(name, Kept { fact, used_ms: now_ms });
+            answers.insert(name, CachedEntry { fact, used_ms: now_ms });
         }
     }
 
@@ -91,21 +96,21 @@ impl Cache {
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> Name {
-        Name::from_text(text.as_bytes()).unwrap()
+    fn name(text: &str) -> DomainName {
+        DomainName::from_text(text.as_bytes()).unwrap()
     }
 
     fn fact(valid_until_ms: u64) -> Rc<Fact> {
-        Rc::new(Fact { found: Found::Alias(name("x")), valid_until_ms })
+        Rc::new(Fact { found: CachedResult::Alias(name("x")), valid_until_ms })
     }
 
-    fn kept(cache: &Cache) -> usize {
+    fn kept(cache: &LookupCache) -> usize {
         cache.answers.iter().map(HashMap::len).sum()
     }
 
     #[test]
     fn an_answer_holds_until_its_time_is_over() {
-        let mut cache = Cache::default();
+        let mut cache = LookupCache::default();
         cache.insert(Topic::Addresses, name("a"), fact(1000), 0);
         assert!(cache.find(Topic::Addresses, &name("a"), 999).is_some());
         assert!(cache.find(Topic::Services, &name("a"), 999).is_none());
@@ -116,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_is_not_used_goes() {
-        let mut cache = Cache::default();
+        let mut cache = LookupCache::default();
         for unused in ["a", "b"] {
             cache.insert(Topic::Addresses, name(unused), fact(u64::MAX), 0);
         }
@@ -128,7 +133,7 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_what_is_kept() {
-        let mut cache = Cache::default();
+        let mut cache = LookupCache::default();
         for index in 0..ANSWERS_MAX + 10 {
             cache.insert(Topic::Addresses, name(&format!("n{index}")), fact(u64::MAX), 0);
         }

@@ -9,21 +9,21 @@ const ETIMEDOUT: u16 = 110;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum LookupFailure {
     /// A name server said so; [`Rcode::NXDOMAIN`] also where a name has nothing that was asked for.
     Said(Rcode),
     /// None said anything in time.
     TimedOut,
 }
 
-impl From<Rcode> for Failure {
+impl From<Rcode> for LookupFailure {
     fn from(rcode: Rcode) -> Self {
         Self::Said(rcode)
     }
 }
 
 /// `3: Host not found`, `110: Operation timed out`.
-impl fmt::Display for Failure {
+impl fmt::Display for LookupFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Said(rcode) => write!(f, "{}: {rcode}", rcode.0),
@@ -38,7 +38,7 @@ pub struct ResolveError {
     /// The name, or `service http of example.net`.
     pub subject: String,
     /// Why.
-    pub failure: Failure,
+    pub failure: LookupFailure,
     /// Until when there is no use in asking again, on the worker's clock.
     pub valid_until_ms: u64,
 }
@@ -46,7 +46,7 @@ pub struct ResolveError {
 impl ResolveError {
     /// Whether there is nothing by that name, as opposed to nobody knowing.
     pub fn is_not_found(&self) -> bool {
-        self.failure == Failure::Said(Rcode::NXDOMAIN)
+        self.failure == LookupFailure::Said(Rcode::NXDOMAIN)
     }
 }
 

@@ -10,11 +10,11 @@ use wire::dns::Rcode;
 use super::cache::Fact;
 
 /// How a lookup ends.
-pub(super) type Outcome = Result<Rc<Fact>, Rcode>;
+pub(super) type LookupOutcome = Result<Rc<Fact>, Rcode>;
 
 #[derive(Default)]
 pub(super) struct Flight {
-    outcome: OnceCell<Outcome>,
+    outcome: OnceCell<LookupOutcome>,
     wakers: RefCell<Vec<Option<Waker>>>,
     /// Places among the wakers that nobody has any more.
     free: RefCell<Vec<usize>>,
@@ -28,7 +28,7 @@ impl Flight {
     }
 
     /// Tells everybody; the first outcome holds.
-    pub(super) fn land(&self, outcome: Outcome) {
+    pub(super) fn land(&self, outcome: LookupOutcome) {
         if self.outcome.set(outcome).is_ok() {
             self.wakers.take().into_iter().flatten().for_each(Waker::wake);
         }
@@ -42,22 +42,22 @@ impl Flight {
         })
     }
 
-    pub(super) fn wait(self: Rc<Self>) -> Waiting {
+    pub(super) fn wait(self: Rc<Self>) -> LookupWaiter {
         self.waiting.set(self.waiting.get() + 1);
-        Waiting { flight: self, place: None }
+        LookupWaiter { flight: self, place: None }
     }
 }
 
 /// One who waits.
-pub(super) struct Waiting {
+pub(super) struct LookupWaiter {
     flight: Rc<Flight>,
     /// Among the wakers.
     place: Option<usize>,
 }
 
-impl Future for Waiting {
-    type Output = Outcome;
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+impl Future for LookupWaiter {
+    type Output = LookupOutcome;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LookupOutcome> {
         if let Some(outcome) = self.flight.outcome.get() {
             return Poll::Ready(outcome.clone());
         }
@@ -68,7 +68,7 @@ impl Future for Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for LookupWaiter {
     fn drop(&mut self) {
         self.flight.waiting.set(self.flight.waiting.get() - 1);
         if let Some(place) = self.place

@@ -9,7 +9,7 @@ use wire::dns::Response;
 
 /// Something that came in.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum InboxEvent {
     /// A response to a question.
     Response {
         /// Which of the lookup's questions.
@@ -27,19 +27,19 @@ pub(super) enum Event {
 
 #[derive(Default)]
 pub(super) struct Inbox {
-    events: RefCell<VecDeque<Event>>,
+    events: RefCell<VecDeque<InboxEvent>>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Inbox {
-    pub(super) fn put(&self, event: Event) {
+    pub(super) fn put(&self, event: InboxEvent) {
         self.events.borrow_mut().push_back(event);
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
     }
 
-    pub(super) async fn next(&self) -> Event {
+    pub(super) async fn next(&self) -> InboxEvent {
         poll_fn(|cx| match self.events.borrow_mut().pop_front() {
             Some(event) => Poll::Ready(event),
             None => {

@@ -13,9 +13,9 @@ use std::rc::{Rc, Weak};
 
 use net::{Datagram, Task};
 use observe::{Errno, Level};
-use wire::dns::{self, Question};
+use wire::dns::{self, DnsQuestion};
 
-use super::inbox::{Event, Inbox};
+use super::inbox::{Inbox, InboxEvent};
 
 /// Queries sent over one socket.
 const QUERIES_MAX: u32 = 16;
@@ -23,30 +23,30 @@ const QUERIES_MAX: u32 = 16;
 const RESPONSE_BYTES_MAX: usize = 4096;
 
 /// A name server, and the socket to it that has room for more queries.
-pub(super) struct Server {
+pub(super) struct NameServer {
     pub(super) address: SocketAddr,
-    newest: RefCell<Weak<Line>>,
+    newest: RefCell<Weak<QuerySocket>>,
 }
 
 /// A socket for as long as a query on it waits.
-struct Line {
-    socket: Rc<Socket>,
+struct QuerySocket {
+    socket: Rc<NameServerSocket>,
     sent: Cell<u32>,
     reader: Task,
 }
 
-struct Socket {
+struct NameServerSocket {
     datagram: Datagram,
     server: SocketAddr,
-    pending: RefCell<HashMap<u16, Pending>>,
+    pending: RefCell<HashMap<u16, PendingQuery>>,
     /// Nothing comes in any more.
     lost: Cell<bool>,
 }
 
 /// Whose query it is.
 #[derive(Clone)]
-pub(super) struct Pending {
-    pub(super) question: Rc<Question>,
+pub(super) struct PendingQuery {
+    pub(super) question: Rc<DnsQuestion>,
     /// The place of the question in its lookup.
     pub(super) index: usize,
     /// The place of the name server in its list.
@@ -56,22 +56,22 @@ pub(super) struct Pending {
 
 /// A query on its socket: while this lives, a response is waited for.
 pub(super) struct Query {
-    line: Rc<Line>,
+    line: Rc<QuerySocket>,
     id: u16,
 }
 
-impl Server {
+impl NameServer {
     pub(super) fn new(address: SocketAddr) -> Self {
         Self { address, newest: RefCell::default() }
     }
 
     /// Takes a place on a socket; nothing is sent yet. Failures are logged here and below.
-    pub(super) fn query(&self, pending: Pending) -> Option<Query> {
+    pub(super) fn query(&self, pending: PendingQuery) -> Option<Query> {
         let open = self.newest.borrow().upgrade().filter(|line| line.has_room());
         let line = match open {
             Some(line) => line,
             None => {
-                let line = Line::open(self.address)?;
+                let line = QuerySocket::open(self.address)?;
                 self.newest.replace(Rc::downgrade(&line));
                 line
             }
@@ -82,14 +82,18 @@ impl Server {
     }
 }
 
-impl Line {
+impl QuerySocket {
     fn open(server: SocketAddr) -> Option<Rc<Self>> {
         let opened = Datagram::connect(server).map_err(|(call, error)| {
             failed(Level::Crit, call, &error, server);
         });
         let pending = RefCell::default();
-        let socket =
-            Rc::new(Socket { datagram: opened.ok()?, server, pending, lost: Cell::new(false) });
+        let socket = Rc::new(NameServerSocket {
+            datagram: opened.ok()?,
+            server,
+            pending,
+            lost: Cell::new(false),
+        });
         let reader = net::spawn(socket.clone().read());
         Some(Rc::new(Self { socket, sent: Cell::new(0), reader }))
     }
@@ -99,14 +103,14 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for QuerySocket {
     fn drop(&mut self) {
         self.reader.stop();
     }
 }
 
-impl Socket {
-    fn register(&self, query: Pending) -> u16 {
+impl NameServerSocket {
+    fn register(&self, query: PendingQuery) -> u16 {
         let mut pending = self.pending.borrow_mut();
         loop {
             let id = net::system::random() as u16;
@@ -144,9 +148,9 @@ impl Socket {
                 format_args!("unexpected DNS response, query id:{id}, resolver: {server}");
             return observe::log(Level::Error, message);
         };
-        let Pending { question, index, server, inbox } = pending;
+        let PendingQuery { question, index, server, inbox } = pending;
         match dns::parse(message, &question, id) {
-            Ok(response) => inbox.put(Event::Response { question: index, server, response }),
+            Ok(response) => inbox.put(InboxEvent::Response { question: index, server, response }),
             Err(error) => observe::log(
                 Level::Error,
                 format_args!("{error}, query id:{id}, name:\"{}\"", question.name),
@@ -156,8 +160,8 @@ impl Socket {
 
     fn lose(&self) {
         self.lost.set(true);
-        for (_, Pending { server, inbox, .. }) in self.pending.take() {
-            inbox.put(Event::Lost { server });
+        for (_, PendingQuery { server, inbox, .. }) in self.pending.take() {
+            inbox.put(InboxEvent::Lost { server });
         }
     }
 }
@@ -169,7 +173,7 @@ impl Query {
     }
 
     /// Sends it, or sends it again; whether it went out.
-    pub(super) fn send(&self, question: &Question) -> bool {
+    pub(super) fn send(&self, question: &DnsQuestion) -> bool {
         let mut message = Vec::with_capacity(dns::QUERY_BYTES_MAX);
         question.write(self.id, &mut message);
         let socket = &self.line.socket;

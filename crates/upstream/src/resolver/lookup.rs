@@ -8,22 +8,22 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use net::{Task, Timer, clock};
-use wire::dns::{Answer, Kind, Name, Question, Rcode, Record, Response};
+use wire::dns::{DnsAnswer, DnsQuestion, DomainName, Rcode, RecordData, RecordType, Response};
 
-use super::cache::{Fact, Found, Topic};
-use super::flight::{Flight, Outcome};
-use super::inbox::{Event, Inbox};
-use super::line::{Pending, Query};
-use super::state::State;
+use super::cache::{CachedResult, Fact, Topic};
+use super::flight::{Flight, LookupOutcome};
+use super::inbox::{Inbox, InboxEvent};
+use super::line::{PendingQuery, Query};
+use super::state::ResolverState;
 use super::tcp;
 use super::within::unless;
 
 /// After how long a question is asked again; nginx's time.
 pub(super) const RESEND_MS: u64 = 5000;
 
-pub(super) struct Lookup<'s> {
-    state: &'s State,
-    asked: Vec<Asked>,
+pub(super) struct NameLookup<'s> {
+    state: &'s ResolverState,
+    asked: Vec<SentQuery>,
     inbox: Rc<Inbox>,
     /// The name server that is asked now, by its place in the list.
     server: usize,
@@ -31,37 +31,37 @@ pub(super) struct Lookup<'s> {
     last: usize,
 }
 
-struct Asked {
-    question: Rc<Question>,
+struct SentQuery {
+    question: Rc<DnsQuestion>,
     /// By name server.
     queries: Vec<Option<Query>>,
     /// Set by a truncated response: from now on this one is asked over TCP.
     over_tcp: bool,
-    exchange: Option<Exchange>,
+    exchange: Option<TcpExchange>,
     response: Option<Response>,
 }
 
 /// A question on its way over TCP, until this is dropped.
-struct Exchange(Task);
+struct TcpExchange(Task);
 
-impl Drop for Exchange {
+impl Drop for TcpExchange {
     fn drop(&mut self) {
         self.0.stop();
     }
 }
 
-impl<'s> Lookup<'s> {
-    pub(super) fn new(state: &'s State, topic: Topic, name: &Name) -> Self {
+impl<'s> NameLookup<'s> {
+    pub(super) fn new(state: &'s ResolverState, topic: Topic, name: &DomainName) -> Self {
         let settings = &state.settings;
-        let kinds: &[Kind] = match topic {
-            Topic::Addresses if !settings.ipv6 => &[Kind::A],
-            Topic::Addresses if !settings.ipv4 => &[Kind::Aaaa],
-            Topic::Addresses => &[Kind::A, Kind::Aaaa],
-            Topic::Services => &[Kind::Srv],
-            Topic::Pointer => &[Kind::Ptr],
+        let kinds: &[RecordType] = match topic {
+            Topic::Addresses if !settings.ipv6 => &[RecordType::A],
+            Topic::Addresses if !settings.ipv4 => &[RecordType::Aaaa],
+            Topic::Addresses => &[RecordType::A, RecordType::Aaaa],
+            Topic::Services => &[RecordType::Srv],
+            Topic::Pointer => &[RecordType::Ptr],
         };
-        let asked = kinds.iter().map(|kind| Asked {
-            question: Rc::new(Question { name: name.clone(), kind: *kind }),
+        let asked = kinds.iter().map(|kind| SentQuery {
+            question: Rc::new(DnsQuestion { name: name.clone(), kind: *kind }),
             queries: state.servers.iter().map(|_| None).collect(),
             over_tcp: false,
             exchange: None,
@@ -72,7 +72,7 @@ impl<'s> Lookup<'s> {
     }
 
     /// The outcome; `None` once nobody waits for it.
-    pub(super) async fn run(mut self, flight: &Flight) -> Option<Outcome> {
+    pub(super) async fn run(mut self, flight: &Flight) -> Option<LookupOutcome> {
         let resend = Timer::new();
         loop {
             self.send();
@@ -93,10 +93,10 @@ impl<'s> Lookup<'s> {
         let inbox = self.inbox.clone();
         while let Some(event) = unless(resend, inbox.next()).await {
             match event {
-                Event::Response { question, server, response } => {
+                InboxEvent::Response { question, server, response } => {
                     self.take(question, server, response);
                 }
-                Event::Lost { server } => {
+                InboxEvent::Lost { server } => {
                     self.forget_lost(server);
                     if server == self.server && passes_left > 0 {
                         passes_left -= 1;
@@ -165,7 +165,8 @@ impl<'s> Lookup<'s> {
         let query = &mut asked.queries[server];
         if query.is_none() {
             let (question, inbox) = (asked.question.clone(), self.inbox.clone());
-            *query = self.state.servers[server].query(Pending { question, index, server, inbox });
+            *query =
+                self.state.servers[server].query(PendingQuery { question, index, server, inbox });
         }
         let sent = query.as_ref().is_some_and(|query| query.send(&asked.question));
         if !sent {
@@ -178,17 +179,17 @@ impl<'s> Lookup<'s> {
         let asked = &mut self.asked[index];
         let (question, inbox) = (asked.question.clone(), self.inbox.clone());
         let address = self.state.servers[server].address;
-        asked.exchange = Some(Exchange(net::spawn(async move {
+        asked.exchange = Some(TcpExchange(net::spawn(async move {
             inbox.put(match tcp::ask(address, &question).await {
-                Some(response) => Event::Response { question: index, server, response },
-                None => Event::Lost { server },
+                Some(response) => InboxEvent::Response { question: index, server, response },
+                None => InboxEvent::Lost { server },
             });
         })));
     }
 
     /// As in nginx: a failure of any question is one of all; then records count, whichever question
     /// they answer; an alias only if the last response had it.
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> LookupOutcome {
         let failed = |response: &Response| match response {
             Response::Failed(rcode) => Some(*rcode),
             _ => None,
@@ -204,7 +205,7 @@ impl<'s> Lookup<'s> {
         let valid_until_ms = clock::now_ms().saturating_add(valid_ms);
         let found = found(self.answers().flat_map(|answer| &answer.records));
         let alias = || match last {
-            Some(Response::Answer(answer)) => answer.alias.clone().map(Found::Alias),
+            Some(Response::Answer(answer)) => answer.alias.clone().map(CachedResult::Alias),
             _ => None,
         };
         let found = found.or_else(alias).ok_or(Rcode::NXDOMAIN)?;
@@ -215,7 +216,7 @@ impl<'s> Lookup<'s> {
         self.asked.iter().filter_map(|asked| asked.response.as_ref())
     }
 
-    fn answers(&self) -> impl Iterator<Item = &Answer> {
+    fn answers(&self) -> impl Iterator<Item = &DnsAnswer> {
         self.responses().filter_map(|response| match response {
             Response::Answer(answer) => Some(answer),
             _ => None,
@@ -224,19 +225,19 @@ impl<'s> Lookup<'s> {
 }
 
 /// What the records say, which are all of one topic; `None` where there are none.
-fn found<'r>(records: impl Iterator<Item = &'r Record>) -> Option<Found> {
+fn found<'r>(records: impl Iterator<Item = &'r RecordData>) -> Option<CachedResult> {
     let (mut v4, mut v6, mut services) = (Vec::new(), Vec::new(), Vec::new());
     for record in records {
         match record {
-            Record::Address(IpAddr::V4(ip)) => v4.push(*ip),
-            Record::Address(IpAddr::V6(ip)) => v6.push(*ip),
-            Record::Service(service) => services.push(service.clone()),
-            Record::Pointer(name) => return Some(Found::Pointer(name.clone())),
+            RecordData::Address(IpAddr::V4(ip)) => v4.push(*ip),
+            RecordData::Address(IpAddr::V6(ip)) => v6.push(*ip),
+            RecordData::Service(service) => services.push(service.clone()),
+            RecordData::Pointer(name) => return Some(CachedResult::Pointer(name.clone())),
         }
     }
     match services.is_empty() {
-        false => Some(Found::Services(services)),
+        false => Some(CachedResult::Services(services)),
         true if v4.is_empty() && v6.is_empty() => None,
-        true => Some(Found::Addresses(v4, v6)),
+        true => Some(CachedResult::Addresses(v4, v6)),
     }
 }

@@ -35,16 +35,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
 use net::clock;
-use wire::dns::{Name, Rcode};
+use wire::dns::{DomainName, Rcode};
 
-use crate::peers::Random;
-use cache::{Fact, Found, Topic};
-use state::{Followed, State};
+use crate::peers::XorShift;
+use cache::{CachedResult, Fact, Topic};
+use state::{Followed, ResolverState};
 
-pub use error::{Failure, ResolveError};
-pub use name_servers::{NameServers, Settings};
-pub use services::{Services, Target};
-pub use watch::{Peer, Watched, watch};
+pub use error::{LookupFailure, ResolveError};
+pub use name_servers::{NameServers, ResolverSettings};
+pub use services::{ServiceTarget, Services};
+pub use watch::{ResolvedPeer, WatchedName, watch};
 
 /// Aliases followed from one name.
 pub const ALIASES_FOLLOWED_MAX: usize = 50;
@@ -54,7 +54,7 @@ pub const FAILURE_VALID_MS: u64 = 10_000;
 /// One worker's resolver for one `resolver` line.
 #[derive(Clone)]
 pub struct Resolver {
-    state: Rc<State>,
+    state: Rc<ResolverState>,
     timeout_ms: u64,
 }
 
@@ -73,7 +73,7 @@ impl Resolver {
         if let Some(literal) = literal(name) {
             return Ok(literal);
         }
-        match Name::from_text(name) {
+        match DomainName::from_text(name) {
             Ok(asked) => self.addresses_of(&asked).await,
             Err(_) => Err(self.error(shown(name), Rcode::NXDOMAIN.into())),
         }
@@ -82,41 +82,43 @@ impl Resolver {
     /// The same, if no name server need be asked now.
     pub fn known(&self, name: &[u8]) -> Option<Resolved> {
         literal(name).or_else(|| {
-            let name = Name::from_text(name).ok()?;
+            let name = DomainName::from_text(name).ok()?;
             let followed = self.state.follow_known(Topic::Addresses, &name)?;
             self.resolved(&followed)
         })
     }
 
     /// The name of an address.
-    pub async fn name_of(&self, address: IpAddr) -> Result<Name, ResolveError> {
-        let found = self.follow(Topic::Pointer, &Name::reverse(address)).await;
+    pub async fn name_of(&self, address: IpAddr) -> Result<DomainName, ResolveError> {
+        let found = self.follow(Topic::Pointer, &DomainName::reverse(address)).await;
         let name = found.and_then(|followed| match &followed.fact.found {
-            Found::Pointer(name) => Ok(name.clone()),
+            CachedResult::Pointer(name) => Ok(name.clone()),
             _ => Err(Rcode::NXDOMAIN.into()),
         });
         name.map_err(|failure| self.error(address.to_string(), failure))
     }
 
-    async fn addresses_of(&self, name: &Name) -> Result<Resolved, ResolveError> {
+    async fn addresses_of(&self, name: &DomainName) -> Result<Resolved, ResolveError> {
         let found = self.follow(Topic::Addresses, name).await;
         let resolved = found
             .and_then(|followed| self.resolved(&followed).ok_or_else(|| Rcode::NXDOMAIN.into()));
         resolved.map_err(|failure| self.error(name.to_string(), failure))
     }
 
-    async fn follow(&self, topic: Topic, name: &Name) -> Result<Followed, Failure> {
+    async fn follow(&self, topic: Topic, name: &DomainName) -> Result<Followed, LookupFailure> {
         if let Some(known) = self.state.follow_known(topic, name) {
             return Ok(known);
         }
         match within::within(self.timeout_ms, self.state.follow(topic, name)).await {
-            Some(outcome) => outcome.map_err(Failure::from),
-            None => Err(Failure::TimedOut),
+            Some(outcome) => outcome.map_err(LookupFailure::from),
+            None => Err(LookupFailure::TimedOut),
         }
     }
 
     fn resolved(&self, followed: &Followed) -> Option<Resolved> {
-        let Fact { found: Found::Addresses(v4, v6), .. } = &*followed.fact else { return None };
+        let Fact { found: CachedResult::Addresses(v4, v6), .. } = &*followed.fact else {
+            return None;
+        };
         let addresses = match followed.cached {
             true => rotated(v4, v6, &mut self.state.random.borrow_mut()),
             false => {
@@ -127,7 +129,7 @@ impl Resolver {
     }
 
     /// An error that holds for as long as failures do.
-    fn error(&self, subject: String, failure: Failure) -> ResolveError {
+    fn error(&self, subject: String, failure: LookupFailure) -> ResolveError {
         let valid_ms = self.state.settings.valid_ms.unwrap_or(FAILURE_VALID_MS);
         let valid_until_ms = clock::now_ms().saturating_add(valid_ms);
         ResolveError { subject, failure, valid_until_ms }
@@ -146,7 +148,7 @@ fn shown(name: &[u8]) -> String {
 
 /// nginx's order: each family from a random place on, one after the other, all from a random place
 /// on.
-fn rotated(v4: &[Ipv4Addr], v6: &[Ipv6Addr], random: &mut Random) -> Vec<IpAddr> {
+fn rotated(v4: &[Ipv4Addr], v6: &[Ipv6Addr], random: &mut XorShift) -> Vec<IpAddr> {
     let mut addresses: Vec<IpAddr> = Vec::with_capacity(v4.len() + v6.len());
     addresses.extend(v4.iter().copied().map(IpAddr::V4));
     addresses.extend(v6.iter().copied().map(IpAddr::V6));
@@ -157,7 +159,7 @@ fn rotated(v4: &[Ipv4Addr], v6: &[Ipv6Addr], random: &mut Random) -> Vec<IpAddr>
     addresses
 }
 
-fn rotate(addresses: &mut [IpAddr], random: &mut Random) {
+fn rotate(addresses: &mut [IpAddr], random: &mut XorShift) {
     if addresses.len() > 1 {
         addresses.rotate_left((random.next() % addresses.len() as u64) as usize);
     }

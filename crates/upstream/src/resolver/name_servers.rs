@@ -7,23 +7,23 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use conf::lacking::{Class, Part};
+use conf::lacking::{Class, LinePart};
 use conf::{Directive, Load, Result, Value, Word, units};
 use net::Address;
 
 use super::Resolver;
-use super::state::State;
+use super::state::ResolverState;
 use crate::address;
 
 const DNS_PORT: u16 = 53;
 
 /// The value of `resolver`. Who inherits it shares its caches.
 #[derive(Clone, Debug)]
-pub struct NameServers(Arc<Settings>);
+pub struct NameServers(Arc<ResolverSettings>);
 
 /// What a `resolver` line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct ResolverSettings {
     /// The name servers, asked in turn; at least one.
     pub servers: Vec<SocketAddr>,
     /// How long an answer is used whatever its TTL says.
@@ -41,13 +41,13 @@ thread_local! {
 }
 
 struct OfWorker {
-    settings: Weak<Settings>,
-    state: Rc<State>,
+    settings: Weak<ResolverSettings>,
+    state: Rc<ResolverState>,
 }
 
 impl NameServers {
     /// What the line says.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ResolverSettings {
         &self.0
     }
 
@@ -60,7 +60,7 @@ impl NameServers {
                 return known.state.clone();
             }
             states.retain(|_, known| known.settings.strong_count() > 0);
-            let state = Rc::new(State::new((*self.0).clone()));
+            let state = Rc::new(ResolverState::new((*self.0).clone()));
             let settings = Arc::downgrade(&self.0);
             states.insert(key, OfWorker { settings, state: state.clone() });
             state
@@ -72,7 +72,8 @@ impl NameServers {
 impl Value for NameServers {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let mut settings = Settings { servers: Vec::new(), valid_ms: None, ipv4: true, ipv6: true };
+        let mut settings =
+            ResolverSettings { servers: Vec::new(), valid_ms: None, ipv4: true, ipv6: true };
         for word in &from.args {
             settings.parameter(word, from, load)?;
         }
@@ -86,7 +87,7 @@ impl Value for NameServers {
     }
 }
 
-impl Settings {
+impl ResolverSettings {
     fn parameter(&mut self, word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         let invalid = || from.error_at(word, format!("invalid parameter: {word}"));
         let flag = |text: &[u8]| match text {
@@ -103,7 +104,7 @@ impl Settings {
             self.ipv6 = flag(text)?;
         } else if text.starts_with(b"status_zone=") {
             let missing = "parameter \"status_zone\" is not supported by this version of weir";
-            let part = Part {
+            let part = LinePart {
                 what: "resolver ... status_zone=",
                 module: "NGINX Plus",
                 class: Class::Metadata,
@@ -134,7 +135,7 @@ mod tests {
 
     fn line() -> NameServers {
         let servers = vec!["127.0.0.1:53".parse().unwrap()];
-        NameServers(Arc::new(Settings { servers, valid_ms: None, ipv4: true, ipv6: true }))
+        NameServers(Arc::new(ResolverSettings { servers, valid_ms: None, ipv4: true, ipv6: true }))
     }
 
     #[test]

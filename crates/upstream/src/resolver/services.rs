@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use observe::Level;
-use wire::dns::{Name, Rcode, Service};
+use wire::dns::{DomainName, Rcode, Service};
 
-use super::cache::{Found, Topic};
-use super::{Failure, ResolveError, Resolved, Resolver, shown, within};
+use super::cache::{CachedResult, Topic};
+use super::{LookupFailure, ResolveError, Resolved, Resolver, shown, within};
 
 /// Places of one service that are looked at, by priority.
 const TARGETS_MAX: usize = 256;
@@ -15,16 +15,16 @@ const TARGETS_MAX: usize = 256;
 #[derive(Clone, Debug)]
 pub struct Services {
     /// By priority; at least one has addresses.
-    pub targets: Vec<Target>,
+    pub targets: Vec<ServiceTarget>,
     /// Until when all of it holds, on the worker's clock.
     pub valid_until_ms: u64,
 }
 
 /// One of the places where a service is.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct ServiceTarget {
     /// The host.
-    pub name: Name,
+    pub name: DomainName,
     /// Lower ones are used first.
     pub priority: u16,
     /// Its part of the load among those of its priority, at least 1.
@@ -35,7 +35,7 @@ pub struct Target {
     pub addresses: Result<Resolved, ResolveError>,
 }
 
-impl Target {
+impl ServiceTarget {
     /// The addresses with the port; none where the host has none.
     pub fn sockets(&self) -> impl Iterator<Item = SocketAddr> {
         let addresses = self.addresses.iter().flat_map(|resolved| &resolved.addresses);
@@ -49,10 +49,10 @@ impl Resolver {
     pub async fn services(&self, name: &[u8], service: &[u8]) -> Result<Services, ResolveError> {
         let subject = || format!("service {} of {}", service.escape_ascii(), shown(name));
         let failed = |failure| self.error(subject(), failure);
-        let asked = Name::from_text(&full_name(name, service));
+        let asked = DomainName::from_text(&full_name(name, service));
         let asked = asked.map_err(|_| failed(Rcode::NXDOMAIN.into()))?;
         let found = self.follow(Topic::Services, &asked).await.map_err(failed)?;
-        let Found::Services(services) = &found.fact.found else {
+        let CachedResult::Services(services) = &found.fact.found else {
             return Err(failed(Rcode::NXDOMAIN.into()));
         };
         let targets = within::all(targets(services).into_iter().map(|s| self.target(s))).await;
@@ -72,10 +72,10 @@ impl Resolver {
         }
     }
 
-    async fn target(&self, service: &Service) -> Target {
+    async fn target(&self, service: &Service) -> ServiceTarget {
         let Service { priority, weight, port, target: name } = service.clone();
         let addresses = self.addresses_of(&name).await;
-        Target { name, priority, weight: weight.max(1), port, addresses }
+        ServiceTarget { name, priority, weight: weight.max(1), port, addresses }
     }
 }
 
@@ -101,12 +101,12 @@ fn targets(services: &[Service]) -> Vec<&Service> {
 }
 
 /// Why no target has an address: that one does not exist, if so, else what the first says.
-fn failure_of_all(targets: &[Target]) -> Option<Failure> {
+fn failure_of_all(targets: &[ServiceTarget]) -> Option<LookupFailure> {
     let mut failures = Vec::new();
     for target in targets {
         failures.push(target.addresses.as_ref().err()?.failure);
     }
-    let not_found = Failure::Said(Rcode::NXDOMAIN);
+    let not_found = LookupFailure::Said(Rcode::NXDOMAIN);
     let found = failures.contains(&not_found).then_some(not_found);
     found.or(failures.first().copied()).or(Some(not_found))
 }

@@ -6,25 +6,25 @@ use std::rc::Rc;
 
 use net::clock;
 use observe::Level;
-use wire::dns::{Name, Rcode};
+use wire::dns::{DomainName, Rcode};
 
-use super::cache::{Cache, Fact, Found, Topic};
-use super::flight::{Flight, Outcome, Waiting};
-use super::line::Server;
-use super::lookup::{Lookup, RESEND_MS};
-use super::{ALIASES_FOLLOWED_MAX, Settings};
-use crate::peers::Random;
+use super::cache::{CachedResult, Fact, LookupCache, Topic};
+use super::flight::{Flight, LookupOutcome, LookupWaiter};
+use super::line::NameServer;
+use super::lookup::{NameLookup, RESEND_MS};
+use super::{ALIASES_FOLLOWED_MAX, ResolverSettings};
+use crate::peers::XorShift;
 
 /// Lookups under way at a time for one `resolver` line.
 const LOOKUPS_MAX: usize = 16 * 1024;
 
-pub(super) struct State {
-    pub(super) settings: Settings,
-    pub(super) servers: Vec<Server>,
+pub(super) struct ResolverState {
+    pub(super) settings: ResolverSettings,
+    pub(super) servers: Vec<NameServer>,
     pub(super) resend_ms: u64,
-    pub(super) random: RefCell<Random>,
-    cache: RefCell<Cache>,
-    flights: RefCell<HashMap<(Topic, Name), Rc<Flight>>>,
+    pub(super) random: RefCell<XorShift>,
+    cache: RefCell<LookupCache>,
+    flights: RefCell<HashMap<(Topic, DomainName), Rc<Flight>>>,
     /// Whose turn it is.
     turn: Cell<usize>,
 }
@@ -38,10 +38,10 @@ pub(super) struct Followed {
     pub(super) cached: bool,
 }
 
-impl State {
-    pub(super) fn new(settings: Settings) -> Self {
+impl ResolverState {
+    pub(super) fn new(settings: ResolverSettings) -> Self {
         Self {
-            servers: settings.servers.iter().copied().map(Server::new).collect(),
+            servers: settings.servers.iter().copied().map(NameServer::new).collect(),
             settings,
             resend_ms: RESEND_MS,
             random: RefCell::default(),
@@ -55,7 +55,7 @@ impl State {
     pub(super) async fn follow(
         self: &Rc<Self>,
         topic: Topic,
-        name: &Name,
+        name: &DomainName,
     ) -> Result<Followed, Rcode> {
         let mut chain = Chain::new(name);
         while !chain.is_too_long() {
@@ -73,7 +73,7 @@ impl State {
     }
 
     /// The same, from what is known.
-    pub(super) fn follow_known(&self, topic: Topic, name: &Name) -> Option<Followed> {
+    pub(super) fn follow_known(&self, topic: Topic, name: &DomainName) -> Option<Followed> {
         let mut chain = Chain::new(name);
         while !chain.is_too_long() {
             let fact = self.find(topic, &chain.name)?;
@@ -84,12 +84,12 @@ impl State {
         None
     }
 
-    fn find(&self, topic: Topic, name: &Name) -> Option<Rc<Fact>> {
+    fn find(&self, topic: Topic, name: &DomainName) -> Option<Rc<Fact>> {
         self.cache.borrow_mut().find(topic, name, clock::now_ms())
     }
 
     /// Joins the lookup that is under way, or begins one.
-    fn look_up(self: &Rc<Self>, topic: Topic, name: &Name) -> Waiting {
+    fn look_up(self: &Rc<Self>, topic: Topic, name: &DomainName) -> LookupWaiter {
         let key = (topic, name.clone());
         if let Some(flight) = self.flights.borrow().get(&key) {
             return flight.clone().wait();
@@ -106,7 +106,7 @@ impl State {
         let under_way = UnderWay { state: self.clone(), key, flight };
         net::spawn(async move {
             let (topic, name) = (under_way.key.0, &under_way.key.1);
-            let lookup = Lookup::new(&under_way.state, topic, name);
+            let lookup = NameLookup::new(&under_way.state, topic, name);
             if let Some(outcome) = lookup.run(&under_way.flight).await {
                 under_way.land(outcome);
             }
@@ -130,13 +130,13 @@ impl State {
 
 /// A chain of aliases as it is followed.
 struct Chain {
-    name: Name,
+    name: DomainName,
     followed: usize,
     valid_until_ms: u64,
 }
 
 impl Chain {
-    fn new(name: &Name) -> Self {
+    fn new(name: &DomainName) -> Self {
         Self { name: name.clone(), followed: 0, valid_until_ms: u64::MAX }
     }
 
@@ -146,7 +146,7 @@ impl Chain {
 
     fn step(&mut self, fact: Rc<Fact>, cached: bool) -> Option<Followed> {
         let valid_until_ms = self.valid_until_ms.min(fact.valid_until_ms);
-        let Found::Alias(alias) = &fact.found else {
+        let CachedResult::Alias(alias) = &fact.found else {
             return Some(Followed { fact, valid_until_ms, cached });
         };
         self.followed += 1;
@@ -158,13 +158,13 @@ impl Chain {
 
 /// A lookup under way. However it ends, it is over for all who wait.
 struct UnderWay {
-    state: Rc<State>,
-    key: (Topic, Name),
+    state: Rc<ResolverState>,
+    key: (Topic, DomainName),
     flight: Rc<Flight>,
 }
 
 impl UnderWay {
-    fn land(&self, outcome: Outcome) {
+    fn land(&self, outcome: LookupOutcome) {
         if let Ok(fact) = &outcome {
             let (topic, name) = self.key.clone();
             let now_ms = clock::now_ms();

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use net::{Address, Connect, Stream};
 use observe::Level;
-use wire::dns::{self, Question, Response};
+use wire::dns::{self, DnsQuestion, Response};
 
 use super::line::failed;
 use super::within::within;
@@ -17,7 +17,7 @@ const TIMEOUT_MS: u64 = 5000;
 const LENGTH_BYTES: usize = 2;
 
 /// Asks; `None` where nothing comes of it, which is logged here.
-pub(super) async fn ask(server: SocketAddr, question: &Question) -> Option<Response> {
+pub(super) async fn ask(server: SocketAddr, question: &DnsQuestion) -> Option<Response> {
     let id = net::system::random() as u16;
     let message = match within(TIMEOUT_MS, exchange(server, question, id)).await {
         Some(Ok(message)) => message,
@@ -35,14 +35,14 @@ pub(super) async fn ask(server: SocketAddr, question: &Question) -> Option<Respo
     None
 }
 
-fn log(question: &Question, id: u16, what: &dyn std::fmt::Display) {
+fn log(question: &DnsQuestion, id: u16, what: &dyn std::fmt::Display) {
     let name = &question.name;
     observe::log(Level::Error, format_args!("{what}, query id:{id}, name:\"{name}\""));
 }
 
 async fn exchange(
     server: SocketAddr,
-    question: &Question,
+    question: &DnsQuestion,
     id: u16,
 ) -> Result<Vec<u8>, (&'static str, io::Error)> {
     let mut connecting = Connect::default().begin(&Address::Ip(server))?;

@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// A query as it came in.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedQuery {
     pub(crate) name: String,
     pub(crate) kind: u16,
     pub(crate) over_tcp: bool,
@@ -30,20 +30,20 @@ pub(crate) struct Asked {
 }
 
 /// A response under construction.
-pub(crate) struct Reply(Vec<u8>);
+pub(crate) struct TestResponse(Vec<u8>);
 
-type Answer = dyn FnMut(&Asked) -> Option<Reply> + Send;
+type Answer = dyn FnMut(&ReceivedQuery) -> Option<TestResponse> + Send;
 
 pub(crate) struct NameServer {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedQuery>>>,
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 struct Desk {
     clerk: Mutex<Clerk>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedQuery>>>,
     over: Arc<AtomicBool>,
 }
 
@@ -54,7 +54,9 @@ struct Clerk {
 
 impl NameServer {
     /// Starts one; `None` says nothing.
-    pub(crate) fn start(answer: impl FnMut(&Asked) -> Option<Reply> + Send + 'static) -> Self {
+    pub(crate) fn start(
+        answer: impl FnMut(&ReceivedQuery) -> Option<TestResponse> + Send + 'static,
+    ) -> Self {
         let (udp, tcp) = sockets();
         let address = udp.local_addr().unwrap();
         let (asked, over) = (Arc::default(), Arc::default());
@@ -77,7 +79,7 @@ impl NameServer {
             PTR => "PTR",
             _ => "?",
         };
-        let line = |asked: &Asked| {
+        let line = |asked: &ReceivedQuery| {
             let tcp = if asked.over_tcp { "tcp " } else { "" };
             format!("{tcp}{} {}", kind(asked.kind), asked.name)
         };
@@ -166,7 +168,7 @@ impl Desk {
         let times = clerk.times.entry((name.clone(), kind, over_tcp)).or_default();
         *times += 1;
         let message = message.to_vec();
-        let asked = Asked { name, kind, over_tcp, times: *times, message, from };
+        let asked = ReceivedQuery { name, kind, over_tcp, times: *times, message, from };
         self.asked.lock().unwrap().push(asked.clone());
         Some((clerk.answer)(&asked)?.0)
     }
@@ -190,17 +192,17 @@ fn wire(name: &str) -> Vec<u8> {
     wire
 }
 
-impl Asked {
+impl ReceivedQuery {
     /// No records yet.
-    pub(crate) fn reply(&self) -> Reply {
+    pub(crate) fn reply(&self) -> TestResponse {
         let mut message = self.message.clone();
         message[2] = 0x81;
         message[3] = 0x80;
-        Reply(message)
+        TestResponse(message)
     }
 
     /// The addresses among these that are of the kind asked for.
-    pub(crate) fn addresses(&self, ttl_s: u32, addresses: &[&str]) -> Reply {
+    pub(crate) fn addresses(&self, ttl_s: u32, addresses: &[&str]) -> TestResponse {
         let addresses = addresses.iter().map(|address| address.parse().unwrap());
         addresses.fold(self.reply(), |reply, ip| match (ip, self.kind) {
             (IpAddr::V4(ip), A) => reply.record(&self.name, A, ttl_s, &ip.octets()),
@@ -210,7 +212,7 @@ impl Asked {
     }
 }
 
-impl Reply {
+impl TestResponse {
     pub(crate) fn record(mut self, owner: &str, kind: u16, ttl_s: u32, data: &[u8]) -> Self {
         self.0[7] += 1;
         self.0.extend(wire(owner));

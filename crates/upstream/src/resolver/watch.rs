@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use net::{Timer, clock};
 use observe::Level;
-use wire::dns::Name;
+use wire::dns::DomainName;
 
 use super::{ResolveError, Resolver};
 
@@ -14,7 +14,7 @@ const PAUSE_MIN_MS: u64 = 1000;
 
 /// What a `server` line with `resolve` says of its place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Watched {
+pub struct WatchedName {
     /// The name.
     pub name: Box<[u8]>,
     /// `service=`
@@ -25,13 +25,13 @@ pub struct Watched {
 
 /// A server that a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Peer {
+pub struct ResolvedPeer {
     /// Of a service: whether others are used first.
     pub backup: bool,
     /// Where it is.
     pub address: SocketAddr,
     /// Of a service: the host, which is the name that the server goes by.
-    pub name: Option<Name>,
+    pub name: Option<DomainName>,
     /// Of a service: its part of the load; else 1.
     pub weight: u16,
 }
@@ -44,9 +44,9 @@ pub struct Peer {
 /// there is. Both are told to the log.
 pub async fn watch(
     resolver: Resolver,
-    watched: Watched,
+    watched: WatchedName,
     first_ms: u64,
-    mut report: impl FnMut(Result<Vec<Peer>, ResolveError>),
+    mut report: impl FnMut(Result<Vec<ResolvedPeer>, ResolveError>),
 ) {
     let mut known = None;
     let mut pause_ms = first_ms;
@@ -80,14 +80,14 @@ async fn pause(pause_ms: u64) {
 }
 
 impl Resolver {
-    async fn peers(&self, watched: &Watched) -> Result<(Vec<Peer>, u64), ResolveError> {
+    async fn peers(&self, watched: &WatchedName) -> Result<(Vec<ResolvedPeer>, u64), ResolveError> {
         let (mut peers, valid_until_ms) = match &watched.service {
             Some(service) => self.service_peers(&watched.name, service).await?,
             None => {
                 let resolved = self.addresses(&watched.name).await?;
                 let addresses = resolved.addresses.into_iter();
                 let sockets = addresses.map(|ip| SocketAddr::new(ip, watched.port));
-                let peer = |address| Peer { backup: false, address, name: None, weight: 1 };
+                let peer = |address| ResolvedPeer { backup: false, address, name: None, weight: 1 };
                 (sockets.map(peer).collect(), resolved.valid_until_ms)
             }
         };
@@ -100,12 +100,12 @@ impl Resolver {
         &self,
         name: &[u8],
         service: &[u8],
-    ) -> Result<(Vec<Peer>, u64), ResolveError> {
+    ) -> Result<(Vec<ResolvedPeer>, u64), ResolveError> {
         let services = self.services(name, service).await?;
         let found = || services.targets.iter().filter(|target| target.addresses.is_ok());
         let first = found().map(|target| target.priority).min();
         let peers = found().flat_map(|target| {
-            target.sockets().map(move |address| Peer {
+            target.sockets().map(move |address| ResolvedPeer {
                 backup: Some(target.priority) != first,
                 address,
                 name: Some(target.name.clone()),

@@ -9,7 +9,7 @@ use conf::lacking::Class;
 use conf::{Directive, Load, Result, Value, Word, units};
 
 use super::Conf;
-use crate::health::{Begin, Terms};
+use crate::health::{Begin, CheckTerms};
 
 /// What is sent where `check_http_send` says nothing.
 const SEND: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
@@ -18,18 +18,18 @@ const SEND: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerCheck {
     /// When, and what counts.
-    pub terms: Terms,
+    pub terms: CheckTerms,
     /// How long one check takes at most.
     pub timeout_ms: u64,
     /// Where, if not at the server's own port.
     pub port: Option<u16>,
     /// How.
-    pub kind: Kind,
+    pub kind: CheckKind,
 }
 
 /// How a server is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CheckKind {
     /// It takes a connection.
     Tcp,
     /// It answers a request.
@@ -46,7 +46,7 @@ pub enum Kind {
 /// The value of `check`.
 #[derive(Clone, Debug)]
 pub struct CheckLine {
-    terms: Terms,
+    terms: CheckTerms,
     timeout_ms: u64,
     port: Option<u16>,
     http: bool,
@@ -101,7 +101,7 @@ impl Value for CheckLine {
     const ARGS: RangeInclusive<usize> = 0..=usize::MAX;
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let mut line = Self {
-            terms: Terms {
+            terms: CheckTerms {
                 interval_ms: 30_000,
                 jitter_ms: 0,
                 fails: 5,
@@ -179,9 +179,9 @@ impl Conf {
         let kind = match line.http {
             false => {
                 refused("invalid check_http_send for type \"tcp\"")?;
-                Kind::Tcp
+                CheckKind::Tcp
             }
-            true => Kind::Http {
+            true => CheckKind::Http {
                 send: self.check_http_send.as_ref().map_or(SEND.into(), |send| send.text.clone()),
                 alive: self.check_http_expect_alive,
                 requests: self.check_keepalive_requests.0,
@@ -205,16 +205,16 @@ mod tests {
     #[test]
     fn what_is_not_said_is_as_tengine_has_it() {
         assert_eq!(read(""), Ok(None));
-        let terms = Terms {
+        let terms = CheckTerms {
             interval_ms: 30_000,
             jitter_ms: 0,
             fails: 5,
             passes: 2,
             begin: Begin::Unhealthy,
         };
-        let tcp = ServerCheck { terms, timeout_ms: 1000, port: None, kind: Kind::Tcp };
+        let tcp = ServerCheck { terms, timeout_ms: 1000, port: None, kind: CheckKind::Tcp };
         assert_eq!(read("check;"), Ok(Some(tcp.clone())));
-        let http = Kind::Http { send: SEND.into(), alive: Alive(0b1100), requests: 1 };
+        let http = CheckKind::Http { send: SEND.into(), alive: Alive(0b1100), requests: 1 };
         assert_eq!(read("check type=http;"), Ok(Some(ServerCheck { kind: http, ..tcp })));
     }
 
@@ -226,10 +226,15 @@ mod tests {
                check interval=3000 rise=3 fall=4 timeout=500 default_down=false
                      type=http port=81;"#,
         );
-        let terms =
-            Terms { interval_ms: 3000, jitter_ms: 0, fails: 4, passes: 3, begin: Begin::Healthy };
+        let terms = CheckTerms {
+            interval_ms: 3000,
+            jitter_ms: 0,
+            fails: 4,
+            passes: 3,
+            begin: Begin::Healthy,
+        };
         let send = (*b"HEAD / HTTP/1.1\r\n\r\n").into();
-        let kind = Kind::Http { send, alive: Alive(0b11_0000), requests: 7 };
+        let kind = CheckKind::Http { send, alive: Alive(0b11_0000), requests: 7 };
         assert_eq!(check, Ok(Some(ServerCheck { terms, timeout_ms: 500, port: Some(81), kind })));
         assert!(Alive(0b1100).has(204) && Alive(0b1100).has(399) && !Alive(0b1100).has(400));
         assert!(!Alive(0xff).has(999));

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use conf::{Directive, Error, Layered, Load, Result, suggest};
 
 use super::limit::limit;
-use super::method::Reading;
+use super::method::GroupReading;
 use super::{Conf, HostNotFound, Layer, ServerLine};
-use crate::address::Place;
-use crate::group::{Group, Parts};
-use crate::lines::{Line, Lines, Lookup, Servers};
-use crate::memory::{GroupName, Memory};
+use crate::address::Endpoint;
+use crate::group::{Group, GroupParts};
+use crate::lines::{GroupLine, GroupLines, LineLookup, LineResolver};
+use crate::memory::{GroupName, StateMemory};
 use crate::pool;
-use crate::resolver::Watched;
+use crate::resolver::WatchedName;
 
 /// `resolver_timeout` where nothing says it.
 const RESOLVER_TIMEOUT_MS: u64 = 30_000;
@@ -21,14 +21,14 @@ const RESOLVER_TIMEOUT_MS: u64 = 30_000;
 /// The groups of a subsystem, kept in its registry. Names are compared without regard to case.
 #[derive(Default)]
 pub struct Groups {
-    blocks: Vec<Block>,
+    blocks: Vec<GroupBlock>,
     by_name: HashMap<Box<[u8]>, Option<Arc<Group>>>,
     /// What holds for servers without a block.
     not_found: Option<HostNotFound>,
 }
 
 /// A block as it was read.
-struct Block {
+struct GroupBlock {
     layer: Layer,
     /// The line that opens it.
     from: Directive,
@@ -39,7 +39,7 @@ impl Groups {
     pub fn begin(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         let name = from.arg(0);
         let group = name.text.clone();
-        *load.own.of() = Reading { group, ..Reading::default() };
+        *load.own.of() = GroupReading { group, ..GroupReading::default() };
         let by_name = &mut load.own.of::<Self>().by_name;
         match by_name.insert(name.text.to_ascii_lowercase().into(), None) {
             None => Ok(()),
@@ -51,13 +51,13 @@ impl Groups {
     pub fn end(layer: Layer, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         layer.check(from)?;
         let from = Directive { block: None, ..from.clone() };
-        load.own.of::<Self>().blocks.push(Block { layer, from });
+        load.own.of::<Self>().blocks.push(GroupBlock { layer, from });
         Ok(())
     }
 
     /// Makes the groups. `main` is what holds around the blocks.
     /// `around`: who is asked for names where a block does not say it.
-    pub fn build(main: &Layer, around: Option<&Servers>, load: &mut Load<'_>) -> Result<()> {
+    pub fn build(main: &Layer, around: Option<&LineResolver>, load: &mut Load<'_>) -> Result<()> {
         let mut outermost = main.clone();
         outermost.inherit(&Layer::defaults(load), false);
         for mut block in std::mem::take(&mut load.own.of::<Self>().blocks) {
@@ -74,7 +74,7 @@ impl Groups {
     /// error, if a name that is not found is one.
     pub fn implicit(
         name: &[u8],
-        place: &Place,
+        place: &Endpoint,
         blame: impl Fn(String) -> Error,
         load: &mut Load<'_>,
     ) -> Result<Arc<Group>> {
@@ -125,15 +125,15 @@ impl Groups {
 fn group(
     conf: &Conf,
     from: &Directive,
-    around: Option<&Servers>,
+    around: Option<&LineResolver>,
     load: &mut Load<'_>,
 ) -> Result<Group> {
     let name = from.arg(0);
     let servers = conf.resolver.clone().map_or(around.cloned(), |names| {
         let timeout_ms = around.map_or(RESOLVER_TIMEOUT_MS, |around| around.timeout_ms);
-        Some(Servers { names, timeout_ms })
+        Some(LineResolver { names, timeout_ms })
     });
-    let servers = servers.map(|servers| Servers {
+    let servers = servers.map(|servers| LineResolver {
         timeout_ms: conf.resolver_timeout.map_or(servers.timeout_ms, |timeout| timeout.0),
         ..servers
     });
@@ -146,12 +146,12 @@ fn group(
     }
     let group = GroupName::new(load.subsystem, &name.text);
     let number = pool::number(&group);
-    let mut lines = Lines::new(group);
+    let mut lines = GroupLines::new(group);
     lines.limit = limit(conf, number.into(), from, load)?;
     for line in &conf.server {
         line.add_to(&mut lines, servers.as_ref(), conf.upstream_host_not_found, load)?;
     }
-    Ok(Group::new(Parts {
+    Ok(Group::new(GroupParts {
         balance: conf.balance(),
         sticky: conf.sticky.clone(),
         keepalive: conf.keepalive(),
@@ -171,33 +171,33 @@ fn not_found(refuses: bool, error: Error, load: &mut Load<'_>) -> Result<()> {
 
 impl ServerLine {
     fn is_watched(&self) -> bool {
-        self.resolve && matches!(self.place, Place::Named { .. })
+        self.resolve && matches!(self.place, Endpoint::Named { .. })
     }
 
     fn add_to(
         &self,
-        lines: &mut Lines,
-        servers: Option<&Servers>,
+        lines: &mut GroupLines,
+        servers: Option<&LineResolver>,
         not_found: HostNotFound,
         load: &mut Load<'_>,
     ) -> Result<()> {
-        let memory = Memory::process();
-        let mut line = Line::new(self.terms.clone(), self.backup);
+        let memory = StateMemory::process();
+        let mut line = GroupLine::new(self.terms.clone(), self.backup);
         let mut addresses = Vec::new();
         match (&self.place, servers) {
-            (Place::Named { host, port }, Some(servers)) if self.resolve => {
+            (Endpoint::Named { host, port }, Some(servers)) if self.resolve => {
                 let (name, service) = (host.clone(), self.service.clone());
-                let watched = Watched { name, service, port: *port };
+                let watched = WatchedName { name, service, port: *port };
                 line.known = memory.found(&lines.group, &watched);
-                line.lookup = Lookup::Watch(watched, servers.clone());
+                line.lookup = LineLookup::Watch(watched, servers.clone());
             }
             _ => addresses = self.place.addresses(),
         }
-        if addresses.is_empty() && matches!(line.lookup, Lookup::None) {
+        if addresses.is_empty() && matches!(line.lookup, LineLookup::None) {
             let (from, text) = (&self.from, self.from.arg(0));
             let error = from.error_at(text, format!("host not found in upstream \"{text}\""));
             self::not_found(not_found == HostNotFound::Refuse, error, load)?;
-            line.lookup = Lookup::Until(self.place.clone());
+            line.lookup = LineLookup::Until(self.place.clone());
         }
         lines.add(line, addresses, memory);
         Ok(())

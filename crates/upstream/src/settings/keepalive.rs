@@ -6,7 +6,7 @@ use conf::{Directive, Load, Result, Value, units};
 
 /// What is done with connections after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keepalive {
+pub struct KeepaliveSettings {
     /// How many idle ones a worker keeps; 0: none.
     pub connections: u64,
     /// Whether each location has connections of its own.
@@ -19,7 +19,7 @@ pub struct Keepalive {
     pub timeout_ms: u64,
 }
 
-impl Keepalive {
+impl KeepaliveSettings {
     /// Connections are closed: nginx's way with servers that no `upstream` block has.
     pub const NONE: Self =
         Self { connections: 0, local: false, requests: 0, time_ms: 0, timeout_ms: 0 };
@@ -27,12 +27,12 @@ impl Keepalive {
 
 /// The value of `keepalive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Idle {
+pub struct KeepaliveCount {
     pub(super) connections: u64,
     pub(super) local: bool,
 }
 
-impl Value for Idle {
+impl Value for KeepaliveCount {
     const ARGS: RangeInclusive<usize> = 1..=2;
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let (number, name) = (from.arg(0), &from.name);

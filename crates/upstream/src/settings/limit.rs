@@ -9,10 +9,10 @@ use conf::{Directive, Load, Result, Subsystem, Value, Word, units};
 use observe::Level;
 
 use super::Conf;
-use crate::limit::{Backlog, Line, SLOTS_MAX};
-use crate::memory::Memory;
-use crate::pool::Gift;
-use crate::waiting::{Limit, Rule, Zone};
+use crate::limit::{Backlog, SLOTS_MAX, WaitQueue};
+use crate::memory::StateMemory;
+use crate::pool::Handoff;
+use crate::waiting::{GroupLimit, LimitRule, LimitZone};
 
 /// The least size of a zone: eight pages.
 const SIZE_MIN: u64 = 8 * 4096;
@@ -23,10 +23,10 @@ const QUEUE_TIMEOUT_MS: u64 = 60_000;
 
 /// The zones that `limit_upstream_zone` has declared.
 #[derive(Default)]
-struct Declared(HashMap<Box<[u8]>, Option<Arc<Zone>>>);
+struct DeclaredZones(HashMap<Box<[u8]>, Option<Arc<LimitZone>>>);
 
 /// The line of a group without a zone: zones have names of their own.
-struct Own(Arc<Line<Gift>>);
+struct UnnamedQueue(Arc<WaitQueue<Handoff>>);
 
 /// `limit_upstream_zone NAME SIZE`. The size is checked and has no effect: what is counted takes no
 /// more room than the servers themselves.
@@ -38,8 +38,8 @@ pub(super) fn declare_zone(from: &Directive, load: &mut Load<'_>) -> Result<()> 
     if bytes < SIZE_MIN {
         return Err(from.error_at(name, format!("limit_upstream_zone \"{name}\" is too small")));
     }
-    load.zones.mention::<Line<Gift>>(&name.text, Some(bytes), from)?;
-    match load.registry.of::<Declared>().0.insert(name.text.clone(), None) {
+    load.zones.mention::<WaitQueue<Handoff>>(&name.text, Some(bytes), from)?;
+    match load.registry.of::<DeclaredZones>().0.insert(name.text.clone(), None) {
         None => Ok(()),
         Some(_) => Err(from.error_at(name, format!("limit_upstream_zone \"{name}\" is duplicate"))),
     }
@@ -78,7 +78,7 @@ impl Value for LimitConn {
             |what| from.error(format!("\"{}\" must have \"{what}\" parameter", from.name));
         let limit = limit.ok_or_else(|| missing("limit"))?;
         let zone: Box<[u8]> = zone.ok_or_else(|| missing("zone"))?;
-        load.zones.mention::<Line<Gift>>(&zone, None, from)?;
+        load.zones.mention::<WaitQueue<Handoff>>(&zone, None, from)?;
         Ok(Self { zone, limit, backlog, timeout_ms })
     }
 }
@@ -90,18 +90,18 @@ struct Noticed(bool);
 fn once(word: &Word, from: &Directive, load: &mut Load<'_>) {
     if !std::mem::replace(&mut load.registry.of::<Noticed>().0, true) {
         let message = "\"instant_hook\" has no effect, because the limit always applies first";
-        load.warnings.push(from.error_at(word, message).level(conf::Level::Notice));
+        load.warnings.push(from.error_at(word, message).level(conf::ErrorLevel::Notice));
     }
 }
 
 /// `queue N [timeout=T]`
 #[derive(Clone, Copy, Debug)]
-pub struct Queue {
+pub struct QueueLine {
     length: u32,
     timeout_ms: u64,
 }
 
-impl Value for Queue {
+impl Value for QueueLine {
     const ARGS: RangeInclusive<usize> = 1..=2;
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let invalid = |word: &Word| from.error_at(word, format!("invalid parameter \"{word}\""));
@@ -119,7 +119,7 @@ impl Value for Queue {
 
 conf::words! {
     /// `limit_upstream_log_level`
-    pub enum LogLevel {
+    pub enum LimitLogLevel {
         /// As errors.
         Error = "error",
         /// As warnings.
@@ -131,7 +131,7 @@ conf::words! {
     }
 }
 
-impl LogLevel {
+impl LimitLogLevel {
     fn level(self) -> Level {
         match self {
             Self::Error => Level::Error,
@@ -148,14 +148,14 @@ pub(super) fn limit(
     group: u64,
     from: &Directive,
     load: &mut Load<'_>,
-) -> Result<Option<Limit>> {
+) -> Result<Option<GroupLimit>> {
     let level = conf.limit_upstream_log_level.level();
     match (&conf.limit_upstream_conn, conf.queue) {
         (None, None) if conf.server.iter().all(|line| line.terms.max_conns == 0) => Ok(None),
-        (None, None) => Ok(Some(Limit {
+        (None, None) => Ok(Some(GroupLimit {
             zone: own(&from.arg(0).text, load),
             group,
-            rule: Rule::NoQueue,
+            rule: LimitRule::NoQueue,
             backlog: Backlog::OfLine(0),
             timeout_ms: None,
             level,
@@ -164,18 +164,18 @@ pub(super) fn limit(
             let message = "\"queue\" and \"limit_upstream_conn\" cannot be combined in upstream";
             Err(from.error(format!("{message} \"{}\"", from.arg(0))))
         }
-        (Some(conn), None) => Ok(Some(Limit {
+        (Some(conn), None) => Ok(Some(GroupLimit {
             zone: shared(&conn.zone, load),
             group,
-            rule: Rule::Zone { limit: conn.limit },
+            rule: LimitRule::Zone { limit: conn.limit },
             backlog: Backlog::OfServer(conn.backlog),
             timeout_ms: conn.timeout_ms,
             level,
         })),
-        (None, Some(queue)) => Ok(Some(Limit {
+        (None, Some(queue)) => Ok(Some(GroupLimit {
             zone: own(&from.arg(0).text, load),
             group,
-            rule: Rule::Group,
+            rule: LimitRule::Group,
             backlog: Backlog::OfLine(queue.length),
             timeout_ms: Some(queue.timeout_ms),
             level,
@@ -184,26 +184,26 @@ pub(super) fn limit(
 }
 
 /// The zone of that name. Whatever its size was before, what is counted stays.
-fn shared(name: &[u8], load: &mut Load<'_>) -> Arc<Zone> {
-    if let Some(Some(zone)) = load.registry.of::<Declared>().0.get(name) {
+fn shared(name: &[u8], load: &mut Load<'_>) -> Arc<LimitZone> {
+    if let Some(Some(zone)) = load.registry.of::<DeclaredZones>().0.get(name) {
         return zone.clone();
     }
-    let new = || Memory::process().line(&[b"zone ", name].concat());
-    let line = load.zones.keep::<Line<Gift>>(name, |old| old.unwrap_or_else(new));
-    let zone = Zone::new(line);
-    load.registry.of::<Declared>().0.insert(name.into(), Some(zone.clone()));
+    let new = || StateMemory::process().line(&[b"zone ", name].concat());
+    let line = load.zones.keep::<WaitQueue<Handoff>>(name, |old| old.unwrap_or_else(new));
+    let zone = LimitZone::new(line);
+    load.registry.of::<DeclaredZones>().0.insert(name.into(), Some(zone.clone()));
     zone
 }
 
 /// The zone of a group that shares with none.
-fn own(group: &[u8], load: &mut Load<'_>) -> Arc<Zone> {
+fn own(group: &[u8], load: &mut Load<'_>) -> Arc<LimitZone> {
     let kind: &[u8] = match load.subsystem {
         Subsystem::Stream => b"stream upstream ",
         Subsystem::Main | Subsystem::Http => b"upstream ",
     };
-    let new = || Arc::new(Own(Memory::process().line(&[kind, group].concat())));
+    let new = || Arc::new(UnnamedQueue(StateMemory::process().line(&[kind, group].concat())));
     let own = load.zones.keep(group, |old| old.unwrap_or_else(new));
-    Zone::new(own.0.clone())
+    LimitZone::new(own.0.clone())
 }
 
 /// A number of requests: at least one.

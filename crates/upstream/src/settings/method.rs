@@ -6,12 +6,13 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, Template, Value, Word};
 
 use crate::balance::{
-    Balance, Better, ConsistentHash, Hash, IpHash, LeastConn, LeastTime, Random, Refused, Until,
+    Balance, Better, ConsistentHash, HashBalance, IpHash, LeastConn, LeastTime, RandomBalance,
+    RefusedParameters, Until,
 };
 
 /// A balancing method.
 #[derive(Clone, Debug)]
-pub struct Method {
+pub struct BalanceMethod {
     pub(super) balance: Arc<dyn Balance>,
     name: Box<[u8]>,
 }
@@ -19,22 +20,22 @@ pub struct Method {
 /// The block that is being read, and what its method does without, for the `server` lines below it:
 /// nginx looks at them in this order, too.
 #[derive(Default)]
-pub(super) struct Reading {
+pub(super) struct GroupReading {
     pub group: Box<[u8]>,
-    pub refused: Refused,
+    pub refused: RefusedParameters,
 }
 
-impl Value for Method {
+impl Value for BalanceMethod {
     const ARGS: RangeInclusive<usize> = 0..=2;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let balance: Arc<dyn Balance> = match &*from.name.text {
             b"least_conn" => Arc::new(LeastConn),
             b"ip_hash" => Arc::new(IpHash),
             b"hash" => hash(from, load)?,
-            b"random" => Arc::new(Random { two: random(from)? }),
+            b"random" => Arc::new(RandomBalance { two: random(from)? }),
             _ => Arc::new(least_time(from)?),
         };
-        load.own.of::<Reading>().refused = balance.refused();
+        load.own.of::<GroupReading>().refused = balance.refused();
         Ok(Self { balance, name: from.name.text.clone() })
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
@@ -50,7 +51,7 @@ impl Value for Method {
 fn hash(from: &Directive, load: &mut Load<'_>) -> Result<Arc<dyn Balance>> {
     let key = Template::compile(from.arg(0), from, load)?;
     match from.args.get(1) {
-        None => Ok(Arc::new(Hash { key })),
+        None => Ok(Arc::new(HashBalance { key })),
         Some(word) if &*word.text == b"consistent" => Ok(Arc::new(ConsistentHash { key })),
         Some(word) => Err(invalid(word, from)),
     }

@@ -24,13 +24,13 @@ use crate::resolver::NameServers;
 use crate::sticky::Sticky;
 
 use check::HttpSend;
-pub use check::{Alive, CheckLine, Kind, ServerCheck};
+pub use check::{Alive, CheckKind, CheckLine, ServerCheck};
 pub use groups::Groups;
-pub use keepalive::{Idle, Keepalive};
-pub use limit::{LimitConn, LogLevel, Queue};
-pub use method::Method;
+pub use keepalive::{KeepaliveCount, KeepaliveSettings};
+pub use limit::{LimitConn, LimitLogLevel, QueueLine};
+pub use method::BalanceMethod;
 pub use server::ServerLine;
-pub use zone::Zone;
+pub use zone::GroupZone;
 
 conf::directives! {
     declare {
@@ -131,7 +131,7 @@ conf::directives! {
     }
     slots {
         /// How servers are chosen.
-        method: Option<Method>,
+        method: Option<BalanceMethod>,
     }
 
     in UPSTREAM;
@@ -193,7 +193,7 @@ conf::directives! {
     /// ```nginx
     /// limit_upstream_log_level info;
     /// ```
-    limit_upstream_log_level + MAIN: LogLevel = "notice",
+    limit_upstream_log_level + MAIN: LimitLogLevel = "notice",
     /// Queues up to this many requests while every server of the group has reached its `max_conns`.
     /// A request that has been queued for `timeout=` (60s), or finds the queue full, is answered
     /// with 502.
@@ -208,7 +208,7 @@ conf::directives! {
     ///     queue 500 timeout=5s;
     /// }
     /// ```
-    queue: Option<Queue>,
+    queue: Option<QueueLine>,
     /// The name servers for resolving the names of servers with `resolve`. The parameters are those
     /// of `resolver` in http.
     ///
@@ -256,7 +256,7 @@ conf::directives! {
     ///     server 127.0.0.1:8001;
     /// }
     /// ```
-    zone: Option<Zone>,
+    zone: Option<GroupZone>,
     /// How many idle connections to the servers of the group each worker keeps open. 0 keeps none.
     /// With `local`, each location has its own connections.
     ///
@@ -269,7 +269,7 @@ conf::directives! {
     ///     keepalive 64;
     /// }
     /// ```
-    keepalive: Idle = "32 local",
+    keepalive: KeepaliveCount = "32 local",
     /// The largest number of requests sent over one connection to a server.
     ///
     /// ```nginx
@@ -378,8 +378,8 @@ conf::words! {
 }
 
 impl Conf {
-    fn keepalive(&self) -> Keepalive {
-        Keepalive {
+    fn keepalive(&self) -> KeepaliveSettings {
+        KeepaliveSettings {
             connections: self.keepalive.connections,
             local: self.keepalive.local,
             requests: self.keepalive_requests.0,

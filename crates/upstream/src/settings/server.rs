@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Value, Word, units};
 
-use super::method::Reading;
-use crate::address::{self, Place};
-use crate::server::{State, Terms};
+use super::method::GroupReading;
+use crate::address::{self, Endpoint};
+use crate::server::{ServerStatus, ServerTerms};
 use crate::sticky::SID_LENGTH_MAX;
 
 const DEFAULT_PORT: u16 = 80;
@@ -15,8 +15,8 @@ const DEFAULT_PORT: u16 = 80;
 /// A `server` line.
 #[derive(Clone, Debug)]
 pub struct ServerLine {
-    pub(super) place: Place,
-    pub(super) terms: Terms,
+    pub(super) place: Endpoint,
+    pub(super) terms: ServerTerms,
     pub(super) backup: bool,
     /// Whether its name is looked up while the server runs.
     pub(super) resolve: bool,
@@ -29,8 +29,8 @@ impl Value for ServerLine {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let text = from.arg(0);
         let mut line = Self {
-            place: Place::Named { host: Box::default(), port: DEFAULT_PORT },
-            terms: Terms::plain(&text.text),
+            place: Endpoint::Named { host: Box::default(), port: DEFAULT_PORT },
+            terms: ServerTerms::plain(&text.text),
             backup: false,
             resolve: false,
             service: None,
@@ -50,7 +50,7 @@ impl Value for ServerLine {
         if line.service.is_some() && parsed.port_said {
             return Err(of_service("may not have port"));
         }
-        if line.service.is_some() && matches!(parsed.place, Place::At(_)) {
+        if line.service.is_some() && matches!(parsed.place, Endpoint::At(_)) {
             return Err(of_service("requires domain name"));
         }
         line.place = parsed.place;
@@ -68,7 +68,7 @@ impl ServerLine {
                 Err(from.error_at(word, format!("{why} \"{word}\"")))
             }
         };
-        let reading = load.own.of::<Reading>();
+        let reading = load.own.of::<GroupReading>();
         let (name, value) = match word.text.iter().position(|&byte| byte == b'=') {
             Some(at) => word.text.split_at(at + 1),
             None => (&word.text[..], &b""[..]),
@@ -105,8 +105,8 @@ impl ServerLine {
                 return Err(from.error_at(word, "service is empty"));
             }
             b"service=" => self.service = Some(value.into()),
-            b"down" => terms.state = State::Down,
-            b"drain" => terms.state = State::Drain,
+            b"down" => terms.state = ServerStatus::Down,
+            b"drain" => terms.state = ServerStatus::Drain,
             _ => return Err(invalid().meant(name, PARAMETERS)),
         }
         Ok(())

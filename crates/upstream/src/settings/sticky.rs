@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use conf::{Directive, Error, Load, Result, Template, Value, VariableId, Word, units};
 
-use super::method::Reading;
-use crate::sticky::{Cookie, Expires, Learn, Sessions, Sticky, is_samesite};
+use super::method::GroupReading;
+use crate::sticky::{Cookie, CookieExpires, Learn, Sessions, Sticky, is_samesite};
 
 const TIMEOUT_MS: u64 = 600_000;
 /// The least size that nginx accepts: eight pages.
@@ -88,8 +88,8 @@ fn attribute(
             once(cookie.expires.is_some(), "expires")?;
             let invalid = || refuse(from, word, "invalid \"expires\" parameter value");
             cookie.expires = Some(match value {
-                b"max" => Expires::Max,
-                _ => Expires::After(units::seconds(value).ok_or_else(invalid)?),
+                b"max" => CookieExpires::Max,
+                _ => CookieExpires::After(units::seconds(value).ok_or_else(invalid)?),
             });
         }
         b"httponly" => {
@@ -115,7 +115,7 @@ fn attribute(
 
 /// What `sticky learn` says, as far as it was read.
 #[derive(Default)]
-struct Said {
+struct LearnArguments {
     create: Vec<VariableId>,
     lookup: Vec<VariableId>,
     zone: Option<(Box<[u8]>, u64)>,
@@ -124,7 +124,7 @@ struct Said {
 }
 
 fn learn(from: &Directive, load: &mut Load<'_>) -> Result<Learn> {
-    let mut said = Said::default();
+    let mut said = LearnArguments::default();
     for word in &from.args[1..] {
         said.parameter(word, from, load)?;
     }
@@ -145,7 +145,7 @@ fn learn(from: &Directive, load: &mut Load<'_>) -> Result<Learn> {
     })
 }
 
-impl Said {
+impl LearnArguments {
     fn parameter(&mut self, word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         let (name, value) = split(&word.text);
         let mut variable = |name: &str| match value.strip_prefix(b"$") {
@@ -190,7 +190,7 @@ fn zone(text: &[u8]) -> Result<(Box<[u8]>, u64), &'static str> {
 
 /// The zones of sessions of this configuration, each with its group.
 #[derive(Default)]
-struct Claimed(HashMap<Box<[u8]>, Box<[u8]>>);
+struct ClaimedZones(HashMap<Box<[u8]>, Box<[u8]>>);
 
 /// The sessions of a zone, which is for one group only.
 fn sessions(
@@ -200,9 +200,9 @@ fn sessions(
     load: &mut Load<'_>,
 ) -> Result<Arc<Sessions>> {
     let shown = String::from_utf8_lossy(zone);
-    let group = load.own.of::<Reading>().group.clone();
+    let group = load.own.of::<GroupReading>().group.clone();
     load.zones.mention::<Sessions>(zone, Some(size), from)?;
-    if let Some(group) = load.registry.of::<Claimed>().0.insert(zone.into(), group.clone()) {
+    if let Some(group) = load.registry.of::<ClaimedZones>().0.insert(zone.into(), group.clone()) {
         let group = String::from_utf8_lossy(&group);
         let message = format!("sticky zone \"{shown}\" is already used in upstream \"{group}\"");
         return Err(from.error(message));

@@ -10,12 +10,12 @@ const SIZE_MIN: u64 = 8 * 4096;
 
 /// A zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zone {
+pub struct GroupZone {
     /// Its name.
     pub name: Box<[u8]>,
 }
 
-impl Value for Zone {
+impl Value for GroupZone {
     const ARGS: RangeInclusive<usize> = 1..=2;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let name = from.arg(0);

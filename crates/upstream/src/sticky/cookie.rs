@@ -14,7 +14,7 @@ pub struct Cookie {
     pub(crate) variable: VariableId,
     pub(crate) domain: Option<Template>,
     pub(crate) path: Option<Box<[u8]>>,
-    pub(crate) expires: Option<Expires>,
+    pub(crate) expires: Option<CookieExpires>,
     pub(crate) samesite: Option<Template>,
     pub(crate) httponly: bool,
     pub(crate) secure: bool,
@@ -22,7 +22,7 @@ pub struct Cookie {
 
 /// `expires=`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expires {
+pub(crate) enum CookieExpires {
     /// As late as can be.
     Max,
     /// So many seconds from now.
@@ -37,10 +37,10 @@ impl Cookie {
         out.extend_from_slice(server.sid());
         match self.expires {
             None => {}
-            Some(Expires::Max) => {
+            Some(CookieExpires::Max) => {
                 out.extend_from_slice(b"; expires=Thu, 31-Dec-37 23:55:55 GMT; max-age=315360000");
             }
-            Some(Expires::After(seconds)) => {
+            Some(CookieExpires::After(seconds)) => {
                 out.extend_from_slice(b"; expires=");
                 date(unix_s.saturating_add(seconds), out);
                 let _ = write!(out, "; max-age={seconds}");

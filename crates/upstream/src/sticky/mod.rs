@@ -15,7 +15,7 @@ use conf::{Values, VariableId};
 use md5::{Digest, Md5};
 
 pub use cookie::Cookie;
-pub(crate) use cookie::{Expires, is_samesite};
+pub(crate) use cookie::{CookieExpires, is_samesite};
 pub(crate) use sessions::{Sessions, Time};
 
 /// How requests are bound.
@@ -68,10 +68,10 @@ impl Sticky {
     }
 
     /// Which server a request is bound to by its id.
-    pub(crate) fn server(&self, id: &[u8], now_ms: u64) -> Option<Bound> {
+    pub(crate) fn server(&self, id: &[u8], now_ms: u64) -> Option<BoundName> {
         match self {
             Self::Learn(learn) => learn.sessions.find(id, learn.time(now_ms)),
-            _ => Some(Bound::from(id)),
+            _ => Some(BoundName::from(id)),
         }
     }
 }
@@ -124,18 +124,18 @@ pub(crate) const SID_LENGTH_MAX: usize = 32;
 /// The name that a request has for the server it is bound to; one that is too long for any server
 /// is nobody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bound {
+pub(crate) struct BoundName {
     text: [u8; SID_LENGTH_MAX],
     length: usize,
 }
 
-impl Bound {
+impl BoundName {
     pub fn text(&self) -> &[u8] {
         &self.text[..self.length]
     }
 }
 
-impl From<&[u8]> for Bound {
+impl From<&[u8]> for BoundName {
     fn from(id: &[u8]) -> Self {
         let mut text = [0; SID_LENGTH_MAX];
         let length = if id.len() > SID_LENGTH_MAX { 0 } else { id.len() };

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use md5::{Digest, Md5};
 
-use super::Bound;
+use super::BoundName;
 
 /// What nginx needs for a session: so large a zone holds as many here.
 const SESSION_SIZE: u64 = 128;
@@ -17,12 +17,12 @@ pub(crate) struct Sessions {
     /// The group whose sessions they are.
     group: Box<[u8]>,
     max: usize,
-    known: Mutex<Known>,
+    known: Mutex<KnownSessions>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    by_id: HashMap<Id, Session>,
+struct KnownSessions {
+    by_id: HashMap<Id, LearnedSession>,
     /// By when they were used last: the time, and a number that tells those of one time apart.
     by_use: BTreeMap<(u64, u64), Id>,
     uses: u64,
@@ -39,8 +39,8 @@ pub(crate) struct Time {
 type Id = [u8; 16];
 
 #[derive(Debug)]
-struct Session {
-    server: Bound,
+struct LearnedSession {
+    server: BoundName,
     used: (u64, u64),
 }
 
@@ -56,7 +56,7 @@ impl Sessions {
     }
 
     /// The server of a session.
-    pub fn find(&self, id: &[u8], time: Time) -> Option<Bound> {
+    pub fn find(&self, id: &[u8], time: Time) -> Option<BoundName> {
         let mut known = self.lock();
         known.expire(time);
         Some(known.by_id.get(&digest(id))?.server)
@@ -81,15 +81,15 @@ impl Sessions {
         known.uses += 1;
         let used = (time.now_ms, known.uses);
         known.by_use.insert(used, id);
-        known.by_id.insert(id, Session { server: Bound::from(server), used });
+        known.by_id.insert(id, LearnedSession { server: BoundName::from(server), used });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownSessions> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl KnownSessions {
     fn expire(&mut self, time: Time) {
         while let Some(((used_ms, _), _)) = self.by_use.first_key_value() {
             if used_ms.saturating_add(time.timeout_ms) > time.now_ms {

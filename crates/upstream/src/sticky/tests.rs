@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use conf::{Values, VariableId};
 
 use crate::testing::{ask, group, lease, load, short};
-use crate::{Ask, Attempt, Choice};
+use crate::{Ask, Attempt, ServerChoice};
 
 const NOW: u64 = 1_000_000;
 
@@ -81,7 +81,7 @@ fn a_draining_server_is_left_to_its_own() {
     assert_eq!(short(&lease(ask(&group, bound("x")))), "2");
     let alone = crate::testing::group("server 10.0.0.1 drain route=a; sticky route $r;");
     assert_eq!(short(&lease(ask(&alone, bound("a")))), "1");
-    assert!(matches!(ask(&alone, bound("x")), Choice::None));
+    assert!(matches!(ask(&alone, bound("x")), ServerChoice::None));
 }
 
 #[test]

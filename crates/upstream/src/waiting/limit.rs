@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use observe::Level;
 
-use crate::limit::{Backlog, Line, SLOTS_MAX, Slots, Tally};
-use crate::pool::Gift;
-use crate::server::Terms;
+use crate::limit::{Backlog, LimitStats, SLOTS_MAX, ServerSlots, WaitQueue};
+use crate::pool::Handoff;
+use crate::server::ServerTerms;
 
 /// The limit of a group.
 #[derive(Clone)]
-pub struct Limit {
-    pub(crate) zone: Arc<Zone>,
+pub struct GroupLimit {
+    pub(crate) zone: Arc<LimitZone>,
     /// Who the group is, among those that share the zone.
     pub(crate) group: u64,
-    pub(crate) rule: Rule,
+    pub(crate) rule: LimitRule,
     pub(crate) backlog: Backlog,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) level: Level,
@@ -24,7 +24,7 @@ pub struct Limit {
 
 /// What is counted, and how many there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub(crate) enum LimitRule {
     /// `limit_upstream_conn`: by address, with all groups of the zone.
     Zone { limit: u32 },
     /// `queue`: by server, up to its `max_conns`.
@@ -34,22 +34,22 @@ pub(crate) enum Rule {
 }
 
 /// A zone as one configuration has it; that of a group without `limit_upstream_conn` is its own.
-pub(crate) struct Zone {
+pub(crate) struct LimitZone {
     /// What is counted, which outlives configurations.
-    line: Arc<Line<Gift>>,
+    line: Arc<WaitQueue<Handoff>>,
     /// By server, the smallest that any of the groups says.
     maxima: Mutex<HashMap<Box<[u8]>, u32>>,
 }
 
 /// A server's part of a limit.
 #[derive(Clone)]
-pub(crate) struct Limited {
-    pub slots: Arc<Slots<Gift>>,
-    zone: Arc<Zone>,
+pub(crate) struct LimitedServer {
+    pub slots: Arc<ServerSlots<Handoff>>,
+    zone: Arc<LimitZone>,
     group: u64,
 }
 
-impl Limit {
+impl GroupLimit {
     /// How long a request may wait; `None`: as long as reading may take.
     pub fn timeout_ms(&self) -> Option<u64> {
         self.timeout_ms
@@ -58,8 +58,8 @@ impl Limit {
     /// The status of a request that has waited too long.
     pub fn timeout_status(&self) -> u16 {
         match self.rule {
-            Rule::Zone { .. } => 408,
-            Rule::Group | Rule::NoQueue => 502,
+            LimitRule::Zone { .. } => 408,
+            LimitRule::Group | LimitRule::NoQueue => 502,
         }
     }
 
@@ -69,41 +69,46 @@ impl Limit {
     }
 
     /// The counters of all that share the limit.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> LimitStats {
         self.zone.line.tally()
     }
 
     /// Whether requests wait.
     pub(crate) fn has_queue(&self) -> bool {
-        self.rule != Rule::NoQueue
+        self.rule != LimitRule::NoQueue
     }
 
     /// The slots of a server, if it has a limit. `twin`: how many servers of the group before it
     /// have its address.
-    pub(crate) fn of_server(&self, name: &[u8], terms: &Terms, twin: u32) -> Option<Limited> {
+    pub(crate) fn of_server(
+        &self,
+        name: &[u8],
+        terms: &ServerTerms,
+        twin: u32,
+    ) -> Option<LimitedServer> {
         if terms.max_conns == 0 && !self.has_queue() {
             return None;
         }
         let own = if terms.max_conns == 0 { SLOTS_MAX } else { terms.max_conns };
         let (max, name) = match (self.rule, twin) {
-            (Rule::Zone { limit }, _) => (limit.min(own), name.to_vec()),
+            (LimitRule::Zone { limit }, _) => (limit.min(own), name.to_vec()),
             (_, 0) => (own, name.to_vec()),
             // Each of two `server` lines with one address has its own `max_conns`.
             (_, twin) => (own, [name, b"#", twin.to_string().as_bytes()].concat()),
         };
         let slots = self.zone.slots(&name, max);
-        Some(Limited { slots, zone: self.zone.clone(), group: self.group })
+        Some(LimitedServer { slots, zone: self.zone.clone(), group: self.group })
     }
 }
 
-impl Zone {
+impl LimitZone {
     /// A zone of a new configuration, which counts in this line.
-    pub fn new(line: Arc<Line<Gift>>) -> Arc<Self> {
+    pub fn new(line: Arc<WaitQueue<Handoff>>) -> Arc<Self> {
         Arc::new(Self { line, maxima: Mutex::default() })
     }
 
     /// The slots of a server, of which one more group says how many there may be.
-    fn slots(&self, name: &[u8], max: u32) -> Arc<Slots<Gift>> {
+    fn slots(&self, name: &[u8], max: u32) -> Arc<ServerSlots<Handoff>> {
         let mut maxima = self.maxima.lock().unwrap_or_else(PoisonError::into_inner);
         // Names that stand for ever other addresses must not add up.
         if maxima.len() == maxima.capacity() {
@@ -119,7 +124,7 @@ impl Zone {
     }
 }
 
-impl Limited {
+impl LimitedServer {
     /// From now on what this configuration says holds.
     pub fn apply(&self) {
         if let Some(max) = self.zone.max(self.slots.name())
@@ -140,13 +145,13 @@ impl Limited {
     }
 }
 
-impl Debug for Limit {
+impl Debug for GroupLimit {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}, {:?}, {:?} ms", self.rule, self.backlog, self.timeout_ms)
     }
 }
 
-impl Debug for Limited {
+impl Debug for LimitedServer {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.slots.fmt(f)
     }
@@ -158,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_addresses_that_have_gone_is_forgotten() {
-        let zone = Zone::new(Line::new());
+        let zone = LimitZone::new(WaitQueue::new());
         let stays = zone.slots(b"stays", 7);
         for number in 0..1000 {
             zone.slots(number.to_string().as_bytes(), 1);

@@ -14,23 +14,23 @@ use std::task::{Context, Poll, ready};
 use crate::attempt::Attempt;
 use crate::group::Group;
 use crate::lease::Lease;
-use crate::limit::{Answer, Grant, Waiter, Wish};
+use crate::limit::{Grant, JoinRequest, Waiter, WaiterAnswer};
 use crate::peers::Peers;
-use crate::pool::{self, Gift};
+use crate::pool::{self, Handoff};
 use crate::server::Server;
 
-pub use limit::Limit;
-pub(crate) use limit::{Limited, Rule, Zone};
+pub use limit::GroupLimit;
+pub(crate) use limit::{LimitRule, LimitZone, LimitedServer};
 
 /// A request that waits. Dropping it gives its place up.
-pub struct Waiting {
-    waiter: Waiter<Gift>,
+pub struct WaitingRequest {
+    waiter: Waiter<Handoff>,
     group: Arc<Group>,
 }
 
 /// Why a request does not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum WaitRefused {
     /// As many wait as may.
     Full,
     /// There is no server that it could wait for, or none where requests wait.
@@ -48,8 +48,12 @@ pub enum Waited {
 
 impl Group {
     /// Takes a place in the line for one of the servers that were all busy.
-    pub fn wait(self: &Arc<Self>, attempt: &mut Attempt, now_ms: u64) -> Result<Waiting, Refused> {
-        let limit = self.limit().ok_or(Refused::NoServer)?;
+    pub fn wait(
+        self: &Arc<Self>,
+        attempt: &mut Attempt,
+        now_ms: u64,
+    ) -> Result<WaitingRequest, WaitRefused> {
+        let limit = self.limit().ok_or(WaitRefused::NoServer)?;
         let (mut servers, mut tried) = (Vec::new(), Vec::new());
         let peers = self.lock();
         attempt.resume(&peers);
@@ -62,16 +66,16 @@ impl Group {
             }
         }
         drop(peers);
-        let line = servers.first().ok_or(Refused::NoServer)?.line().clone();
+        let line = servers.first().ok_or(WaitRefused::NoServer)?.line().clone();
         let (group, backlog) = (limit.group, limit.backlog);
         let taker = (!pool::has_any(self)).then(worker);
-        let wish = Wish { servers: &servers, tried: &tried, group, backlog, taker, now_ms };
-        let waiter = line.join(wish).map_err(|_| Refused::Full)?;
-        Ok(Waiting { waiter, group: self.clone() })
+        let wish = JoinRequest { servers: &servers, tried: &tried, group, backlog, taker, now_ms };
+        let waiter = line.join(wish).map_err(|_| WaitRefused::Full)?;
+        Ok(WaitingRequest { waiter, group: self.clone() })
     }
 
     /// Makes a place that was waited for a request in progress.
-    fn take_grant(&self, grant: Grant<Gift>, attempt: &mut Attempt, now_ms: u64) -> Waited {
+    fn take_grant(&self, grant: Grant<Handoff>, attempt: &mut Attempt, now_ms: u64) -> Waited {
         let peers = self.lock();
         attempt.resume(&peers);
         let meant = |(at, server): &(usize, &Arc<Server>)| {
@@ -111,7 +115,7 @@ fn is_awaited(peers: &Peers, server: &Server, now_ms: u64) -> bool {
     }
 }
 
-impl Waiting {
+impl WaitingRequest {
     /// Its place when it joined: 1 is the next to be served, 0 need not wait.
     pub fn place(&self) -> u32 {
         self.waiter.place()
@@ -125,8 +129,8 @@ impl Waiting {
         now_ms: u64,
     ) -> Poll<Waited> {
         Poll::Ready(match ready!(self.waiter.poll(cx, now_ms)) {
-            Answer::Granted(grant) => self.group.take_grant(grant, attempt, now_ms),
-            Answer::NoServer => Waited::None,
+            WaiterAnswer::Granted(grant) => self.group.take_grant(grant, attempt, now_ms),
+            WaiterAnswer::NoServer => Waited::None,
         })
     }
 

@@ -3,9 +3,9 @@ use std::task::{Context, Poll, Waker};
 
 use conf::Zones;
 
-use super::{Refused, Waited, Waiting};
+use super::{WaitRefused, Waited, WaitingRequest};
 use crate::testing::{ask, group, lease, load, load_after, short};
-use crate::{Ask, Attempt, Choice, Group, Lease};
+use crate::{Ask, Attempt, Group, Lease, ServerChoice};
 
 const NOW: u64 = 1_000_000;
 
@@ -14,12 +14,12 @@ fn at(now_ms: u64) -> Ask<'static> {
 }
 
 /// A request that finds the group busy and waits.
-fn waiting(group: &Arc<Group>, attempt: &mut Attempt) -> Waiting {
-    assert!(matches!(group.choose(attempt, &at(NOW)), Choice::Busy));
+fn waiting(group: &Arc<Group>, attempt: &mut Attempt) -> WaitingRequest {
+    assert!(matches!(group.choose(attempt, &at(NOW)), ServerChoice::Busy));
     group.wait(attempt, NOW).unwrap_or_else(|why| panic!("{why:?}"))
 }
 
-fn poll(waiting: &mut Waiting, attempt: &mut Attempt, now_ms: u64) -> Poll<Waited> {
+fn poll(waiting: &mut WaitingRequest, attempt: &mut Attempt, now_ms: u64) -> Poll<Waited> {
     waiting.poll(&mut Context::from_waker(Waker::noop()), attempt, now_ms)
 }
 
@@ -41,11 +41,11 @@ fn a_queue_serves_in_order_whatever_server_comes_free() {
     let [first, second, third] = &mut attempts;
     let mut one = waiting(&group, first);
     let mut other = waiting(&group, second);
-    assert!(matches!(group.choose(third, &at(NOW)), Choice::Busy));
-    assert_eq!(group.wait(third, NOW).err(), Some(Refused::Full), "two may wait");
+    assert!(matches!(group.choose(third, &at(NOW)), ServerChoice::Busy));
+    assert_eq!(group.wait(third, NOW).err(), Some(WaitRefused::Full), "two may wait");
     assert!(poll(&mut one, first, NOW + 1).is_pending());
     let name = short(&leases.pop().unwrap());
-    assert!(matches!(ask(&group, at(NOW)), Choice::Busy), "it belongs to those that wait");
+    assert!(matches!(ask(&group, at(NOW)), ServerChoice::Busy), "it belongs to those that wait");
     assert!(poll(&mut other, second, NOW + 7).is_pending());
     let lease = granted(poll(&mut one, first, NOW + 7));
     assert_eq!(short(&lease), name);
@@ -70,7 +70,7 @@ fn whoever_leaves_frees_the_place() {
     drop(one);
     let lease = granted(poll(&mut other, second, NOW));
     drop(lease);
-    assert!(matches!(ask(&group, at(NOW)), Choice::Server(_)));
+    assert!(matches!(ask(&group, at(NOW)), ServerChoice::Server(_)));
     assert_eq!(group.servers()[0].in_progress(), 0);
 }
 
@@ -88,7 +88,7 @@ fn a_server_that_fails_is_waited_for_no_more() {
     assert!(poll(&mut one, &mut attempt, NOW).is_pending());
     assert!(leases[0].failed(NOW).is_some());
     assert!(matches!(poll(&mut one, &mut attempt, NOW), Poll::Ready(Waited::None)));
-    assert!(matches!(group.choose(&mut attempt, &at(NOW)), Choice::None));
+    assert!(matches!(group.choose(&mut attempt, &at(NOW)), ServerChoice::None));
     assert_ne!(failed, short(&leases[0]));
 }
 
@@ -106,8 +106,8 @@ fn groups_of_a_zone_share_the_count() {
     let mut attempts = [Attempt::default(), Attempt::default()];
     let [first, second] = &mut attempts;
     let mut one = waiting(b, first);
-    assert!(matches!(a.choose(second, &at(NOW)), Choice::Busy));
-    assert_eq!(a.wait(second, NOW).err(), Some(Refused::Full), "the backlog is the server's");
+    assert!(matches!(a.choose(second, &at(NOW)), ServerChoice::Busy));
+    assert_eq!(a.wait(second, NOW).err(), Some(WaitRefused::Full), "the backlog is the server's");
     assert_eq!(a.limit().unwrap().timeout_status(), 408);
     let [held, _other] = _held;
     drop(held);
@@ -137,7 +137,7 @@ fn a_server_that_is_back_or_new_is_given_to_those_that_wait() {
     let held = granted(poll(&mut one, first, NOW + 1001));
     assert_eq!(short(&held), "1");
     let address = "10.0.0.3:80".parse().unwrap();
-    let peer = crate::resolver::Peer { backup: false, address, name: None, weight: 1 };
+    let peer = crate::resolver::ResolvedPeer { backup: false, address, name: None, weight: 1 };
     group.found(2, &[peer]);
     assert_eq!(short(&granted(poll(&mut other, second, NOW + 1001))), "3");
 }
@@ -153,7 +153,7 @@ fn a_server_that_failed_after_the_grant_is_passed_on() {
     group.servers()[1].set_healthy(false, NOW);
     assert!(matches!(poll(&mut one, &mut attempt, NOW), Poll::Ready(Waited::None)));
     assert_eq!(group.limit().unwrap().tally().in_progress, 0);
-    assert_eq!(group.wait(&mut attempt, NOW).err(), Some(Refused::NoServer));
+    assert_eq!(group.wait(&mut attempt, NOW).err(), Some(WaitRefused::NoServer));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn what_is_counted_outlives_a_configuration_and_limits_hold_once_it_is_used() {
     let (new, _) = load_after(&zones, &text("2m", 2)).unwrap();
     let in_progress = |group: &Group| group.limit().unwrap().tally().in_progress;
     assert_eq!([in_progress(&new[0]), in_progress(&new[1])], [1, 1]);
-    assert!(matches!(ask(&new[0], at(NOW)), Choice::Busy), "not in use yet");
+    assert!(matches!(ask(&new[0], at(NOW)), ServerChoice::Busy), "not in use yet");
     new.iter().for_each(|group| group.apply_limits());
     let _more = [lease(ask(&new[0], at(NOW))), lease(ask(&old[1], at(NOW)))];
     drop(held);
@@ -262,7 +262,7 @@ fn the_limit_is_exact_over_threads() {
 
 fn served(group: &Arc<Group>) -> Lease {
     let mut attempt = Attempt::default();
-    if let Choice::Server(lease) = group.choose(&mut attempt, &at(NOW)) {
+    if let ServerChoice::Server(lease) = group.choose(&mut attempt, &at(NOW)) {
         return lease;
     }
     let mut waiting = group.wait(&mut attempt, NOW).unwrap_or_else(|why| panic!("{why:?}"));

@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use conf::Error;
 
-use super::report::{Finding, Place, Report, word};
+use super::report::{Finding, ReportPosition, UnsupportedItem, word};
 use crate::name::name;
 
 /// The whole report, on one line.
-pub fn text(report: &Report<'_>) -> String {
-    let Report { file, errors, findings, settings, warnings, sources } = report;
+pub fn text(report: &UnsupportedItem<'_>) -> String {
+    let UnsupportedItem { file, errors, findings, settings, warnings, sources } = report;
     let message = |error: &&Error| {
-        let place = place(Place::of(error.span.or(error.mark), sources).as_ref());
+        let place = place(ReportPosition::of(error.span.or(error.mark), sources).as_ref());
         let help = error.help.as_deref().map_or("null".to_owned(), quoted);
         format!("{{\"message\":{},\"help\":{help},{place}}}", quoted(&error.message))
     };
@@ -44,9 +44,9 @@ fn finding(finding: &Finding) -> String {
     )
 }
 
-fn place(place: Option<&Place>) -> String {
+fn place(place: Option<&ReportPosition>) -> String {
     match place {
-        Some(Place { file, line }) => format!("\"file\":{},\"line\":{line}", quoted(file)),
+        Some(ReportPosition { file, line }) => format!("\"file\":{},\"line\":{line}", quoted(file)),
         None => "\"file\":null,\"line\":null".to_owned(),
     }
 }

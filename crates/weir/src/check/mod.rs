@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::command_line::CommandLine;
-use crate::load::{self, Origin};
-use report::Report;
+use crate::load::{self, ConfigOrigin};
+use report::UnsupportedItem;
 
 const USAGE: &str = "Usage: weir check [OPTIONS] [FILE]
 
@@ -31,13 +31,13 @@ something unsupported concerns security or content; 3 if only behavior or perfor
 
 /// The arguments after `check`.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Arguments {
+struct CheckArguments {
     help: bool,
     json: bool,
     file: Option<OsString>,
 }
 
-impl Arguments {
+impl CheckArguments {
     fn parse(words: &[OsString]) -> Result<Self, String> {
         let mut arguments = Self::default();
         for word in words {
@@ -59,7 +59,7 @@ impl Arguments {
 
 /// Runs `weir check` with these arguments.
 pub fn run(words: &[OsString]) -> ExitCode {
-    let arguments = match Arguments::parse(words) {
+    let arguments = match CheckArguments::parse(words) {
         Ok(arguments) => arguments,
         Err(why) => {
             observe::tell(format_args!("weir check: {why}\n{USAGE}"));
@@ -78,16 +78,16 @@ pub fn run(words: &[OsString]) -> ExitCode {
         }
     };
     let examined = load::examine(&origin, &mut *origin.files());
-    let report = Report::new(&origin.conf, &examined);
+    let report = UnsupportedItem::new(&origin.conf, &examined);
     print(&if arguments.json { json::text(&report) } else { report.text() });
     ExitCode::from(report.exit_code())
 }
 
 /// The configuration to check; a relative name is relative to the current directory.
-fn origin(file: Option<&OsStr>) -> std::io::Result<Origin> {
+fn origin(file: Option<&OsStr>) -> std::io::Result<ConfigOrigin> {
     let file = file.map(|file| std::path::absolute(Path::new(file))).transpose()?;
     let conf = file.map(PathBuf::into_os_string);
-    Ok(Origin::of(&CommandLine { conf, ..CommandLine::default() }))
+    Ok(ConfigOrigin::of(&CommandLine { conf, ..CommandLine::default() }))
 }
 
 fn print(text: &str) {
@@ -99,15 +99,15 @@ fn print(text: &str) {
 mod tests {
     use super::*;
 
-    fn parse(words: &str) -> Result<Arguments, String> {
-        Arguments::parse(&words.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn parse(words: &str) -> Result<CheckArguments, String> {
+        CheckArguments::parse(&words.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
     fn arguments_are_a_file_and_switches() {
         let file = |name: &str| Some(OsString::from(name));
-        assert_eq!(parse(""), Ok(Arguments::default()));
-        let expected = Arguments { json: true, file: file("a"), ..Arguments::default() };
+        assert_eq!(parse(""), Ok(CheckArguments::default()));
+        let expected = CheckArguments { json: true, file: file("a"), ..CheckArguments::default() };
         assert_eq!(parse("a --json"), Ok(expected));
         assert!(parse("-h").is_ok_and(|arguments| arguments.help));
         assert_eq!(parse("--yaml"), Err("unknown option --yaml".to_owned()));
@@ -135,7 +135,7 @@ mod tests {
         let of_stream: Vec<_> = of_stream.chain(["stream"]).collect();
         let mut count = 0;
         for known in conf::known::all() {
-            let obsolete = matches!(known.standing, conf::known::Standing::Obsolete { .. });
+            let obsolete = matches!(known.standing, conf::known::DirectiveSupport::Obsolete { .. });
             let is_here = match known.module.split('_').nth(1) {
                 Some("stream") => of_stream.contains(&known.name),
                 Some("mail") => false,

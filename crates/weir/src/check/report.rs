@@ -10,7 +10,7 @@ use crate::load::Examined;
 use crate::name::name;
 
 /// Something in a configuration that this version does not support.
-pub struct Report<'a> {
+pub struct UnsupportedItem<'a> {
     /// The file that was read.
     pub file: String,
     /// Errors that nginx would report too.
@@ -34,17 +34,17 @@ pub struct Finding {
     pub instead: String,
     /// Whether a lenient Weir starts all the same.
     pub starts: bool,
-    pub place: Option<Place>,
+    pub place: Option<ReportPosition>,
     at: Option<Span>,
 }
 
 /// A place in a file.
-pub struct Place {
+pub struct ReportPosition {
     pub file: String,
     pub line: u32,
 }
 
-impl Place {
+impl ReportPosition {
     pub fn of(at: Option<Span>, sources: &Sources) -> Option<Self> {
         let at = at?;
         let file = sources.source(at.file)?.name().into_owned();
@@ -62,7 +62,7 @@ impl Finding {
             module: Some(lack.module),
             instead: lack.instead.to_owned(),
             starts: true,
-            place: Place::of(Some(lack.at), sources),
+            place: ReportPosition::of(Some(lack.at), sources),
             at: Some(lack.at),
         }
     }
@@ -80,7 +80,7 @@ impl Finding {
             module: None,
             instead: format!("{REFUSES} ({}{help})", error.message),
             starts: false,
-            place: Place::of(at, sources),
+            place: ReportPosition::of(at, sources),
             at,
         })
     }
@@ -95,7 +95,7 @@ fn order(at: Span) -> (u32, u32) {
     (at.file.0, at.start)
 }
 
-impl<'a> Report<'a> {
+impl<'a> UnsupportedItem<'a> {
     pub fn new(file: &[u8], examined: &'a Examined) -> Self {
         let Examined { errors, warnings, lacks, sources } = examined;
         let mut findings: Vec<_> = lacks
@@ -213,8 +213,9 @@ fn group<'f>(out: &mut String, title: &str, findings: impl Iterator<Item = &'f F
     let _ = writeln!(out, "{title}:");
     for finding in findings {
         let place = finding.place.as_ref();
-        let place =
-            place.map(|Place { file, line }| format!("{file}:{line}: ")).unwrap_or_default();
+        let place = place
+            .map(|ReportPosition { file, line }| format!("{file}:{line}: "))
+            .unwrap_or_default();
         let module = finding.module.map(|module| format!(", of {module}")).unwrap_or_default();
         let Finding { what, instead, .. } = finding;
         let _ = writeln!(out, "  {place}{what}{module}\n      {instead}");

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use observe::Errno;
 
-use crate::Told;
+use crate::Reported;
 use crate::log::emerg;
 
 /// Where it is, or would be.
@@ -27,12 +27,12 @@ pub struct Home(());
 
 impl Home {
     /// Makes the directory.
-    pub fn make() -> Result<Self, Told> {
+    pub fn make() -> Result<Self, Reported> {
         match DirBuilder::new().mode(0o700).create(path()) {
             Ok(()) => Ok(Self(())),
             Err(error) => {
                 emerg!("mkdir() \"{}\" failed{}", path().display(), Errno(&error));
-                Err(Told)
+                Err(Reported)
             }
         }
     }

@@ -7,7 +7,7 @@ mod home;
 
 use std::path::{Path, PathBuf};
 
-use conf::Memory;
+use conf::MemoryFiles;
 
 use crate::command_line::CommandLine;
 use crate::name::name;
@@ -36,9 +36,9 @@ pub fn home() -> PathBuf {
 }
 
 /// Its files, for a port.
-pub fn files(port: u16) -> Memory {
+pub fn files(port: u16) -> MemoryFiles {
     let text = CONF.replace("WELCOME", WELCOME).replace("ADDRESS", &address(port));
-    Memory::default().with(NAME, text.replace("PORT", &port.to_string()))
+    MemoryFiles::default().with(NAME, text.replace("PORT", &port.to_string()))
 }
 
 fn address(port: u16) -> String {
@@ -76,11 +76,11 @@ This configuration is built in, because {conf} does not exist. What to try next:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{Origin, load};
+    use crate::load::{ConfigOrigin, load};
 
     #[test]
     fn it_is_a_configuration() {
-        let loaded = load(&Origin::embedded(81), &mut files(81)).unwrap();
+        let loaded = load(&ConfigOrigin::embedded(81), &mut files(81)).unwrap();
         let addresses: Vec<_> =
             loaded.sites.listens().iter().map(|(address, _)| address.to_string()).collect();
         assert_eq!(addresses, ["127.0.0.1:81", "127.0.0.2:81", "127.0.0.3:81"]);

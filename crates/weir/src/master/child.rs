@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use net::channel::{self, Channel};
 use net::process::Launch;
-use net::{Mailbox, Sender};
+use net::{Mailbox, MailboxSender};
 use observe::{Errno, LogFiles};
 
-use super::Event;
+use super::MasterEvent;
 use crate::ipc::Message;
 use crate::log::alert;
 
@@ -19,15 +19,15 @@ pub(super) struct Child {
     /// Its number.
     pub(super) pid: i32,
     /// How far it is.
-    pub(super) stage: Stage,
+    pub(super) stage: ChildStage,
     /// When it was started.
     pub(super) started: Instant,
-    messages: Sender<Message>,
+    messages: MailboxSender<Message>,
 }
 
 /// How far a worker process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ChildStage {
     /// It was handed its first configuration.
     Starting,
     /// It serves.
@@ -41,7 +41,7 @@ impl Child {
     pub(super) fn start(
         launch: Launch,
         first: Message,
-        events: &Sender<Event>,
+        events: &MailboxSender<MasterEvent>,
     ) -> io::Result<Self> {
         let (near, far) = channel::pair()?;
         let channel = Rc::new(Channel::new(near)?);
@@ -50,7 +50,7 @@ impl Child {
         messages.send(first);
         net::spawn(deliver(channel.clone(), mailbox));
         net::spawn(listen(channel, pid, events.clone()));
-        Ok(Self { pid, stage: Stage::Starting, started: Instant::now(), messages })
+        Ok(Self { pid, stage: ChildStage::Starting, started: Instant::now(), messages })
     }
 
     /// Sends a message, after those already queued.
@@ -76,11 +76,11 @@ async fn deliver(channel: Rc<Channel>, mut messages: Mailbox<Message>) {
     }
 }
 
-async fn listen(channel: Rc<Channel>, pid: i32, events: Sender<Event>) {
+async fn listen(channel: Rc<Channel>, pid: i32, events: MailboxSender<MasterEvent>) {
     while let Ok(Some(message)) = Message::receive(&channel).await {
-        events.send(Event::Report(pid, Some(message)));
+        events.send(MasterEvent::Report(pid, Some(message)));
     }
-    events.send(Event::Report(pid, None));
+    events.send(MasterEvent::Report(pid, None));
 }
 
 /// Copies of the open log files, in order.

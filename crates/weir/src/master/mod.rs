@@ -18,18 +18,18 @@ use net::process::Exit;
 use net::signals::{
     SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signal, Signals,
 };
-use net::{Mailbox, Sender};
+use net::{Mailbox, MailboxSender};
 use observe::{Errno, Level};
 
 use crate::arguments::Arguments;
 use crate::event::{from_signals, later, log_signal};
 use crate::ipc::{Message, MessageKind};
-use crate::load::{Loaded, Origin};
+use crate::load::{ConfigOrigin, LoadedConfig};
 use crate::log::{alert, emerg, notice};
 use crate::shared_limits::SharedLimits;
-use crate::sockets::Sockets;
-use crate::{Told, pid_file, ready};
-use child::{Child, Stage};
+use crate::sockets::ListenSockets;
+use crate::{Reported, pid_file, ready};
+use child::{Child, ChildStage};
 use upgrade::Upgrade;
 
 /// The first pause between asking worker processes to end and asking again; it doubles.
@@ -42,14 +42,14 @@ const LIFE_MIN: Duration = Duration::from_secs(1);
 const RESPAWN_PAUSE: Duration = Duration::from_millis(100);
 
 /// A configuration, and the files it was read from, for worker processes yet to come.
-pub struct Plan {
-    pub origin: Origin,
-    pub loaded: Loaded,
+pub struct WorkerPlan {
+    pub origin: ConfigOrigin,
+    pub loaded: LoadedConfig,
     pub recording: Vec<u8>,
 }
 
 /// Something that happened.
-enum Event {
+enum MasterEvent {
     Signal(Signal),
     /// A worker process reports; `None`: its end of the channel is closed.
     Report(i32, Option<Message>),
@@ -66,18 +66,18 @@ enum Event {
 struct Master {
     arguments: Arguments,
     in_background: bool,
-    events: Sender<Event>,
-    sockets: Sockets,
+    events: MailboxSender<MasterEvent>,
+    sockets: ListenSockets,
     limits: SharedLimits,
     /// The configuration that holds, and its generation's number.
-    plan: Plan,
+    plan: WorkerPlan,
     number: u64,
     /// The largest number given out.
     last_number: u64,
     /// A configuration that waits for an address.
-    opening: Option<reload::Opening>,
+    opening: Option<reload::PendingSockets>,
     /// A configuration that a worker process has been handed and has not said to serve yet.
-    pending: Option<reload::Pending>,
+    pending: Option<reload::PendingReload>,
     children: Vec<Child>,
     upgrade: Upgrade,
     ending: Ending,
@@ -96,20 +96,20 @@ enum Ending {
 
 /// Watches over worker processes until a signal ends it.
 pub fn run(
-    plan: Plan,
-    mut sockets: Sockets,
+    plan: WorkerPlan,
+    mut sockets: ListenSockets,
     limits: SharedLimits,
     signals: Signals,
     arguments: &Arguments,
     in_background: bool,
-) -> Result<(), Told> {
+) -> Result<(), Reported> {
     net::title::set(&arguments.master_title());
     let pid = plan.loaded.settings.pid.clone();
     sockets.keep(&plan.loaded.sites.listens());
     let arguments = arguments.clone();
     let done = net::run(async move {
         let (events, mailbox) = net::mailbox();
-        from_signals(signals, &events, Event::Signal);
+        from_signals(signals, &events, MasterEvent::Signal);
         let master = Master {
             arguments,
             in_background,
@@ -132,21 +132,21 @@ pub fn run(
     done.map_err(|error| {
         emerg!("the runtime cannot start{}", Errno(&error));
         pid_file::remove(&pid);
-        Told
+        Reported
     })
 }
 
 impl Master {
-    async fn watch(mut self, mut events: Mailbox<Event>) {
+    async fn watch(mut self, mut events: Mailbox<MasterEvent>) {
         self.start_worker_process();
         while let Some(event) = events.next().await {
             match event {
-                Event::Signal(signal) => self.signal(signal),
-                Event::Report(pid, report) => self.report(pid, report),
-                Event::AskAgain => self.ask_again(),
-                Event::Respawn => self.respawn(),
-                Event::TryAgain(number) => self.try_again(number),
-                Event::StillPending(number, waited) => self.still_pending(number, waited),
+                MasterEvent::Signal(signal) => self.signal(signal),
+                MasterEvent::Report(pid, report) => self.report(pid, report),
+                MasterEvent::AskAgain => self.ask_again(),
+                MasterEvent::Respawn => self.respawn(),
+                MasterEvent::TryAgain(number) => self.try_again(number),
+                MasterEvent::StillPending(number, waited) => self.still_pending(number, waited),
             }
             if self.ending != Ending::Not && self.children.is_empty() {
                 break;
@@ -201,7 +201,7 @@ impl Master {
 
     fn reopen_logs(&mut self) {
         notice!("reopening logs");
-        let Loaded { log_files, settings, .. } = &self.plan.loaded;
+        let LoadedConfig { log_files, settings, .. } = &self.plan.loaded;
         ready::reopen(log_files, settings.user.as_ref());
         let copies = child::copies(log_files);
         for child in &self.children {
@@ -226,7 +226,7 @@ impl Master {
             self.opening = None;
             self.pause = TERMINATION_PAUSE;
             self.tell_all(MessageKind::Terminate);
-            later(&self.events, self.pause, Event::AskAgain);
+            later(&self.events, self.pause, MasterEvent::AskAgain);
         }
     }
 
@@ -236,12 +236,12 @@ impl Master {
         for child in &self.children {
             child.signal(number);
         }
-        later(&self.events, self.pause, Event::AskAgain);
+        later(&self.events, self.pause, MasterEvent::AskAgain);
     }
 
     fn tell_all(&mut self, kind: MessageKind) {
         for child in &mut self.children {
-            child.stage = Stage::Leaving;
+            child.stage = ChildStage::Leaving;
             child.send(Message::new(kind, self.number));
         }
     }
@@ -258,7 +258,7 @@ impl Master {
         }
     }
 
-    fn spawn(&self, plan: &Plan, message: Message) -> Option<Child> {
+    fn spawn(&self, plan: &WorkerPlan, message: Message) -> Option<Child> {
         let variables = environment::of_worker_process(&plan.loaded.settings.env);
         let launch = self.arguments.worker_process();
         let launch = variables.into_iter().fold(launch, |l, (name, value)| l.variable(name, value));
@@ -309,7 +309,7 @@ impl Master {
 
     fn child_over(&mut self, child: &Child, exit: Exit) {
         let for_nothing_else = self.reload_failed_with(child);
-        if child.stage == Stage::Leaving || self.ending != Ending::Not || self.not_accepting {
+        if child.stage == ChildStage::Leaving || self.ending != Ending::Not || self.not_accepting {
             return;
         }
         if exit == Exit::Code(2) {
@@ -320,14 +320,14 @@ impl Master {
             }
         }
         match child.started.elapsed() < LIFE_MIN {
-            true => later(&self.events, RESPAWN_PAUSE, Event::Respawn),
+            true => later(&self.events, RESPAWN_PAUSE, MasterEvent::Respawn),
             false if for_nothing_else => self.respawn(),
             false => self.start_worker_process(),
         }
     }
 
     fn respawn(&mut self) {
-        let served = self.children.iter().any(|child| child.stage != Stage::Leaving);
+        let served = self.children.iter().any(|child| child.stage != ChildStage::Leaving);
         if self.ending == Ending::Not && !self.not_accepting && !served {
             self.start_worker_process();
         }
@@ -337,9 +337,9 @@ impl Master {
         let Some(Message { kind, number, .. }) = report else { return };
         if let Some(child) = self.children.iter_mut().find(|child| child.pid == pid)
             && kind == MessageKind::Serving
-            && child.stage == Stage::Starting
+            && child.stage == ChildStage::Starting
         {
-            child.stage = Stage::Serving;
+            child.stage = ChildStage::Serving;
         }
         match kind {
             MessageKind::Serving => self.reload_done(number),

@@ -16,16 +16,16 @@ use net::channel;
 use net::signals::SIGKILL;
 use observe::{Errno, Level};
 
-use super::child::{self, Child, Stage};
-use super::{Event, Master, Plan};
+use super::child::{self, Child, ChildStage};
+use super::{Master, MasterEvent, WorkerPlan};
 use crate::config_snapshot::{ConfigSnapshot, SlotEntry};
 use crate::event::later;
 use crate::ipc::{Message, MessageKind};
-use crate::load::{self, Loaded};
+use crate::load::{self, LoadedConfig};
 use crate::log::alert;
-use crate::settings::Settings;
+use crate::settings::ProgramSettings;
 use crate::sockets::{PAUSE, Prepared, TRIES_MAX};
-use crate::{Told, pid_file, ready};
+use crate::{Reported, pid_file, ready};
 
 /// How long a worker process may take to switch to a configuration before this is logged.
 const WAIT_UNTOLD_MAX: Duration = Duration::from_secs(5);
@@ -36,19 +36,19 @@ const READING_FACTOR: u32 = 10;
 /// A configuration that was read.
 pub(super) struct Candidate {
     number: u64,
-    plan: Plan,
+    plan: WorkerPlan,
     /// How long reading it took.
     reading: Duration,
 }
 
 /// A configuration that waits for an address.
-pub(super) struct Opening {
+pub(super) struct PendingSockets {
     candidate: Candidate,
     tries_left: u32,
 }
 
 /// A configuration on its way into force.
-pub(super) struct Pending {
+pub(super) struct PendingReload {
     candidate: Candidate,
     /// The worker process that is to serve it.
     pid: i32,
@@ -88,15 +88,15 @@ impl Master {
         }
     }
 
-    fn read_again(&mut self) -> Result<Candidate, Told> {
+    fn read_again(&mut self) -> Result<Candidate, Reported> {
         let begun = Instant::now();
         let mut files = Recorder::new(self.plan.origin.files());
-        let Plan { origin, loaded, .. } = &self.plan;
+        let WorkerPlan { origin, loaded, .. } = &self.plan;
         let loaded = load::load_after(&loaded.zones, origin, &mut files)?;
         ready::make_ready(&loaded, origin)?;
         self.last_number += 1;
         let (origin, recording) = (self.plan.origin.clone(), files.to_bytes());
-        let plan = Plan { origin, loaded, recording };
+        let plan = WorkerPlan { origin, loaded, recording };
         Ok(Candidate { number: self.last_number, plan, reading: begun.elapsed() })
     }
 
@@ -106,8 +106,8 @@ impl Master {
         match self.sockets.prepare(&loaded.sites.listens(), workers, tries_left) {
             Prepared::Ready => self.opened(candidate),
             Prepared::Taken => {
-                later(&self.events, PAUSE, Event::TryAgain(candidate.number));
-                self.opening = Some(Opening { candidate, tries_left });
+                later(&self.events, PAUSE, MasterEvent::TryAgain(candidate.number));
+                self.opening = Some(PendingSockets { candidate, tries_left });
             }
             Prepared::Failed => {}
         }
@@ -115,8 +115,8 @@ impl Master {
 
     /// Tries again to get the addresses of a configuration.
     pub(super) fn try_again(&mut self, number: u64) {
-        let waits = |opening: &mut Opening| opening.candidate.number == number;
-        if let Some(Opening { candidate, tries_left }) = self.opening.take_if(waits) {
+        let waits = |opening: &mut PendingSockets| opening.candidate.number == number;
+        if let Some(PendingSockets { candidate, tries_left }) = self.opening.take_if(waits) {
             self.open(candidate, tries_left.saturating_sub(1));
         }
     }
@@ -133,7 +133,7 @@ impl Master {
     }
 
     fn hand_over(&mut self, candidate: Candidate) {
-        let alive = self.children.iter().find(|child| child.stage != Stage::Leaving);
+        let alive = self.children.iter().find(|child| child.stage != ChildStage::Leaving);
         let Some(child) = alive.filter(|_| can_change_in_place(&self.plan, &candidate.plan)) else {
             return self.hand_to_new(candidate, false);
         };
@@ -144,7 +144,7 @@ impl Master {
             Some(message) => {
                 child.send(message);
                 let pid = child.pid;
-                self.await_report(Pending { candidate, pid, fresh: false, again: false });
+                self.await_report(PendingReload { candidate, pid, fresh: false, again: false });
             }
             None => self.give_up(&candidate),
         }
@@ -157,7 +157,7 @@ impl Master {
             Some(child) => {
                 let pid = child.pid;
                 self.children.push(child);
-                self.await_report(Pending { candidate, pid, fresh: true, again });
+                self.await_report(PendingReload { candidate, pid, fresh: true, again });
             }
             None => self.give_up(&candidate),
         }
@@ -170,25 +170,25 @@ impl Master {
         pack(&candidate.plan, candidate.number, entries, copies)
     }
 
-    fn await_report(&mut self, pending: Pending) {
+    fn await_report(&mut self, pending: PendingReload) {
         let Candidate { number, .. } = pending.candidate;
         let first = pending.candidate.wait_max().min(WAIT_UNTOLD_MAX);
-        later(&self.events, first, Event::StillPending(number, first));
+        later(&self.events, first, MasterEvent::StillPending(number, first));
         self.pending = Some(pending);
     }
 
     /// A worker process serves a generation.
     pub(super) fn reload_done(&mut self, number: u64) {
         let Some(pending) = self.take_pending(number) else { return };
-        let Pending { candidate: Candidate { plan, .. }, pid, fresh, again } = pending;
+        let PendingReload { candidate: Candidate { plan, .. }, pid, fresh, again } = pending;
         self.sockets.keep(&plan.loaded.sites.listens());
         ready::use_log(plan.loaded.main_log.clone());
         self.plan = plan;
         self.number = number;
         self.not_accepting = false;
         for child in self.children.iter_mut().filter(|child| fresh && child.pid != pid) {
-            if child.stage != Stage::Leaving {
-                child.stage = Stage::Leaving;
+            if child.stage != ChildStage::Leaving {
+                child.stage = ChildStage::Leaving;
                 child.send(Message::new(MessageKind::Quit, number));
             }
         }
@@ -209,13 +209,13 @@ impl Master {
     /// Also reopens the logs of a configuration that is not in use yet.
     pub(super) fn reopen_logs_to_come(&self) {
         let reopen = |candidate: &Candidate| {
-            let Loaded { log_files, settings, .. } = &candidate.plan.loaded;
+            let LoadedConfig { log_files, settings, .. } = &candidate.plan.loaded;
             ready::reopen(log_files, settings.user.as_ref());
         };
-        if let Some(Opening { candidate, .. }) = &self.opening {
+        if let Some(PendingSockets { candidate, .. }) = &self.opening {
             reopen(candidate);
         }
-        let Some(Pending { candidate, pid, .. }) = &self.pending else { return };
+        let Some(PendingReload { candidate, pid, .. }) = &self.pending else { return };
         reopen(candidate);
         let (number, descriptors) =
             (candidate.number, child::copies(&candidate.plan.loaded.log_files));
@@ -224,7 +224,7 @@ impl Master {
         }
     }
 
-    fn take_pending(&mut self, number: u64) -> Option<Pending> {
+    fn take_pending(&mut self, number: u64) -> Option<PendingReload> {
         self.pending.take_if(|pending| pending.candidate.number == number)
     }
 
@@ -262,13 +262,14 @@ impl Master {
              {waited:?}; it counts as hung after {wait_max:.0?}"
         );
         observe::log(Level::Error, text);
-        later(&self.events, wait_max - waited, Event::StillPending(number, wait_max));
+        later(&self.events, wait_max - waited, MasterEvent::StillPending(number, wait_max));
     }
 
     /// Starts a new worker process in place of one that does not react. It accepts from copies of
     /// the same sockets, so it serves the connections queued for the hung process.
     fn replace_hung(&mut self, number: u64) {
-        let Some(Pending { mut candidate, pid, fresh, again }) = self.take_pending(number) else {
+        let Some(PendingReload { mut candidate, pid, fresh, again }) = self.take_pending(number)
+        else {
             return;
         };
         let wait_max = candidate.wait_max();
@@ -281,7 +282,7 @@ impl Master {
         }
         alert!("{hangs} within {wait_max:.0?}; killing it and keeping the old configuration");
         for child in self.children.iter_mut().filter(|child| child.pid == pid) {
-            child.stage = Stage::Leaving;
+            child.stage = ChildStage::Leaving;
             child.signal(SIGKILL);
         }
         self.give_up(&candidate);
@@ -294,7 +295,7 @@ impl Master {
 
 /// Packs a configuration for a worker process.
 pub(super) fn pack(
-    plan: &Plan,
+    plan: &WorkerPlan,
     number: u64,
     slots: Vec<SlotEntry>,
     sockets: Vec<(u32, OwnedFd)>,
@@ -317,10 +318,10 @@ pub(super) fn pack(
 
 /// Whether a worker process can go from one configuration to another: what a process cannot change
 /// in itself is the same in both.
-fn can_change_in_place(old: &Plan, new: &Plan) -> bool {
+fn can_change_in_place(old: &WorkerPlan, new: &WorkerPlan) -> bool {
     let (old, new) = (&old.loaded.settings, &new.loaded.settings);
-    let fixed = |settings: &Settings| {
-        let Settings {
+    let fixed = |settings: &ProgramSettings| {
+        let ProgramSettings {
             worker_processes,
             user,
             worker_priority,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use conf::known::{self, Known};
+use conf::known::{self, KnownDirective};
 use conf::{Doc, Info, Levels};
 
 use crate::settings;
 
 /// A directive as one subsystem has it. Another entry may have its name: `keepalive_timeout` in a
 /// location and in an upstream are two.
-pub struct Entry {
+pub struct DirectiveEntry {
     pub name: String,
     pub info: &'static Info,
     pub doc: Doc,
@@ -56,7 +56,7 @@ const STREAM: [Context; 3] = [
 /// The contexts of the grammar's own directive.
 const ANYWHERE: Context = context(conf::MAIN, "any", "any");
 
-impl Entry {
+impl DirectiveEntry {
     fn new(prefix: &str, info: &'static Info, contexts: &[Context]) -> Self {
         let name = format!("{prefix}{}", info.name);
         let allowed = contexts.iter().filter(|context| info.levels.has(context.level));
@@ -115,36 +115,38 @@ impl Entry {
     }
 
     /// The row of nginx's table that this is, if nginx has it.
-    pub fn in_nginx(&self) -> Option<&'static Known> {
+    pub fn in_nginx(&self) -> Option<&'static KnownDirective> {
         let known = known::find(self.name.as_bytes());
         known.iter().find(|known| self.contexts.iter().any(|c| known.allowed_in(c.in_table)))
     }
 }
 
 /// Everything that the tables have, by name; of one name, from the outer blocks to the inner.
-pub fn all() -> BTreeMap<String, Vec<Entry>> {
+pub fn all() -> BTreeMap<String, Vec<DirectiveEntry>> {
     let rows = |tables: &'static [(&str, &'static str, &'static [Info])]| {
         tables.iter().flat_map(|(_, prefix, rows)| rows.iter().map(move |row| (*prefix, row)))
     };
     let blocks = |rows: &'static [Info]| rows.iter().map(|row| ("", row));
     let own = rows(settings::TABLES).chain(blocks(settings::BLOCKS));
-    let own = own.map(|(prefix, row)| Entry::new(prefix, row, &OWN));
+    let own = own.map(|(prefix, row)| DirectiveEntry::new(prefix, row, &OWN));
     let http = http::TABLES.iter().flat_map(|(module, prefix, rows)| {
-        rows.iter().map(move |row| Entry::new(prefix, row, &HTTP).after(model(module), prefix))
+        rows.iter()
+            .map(move |row| DirectiveEntry::new(prefix, row, &HTTP).after(model(module), prefix))
     });
-    let http = http.chain(blocks(http::BLOCKS).map(|(prefix, row)| Entry::new(prefix, row, &HTTP)));
-    let http = http.map(Entry::with_stream_upstreams);
+    let http = http
+        .chain(blocks(http::BLOCKS).map(|(prefix, row)| DirectiveEntry::new(prefix, row, &HTTP)));
+    let http = http.map(DirectiveEntry::with_stream_upstreams);
     let stream = stream::directives().filter(|row| !row.levels.has(conf::UPSTREAM));
     let stream = stream.chain(stream::BLOCKS);
-    let stream = stream.map(|row| Entry::new("", row, &STREAM));
-    let include = conf::INCLUDE.iter().map(|row| Entry::new("", row, &[ANYWHERE]));
+    let stream = stream.map(|row| DirectiveEntry::new("", row, &STREAM));
+    let include = conf::INCLUDE.iter().map(|row| DirectiveEntry::new("", row, &[ANYWHERE]));
 
-    let mut all: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+    let mut all: BTreeMap<String, Vec<DirectiveEntry>> = BTreeMap::new();
     for entry in own.chain(http).chain(stream).chain(include) {
         all.entry(entry.name.clone()).or_default().push(entry);
     }
     // Outer blocks first.
-    all.values_mut().for_each(|entries| entries.sort_by_key(Entry::outermost));
+    all.values_mut().for_each(|entries| entries.sort_by_key(DirectiveEntry::outermost));
     all
 }
 
@@ -154,7 +156,7 @@ fn model(module: &str) -> &'static str {
 }
 
 /// All directives that a configuration can use: [`all`] without those that are always rejected.
-pub fn supported() -> BTreeMap<String, Vec<Entry>> {
+pub fn supported() -> BTreeMap<String, Vec<DirectiveEntry>> {
     let mut all = all();
     all.values_mut().for_each(|entries| entries.retain(|entry| entry.doc.refused.is_none()));
     all.retain(|_, entries| !entries.is_empty());
@@ -162,9 +164,9 @@ pub fn supported() -> BTreeMap<String, Vec<Entry>> {
 }
 
 /// nginx's directives that nothing here takes, in the order of their names.
-pub fn missing() -> Vec<&'static Known> {
+pub fn missing() -> Vec<&'static KnownDirective> {
     let all = all();
-    let taken = |known: &Known| {
+    let taken = |known: &KnownDirective| {
         let entries = all.get(known.name).into_iter().flatten();
         entries.flat_map(|entry| &entry.contexts).any(|c| known.allowed_in(c.in_table))
     };
@@ -172,7 +174,7 @@ pub fn missing() -> Vec<&'static Known> {
 }
 
 /// Directives that are known only in order to be refused.
-pub fn refused() -> Vec<Entry> {
+pub fn refused() -> Vec<DirectiveEntry> {
     let entries = all().into_values().flatten();
     entries.filter(|entry| entry.doc.refused.is_some()).collect()
 }

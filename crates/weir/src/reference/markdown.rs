@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use conf::known::{Known, Standing};
+use conf::known::{DirectiveSupport, KnownDirective};
 use conf::lacking;
 
-use super::entry::{self, Entry};
+use super::entry::{self, DirectiveEntry};
 use super::text::wrap;
 
 const COLUMNS: usize = 100;
@@ -48,7 +48,7 @@ pub fn directives() -> String {
 }
 
 /// Links to every directive, by nginx's modules.
-fn index(out: &mut String, supported: &BTreeMap<String, Vec<Entry>>) {
+fn index(out: &mut String, supported: &BTreeMap<String, Vec<DirectiveEntry>>) {
     let mut modules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut beyond = Vec::new();
     for entry in supported.values().flatten() {
@@ -65,7 +65,7 @@ fn index(out: &mut String, supported: &BTreeMap<String, Vec<Entry>>) {
     }
 }
 
-fn section(out: &mut String, entry: &Entry) {
+fn section(out: &mut String, entry: &DirectiveEntry) {
     let syntax: Vec<_> = entry.syntax().iter().map(|form| format!("`{form}`")).collect();
     let default = entry.default().map_or("none".to_owned(), |text| format!("`{text}`"));
     out.push('\n');
@@ -120,7 +120,7 @@ fn linked(text: &str) -> String {
 }
 
 /// What Weir does in lenient mode instead of a directive.
-fn instead(known: &Known) -> String {
+fn instead(known: &KnownDirective) -> String {
     match lacking::of(known) {
         Some(row) if row.of.is_empty() => row.class.instead().to_owned(),
         Some(row) => format!("belongs to `{}`", row.of),
@@ -130,9 +130,9 @@ fn instead(known: &Known) -> String {
 
 /// The directives of nginx that Weir does not have.
 pub fn unsupported() -> String {
-    let (obsolete, missing): (Vec<&Known>, Vec<_>) = entry::missing()
+    let (obsolete, missing): (Vec<&KnownDirective>, Vec<_>) = entry::missing()
         .into_iter()
-        .partition(|known| matches!(known.standing, Standing::Obsolete { .. }));
+        .partition(|known| matches!(known.standing, DirectiveSupport::Obsolete { .. }));
     let mut out = String::from("# Unsupported directives\n");
     paragraph(
         &mut out,
@@ -147,7 +147,7 @@ pub fn unsupported() -> String {
             crate::name::NGINX_VERSION,
         ),
     );
-    let mut modules: BTreeMap<&str, Vec<&Known>> = BTreeMap::new();
+    let mut modules: BTreeMap<&str, Vec<&KnownDirective>> = BTreeMap::new();
     missing.iter().for_each(|known| modules.entry(known.module).or_default().push(known));
     for (module, rows) in modules {
         let _ = write!(

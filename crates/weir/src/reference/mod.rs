@@ -15,7 +15,7 @@ mod text;
 use std::ffi::OsString;
 use std::io::Write;
 
-use crate::Told;
+use crate::Reported;
 
 pub const HELP: &str = "Usage: weir reference [NAME...]
        weir reference --markdown | --unsupported
@@ -30,7 +30,7 @@ Options:
 ";
 
 /// Runs `weir reference` with these arguments.
-pub fn run(arguments: &[OsString]) -> Result<(), Told> {
+pub fn run(arguments: &[OsString]) -> Result<(), Reported> {
     let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     match words[..] {
@@ -48,7 +48,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), Told> {
 }
 
 /// Prints every directive that exists, and an error for each that does not.
-fn names(names: &[&str]) -> Result<(), Told> {
+fn names(names: &[&str]) -> Result<(), Reported> {
     let mut result = Ok(());
     for (at, name) in names.iter().enumerate() {
         match terminal::page(name) {
@@ -60,11 +60,11 @@ fn names(names: &[&str]) -> Result<(), Told> {
     result
 }
 
-fn print(text: &str) -> Result<(), Told> {
-    std::io::stdout().write_all(text.as_bytes()).map_err(|_| Told)
+fn print(text: &str) -> Result<(), Reported> {
+    std::io::stdout().write_all(text.as_bytes()).map_err(|_| Reported)
 }
 
-fn complain(why: &str) -> Told {
+fn complain(why: &str) -> Reported {
     observe::tell(format_args!("weir reference: {why}\n"));
-    Told
+    Reported
 }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use conf::known::{self, Known};
+use conf::known::{self, KnownDirective};
 use conf::{lacking, suggest};
 
-use super::entry::{self, Entry};
+use super::entry::{self, DirectiveEntry};
 use super::text::wrap;
 
 const COLUMNS: usize = 80;
@@ -37,7 +37,7 @@ pub fn page(name: &str) -> Result<String, String> {
     }
 }
 
-fn of_entry(entry: &Entry) -> String {
+fn of_entry(entry: &DirectiveEntry) -> String {
     let mut out = format!("{}\n\n", entry.name);
     if let Some(why) = &entry.doc.refused {
         paragraph(&mut out, &format!("Weir rejects a configuration with this directive: {why}"));
@@ -86,7 +86,7 @@ fn paragraph(out: &mut String, text: &str) {
 }
 
 /// nginx has it, and Weir has not.
-fn unsupported(known: &[Known]) -> String {
+fn unsupported(known: &[KnownDirective]) -> String {
     let mut out = format!("{}\n\n", known[0].name);
     for known in known {
         field(&mut out, "Module:", known.module);
@@ -94,7 +94,7 @@ fn unsupported(known: &[Known]) -> String {
     }
     out.push('\n');
     match known[0].warning() {
-        Some(warning) if matches!(known[0].standing, known::Standing::Obsolete { .. }) => {
+        Some(warning) if matches!(known[0].standing, known::DirectiveSupport::Obsolete { .. }) => {
             paragraph(&mut out, &format!("It has no effect, as in nginx: {warning}."));
         }
         _ => {
@@ -122,7 +122,7 @@ fn unknown(name: &str) -> String {
     if let Some(advice) = known::removed(name.as_bytes()) {
         return format!("there is no directive \"{name}\": {advice}");
     }
-    let takes = |entry: &&Entry| {
+    let takes = |entry: &&DirectiveEntry| {
         let texts = entry.syntax().into_iter().chain(entry.doc.paragraphs.iter().cloned());
         texts.flat_map(words).any(|word| word == name)
     };

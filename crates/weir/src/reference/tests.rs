@@ -1,12 +1,12 @@
 //! The declarations hold what the reference needs, and what they say is true.
 
-use conf::{Directive, Memory};
+use conf::{Directive, MemoryFiles};
 
-use super::entry::{self, Entry};
+use super::entry::{self, DirectiveEntry};
 use super::{markdown, terminal};
-use crate::load::{self, Origin};
+use crate::load::{self, ConfigOrigin};
 
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<DirectiveEntry> {
     entry::supported().into_values().flatten().collect()
 }
 
@@ -128,13 +128,13 @@ fn the_files_of_variables_are_accepted() {
             "events {{}} http {{ server {{ location / {{
              {family}_pass unix:/a; include {file}; }} }} }}"
         );
-        let mut files = Memory::default()
+        let mut files = MemoryFiles::default()
             .with("/nginx.conf", &*text)
             .with(format!("/{file}").as_str(), &*lines);
-        let origin = Origin {
+        let origin = ConfigOrigin {
             conf: (*b"/nginx.conf").into(),
             conf_prefix: (*b"/").into(),
-            ..Origin::default()
+            ..ConfigOrigin::default()
         };
         assert!(load::load(&origin, &mut files).is_ok(), "{file}");
     }
@@ -155,17 +155,17 @@ fn every_example_is_a_configuration_that_is_accepted() {
         let (text, lines) = parsed(&entry);
         assert!(mentions(&lines, &entry.name), "{} is not in its example:\n{text}", entry.name);
         let whole = around(&entry, &lines, &text);
-        let mut files = Memory::default().with("/nginx.conf", &*whole);
-        let origin = Origin { conf: (*b"/nginx.conf").into(), ..Origin::default() };
+        let mut files = MemoryFiles::default().with("/nginx.conf", &*whole);
+        let origin = ConfigOrigin { conf: (*b"/nginx.conf").into(), ..ConfigOrigin::default() };
         let loaded = load::load(&origin, &mut files);
         assert!(loaded.is_ok(), "the example of {}:\n{whole}", entry.name);
     }
 }
 
 /// An example as it stands, and its lines.
-fn parsed(entry: &Entry) -> (String, Vec<Directive>) {
+fn parsed(entry: &DirectiveEntry) -> (String, Vec<Directive>) {
     let text = entry.doc.example.join("\n");
-    let mut files = Memory::default().with("/example", &*text);
+    let mut files = MemoryFiles::default().with("/example", &*text);
     let (_, tree) = conf::parse(b"/example", b"/", None, &mut files).into_result();
     match tree {
         Ok(tree) => (text, tree.root),
@@ -183,9 +183,9 @@ fn mentions(lines: &[Directive], name: &str) -> bool {
 }
 
 /// The outermost block where all lines of an example may stand, around it.
-fn around(entry: &Entry, lines: &[Directive], text: &str) -> String {
+fn around(entry: &DirectiveEntry, lines: &[Directive], text: &str) -> String {
     let all = entry::all();
-    let allows = |entry: &Entry, context: &str| {
+    let allows = |entry: &DirectiveEntry, context: &str| {
         entry.contexts().split(", ").any(|allowed| allowed == context || allowed == "any")
     };
     let may_stand = |line: &Directive, context: &str| {

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use conf::{Error, Milliseconds, Number, Offset, Result, Text};
 
-use net::users::{self, Identity};
+use net::users::{self, ProcessIdentity};
 
-use super::Settings;
-use super::values::{Affinity, Env, File, NoEffect, Priority, User, Workers, load_module};
+use super::ProgramSettings;
+use super::values::{
+    Affinity, Env, File, NoEffect, Priority, UserLine, WorkerProcesses, load_module,
+};
 
 conf::words! {
     /// What to do where the program finds itself in the wrong.
@@ -86,7 +88,7 @@ conf::directives! {
     /// ```nginx
     /// worker_processes auto;
     /// ```
-    worker_processes: Workers = "1",
+    worker_processes: WorkerProcesses = "1",
     /// What to do when the program detects an internal error.
     ///
     /// Syntax: abort | stop
@@ -101,7 +103,7 @@ conf::directives! {
     /// ```nginx
     /// user www-data;
     /// ```
-    user: Option<User>,
+    user: Option<UserLine>,
     /// The scheduling priority of the workers, as with `nice`: a negative number is a higher
     /// priority.
     ///
@@ -166,7 +168,7 @@ conf::directives! {
 }
 
 /// Hands the settings to the program.
-pub fn install(conf: &Arc<Conf>, settings: &mut Settings) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, settings: &mut ProgramSettings) -> Result<()> {
     settings.daemon = conf.daemon;
     settings.master_process = conf.master_process;
     if let Some(File(path)) = &conf.pid {
@@ -189,12 +191,12 @@ pub fn install(conf: &Arc<Conf>, settings: &mut Settings) -> Result<()> {
 /// The default user of workers: nobody.
 const USER: &[u8] = b"nobody";
 
-fn who(said: Option<&User>) -> Result<Option<Identity>> {
+fn who(said: Option<&UserLine>) -> Result<Option<ProcessIdentity>> {
     match said {
         Some(user) => Ok(user.0.clone()),
         None if !net::is_privileged() => Ok(None),
         None => match users::user(USER) {
-            Ok(Some((user, group))) => Ok(Some(Identity { name: USER.into(), user, group })),
+            Ok(Some((user, group))) => Ok(Some(ProcessIdentity { name: USER.into(), user, group })),
             _ => Err(Error::bare("getpwnam(\"nobody\") failed")),
         },
     }

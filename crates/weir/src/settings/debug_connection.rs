@@ -6,11 +6,11 @@ use conf::{Directive, Load, Result, Value};
 
 /// The clients that one line names.
 #[derive(Clone)]
-pub struct Clients(pub Vec<Client>);
+pub struct Clients(pub Vec<DebugClient>);
 
 /// One client, or a network of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Client {
+pub enum DebugClient {
     /// Whoever comes by a Unix socket.
     Unix,
     /// Addresses whose first bits are these.
@@ -27,7 +27,7 @@ impl Value for Clients {
         let word = from.arg(0);
         let text = word.to_string();
         if text == "unix:" {
-            return Ok(Self(vec![Client::Unix]));
+            return Ok(Self(vec![DebugClient::Unix]));
         }
         if let Some((client, exact)) = network(&text) {
             if !exact {
@@ -39,14 +39,14 @@ impl Value for Clients {
         let found = (&*text, 0).to_socket_addrs().map_err(|_| {
             from.error_at(word, format!("host not found in debug_connection \"{text}\""))
         })?;
-        Ok(Self(found.map(|host| Client::host(host.ip())).collect()))
+        Ok(Self(found.map(|host| DebugClient::host(host.ip())).collect()))
     }
 }
 
 /// Reads `10.0.0.0/8`; says whether the bits that do not count are zero.
-fn network(text: &str) -> Option<(Client, bool)> {
+fn network(text: &str) -> Option<(DebugClient, bool)> {
     let (address, bits) = match text.split_once('/') {
-        None => return Some((Client::host(text.parse().ok()?), true)),
+        None => return Some((DebugClient::host(text.parse().ok()?), true)),
         Some((address, bits)) => (address.parse::<IpAddr>().ok()?, bits.parse().ok()?),
     };
     let most = if address.is_ipv4() { 32 } else { 128 };
@@ -54,10 +54,10 @@ fn network(text: &str) -> Option<(Client, bool)> {
         return None;
     }
     let first = first_bits(address, bits);
-    Some((Client::Network { address: first, bits }, first == address))
+    Some((DebugClient::Network { address: first, bits }, first == address))
 }
 
-impl Client {
+impl DebugClient {
     fn host(address: IpAddr) -> Self {
         Self::Network { address, bits: if address.is_ipv4() { 32 } else { 128 } }
     }
@@ -95,7 +95,7 @@ mod tests {
     fn networks_hold_their_hosts() {
         let (ten, exact) = network("10.0.0.0/8").unwrap();
         assert!(exact && ten.is("10.9.8.7".parse().ok()) && !ten.is("11.0.0.0".parse().ok()));
-        assert!(!ten.is(None) && Client::Unix.is(None));
+        assert!(!ten.is(None) && DebugClient::Unix.is(None));
         assert!(!network("10.1.0.0/8").unwrap().1);
         let (all, _) = network("::/0").unwrap();
         assert!(all.is("2001:db8::1".parse().ok()) && !all.is("1.2.3.4".parse().ok()));

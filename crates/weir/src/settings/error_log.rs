@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conf::Result;
 use observe::ErrorLog;
 
-use super::Settings;
+use super::ProgramSettings;
 
 conf::directives! {
     in MAIN;
@@ -25,7 +25,7 @@ conf::directives! {
 }
 
 /// Hands the log to the program.
-pub(crate) fn install(conf: &Arc<Conf>, settings: &mut Settings) -> Result<()> {
+pub(crate) fn install(conf: &Arc<Conf>, settings: &mut ProgramSettings) -> Result<()> {
     settings.error_log.clone_from(&conf.error_log);
     Ok(())
 }

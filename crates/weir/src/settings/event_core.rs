@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Milliseconds, Number, Result, Value};
 
-use super::Settings;
+use super::ProgramSettings;
 use super::debug_connection::Clients;
 use super::values::{NoEffect, OffOnly};
 
@@ -20,7 +20,7 @@ conf::directives! {
     ///     worker_connections 4096;
     /// }
     /// ```
-    worker_connections: Connections = "512",
+    worker_connections: WorkerConnections = "512",
     /// How the server waits for events.
     ///
     /// Syntax: epoll
@@ -30,7 +30,7 @@ conf::directives! {
     /// ```nginx
     /// use epoll;
     /// ```
-    r#use: Option<Method>,
+    r#use: Option<EventMethod>,
     /// Whether a worker accepts every waiting connection when it wakes up, instead of one.
     ///
     /// ```nginx
@@ -68,9 +68,9 @@ conf::directives! {
 
 /// `worker_connections`.
 #[derive(Clone, Copy)]
-pub struct Connections(usize);
+pub struct WorkerConnections(usize);
 
-impl Value for Connections {
+impl Value for WorkerConnections {
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);
         let number = conf::units::number(&word.text).and_then(|n| usize::try_from(n).ok());
@@ -80,9 +80,9 @@ impl Value for Connections {
 
 /// `use`.
 #[derive(Clone, Copy)]
-pub struct Method;
+pub struct EventMethod;
 
-impl Value for Method {
+impl Value for EventMethod {
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);
         if &*word.text != b"epoll" {
@@ -94,7 +94,7 @@ impl Value for Method {
 }
 
 /// Hands the settings to the program.
-pub fn install(conf: &Arc<Conf>, settings: &mut Settings) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, settings: &mut ProgramSettings) -> Result<()> {
     settings.worker_connections = conf.worker_connections.0;
     settings.accept_mutex_delay_ms = conf.accept_mutex_delay.0;
     settings.debug_connections = conf.debug_connection.iter().flat_map(|c| c.0.clone()).collect();

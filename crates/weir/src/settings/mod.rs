@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use conf::{Error, Info, Load, MAIN, Result};
 use observe::ErrorLog;
 
-pub use debug_connection::Client;
-use net::users::Identity;
+pub use debug_connection::DebugClient;
+use net::users::ProcessIdentity;
 pub use values::{Affinity, Env, ModulesUsed};
 
 conf::features! {
-    into Settings;
+    into ProgramSettings;
     core: core,
     error_log: error_log,
     regex: regex,
@@ -65,13 +65,13 @@ pub const BLOCKS: &[Info] = conf::rows! {
 
 /// The settings of the program, complete.
 #[derive(Default)]
-pub struct Settings {
+pub struct ProgramSettings {
     pub daemon: bool,
     pub master_process: bool,
     pub pid: PathBuf,
     pub worker_processes: usize,
     /// The workers' user; `None`: the user who started the program.
-    pub user: Option<Identity>,
+    pub user: Option<ProcessIdentity>,
     pub worker_priority: i32,
     pub worker_cpu_affinity: Option<Affinity>,
     pub worker_rlimit_nofile: Option<u64>,
@@ -83,10 +83,10 @@ pub struct Settings {
     pub error_log: Option<ErrorLog>,
     pub worker_connections: usize,
     pub accept_mutex_delay_ms: u64,
-    pub debug_connections: Vec<Client>,
+    pub debug_connections: Vec<DebugClient>,
 }
 
-impl Settings {
+impl ProgramSettings {
     /// Checks that require the whole configuration.
     pub fn check(&self, listens: usize, load: &mut Load<'_>) -> Result<()> {
         let connections = self.worker_connections;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::Result;
 
-use super::Settings;
+use super::ProgramSettings;
 
 conf::directives! {
     in MAIN;
@@ -15,6 +15,6 @@ conf::directives! {
 }
 
 /// Nothing to hand over.
-pub fn install(_: &Arc<Conf>, _: &mut Settings) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut ProgramSettings) -> Result<()> {
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Value, units};
 
-use super::Settings;
+use super::ProgramSettings;
 
 conf::directives! {
     in MAIN;
@@ -16,14 +16,14 @@ conf::directives! {
     /// Syntax: NAME threads=NUMBER [max_queue=NUMBER]
     /// Default: default threads=32 max_queue=65536
     /// Differs: the numbers are checked but have no effect; threads are started as needed.
-    thread_pool: Vec<Pool>,
+    thread_pool: Vec<ThreadPoolLine>,
 }
 
 /// A line that has been checked.
 #[derive(Clone)]
-pub struct Pool;
+pub struct ThreadPoolLine;
 
-impl Value for Pool {
+impl Value for ThreadPoolLine {
     const ARGS: RangeInclusive<usize> = 2..=3;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let name = from.arg(0);
@@ -49,6 +49,6 @@ impl Value for Pool {
 }
 
 /// Nothing to hand over.
-pub(crate) fn install(_: &Arc<Conf>, _: &mut Settings) -> Result<()> {
+pub(crate) fn install(_: &Arc<Conf>, _: &mut ProgramSettings) -> Result<()> {
     Ok(())
 }

@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use conf::lacking::{Class, Part};
+use conf::lacking::{Class, LinePart};
 use conf::{Directive, Error, Load, Result, Value, units};
-use net::users::{self, Identity};
+use net::users::{self, ProcessIdentity};
 
 /// A file, relative to the prefix.
 #[derive(Clone)]
@@ -19,9 +19,9 @@ impl Value for File {
 
 /// `worker_processes`.
 #[derive(Clone, Copy)]
-pub struct Workers(pub usize);
+pub struct WorkerProcesses(pub usize);
 
-impl Value for Workers {
+impl Value for WorkerProcesses {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let word = &from.arg(0).text;
         if &**word == b"auto" {
@@ -58,9 +58,9 @@ impl Value for Priority {
 
 /// `user`: the worker process's user; `None`: the program cannot change the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User(pub Option<Identity>);
+pub struct UserLine(pub Option<ProcessIdentity>);
 
-impl Value for User {
+impl Value for UserLine {
     const ARGS: RangeInclusive<usize> = 1..=2;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         if !load.privileged {
@@ -78,7 +78,7 @@ impl Value for User {
         let (user, _) = user.ok_or_else(|| failed("getpwnam", name))?;
         let number = users::group(&group.text).ok().flatten();
         let group = number.ok_or_else(|| failed("getgrnam", group))?;
-        Ok(Self(Some(Identity { name: name.text.clone(), user, group })))
+        Ok(Self(Some(ProcessIdentity { name: name.text.clone(), user, group })))
     }
 }
 
@@ -202,14 +202,14 @@ pub fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
             word,
             format!("module \"{word}\" is built in and does not need to be loaded"),
         );
-        load.warnings.push(error.level(conf::Level::Notice));
+        load.warnings.push(error.level(conf::ErrorLevel::Notice));
         return Ok(());
     }
     let known = conf::known::all().iter().find(|known| known.module == module);
     let error = refuse_module(from, &path, known.is_some());
     let module = known.map_or("", |known| known.module);
     // Directives that need the module are reported where they are used.
-    load.without_part(from, Part { what: "load_module", module, class: Class::Behavior }, error)
+    load.without_part(from, LinePart { what: "load_module", module, class: Class::Behavior }, error)
 }
 
 /// One that is not there is refused in nginx's words.

@@ -4,10 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::Path;
 
-use conf::{Diagnostic, Source, Sources};
+use conf::{Diagnostic, SourceText, Sources};
 
 use super::{complain, print, refuse};
-use crate::Told;
+use crate::Reported;
 
 pub(super) const HELP: &str = "Usage: weir fmt [OPTIONS] FILE...
 
@@ -24,7 +24,7 @@ is not formatted.
 ";
 
 /// Formats files in place, or with `--check` lists those that are not formatted.
-pub(super) fn run(arguments: &[OsString]) -> Result<(), Told> {
+pub(super) fn run(arguments: &[OsString]) -> Result<(), Reported> {
     let (check, files) = read(arguments)?;
     match &files[..] {
         [] => Err(complain("fmt: a file is required (see weir fmt --help)")),
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &[OsString]) -> Result<(), Told> {
 }
 
 /// Whether only to check, and the files.
-fn read(arguments: &[OsString]) -> Result<(bool, Vec<&OsStr>), Told> {
+fn read(arguments: &[OsString]) -> Result<(bool, Vec<&OsStr>), Reported> {
     let (mut check, mut files) = (false, Vec::new());
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -59,7 +59,7 @@ fn read(arguments: &[OsString]) -> Result<(bool, Vec<&OsStr>), Told> {
     Ok((check, files))
 }
 
-fn file_in_place(path: &OsStr, check: bool) -> Result<(), Told> {
+fn file_in_place(path: &OsStr, check: bool) -> Result<(), Reported> {
     let path = Path::new(path);
     let failed = |error| complain(format_args!("{}: {error}", path.display()));
     let text = std::fs::read(path).map_err(failed)?;
@@ -71,12 +71,12 @@ fn file_in_place(path: &OsStr, check: bool) -> Result<(), Told> {
     }
 }
 
-fn formatted(path: &str, text: &[u8]) -> Result<Vec<u8>, Told> {
+fn formatted(path: &str, text: &[u8]) -> Result<Vec<u8>, Reported> {
     conf::fmt::format(text).map_err(|error| {
         let mut sources = Sources::default();
-        sources.add(Source { path: Some(path.as_bytes().into()), text: text.into() });
+        sources.add(SourceText { path: Some(path.as_bytes().into()), text: text.into() });
         let diagnostic = Diagnostic { error: &error, sources: &sources };
         observe::tell(format_args!("{}", diagnostic.render("weir")));
-        Told
+        Reported
     })
 }

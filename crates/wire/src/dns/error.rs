@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{ALIASES_MAX, Kind, NameError};
+use super::{ALIASES_MAX, NameError, RecordType};
 
 /// How a name server says that it has no answer: its number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +61,7 @@ pub enum ResponseError {
     /// A record of another class than IN.
     Class(u16),
     /// A record whose data do not have the form of its type.
-    Data(Kind),
+    Data(RecordType),
     /// The same of an alias.
     Alias,
     /// More than [`ALIASES_MAX`] aliases.

@@ -13,9 +13,9 @@ mod response;
 mod tests;
 
 pub use error::{Rcode, ResponseError};
-pub use name::{InvalidName, LABEL_BYTES_MAX, NAME_BYTES_MAX, Name, NameError, POINTERS_MAX};
-pub use question::{Kind, QUERY_BYTES_MAX, Question};
-pub use response::{ALIASES_MAX, Answer, Record, Response, Service, id_of, parse};
+pub use name::{DomainName, InvalidName, LABEL_BYTES_MAX, NAME_BYTES_MAX, NameError, POINTERS_MAX};
+pub use question::{DnsQuestion, QUERY_BYTES_MAX, RecordType};
+pub use response::{ALIASES_MAX, DnsAnswer, RecordData, Response, Service, id_of, parse};
 
 /// Bytes of a message before its question.
 const HEADER_BYTES: usize = 12;

@@ -17,7 +17,7 @@ pub const POINTERS_MAX: usize = 128;
 
 /// A domain name in lower case, with at least one label.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Name {
+pub struct DomainName {
     /// Labels as on the wire, each after its length; without the root's.
     labels: Box<[u8]>,
 }
@@ -39,7 +39,7 @@ pub enum NameError {
     Length,
 }
 
-impl Name {
+impl DomainName {
     /// Reads `www.Example.com` or `www.Example.com.`; any byte but the dot may be in a label.
     pub fn from_text(text: &[u8]) -> Result<Self, InvalidName> {
         let text = text.strip_suffix(b".").unwrap_or(text);
@@ -63,11 +63,11 @@ impl Name {
         match address {
             IpAddr::V4(ip) => {
                 let [a, b, c, d] = ip.octets();
-                let _ = write!(Text(&mut text), "{d}.{c}.{b}.{a}.in-addr.arpa");
+                let _ = write!(NameText(&mut text), "{d}.{c}.{b}.{a}.in-addr.arpa");
             }
             IpAddr::V6(ip) => {
                 for octet in ip.octets().iter().rev() {
-                    let _ = write!(Text(&mut text), "{:x}.{:x}.", octet & 0xf, octet >> 4);
+                    let _ = write!(NameText(&mut text), "{:x}.{:x}.", octet & 0xf, octet >> 4);
                 }
                 text.extend_from_slice(b"ip6.arpa");
             }
@@ -160,7 +160,7 @@ pub(super) fn walk<'a>(
 
 /// As in master files (RFC 1035 section 5.1): a dot within a label is `\.`, what is not printable
 /// is `\DDD`; so two names never look the same, and none spoils a log line.
-impl fmt::Display for Name {
+impl fmt::Display for DomainName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, label) in self.labels().enumerate() {
             if index > 0 {
@@ -178,7 +178,7 @@ impl fmt::Display for Name {
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for DomainName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -196,9 +196,9 @@ impl fmt::Display for NameError {
 }
 
 /// Bytes that are formatted into.
-struct Text<'a>(&'a mut Vec<u8>);
+struct NameText<'a>(&'a mut Vec<u8>);
 
-impl fmt::Write for Text<'_> {
+impl fmt::Write for NameText<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.extend_from_slice(text.as_bytes());
         Ok(())

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{CLASS_IN, HEADER_BYTES, NAME_BYTES_MAX, Name};
+use super::{CLASS_IN, DomainName, HEADER_BYTES, NAME_BYTES_MAX};
 
 /// Bytes of the longest query.
 pub const QUERY_BYTES_MAX: usize = HEADER_BYTES + NAME_BYTES_MAX + 4;
@@ -12,7 +12,7 @@ const RECURSION_DESIRED: u16 = 0x0100;
 
 /// The types of record that are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RecordType {
     /// IPv4 addresses.
     A = 1,
     /// The name of an address.
@@ -23,7 +23,7 @@ pub enum Kind {
     Srv = 33,
 }
 
-impl Kind {
+impl RecordType {
     /// The type's own name.
     pub fn name(self) -> &'static str {
         match self {
@@ -37,14 +37,14 @@ impl Kind {
 
 /// One question, of class IN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Question {
+pub struct DnsQuestion {
     /// The name asked about.
-    pub name: Name,
+    pub name: DomainName,
     /// What is asked about it.
-    pub kind: Kind,
+    pub kind: RecordType,
 }
 
-impl Question {
+impl DnsQuestion {
     /// Appends the query that asks it.
     pub fn write(&self, id: u16, out: &mut Vec<u8>) {
         for word in [id, RECURSION_DESIRED, 1, 0, 0, 0] {

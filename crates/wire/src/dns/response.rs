@@ -5,7 +5,9 @@ use core::net::IpAddr;
 use core::ops::Range;
 
 use super::name::walk;
-use super::{CLASS_IN, HEADER_BYTES, Kind, Name, Question, Rcode, ResponseError, u16_at};
+use super::{
+    CLASS_IN, DnsQuestion, DomainName, HEADER_BYTES, Rcode, RecordType, ResponseError, u16_at,
+};
 
 /// Aliases in one response.
 pub const ALIASES_MAX: usize = 50;
@@ -32,29 +34,29 @@ pub enum Response {
     /// There is no answer.
     Failed(Rcode),
     /// There is one, though it may have no records.
-    Answer(Answer),
+    Answer(DnsAnswer),
 }
 
 /// The records that answer a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct DnsAnswer {
     /// The records, in their order.
-    pub records: Vec<Record>,
+    pub records: Vec<RecordData>,
     /// Where there are none: the name that the asked one is an alias of, to be asked about next.
-    pub alias: Option<Name>,
+    pub alias: Option<DomainName>,
     /// How long all of it holds; 0 where nothing was found.
     pub ttl_s: u32,
 }
 
 /// What a record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum RecordData {
     /// A and AAAA: an address.
     Address(IpAddr),
     /// SRV: where a service is.
     Service(Service),
     /// PTR: the name of an address.
-    Pointer(Name),
+    Pointer(DomainName),
 }
 
 /// Where a service is (RFC 2782).
@@ -67,10 +69,10 @@ pub struct Service {
     /// The port.
     pub port: u16,
     /// The host.
-    pub target: Name,
+    pub target: DomainName,
 }
 
-impl Answer {
+impl DnsAnswer {
     /// Whether nothing was found.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.alias.is_none()
@@ -83,7 +85,7 @@ pub fn id_of(message: &[u8]) -> Option<u16> {
 }
 
 /// Reads the response to a query.
-pub fn parse(message: &[u8], question: &Question, id: u16) -> Result<Response> {
+pub fn parse(message: &[u8], question: &DnsQuestion, id: u16) -> Result<Response> {
     let flags = check_header(message, id)?;
     let rcode = Rcode((flags & RCODE) as u8);
     // A name server that did not understand has no question to repeat.
@@ -98,7 +100,7 @@ pub fn parse(message: &[u8], question: &Question, id: u16) -> Result<Response> {
         return Ok(Response::Failed(rcode));
     }
     let left = u16_at(message, 6).ok_or(ResponseError::Short)?;
-    Found::read(Records { message, at, left }, question)?.answer(message, question)
+    RelevantRecords::read(Records { message, at, left }, question)?.answer(message, question)
 }
 
 fn check_header(message: &[u8], id: u16) -> Result<u16> {
@@ -117,7 +119,7 @@ fn check_header(message: &[u8], id: u16) -> Result<u16> {
 }
 
 /// The question must be the one that was asked; answers where it ends.
-fn check_question(message: &[u8], question: &Question) -> Result<usize> {
+fn check_question(message: &[u8], question: &DnsQuestion) -> Result<usize> {
     match u16_at(message, 4).ok_or(ResponseError::Short)? {
         1 => {}
         count => return Err(ResponseError::Questions(count)),
@@ -170,13 +172,13 @@ impl Records<'_> {
 
 /// The records that may matter. Others (DNAME, signatures) are passed over.
 #[derive(Default)]
-struct Found {
+struct RelevantRecords {
     aliases: Vec<Raw>,
     records: Vec<Raw>,
 }
 
-impl Found {
-    fn read(mut records: Records<'_>, question: &Question) -> Result<Self> {
+impl RelevantRecords {
+    fn read(mut records: Records<'_>, question: &DnsQuestion) -> Result<Self> {
         let mut found = Self::default();
         while let Some(raw) = records.next()? {
             if raw.kind == CNAME {
@@ -193,8 +195,8 @@ impl Found {
 
     /// Follows the aliases from the requested name, in any order, and accepts the records of the
     /// name that they lead to.
-    fn answer(self, message: &[u8], question: &Question) -> Result<Response> {
-        let mut alias: Option<Name> = None;
+    fn answer(self, message: &[u8], question: &DnsQuestion) -> Result<Response> {
+        let mut alias: Option<DomainName> = None;
         let mut ttl_s = u32::MAX;
         // An alias of itself is followed as often as there are aliases.
         for _ in 0..self.aliases.len() {
@@ -218,24 +220,26 @@ impl Found {
         if records.is_empty() && alias.is_none() {
             ttl_s = 0;
         }
-        Ok(Response::Answer(Answer { records, alias, ttl_s }))
+        Ok(Response::Answer(DnsAnswer { records, alias, ttl_s }))
     }
 }
 
 /// A service at the root is decidedly not available (RFC 2782).
 fn is_unavailable(raw: &Raw, message: &[u8]) -> bool {
     let target = raw.data.start + SERVICE_NUMBERS_BYTES;
-    raw.kind == Kind::Srv as u16 && target + 1 == raw.data.end && message[target] == 0
+    raw.kind == RecordType::Srv as u16 && target + 1 == raw.data.end && message[target] == 0
 }
 
 /// `None` where the data do not have the form of their type.
-fn read_data(message: &[u8], data: &Range<usize>, kind: Kind) -> Result<Option<Record>> {
+fn read_data(message: &[u8], data: &Range<usize>, kind: RecordType) -> Result<Option<RecordData>> {
     let bytes = &message[data.clone()];
     Ok(match kind {
-        Kind::A => <[u8; 4]>::try_from(bytes).ok().map(|ip| Record::Address(ip.into())),
-        Kind::Aaaa => <[u8; 16]>::try_from(bytes).ok().map(|ip| Record::Address(ip.into())),
-        Kind::Ptr => name_of(message, data)?.map(Record::Pointer),
-        Kind::Srv => service(message, data)?.map(Record::Service),
+        RecordType::A => <[u8; 4]>::try_from(bytes).ok().map(|ip| RecordData::Address(ip.into())),
+        RecordType::Aaaa => {
+            <[u8; 16]>::try_from(bytes).ok().map(|ip| RecordData::Address(ip.into()))
+        }
+        RecordType::Ptr => name_of(message, data)?.map(RecordData::Pointer),
+        RecordType::Srv => service(message, data)?.map(RecordData::Service),
     })
 }
 
@@ -250,7 +254,7 @@ fn service(message: &[u8], data: &Range<usize>) -> Result<Option<Service>> {
 }
 
 /// The name that fills the data; `None` where it does not end with them.
-fn name_of(message: &[u8], data: &Range<usize>) -> Result<Option<Name>> {
-    let (name, end) = Name::read(message, data.start)?;
+fn name_of(message: &[u8], data: &Range<usize>) -> Result<Option<DomainName>> {
+    let (name, end) = DomainName::read(message, data.start)?;
     Ok((end == data.end).then_some(name))
 }

@@ -11,19 +11,19 @@ const OK: u16 = 0x8180;
 const CNAME: u16 = 5;
 const DNAME: u16 = 39;
 
-fn name(text: &str) -> Name {
-    Name::from_text(text.as_bytes()).unwrap()
+fn name(text: &str) -> DomainName {
+    DomainName::from_text(text.as_bytes()).unwrap()
 }
 
-fn question(text: &str, kind: Kind) -> Question {
-    Question { name: name(text), kind }
+fn question(text: &str, kind: RecordType) -> DnsQuestion {
+    DnsQuestion { name: name(text), kind }
 }
 
 /// A message under construction: header and question of `question`, then records.
 struct Message(Vec<u8>);
 
 impl Message {
-    fn to(question: &Question, flags: u16) -> Self {
+    fn to(question: &DnsQuestion, flags: u16) -> Self {
         let mut message = Vec::new();
         question.write(ID, &mut message);
         message[2..4].copy_from_slice(&flags.to_be_bytes());
@@ -41,11 +41,11 @@ impl Message {
         self
     }
 
-    fn parse(&self, question: &Question) -> Result<Response, ResponseError> {
+    fn parse(&self, question: &DnsQuestion) -> Result<Response, ResponseError> {
         parse(&self.0, question, ID)
     }
 
-    fn answer(&self, question: &Question) -> Answer {
+    fn answer(&self, question: &DnsQuestion) -> DnsAnswer {
         match self.parse(question) {
             Ok(Response::Answer(answer)) => answer,
             other => panic!("{other:?}"),
@@ -62,9 +62,9 @@ fn wire(text: &str) -> Vec<u8> {
 /// A pointer to the question's name.
 const ASKED: &[u8] = &[0xc0, 12];
 
-fn addresses(answer: &Answer) -> Vec<IpAddr> {
-    let address = |record: &Record| match record {
-        Record::Address(ip) => *ip,
+fn addresses(answer: &DnsAnswer) -> Vec<IpAddr> {
+    let address = |record: &RecordData| match record {
+        RecordData::Address(ip) => *ip,
         other => panic!("{other:?}"),
     };
     answer.records.iter().map(address).collect()
@@ -78,28 +78,28 @@ fn names_from_text() {
     let longest = [&label[..]; 4].join(".");
     assert_eq!(wire(&longest).len(), NAME_BYTES_MAX);
     let longer = format!("{}.b.{}", [&label[..]; 3].join("."), &label[2..]);
-    assert!(Name::from_text(longer.as_bytes()).is_ok());
+    assert!(DomainName::from_text(longer.as_bytes()).is_ok());
     for wrong in ["", ".", "..", "a..b", ".a", "a..", &format!("{label}a"), &format!("{longest}b")]
     {
-        assert_eq!(Name::from_text(wrong.as_bytes()), Err(InvalidName), "{wrong}");
+        assert_eq!(DomainName::from_text(wrong.as_bytes()), Err(InvalidName), "{wrong}");
     }
 }
 
 #[test]
 fn names_that_look_the_same_are_shown_apart() {
     let message = [&[0; 12][..], &[3, b'a', b'.', b'B', 2, b'\\', b'\n', 0]].concat();
-    let (name, end) = Name::read(&message, 12).unwrap();
+    let (name, end) = DomainName::read(&message, 12).unwrap();
     assert_eq!(name.to_string(), "a\\.b.\\\\\\010");
     assert_eq!(end, message.len());
-    assert_ne!(name, super::Name::from_text(b"a.b.\\\n").unwrap());
+    assert_ne!(name, super::DomainName::from_text(b"a.b.\\\n").unwrap());
 }
 
 #[test]
 fn addresses_reversed() {
-    assert_eq!(Name::reverse([192, 0, 2, 1].into()).to_string(), "1.2.0.192.in-addr.arpa");
+    assert_eq!(DomainName::reverse([192, 0, 2, 1].into()).to_string(), "1.2.0.192.in-addr.arpa");
     let v6: IpAddr = "2001:db8::567:89ab".parse().unwrap();
     let expected = "b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa";
-    assert_eq!(Name::reverse(v6).to_string(), expected);
+    assert_eq!(DomainName::reverse(v6).to_string(), expected);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn compressed_names_end_where_their_pointer_does() {
     message.extend_from_slice(&wire("example.com"));
     let at = message.len();
     message.extend_from_slice(&[3, b'w', b'w', b'w', 0xc0, 12, 0xc0, at as u8]);
-    let read = |at| Name::read(&message, at).map(|(name, end)| (name.to_string(), end));
+    let read = |at| DomainName::read(&message, at).map(|(name, end)| (name.to_string(), end));
     assert_eq!(read(at), Ok(("www.example.com".to_string(), at + 6)));
     assert_eq!(read(at + 6), Ok(("www.example.com".to_string(), at + 8)));
     assert!(name("WWW.example.com").is_at(&message, at));
@@ -121,7 +121,7 @@ fn compressed_names_end_where_their_pointer_does() {
 fn names_that_lead_nowhere() {
     let read = |tail: &[u8]| {
         let message = [&[0; 12][..], tail].concat();
-        Name::read(&message, 12).map(|(name, _)| name.to_string())
+        DomainName::read(&message, 12).map(|(name, _)| name.to_string())
     };
     assert_eq!(read(&[]), Err(NameError::Short));
     assert_eq!(read(&[0]), Err(NameError::Length), "the root");
@@ -147,7 +147,7 @@ fn a_chain_of_pointers_has_an_end() {
         for at in (16..).step_by(2).take(pointers - 1) {
             message.extend_from_slice(&(0xc000 | at as u16).to_be_bytes());
         }
-        Name::read(&message, message.len() - 2).map(|(name, _)| name.to_string())
+        DomainName::read(&message, message.len() - 2).map(|(name, _)| name.to_string())
     };
     assert_eq!(chain(POINTERS_MAX), Ok("a".to_string()));
     assert_eq!(chain(POINTERS_MAX + 1), Err(NameError::Pointers));
@@ -156,52 +156,50 @@ fn a_chain_of_pointers_has_an_end() {
 #[test]
 fn a_query() {
     let mut query = Vec::new();
-    question("a.bc", Kind::Aaaa).write(ID, &mut query);
+    question("a.bc", RecordType::Aaaa).write(ID, &mut query);
     assert_eq!(query, b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x02bc\0\0\x1c\0\x01");
 }
 
 #[test]
 fn addresses_of_the_asked_name() {
-    let a = question("example.net", Kind::A);
-    let message = Message::to(&a, OK).record(ASKED, Kind::A as u16, 300, &[127, 0, 0, 1]).record(
-        &wire("EXAMPLE.net"),
-        Kind::A as u16,
-        60,
-        &[127, 0, 0, 2],
-    );
+    let a = question("example.net", RecordType::A);
+    let message = Message::to(&a, OK)
+        .record(ASKED, RecordType::A as u16, 300, &[127, 0, 0, 1])
+        .record(&wire("EXAMPLE.net"), RecordType::A as u16, 60, &[127, 0, 0, 2]);
     let answer = message.answer(&a);
     assert_eq!(addresses(&answer), [IpAddr::from([127, 0, 0, 1]), [127, 0, 0, 2].into()]);
     assert_eq!((answer.alias, answer.ttl_s), (None, 60));
-    let aaaa = question("example.net", Kind::Aaaa);
+    let aaaa = question("example.net", RecordType::Aaaa);
     let ip: core::net::Ipv6Addr = "fe80::1".parse().unwrap();
-    let message = Message::to(&aaaa, OK).record(ASKED, Kind::Aaaa as u16, 1 << 31, &ip.octets());
+    let message =
+        Message::to(&aaaa, OK).record(ASKED, RecordType::Aaaa as u16, 1 << 31, &ip.octets());
     let answer = message.answer(&aaaa);
     assert_eq!((addresses(&answer), answer.ttl_s), (vec![ip.into()], 0));
 }
 
 #[test]
 fn nothing_that_was_not_asked_for_is_believed() {
-    let a = question("example.net", Kind::A);
+    let a = question("example.net", RecordType::A);
     let message = Message::to(&a, OK)
-        .record(&wire("other.net"), Kind::A as u16, 300, &[10, 0, 0, 1])
-        .record(ASKED, Kind::Aaaa as u16, 300, &[0; 16])
+        .record(&wire("other.net"), RecordType::A as u16, 300, &[10, 0, 0, 1])
+        .record(ASKED, RecordType::Aaaa as u16, 300, &[0; 16])
         .record(&wire("other.net"), CNAME, 1, &wire("third.net"))
-        .record(ASKED, Kind::A as u16, 300, &[127, 0, 0, 1]);
+        .record(ASKED, RecordType::A as u16, 300, &[127, 0, 0, 1]);
     let answer = message.answer(&a);
     assert_eq!(addresses(&answer), [IpAddr::from([127, 0, 0, 1])]);
     assert_eq!(answer.ttl_s, 300);
-    let answer = Message::to(&a, OK).record(ASKED, Kind::Aaaa as u16, 9, &[0; 16]).answer(&a);
-    assert_eq!(answer, Answer { records: Vec::new(), alias: None, ttl_s: 0 });
+    let answer = Message::to(&a, OK).record(ASKED, RecordType::Aaaa as u16, 9, &[0; 16]).answer(&a);
+    assert_eq!(answer, DnsAnswer { records: Vec::new(), alias: None, ttl_s: 0 });
 }
 
 #[test]
 fn aliases_are_followed_in_any_order() {
-    let a = question("a.net", Kind::A);
+    let a = question("a.net", RecordType::A);
     let records = [
         (wire("a.net"), CNAME, 200, wire("b.net")),
         (wire("b.net"), CNAME, 100, wire("c.net")),
-        (wire("c.net"), Kind::A as u16, 300, vec![127, 0, 0, 1]),
-        (wire("a.net"), Kind::A as u16, 1, vec![10, 0, 0, 1]),
+        (wire("c.net"), RecordType::A as u16, 300, vec![127, 0, 0, 1]),
+        (wire("a.net"), RecordType::A as u16, 1, vec![10, 0, 0, 1]),
     ];
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
         let mut message = Message::to(&a, OK);
@@ -216,14 +214,14 @@ fn aliases_are_followed_in_any_order() {
 
 #[test]
 fn an_alias_without_records_is_to_be_asked_about() {
-    let a = question("a.net", Kind::A);
+    let a = question("a.net", RecordType::A);
     let message = Message::to(&a, OK).record(ASKED, CNAME, 7, &wire("b.net")).record(
         &wire("b.net"),
         CNAME,
         9,
         &wire("c.net"),
     );
-    let expected = Answer { records: Vec::new(), alias: Some(name("c.net")), ttl_s: 7 };
+    let expected = DnsAnswer { records: Vec::new(), alias: Some(name("c.net")), ttl_s: 7 };
     assert_eq!(message.answer(&a), expected);
     let circle = Message::to(&a, OK).record(ASKED, CNAME, 7, &wire("b.net")).record(
         &wire("b.net"),
@@ -243,7 +241,7 @@ fn an_alias_without_records_is_to_be_asked_about() {
 #[test]
 fn other_types_are_passed_over() {
     // As in nginx's tests: example.com is example.net, so alias.example.com is alias.example.net.
-    let a = question("alias.example.com", Kind::A);
+    let a = question("alias.example.com", RecordType::A);
     let message = Message::to(&a, OK).record(&[0xc0, 18], DNAME, 3600, &wire("example.net"));
     let message = message.record(ASKED, CNAME, 3600, b"\x05alias\xc0\x2f");
     assert_eq!(message.answer(&a).alias, Some(name("alias.example.net")));
@@ -251,35 +249,37 @@ fn other_types_are_passed_over() {
 
 #[test]
 fn services() {
-    let srv = question("_http._tcp.example.net", Kind::Srv);
+    let srv = question("_http._tcp.example.net", RecordType::Srv);
     let data = [&[0, 1, 0, 5, 31, 144][..], &wire("a.example.net")].concat();
-    let message = Message::to(&srv, OK).record(ASKED, Kind::Srv as u16, 60, &data).record(
+    let message = Message::to(&srv, OK).record(ASKED, RecordType::Srv as u16, 60, &data).record(
         ASKED,
-        Kind::Srv as u16,
+        RecordType::Srv as u16,
         60,
         &[0, 0, 0, 0, 0, 0, 0],
     );
     let service = Service { priority: 1, weight: 5, port: 8080, target: name("a.example.net") };
-    assert_eq!(message.answer(&srv).records, [Record::Service(service)]);
+    assert_eq!(message.answer(&srv).records, [RecordData::Service(service)]);
     for short in [&data[..5], &data[..6], &data[..9]] {
-        let message = Message::to(&srv, OK).record(ASKED, Kind::Srv as u16, 60, short);
+        let message = Message::to(&srv, OK).record(ASKED, RecordType::Srv as u16, 60, short);
         assert!(message.parse(&srv).is_err(), "{short:?}");
     }
 }
 
 #[test]
 fn the_name_of_an_address() {
-    let ptr = Question { name: Name::reverse([127, 0, 0, 1].into()), kind: Kind::Ptr };
-    let message = Message::to(&ptr, OK).record(ASKED, Kind::Ptr as u16, 60, &wire("localhost"));
-    assert_eq!(message.answer(&ptr).records, [Record::Pointer(name("localhost"))]);
+    let ptr =
+        DnsQuestion { name: DomainName::reverse([127, 0, 0, 1].into()), kind: RecordType::Ptr };
+    let message =
+        Message::to(&ptr, OK).record(ASKED, RecordType::Ptr as u16, 60, &wire("localhost"));
+    assert_eq!(message.answer(&ptr).records, [RecordData::Pointer(name("localhost"))]);
     let tail = [&wire("localhost")[..], b"x"].concat();
-    let message = Message::to(&ptr, OK).record(ASKED, Kind::Ptr as u16, 60, &tail);
-    assert_eq!(message.parse(&ptr), Err(ResponseError::Data(Kind::Ptr)));
+    let message = Message::to(&ptr, OK).record(ASKED, RecordType::Ptr as u16, 60, &tail);
+    assert_eq!(message.parse(&ptr), Err(ResponseError::Data(RecordType::Ptr)));
 }
 
 #[test]
 fn failures_and_truncation() {
-    let a = question("a.net", Kind::A);
+    let a = question("a.net", RecordType::A);
     let parse = |flags| Message::to(&a, flags).parse(&a);
     for code in 2..=5_u8 {
         assert_eq!(parse(OK | u16::from(code)), Ok(Response::Failed(Rcode(code))));
@@ -291,20 +291,23 @@ fn failures_and_truncation() {
     assert_eq!(parse(OK | 0x0200), Ok(Response::Truncated));
     assert_eq!(
         parse(OK | 0x0030),
-        Ok(Response::Answer(Answer { records: Vec::new(), alias: None, ttl_s: 0 }))
+        Ok(Response::Answer(DnsAnswer { records: Vec::new(), alias: None, ttl_s: 0 }))
     );
 }
 
 #[test]
 fn what_is_no_answer_to_the_query() {
-    let a = question("a.net", Kind::A);
+    let a = question("a.net", RecordType::A);
     assert_eq!(Message::to(&a, 0x0180).parse(&a), Err(ResponseError::Flags(0x0180)), "a query");
     assert_eq!(Message::to(&a, 0xa180).parse(&a), Err(ResponseError::Flags(0xa180)), "a notify");
-    let other = question("b.net", Kind::A);
+    let other = question("b.net", RecordType::A);
     assert_eq!(Message::to(&other, OK).parse(&a), Err(ResponseError::Question));
-    let other = question("a.net", Kind::Aaaa);
+    let other = question("a.net", RecordType::Aaaa);
     assert_eq!(Message::to(&other, OK).parse(&a), Err(ResponseError::Question));
-    assert_eq!(Message::to(&question("A.NET", Kind::A), OK | 2).parse(&a).map(|_| ()), Ok(()));
+    assert_eq!(
+        Message::to(&question("A.NET", RecordType::A), OK | 2).parse(&a).map(|_| ()),
+        Ok(())
+    );
     let message = Message::to(&a, OK).0;
     let expected = Err(ResponseError::Id { found: ID, expected: 7 });
     assert_eq!(parse(&message, &a, 7), expected);
@@ -321,15 +324,15 @@ fn what_is_no_answer_to_the_query() {
 
 #[test]
 fn a_record_cut_off_anywhere_is_no_answer() {
-    let a = question("a.net", Kind::A);
-    let message = Message::to(&a, OK).record(ASKED, Kind::A as u16, 60, &[127, 0, 0, 1]).0;
+    let a = question("a.net", RecordType::A);
+    let message = Message::to(&a, OK).record(ASKED, RecordType::A as u16, 60, &[127, 0, 0, 1]).0;
     let start = Message::to(&a, OK).0.len();
     assert!(parse(&message, &a, ID).is_ok());
     for end in start..message.len() {
         assert!(parse(&message[..end], &a, ID).is_err(), "{end}");
     }
-    let short = Message::to(&a, OK).record(ASKED, Kind::A as u16, 60, &[127, 0, 0]);
-    assert_eq!(short.parse(&a), Err(ResponseError::Data(Kind::A)));
+    let short = Message::to(&a, OK).record(ASKED, RecordType::A as u16, 60, &[127, 0, 0]);
+    assert_eq!(short.parse(&a), Err(ResponseError::Data(RecordType::A)));
     let mut chaos = message;
     chaos[start + 5] = 3;
     assert_eq!(parse(&chaos, &a, ID), Err(ResponseError::Class(3)));

@@ -37,7 +37,7 @@ const REQUEST_ID: u8 = 1;
 
 /// What [`RecordDecoder::decode`] came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decoded {
+pub enum RecordDecoded {
     /// Bytes of the output lie there in the input, which is consumed up to their end.
     Stdout(Range<usize>),
     /// The same of what the application says to the error log.
@@ -55,7 +55,7 @@ pub enum Decoded {
 /// Finds the output of an application in its records.
 #[derive(Clone, Debug, Default)]
 pub struct RecordDecoder {
-    expect: Expect,
+    expect: RecordState,
     head: [u8; RECORD_HEAD_BYTES],
     /// Bytes of the head, or of the record's data or padding that are still to come.
     filled: usize,
@@ -64,7 +64,7 @@ pub struct RecordDecoder {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Expect {
+enum RecordState {
     #[default]
     Head,
     Data,
@@ -87,46 +87,46 @@ pub enum RecordError {
 
 impl RecordDecoder {
     /// Decodes from the start of `input`, which follows what was consumed before.
-    pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, RecordError> {
+    pub fn decode(&mut self, input: &[u8]) -> Result<RecordDecoded, RecordError> {
         let mut at = 0;
         loop {
             match self.expect {
-                Expect::Head => {
-                    let Some(&byte) = input.get(at) else { return Ok(Decoded::More) };
+                RecordState::Head => {
+                    let Some(&byte) = input.get(at) else { return Ok(RecordDecoded::More) };
                     at += 1;
                     if let Some(decoded) = self.take_head(byte, at)? {
                         return Ok(decoded);
                     }
                 }
-                Expect::Data if at == input.len() && self.data_left > 0 => {
-                    return Ok(Decoded::More);
+                RecordState::Data if at == input.len() && self.data_left > 0 => {
+                    return Ok(RecordDecoded::More);
                 }
-                Expect::Data => match self.take_data(at, input.len()) {
+                RecordState::Data => match self.take_data(at, input.len()) {
                     (_, Some(decoded)) => return Ok(decoded),
                     (end, None) => at = end,
                 },
-                Expect::Padding => {
+                RecordState::Padding => {
                     let taken = usize::from(self.padding_left).min(input.len() - at);
                     self.padding_left -= taken as u8;
                     at += taken;
                     if self.padding_left > 0 {
-                        return Ok(Decoded::More);
+                        return Ok(RecordDecoded::More);
                     }
                     let ends = self.head[1] == END_REQUEST;
-                    self.expect = if ends { Expect::Done } else { Expect::Head };
+                    self.expect = if ends { RecordState::Done } else { RecordState::Head };
                 }
-                Expect::Done => return Ok(Decoded::Done(at)),
+                RecordState::Done => return Ok(RecordDecoded::Done(at)),
             }
         }
     }
 
     /// Whether the request has been ended.
     pub fn is_done(&self) -> bool {
-        self.expect == Expect::Done
+        self.expect == RecordState::Done
     }
 
     /// A byte of a head, which is consumed up to `at`.
-    fn take_head(&mut self, byte: u8, at: usize) -> Result<Option<Decoded>, RecordError> {
+    fn take_head(&mut self, byte: u8, at: usize) -> Result<Option<RecordDecoded>, RecordError> {
         match self.filled {
             0 if byte != VERSION => return Err(RecordError::Version(byte)),
             1 if !matches!(byte, STDOUT | STDERR | END_REQUEST) => {
@@ -144,25 +144,25 @@ impl RecordDecoder {
         self.filled = 0;
         self.data_left = u16::from_be_bytes([self.head[4], self.head[5]]);
         self.padding_left = self.head[6];
-        self.expect = Expect::Data;
+        self.expect = RecordState::Data;
         Ok(match (self.head[1], self.data_left) {
-            (END_REQUEST, _) => Some(Decoded::EndRequest(at)),
-            (STDOUT, 0) => Some(Decoded::StdoutEnd(at)),
+            (END_REQUEST, _) => Some(RecordDecoded::EndRequest(at)),
+            (STDOUT, 0) => Some(RecordDecoded::StdoutEnd(at)),
             _ => None,
         })
     }
 
     /// Data of a record from `at` on. Where it ends, and what it is to the caller.
-    fn take_data(&mut self, at: usize, input_end: usize) -> (usize, Option<Decoded>) {
+    fn take_data(&mut self, at: usize, input_end: usize) -> (usize, Option<RecordDecoded>) {
         let end = at + usize::from(self.data_left).min(input_end - at);
         self.data_left -= (end - at) as u16;
         if self.data_left == 0 {
-            self.expect = Expect::Padding;
+            self.expect = RecordState::Padding;
         }
         let decoded = match self.head[1] {
             _ if at == end => None,
-            STDOUT => Some(Decoded::Stdout(at..end)),
-            STDERR => Some(Decoded::Stderr(at..end)),
+            STDOUT => Some(RecordDecoded::Stdout(at..end)),
+            STDERR => Some(RecordDecoded::Stderr(at..end)),
             // Its status is the application's own; nginx does not look at it either.
             _ => None,
         };

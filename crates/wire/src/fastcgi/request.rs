@@ -23,12 +23,12 @@ pub struct TooBig(pub usize);
 
 /// A request being written.
 #[derive(Debug)]
-pub struct Request {
+pub struct FastcgiRequest {
     /// Where the variables begin.
     params: usize,
 }
 
-impl Request {
+impl FastcgiRequest {
     /// Writes what comes before the variables. `keep_conn`: the application leaves the connection
     /// open when it has answered.
     pub fn begin(keep_conn: bool, out: &mut Vec<u8>) -> Self {

@@ -3,7 +3,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::request::{self, LengthPairs, RECORD_BYTES_MAX, Request, STDIN_END, TooBig};
+use super::request::{self, FastcgiRequest, LengthPairs, RECORD_BYTES_MAX, STDIN_END, TooBig};
 use super::*;
 use crate::cgi;
 
@@ -21,28 +21,28 @@ fn decoded(input: &[u8], ends: &[usize]) -> Result<[String; 2], RecordError> {
         loop {
             let base = at;
             at = match decoder.decode(&input[base..end])? {
-                Decoded::Stdout(range) => {
+                RecordDecoded::Stdout(range) => {
                     out += &input[base..][range.clone()].escape_ascii().to_string();
                     base + range.end
                 }
-                Decoded::Stderr(range) => {
+                RecordDecoded::Stderr(range) => {
                     errors += &input[base..][range.clone()].escape_ascii().to_string();
                     base + range.end
                 }
-                Decoded::StdoutEnd(used) => {
+                RecordDecoded::StdoutEnd(used) => {
                     out += "|";
                     base + used
                 }
-                Decoded::EndRequest(used) => {
+                RecordDecoded::EndRequest(used) => {
                     out += "(";
                     base + used
                 }
-                Decoded::Done(used) => {
+                RecordDecoded::Done(used) => {
                     assert!(decoder.is_done());
                     out += &format!("){}", input.len() - base - used);
                     return Ok([out, errors]);
                 }
-                Decoded::More => {
+                RecordDecoded::More => {
                     at = end;
                     break;
                 }
@@ -101,7 +101,7 @@ fn records_that_are_none() {
 #[test]
 fn a_request() {
     let mut out = Vec::new();
-    let request = Request::begin(true, &mut out);
+    let request = FastcgiRequest::begin(true, &mut out);
     cgi::write::<LengthPairs>(b"A", b"bc", &mut out).unwrap();
     cgi::write::<LengthPairs>(b"EMPTY", b"", &mut out).unwrap();
     request.end_params(&mut out).unwrap();
@@ -132,7 +132,7 @@ fn variables_fit_into_one_record() {
         [(RECORD_BYTES_MAX - 6, Ok(())), (RECORD_BYTES_MAX - 5, Err(TooBig(65_536)))]
     {
         let mut out = Vec::new();
-        let request = Request::begin(false, &mut out);
+        let request = FastcgiRequest::begin(false, &mut out);
         cgi::write::<LengthPairs>(b"A", &vec![b'v'; length], &mut out).unwrap();
         assert_eq!(request.end_params(&mut out), fits);
     }

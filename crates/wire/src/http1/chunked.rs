@@ -38,7 +38,7 @@ impl InvalidChunked {
 
 /// The result of [`ChunkedDecoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decoded {
+pub enum ChunkDecoded {
     /// Bytes of the body lie there in the input, which is consumed up to their end.
     Data(Range<usize>),
     /// All of the input is consumed; the body continues.
@@ -53,7 +53,7 @@ pub enum Decoded {
 /// Finds the body in chunked bytes.
 #[derive(Clone, Debug, Default)]
 pub struct ChunkedDecoder {
-    expect: Expect,
+    expect: ChunkState,
     /// The size as read so far, then what is left of the chunk.
     size: u64,
     /// Bytes of the current chunk line, or of the trailers.
@@ -63,7 +63,7 @@ pub struct ChunkedDecoder {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Expect {
+enum ChunkState {
     #[default]
     Start,
     Size,
@@ -93,42 +93,42 @@ impl ChunkedDecoder {
 
     /// Whether the body is complete.
     pub fn is_done(&self) -> bool {
-        self.expect == Expect::Done
+        self.expect == ChunkState::Done
     }
 
     /// Decodes from the start of `input`, which follows what was consumed before.
-    pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, InvalidChunked> {
+    pub fn decode(&mut self, input: &[u8]) -> Result<ChunkDecoded, InvalidChunked> {
         let mut at = 0;
-        while self.expect != Expect::Done {
-            if self.expect == Expect::Data {
+        while self.expect != ChunkState::Done {
+            if self.expect == ChunkState::Data {
                 return Ok(self.data(at, input.len()));
             }
-            let Some(&byte) = input.get(at) else { return Ok(Decoded::More) };
+            let Some(&byte) = input.get(at) else { return Ok(ChunkDecoded::More) };
             self.expect = self.after(byte)?;
             at += 1;
-            if self.stops_before_trailers && self.expect == Expect::TrailerStart {
-                self.expect = Expect::Done;
-                return Ok(Decoded::Trailers(at));
+            if self.stops_before_trailers && self.expect == ChunkState::TrailerStart {
+                self.expect = ChunkState::Done;
+                return Ok(ChunkDecoded::Trailers(at));
             }
         }
-        Ok(Decoded::End(at))
+        Ok(ChunkDecoded::End(at))
     }
 
-    fn data(&mut self, at: usize, end: usize) -> Decoded {
+    fn data(&mut self, at: usize, end: usize) -> ChunkDecoded {
         let available = end - at;
         let length = usize::try_from(self.size).map_or(available, |size| size.min(available));
         if length == 0 {
-            return Decoded::More;
+            return ChunkDecoded::More;
         }
         self.size -= length as u64;
         if self.size == 0 {
-            self.expect = Expect::DataCr;
+            self.expect = ChunkState::DataCr;
         }
-        Decoded::Data(at..at + length)
+        ChunkDecoded::Data(at..at + length)
     }
 
-    fn after(&mut self, byte: u8) -> Result<Expect, InvalidChunked> {
-        use Expect::*;
+    fn after(&mut self, byte: u8) -> Result<ChunkState, InvalidChunked> {
+        use ChunkState::*;
         Ok(match (self.expect, byte) {
             (Start, _) => {
                 self.size = 0;
@@ -156,7 +156,7 @@ impl ChunkedDecoder {
         })
     }
 
-    fn digit(&mut self, byte: u8) -> Result<Expect, InvalidChunked> {
+    fn digit(&mut self, byte: u8) -> Result<ChunkState, InvalidChunked> {
         let digit = crate::uri::hex(byte).ok_or(InvalidChunked)?;
         // What is checked so cannot overflow below.
         if self.size > CHUNK_SIZE_MAX >> 4 {
@@ -166,10 +166,10 @@ impl ChunkedDecoder {
         if self.size > CHUNK_SIZE_MAX {
             return Err(InvalidChunked);
         }
-        self.within(CHUNK_LINE_MAX, Expect::Size)
+        self.within(CHUNK_LINE_MAX, ChunkState::Size)
     }
 
-    fn within(&mut self, limit: u32, next: Expect) -> Result<Expect, InvalidChunked> {
+    fn within(&mut self, limit: u32, next: ChunkState) -> Result<ChunkState, InvalidChunked> {
         self.line += 1;
         if self.line > limit { Err(InvalidChunked) } else { Ok(next) }
     }
@@ -222,13 +222,13 @@ mod tests {
             let mut at = 0;
             loop {
                 match decoder.decode(&piece[at..])? {
-                    Decoded::Data(range) => {
+                    ChunkDecoded::Data(range) => {
                         body.extend_from_slice(&piece[at..][range.clone()]);
                         at += range.end;
                     }
-                    Decoded::More => break,
-                    Decoded::Trailers(_) => unreachable!("they are skipped"),
-                    Decoded::End(end) => return Ok(Some((body, consumed + at + end))),
+                    ChunkDecoded::More => break,
+                    ChunkDecoded::Trailers(_) => unreachable!("they are skipped"),
+                    ChunkDecoded::End(end) => return Ok(Some((body, consumed + at + end))),
                 }
             }
             consumed += piece.len();
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn the_largest_chunk() {
         let mut decoder = ChunkedDecoder::default();
-        let data = Decoded::Data(18..19);
+        let data = ChunkDecoded::Data(18..19);
         assert_eq!(decoder.decode(b"7ffffffffffffff6\r\na"), Ok(data));
         assert_eq!(decoder.size, CHUNK_SIZE_MAX - 1);
     }
@@ -332,20 +332,20 @@ mod tests {
     #[test]
     fn an_end_stays_the_end() {
         let mut decoder = ChunkedDecoder::default();
-        assert_eq!(decoder.decode(LAST_CHUNK), Ok(Decoded::End(5)));
-        assert_eq!(decoder.decode(b"x"), Ok(Decoded::End(0)));
+        assert_eq!(decoder.decode(LAST_CHUNK), Ok(ChunkDecoded::End(5)));
+        assert_eq!(decoder.decode(b"x"), Ok(ChunkDecoded::End(0)));
     }
 
     #[test]
     fn trailers_may_be_left_to_others() {
         let input = b"3\r\nabc\r\n0;x\r\nA: b\r\n\r\n";
         let mut decoder = ChunkedDecoder::before_trailers();
-        assert_eq!(decoder.decode(input), Ok(Decoded::Data(3..6)));
-        assert_eq!(decoder.decode(&input[6..]), Ok(Decoded::Trailers(7)));
+        assert_eq!(decoder.decode(input), Ok(ChunkDecoded::Data(3..6)));
+        assert_eq!(decoder.decode(&input[6..]), Ok(ChunkDecoded::Trailers(7)));
         assert!(decoder.is_done());
         let mut decoder = ChunkedDecoder::before_trailers();
-        assert_eq!(decoder.decode(b"0\r"), Ok(Decoded::More));
-        assert_eq!(decoder.decode(b"\n\r\n"), Ok(Decoded::Trailers(1)));
+        assert_eq!(decoder.decode(b"0\r"), Ok(ChunkDecoded::More));
+        assert_eq!(decoder.decode(b"\n\r\n"), Ok(ChunkDecoded::Trailers(1)));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub const CONTENT_LENGTH_MAX: u64 = i64::MAX as u64;
 
 /// The data after a request head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Framing {
+pub struct RequestFraming {
     /// The body.
     pub body: Body,
     /// The client is willing to send another request.
@@ -33,16 +33,20 @@ pub struct Framing {
     pub expects_continue: bool,
 }
 
-impl Framing {
+impl RequestFraming {
     /// Reads the framing of a complete `head`, whose bytes are `input`. `allow_connect` is that of
     /// the server: CONNECT is refused without.
-    pub fn of(head: &RequestHead, input: &[u8], allow_connect: bool) -> Result<Framing, HeadError> {
+    pub fn of(
+        head: &RequestHead,
+        input: &[u8],
+        allow_connect: bool,
+    ) -> Result<RequestFraming, HeadError> {
         if head.version > Version::HTTP_10 && head.field(Known::Host).is_none() {
             return Err(HeadError::NoHost);
         }
         let body = body(head, input)?;
         check_method(head, body, allow_connect)?;
-        Ok(Framing {
+        Ok(RequestFraming {
             body,
             keep_alive: keep_alive(head, input),
             expects_continue: expects_continue(head, input),
@@ -127,18 +131,18 @@ mod tests {
     use alloc::string::String;
 
     use super::*;
-    use crate::http1::request::{HeadParser, Progress};
+    use crate::http1::request::{HeadProgress, RequestHeadParser};
     use crate::request::HeadLimits;
 
-    fn framing_of(line: &str, fields: &str) -> Result<Framing, u16> {
+    fn framing_of(line: &str, fields: &str) -> Result<RequestFraming, u16> {
         let input = format!("{line}\r\n{fields}\r\n").into_bytes();
         let mut head = RequestHead::default();
-        match HeadParser::default().parse(&mut head, &input, &HeadLimits::default()) {
-            Ok(Progress::Complete { .. }) => {}
+        match RequestHeadParser::default().parse(&mut head, &input, &HeadLimits::default()) {
+            Ok(HeadProgress::Complete { .. }) => {}
             Ok(progress) => panic!("{progress:?}"),
             Err(error) => return Err(error.status()),
         }
-        Framing::of(&head, &input, false).map_err(|error| error.status())
+        RequestFraming::of(&head, &input, false).map_err(|error| error.status())
     }
 
     fn body_of(fields: &str) -> Result<Body, u16> {
@@ -199,9 +203,10 @@ mod tests {
         let framing = |fields: &str| {
             let input = format!("CONNECT h:1 HTTP/1.1\r\nHost: h\r\n{fields}\r\n").into_bytes();
             let mut head = RequestHead::default();
-            let progress = HeadParser::default().parse(&mut head, &input, &HeadLimits::default());
-            assert_eq!(progress, Ok(Progress::Complete { len: input.len() }));
-            Framing::of(&head, &input, true)
+            let progress =
+                RequestHeadParser::default().parse(&mut head, &input, &HeadLimits::default());
+            assert_eq!(progress, Ok(HeadProgress::Complete { len: input.len() }));
+            RequestFraming::of(&head, &input, true)
         };
         assert!(!framing("").expect("allowed").keep_alive);
         assert!(framing("Content-Length: 0\r\n").is_ok());

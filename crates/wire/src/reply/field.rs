@@ -2,11 +2,11 @@
 
 use memchr::memchr;
 
-use super::{FieldError, Odd, ReplyField, ReplyName};
+use super::{Odd, ReplyField, ReplyFieldError, ReplyName};
 use crate::Slice;
 
 /// Parses `line`, which has no LF. Without a colon it is a name without a value, as nginx has it.
-pub(super) fn parse(input: &[u8], line: Slice, odd: Odd) -> Result<ReplyField, FieldError> {
+pub(super) fn parse(input: &[u8], line: Slice, odd: Odd) -> Result<ReplyField, ReplyFieldError> {
     let text = line.of(input);
     let stop = text.iter().position(|&byte| STOPS[usize::from(byte)]);
     let end = match stop {
@@ -48,6 +48,6 @@ const STOPS: [bool; 256] = {
     stops
 };
 
-fn invalid(line: Slice, at: usize, byte: u8) -> FieldError {
-    FieldError::Invalid(Slice { start: line.start, end: line.start + at as u32 }, byte)
+fn invalid(line: Slice, at: usize, byte: u8) -> ReplyFieldError {
+    ReplyFieldError::Invalid(Slice { start: line.start, end: line.start + at as u32 }, byte)
 }

@@ -56,7 +56,7 @@ impl ReplyHead {
 
 /// Why header lines are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldError {
+pub enum ReplyFieldError {
     /// A byte that may not be there follows this part of a line.
     Invalid(Slice, u8),
     /// More than [`FIELDS_MAX`] lines.
@@ -85,14 +85,14 @@ impl FieldParser {
         &mut self,
         fields: &mut Vec<ReplyField>,
         input: &[u8],
-    ) -> Result<Option<usize>, FieldError> {
+    ) -> Result<Option<usize>, ReplyFieldError> {
         while let Some((line, odd)) = self.next_line(input) {
             if line.is_empty() {
                 return Ok(Some(self.parsed_to()));
             }
             let field = field::parse(input, line, odd)?;
             if fields.len() >= FIELDS_MAX {
-                return Err(FieldError::TooMany);
+                return Err(ReplyFieldError::TooMany);
             }
             fields.push(field);
         }
@@ -186,6 +186,6 @@ mod tests {
     fn too_many_lines() {
         let text = b"a\n".repeat(FIELDS_MAX + 1);
         let parsed = FieldParser::default().parse(&mut Vec::new(), &text);
-        assert_eq!(parsed, Err(FieldError::TooMany));
+        assert_eq!(parsed, Err(ReplyFieldError::TooMany));
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 /// Which bytes are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Escape {
+pub enum EscapeSet {
     /// Bytes not allowed in a path: "?" and "#" are escaped, "/" is not.
     Uri = 1,
     /// Bytes not allowed in an argument: "&", "+" and ";" too.
@@ -21,7 +21,7 @@ pub enum Escape {
 }
 
 /// Appends `text` with what `kind` names as "%XX".
-pub fn escape(kind: Escape, text: &[u8], out: &mut Vec<u8>) {
+pub fn escape(kind: EscapeSet, text: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     out.reserve(text.len());
     for run in text.split_inclusive(|&byte| must_escape(kind, byte)) {
@@ -50,37 +50,37 @@ pub fn escape_html(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn must_escape(kind: Escape, byte: u8) -> bool {
+fn must_escape(kind: EscapeSet, byte: u8) -> bool {
     CLASSES[byte as usize] & kind as u8 != 0
 }
 
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
-    let all_but_memcached = Escape::Uri as u8
-        | Escape::Args as u8
-        | Escape::UriComponent as u8
-        | Escape::Html as u8
-        | Escape::Refresh as u8;
+    let all_but_memcached = EscapeSet::Uri as u8
+        | EscapeSet::Args as u8
+        | EscapeSet::UriComponent as u8
+        | EscapeSet::Html as u8
+        | EscapeSet::Refresh as u8;
     let mut byte = 0;
     while byte < 256 {
         let unreserved =
             (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'-' | b'.' | b'_' | b'~');
         if byte < 0x20 {
-            classes[byte] = all_but_memcached | Escape::Memcached as u8;
+            classes[byte] = all_but_memcached | EscapeSet::Memcached as u8;
         } else if byte >= 0x7f {
             classes[byte] = all_but_memcached;
         } else if !unreserved {
-            classes[byte] = Escape::UriComponent as u8;
+            classes[byte] = EscapeSet::UriComponent as u8;
         }
         byte += 1;
     }
-    let sets: [(Escape, &[u8]); 5] = [
-        (Escape::Uri, b" \"#%<>?\\^`{|}"),
-        (Escape::Args, b" \"#%&+;<>?\\^`{|}"),
-        (Escape::Html, b" \"#%'<>\\^`{|}"),
+    let sets: [(EscapeSet, &[u8]); 5] = [
+        (EscapeSet::Uri, b" \"#%<>?\\^`{|}"),
+        (EscapeSet::Args, b" \"#%&+;<>?\\^`{|}"),
+        (EscapeSet::Html, b" \"#%'<>\\^`{|}"),
         // nginx's table has "~" where it means "}".
-        (Escape::Refresh, b" \"'<>\\^`{|~"),
-        (Escape::Memcached, b" %"),
+        (EscapeSet::Refresh, b" \"'<>\\^`{|~"),
+        (EscapeSet::Memcached, b" %"),
     ];
     let mut set = 0;
     while set < sets.len() {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn each_class() {
-        use Escape::*;
+        use EscapeSet::*;
         let table = [
             (Uri, "%01%20!%22%23$%25&'()*+,-./09:;%3C=%3E%3F@AZ[%5C]%5E_%60az%7B%7C%7D~%7F"),
             (Args, "%01%20!%22%23$%25%26'()*%2B,-./09:%3B%3C=%3E%3F@AZ[%5C]%5E_%60az%7B%7C%7D~%7F"),
@@ -127,7 +127,9 @@ mod tests {
 
     #[test]
     fn bytes_above_ascii() {
-        for (kind, expected) in [(Escape::Uri, &b"%C3%A9"[..]), (Escape::Memcached, b"\xc3\xa9")] {
+        for (kind, expected) in
+            [(EscapeSet::Uri, &b"%C3%A9"[..]), (EscapeSet::Memcached, b"\xc3\xa9")]
+        {
             let mut out = Vec::new();
             escape(kind, "\u{e9}".as_bytes(), &mut out);
             assert_eq!(out, expected, "{kind:?}");

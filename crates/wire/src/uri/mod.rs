@@ -9,9 +9,9 @@ mod normalise;
 mod target;
 mod unescape;
 
-pub use escape::{Escape, escape, escape_html};
+pub use escape::{EscapeSet, escape, escape_html};
 pub use normalise::{InvalidPath, Normal, normalise, parse_unsafe};
-pub use target::Target;
+pub use target::UriTarget;
 pub use unescape::{Unescape, unescape};
 
 /// The value of a hexadecimal digit.

@@ -4,7 +4,7 @@ use crate::Slice;
 
 /// Where the parts of a target are, as offsets in the text it was parsed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct UriTarget {
     /// The path as sent, up to "?" or "#".
     pub path: Slice,
     /// What follows "?" up to "#"; `None` without "?".
@@ -19,11 +19,11 @@ pub struct Target {
     pub plus: bool,
 }
 
-impl Target {
+impl UriTarget {
     /// Parses up to the first space or the end of `text`; `None` when a control character is there.
     #[inline]
-    pub fn parse(text: &[u8]) -> Option<Target> {
-        let mut target = Target::default();
+    pub fn parse(text: &[u8]) -> Option<UriTarget> {
+        let mut target = UriTarget::default();
         let mut at = 0;
         while let Some(&byte) = text.get(at) {
             match CLASS[byte as usize] {

@@ -1,26 +1,26 @@
 //! Replies as CGI has them: what SCGI and uwsgi send bare and FastCGI in records.
 
 use observe::{Level, Text};
-use wire::cgi::{HeadError, HeadParser};
+use wire::cgi::{CgiHeadError, CgiHeadParser};
 use wire::http1::response::ReplyBody;
-use wire::reply::{FieldError, ReplyHead};
+use wire::reply::{ReplyFieldError, ReplyHead};
 
 use super::{Frame, HeadEvent, Malformed, Protocol, ReplyLength, Taken, http1};
-use crate::exchange::Remark;
+use crate::exchange::BodyMessage;
 
 /// A request whose body follows its variables as it is, and its reply, which ends with the
 /// connection.
 pub(crate) struct Cgi {
     /// Whether it is a HEAD request: the reply has no body.
     to_head: bool,
-    parser: HeadParser,
-    rest: Rest,
+    parser: CgiHeadParser,
+    rest: CgiRest,
     is_switched: bool,
 }
 
 /// What is left of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum CgiRest {
     /// So many bytes.
     Bytes(u64),
     /// Whatever comes.
@@ -32,8 +32,8 @@ pub(super) enum Rest {
 impl Cgi {
     /// Before the first byte.
     pub(crate) fn new(to_head: bool) -> Self {
-        let parser = HeadParser::with_status_line();
-        Self { to_head, parser, rest: Rest::Unknown, is_switched: false }
+        let parser = CgiHeadParser::with_status_line();
+        Self { to_head, parser, rest: CgiRest::Unknown, is_switched: false }
     }
 }
 
@@ -46,7 +46,7 @@ impl Protocol for Cgi {
         let parsed = self.parser.parse(head, input).map_err(|error| describe(error, input))?;
         let Some(bytes) = parsed else { return Ok(HeadEvent::Partial) };
         let body;
-        (self.rest, body) = Rest::of(head, input, self.to_head)?;
+        (self.rest, body) = CgiRest::of(head, input, self.to_head)?;
         self.is_switched = head.status == 101;
         Ok(HeadEvent::Complete { bytes, body })
     }
@@ -59,7 +59,7 @@ impl Protocol for Cgi {
     }
 
     fn is_ended(&self) -> bool {
-        matches!(self.rest, Rest::Bytes(0) | Rest::Ignored)
+        matches!(self.rest, CgiRest::Bytes(0) | CgiRest::Ignored)
     }
 
     fn ends_at_close(&self) -> bool {
@@ -80,7 +80,7 @@ impl Protocol for Cgi {
     }
 }
 
-impl Rest {
+impl CgiRest {
     /// What follows a complete head, and what the client is told of it.
     pub(super) fn of(
         head: &ReplyHead,
@@ -119,20 +119,22 @@ impl Rest {
 }
 
 /// More came than the head has announced.
-pub(super) fn more_than_length() -> Remark {
+pub(super) fn more_than_length() -> BodyMessage {
     let text = "upstream sent more data than specified in \"Content-Length\" header";
-    Remark { level: Level::Warn, text: text.into() }
+    BodyMessage { level: Level::Warn, text: text.into() }
 }
 
 /// What is wrong with a head, in nginx's words.
-pub(super) fn describe(error: HeadError, input: &[u8]) -> Malformed {
+pub(super) fn describe(error: CgiHeadError, input: &[u8]) -> Malformed {
     match error {
-        HeadError::Field(FieldError::Invalid(slice, byte)) => {
+        CgiHeadError::Field(ReplyFieldError::Invalid(slice, byte)) => {
             let text = Text(slice.of(input));
             format!("upstream sent invalid header: \"{text}\\x{byte:02x}...\"").into()
         }
-        HeadError::Field(FieldError::TooMany) => "upstream sent too many header lines".into(),
-        HeadError::Status(slice) => {
+        CgiHeadError::Field(ReplyFieldError::TooMany) => {
+            "upstream sent too many header lines".into()
+        }
+        CgiHeadError::Status(slice) => {
             format!("upstream sent invalid status \"{}\"", Text(slice.of(input))).into()
         }
     }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use observe::{Level, Text};
-use wire::cgi::HeadParser;
+use wire::cgi::CgiHeadParser;
 use wire::fastcgi::request::{STDIN_BYTES_MAX, STDIN_END, padding, stdin_head};
 use wire::fastcgi::{
-    Decoded, END_REQUEST_TYPE, RECORD_HEAD_BYTES, RecordDecoder, RecordError, trim_stderr,
+    END_REQUEST_TYPE, RECORD_HEAD_BYTES, RecordDecoded, RecordDecoder, RecordError, trim_stderr,
 };
 use wire::reply::ReplyHead;
 
-use super::cgi::{Rest, describe, more_than_length};
+use super::cgi::{CgiRest, describe, more_than_length};
 use super::{Frame, HeadEvent, Malformed, Protocol, Start, Taken};
-use crate::exchange::Remark;
+use crate::exchange::BodyMessage;
 
 const CLOSED_STDOUT: &str = "upstream prematurely closed FastCGI stdout";
 const CLOSED_REQUEST: &str = "upstream prematurely closed FastCGI request";
@@ -22,20 +22,20 @@ const CLOSED_REQUEST: &str = "upstream prematurely closed FastCGI request";
 /// Records are unwrapped in place. While the head is read, the input holds what was unwrapped of
 /// it, and behind that perhaps a gap and records not looked at yet.
 pub(crate) struct FastCgi {
-    request: Request,
+    request: FastcgiStart,
     records: RecordDecoder,
-    parser: HeadParser,
+    parser: CgiHeadParser,
     /// Bytes of output at the front of what is looked at next.
     unwrapped: usize,
     /// Bytes behind them that mean nothing any more.
     gap: usize,
-    rest: Rest,
+    rest: CgiRest,
     progress: Progress,
 }
 
 /// What a request is sent with.
 #[derive(Clone)]
-pub(crate) struct Request {
+pub(crate) struct FastcgiStart {
     /// Whether it is a HEAD request: the reply has no body.
     pub(crate) to_head: bool,
     /// `fastcgi_keep_conn`
@@ -54,7 +54,7 @@ enum Progress {
     Idle,
 }
 
-impl Start for Request {
+impl Start for FastcgiStart {
     type Protocol = FastCgi;
     const SCHEMA: &'static str = "fastcgi://";
 
@@ -62,10 +62,10 @@ impl Start for Request {
         FastCgi {
             request: self.clone(),
             records: RecordDecoder::default(),
-            parser: HeadParser::default(),
+            parser: CgiHeadParser::default(),
             unwrapped: 0,
             gap: 0,
-            rest: Rest::Unknown,
+            rest: CgiRest::Unknown,
             progress: Progress::Reading,
         }
     }
@@ -73,7 +73,7 @@ impl Start for Request {
 
 impl FastCgi {
     /// Something for the error log; `Err`: it makes the reply worthless.
-    fn said(&self, text: &[u8]) -> Result<Remark, Malformed> {
+    fn said(&self, text: &[u8]) -> Result<BodyMessage, Malformed> {
         let remark = stderr_remark(text);
         let mut patterns = self.request.catch_stderr.iter();
         match patterns.any(|pattern| memchr::memmem::find(text, pattern).is_some()) {
@@ -92,7 +92,7 @@ impl FastCgi {
         let parsed = self.parser.parse(head, text).map_err(|error| describe(error, text))?;
         let Some(bytes) = parsed else { return Ok(None) };
         let body;
-        (self.rest, body) = Rest::of(head, text, self.request.to_head)?;
+        (self.rest, body) = CgiRest::of(head, text, self.request.to_head)?;
         self.unwrapped -= bytes;
         Ok(Some(HeadEvent::Complete { bytes, body }))
     }
@@ -132,7 +132,7 @@ impl Protocol for FastCgi {
         loop {
             let at = self.unwrapped + self.gap;
             match self.records.decode(&input[at..]).map_err(refused)? {
-                Decoded::Stdout(range) => {
+                RecordDecoded::Stdout(range) => {
                     let (start, count) = (at + range.start, range.len());
                     input.copy_within(start..start + count, self.unwrapped);
                     self.unwrapped += count;
@@ -141,16 +141,16 @@ impl Protocol for FastCgi {
                         return Ok(event);
                     }
                 }
-                Decoded::Stderr(range) => {
+                RecordDecoded::Stderr(range) => {
                     self.gap += range.end;
                     return self.said(&input[at..][range]).map(HeadEvent::Log);
                 }
-                Decoded::StdoutEnd(_) => return Err(CLOSED_STDOUT.into()),
-                Decoded::EndRequest(_) | Decoded::Done(_) => {
+                RecordDecoded::StdoutEnd(_) => return Err(CLOSED_STDOUT.into()),
+                RecordDecoded::EndRequest(_) | RecordDecoded::Done(_) => {
                     let kind = END_REQUEST_TYPE;
                     return Err(format!("upstream sent unexpected FastCGI record: {kind}").into());
                 }
-                Decoded::More => {
+                RecordDecoded::More => {
                     input.truncate(self.unwrapped);
                     self.gap = 0;
                     return Ok(HeadEvent::Partial);
@@ -166,31 +166,31 @@ impl Protocol for FastCgi {
         let mut end = start + self.take(unwrapped, &mut taken);
         while self.progress == Progress::Reading && taken.cut_short.is_none() {
             at += match self.records.decode(&buffer[at..]).map_err(refused)? {
-                Decoded::Stdout(range) => {
+                RecordDecoded::Stdout(range) => {
                     let count = self.take(range.len(), &mut taken);
                     let from = at + range.start;
                     buffer.copy_within(from..from + count, end);
                     end += count;
                     range.end
                 }
-                Decoded::Stderr(range) => {
+                RecordDecoded::Stderr(range) => {
                     taken.remarks.push(stderr_remark(&buffer[at..][range.clone()]));
                     range.end
                 }
-                Decoded::StdoutEnd(used) => {
+                RecordDecoded::StdoutEnd(used) => {
                     taken.cut_short = self.cut_short(CLOSED_STDOUT);
                     used
                 }
-                Decoded::EndRequest(used) => {
+                RecordDecoded::EndRequest(used) => {
                     taken.cut_short = self.cut_short(CLOSED_REQUEST);
                     used
                 }
-                Decoded::Done(used) => {
+                RecordDecoded::Done(used) => {
                     let is_quiet = at + used == buffer.len();
                     self.progress = if is_quiet { Progress::Idle } else { Progress::Ended };
                     break;
                 }
-                Decoded::More => break,
+                RecordDecoded::More => break,
             };
         }
         Ok(Taken { end, ..taken })
@@ -215,9 +215,9 @@ impl Protocol for FastCgi {
 }
 
 /// What the application said to the error log, as nginx logs it.
-fn stderr_remark(text: &[u8]) -> Remark {
+fn stderr_remark(text: &[u8]) -> BodyMessage {
     let text = Text(trim_stderr(text));
-    Remark { level: Level::Error, text: format!("FastCGI sent in stderr: \"{text}\"").into() }
+    BodyMessage { level: Level::Error, text: format!("FastCGI sent in stderr: \"{text}\"").into() }
 }
 
 fn refused(error: RecordError) -> Malformed {
@@ -242,13 +242,13 @@ mod tests {
         record(3, &[0; 8], 0)
     }
 
-    fn request() -> Request {
-        Request { to_head: false, keep_conn: true, catch_stderr: [].into() }
+    fn request() -> FastcgiStart {
+        FastcgiStart { to_head: false, keep_conn: true, catch_stderr: [].into() }
     }
 
     /// What a reply comes to that arrives in two pieces: status, body, log lines, and at the end
     /// whether the connection can be reused.
-    fn read(request: &Request, input: &[u8], cut: usize) -> Result<String, Malformed> {
+    fn read(request: &FastcgiStart, input: &[u8], cut: usize) -> Result<String, Malformed> {
         let (mut fastcgi, mut head) = (request.start(), ReplyHead::default());
         let (mut text, mut log, mut body) = (Vec::new(), String::new(), None);
         let mut pieces = [&input[..cut], &input[cut..]].into_iter();
@@ -301,9 +301,9 @@ mod tests {
 
     #[test]
     fn replies() {
-        let close = Request { keep_conn: false, ..request() };
+        let close = FastcgiStart { keep_conn: false, ..request() };
         let error = record(7, b"oh.\n", 0);
-        let catches = Request { catch_stderr: [(*b"oh").into()].into(), ..request() };
+        let catches = FastcgiStart { catch_stderr: [(*b"oh").into()].into(), ..request() };
         let said = "<FastCGI sent in stderr: \"oh\">";
         let early = "upstream prematurely closed FastCGI stdout";
         let more = "<upstream sent more data than specified in \"Content-Length\" header>";
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_reply_without_a_body_leaves_the_connection_to_others() {
-        let to_head = Request { to_head: true, ..request() };
+        let to_head = FastcgiStart { to_head: true, ..request() };
         let empty = "Status: 204\n\n";
         let table = [
             (&to_head, out("Content-Length: 2\n\nhi", 0), "200  true true "),
@@ -364,7 +364,11 @@ mod tests {
             (&request(), out(empty, 5), "204  true true "),
             (&request(), [out(empty, 0), out("hi", 0)].concat(), "204  true true "),
             (&request(), out("Status: 304\nContent-Length: 2\n\n", 0), "304  true true "),
-            (&Request { keep_conn: false, ..to_head.clone() }, out("\n", 0), "200  true false "),
+            (
+                &FastcgiStart { keep_conn: false, ..to_head.clone() },
+                out("\n", 0),
+                "200  true false ",
+            ),
         ];
         for (request, output, expected) in table {
             let whole = [output.clone(), out("", 0), end()].concat();

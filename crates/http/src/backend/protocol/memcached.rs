@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use observe::{Level, Text};
 use wire::Slice;
-use wire::memcached::{Answer, AnswerError, InvalidTrailer, ValueDecoder, answer, number};
+use wire::memcached::{AnswerError, InvalidTrailer, MemcachedAnswer, ValueDecoder, answer, number};
 use wire::reply::{ReplyField, ReplyHead, ReplyName};
 
 use super::{Frame, HeadEvent, Malformed, Protocol, ReplyLength, Start, Taken};
-use crate::exchange::Remark;
+use crate::exchange::BodyMessage;
 
 /// What is asked for.
 #[derive(Clone)]
-pub(crate) struct Request {
+pub(crate) struct MemcachedRequest {
     /// The key as it is sent.
     pub(crate) key: Arc<[u8]>,
     /// Whether the client wants no body.
@@ -23,15 +23,15 @@ pub(crate) struct Request {
 
 /// A request for a key, and the answer.
 pub(crate) struct Memcached {
-    request: Request,
+    request: MemcachedRequest,
     /// Whether it was logged that the key is not there.
     is_missing: bool,
     value: ValueDecoder,
-    state: State,
+    state: MemcachedState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum MemcachedState {
     Reading,
     /// More was expected, or something else.
     Broken,
@@ -39,7 +39,7 @@ enum State {
     Done,
 }
 
-impl Start for Request {
+impl Start for MemcachedRequest {
     type Protocol = Memcached;
     const SCHEMA: &'static str = "memcached://";
 
@@ -48,7 +48,7 @@ impl Start for Request {
             request: self.clone(),
             is_missing: false,
             value: ValueDecoder::new(0),
-            state: State::Reading,
+            state: MemcachedState::Reading,
         }
     }
 }
@@ -57,10 +57,10 @@ impl Memcached {
     fn not_found(&mut self, bytes: usize, received: usize, head: &mut ReplyHead) -> HeadEvent {
         if !std::mem::replace(&mut self.is_missing, true) {
             let text = format!("key: \"{}\" was not found by memcached", Text(&self.request.key));
-            return HeadEvent::Log(Remark { level: Level::Info, text: text.into() });
+            return HeadEvent::Log(BodyMessage { level: Level::Info, text: text.into() });
         }
         head.status = 404;
-        self.state = if received == bytes { State::Done } else { State::Broken };
+        self.state = if received == bytes { MemcachedState::Done } else { MemcachedState::Broken };
         HeadEvent::Complete { bytes, body: ReplyLength::None }
     }
 
@@ -100,10 +100,12 @@ impl Protocol for Memcached {
             answer(&self.request.key, input).map_err(|error| self.describe(error, input))?;
         let (flags, length, mut bytes) = match answered {
             None => return Ok(HeadEvent::Partial),
-            Some(Answer::NotFound { head_bytes }) => {
+            Some(MemcachedAnswer::NotFound { head_bytes }) => {
                 return Ok(self.not_found(head_bytes, input.len(), head));
             }
-            Some(Answer::Value { flags, length, head_bytes }) => (flags, length, head_bytes),
+            Some(MemcachedAnswer::Value { flags, length, head_bytes }) => {
+                (flags, length, head_bytes)
+            }
         };
         if self.is_compressed(flags, input)? {
             add_field(b"Content-Encoding: gzip", &mut bytes, input, head);
@@ -125,21 +127,21 @@ impl Protocol for Memcached {
         match self.value.decode(&buffer[start..]) {
             Ok(count) => {
                 if self.value.is_done() {
-                    self.state = State::Done;
+                    self.state = MemcachedState::Done;
                 }
                 Ok(Taken::up_to(start + count))
             }
             Err((count, InvalidTrailer)) => {
-                self.state = State::Broken;
+                self.state = MemcachedState::Broken;
                 let text = "memcached sent invalid trailer".into();
-                let remarks = vec![Remark { level: Level::Error, text }];
+                let remarks = vec![BodyMessage { level: Level::Error, text }];
                 Ok(Taken { remarks, ..Taken::up_to(start + count) })
             }
         }
     }
 
     fn is_ended(&self) -> bool {
-        self.state != State::Reading
+        self.state != MemcachedState::Reading
     }
 
     fn body_left(&self) -> u64 {
@@ -147,7 +149,7 @@ impl Protocol for Memcached {
     }
 
     fn may_reuse(&self) -> bool {
-        self.state == State::Done
+        self.state == MemcachedState::Done
     }
 }
 

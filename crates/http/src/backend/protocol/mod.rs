@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use wire::reply::ReplyHead;
 
-use crate::exchange::{Fields, Remark};
+use crate::exchange::{BodyMessage, Fields};
 
 /// One request and its reply, as the protocol has them.
 pub(crate) trait Protocol: 'static {
@@ -136,7 +136,7 @@ pub(crate) enum HeadEvent {
     /// An interim reply of so many bytes; another head follows.
     Interim(usize),
     /// Something for the error log. The same input is to be looked at again.
-    Log(Remark),
+    Log(BodyMessage),
     /// The head, of so many bytes.
     Complete {
         /// Where it ends in the input.
@@ -163,7 +163,7 @@ pub(crate) struct Taken {
     /// Where the body ends in the buffer now.
     pub(crate) end: usize,
     /// Something for the error log.
-    pub(crate) remarks: Vec<Remark>,
+    pub(crate) remarks: Vec<BodyMessage>,
     /// The fields after the body.
     pub(crate) trailers: Option<Fields>,
     /// Why the server has ended the body before its end, in nginx's words. The part that came is

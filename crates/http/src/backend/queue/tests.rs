@@ -4,12 +4,12 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::backend::testing::Backend;
+use crate::backend::testing::TestBackend;
 use crate::h1::tests::{Client, PATIENCE, Server};
 
 /// A backend whose requests wait for the test.
 struct Gate {
-    backend: Backend,
+    backend: TestBackend,
     /// Requests as they come.
     held: Receiver<Held>,
     /// Connections as they are accepted.
@@ -28,7 +28,7 @@ impl Gate {
         let (arrive, held) = channel();
         let (connect, connections) = channel();
         let (arrive, connect) = (Mutex::new(arrive), Mutex::new(connect));
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             let _ = connect.lock().unwrap().send(());
             while let Some(request) = peer.request() {
                 let path = request.split(' ').nth(1).unwrap().to_owned();
@@ -247,7 +247,7 @@ fn groups_of_one_zone_share_the_count_and_the_smaller_limit_holds() {
 fn a_place_is_held_to_the_end_of_the_reply() {
     let (go, told) = channel::<()>();
     let told = Mutex::new(told);
-    let backend = Backend::playing(move |mut peer| {
+    let backend = TestBackend::playing(move |mut peer| {
         while peer.request().is_some() {
             peer.send("HTTP/1.1 200 OK\nContent-Length: 4\n\nab");
             let _ = told.lock().unwrap().recv_timeout(PATIENCE);
@@ -271,7 +271,7 @@ fn a_place_is_held_to_the_end_of_the_reply() {
 
 #[test]
 fn whoever_is_tried_elsewhere_gives_the_place_back_and_waits_for_others_only() {
-    let bad = Backend::replying("HTTP/1.1 500 Bad\nContent-Length: 0\n\n");
+    let bad = TestBackend::replying("HTTP/1.1 500 Bad\nContent-Length: 0\n\n");
     let gate = Gate::new();
     let group = format!(
         "server {} max_fails=0; server {}; limit_upstream_conn zone=z limit=1;",

@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::backend::testing::{Backend, Peer, proxy, text};
+use crate::backend::testing::{TestBackend, TestPeer, proxy, text};
 use crate::h1::tests::{Client, PATIENCE, Server};
 
 const ASKED: &str = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
@@ -20,11 +20,11 @@ fn body(reply: &str) -> &str {
 
 /// A backend that sends a large reply of known length, and tells when all of it is sent; and how
 /// many connections it has had.
-fn large() -> (Backend, Arc<AtomicU32>, std::sync::mpsc::Receiver<()>) {
+fn large() -> (TestBackend, Arc<AtomicU32>, std::sync::mpsc::Receiver<()>) {
     let (sender, sent) = channel();
     let (sender, connections) = (Mutex::new(sender), Arc::new(AtomicU32::new(0)));
     let counted = connections.clone();
-    let backend = Backend::playing(move |mut peer| {
+    let backend = TestBackend::playing(move |mut peer| {
         counted.fetch_add(1, Ordering::Relaxed);
         while let Some(request) = peer.request() {
             let length = if request.starts_with("GET / ") { LARGE } else { 2 };
@@ -37,7 +37,7 @@ fn large() -> (Backend, Arc<AtomicU32>, std::sync::mpsc::Receiver<()>) {
 }
 
 /// A group that keeps connections.
-fn kept(backend: &Backend, lines: &str) -> Server {
+fn kept(backend: &TestBackend, lines: &str) -> Server {
     let address = backend.address();
     Server::start(format!(
         "error_log e.log info; upstream u {{ server {address} max_conns=1; keepalive 4; }}
@@ -115,7 +115,7 @@ fn a_client_held_back_by_its_rate_does_not_hold_up_the_server() {
 fn what_is_not_buffered_goes_on_at_once() {
     let (go_on, signal) = channel::<()>();
     let signal = Mutex::new(signal);
-    let backend = Backend::playing(move |mut peer| {
+    let backend = TestBackend::playing(move |mut peer| {
         peer.request();
         let wait = || signal.lock().unwrap().recv_timeout(PATIENCE).unwrap();
         peer.send("HTTP/1.1 200 OK\nDate: d\nServer: s\n\n");
@@ -141,8 +141,10 @@ fn what_is_not_buffered_goes_on_at_once() {
 
 #[test]
 fn a_limit_on_the_rate() {
-    let backend =
-        Backend::replying(&format!("HTTP/1.1 200 OK\nContent-Length: 150000\n\n{}", text(150_000)));
+    let backend = TestBackend::replying(&format!(
+        "HTTP/1.1 200 OK\nContent-Length: 150000\n\n{}",
+        text(150_000)
+    ));
     let server = proxy(&backend, "proxy_limit_rate 100k;");
     let mut client = server.connect();
     client.send(ASKED);
@@ -160,7 +162,7 @@ fn a_client_that_leaves_is_not_read_for() {
     for lines in ["", "proxy_buffering off;"] {
         let (sender, over) = channel();
         let sender = Mutex::new(sender);
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             peer.request();
             peer.send("HTTP/1.1 200 OK\nContent-Length: 9\n\nabc");
             peer.wait_for_end();
@@ -182,7 +184,7 @@ fn a_client_that_leaves_is_not_read_for() {
 fn a_client_that_leaves_is_read_for_where_that_is_wanted() {
     let ((left, gone), (sender, over)) = (channel::<()>(), channel());
     let (gone, sender) = (Mutex::new(gone), Mutex::new(sender));
-    let backend = Backend::playing(move |mut peer| {
+    let backend = TestBackend::playing(move |mut peer| {
         peer.request();
         gone.lock().unwrap().recv_timeout(PATIENCE).unwrap();
         peer.expect_open();
@@ -200,7 +202,7 @@ fn a_client_that_leaves_is_read_for_where_that_is_wanted() {
 
 #[test]
 fn fields_after_a_body() {
-    let backend = Backend::playing(|mut peer: Peer| {
+    let backend = TestBackend::playing(|mut peer: TestPeer| {
         while peer.request().is_some() {
             peer.send("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n");
             peer.send_raw("1\r\na\r\n0\r\nX: y\r\nServer: s\r\nSecret: z\r\n\r\n");
@@ -223,7 +225,7 @@ fn what_is_cut_short_has_no_end() {
         ("Transfer-Encoding: chunked\n\n3\r\nabc\r\n0\r\n", "3\r\nabc\r\n"),
     ] {
         for lines in ["", "proxy_buffering off;"] {
-            let backend = Backend::playing(move |mut peer| {
+            let backend = TestBackend::playing(move |mut peer| {
                 peer.request();
                 peer.send(&format!("HTTP/1.1 200 OK\n{reply}"));
             });
@@ -247,7 +249,7 @@ fn of_what_is_no_reply_nothing_is_sent() {
         ("proxy_buffering off;", &[&format!("{HEAD}3\r\nabc\r\nx\r\n")]),
     ] {
         let pieces: Vec<_> = pieces.iter().map(|&piece| piece.to_owned()).collect();
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             peer.request();
             for piece in &pieces {
                 peer.send(piece);
@@ -266,7 +268,7 @@ fn of_what_is_no_reply_nothing_is_sent() {
 fn a_chunk_that_is_complete_goes_on_though_replies_are_buffered() {
     let (go_on, signal) = channel::<()>();
     let signal = Mutex::new(signal);
-    let backend = Backend::playing(move |mut peer| {
+    let backend = TestBackend::playing(move |mut peer| {
         peer.request();
         let wait = || signal.lock().unwrap().recv_timeout(PATIENCE).unwrap();
         peer.send("HTTP/1.1 200 OK\nDate: d\nServer: s\nTransfer-Encoding: chunked\n\n");
@@ -292,7 +294,7 @@ fn a_chunk_that_is_complete_goes_on_though_replies_are_buffered() {
 
 #[test]
 fn a_body_that_ends_with_the_connection() {
-    let backend = Backend::playing(|mut peer| {
+    let backend = TestBackend::playing(|mut peer| {
         peer.request();
         peer.send("HTTP/1.0 200 OK\n\nabc");
     });
@@ -311,7 +313,7 @@ fn what_is_too_much_is_left_out_and_said() {
         ("Content-Length: 0\n\nab", "", "specified in \"Content-Length\" header"),
         ("Transfer-Encoding: chunked\n\n0\r\n\r\nx", "0\r\n\r\n", "data after final chunk"),
     ] {
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             peer.request();
             peer.send(&format!("HTTP/1.1 200 OK\n{reply}"));
             peer.wait_for_end();

@@ -1,11 +1,11 @@
 //! What a backend says before its reply.
 
-use crate::backend::testing::{Backend, proxy};
+use crate::backend::testing::{TestBackend, proxy};
 
 const REPLY: &str = "HTTP/1.1 103 Early\nLink: </a>\nServer: s\nX: y\n\n";
 
-fn backend() -> Backend {
-    Backend::playing(|mut peer| {
+fn backend() -> TestBackend {
+    TestBackend::playing(|mut peer| {
         while peer.request().is_some() {
             peer.send(REPLY);
             peer.send("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
@@ -39,7 +39,7 @@ fn early_hints_are_passed_on_where_they_are_wanted() {
 fn hints_without_fields_or_with_too_many() {
     let lines = "early_hints 1; proxy_hide_header Link;";
     assert!(ask(lines, "1.1").starts_with("HTTP/1.1 200 OK\r\n"));
-    let backend = Backend::playing(|mut peer| {
+    let backend = TestBackend::playing(|mut peer| {
         peer.request();
         for _ in 0..3 {
             peer.send(&format!("HTTP/1.1 103 Early\nLink: {}\n\n", "x".repeat(1500)));
@@ -56,7 +56,7 @@ fn hints_without_fields_or_with_too_many() {
 
 #[test]
 fn hints_alone_are_no_reply() {
-    let backend = Backend::playing(|mut peer| {
+    let backend = TestBackend::playing(|mut peer| {
         peer.request();
         peer.send(REPLY);
     });

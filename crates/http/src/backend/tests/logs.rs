@@ -1,6 +1,6 @@
 //! What the error log says of backends.
 
-use crate::backend::testing::{Backend, Peer, closed_port, proxy};
+use crate::backend::testing::{TestBackend, TestPeer, closed_port, proxy};
 use crate::h1::tests::Server;
 
 const CONTEXT: &str = "client: unix:, server: , request: \"GET /a?b HTTP/1.0\", upstream: ";
@@ -15,7 +15,7 @@ fn line(server: &Server) -> (String, String) {
 }
 
 fn of_reply(reply: &'static str) -> (String, String) {
-    let backend = Backend::playing(move |mut peer| {
+    let backend = TestBackend::playing(move |mut peer| {
         peer.request();
         peer.send(reply);
     });
@@ -67,7 +67,7 @@ fn what_is_wrong_with_a_reply() {
 #[test]
 fn what_comes_twice_is_said_and_passed_over() {
     let reply = "HTTP/1.1 200 OK\nETag: \"a\"\nX: 1\netag: \"b\"\nX: 2\nContent-Length: 0\n\n";
-    let backend = Backend::replying(reply);
+    let backend = TestBackend::replying(reply);
     let server = proxy(&backend, "");
     let got = server.ask("GET / HTTP/1.0\r\n\r\n");
     assert!(got.ends_with("\r\nETag: \"a\"\r\nX: 1\r\nX: 2\r\n\r\n"), "{got}");
@@ -104,8 +104,8 @@ fn nobody_there() {
 
 #[test]
 fn one_that_takes_too_long() {
-    let backend = Backend::playing(|mut peer| peer.wait_for_end());
-    let timing_out = |backend: &Backend| {
+    let backend = TestBackend::playing(|mut peer| peer.wait_for_end());
+    let timing_out = |backend: &TestBackend| {
         let server = proxy(backend, "proxy_read_timeout 100ms;");
         server.start_clock();
         line(&server)
@@ -113,7 +113,7 @@ fn one_that_takes_too_long() {
     let (message, _) = timing_out(&backend);
     let timed_out = "upstream timed out (110: Connection timed out)";
     assert_eq!(message, format!("{timed_out} while reading response header from upstream, "));
-    let backend = Backend::playing(|mut peer: Peer| {
+    let backend = TestBackend::playing(|mut peer: TestPeer| {
         peer.request();
         peer.send("HTTP/1.1 200 OK\nContent-Length: 9\n\nabc");
         peer.wait_for_end();
@@ -128,7 +128,7 @@ fn a_client_that_leaves() {
         ("", "while sending request to upstream, "),
         ("HTTP/1.1 200 OK\nContent-Length: 9\n\nabc", "while reading upstream, "),
     ] {
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             peer.request();
             peer.send(reply);
             peer.wait_for_end();
@@ -153,7 +153,7 @@ fn a_client_that_leaves() {
 #[test]
 fn what_came_of_a_head_that_is_none() {
     for reply in ["HTTP/1.1 200 OK\nX: y\n", "HTTP/1.1 200 OK\nX: y\n z\n", ""] {
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             peer.request();
             peer.send(reply);
             if reply.is_empty() {

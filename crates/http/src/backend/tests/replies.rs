@@ -1,6 +1,6 @@
 //! What a client gets of a backend's reply.
 
-use crate::backend::testing::{Backend, proxy, values};
+use crate::backend::testing::{TestBackend, proxy, values};
 use crate::h1::tests::Server;
 
 fn ask(server: &Server, fields: &str) -> String {
@@ -21,7 +21,7 @@ fn body(reply: &str) -> &str {
 fn ranges_are_the_backends_unless_they_are_forced() {
     let reply = "HTTP/1.1 200 Fine\nETag: \"e\"\nAccept-Ranges: x\n\
                  Last-Modified: Mon, 28 Sep 1970 06:00:00 GMT\nContent-Length: 6\n\nabcdef";
-    let backend = Backend::replying(reply);
+    let backend = TestBackend::replying(reply);
     let range = "Range: bytes=1-2\n";
     let got = ask(&proxy(&backend, ""), range);
     assert_eq!((status(&got), body(&got)), ("200 Fine", "abcdef"));
@@ -42,7 +42,7 @@ fn ranges_are_the_backends_unless_they_are_forced() {
 #[test]
 fn conditions_are_the_backends_to_check() {
     let reply = "HTTP/1.1 200 OK\nETag: \"e\"\nContent-Length: 1\n\na";
-    let backend = Backend::replying(reply);
+    let backend = TestBackend::replying(reply);
     let server = proxy(&backend, "");
     for fields in ["If-None-Match: \"e\"\n", "If-Match: \"f\"\n"] {
         assert_eq!(status(&ask(&server, fields)), "200 OK");
@@ -54,14 +54,14 @@ fn conditions_are_the_backends_to_check() {
 fn another_server_is_asked_until_the_head_of_a_reply_is_complete() {
     let is_retried = |method: &str, lines: &str, begun: &str, silent: bool| {
         let begun = begun.to_owned();
-        let dying = Backend::playing(move |mut peer| {
+        let dying = TestBackend::playing(move |mut peer| {
             peer.request();
             peer.send_raw(&begun);
             if silent {
                 peer.wait_for_end();
             }
         });
-        let other = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
+        let other = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
         let server = Server::start(format!(
             "proxy_read_timeout 100ms; upstream u {{ server {}; server {} backup; }} \
              server {{ location / {{ proxy_pass http://u; {lines} }} }}",
@@ -95,7 +95,7 @@ fn interim_replies_without_end_are_no_reply() {
     for (count, expected) in [(1, "200 OK"), (64, "200 OK"), (65, "502 Bad Gateway")] {
         for fields in ["", "X: y\r\n"] {
             let interim = format!("HTTP/1.1 102 Processing\r\n{fields}\r\n").repeat(count);
-            let backend = Backend::playing(move |mut peer| {
+            let backend = TestBackend::playing(move |mut peer| {
                 while peer.request().is_some() {
                     peer.send_raw(&interim);
                     peer.send("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
@@ -112,12 +112,12 @@ fn interim_replies_without_end_are_no_reply() {
 
 #[test]
 fn a_server_with_too_many_interim_replies_is_one_whose_header_is_invalid() {
-    let endless = Backend::playing(|mut peer| {
+    let endless = TestBackend::playing(|mut peer| {
         peer.request();
         peer.send_raw("HTTP/1.1 102 P\r\n\r\n".repeat(100_000));
         peer.wait_for_end();
     });
-    let other = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
+    let other = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
     for (lines, expected) in
         [("", "502 Bad Gateway"), ("proxy_next_upstream invalid_header;", "200 OK")]
     {
@@ -133,7 +133,7 @@ fn a_server_with_too_many_interim_replies_is_one_whose_header_is_invalid() {
 
 #[test]
 fn interim_replies_do_not_extend_the_time_for_the_final_one() {
-    let backend = Backend::playing(|mut peer| {
+    let backend = TestBackend::playing(|mut peer| {
         peer.request();
         for _ in 0..50 {
             peer.send_raw("HTTP/1.1 102 P\r\n\r\n");
@@ -154,7 +154,7 @@ fn lengths_without_bodies() {
         ("GET", "HTTP/1.1 304 Not Modified\nContent-Length: 7\n\n", "7"),
         ("GET", "HTTP/1.1 204 No Content\nContent-Length: 0\n\n", "0"),
     ] {
-        let backend = Backend::replying(reply);
+        let backend = TestBackend::replying(reply);
         let server = proxy(&backend, "");
         let got = server.ask(&format!("{method} / HTTP/1.0\r\n\r\n"));
         assert_eq!(values(&got, "Content-Length").join("|"), length, "{reply}");
@@ -164,7 +164,7 @@ fn lengths_without_bodies() {
 
 #[test]
 fn errors_are_ours_where_they_are_to_be_intercepted() {
-    let backend = Backend::answering(|request| {
+    let backend = TestBackend::answering(|request| {
         let status = request.split('/').nth(1).unwrap().split(' ').next().unwrap().to_owned();
         let field = "WWW-Authenticate: Basic\nwww-authenticate: Other\nX: y\n";
         format!("HTTP/1.1 {status} Whatever\n{field}Content-Length: 2\n\nhi")
@@ -193,7 +193,7 @@ fn errors_are_ours_where_they_are_to_be_intercepted() {
 
 #[test]
 fn another_resource_answers() {
-    let backend = Backend::replying(
+    let backend = TestBackend::replying(
         "HTTP/1.1 404 Not Found\nX-Accel-Redirect: /file%20x?a=b\nContent-Type: text/x; charset=u\n\
          Set-Cookie: a=b; path=/in\nCache-Control: no\nExpires: 0\nContent-Disposition: c\n\
          Accept-Ranges: none\nX: y\nContent-Length: 2\n\nhi",
@@ -231,7 +231,7 @@ fn the_charset_that_a_backend_wants() {
     let reply = "HTTP/1.1 200 OK\nContent-Type: text/plain; charset=koi8-r\n\
                  X-Accel-Charset: WINDOWS-1251\nContent-Length: 3\n\n\x7fa\x7f";
     let map = "charset_map koi8-r windows-1251 { 7F 41; }";
-    let backend = Backend::replying(reply);
+    let backend = TestBackend::replying(reply);
     let address = backend.address();
     let server = Server::start(format!(
         "{map} server {{ error_log e.log; location / {{ proxy_pass http://{address}; }} }}"
@@ -250,7 +250,7 @@ fn the_charset_that_a_backend_wants() {
 fn heads_are_as_long_as_they_are_and_not_as_they_may_be() {
     let value = "x".repeat(100_000);
     let backend =
-        Backend::replying(&format!("HTTP/1.1 200 OK\nX: {value}\nContent-Length: 2\n\nhi"));
+        TestBackend::replying(&format!("HTTP/1.1 200 OK\nX: {value}\nContent-Length: 2\n\nhi"));
     for size in ["128k", "4611686018427387904"] {
         let lines = format!("proxy_buffer_size {size}; proxy_buffers 8 2305843009213693952;");
         let got = ask(&proxy(&backend, &lines), "");

@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::sync::{Barrier, Mutex};
 
-use crate::backend::testing::{Backend, Peer, proxy, text};
+use crate::backend::testing::{TestBackend, TestPeer, proxy, text};
 use crate::h1::tests::{PATIENCE, Server};
 
 /// More than sockets take.
@@ -17,7 +17,7 @@ fn put(length: usize) -> String {
 fn a_large_body_by_way_of_a_file_or_as_it_comes() {
     for lines in ["client_max_body_size 0;", "client_max_body_size 0; proxy_request_buffering off;"]
     {
-        let backend = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
+        let backend = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
         let server = proxy(&backend, lines);
         let mut client = server.connect_tcp();
         client.send(put(LARGE));
@@ -32,7 +32,7 @@ fn a_large_body_by_way_of_a_file_or_as_it_comes() {
 fn a_server_that_answers_early_is_heard() {
     let refusal = "HTTP/1.1 413 Too Much\nContent-Length: 2\nConnection: close\n\nno";
     for lines in ["", "proxy_request_buffering off;"] {
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             peer.read();
             peer.send(refusal);
         });
@@ -54,7 +54,7 @@ fn a_server_that_reads_nothing_is_not_waited_for() {
     for lines in ["", "proxy_request_buffering off;", "proxy_buffering off;"] {
         let (over, test_over) = channel::<()>();
         let test_over = Mutex::new(test_over);
-        let backend = Backend::playing(move |_peer| {
+        let backend = TestBackend::playing(move |_peer| {
             let _ = test_over.lock().unwrap().recv_timeout(PATIENCE);
         });
         let lines = format!("client_max_body_size 0; proxy_send_timeout 200ms; {lines}");
@@ -78,7 +78,7 @@ fn a_server_that_reads_nothing_is_not_waited_for() {
 fn pieces_are_passed_on_as_they_come() {
     let (sender, pieces) = channel();
     let sender = Mutex::new(sender);
-    let backend = Backend::playing(move |mut peer: Peer| {
+    let backend = TestBackend::playing(move |mut peer: TestPeer| {
         while let Some(piece) = peer.take() {
             let text = String::from_utf8(piece).unwrap();
             let is_last = text.ends_with("\r\n0\r\n\r\n") || text.ends_with("END");
@@ -111,7 +111,7 @@ fn pieces_are_passed_on_as_they_come() {
 fn a_body_that_breaks_off_breaks_off_the_request() {
     let (sender, over) = channel();
     let sender = Mutex::new(sender);
-    let backend = Backend::playing(move |mut peer| {
+    let backend = TestBackend::playing(move |mut peer| {
         peer.read();
         let _ = sender.lock().unwrap().send(());
         peer.wait_for_end();
@@ -133,7 +133,7 @@ fn a_body_that_breaks_off_breaks_off_the_request() {
 
 #[test]
 fn what_is_there_already_is_kept() {
-    let backend = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
+    let backend = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
     let server = proxy(&backend, "proxy_request_buffering off; add_header X $request_body;");
     let reply = server.ask(&format!("{}abc", put(3)));
     assert!(reply.contains("\r\nX: abc\r\n"), "{reply}");
@@ -143,7 +143,7 @@ fn what_is_there_already_is_kept() {
 fn what_kills_a_server_is_sent_on_one_kept_connection_and_a_new_one() {
     for half_a_reply in ["", "HTTP/1.1 2"] {
         let all_there = Barrier::new(3);
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             while let Some(request) = peer.request() {
                 if request.starts_with("GET /poison ") {
                     return peer.send_raw(half_a_reply);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use crate::backend::testing::{Backend, Peer};
+use crate::backend::testing::{TestBackend, TestPeer};
 use crate::h1::tests::{PATIENCE, Server};
 
 /// A directory that goes away with its test.
@@ -21,7 +21,7 @@ impl Folder {
         Self(std::env::temp_dir().join(name))
     }
 
-    fn server(&self, backend: &Backend, lines: &str) -> Server {
+    fn server(&self, backend: &TestBackend, lines: &str) -> Server {
         let (address, folder) = (backend.address(), self.0.display());
         Server::start(format!(
             "error_log e.log; server {{ root {folder}/root; proxy_temp_path {folder}/temp 1;
@@ -70,7 +70,7 @@ fn a_whole_reply_is_in_its_place_once_the_client_has_it() {
         let folder = Folder::new();
         let modified = "Last-Modified: Mon, 28 Sep 1970 06:00:00 GMT";
         let reply = format!("HTTP/1.1 200 OK\n{modified}\n{framing}");
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             peer.request();
             peer.send(&reply);
         });
@@ -101,7 +101,7 @@ fn what_is_not_stored() {
         ),
     ] {
         let folder = Folder::new();
-        let backend = Backend::playing(move |mut peer| {
+        let backend = TestBackend::playing(move |mut peer| {
             let asked = peer.request();
             if asked.is_some_and(|asked| asked.contains(" /a ")) {
                 peer.send(reply);
@@ -115,7 +115,7 @@ fn what_is_not_stored() {
 #[test]
 fn elsewhere_and_nowhere() {
     let folder = Folder::new();
-    let backend = Backend::replying("HTTP/1.1 200 OK\nX-Name: n\nContent-Length: 1\n\na");
+    let backend = TestBackend::replying("HTTP/1.1 200 OK\nX-Name: n\nContent-Length: 1\n\na");
     let at = format!("{}/$arg_x/$upstream_http_x_name", folder.0.display());
     let (address, dot) = (backend.address(), folder.0.join("root"));
     let server = Server::start(format!(
@@ -145,7 +145,7 @@ fn a_client_that_leaves_changes_nothing() {
     let folder = Folder::new();
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);
-    let backend = Backend::playing(move |mut peer: Peer| {
+    let backend = TestBackend::playing(move |mut peer: TestPeer| {
         peer.request();
         peer.send("HTTP/1.1 200 OK\nContent-Length: 300000\n\n");
         peer.send_raw("x".repeat(100_000));

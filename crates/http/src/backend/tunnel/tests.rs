@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::{Stands, Way};
 
-use crate::backend::testing::{Backend, Peer, proxy};
+use crate::backend::testing::{TestBackend, TestPeer, proxy};
 use crate::exchange::{Exchange, TunnelEnd};
 use crate::h1::tests::{Client, PATIENCE, Server};
 use crate::site::Site;
@@ -17,15 +17,15 @@ const ASKED: &str = "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: foo\r\nConnection: up
 const SWITCHED: &str = "HTTP/1.1 101 Switching\nUpgrade: foo\nConnection: upgrade\n\n";
 
 /// A backend that switches, and says something at once; then a script.
-fn switching(script: impl Fn(&mut Peer) + Send + Sync + 'static) -> Backend {
-    Backend::playing(move |mut peer| {
+fn switching(script: impl Fn(&mut TestPeer) + Send + Sync + 'static) -> TestBackend {
+    TestBackend::playing(move |mut peer| {
         peer.request().unwrap();
         peer.send(&format!("{SWITCHED}hello"));
         script(&mut peer);
     })
 }
 
-fn echo(peer: &mut Peer) {
+fn echo(peer: &mut TestPeer) {
     while let Some(bytes) = peer.take() {
         peer.send_raw(bytes);
     }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use net::{Probe, Timer};
+use net::{SocketProbe, Timer};
 use wire::request::RequestParts;
 use wire::{Method, Version};
 
@@ -64,7 +64,7 @@ struct Stream {
 
 impl Connection {
     pub(super) fn new(site: &TestSite) -> Self {
-        let client = Client::new(1, Some("127.0.0.1:12345".parse().unwrap()), Probe::NONE, 0);
+        let client = Client::new(1, Some("127.0.0.1:12345".parse().unwrap()), SocketProbe::NONE, 0);
         Self {
             context: WorkerContext::new(site.generation.clone(), false),
             client: Rc::new(client),

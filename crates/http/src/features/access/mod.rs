@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use conf::Result;
 use observe::Level;
-use session::access::{Rules, Verdict};
+use session::access::{AccessRules, RuleVerdict};
 
 use crate::exchange::{Exchange, Flow};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     also {
@@ -42,14 +42,14 @@ conf::directives! {
     }
     slots {
         /// The rules, in order.
-        rules: Option<Rules>,
+        rules: Option<AccessRules>,
     }
 
     in MAIN;
 }
 
 /// Checks access where there are rules.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.rules.is_some() {
         let conf = conf.clone();
         place.access(move |x| conf.rules.as_ref().map_or(Flow::Next, |rules| check(rules, x)));
@@ -57,11 +57,11 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-fn check(rules: &Rules, x: &mut Exchange) -> Flow {
+fn check(rules: &AccessRules, x: &mut Exchange) -> Flow {
     match rules.verdict(x.client.peer.map(|peer| peer.ip())) {
         None => Flow::Next,
-        Some(Verdict::Allow) => Flow::Skip,
-        Some(Verdict::Deny) => {
+        Some(RuleVerdict::Allow) => Flow::Skip,
+        Some(RuleVerdict::Deny) => {
             // Where another check may still let the client in, that is said at the end.
             if !x.location().core.satisfy_any {
                 x.log(Level::Error, format_args!("access forbidden by rule"));

@@ -1,9 +1,9 @@
 use std::net::{IpAddr, SocketAddr};
 
-use crate::testing::{Answer, TestSite, refused, site};
+use crate::testing::{TestAnswer, TestSite, refused, site};
 
 /// Asks as a client with that address; `unix:` has none.
-fn ask(site: &TestSite, ip: &str) -> Answer {
+fn ask(site: &TestSite, ip: &str) -> TestAnswer {
     let ip = match ip {
         "unix:" => None,
         ip => Some(ip.parse::<IpAddr>().unwrap()),

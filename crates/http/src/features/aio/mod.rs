@@ -13,8 +13,8 @@ use net::file;
 use observe::{Errno, Level, Text};
 
 use crate::exchange::{Body, Exchange, Filtered};
-use crate::files::{self, Reading};
-use crate::site::Place;
+use crate::files::{self, ReadMode};
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -51,7 +51,7 @@ conf::directives! {
 pub struct ThreadPools(pub HashSet<Box<[u8]>>);
 
 /// Has files read by threads where that is asked for.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let _ = conf.aio_write;
     if let Aio::Threads(Some(pool)) = &conf.aio {
         pool.check(place.load)?;
@@ -59,7 +59,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     place.core.files.directio = conf.directio.0;
     let threads = matches!(conf.aio, Aio::Threads(_));
     if threads || conf.directio.0 < OFF {
-        let settings = Settings {
+        let settings = AioSettings {
             threads,
             directio: conf.directio.0,
             alignment: conf.directio_alignment.0.min(ALIGNMENT_MAX).next_power_of_two(),
@@ -136,37 +136,37 @@ impl Pool {
 }
 
 #[derive(Clone, Copy)]
-struct Settings {
+struct AioSettings {
     threads: bool,
     directio: u64,
     alignment: u64,
 }
 
-fn filter(settings: Settings, x: &mut Exchange) -> Filtered {
+fn filter(settings: AioSettings, x: &mut Exchange) -> Filtered {
     let direct = match &x.reply.body {
         _ if x.request.header_only => return Filtered::Pass,
         Body::File(slice) if slice.end >= settings.directio => file::open_direct(&slice.file),
         Body::File(_) | Body::Stream(_) if settings.threads => {
-            x.reply.wrap(|body| files::by_threads(body, Reading::Cached));
+            x.reply.wrap(|body| files::by_threads(body, ReadMode::Cached));
             return Filtered::Pass;
         }
         _ => return Filtered::Pass,
     };
-    let reading = direct.map(|file| Reading::Direct(file, settings.alignment));
+    let reading = direct.map(|file| ReadMode::Direct(file, settings.alignment));
     let reading = reading.unwrap_or_else(|error| past_the_cache_failed(x, &error));
     x.reply.wrap(|body| files::by_threads(body, reading));
     Filtered::Pass
 }
 
 /// Not every file system can: then threads read as usual.
-fn past_the_cache_failed(x: &mut Exchange, error: &io::Error) -> Reading {
+fn past_the_cache_failed(x: &mut Exchange, error: &io::Error) -> ReadMode {
     let mut path = x.scratch();
     if x.append_path(&mut path) {
         let (path, reason) = (Text(&path), Errno(error));
         x.log(Level::Alert, format_args!("fcntl(O_DIRECT) \"{path}\" failed{reason}"));
     }
     x.give_scratch(path);
-    Reading::Cached
+    ReadMode::Cached
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(super) async fn run(work: impl FnOnce() -> bool + Send + 'static) -> bool {
 #[derive(Default)]
 struct Outcome {
     accepted: Cell<bool>,
-    told: Event,
+    told: CheckEvent,
 }
 
 /// Tells when it goes.
@@ -45,12 +45,12 @@ impl Drop for Teller {
 
 /// Something that happens once, and one who waits for it.
 #[derive(Default)]
-struct Event {
+struct CheckEvent {
     happened: Cell<bool>,
     waker: Cell<Option<Waker>>,
 }
 
-impl Event {
+impl CheckEvent {
     fn happen(&self) {
         self.happened.set(true);
         if let Some(waker) = self.waker.take() {
@@ -68,24 +68,24 @@ impl Event {
 }
 
 thread_local! {
-    static QUEUE: RefCell<Queue> = RefCell::default();
+    static QUEUE: RefCell<CheckQueue> = RefCell::default();
 }
 
 #[derive(Default)]
-struct Queue {
+struct CheckQueue {
     /// Turns that have come and are not over.
     running: usize,
-    waiting: VecDeque<Rc<Event>>,
+    waiting: VecDeque<Rc<CheckEvent>>,
 }
 
 /// A turn, or a place in the queue for one. It is over when this goes.
 struct Turn {
-    event: Rc<Event>,
+    event: Rc<CheckEvent>,
 }
 
 impl Turn {
     fn join() -> Self {
-        let event = Rc::<Event>::default();
+        let event = Rc::<CheckEvent>::default();
         QUEUE.with_borrow_mut(|queue| {
             if queue.running < CHECKS_MAX {
                 queue.running += 1;
@@ -100,7 +100,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let leave = |queue: &RefCell<Queue>| {
+        let leave = |queue: &RefCell<CheckQueue>| {
             let mut queue = queue.borrow_mut();
             if !self.event.happened.get() {
                 queue.waiting.retain(|other| !Rc::ptr_eq(other, &self.event));

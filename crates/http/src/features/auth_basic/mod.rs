@@ -17,7 +17,7 @@ use observe::{Level, Text};
 
 use crate::credentials::{Credentials, are_for_proxy};
 use crate::exchange::{Exchange, Flow};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use hash::Scheme;
 use user_file::UserFile;
 
@@ -51,7 +51,7 @@ conf::directives! {
 const OFF: &[u8] = b"off";
 
 /// Checks access where there is something to ask for and somebody to know the answer.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if let (Some(realm), Some(users)) = (&conf.auth_basic, &conf.auth_basic_user_file)
         && realm.as_fixed() != Some(OFF)
     {
@@ -71,7 +71,7 @@ fn check(realm: &Template, users: &UserFile, x: &mut Exchange) -> Flow {
         x.log(Level::Info, format_args!("{nothing}"));
         return challenge(x, &realm);
     };
-    let Kept { scheme, text } = match look_up(users, credentials.name(), x) {
+    let StoredPassword { scheme, text } = match look_up(users, credentials.name(), x) {
         Ok(Some(kept)) => kept,
         Ok(None) => return challenge(x, &realm),
         Err(status) => return Flow::Status(status),
@@ -90,14 +90,14 @@ fn check(realm: &Template, users: &UserFile, x: &mut Exchange) -> Flow {
 }
 
 /// What is kept of a password, and how.
-struct Kept {
+struct StoredPassword {
     scheme: Scheme,
     text: Box<[u8]>,
 }
 
 /// What is kept of the user's password; `None`: the file does not know the user. Else the status
 /// to answer with. All but success is logged.
-fn look_up(users: &UserFile, user: &[u8], x: &mut Exchange) -> Result<Option<Kept>, u16> {
+fn look_up(users: &UserFile, user: &[u8], x: &mut Exchange) -> Result<Option<StoredPassword>, u16> {
     let found = users.find(x, user)?;
     let (user, path) = (Text(user), Text(&found.path));
     let Some(text) = found.kept else {
@@ -110,7 +110,7 @@ fn look_up(users: &UserFile, user: &[u8], x: &mut Exchange) -> Result<Option<Kep
         x.log(Level::Crit, format_args!("user \"{user}\" in \"{path}\": {unsupported}"));
         return Err(500);
     };
-    Ok(Some(Kept { scheme, text }))
+    Ok(Some(StoredPassword { scheme, text }))
 }
 
 fn settle(x: &mut Exchange, accepted: bool, credentials: &Credentials, realm: &[u8]) -> Flow {

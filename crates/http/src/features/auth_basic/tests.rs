@@ -5,7 +5,7 @@ use wire::Method;
 
 use crate::base64;
 use crate::exchange::{Exchange, Flow};
-use crate::testing::{Answer, TestSite, refused, site, site_with};
+use crate::testing::{TestAnswer, TestSite, refused, site, site_with};
 
 const USERS: &str = "plain:{PLAIN}secret\nslow:$apr1$saltsalt$yAAkm4libquA.ZWLHbSBq/\n\
                      other:$7$C6..../....SodiumChloride$x\n";
@@ -37,7 +37,7 @@ fn users_file() -> PathBuf {
     FILE.get_or_init(write).clone()
 }
 
-fn ask(site: &TestSite, path: &str, credentials: &str) -> Answer {
+fn ask(site: &TestSite, path: &str, credentials: &str) -> TestAnswer {
     site.get_with(path, &authorization(credentials))
 }
 

@@ -9,7 +9,7 @@ use conf::{Directive, Load, Result, Template, Value};
 use observe::Level;
 
 use crate::exchange::Exchange;
-use crate::files::Failed;
+use crate::files::PathError;
 use crate::paths;
 
 /// The path, which may depend on variables.
@@ -30,7 +30,7 @@ impl Value for UserFile {
 }
 
 /// What the file says of a user.
-pub(super) struct Found {
+pub(super) struct UserEntry {
     /// What is kept of the password; `None`: no line is about the user.
     pub(super) kept: Option<Box<[u8]>>,
     pub(super) path: Vec<u8>,
@@ -38,10 +38,10 @@ pub(super) struct Found {
 
 impl UserFile {
     /// Looks a user up; else the status to answer with, its reason having been logged.
-    pub(super) fn find(&self, x: &mut Exchange, user: &[u8]) -> Result<Found, u16> {
+    pub(super) fn find(&self, x: &mut Exchange, user: &[u8]) -> Result<UserEntry, u16> {
         let path = conf::full_name(&self.prefix, &x.render(&self.path));
         match paths::read(x, &path, SIZE_MAX) {
-            Ok(content) => Ok(Found { kept: line_of(user, &content).map(Box::from), path }),
+            Ok(content) => Ok(UserEntry { kept: line_of(user, &content).map(Box::from), path }),
             Err(failed) => Err(refuse(x, &path, &failed)),
         }
     }
@@ -50,7 +50,7 @@ impl UserFile {
 /// The largest file.
 const SIZE_MAX: u64 = 64 * 1024 * 1024;
 
-fn refuse(x: &Exchange, path: &[u8], failed: &Failed) -> u16 {
+fn refuse(x: &Exchange, path: &[u8], failed: &PathError) -> u16 {
     let not_found = failed.error.kind() == io::ErrorKind::NotFound;
     let (level, status) = if not_found { (Level::Error, 403) } else { (Level::Crit, 500) };
     paths::log_failed(x, level, path, failed);

@@ -10,7 +10,7 @@ use conf::{Directive, Load, Result, Template, Value, VariableId};
 use observe::Level;
 
 use crate::exchange::{Exchange, Flow, TooLong};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::subrequest::Subrequest;
 use crate::variables::{self, Setter, Variable};
 
@@ -48,7 +48,7 @@ conf::directives! {
     ///     proxy_pass http://127.0.0.1:3000;
     /// }
     /// ```
-    auth_request_set: Vec<Set>,
+    auth_request_set: Vec<SetFromReply>,
 }
 
 /// Who is asked.
@@ -71,14 +71,14 @@ impl Value for Judge {
 
 /// A variable and its value.
 #[derive(Clone)]
-pub struct Set {
+pub struct SetFromReply {
     variable: VariableId,
     /// What is done instead, where the variable is one of the program's own.
     set: Option<Setter>,
     value: Template,
 }
 
-impl Value for Set {
+impl Value for SetFromReply {
     const ARGS: RangeInclusive<usize> = 2..=2;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let unset = |_: &[u8]| Variable::fresh(|_, _| false);
@@ -88,7 +88,7 @@ impl Value for Set {
 }
 
 /// Checks access where somebody is to be asked.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if let Judge::At(path) = &conf.auth_request {
         let (conf, path): (_, Arc<[u8]>) = (conf.clone(), (&**path).into());
         place.access(move |x| {

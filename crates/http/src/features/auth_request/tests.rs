@@ -1,4 +1,4 @@
-use crate::backend::testing::Backend;
+use crate::backend::testing::TestBackend;
 use crate::h1::tests::Server;
 use crate::testing::{TestSite, refused, site};
 
@@ -110,7 +110,7 @@ fn what_is_refused() {
 }
 
 /// A server that asks a backend about every request.
-fn judged_by_backend(backend: &Backend, lines: &str) -> Server {
+fn judged_by_backend(backend: &TestBackend, lines: &str) -> Server {
     let address = backend.address();
     Server::start(format!(
         "error_log e.log info; server {{
@@ -123,7 +123,7 @@ fn judged_by_backend(backend: &Backend, lines: &str) -> Server {
 
 #[test]
 fn a_backend_judges() {
-    let backend = Backend::replying("HTTP/1.1 200 OK\nX: y\nContent-Length: 2\n\nhi");
+    let backend = TestBackend::replying("HTTP/1.1 200 OK\nX: y\nContent-Length: 2\n\nhi");
     let server = judged_by_backend(&backend, "");
     for _ in 0..2 {
         let mut client = server.connect();
@@ -138,7 +138,7 @@ fn a_backend_judges() {
 
 #[test]
 fn a_hidden_challenge_is_passed_on() {
-    let backend = Backend::replying(
+    let backend = TestBackend::replying(
         "HTTP/1.1 401 No\nWWW-Authenticate: Basic\nwww-authenticate: Digest\nContent-Length: 0\n\n",
     );
     for lines in ["", "proxy_hide_header WWW-Authenticate;"] {
@@ -151,7 +151,7 @@ fn a_hidden_challenge_is_passed_on() {
 
 #[test]
 fn nothing_is_upgraded_inside() {
-    let backend = Backend::replying("HTTP/1.1 101 Switching\nUpgrade: x\n\n");
+    let backend = TestBackend::replying("HTTP/1.1 101 Switching\nUpgrade: x\n\n");
     let server = judged_by_backend(&backend, "");
     let request = "GET /judged HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\n\r\n";
     assert_eq!(server.ask(request), "");

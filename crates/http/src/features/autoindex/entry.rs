@@ -3,12 +3,12 @@
 use net::file::Stat;
 
 /// Something in the directory.
-pub(super) struct Entry {
+pub(super) struct ListedEntry {
     pub(super) name: Box<[u8]>,
     pub(super) stat: Stat,
 }
 
-impl Entry {
+impl ListedEntry {
     /// What it is called in the machines' forms.
     pub(super) fn kind(&self) -> &'static [u8] {
         match &self.stat {

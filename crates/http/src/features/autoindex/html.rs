@@ -3,9 +3,9 @@
 use std::io::Write as _;
 
 use wire::date::Civil;
-use wire::uri::{Escape, escape, escape_html};
+use wire::uri::{EscapeSet, escape, escape_html};
 
-use super::entry::Entry;
+use super::entry::ListedEntry;
 
 /// Characters of a name that are shown; of a longer one, three fewer and `..>`.
 const NAME_CHARS_MAX: usize = 50;
@@ -22,7 +22,7 @@ pub(super) struct Style {
     pub(super) exact_size: bool,
 }
 
-pub(super) fn write(style: &Style, uri: &[u8], entries: &[Entry], out: &mut Vec<u8>) {
+pub(super) fn write(style: &Style, uri: &[u8], entries: &[ListedEntry], out: &mut Vec<u8>) {
     out.extend_from_slice(b"<html>\r\n<head><title>Index of ");
     escape_html(uri, out);
     out.extend_from_slice(b"</title></head>\r\n<body>\r\n<h1>Index of ");
@@ -47,13 +47,13 @@ fn utc_offset_s() -> i64 {
     i64::from((observe::system().utc_offset_minutes)(now_s as i64)) * 60
 }
 
-fn write_link(entry: &Entry, utf8: bool, out: &mut Vec<u8>) {
+fn write_link(entry: &ListedEntry, utf8: bool, out: &mut Vec<u8>) {
     let slash: &[u8] = if entry.stat.is_directory() { b"/" } else { b"" };
     out.extend_from_slice(b"<a href=\"");
-    escape(Escape::UriComponent, &entry.name, out);
+    escape(EscapeSet::UriComponent, &entry.name, out);
     out.extend_from_slice(slash);
     out.extend_from_slice(b"\">");
-    let name = Name::of(&entry.name, utf8);
+    let name = DisplayName::of(&entry.name, utf8);
     escape_html(name.first(CUT_NAME_CHARS), out);
     if name.chars() > NAME_CHARS_MAX {
         out.extend_from_slice(b"..&gt;</a> ");
@@ -70,12 +70,12 @@ fn write_link(entry: &Entry, utf8: bool, out: &mut Vec<u8>) {
 }
 
 /// A name whose columns are characters, or bytes.
-enum Name<'n> {
+enum DisplayName<'n> {
     Text(&'n str),
     Bytes(&'n [u8]),
 }
 
-impl<'n> Name<'n> {
+impl<'n> DisplayName<'n> {
     fn of(name: &'n [u8], utf8: bool) -> Self {
         match std::str::from_utf8(name) {
             Ok(text) if utf8 => Self::Text(text),
@@ -108,7 +108,7 @@ fn write_time(seconds: i64, out: &mut Vec<u8>) {
     write!(out, "{day:02}-{month}-{year} {hour:02}:{minute:02} ").expect("memory takes it");
 }
 
-fn write_exact_size(entry: &Entry, out: &mut Vec<u8>) {
+fn write_exact_size(entry: &ListedEntry, out: &mut Vec<u8>) {
     let written = match entry.stat.is_directory() {
         true => write!(out, "{:>19}", '-'),
         false => write!(out, "{:>19}", entry.stat.size),
@@ -117,7 +117,7 @@ fn write_exact_size(entry: &Entry, out: &mut Vec<u8>) {
 }
 
 /// The size in the largest unit that it is at least one of, rounded; kilobytes from five digits on.
-fn write_rounded_size(entry: &Entry, out: &mut Vec<u8>) {
+fn write_rounded_size(entry: &ListedEntry, out: &mut Vec<u8>) {
     const K: u64 = 1 << 10;
     const M: u64 = 1 << 20;
     const G: u64 = 1 << 30;

@@ -2,9 +2,9 @@
 
 use std::io::Write as _;
 
-use super::entry::Entry;
+use super::entry::ListedEntry;
 
-pub(super) fn write_call(callback: &[u8], entries: &[Entry], out: &mut Vec<u8>) {
+pub(super) fn write_call(callback: &[u8], entries: &[ListedEntry], out: &mut Vec<u8>) {
     out.extend_from_slice(b"/* callback */\r\n");
     out.extend_from_slice(callback);
     out.push(b'(');
@@ -12,7 +12,7 @@ pub(super) fn write_call(callback: &[u8], entries: &[Entry], out: &mut Vec<u8>) 
     out.extend_from_slice(b");");
 }
 
-pub(super) fn write(entries: &[Entry], out: &mut Vec<u8>) {
+pub(super) fn write(entries: &[ListedEntry], out: &mut Vec<u8>) {
     out.push(b'[');
     for (at, entry) in entries.iter().enumerate() {
         let open: &[u8] = if at == 0 { b"\r\n{ \"name\":\"" } else { b",\r\n{ \"name\":\"" };

@@ -19,8 +19,8 @@ use wire::Method;
 use crate::exchange::{Body, Bytes, Exchange, Flow};
 use crate::features::charset;
 use crate::paths;
-use crate::site::Place;
-use entry::Entry;
+use crate::site::LocationBuilder;
+use entry::ListedEntry;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -70,7 +70,7 @@ conf::words! {
 }
 
 /// Answers with the list where it is on.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.autoindex {
         let conf = conf.clone();
         place.content(move |x| handle(&conf, x));
@@ -154,12 +154,12 @@ fn callback(x: &Exchange) -> std::result::Result<Option<Vec<u8>>, u16> {
     Err(400)
 }
 
-fn entries(x: &Exchange, directory: &[u8]) -> std::result::Result<Vec<Entry>, u16> {
+fn entries(x: &Exchange, directory: &[u8]) -> std::result::Result<Vec<ListedEntry>, u16> {
     let mut entries = Vec::new();
     paths::list(x, directory, |entry| {
         let path = entry.path();
         if let Some(stat) = stat(x, path.as_os_str().as_bytes())? {
-            entries.push(Entry { name: entry.file_name().as_bytes().into(), stat });
+            entries.push(ListedEntry { name: entry.file_name().as_bytes().into(), stat });
         }
         Ok(())
     })?;
@@ -185,7 +185,7 @@ fn stat(x: &Exchange, path: &[u8]) -> std::result::Result<Option<Stat>, u16> {
     if failed.call == "stat()" && failed.is_denied() { Ok(None) } else { Err(500) }
 }
 
-fn leads_nowhere(failed: &file::Failed) -> bool {
+fn leads_nowhere(failed: &file::PathError) -> bool {
     failed.error.kind() == std::io::ErrorKind::NotFound || failed.is_refused_link()
 }
 

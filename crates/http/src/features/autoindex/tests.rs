@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::testing::{Answer, TestSite, refusal, site};
+use crate::testing::{TestAnswer, TestSite, refusal, site};
 
 fn set_time(path: &Path) {
     let time = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
@@ -21,7 +21,7 @@ fn directory(settings: &str) -> TestSite {
 }
 
 /// What the line about a name says.
-fn line(answer: &Answer, name: &str) -> String {
+fn line(answer: &TestAnswer, name: &str) -> String {
     let body = answer.body();
     let line = body.lines().find(|line| line.contains(name));
     line.unwrap_or_else(|| panic!("{name} is not in {body}")).to_owned()

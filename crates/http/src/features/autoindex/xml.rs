@@ -5,9 +5,9 @@ use std::io::Write as _;
 use wire::date::Civil;
 use wire::uri::escape_html;
 
-use super::entry::Entry;
+use super::entry::ListedEntry;
 
-pub(super) fn write(entries: &[Entry], out: &mut Vec<u8>) {
+pub(super) fn write(entries: &[ListedEntry], out: &mut Vec<u8>) {
     out.extend_from_slice(b"<?xml version=\"1.0\"?>\r\n<list>\r\n");
     for entry in entries {
         out.push(b'<');

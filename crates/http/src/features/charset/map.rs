@@ -14,11 +14,11 @@ pub(super) struct CharsetId(usize);
 #[derive(Clone, Default)]
 pub(super) struct Charsets {
     names: Vec<Box<[u8]>>,
-    maps: Vec<Map>,
+    maps: Vec<CharsetMap>,
 }
 
 #[derive(Clone)]
-struct Map {
+struct CharsetMap {
     source: CharsetId,
     target: CharsetId,
     forward: Recoding,
@@ -122,7 +122,7 @@ pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     }
     let lines = from.block.as_deref().unwrap_or_default();
     let (forward, backward) = if is_utf8(second) { with_utf8(lines)? } else { bytes(lines)? };
-    charsets.maps.push(Map { source, target, forward, backward });
+    charsets.maps.push(CharsetMap { source, target, forward, backward });
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use observe::Level;
 use crate::backend::AnyBackend;
 use crate::exchange::{Exchange, FieldName, Filtered};
 use crate::mime_types::MimeTypes;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use map::{CharsetId, Charsets};
 use recode::Recoder;
 
@@ -41,7 +41,7 @@ conf::directives! {
     /// The original charset of responses.
     ///
     /// Syntax: CHARSET | $VARIABLE
-    source_charset + IF_IN_LOCATION: Option<Name>,
+    source_charset + IF_IN_LOCATION: Option<CharsetName>,
     /// Whether a backend's response is converted even if it names its charset.
     override_charset + IF_IN_LOCATION: bool = "off",
     /// The MIME types, besides `text/html`, that `charset` applies to. `*` means all.
@@ -59,12 +59,12 @@ conf::directives! {
 #[derive(Clone)]
 enum Charset {
     Off,
-    Is(Name),
+    Is(CharsetName),
 }
 
 /// A charset's name, or where it is found.
 #[derive(Clone)]
-enum Name {
+enum CharsetName {
     Fixed(CharsetId),
     Variable(VariableId),
 }
@@ -73,12 +73,12 @@ impl Value for Charset {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         match &*from.arg(0).text {
             b"off" => Ok(Self::Off),
-            _ => Name::parse(from, load).map(Self::Is),
+            _ => CharsetName::parse(from, load).map(Self::Is),
         }
     }
 }
 
-impl Value for Name {
+impl Value for CharsetName {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);
         match word.text.strip_prefix(b"$") {
@@ -93,20 +93,21 @@ impl Value for Name {
 pub(crate) struct Setup {
     conf: Arc<Conf>,
     /// `None`: only what a backend says.
-    target: Option<Name>,
+    target: Option<CharsetName>,
     charsets: Arc<Charsets>,
 }
 
 /// Sits on the way out where `charset` is on, and wherever a reply of a backend may lead to, which
 /// can set it.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let target = match &conf.charset {
         Charset::Is(target) => Some(target),
         Charset::Off if place.load.registry.of::<AnyBackend>().0 => None,
         Charset::Off => return Ok(()),
     };
     let charsets = Charsets::shared(place.load);
-    if let (Some(Name::Fixed(source)), Some(Name::Fixed(target))) = (&conf.source_charset, target)
+    if let (Some(CharsetName::Fixed(source)), Some(CharsetName::Fixed(target))) =
+        (&conf.source_charset, target)
         && source != target
         && charsets.recoding(*source, *target).is_none()
     {
@@ -172,19 +173,20 @@ fn applies(conf: &Conf, x: &Exchange) -> bool {
 }
 
 /// A charset by name, and by number where the configuration mentions it.
-struct Found<'s> {
+struct ResolvedCharset<'s> {
     id: Option<CharsetId>,
     name: Cow<'s, [u8]>,
 }
 
 impl Setup {
     /// `None`: the variable has no value.
-    fn find(&self, name: &Name, x: &mut Exchange) -> Option<Found<'_>> {
+    fn find(&self, name: &CharsetName, x: &mut Exchange) -> Option<ResolvedCharset<'_>> {
         match name {
-            Name::Fixed(id) => {
-                Some(Found { id: Some(*id), name: Cow::Borrowed(self.charsets.name(*id)) })
-            }
-            Name::Variable(variable) => {
+            CharsetName::Fixed(id) => Some(ResolvedCharset {
+                id: Some(*id),
+                name: Cow::Borrowed(self.charsets.name(*id)),
+            }),
+            CharsetName::Variable(variable) => {
                 let mut value = Vec::new();
                 x.variable(*variable, &mut value).then(|| self.known(value))
             }
@@ -192,7 +194,7 @@ impl Setup {
     }
 
     /// What a backend says, if it is known.
-    fn overriding(&self, x: &Exchange) -> Option<Found<'_>> {
+    fn overriding(&self, x: &Exchange) -> Option<ResolvedCharset<'_>> {
         let name = &x.reply.override_charset;
         if name.is_empty() || x.reply.content_type.is_empty() {
             return None;
@@ -206,11 +208,11 @@ impl Setup {
         Some(found)
     }
 
-    fn known(&self, name: Vec<u8>) -> Found<'_> {
-        Found { id: self.charsets.find(&name), name: Cow::Owned(name) }
+    fn known(&self, name: Vec<u8>) -> ResolvedCharset<'_> {
+        ResolvedCharset { id: self.charsets.find(&name), name: Cow::Owned(name) }
     }
 
-    fn recode(&self, source: &Found<'_>, target: &Found<'_>, x: &mut Exchange) {
+    fn recode(&self, source: &ResolvedCharset<'_>, target: &ResolvedCharset<'_>, x: &mut Exchange) {
         let recoding = match (source.id, target.id) {
             (None, None) if source.name.eq_ignore_ascii_case(&target.name) => {
                 return set_charset(&target.name, x);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use super::map::{Pages, Recoding};
 use super::utf8::{self, Decoded};
-use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Remark};
+use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk};
 
 /// The longest sequence of UTF-8.
 const SEQUENCE_MAX: usize = 4;
@@ -38,7 +38,7 @@ impl BodyStream for Recoded {
         }
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
         self.source.poll_fill(cx)
     }
 }

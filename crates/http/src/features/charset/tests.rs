@@ -1,11 +1,11 @@
 use std::task::{Context, Poll, Waker};
 
-use conf::{Load, Memory};
+use conf::{Load, MemoryFiles};
 
 use super::map::{self, Charsets, Recoding};
 use super::recode::{Recoder, wrap};
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk};
-use crate::testing::{Answer, TestSite, refusal, site};
+use crate::testing::{TestAnswer, TestSite, refusal, site};
 
 /// Ж and ж are D6 and F6 in KOI8-R, C6 and E6 in windows-1251.
 const MAPS: &str = "charset_map koi8-r windows-1251 { D6 E6; F6 C6; } \
@@ -20,7 +20,7 @@ fn texts(server: &str) -> TestSite {
     site
 }
 
-fn content_type(answer: &Answer) -> String {
+fn content_type(answer: &TestAnswer) -> String {
     answer.field("content-type").unwrap()
 }
 
@@ -157,7 +157,7 @@ impl BodyStream for Pieces {
 
 /// From UTF-8 to windows-1251.
 fn recoding() -> Recoding {
-    let mut files = Memory::default().with("/maps", MAPS);
+    let mut files = MemoryFiles::default().with("/maps", MAPS);
     let (_, tree) = conf::parse(b"/maps", b"/", None, &mut files).into_result();
     let mut load = Load::new(&mut files, "/".as_ref(), "/".as_ref());
     tree.unwrap().root.iter().for_each(|line| map::declare(line, &mut load).unwrap());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use conf::{Milliseconds, Offset, Result, Size};
 
 use crate::files::TempPath;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::site::policy::{ClientBody, InFileOnly};
 
 conf::directives! {
@@ -54,7 +54,7 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     // Off or on, it holds: memory is one piece.
     let _ = conf.client_body_in_single_buffer;
     conf.client_body_temp_path.need(place.load);

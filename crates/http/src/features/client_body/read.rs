@@ -4,7 +4,7 @@ use std::future::poll_fn;
 
 use observe::Level;
 
-use crate::exchange::{Exchange, Flow, Kept, RequestBodyError};
+use crate::exchange::{Exchange, Flow, RequestBodyError, StoredBody};
 use crate::files::TempFile;
 use crate::site::policy::{ClientBody, InFileOnly};
 
@@ -28,7 +28,7 @@ impl Exchange {
         }
     }
 
-    async fn collect(&mut self, rules: &ClientBody) -> Result<Kept, RequestBodyError> {
+    async fn collect(&mut self, rules: &ClientBody) -> Result<StoredBody, RequestBodyError> {
         let mut buffer = Vec::new();
         let mut file = None;
         let length = self.request.body.length();
@@ -51,8 +51,8 @@ impl Exchange {
             self.spill(&mut buffer, &mut file, rules)?;
         }
         Ok(match file {
-            Some(file) => Kept::File(file),
-            None => Kept::Memory(buffer),
+            Some(file) => StoredBody::File(file),
+            None => StoredBody::Memory(buffer),
         })
     }
 

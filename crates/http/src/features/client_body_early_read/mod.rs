@@ -6,7 +6,7 @@ use conf::{Predicates, Result};
 
 use crate::admit;
 use crate::exchange::{Exchange, Flow};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER;
@@ -17,7 +17,7 @@ conf::directives! {
 }
 
 /// Runs before the server's own rewrites.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.client_body_early_read.is_some() {
         let conf = conf.clone();
         place.rewrite(move |x| read_early(&conf, x));

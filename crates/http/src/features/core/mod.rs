@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conf::{Predicates, Result};
 use observe::{ErrorLog, MainLog};
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::site::policy::ServerTokens;
 
 conf::directives! {
@@ -38,7 +38,7 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.error_log = match &conf.error_log {
         Some(log) => Arc::new(log.clone()),
         None => place.load.registry.of::<MainLog>().0.clone(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, Template, Value};
 
 use crate::files::Links;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -22,11 +22,11 @@ conf::directives! {
     /// ```nginx
     /// disable_symlinks if_not_owner from=$document_root;
     /// ```
-    disable_symlinks: Rule = "off",
+    disable_symlinks: SymlinkRule = "off",
 }
 
 /// Tells the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.files.links = conf.disable_symlinks.links;
     place.core.files.links_from.clone_from(&conf.disable_symlinks.from);
     Ok(())
@@ -34,12 +34,12 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 
 /// `off`, `on` or `if_not_owner`, and `from=`.
 #[derive(Clone)]
-struct Rule {
+struct SymlinkRule {
     links: Links,
     from: Option<Template>,
 }
 
-impl Value for Rule {
+impl Value for SymlinkRule {
     const ARGS: RangeInclusive<usize> = 1..=2;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let (mut links, mut trusted) = (None, None);

@@ -7,7 +7,7 @@ use conf::{Directive, Inherited, Load, Result, Value};
 use wire::Method;
 
 use crate::exchange::{Bytes, Exchange, Flow};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in LOCATION;
@@ -50,7 +50,7 @@ const GIF: &[u8] = b"GIF89a\
     \x3b";
 
 /// Answers everything in the location.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.empty_gif.is_some() {
         place.exclusive(answer);
     }

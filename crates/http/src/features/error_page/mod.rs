@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use conf::Result;
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::site::policy::{ErrorPage, ErrorPages};
 
 conf::directives! {
@@ -49,7 +49,7 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.error_pages = ErrorPages {
         pages: conf.error_page.clone().into(),
         recursive: conf.recursive_error_pages,

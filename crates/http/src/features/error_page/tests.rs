@@ -1,4 +1,4 @@
-use crate::testing::{Answer, refusal, site};
+use crate::testing::{TestAnswer, refusal, site};
 
 fn page(title: &str) -> String {
     format!(
@@ -9,7 +9,7 @@ fn page(title: &str) -> String {
 }
 
 /// What `return STATUS` comes to.
-fn built_in(status: u16, fields: &str) -> Answer {
+fn built_in(status: u16, fields: &str) -> TestAnswer {
     let site = site(&format!("server {{ location / {{ return {status}; }} }}"));
     site.get_with("/", fields)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use conf::{Result, Size, Text};
 use observe::Level;
-use wire::fastcgi::request::{LengthPairs, Request, TooBig};
+use wire::fastcgi::request::{FastcgiRequest, LengthPairs, TooBig};
 
 use crate::backend::Conf as Family;
 use crate::backend::address::PassTo;
@@ -17,7 +17,7 @@ use crate::exchange::Exchange;
 use crate::files::TempPath;
 use crate::gateway::params::{Param, Params};
 use crate::gateway::{self, Dialect};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 pub(crate) use variables::TABLE as VARIABLES;
 use variables::{ScriptNames, SplitPathInfo};
 
@@ -106,35 +106,39 @@ conf::directives! {
 }
 
 /// FastCGI as a location speaks it.
-struct Speaker {
+struct FastcgiDialect {
     keep_conn: bool,
     catch_stderr: Arc<[Box<[u8]>]>,
 }
 
 /// Answers everything in a location that has an application.
-pub fn install(conf: &Arc<Conf>, family: &Arc<Family>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(
+    conf: &Arc<Conf>,
+    family: &Arc<Family>,
+    place: &mut LocationBuilder<'_, '_>,
+) -> Result<()> {
     let names = ScriptNames::new(conf.split_path_info.as_ref(), conf.index.as_ref());
     names.into_iter().for_each(|names| place.core.own.add(names));
-    let settings = gateway::Settings {
+    let settings = gateway::GatewaySettings {
         family,
         pass: conf.target.as_ref(),
         params: &conf.param,
         temp_path: &conf.temp_path,
     };
-    gateway::install(&settings, place, || Speaker {
+    gateway::install(&settings, place, || FastcgiDialect {
         keep_conn: conf.keep_conn,
         catch_stderr: conf.catch_stderr.iter().map(|text| text.0.clone()).collect(),
     })
 }
 
-impl Dialect for Speaker {
-    type Request = fastcgi::Request;
+impl Dialect for FastcgiDialect {
+    type Request = fastcgi::FastcgiStart;
 
     const FAMILY: &'static str = "fastcgi_";
     const STREAMS_WITHOUT_LENGTH: bool = true;
 
     fn write_head(&self, x: &mut Exchange, params: &Params, out: &mut Vec<u8>) -> Option<()> {
-        let request = Request::begin(self.keep_conn, out);
+        let request = FastcgiRequest::begin(self.keep_conn, out);
         params.write::<LengthPairs>(x, out)?;
         let ended = request.end_params(out);
         if let Err(TooBig(bytes)) = ended {
@@ -143,8 +147,8 @@ impl Dialect for Speaker {
         ended.ok()
     }
 
-    fn request(&self, to_head: bool) -> fastcgi::Request {
+    fn request(&self, to_head: bool) -> fastcgi::FastcgiStart {
         let (keep_conn, catch_stderr) = (self.keep_conn, self.catch_stderr.clone());
-        fastcgi::Request { to_head, keep_conn, catch_stderr }
+        fastcgi::FastcgiStart { to_head, keep_conn, catch_stderr }
     }
 }

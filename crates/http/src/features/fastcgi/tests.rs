@@ -1,12 +1,12 @@
-use crate::backend::testing::{Backend, values};
+use crate::backend::testing::{TestBackend, values};
 use crate::h1::tests::Server;
 use crate::testing::{refusal, site};
 
 const STDIN_END: &[u8] = b"\x01\x05\0\x01\0\0\0\0";
 
 /// An application that answers every request with this text, and ends it.
-fn application(text: &str) -> Backend {
-    Backend::of_bytes(STDIN_END, records(text))
+fn application(text: &str) -> TestBackend {
+    TestBackend::of_bytes(STDIN_END, records(text))
 }
 
 /// The records of a response: its text, and the end of the request.
@@ -16,7 +16,7 @@ fn records(text: &str) -> Vec<u8> {
     [&head[..], text.as_bytes(), &end].concat()
 }
 
-fn server(backend: &Backend, lines: &str) -> Server {
+fn server(backend: &TestBackend, lines: &str) -> Server {
     let address = backend.address();
     Server::start(format!(
         "error_log e.log info; server {{ location / {{ fastcgi_pass {address}; {lines} }} }}"
@@ -71,7 +71,7 @@ fn replies_are_cgis() {
 
 #[test]
 fn replies_without_a_body_leave_the_connection_open() {
-    let backend = Backend::playing(|mut peer| {
+    let backend = TestBackend::playing(|mut peer| {
         for before in 0.. {
             let mut asked = Vec::new();
             while !asked.ends_with(STDIN_END) {

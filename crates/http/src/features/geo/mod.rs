@@ -9,7 +9,7 @@ use conf::{Directive, Load, Result};
 use session::geo::{self, Forwarded};
 
 use crate::exchange::Exchange;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     declare {
@@ -35,7 +35,7 @@ conf::directives! {
 }
 
 /// Nothing hooks into a location: the variable is the whole feature.
-pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 

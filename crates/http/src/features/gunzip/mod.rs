@@ -10,7 +10,7 @@ use conf::{Buffers, Result};
 
 use crate::exchange::{Exchange, FieldName, Filtered};
 use crate::features::gzip_clients;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -29,7 +29,7 @@ conf::directives! {
 }
 
 /// Sits on the way out where it is on, also of what is to become a part of another reply.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if !conf.gunzip {
         return Ok(());
     }

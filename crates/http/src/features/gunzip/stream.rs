@@ -5,10 +5,10 @@
 
 use std::task::{Context, Poll};
 
-use net::buffers::{self, BUFFER_SIZE, Lent};
+use net::buffers::{self, BUFFER_SIZE, LentPart};
 use zlib_rs::{Inflate, InflateError, InflateFlush, Status};
 
-use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Remark};
+use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk};
 
 /// zlib's number for a gzip head and end around the data, and the bits of its largest window.
 const GZIP_WINDOW_BITS: u8 = 16 + 15;
@@ -53,7 +53,7 @@ impl BodyStream for Gunzipped {
         }
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
         self.source.poll_fill(cx)
     }
 }
@@ -96,7 +96,7 @@ impl Expansion {
     pub(crate) fn take_output(&mut self) -> Option<Bytes> {
         let output = std::mem::take(&mut self.output);
         let length = output.len();
-        (length > 0).then(|| Bytes::Lent(Lent::new(output, 0..length)))
+        (length > 0).then(|| Bytes::Lent(LentPart::new(output, 0..length)))
     }
 
     /// Expands until the input has been taken, or the output is full.

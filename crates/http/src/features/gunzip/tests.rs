@@ -4,7 +4,7 @@ use libdeflater::{CompressionLvl, Compressor};
 
 use super::stream;
 use crate::exchange::{Body, BodyStream, Bytes, Chunk};
-use crate::testing::{Answer, TestSite, site};
+use crate::testing::{TestAnswer, TestSite, site};
 
 fn zipped(text: &[u8]) -> Vec<u8> {
     let mut compressor = Compressor::new(CompressionLvl::new(6).unwrap());
@@ -21,7 +21,7 @@ fn files(content: &[u8]) -> TestSite {
     site
 }
 
-fn get(site: &TestSite) -> Answer {
+fn get(site: &TestSite) -> TestAnswer {
     site.get("/a.html")
 }
 

@@ -19,12 +19,12 @@ use std::sync::Arc;
 
 use conf::{Bounded, Buffers, Directive, Load, Result, Size, Value, units};
 
-use crate::exchange::{Exchange, FieldName, Filtered, State};
+use crate::exchange::{Exchange, FeatureState, FieldName, Filtered};
 use crate::features::gzip_clients;
 use crate::mime_types::MimeTypes;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::variables::BuiltIn;
-use settings::{Settings, Totals, WINDOW_BITS_MAX};
+use settings::{GzipSettings, Totals, WINDOW_BITS_MAX};
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -60,7 +60,7 @@ conf::directives! {
     /// ```nginx
     /// gzip_comp_level 5;
     /// ```
-    gzip_comp_level: Level = "1",
+    gzip_comp_level: GzipLevel = "1",
     /// The window of the compressor: how far back it looks for repetitions.
     ///
     /// Syntax: 512 | 1k | 2k | 4k | 8k | 16k | 32k
@@ -87,7 +87,7 @@ conf::directives! {
 }
 
 /// `gzip_comp_level`
-type Level = Bounded<1, 9>;
+type GzipLevel = Bounded<1, 9>;
 
 /// `gzip_window`, as the number of its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ fn exponent(from: &Directive) -> Result<Option<u8>> {
 #[derive(Default)]
 struct Ratio(Option<Rc<Totals>>);
 
-impl State for Ratio {
+impl FeatureState for Ratio {
     fn clear(&mut self) {
         self.0 = None;
     }
@@ -158,12 +158,12 @@ fn write_ratio(before: u64, after: u64, out: &mut Vec<u8>) -> bool {
 }
 
 /// Sits on the way out where it is on.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if !conf.gzip {
         return Ok(());
     }
     let in_memory = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
-    let settings = Arc::new(Settings {
+    let settings = Arc::new(GzipSettings {
         level: conf.gzip_comp_level.0 as u8,
         window_bits: conf.gzip_window.0,
         mem_level: conf.gzip_hash.0,
@@ -203,7 +203,7 @@ fn suits(conf: &Conf, x: &Exchange) -> bool {
         && !is_encoded()
 }
 
-fn compress(settings: &Arc<Settings>, x: &mut Exchange) {
+fn compress(settings: &Arc<GzipSettings>, x: &mut Exchange) {
     let length = x.reply.content_length;
     x.reply.forget_bytes_of_body();
     x.reply.fields.append(b"Content-Encoding", b"gzip");

@@ -16,7 +16,7 @@ const BYTES: usize = 374 * 1024;
 
 /// What makes one compressor unlike another.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct StreamKind {
     /// zlib-rs's.
     pub(super) level: u8,
     pub(super) window_bits: u8,
@@ -24,18 +24,18 @@ pub(super) struct Kind {
 }
 
 thread_local! {
-    static KEPT: RefCell<Vec<(Kind, Deflate)>> = const { RefCell::new(Vec::new()) };
+    static KEPT: RefCell<Vec<(StreamKind, Deflate)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A compressor that goes back when nobody needs it any more.
 pub(super) struct Lent {
-    kind: Kind,
+    kind: StreamKind,
     /// There until it is dropped.
     deflate: Option<Deflate>,
 }
 
 /// A compressor that has seen nothing: the one of that kind that was used last.
-pub(super) fn lend(kind: Kind) -> Lent {
+pub(super) fn lend(kind: StreamKind) -> Lent {
     let kept = KEPT.with_borrow_mut(|kept| {
         let place = kept.iter().rposition(|(own, _)| *own == kind)?;
         Some(kept.remove(place).1)
@@ -53,7 +53,7 @@ pub(super) fn lend(kind: Kind) -> Lent {
 /// zlib-rs's number for a gzip head and end around the data, added to the bits of the window.
 const GZIP: i32 = 16;
 
-fn make(kind: Kind) -> Deflate {
+fn make(kind: StreamKind) -> Deflate {
     Deflate::new_with_config(DeflateConfig {
         level: kind.level.into(),
         window_bits: GZIP + i32::from(kind.window_bits),

@@ -6,7 +6,7 @@ use std::cell::Cell;
 pub(super) const WINDOW_BITS_MAX: u8 = 15;
 
 /// How the bodies of a location are compressed.
-pub(super) struct Settings {
+pub(super) struct GzipSettings {
     /// 1 to 9.
     pub(super) level: u8,
     pub(super) window_bits: u8,

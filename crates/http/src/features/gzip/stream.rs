@@ -13,14 +13,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use net::buffers::{self, BUFFER_SIZE, Lent};
+use net::buffers::{self, BUFFER_SIZE, LentPart};
 use zlib_rs::{DeflateFlush, Status};
 
 use super::levels;
-use super::pool::{self, Kind};
-use super::settings::{Settings, Totals, WINDOW_BITS_MAX};
+use super::pool::{self, StreamKind};
+use super::settings::{GzipSettings, Totals, WINDOW_BITS_MAX};
 use super::whole::{self, WHOLE_MAX};
-use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Fields, Remark};
+use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk, Fields};
 
 /// Bytes gathered of a body of unknown length, in the hope that it ends.
 const GATHERED_MAX: usize = 64 * 1024;
@@ -32,7 +32,7 @@ const PIECE_MIN: usize = 64;
 /// A compressed body. `length`: of the body, if it is known.
 pub(super) fn wrap(
     body: Body,
-    settings: Arc<Settings>,
+    settings: Arc<GzipSettings>,
     length: Option<u64>,
     flushes_at_pauses: bool,
     totals: Rc<Totals>,
@@ -47,8 +47,8 @@ pub(super) fn wrap(
     Body::Stream(Box::new(Gzipped {
         source: body.in_memory(),
         state: match gather_max {
-            0 => State::Streams(Streaming::begin(&settings, Bytes::Static(b""))),
-            _ => State::Gathers(Vec::new()),
+            0 => GzipState::Streams(Streaming::begin(&settings, Bytes::Static(b""))),
+            _ => GzipState::Gathers(Vec::new()),
         },
         gather_max,
         settings,
@@ -58,7 +58,7 @@ pub(super) fn wrap(
     }))
 }
 
-impl Settings {
+impl GzipSettings {
     /// How much is gathered at most before compression begins.
     fn gather_max(&self, length: Option<u64>) -> usize {
         // libdeflate has no smaller window.
@@ -88,16 +88,16 @@ impl Settings {
 
 struct Gzipped {
     source: Box<dyn BodyStream>,
-    state: State,
+    state: GzipState,
     gather_max: usize,
-    settings: Arc<Settings>,
+    settings: Arc<GzipSettings>,
     flushes_at_pauses: bool,
     totals: Rc<Totals>,
     /// What follows the body.
     trailers: Option<Fields>,
 }
 
-enum State {
+enum GzipState {
     /// What has come may turn out to be all.
     Gathers(Vec<u8>),
     Streams(Streaming),
@@ -118,18 +118,20 @@ impl BodyStream for Gzipped {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
         loop {
             let chunk = match &mut self.state {
-                State::Gathers(_) => ready!(self.poll_gather(cx))?,
-                State::Streams(streaming) => match streaming.step()? {
-                    Step::Piece(bytes) => Some(Chunk::Bytes(bytes)),
-                    Step::Flushed => Some(Chunk::Flush),
-                    Step::Ended => {
+                GzipState::Gathers(_) => ready!(self.poll_gather(cx))?,
+                GzipState::Streams(streaming) => match streaming.step()? {
+                    GzipStep::Piece(bytes) => Some(Chunk::Bytes(bytes)),
+                    GzipStep::Flushed => Some(Chunk::Flush),
+                    GzipStep::Ended => {
                         streaming.tell(&self.totals);
-                        self.state = State::Ended;
+                        self.state = GzipState::Ended;
                         None
                     }
-                    Step::Hungry => ready!(self.poll_feed(cx))?,
+                    GzipStep::Hungry => ready!(self.poll_feed(cx))?,
                 },
-                State::Ended => return Poll::Ready(Ok(self.trailers.take().map(Chunk::Trailers))),
+                GzipState::Ended => {
+                    return Poll::Ready(Ok(self.trailers.take().map(Chunk::Trailers)));
+                }
             };
             if chunk.is_some() {
                 return Poll::Ready(Ok(chunk));
@@ -137,9 +139,9 @@ impl BodyStream for Gzipped {
         }
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
         match self.state {
-            State::Ended => None,
+            GzipState::Ended => None,
             _ => self.source.poll_fill(cx),
         }
     }
@@ -162,7 +164,7 @@ impl Gzipped {
 
     fn poll_gather(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
         let came = ready!(self.poll_source(cx))?;
-        let State::Gathers(gathered) = &mut self.state else { return Poll::Ready(Ok(None)) };
+        let GzipState::Gathers(gathered) = &mut self.state else { return Poll::Ready(Ok(None)) };
         match came {
             Came::Bytes(bytes) => {
                 gathered.extend_from_slice(bytes.as_ref());
@@ -173,7 +175,7 @@ impl Gzipped {
             Came::Flush => self.begin_to_stream().ends_with(DeflateFlush::SyncFlush),
             Came::End => {
                 if let Some(compressed) = self.settings.compress(gathered, &self.totals) {
-                    self.state = State::Ended;
+                    self.state = GzipState::Ended;
                     return Poll::Ready(Ok(Some(Chunk::Bytes(compressed))));
                 }
                 self.begin_to_stream().ends_with(DeflateFlush::Finish);
@@ -186,13 +188,13 @@ impl Gzipped {
 
     fn begin_to_stream(&mut self) -> &mut Streaming {
         let gathered = match &mut self.state {
-            State::Gathers(gathered) => std::mem::take(gathered),
-            State::Streams(_) | State::Ended => Vec::new(),
+            GzipState::Gathers(gathered) => std::mem::take(gathered),
+            GzipState::Streams(_) | GzipState::Ended => Vec::new(),
         };
-        self.state = State::Streams(Streaming::begin(&self.settings, Bytes::Owned(gathered)));
+        self.state = GzipState::Streams(Streaming::begin(&self.settings, Bytes::Owned(gathered)));
         match &mut self.state {
-            State::Streams(streaming) => streaming,
-            State::Gathers(_) | State::Ended => unreachable!("it has just begun to stream"),
+            GzipState::Streams(streaming) => streaming,
+            GzipState::Gathers(_) | GzipState::Ended => unreachable!("it has just begun to stream"),
         }
     }
 
@@ -200,7 +202,7 @@ impl Gzipped {
     /// is given, unless that is asked for: it would be framed in small pieces.
     fn poll_feed(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
         let came = self.poll_source(cx);
-        let State::Streams(streaming) = &mut self.state else { return Poll::Ready(Ok(None)) };
+        let GzipState::Streams(streaming) = &mut self.state else { return Poll::Ready(Ok(None)) };
         let waits = matches!(came, Poll::Pending | Poll::Ready(Ok(Came::Other(Chunk::Pause))));
         if waits
             && self.settings.no_buffer
@@ -234,7 +236,7 @@ struct Streaming {
     is_ended: bool,
 }
 
-enum Step {
+enum GzipStep {
     /// A piece of output.
     Piece(Bytes),
     /// All that came has been given.
@@ -246,8 +248,8 @@ enum Step {
 }
 
 impl Streaming {
-    fn begin(settings: &Settings, input: Bytes) -> Self {
-        let kind = Kind {
+    fn begin(settings: &GzipSettings, input: Bytes) -> Self {
+        let kind = StreamKind {
             level: levels::of_stream(settings.level),
             window_bits: settings.window_bits,
             mem_level: settings.mem_level,
@@ -276,23 +278,23 @@ impl Streaming {
         totals.set(self.deflate.total_in(), self.deflate.total_out());
     }
 
-    fn step(&mut self) -> Result<Step, BodyError> {
+    fn step(&mut self) -> Result<GzipStep, BodyError> {
         loop {
             let is_full = self.output.len() >= self.piece_max;
             if (is_full || self.owes_flush || self.is_ended)
                 && let Some(piece) = self.take_output()
             {
-                return Ok(Step::Piece(piece));
+                return Ok(GzipStep::Piece(piece));
             }
             if std::mem::take(&mut self.owes_flush) {
-                return Ok(Step::Flushed);
+                return Ok(GzipStep::Flushed);
             }
             if self.is_ended {
-                return Ok(Step::Ended);
+                return Ok(GzipStep::Ended);
             }
             let has_input = self.taken < self.input.len();
             if !has_input && self.flush == DeflateFlush::NoFlush {
-                return Ok(Step::Hungry);
+                return Ok(GzipStep::Hungry);
             }
             self.deflate_some()?;
         }
@@ -302,7 +304,7 @@ impl Streaming {
     fn take_output(&mut self) -> Option<Bytes> {
         let output = std::mem::take(&mut self.output);
         let length = output.len();
-        (length > 0).then(|| Bytes::Lent(Lent::new(output, 0..length)))
+        (length > 0).then(|| Bytes::Lent(LentPart::new(output, 0..length)))
     }
 
     /// Compresses until the input has been taken, or the output is full.

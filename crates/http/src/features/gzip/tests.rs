@@ -6,11 +6,11 @@ use std::task::{Context, Poll, Waker};
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
-use super::settings::{Settings, Totals};
+use super::settings::{GzipSettings, Totals};
 use super::whole::WHOLE_MAX;
 use super::{pool, stream, write_ratio};
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Fields};
-use crate::testing::{Answer, TestSite, refusal, refused, site};
+use crate::testing::{TestAnswer, TestSite, refusal, refused, site};
 
 const TEXT: &str = "<p>What is said twice is said twice is said twice.</p>";
 
@@ -23,11 +23,11 @@ fn texts(settings: &str) -> TestSite {
     site
 }
 
-fn ask(site: &TestSite, target: &str) -> Answer {
+fn ask(site: &TestSite, target: &str) -> TestAnswer {
     site.get_with(target, "Accept-Encoding: gzip\n")
 }
 
-fn coding(answer: &Answer) -> Option<String> {
+fn coding(answer: &TestAnswer) -> Option<String> {
     answer.field("content-encoding")
 }
 
@@ -223,8 +223,8 @@ impl BodyStream for Source {
     }
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> GzipSettings {
+    GzipSettings {
         level: 1,
         window_bits: 15,
         mem_level: 8,
@@ -237,7 +237,7 @@ fn settings() -> Settings {
 /// What becomes of a source's pieces, a word for each piece that is not bytes; and the bytes.
 fn run(
     gives: Vec<Give>,
-    settings: Settings,
+    settings: GzipSettings,
     length: Option<u64>,
     events: bool,
 ) -> (String, Vec<u8>) {
@@ -297,7 +297,7 @@ fn what_comes_in_pieces_is_what_came() {
         for size in [700, 32_768] {
             for known in [None, Some(length as u64)] {
                 for window_bits in [9, 15] {
-                    let settings = Settings { window_bits, ..settings() };
+                    let settings = GzipSettings { window_bits, ..settings() };
                     let (words, bytes) = run(pieces(&text, size), settings, known, false);
                     assert!(words.ends_with("piece end"), "{length} {size} {known:?}");
                     assert!(expanded(&bytes) == (text.clone(), true), "{length} {size} {known:?}");
@@ -310,7 +310,7 @@ fn what_comes_in_pieces_is_what_came() {
 #[test]
 fn a_small_buffer_bounds_a_piece() {
     let text = text(100_000);
-    let settings = Settings { piece_max: 100, ..settings() };
+    let settings = GzipSettings { piece_max: 100, ..settings() };
     let (words, bytes) = run(pieces(&text, 10_000), settings, None, false);
     assert_eq!(words.matches("piece").count(), bytes.len().div_ceil(100));
     assert!(expanded(&bytes) == (text, true));
@@ -332,7 +332,7 @@ fn a_flush_gives_all_that_came() {
             gives.iter().map(Give::again).collect::<Vec<_>>(),
         )));
         let body = Body::Stream(Box::new(Source(source)));
-        let settings = Arc::new(Settings { piece_max, ..settings() });
+        let settings = Arc::new(GzipSettings { piece_max, ..settings() });
         let mut stream = stream::wrap(body, settings, None, false, Rc::default()).into_stream();
         let mut bytes = Vec::new();
         let mut until_later = || loop {
@@ -383,7 +383,7 @@ fn without_a_buffer_what_is_compressed_is_given() {
         gives
     };
     let with = run(gives(), settings(), None, false).0;
-    let without = run(gives(), Settings { no_buffer: true, ..settings() }, None, false).0;
+    let without = run(gives(), GzipSettings { no_buffer: true, ..settings() }, None, false).0;
     // The source was asked in vain, and a piece is given nevertheless.
     assert!(with.contains("later") && !without.contains("later"));
 }
@@ -413,7 +413,7 @@ fn trailers_come_after_the_end() {
 #[test]
 fn what_is_gathered_longer_is_compressed_all_the_same() {
     let text = text(WHOLE_MAX + 10_000);
-    let settings = Settings { postpone: 1 << 20, ..settings() };
+    let settings = GzipSettings { postpone: 1 << 20, ..settings() };
     let (_, bytes) = run(pieces(&text, 10_000), settings, None, false);
     assert!(expanded(&bytes) == (text, true));
 }

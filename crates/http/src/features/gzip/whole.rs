@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use libdeflater::{CompressionLvl, Compressor};
-use net::buffers::{self, BUFFER_SIZE, Lent};
+use net::buffers::{self, BUFFER_SIZE, LentPart};
 
 use crate::exchange::Bytes;
 
@@ -49,5 +49,5 @@ fn copied(bytes: &[u8]) -> Bytes {
     }
     let mut buffer = buffers::lend();
     buffer.extend_from_slice(bytes);
-    Bytes::Lent(Lent::new(buffer, 0..bytes.len()))
+    Bytes::Lent(LentPart::new(buffer, 0..bytes.len()))
 }

@@ -14,9 +14,9 @@ use conf::{Directive, Load, Result, Value};
 use wire::accept_encoding::accepts_gzip;
 use wire::{Known, Version};
 
-use crate::exchange::{Exchange, State};
+use crate::exchange::{Exchange, FeatureState};
 use crate::regex::Pattern;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::site::policy::is_msie6;
 use proxied::Proxied;
 
@@ -34,7 +34,7 @@ conf::directives! {
     /// ```nginx
     /// gzip_http_version 1.0;
     /// ```
-    gzip_http_version: HttpVersion = "1.1",
+    gzip_http_version: MinHttpVersion = "1.1",
     /// Which responses are compressed if the request has the field `Via`, because it came through a
     /// proxy: none, all, or those that meet one of the conditions. These are `expired`, `no-cache`,
     /// `no-store`, `private`, `no_last_modified`, `no_etag` and `auth`.
@@ -58,7 +58,7 @@ conf::directives! {
 
 conf::words! {
     /// A version of HTTP.
-    pub enum HttpVersion {
+    pub enum MinHttpVersion {
         /// 1.0
         Http10 = "1.0",
         /// 1.1
@@ -115,9 +115,9 @@ struct GzipClients {
 
 /// Whether the client may be sent gzip, once somebody has asked.
 #[derive(Default)]
-struct Answer(Option<bool>);
+struct GzipAnswer(Option<bool>);
 
-impl State for Answer {
+impl FeatureState for GzipAnswer {
     fn clear(&mut self) {
         self.0 = None;
     }
@@ -128,12 +128,12 @@ impl State for Answer {
 }
 
 /// Leaves the settings where whoever asks finds them.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.gzip_vary = conf.gzip_vary;
     place.core.own.add(GzipClients {
         version_min: match conf.gzip_http_version {
-            HttpVersion::Http10 => Version::HTTP_10,
-            HttpVersion::Http11 => Version::HTTP_11,
+            MinHttpVersion::Http10 => Version::HTTP_10,
+            MinHttpVersion::Http11 => Version::HTTP_11,
         },
         proxied: conf.gzip_proxied,
         disabled: conf.gzip_disable.clone(),
@@ -143,8 +143,8 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 
 /// Whether the client may be sent gzip, as it was answered first.
 pub(crate) fn allows(x: &mut Exchange) -> bool {
-    match x.states.find::<Answer>() {
-        Some(Answer(Some(answer))) => *answer,
+    match x.states.find::<GzipAnswer>() {
+        Some(GzipAnswer(Some(answer))) => *answer,
         _ => ask(x),
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn allows(x: &mut Exchange) -> bool {
 pub(crate) fn ask(x: &mut Exchange) -> bool {
     let settings = x.location().core.own.find::<GzipClients>();
     let answer = !x.is_subrequest() && settings.is_some_and(|settings| settings.allow(x));
-    x.states.of::<Answer>().0 = Some(answer);
+    x.states.of::<GzipAnswer>().0 = Some(answer);
     answer
 }
 

@@ -11,9 +11,9 @@ use wire::Method;
 
 use crate::exchange::{Exchange, Flow};
 use crate::features::{gzip_clients, static_file};
-use crate::files::Found;
+use crate::files::FoundFile;
 use crate::paths;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -40,7 +40,7 @@ conf::words! {
 }
 
 /// Looks for a compressed file before the plain one.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     match conf.gzip_static {
         GzipStatic::Off => {}
         GzipStatic::On => place.content(|x| serve(false, x)),
@@ -77,7 +77,7 @@ fn serve(always: bool, x: &mut Exchange) -> Flow {
 }
 
 /// What cannot be had is as good as absent, and logged if that is not the reason.
-fn find(x: &mut Exchange, path: &[u8]) -> Option<Found> {
+fn find(x: &mut Exchange, path: &[u8]) -> Option<FoundFile> {
     match paths::open(x, path) {
         Ok(found) => Some(found),
         Err(failed) => {
@@ -89,7 +89,7 @@ fn find(x: &mut Exchange, path: &[u8]) -> Option<Found> {
     }
 }
 
-fn send(x: &mut Exchange, path: &[u8], found: Found) -> Flow {
+fn send(x: &mut Exchange, path: &[u8], found: FoundFile) -> Flow {
     if found.stat.is_directory() {
         return Flow::Next;
     }

@@ -7,14 +7,14 @@ use conf::{Absent, Directive, Inherited, Load, Result, Template, Value};
 /// The lines that hold in a block.
 #[derive(Clone, Default)]
 pub(super) struct Added {
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<AddedLine>,
     /// `None` until the outer blocks are known.
     inherit: Option<Inherit>,
 }
 
 /// One line.
 #[derive(Clone)]
-pub(super) struct Line {
+pub(super) struct AddedLine {
     pub(super) name: Box<[u8]>,
     pub(super) value: Template,
     pub(super) effect: Effect,
@@ -45,7 +45,7 @@ conf::words! {
 
 impl Added {
     /// The lines for a reply that is a success, or is not.
-    pub(super) fn lines_for(&self, is_success: bool) -> impl Iterator<Item = &Line> {
+    pub(super) fn lines_for(&self, is_success: bool) -> impl Iterator<Item = &AddedLine> {
         self.lines.iter().filter(move |line| is_success || line.always)
     }
 }
@@ -66,7 +66,7 @@ impl Value for Added {
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         if !from.name.text.ends_with(b"_inherit") {
-            self.lines.push(Line::parse(from, load)?);
+            self.lines.push(AddedLine::parse(from, load)?);
             return Ok(());
         }
         if self.inherit.is_some() {
@@ -89,7 +89,7 @@ impl Value for Added {
     }
 }
 
-impl Line {
+impl AddedLine {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let name = &from.arg(0).text;
         let is_header = &*from.name.text == b"add_header";

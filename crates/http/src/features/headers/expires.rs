@@ -12,7 +12,7 @@ const DAY: i64 = 24 * 60 * 60;
 
 /// When replies expire.
 #[derive(Clone)]
-pub(super) enum Expires {
+pub(super) enum ExpiresLine {
     Off,
     At(When),
     /// What variables say.
@@ -44,7 +44,7 @@ pub(super) enum Since {
     Modified,
 }
 
-impl Value for Expires {
+impl Value for ExpiresLine {
     const ARGS: RangeInclusive<usize> = 1..=2;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let (since, word) = match &from.args[..] {
@@ -88,7 +88,7 @@ impl When {
     }
 }
 
-impl Expires {
+impl ExpiresLine {
     /// Sets the fields. What variables say and nobody understands is passed over.
     pub(super) fn apply(&self, x: &mut Exchange) {
         let when = match self {

@@ -11,9 +11,9 @@ use conf::Result;
 use wire::date;
 
 use crate::exchange::{Exchange, FieldName, Filtered, Reply};
-use crate::site::Place;
-use added::{Added, Effect, Line};
-use expires::Expires;
+use crate::site::LocationBuilder;
+use added::{Added, AddedLine, Effect};
+use expires::ExpiresLine;
 
 conf::directives! {
     also {
@@ -48,7 +48,7 @@ conf::directives! {
     ///     expires 30d;
     /// }
     /// ```
-    expires + IF_IN_LOCATION: Expires = "off",
+    expires + IF_IN_LOCATION: ExpiresLine = "off",
     /// Adds a field to responses with the status 200, 201, 204, 206, 301, 302, 303, 304, 307 or
     /// 308; with `always` to all. One such line in a block hides all lines of the enclosing blocks
     /// (see `add_header_inherit`).
@@ -68,9 +68,9 @@ conf::directives! {
 }
 
 /// Sits on the way out where there is something to add.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let trailers = !conf.add_trailer.lines.is_empty();
-    if trailers || !conf.add_header.lines.is_empty() || !matches!(conf.expires, Expires::Off) {
+    if trailers || !conf.add_header.lines.is_empty() || !matches!(conf.expires, ExpiresLine::Off) {
         let conf = conf.clone();
         place.main_filter(move |x| filter(&conf, x));
     }
@@ -104,7 +104,7 @@ fn is_success(status: u16) -> bool {
 }
 
 /// An empty value adds nothing, and takes away what there can be only one of.
-fn add(line: &Line, value: &[u8], reply: &mut Reply) {
+fn add(line: &AddedLine, value: &[u8], reply: &mut Reply) {
     match line.effect {
         Effect::Add | Effect::AddText if value.is_empty() => {}
         Effect::Add => reply.fields.append(&line.name, value),
@@ -117,7 +117,7 @@ fn add(line: &Line, value: &[u8], reply: &mut Reply) {
     }
 }
 
-fn set(line: &Line, known: FieldName, value: &[u8], reply: &mut Reply) {
+fn set(line: &AddedLine, known: FieldName, value: &[u8], reply: &mut Reply) {
     match value {
         b"" => reply.fields.remove_known(known),
         value => reply.fields.set(&line.name, value),

@@ -1,7 +1,7 @@
-use crate::testing::{Answer, TestSite, refusal, site};
+use crate::testing::{TestAnswer, TestSite, refusal, site};
 
 /// What the configuration added.
-fn added(answer: &Answer) -> Vec<String> {
+fn added(answer: &TestAnswer) -> Vec<String> {
     let own = ["Content-Type", "Content-Length", "Last-Modified", "ETag", "Accept-Ranges"];
     let is_own = |line: &String| own.contains(&line.split_once(':').unwrap().0);
     answer.head().into_iter().filter(|line| !is_own(line)).collect()

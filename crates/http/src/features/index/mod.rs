@@ -11,9 +11,9 @@ use observe::{Errno, Level, Text};
 use wire::Method;
 
 use crate::exchange::{Exchange, Flow, Jump};
-use crate::files::Failed;
+use crate::files::PathError;
 use crate::paths;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -25,11 +25,11 @@ conf::directives! {
     /// ```nginx
     /// index index.html index.htm;
     /// ```
-    index: Names = "index.html",
+    index: IndexNames = "index.html",
 }
 
 /// Asks for the files.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let conf = conf.clone();
     place.content(move |x| handle(&conf.index, x));
     Ok(())
@@ -37,9 +37,9 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 
 /// The names; lines of one block are one list.
 #[derive(Clone)]
-struct Names(Arc<[Template]>);
+struct IndexNames(Arc<[Template]>);
 
-impl Value for Names {
+impl Value for IndexNames {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut names = Vec::with_capacity(from.args.len());
@@ -63,7 +63,7 @@ impl Value for Names {
     }
 }
 
-fn handle(names: &Names, x: &mut Exchange) -> Flow {
+fn handle(names: &IndexNames, x: &mut Exchange) -> Flow {
     let asked = matches!(x.request.head.method, Method::Get | Method::Head | Method::Post);
     if !asked || !x.request.uri.ends_with(b"/") {
         return Flow::Next;
@@ -74,7 +74,7 @@ fn handle(names: &Names, x: &mut Exchange) -> Flow {
     flow
 }
 
-fn find(names: &Names, x: &mut Exchange, path: &mut Vec<u8>) -> Flow {
+fn find(names: &IndexNames, x: &mut Exchange, path: &mut Vec<u8>) -> Flow {
     let mut directory_tested = false;
     for name in &*names.0 {
         path.clear();
@@ -111,7 +111,7 @@ fn go_on(
     x: &mut Exchange,
     path: &[u8],
     name_start: usize,
-    failed: &Failed,
+    failed: &PathError,
     directory_tested: &mut bool,
 ) -> Result<(), u16> {
     let is_missing = failed.error.kind() == std::io::ErrorKind::NotFound;
@@ -155,7 +155,7 @@ fn test_directory(x: &mut Exchange, path: &[u8], name_start: usize) -> Result<()
 }
 
 /// The status for an index file or its directory, in the error log in nginx's words.
-fn refuse(x: &Exchange, path: &[u8], failed: &Failed) -> u16 {
+fn refuse(x: &Exchange, path: &[u8], failed: &PathError) -> u16 {
     let (path, reason) = (Text(path), Errno(&failed.error));
     if failed.is_denied() {
         x.log(Level::Error, format_args!("\"{path}\" is forbidden{reason}"));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::{Present, Result};
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in LOCATION;
@@ -22,7 +22,7 @@ conf::directives! {
 }
 
 /// Tells the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.internal = conf.internal.is_some();
     Ok(())
 }

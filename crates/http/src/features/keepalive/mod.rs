@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Error, Load, Milliseconds, Number, Result, Value, Word, advice, units};
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::site::policy::{Browsers, Keepalive, MSIE6, SAFARI};
 
 conf::directives! {
@@ -48,7 +48,7 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.keepalive = Keepalive {
         timeout_ms: conf.keepalive_timeout.idle_ms,
         header_s: conf.keepalive_timeout.header_s.unwrap_or(0),

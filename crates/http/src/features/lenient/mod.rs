@@ -18,14 +18,14 @@ use conf::{Directive, Inherited, Load, Result, Value, assign};
 use observe::Level;
 
 use crate::exchange::{Exchange, Flow};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     slots {
         /// Content handlers: they belong to their location alone.
-        handlers: Option<Ignored<false>>,
+        handlers: Option<IgnoredLines<false>>,
         /// Checks and filters, which hold in all blocks inside.
-        everywhere: Option<Ignored<true>>,
+        everywhere: Option<IgnoredLines<true>>,
     }
 
     in MAIN;
@@ -33,7 +33,7 @@ conf::directives! {
 
 /// The directives of a block that were ignored, those of outer blocks included.
 #[derive(Clone, Default)]
-pub struct Ignored<const EVERYWHERE: bool>(Vec<One>);
+pub struct IgnoredLines<const EVERYWHERE: bool>(Vec<One>);
 
 /// One of them.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ struct One {
     shown: Arc<str>,
 }
 
-impl<const EVERYWHERE: bool> Value for Ignored<EVERYWHERE> {
+impl<const EVERYWHERE: bool> Value for IgnoredLines<EVERYWHERE> {
     const INHERITED: Inherited = if EVERYWHERE { Inherited::Always } else { Inherited::Nameless };
 
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
@@ -90,7 +90,7 @@ impl Layer {
 }
 
 /// Denies what would be protected, and answers in place of handlers that are not there.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let handlers = conf.handlers.iter().flat_map(|ignored| &ignored.0);
     let everywhere = conf.everywhere.iter().flat_map(|ignored| &ignored.0);
     let active: Vec<&One> = handlers.chain(everywhere).filter(|one| one.active).collect();

@@ -162,7 +162,7 @@ fn variables_that_nobody_sets_are_not_empty_but_refused() {
 }
 
 /// Lines of a directive that nginx would accept, in one of its blocks within `http {}`.
-fn example(known: &known::Known) -> (&'static str, String) {
+fn example(known: &known::KnownDirective) -> (&'static str, String) {
     let context = known.contexts.split(',').next_back().unwrap();
     let first = known.values.split(' ').find(|word| !word.is_empty() && !word.ends_with('='));
     let value = match known.setter {

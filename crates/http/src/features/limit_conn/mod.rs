@@ -7,11 +7,11 @@ mod tests;
 use std::sync::Arc;
 
 use ::session::keyed::LogLevel;
-use ::session::limit_conn::{self, Limit, Limited, Limiter, Limits};
+use ::session::limit_conn::{self, ConnLimit, ConnLimited, ConnLimiter, ConnLimits};
 use conf::{Bounded, Result};
 
-use crate::exchange::{Exchange, Flow, State};
-use crate::site::Place;
+use crate::exchange::{Exchange, FeatureState, Flow};
+use crate::site::LocationBuilder;
 use crate::variables::{BuiltIn, some};
 
 conf::directives! {
@@ -46,7 +46,7 @@ conf::directives! {
     ///     }
     /// }
     /// ```
-    limit_conn: Option<Limits>,
+    limit_conn: Option<ConnLimits>,
     /// The level at which rejected requests are logged.
     limit_conn_log_level: LogLevel = "error",
     /// The status of rejected requests.
@@ -59,9 +59,9 @@ conf::directives! {
     limit_conn_dry_run: bool = "off",
 }
 
-impl State for Limited {
+impl FeatureState for ConnLimited {
     fn clear(&mut self) {
-        Limited::clear(self);
+        ConnLimited::clear(self);
     }
 
     /// A subrequest is not counted where its main request has been, and the other way round.
@@ -75,23 +75,23 @@ impl State for Limited {
     }
 }
 
-impl Limit for Exchange {
-    fn limited(&mut self) -> &mut Limited {
-        self.states.of::<Limited>()
+impl ConnLimit for Exchange {
+    fn limited(&mut self) -> &mut ConnLimited {
+        self.states.of::<ConnLimited>()
     }
 }
 
 /// `$limit_conn_status`
 pub(crate) const VARIABLES: &[BuiltIn] = &[BuiltIn::fresh("limit_conn_status", |x, out| {
-    let said = x.states.find::<Limited>().and_then(|limited| limited.said);
+    let said = x.states.find::<ConnLimited>().and_then(|limited| limited.said);
     said.is_some_and(|said| some(out, said.as_bytes()))
 })];
 
 /// Counts before access is checked.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Some(limits) = &conf.limit_conn else { return Ok(()) };
     let (level, dry_run) = (conf.limit_conn_log_level, conf.limit_conn_dry_run);
-    let limiter = Limiter::new(limits, level, dry_run, place.load);
+    let limiter = ConnLimiter::new(limits, level, dry_run, place.load);
     let status = conf.limit_conn_status.0 as u16;
     place.preaccess(move |x| match limiter.admit(x) {
         true => Flow::Next,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::{Result, SizeTemplate};
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::site::policy::LimitRate;
 
 conf::directives! {
@@ -28,7 +28,7 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.limit_rate =
         LimitRate { rate: conf.limit_rate.clone(), after: conf.limit_rate_after.clone() };
     Ok(())

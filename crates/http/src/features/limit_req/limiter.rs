@@ -8,10 +8,10 @@ use std::time::Duration;
 use net::clock;
 use observe::Level;
 
-use super::rates::{REQUEST, Rates, Refused};
-use crate::exchange::{Exchange, Flow, State};
+use super::rates::{REQUEST, RateExceeded, Rates};
+use crate::exchange::{Exchange, FeatureState, Flow};
 use crate::keyed::KeyedZone;
-use crate::lru::Entry;
+use crate::lru::LruEntry;
 
 /// The longest key that is counted.
 const KEY_MAX: usize = 65535;
@@ -20,8 +20,8 @@ const KEY_MAX: usize = 65535;
 pub(super) type Zone = KeyedZone<Rates, u64>;
 
 /// The limits of a location.
-pub(super) struct Limiter {
-    pub(super) limits: Box<[Limit]>,
+pub(super) struct RateLimiter {
+    pub(super) limits: Box<[RateLimit]>,
     pub(super) level: Level,
     pub(super) delay_level: Level,
     pub(super) status: u16,
@@ -29,7 +29,7 @@ pub(super) struct Limiter {
 }
 
 /// One of them.
-pub(super) struct Limit {
+pub(super) struct RateLimit {
     pub(super) zone: Arc<Zone>,
     pub(super) burst: u64,
     pub(super) delay: u64,
@@ -37,13 +37,13 @@ pub(super) struct Limit {
 
 /// What limits have to do with an exchange.
 #[derive(Default)]
-pub(super) struct Limited {
+pub(super) struct RateLimited {
     pub(super) said: Option<&'static str>,
     /// Empty but while all limits are being asked: which of them have agreed.
-    reserved: Vec<(usize, Entry)>,
+    reserved: Vec<(usize, LruEntry)>,
 }
 
-impl State for Limited {
+impl FeatureState for RateLimited {
     fn clear(&mut self) {
         self.said = None;
     }
@@ -65,7 +65,7 @@ enum Asked {
     /// All agree; the last of them has counted already, and has so much excess.
     Agreed(Option<u64>),
     /// That one does not.
-    Refused(usize, Refused),
+    Refused(usize, RateExceeded),
 }
 
 /// A wait that a limit asks for.
@@ -85,10 +85,10 @@ impl fmt::Display for Requests {
     }
 }
 
-impl Limiter {
+impl RateLimiter {
     /// Lets the exchange through, at once or later, or refuses it. It is asked about once.
     pub(super) fn admit(&self, x: &mut Exchange) -> Flow {
-        if x.states.of::<Limited>().said.is_some() {
+        if x.states.of::<RateLimited>().said.is_some() {
             return Flow::Next;
         }
         let now_ms = clock::now_ms();
@@ -112,7 +112,7 @@ impl Limiter {
                 rates.add(&key, zone.parameters, burst, now_ms).map(Some)
             } else {
                 rates.reserve(&key, zone.parameters, burst, now_ms).map(|entry| {
-                    x.states.of::<Limited>().reserved.push((at, entry));
+                    x.states.of::<RateLimited>().reserved.push((at, entry));
                     None
                 })
             };
@@ -130,7 +130,7 @@ impl Limiter {
     fn settle(&self, x: &mut Exchange, counted: Option<u64>, now_ms: u64) -> Delay {
         let last = self.limits.len() - 1;
         let mut longest = counted.map_or_else(Delay::default, |excess| self.delay(last, excess));
-        for (at, entry) in x.states.of::<Limited>().reserved.drain(..).rev() {
+        for (at, entry) in x.states.of::<RateLimited>().reserved.drain(..).rev() {
             let zone = &self.limits[at].zone;
             let excess = zone.state.lock().settle(entry, zone.parameters, now_ms);
             let delay = self.delay(at, excess);
@@ -149,7 +149,7 @@ impl Limiter {
 
     fn wait(&self, x: &mut Exchange, delay: Delay) -> Flow {
         if delay.ms == 0 {
-            x.states.of::<Limited>().said = Some("PASSED");
+            x.states.of::<RateLimited>().said = Some("PASSED");
             return Flow::Next;
         }
         let (dry_run, excess) = (self.dry_run(), Requests(delay.excess));
@@ -158,10 +158,10 @@ impl Limiter {
             format_args!("delaying request{dry_run}, excess: {excess}, by zone \"{zone}\"");
         x.log(self.delay_level, message);
         if self.dry_run {
-            x.states.of::<Limited>().said = Some("DELAYED_DRY_RUN");
+            x.states.of::<RateLimited>().said = Some("DELAYED_DRY_RUN");
             return Flow::Next;
         }
-        x.states.of::<Limited>().said = Some("DELAYED");
+        x.states.of::<RateLimited>().said = Some("DELAYED");
         let delay = Duration::from_millis(delay.ms);
         Flow::Wait(Box::new(move |_| {
             Box::pin(async move {
@@ -171,28 +171,28 @@ impl Limiter {
         }))
     }
 
-    fn refuse(&self, x: &mut Exchange, at: usize, refused: Refused) -> Flow {
+    fn refuse(&self, x: &mut Exchange, at: usize, refused: RateExceeded) -> Flow {
         let zone = observe::Text(&self.limits[at].zone.name);
         match refused {
-            Refused::Excess(excess) => {
+            RateExceeded::Excess(excess) => {
                 let (dry_run, excess) = (self.dry_run(), Requests(excess));
                 let message =
                     format_args!("limiting requests{dry_run}, excess: {excess} by zone \"{zone}\"");
                 x.log(self.level, message);
             }
-            Refused::Room => {
+            RateExceeded::Room => {
                 let place = format_args!("in limit_req zone \"{zone}\"");
                 observe::log(Level::Alert, format_args!("could not allocate node {place}"));
             }
         }
-        for (at, entry) in x.states.of::<Limited>().reserved.drain(..) {
+        for (at, entry) in x.states.of::<RateLimited>().reserved.drain(..) {
             self.limits[at].zone.state.lock().release(entry);
         }
         if self.dry_run {
-            x.states.of::<Limited>().said = Some("REJECTED_DRY_RUN");
+            x.states.of::<RateLimited>().said = Some("REJECTED_DRY_RUN");
             return Flow::Next;
         }
-        x.states.of::<Limited>().said = Some("REJECTED");
+        x.states.of::<RateLimited>().said = Some("REJECTED");
         Flow::Status(self.status)
     }
 

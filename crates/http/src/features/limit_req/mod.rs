@@ -14,9 +14,9 @@ use std::sync::Arc;
 use conf::{Bounded, Directive, Load, Result, Value, Word, units};
 
 use crate::keyed::{LogLevel, missing_zone};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::variables::BuiltIn;
-use limiter::{Limit, Limited, Limiter, Zone};
+use limiter::{RateLimit, RateLimited, RateLimiter, Zone};
 use rates::REQUEST;
 
 conf::directives! {
@@ -55,7 +55,7 @@ conf::directives! {
     ///     limit_req zone=perip burst=20 delay=10;
     /// }
     /// ```
-    limit_req: Option<Limits>,
+    limit_req: Option<LimitReqLines>,
     /// The level at which rejected requests are logged. Delayed ones are logged one level below.
     ///
     /// ```nginx
@@ -78,18 +78,18 @@ conf::directives! {
 
 /// `limit_req` lines.
 #[derive(Clone, Default)]
-pub struct Limits(Vec<Line>);
+pub struct LimitReqLines(Vec<LimitReqLine>);
 
 /// One line.
 #[derive(Clone)]
-struct Line {
+struct LimitReqLine {
     zone: Box<[u8]>,
     /// How much may come too early, and how much of it does not wait: thousandths of requests.
     burst: u64,
     delay: u64,
 }
 
-impl Value for Limits {
+impl Value for LimitReqLines {
     const ARGS: RangeInclusive<usize> = 1..=3;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut limits = Self::default();
@@ -97,7 +97,7 @@ impl Value for Limits {
         Ok(limits)
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
-        let line = Line::parse(from, load)?;
+        let line = LimitReqLine::parse(from, load)?;
         if self.0.iter().any(|known| known.zone == line.zone) {
             return Err(from.refuse("is duplicate"));
         }
@@ -106,7 +106,7 @@ impl Value for Limits {
     }
 }
 
-impl Line {
+impl LimitReqLine {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let (mut zone, mut burst, mut delay) = (None, 0, 0);
         for word in &from.args {
@@ -156,19 +156,19 @@ fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
 
 /// `$limit_req_status`
 pub(crate) const VARIABLES: &[BuiltIn] = &[BuiltIn::fresh("limit_req_status", |x, out| {
-    let said = x.states.find::<Limited>().and_then(|limited| limited.said);
+    let said = x.states.find::<RateLimited>().and_then(|limited| limited.said);
     out.extend_from_slice(said.unwrap_or_default().as_bytes());
     said.is_some()
 })];
 
 /// Counts before access is checked.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    let Some(Limits(lines)) = &conf.limit_req else { return Ok(()) };
-    let limit = |line: &Line| {
-        let Line { zone, burst, delay } = line;
-        Limit { zone: Zone::find(zone, place.load), burst: *burst, delay: *delay }
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    let Some(LimitReqLines(lines)) = &conf.limit_req else { return Ok(()) };
+    let limit = |line: &LimitReqLine| {
+        let LimitReqLine { zone, burst, delay } = line;
+        RateLimit { zone: Zone::find(zone, place.load), burst: *burst, delay: *delay }
     };
-    let limiter = Limiter {
+    let limiter = RateLimiter {
         limits: lines.iter().map(limit).collect(),
         level: conf.limit_req_log_level.level(),
         delay_level: conf.limit_req_log_level.of_delays(),

@@ -5,7 +5,7 @@
 //! ([`Rates::settle`]); meanwhile the entry stays.
 
 use crate::keyed::{Counted, Table};
-use crate::lru::Entry;
+use crate::lru::LruEntry;
 
 /// What nginx's entry takes besides its key.
 const ENTRY_BYTES: u64 = 80;
@@ -35,7 +35,7 @@ struct Bucket {
 
 /// Why a request is not let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum RateExceeded {
     /// The bucket would hold so much.
     Excess(u64),
     /// There is no room for another key.
@@ -69,7 +69,13 @@ impl Bucket {
 
 impl Rates {
     /// Adds a request, unless the bucket then held more than `burst`; what it holds then.
-    pub fn add(&mut self, key: &[u8], rate: u64, burst: u64, now_ms: u64) -> Result<u64, Refused> {
+    pub fn add(
+        &mut self,
+        key: &[u8],
+        rate: u64,
+        burst: u64,
+        now_ms: u64,
+    ) -> Result<u64, RateExceeded> {
         if let Some(entry) = self.table.find(key) {
             self.check(entry, rate, burst, now_ms)?;
             return Ok(self.table.value(entry).add(rate, now_ms));
@@ -85,7 +91,7 @@ impl Rates {
         rate: u64,
         burst: u64,
         now_ms: u64,
-    ) -> Result<Entry, Refused> {
+    ) -> Result<LruEntry, RateExceeded> {
         let entry = match self.table.find(key) {
             Some(entry) => {
                 self.check(entry, rate, burst, now_ms)?;
@@ -98,21 +104,27 @@ impl Rates {
     }
 
     /// Adds what was reserved; what the bucket holds then.
-    pub fn settle(&mut self, entry: Entry, rate: u64, now_ms: u64) -> u64 {
+    pub fn settle(&mut self, entry: LruEntry, rate: u64, now_ms: u64) -> u64 {
         let bucket = self.table.value(entry);
         bucket.reserved -= 1;
         bucket.add(rate, now_ms)
     }
 
     /// Gives up what was reserved.
-    pub fn release(&mut self, entry: Entry) {
+    pub fn release(&mut self, entry: LruEntry) {
         self.table.value(entry).reserved -= 1;
     }
 
-    fn check(&mut self, entry: Entry, rate: u64, burst: u64, now_ms: u64) -> Result<(), Refused> {
+    fn check(
+        &mut self,
+        entry: LruEntry,
+        rate: u64,
+        burst: u64,
+        now_ms: u64,
+    ) -> Result<(), RateExceeded> {
         self.table.touch(entry);
         match self.table.value(entry).excess_with(REQUEST, rate, now_ms) {
-            excess if excess > burst => Err(Refused::Excess(excess)),
+            excess if excess > burst => Err(RateExceeded::Excess(excess)),
             _ => Ok(()),
         }
     }
@@ -123,13 +135,13 @@ impl Rates {
         bucket: Bucket,
         rate: u64,
         now_ms: u64,
-    ) -> Result<Entry, Refused> {
+    ) -> Result<LruEntry, RateExceeded> {
         self.expire(EXPIRED_PER_INSERT, rate, now_ms);
         if !self.table.has_room(key) {
             self.remove_oldest();
             self.expire(EXPIRED_PER_INSERT, rate, now_ms);
         }
-        self.table.insert(key, bucket).ok_or(Refused::Room)
+        self.table.insert(key, bucket).ok_or(RateExceeded::Room)
     }
 
     /// Removes the oldest entries as far as they are empty and idle.
@@ -170,11 +182,11 @@ mod tests {
         assert_eq!(add(2000, 0), Ok(0));
         assert_eq!(add(2000, 0), Ok(1000));
         assert_eq!(add(2000, 250), Ok(1750));
-        assert_eq!(add(2000, 500), Err(Refused::Excess(2500)));
+        assert_eq!(add(2000, 500), Err(RateExceeded::Excess(2500)));
         // A refused request adds nothing.
         assert_eq!(add(2000, 1000), Ok(2000));
-        assert_eq!(add(2000, 1000), Err(Refused::Excess(3000)));
-        assert_eq!(add(0, 3999), Err(Refused::Excess(1)));
+        assert_eq!(add(2000, 1000), Err(RateExceeded::Excess(3000)));
+        assert_eq!(add(0, 3999), Err(RateExceeded::Excess(1)));
         assert_eq!(add(0, 4000), Ok(0));
         assert_eq!(add(2000, 1_000_000_000), Ok(0));
     }
@@ -193,7 +205,7 @@ mod tests {
         // One in a minute is 16 thousandths in a second.
         let rate = REQUEST / 60;
         assert_eq!(rates.add(b"k", rate, 0, 0), Ok(0));
-        assert_eq!(rates.add(b"k", rate, 0, 62_499), Err(Refused::Excess(1)));
+        assert_eq!(rates.add(b"k", rate, 0, 62_499), Err(RateExceeded::Excess(1)));
         assert_eq!(rates.add(b"k", rate, 0, 62_500), Ok(0));
     }
 
@@ -206,7 +218,7 @@ mod tests {
         assert_eq!(rates.settle(first, RATE, 5), 0);
         rates.release(second);
         assert_eq!(rates.add(b"k", RATE, 1000, 5), Ok(1000));
-        assert_eq!(rates.reserve(b"k", RATE, 1000, 5), Err(Refused::Excess(2000)));
+        assert_eq!(rates.reserve(b"k", RATE, 1000, 5), Err(RateExceeded::Excess(2000)));
     }
 
     fn keys() -> impl Iterator<Item = [u8; 4]> {
@@ -233,7 +245,7 @@ mod tests {
         let mut rates = Rates::new(ZONE);
         let entry = rates.reserve(b"reserved", RATE, 0, 0).unwrap();
         keys().take_while(|key| rates.table.has_room(key) && add(&mut rates, key)).count();
-        assert_eq!(rates.add(b"another", RATE, 0, 0), Err(Refused::Room));
+        assert_eq!(rates.add(b"another", RATE, 0, 0), Err(RateExceeded::Room));
         rates.release(entry);
         assert!(add(&mut rates, b"another"));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::{Milliseconds, Result};
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::site::policy::{Close, Lingering};
 
 conf::directives! {
@@ -29,7 +29,7 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.lingering = Lingering {
         close: conf.lingering_close,
         time_ms: conf.lingering_time.0,

@@ -7,11 +7,11 @@ use conf::{Result, bytes_path};
 use observe::{Errno, Level};
 use session::builtin::now;
 use session::decimal;
-use session::log::{self, AccessLog, AccessLogs, LogFileCache, Logged, Own};
+use session::log::{self, AccessLog, AccessLogs, LogFileCache, LogVariable, LoggedSession};
 
 use crate::exchange::Exchange;
 use crate::places::Places;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 /// Linux's number for what is no directory.
 const ENOTDIR: i32 = 20;
@@ -60,7 +60,7 @@ conf::directives! {
 }
 
 /// Has the location's requests logged.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let logs = match &conf.access_log {
         Some(said) => said.logs(),
         None => default_log(place).into_iter().collect(),
@@ -72,7 +72,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-fn default_log(place: &mut Place<'_, '_>) -> Option<Arc<AccessLog<Exchange>>> {
+fn default_log(place: &mut LocationBuilder<'_, '_>) -> Option<Arc<AccessLog<Exchange>>> {
     let path = place.load.registry.of::<Places>().access_log.clone()?;
     let path = place.load.prefix.join(path);
     AccessLog::by_default(&path, place.load).map(Arc::new)
@@ -81,8 +81,8 @@ fn default_log(place: &mut Place<'_, '_>) -> Option<Arc<AccessLog<Exchange>>> {
 const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" \
     $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
 
-impl Logged for Exchange {
-    const OWN: &'static [(&'static [u8], Own<Self>)] = &[
+impl LoggedSession for Exchange {
+    const OWN: &'static [(&'static [u8], LogVariable<Self>)] = &[
         (b"pipe", |x, out| out.push(if x.request.pipelined { b'p' } else { b'.' })),
         (b"time_local", |_, out| out.extend_from_slice(&now().log)),
         (b"time_iso8601", |_, out| out.extend_from_slice(&now().iso8601)),

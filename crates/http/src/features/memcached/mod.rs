@@ -11,19 +11,19 @@ use conf::{Directive, Inherited, Load, Milliseconds, Number, Result, Size, Templ
 use observe::Level;
 use wire::Method;
 
-use crate::backend::address::{PassTo, Target};
+use crate::backend::address::{PassTo, TargetGroup};
 use crate::backend::check::CheckRequest;
 use crate::backend::protocol::Start;
-use crate::backend::protocol::memcached::Request;
+use crate::backend::protocol::memcached::MemcachedRequest;
 use crate::backend::{
-    self, Bind, BodyPolicy, Conf as Family, Connections, HeaderFilter, NextUpstream, Plan,
-    ReplyFields, RequestBody,
+    self, BackendRequestBody, Bind, BodyPolicy, Conf as Family, Connections, HeaderFilter,
+    NextUpstream, PassPlan, ReplyFields,
 };
 use crate::exchange::{Exchange, Flow};
 use crate::files::TempPath;
 use crate::health::Checkable;
 use crate::mask::mask;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     also {
@@ -47,7 +47,7 @@ conf::directives! {
     }
     slots {
         /// The server.
-        target: Option<Pass>,
+        target: Option<MemcachedLine>,
     }
 
     in MAIN | SERVER | LOCATION;
@@ -91,12 +91,12 @@ conf::directives! {
 
 /// A server, and what a request asks it for.
 #[derive(Clone)]
-pub struct Pass {
+pub struct MemcachedLine {
     to: PassTo,
     key: Template,
 }
 
-impl Value for Pass {
+impl Value for MemcachedLine {
     const ARGS: RangeInclusive<usize> = 1..=1;
     const INHERITED: Inherited = Inherited::Nameless;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
@@ -124,21 +124,21 @@ impl Value for Reasons {
 }
 
 /// A location's way to its values.
-struct Cache {
+struct MemcachedPass {
     family: Family,
     filter: HeaderFilter,
     policy: Arc<BodyPolicy>,
-    target: Target,
+    target: TargetGroup,
     key: Template,
     gzip_flag: u64,
 }
 
 /// Answers everything in a location that has a server.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Some(pass) = &conf.target else { return Ok(()) };
     let family = Family::of_connections(conf.connections(), place.load);
     let fields = ReplyFields { hidden: &[], own_are_optional: false };
-    let cache = Arc::new(Cache {
+    let cache = Arc::new(MemcachedPass {
         filter: HeaderFilter::new(&family, &fields),
         policy: Arc::new(BodyPolicy::new(&family, &TempPath::none(), None)),
         target: pass.to.compile(place.load)?,
@@ -167,7 +167,7 @@ impl Conf {
     }
 }
 
-impl Cache {
+impl MemcachedPass {
     fn handle(self: &Arc<Self>, x: &mut Exchange) -> Flow {
         if !matches!(x.request.head.method, Method::Get | Method::Head) {
             return Flow::Status(405);
@@ -180,7 +180,7 @@ impl Cache {
     }
 
     async fn pass(&self, x: &mut Exchange) -> Flow {
-        x.backends.begin_unnamed_request(Request::SCHEMA);
+        x.backends.begin_unnamed_request(MemcachedRequest::SCHEMA);
         let group = match self.target.group(x, b"").await {
             Ok(group) => group,
             Err(flow) => return flow,
@@ -189,14 +189,14 @@ impl Cache {
         head.clear();
         let Some(request) = self.ask(x, &mut head) else { return Flow::Status(500) };
         x.set_content_type_of_uri();
-        let mut plan = Plan {
+        let mut plan = PassPlan {
             conf: &self.family,
             filter: &self.filter,
             policy: &self.policy,
             rewriter: &(),
             group: &group,
             head,
-            body: RequestBody::None,
+            body: BackendRequestBody::None,
             start: request,
         };
         match backend::pass(x, &mut plan).await {
@@ -207,7 +207,7 @@ impl Cache {
     }
 
     /// Writes the request. `None`, with a line in the log: there is no key.
-    fn ask(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<Request> {
+    fn ask(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<MemcachedRequest> {
         let key = x.render(&self.key);
         if key.is_empty() {
             x.log(Level::Error, format_args!("the \"$memcached_key\" variable is not set"));
@@ -215,11 +215,11 @@ impl Cache {
         }
         let key = wire::memcached::get(&key, out).of(out).into();
         let to_head = x.request.head.method == Method::Head;
-        Some(Request { key, to_head, gzip_flag: self.gzip_flag })
+        Some(MemcachedRequest { key, to_head, gzip_flag: self.gzip_flag })
     }
 }
 
-impl Checkable for Cache {
+impl Checkable for MemcachedPass {
     fn group(&self) -> Option<&Arc<Group>> {
         self.target.fixed()
     }
@@ -229,9 +229,9 @@ impl Checkable for Cache {
     }
 
     fn request(&self, x: &mut Exchange, _uri: &Arc<[u8]>) -> Option<CheckRequest> {
-        x.backends.begin_unnamed_request(Request::SCHEMA);
+        x.backends.begin_unnamed_request(MemcachedRequest::SCHEMA);
         let mut head = Vec::new();
         let request = self.ask(x, &mut head)?;
-        Some(CheckRequest::new(head, RequestBody::None, request))
+        Some(CheckRequest::new(head, BackendRequestBody::None, request))
     }
 }

@@ -1,8 +1,8 @@
-use crate::backend::testing::{Backend, values};
+use crate::backend::testing::{TestBackend, values};
 use crate::h1::tests::Server;
 
 fn asked(answer: &str, lines: &str) -> String {
-    let backend = Backend::of_bytes(b"\r\n", answer);
+    let backend = TestBackend::of_bytes(b"\r\n", answer);
     let server = Server::start(format!(
         "server {{ location / {{ set $memcached_key $uri; memcached_pass {}; {lines} }} }}",
         backend.address()

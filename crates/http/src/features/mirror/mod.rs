@@ -9,7 +9,7 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, Value};
 
 use crate::exchange::{Exchange, Flow};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -58,7 +58,7 @@ impl Value for Mirrors {
 }
 
 /// Sends copies on their way before the content is asked for.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if !conf.mirror.0.is_empty() {
         let conf = conf.clone();
         place.precontent(move |x| handle(&conf, x));

@@ -1,4 +1,4 @@
-use crate::backend::testing::Backend;
+use crate::backend::testing::TestBackend;
 use crate::h1::tests::Server;
 use crate::testing::{refused, site};
 
@@ -46,7 +46,7 @@ fn what_is_refused() {
 
 #[test]
 fn copies_have_the_body_wherever_it_is_kept() {
-    let backend = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 5\n\nhello");
+    let backend = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 5\n\nhello");
     let address = backend.address();
     let server = Server::start(format!(
         "client_body_temp_path html; server {{

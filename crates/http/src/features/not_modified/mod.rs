@@ -12,7 +12,7 @@ use conf::Result;
 use wire::{Known, date};
 
 use crate::exchange::{Exchange, FieldName, Filtered};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -45,7 +45,7 @@ conf::words! {
 }
 
 /// Checks conditions on the way out.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.etag = conf.etag;
     let rule = conf.if_modified_since;
     place.main_filter(move |x| filter(rule, x));

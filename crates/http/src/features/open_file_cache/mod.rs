@@ -9,7 +9,7 @@ use std::sync::Arc;
 use conf::{Directive, Load, Number, Result, Seconds, Value, units};
 
 use crate::files::CacheRules;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -25,7 +25,7 @@ conf::directives! {
     /// open_file_cache max=10000 inactive=60s;
     /// open_file_cache_valid 30s;
     /// ```
-    open_file_cache: Option<Cache>,
+    open_file_cache: Option<OpenFileCache>,
     /// How long cached information is used before the file is checked again.
     ///
     /// ```nginx
@@ -51,9 +51,9 @@ conf::directives! {
 }
 
 /// Tells the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Events = conf.open_file_cache_events;
-    if let Some(Cache::On { number, max, inactive_ms }) = conf.open_file_cache {
+    if let Some(OpenFileCache::On { number, max, inactive_ms }) = conf.open_file_cache {
         place.core.files.cache = Some(CacheRules {
             number,
             max,
@@ -68,7 +68,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
 
 /// One cache, shared by all blocks that inherit it.
 #[derive(Clone, Copy)]
-enum Cache {
+enum OpenFileCache {
     Off,
     On { number: usize, max: usize, inactive_ms: u64 },
 }
@@ -78,9 +78,9 @@ const INACTIVE_S: u64 = 60;
 
 /// How many caches the configuration has named so far.
 #[derive(Default)]
-struct Named(usize);
+struct NamedCache(usize);
 
-impl Value for Cache {
+impl Value for OpenFileCache {
     const ARGS: RangeInclusive<usize> = 1..=2;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let (mut off, mut max, mut inactive_s) = (false, 0, INACTIVE_S);
@@ -107,7 +107,7 @@ impl Value for Cache {
         if max == 0 {
             return Err(from.error("\"open_file_cache\" must have the \"max\" parameter"));
         }
-        let named = load.registry.of::<Named>();
+        let named = load.registry.of::<NamedCache>();
         named.0 += 1;
         let inactive_ms = inactive_s.saturating_mul(1000);
         Ok(Self::On { number: named.0 - 1, max: max as usize, inactive_ms })

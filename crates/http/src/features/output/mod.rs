@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conf::{Buffers, Directive, Load, Milliseconds, Result, Size, Value};
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::site::policy::Output;
 
 conf::directives! {
@@ -80,7 +80,7 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.output = Output {
         sendfile: conf.sendfile,
         sendfile_max_chunk: conf.sendfile_max_chunk.0,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Size, Value};
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER;
@@ -45,6 +45,6 @@ impl Value for PoolSize {
 }
 
 /// Nothing to hook in.
-pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

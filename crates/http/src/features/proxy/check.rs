@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use ::upstream::Group;
 
-use super::{Backend, Proxy, Target};
+use super::{Proxy, ProxyBackend, ProxyTarget};
 use crate::backend::check::CheckRequest;
 use crate::backend::protocol::{Start, http1};
-use crate::backend::{Conf as Family, RequestBody};
+use crate::backend::{BackendRequestBody, Conf as Family};
 use crate::exchange::Exchange;
 use crate::health::Checkable;
 
 impl Checkable for Proxy {
     fn group(&self) -> Option<&Arc<Group>> {
         match &self.backend {
-            Backend::Fixed(target) => Some(&target.group),
-            Backend::Computed(..) => None,
+            ProxyBackend::Fixed(target) => Some(&target.group),
+            ProxyBackend::Computed(..) => None,
         }
     }
 
@@ -24,13 +24,13 @@ impl Checkable for Proxy {
     }
 
     fn request(&self, x: &mut Exchange, uri: &Arc<[u8]>) -> Option<CheckRequest> {
-        let Backend::Fixed(target) = &self.backend else { return None };
+        let ProxyBackend::Fixed(target) = &self.backend else { return None };
         let (group, host, port) = (target.group.clone(), target.host.clone(), target.port.clone());
-        let target = Target { group, host, port, uri: Some(uri.clone()), uri_is_whole: true };
+        let target = ProxyTarget { group, host, port, uri: Some(uri.clone()), uri_is_whole: true };
         x.backends.begin_request();
-        x.backends.set_schema(http1::Request::SCHEMA);
+        x.backends.set_schema(http1::Http1Start::SCHEMA);
         x.backends.request_to.name(&target.host, &target.port);
-        let body = self.made_body(x).unwrap_or(RequestBody::None);
+        let body = self.made_body(x).unwrap_or(BackendRequestBody::None);
         let mut head = Vec::new();
         let request = self.write_head(x, &target, &body, &mut head)?;
         Some(CheckRequest::new(head, body, request))

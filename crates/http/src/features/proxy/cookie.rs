@@ -7,64 +7,66 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, Template};
 use observe::Text;
 
-use super::rules::{Line, Lines, Rule, with_text};
+use super::rules::{RewriteRule, RuleLine, RuleLines, with_text};
 use crate::exchange::Exchange;
 use crate::regex::Pattern;
 
 /// A line of `proxy_cookie_domain`.
 #[derive(Clone)]
-pub struct Domain(Rule);
+pub struct Domain(RewriteRule);
 
-impl Line for Domain {
+impl RuleLine for Domain {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        Rule::of_domain(from, load).map(Self)
+        RewriteRule::of_domain(from, load).map(Self)
     }
 }
 
 /// A line of `proxy_cookie_path`.
 #[derive(Clone)]
-pub struct Path(Rule);
+pub struct Path(RewriteRule);
 
-impl Line for Path {
+impl RuleLine for Path {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        Rule::of_start(from, load).map(Self)
+        RewriteRule::of_start(from, load).map(Self)
     }
 }
 
 /// A line of `proxy_cookie_flags`.
 #[derive(Clone)]
-pub struct Flags {
-    cookie: Name,
+pub struct CookieFlags {
+    cookie: CookieMatch,
     flags: Vec<Template>,
 }
 
 /// Which cookies a line is about.
 #[derive(Clone)]
-enum Name {
+enum CookieMatch {
     Is(Template),
     Pattern(Arc<Pattern>),
 }
 
-impl Line for Flags {
+impl RuleLine for CookieFlags {
     const ARGS: RangeInclusive<usize> = 1..=4;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);
         let cookie = match &*word.text {
             [b'~', text @ ..] => {
-                Name::Pattern(Arc::new(Pattern::compile(text, true, word, from, load)?))
+                CookieMatch::Pattern(Arc::new(Pattern::compile(text, true, word, from, load)?))
             }
-            _ => Name::Is(Template::compile(word, from, load)?),
+            _ => CookieMatch::Is(Template::compile(word, from, load)?),
         };
         let flags = from.args[1..].iter().map(|word| Template::compile(word, from, load));
         Ok(Self { cookie, flags: flags.collect::<Result<_>>()? })
     }
 }
 
-impl Flags {
+impl CookieFlags {
     fn is_about(&self, name: &[u8], x: &mut Exchange) -> bool {
         match &self.cookie {
-            Name::Is(template) => with_text(template, x, |text| name.eq_ignore_ascii_case(text)),
-            Name::Pattern(pattern) => pattern.matches(name, x).unwrap_or(false),
+            CookieMatch::Is(template) => {
+                with_text(template, x, |text| name.eq_ignore_ascii_case(text))
+            }
+            CookieMatch::Pattern(pattern) => pattern.matches(name, x).unwrap_or(false),
         }
     }
 
@@ -114,7 +116,7 @@ const SAME_SITE: [(u8, &[u8]); 3] = [(STRICT, b"Strict"), (LAX, b"Lax"), (NONE, 
 pub(super) struct Cookies {
     domains: Vec<Domain>,
     paths: Vec<Path>,
-    flags: Vec<Flags>,
+    flags: Vec<CookieFlags>,
 }
 
 /// `name=value` or `name`: the cookie itself, or an attribute of it.
@@ -127,11 +129,12 @@ struct Attribute<'v> {
 impl Cookies {
     /// `None`: cookies are passed on as they are.
     pub(super) fn new(
-        domains: Option<&Lines<Domain>>,
-        paths: Option<&Lines<Path>>,
-        flags: Option<&Lines<Flags>>,
+        domains: Option<&RuleLines<Domain>>,
+        paths: Option<&RuleLines<Path>>,
+        flags: Option<&RuleLines<CookieFlags>>,
     ) -> Option<Self> {
-        let (domains, paths, flags) = (Lines::of(domains), Lines::of(paths), Lines::of(flags));
+        let (domains, paths, flags) =
+            (RuleLines::of(domains), RuleLines::of(paths), RuleLines::of(flags));
         let is_empty = domains.is_empty() && paths.is_empty() && flags.is_empty();
         (!is_empty).then_some(Self { domains, paths, flags })
     }

@@ -7,7 +7,7 @@ use observe::{Level, Text};
 use wire::Known;
 use wire::request::Field;
 
-use super::version::HttpVersion;
+use super::version::ProxyHttpVersion;
 use crate::exchange::Exchange;
 use crate::header_text::{self, FORBIDDEN, Forbidden};
 
@@ -120,7 +120,7 @@ impl Compiled {
         &self,
         x: &mut Exchange,
         backend: &[u8],
-        version: HttpVersion,
+        version: ProxyHttpVersion,
         out: &mut Vec<u8>,
     ) -> Option<()> {
         let start = out.len();
@@ -130,7 +130,7 @@ impl Compiled {
             None => out.extend_from_slice(backend),
             Some(host) => host.render(x, out)?,
         }
-        if out.len() == before && version == HttpVersion::Http11 {
+        if out.len() == before && version == ProxyHttpVersion::Http11 {
             // The version requires one.
             out.extend_from_slice(backend);
         }

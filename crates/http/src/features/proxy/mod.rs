@@ -23,19 +23,19 @@ use crate::backend::Conf as Family;
 use crate::backend::groups::ByName;
 use crate::backend::protocol::http1;
 use crate::backend::{
-    self, BodyPolicy, HeaderFilter, Plan, ReplyFields, ReplyRewriter, RequestBody,
+    self, BackendRequestBody, BodyPolicy, HeaderFilter, PassPlan, ReplyFields, ReplyRewriter,
 };
 use crate::exchange::{Exchange, Flow};
 use crate::files::TempPath;
 use crate::health::Checkable;
-use crate::site::Place;
-use cookie::{Cookies, Domain, Flags, Path};
+use crate::site::LocationBuilder;
+use cookie::{CookieFlags, Cookies, Domain, Path};
 use fields::{Compiled, SetHeader};
-use pass::{Backend, Found, Pass, Target};
-use redirect::{Redirect, Redirects};
-use rules::Lines;
+use pass::{ComputedTarget, ProxyBackend, ProxyPass, ProxyTarget};
+use redirect::{RedirectRule, Redirects};
+use rules::RuleLines;
 pub(crate) use variables::TABLE as VARIABLES;
-use version::HttpVersion;
+use version::ProxyHttpVersion;
 use wire::Slice;
 use wire::reply::ReplyName;
 
@@ -60,7 +60,7 @@ conf::directives! {
     }
     slots {
         /// The backend.
-        target: Option<Pass>,
+        target: Option<ProxyPass>,
     }
 
     in MAIN | SERVER | LOCATION;
@@ -99,7 +99,7 @@ conf::directives! {
     /// ```nginx
     /// proxy_redirect http://backend.internal:8080/ /;
     /// ```
-    redirect: Option<Lines<Redirect>>,
+    redirect: Option<RuleLines<RedirectRule>>,
     /// Changes the attribute `domain` of cookies in responses.
     ///
     /// Syntax: FROM TO
@@ -108,7 +108,7 @@ conf::directives! {
     /// ```nginx
     /// proxy_cookie_domain backend.internal example.com;
     /// ```
-    cookie_domain: Option<Lines<Domain>>,
+    cookie_domain: Option<RuleLines<Domain>>,
     /// Changes the attribute `path` of cookies in responses.
     ///
     /// Syntax: FROM TO
@@ -117,7 +117,7 @@ conf::directives! {
     /// ```nginx
     /// proxy_cookie_path /app/ /;
     /// ```
-    cookie_path: Option<Lines<Path>>,
+    cookie_path: Option<RuleLines<Path>>,
     /// Adds attributes to cookies of this name, or removes them: `secure`, `httponly`,
     /// `samesite=strict|lax|none`, `nosecure`, `nohttponly`, `nosamesite`. A name that begins with
     /// `~` is a regular expression.
@@ -128,7 +128,7 @@ conf::directives! {
     /// ```nginx
     /// proxy_cookie_flags ~ secure samesite=lax;
     /// ```
-    cookie_flags: Option<Lines<Flags>>,
+    cookie_flags: Option<RuleLines<CookieFlags>>,
     /// The version of HTTP spoken with backends.
     ///
     /// Differs: `2` is not supported.
@@ -136,7 +136,7 @@ conf::directives! {
     /// ```nginx
     /// proxy_http_version 1.1;
     /// ```
-    http_version: HttpVersion = "1.1",
+    http_version: ProxyHttpVersion = "1.1",
     /// Whether fields after the response body are passed on to the client.
     pass_trailers: bool = "off",
     /// The directory of temporary files for responses, and how many characters the names of its
@@ -170,7 +170,7 @@ struct Proxy {
     policy: Arc<BodyPolicy>,
     redirects: Redirects,
     cookies: Option<Cookies>,
-    backend: Backend,
+    backend: ProxyBackend,
     location: Box<[u8]>,
 }
 
@@ -190,7 +190,11 @@ const REPLY_FIELDS: ReplyFields = ReplyFields {
 };
 
 /// Answers everything in a location that has a backend.
-pub fn install(conf: &Arc<Conf>, family: &Arc<Family>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(
+    conf: &Arc<Conf>,
+    family: &Arc<Family>,
+    place: &mut LocationBuilder<'_, '_>,
+) -> Result<()> {
     family.check("proxy_").map_err(|message| Error::at(place.at, message))?;
     let Some(pass) = &conf.target else { return Ok(()) };
     conf.temp_path.need(place.load);
@@ -206,7 +210,7 @@ pub fn install(conf: &Arc<Conf>, family: &Arc<Family>, place: &mut Place<'_, '_>
             conf.cookie_path.as_ref(),
             conf.cookie_flags.as_ref(),
         ),
-        backend: Backend::compile(pass, place.load)?,
+        backend: ProxyBackend::compile(pass, place.load)?,
         location: place.name.clone(),
         conf: conf.clone(),
         family: family.clone(),
@@ -233,17 +237,19 @@ impl Proxy {
         x.backends.begin_request();
         let computed;
         let target = match &self.backend {
-            Backend::Fixed(target) => {
+            ProxyBackend::Fixed(target) => {
                 x.backends.request_to.name(&target.host, &target.port);
                 target
             }
-            Backend::Computed(template, groups) => match self.compute(x, template, groups).await {
-                Ok(target) => {
-                    computed = Box::new(target);
-                    &computed
+            ProxyBackend::Computed(template, groups) => {
+                match self.compute(x, template, groups).await {
+                    Ok(target) => {
+                        computed = Box::new(target);
+                        &computed
+                    }
+                    Err(flow) => return flow,
                 }
-                Err(flow) => return flow,
-            },
+            }
         };
         let Some(mut plan) = self.plan(x, target, body) else { return Flow::Status(500) };
         backend::pass(x, &mut plan).await
@@ -253,14 +259,14 @@ impl Proxy {
     fn plan<'a>(
         &'a self,
         x: &mut Exchange,
-        target: &'a Target,
-        body: RequestBody,
-    ) -> Option<Plan<'a, http1::Request>> {
+        target: &'a ProxyTarget,
+        body: BackendRequestBody,
+    ) -> Option<PassPlan<'a, http1::Http1Start>> {
         let body = self.made_body(x).unwrap_or(body);
         let mut head = std::mem::take(&mut x.backends.request);
         head.clear();
         let start = self.write_head(x, target, &body, &mut head)?;
-        Some(Plan {
+        Some(PassPlan {
             conf: &self.family,
             filter: &self.filter,
             policy: &self.policy,
@@ -274,31 +280,31 @@ impl Proxy {
 
     /// The client's body as it is passed on, if it is. It is read first, unless it is passed on as
     /// it comes.
-    async fn take_body(&self, x: &mut Exchange) -> std::result::Result<RequestBody, Flow> {
+    async fn take_body(&self, x: &mut Exchange) -> std::result::Result<BackendRequestBody, Flow> {
         if x.request.body.is_announced() && x.request.body.is_unread() {
             if self.streams_body(x) {
-                return Ok(RequestBody::Streamed);
+                return Ok(BackendRequestBody::Streamed);
             }
             x.read_body().await?;
         }
         Ok(match self.family.passes_body() {
-            true => RequestBody::Client,
-            false => RequestBody::None,
+            true => BackendRequestBody::Client,
+            false => BackendRequestBody::None,
         })
     }
 
     fn streams_body(&self, x: &Exchange) -> bool {
         let passes = self.family.passes_body() && self.conf.set_body.is_none();
         let can_stream =
-            x.request.body.length().is_some() || self.conf.http_version == HttpVersion::Http11;
+            x.request.body.length().is_some() || self.conf.http_version == ProxyHttpVersion::Http11;
         let is_there = x.downstream.as_ref().is_none_or(|downstream| downstream.has_whole_body());
         passes && !self.family.reads_body_first() && can_stream && !is_there
     }
 
     /// The body that is sent instead of the client's.
-    fn made_body(&self, x: &mut Exchange) -> Option<RequestBody> {
+    fn made_body(&self, x: &mut Exchange) -> Option<BackendRequestBody> {
         let template = self.conf.set_body.as_ref()?;
-        Some(RequestBody::Made(x.render(template)))
+        Some(BackendRequestBody::Made(x.render(template)))
     }
 
     async fn compute(
@@ -306,16 +312,16 @@ impl Proxy {
         x: &mut Exchange,
         template: &Template,
         groups: &ByName,
-    ) -> std::result::Result<Target, Flow> {
+    ) -> std::result::Result<ProxyTarget, Flow> {
         let url = x.render(template);
         match pass::evaluate(&url, groups, x) {
             None => Err(Flow::Status(500)),
-            Some(Found::Target(target)) => {
+            Some(ComputedTarget::Target(target)) => {
                 x.backends.request_to.name(&target.host, &target.port);
                 Ok(target)
             }
             // Boxed: a lookup is large, and most requests need none.
-            Some(Found::Unresolved(unresolved)) => Box::pin(unresolved.resolve(x)).await,
+            Some(ComputedTarget::Unresolved(unresolved)) => Box::pin(unresolved.resolve(x)).await,
         }
     }
 }

@@ -5,21 +5,21 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ::upstream::Group;
-use ::upstream::address::{self, Place as Whereabouts};
-use conf::lacking::{Class, Part};
+use ::upstream::address::{self, Endpoint as Whereabouts};
+use conf::lacking::{Class, LinePart};
 use conf::{Directive, Error, Inherited, Load, Result, Template, Value, Word};
 use net::Address;
 use observe::{Level, Text};
 
 use crate::backend::AnyBackend;
-use crate::backend::groups::{self, ByName, Host};
+use crate::backend::groups::{self, ByName, GroupHost};
 use crate::exchange::{Exchange, Flow};
 use crate::header_text::{self, FORBIDDEN};
 use crate::site::{BlockContext, ParsedSoFar};
 
 /// A backend as the line says it.
 #[derive(Clone, Debug)]
-pub enum Pass {
+pub enum ProxyPass {
     /// The same for all requests.
     Fixed(Url),
     /// What this renders to.
@@ -31,14 +31,14 @@ pub enum Pass {
 pub struct Url {
     /// All of it, as it was written.
     text: Box<[u8]>,
-    host: Host,
+    host: GroupHost,
     port_said: bool,
     /// The part after host and port, if there is any.
     uri: Option<Box<[u8]>>,
 }
 
 /// What `proxy_pass` said in the block whose lines are being read.
-pub(super) enum Said {
+pub(super) enum PassLine {
     /// A backend, in a location of that name.
     Fixed { url: Url, location: Box<[u8]> },
     /// Something with variables.
@@ -46,7 +46,7 @@ pub(super) enum Said {
 }
 
 /// The backend of one request.
-pub(crate) struct Target {
+pub(crate) struct ProxyTarget {
     pub(crate) group: Arc<Group>,
     /// `$proxy_host`, and the field `Host` unless it is set.
     pub(crate) host: Arc<[u8]>,
@@ -61,7 +61,7 @@ pub(crate) struct Target {
 const SCHEMA: &[u8] = b"http://";
 const PORT: u16 = 80;
 
-impl Value for Pass {
+impl Value for ProxyPass {
     const ARGS: RangeInclusive<usize> = 1..=1;
     const INHERITED: Inherited = Inherited::Nameless;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
@@ -69,7 +69,11 @@ impl Value for Pass {
         load.registry.of::<AnyBackend>().0 = true;
         let template = Template::compile(word, from, load)?;
         if template.as_fixed().is_none() {
-            load.registry.of::<ParsedSoFar>().0.of::<Option<Said>>().replace(Said::Computed);
+            load.registry
+                .of::<ParsedSoFar>()
+                .0
+                .of::<Option<PassLine>>()
+                .replace(PassLine::Computed);
             return Ok(Self::Computed(template));
         }
         let url = match Url::parse(&word.text) {
@@ -82,8 +86,8 @@ impl Value for Pass {
             _ => Box::default(),
         };
         url.host.declare(from, word, load);
-        let said = Said::Fixed { url: url.clone(), location };
-        load.registry.of::<ParsedSoFar>().0.of::<Option<Said>>().replace(said);
+        let said = PassLine::Fixed { url: url.clone(), location };
+        load.registry.of::<ParsedSoFar>().0.of::<Option<PassLine>>().replace(said);
         Ok(Self::Fixed(url))
     }
 }
@@ -127,7 +131,7 @@ impl Url {
     fn of_ignored(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let error = from.error_at(word, NO_TLS);
         let (what, module) = ("proxy_pass https://", "ngx_http_ssl_module");
-        load.without_part(from, Part { what, module, class: Class::Handler }, error)?;
+        load.without_part(from, LinePart { what, module, class: Class::Handler }, error)?;
         let plain = [SCHEMA, &word.text[b"https://".len()..]].concat();
         Self::parse(&plain).map_err(|refusal| refusal.into_error(&plain, word, from))
     }
@@ -146,7 +150,7 @@ impl Url {
         let parsed = address::parse(host, PORT).map_err(Refusal::Address)?;
         Ok(Self {
             text: text.into(),
-            host: Host { text: host.into(), place: parsed.place },
+            host: GroupHost { text: host.into(), place: parsed.place },
             port_said: parsed.port_said,
             uri: (!uri.is_empty()).then(|| uri.into()),
         })
@@ -179,14 +183,14 @@ impl Url {
         }
     }
 
-    fn target(&self, group: Arc<Group>) -> Target {
+    fn target(&self, group: Arc<Group>) -> ProxyTarget {
         let (host, port) = self.host_field();
         let uri = self.uri.as_deref().map(Arc::from);
-        Target { group, host, port, uri, uri_is_whole: false }
+        ProxyTarget { group, host, port, uri, uri_is_whole: false }
     }
 
     /// The same where the URI came out of variables.
-    fn whole_target(&self, group: Arc<Group>) -> Target {
+    fn whole_target(&self, group: Arc<Group>) -> ProxyTarget {
         let mut target = self.target(group);
         if let Some(uri) = &target.uri {
             target.uri_is_whole = true;
@@ -198,12 +202,12 @@ impl Url {
     }
 
     /// One request's own group.
-    fn passing(&self, addresses: Vec<Address>) -> Target {
+    fn passing(&self, addresses: Vec<Address>) -> ProxyTarget {
         self.whole_target(Group::passing(&self.host.text, addresses))
     }
 
     /// The group that the host names, with a block or without.
-    fn compile(&self, load: &mut Load<'_>) -> Result<Target> {
+    fn compile(&self, load: &mut Load<'_>) -> Result<ProxyTarget> {
         let groups = groups::all(load)?;
         let group = self.host.find(&groups).expect("every line declares its host");
         Ok(self.target(group.clone()))
@@ -223,25 +227,25 @@ fn split(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// The backends of a location, found when it is compiled.
-pub(crate) enum Backend {
+pub(crate) enum ProxyBackend {
     /// This one.
-    Fixed(Target),
+    Fixed(ProxyTarget),
     /// Depends on the request; the groups it may name.
     Computed(Template, Arc<ByName>),
 }
 
-impl Backend {
-    pub(super) fn compile(pass: &Pass, load: &mut Load<'_>) -> Result<Self> {
+impl ProxyBackend {
+    pub(super) fn compile(pass: &ProxyPass, load: &mut Load<'_>) -> Result<Self> {
         Ok(match pass {
-            Pass::Fixed(url) => Self::Fixed(url.compile(load)?),
-            Pass::Computed(template) => Self::Computed(template.clone(), groups::all(load)?),
+            ProxyPass::Fixed(url) => Self::Fixed(url.compile(load)?),
+            ProxyPass::Computed(template) => Self::Computed(template.clone(), groups::all(load)?),
         })
     }
 }
 
 /// What a computed backend came to.
-pub(crate) enum Found {
-    Target(Target),
+pub(crate) enum ComputedTarget {
+    Target(ProxyTarget),
     /// A name to be resolved first.
     Unresolved(Unresolved),
 }
@@ -255,7 +259,7 @@ pub(crate) struct Unresolved {
 
 impl Unresolved {
     /// Finds its addresses; a failure has been logged.
-    pub(super) async fn resolve(self, x: &mut Exchange) -> std::result::Result<Target, Flow> {
+    pub(super) async fn resolve(self, x: &mut Exchange) -> std::result::Result<ProxyTarget, Flow> {
         let (host, port) = self.url.host_field();
         x.backends.request_to.name(&host, &port);
         let Some(resolver) = x.location().core.names.resolver() else {
@@ -274,7 +278,7 @@ impl Unresolved {
 }
 
 /// Reads the URL that variables gave; `None` has been logged.
-pub(crate) fn evaluate(text: &[u8], groups: &ByName, x: &Exchange) -> Option<Found> {
+pub(crate) fn evaluate(text: &[u8], groups: &ByName, x: &Exchange) -> Option<ComputedTarget> {
     if !header_text::is_clean(text) {
         let text = Text(text);
         x.log(Level::Error, format_args!("upstream \"{text}\" {FORBIDDEN}"));
@@ -297,13 +301,13 @@ pub(crate) fn evaluate(text: &[u8], groups: &ByName, x: &Exchange) -> Option<Fou
         }
     };
     if let Some(group) = url.host.find(groups) {
-        return Some(Found::Target(url.whole_target(group.clone())));
+        return Some(ComputedTarget::Target(url.whole_target(group.clone())));
     }
     Some(match &url.host.place {
-        Whereabouts::At(address) => Found::Target(url.passing(vec![address.clone()])),
+        Whereabouts::At(address) => ComputedTarget::Target(url.passing(vec![address.clone()])),
         Whereabouts::Named { host, port } => {
             let (host, port) = (host.clone(), *port);
-            Found::Unresolved(Unresolved { url, host, port })
+            ComputedTarget::Unresolved(Unresolved { url, host, port })
         }
     })
 }

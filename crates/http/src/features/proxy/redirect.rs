@@ -4,18 +4,18 @@
 
 use conf::{Directive, Load, Result};
 
-use super::pass::{Pass, Said, Url};
-use super::rules::{Line, Lines, Rule};
+use super::pass::{PassLine, ProxyPass, Url};
+use super::rules::{RewriteRule, RuleLine, RuleLines};
 use crate::exchange::Exchange;
 use crate::site::ParsedSoFar;
 
 /// A line of `proxy_redirect`.
 #[derive(Clone)]
-pub struct Redirect(Rule);
+pub struct RedirectRule(RewriteRule);
 
-impl Line for Redirect {
+impl RuleLine for RedirectRule {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        Rule::of_start(from, load).map(Self)
+        RewriteRule::of_start(from, load).map(Self)
     }
 
     fn parse_word(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
@@ -23,9 +23,9 @@ impl Line for Redirect {
         if &*word.text != b"default" {
             return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
         }
-        match load.registry.of::<ParsedSoFar>().0.of::<Option<Said>>() {
-            Some(Said::Fixed { url, location }) => Ok(Self::implied(url, location)),
-            Some(Said::Computed) => Err(from.error(
+        match load.registry.of::<ParsedSoFar>().0.of::<Option<PassLine>>() {
+            Some(PassLine::Fixed { url, location }) => Ok(Self::implied(url, location)),
+            Some(PassLine::Computed) => Err(from.error(
                 "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with \
                  variables",
             )),
@@ -36,30 +36,34 @@ impl Line for Redirect {
     }
 }
 
-impl Redirect {
+impl RedirectRule {
     /// The URL of the backend is the location.
     fn implied(url: &Url, location: &[u8]) -> Self {
         Self(match url.has_uri() {
-            true => Rule::fixed(url.text(), location),
-            false => Rule::fixed(&[url.text(), b"/"].concat(), b"/"),
+            true => RewriteRule::fixed(url.text(), location),
+            false => RewriteRule::fixed(&[url.text(), b"/"].concat(), b"/"),
         })
     }
 }
 
 /// The lines of a location.
-pub(super) struct Redirects(Vec<Redirect>);
+pub(super) struct Redirects(Vec<RedirectRule>);
 
 impl Redirects {
-    pub(super) fn new(said: Option<&Lines<Redirect>>, pass: &Pass, location: &[u8]) -> Self {
+    pub(super) fn new(
+        said: Option<&RuleLines<RedirectRule>>,
+        pass: &ProxyPass,
+        location: &[u8],
+    ) -> Self {
         match (said, pass) {
-            (None, Pass::Fixed(url)) => Self(vec![Redirect::implied(url, location)]),
-            (said, _) => Self(Lines::of(said)),
+            (None, ProxyPass::Fixed(url)) => Self(vec![RedirectRule::implied(url, location)]),
+            (said, _) => Self(RuleLines::of(said)),
         }
     }
 
     /// The value, from that byte on, by the first line that says something of it.
     pub(super) fn rewritten(&self, x: &mut Exchange, value: &[u8], at: usize) -> Option<Vec<u8>> {
-        self.0.iter().find_map(|Redirect(rule)| rule.rewritten(x, value, at))
+        self.0.iter().find_map(|RedirectRule(rule)| rule.rewritten(x, value, at))
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -1,12 +1,12 @@
 //! The head of the request to a backend.
 
 use observe::Level;
-use wire::uri::{Escape, escape};
+use wire::uri::{EscapeSet, escape};
 
 use super::fields::Length;
-use super::version::HttpVersion;
-use super::{Proxy, Target};
-use crate::backend::RequestBody;
+use super::version::ProxyHttpVersion;
+use super::{Proxy, ProxyTarget};
+use crate::backend::BackendRequestBody;
 use crate::backend::protocol::http1;
 use crate::exchange::Exchange;
 use crate::header_text::{self, FORBIDDEN};
@@ -16,10 +16,10 @@ impl Proxy {
     pub(crate) fn write_head(
         &self,
         x: &mut Exchange,
-        target: &Target,
-        body: &RequestBody,
+        target: &ProxyTarget,
+        body: &BackendRequestBody,
         out: &mut Vec<u8>,
-    ) -> Option<http1::Request> {
+    ) -> Option<http1::Http1Start> {
         let start = out.len();
         match &self.conf.method {
             Some(method) => {
@@ -49,14 +49,14 @@ impl Proxy {
         x.backends.uri.clear();
         x.backends.uri.extend_from_slice(&out[uri..]);
         out.extend_from_slice(match self.conf.http_version {
-            HttpVersion::Http10 => b" HTTP/1.0\r\n",
-            HttpVersion::Http11 => b" HTTP/1.1\r\n",
+            ProxyHttpVersion::Http10 => b" HTTP/1.0\r\n",
+            ProxyHttpVersion::Http11 => b" HTTP/1.1\r\n",
         });
         let length = match (body, x.request.body.length_left()) {
-            (RequestBody::Made(bytes), _) => Length::Known(bytes.len() as u64),
+            (BackendRequestBody::Made(bytes), _) => Length::Known(bytes.len() as u64),
             (_, Some(bytes)) => Length::Known(bytes),
-            (RequestBody::Streamed, None) => Length::Chunked,
-            (RequestBody::Client | RequestBody::None, None) => Length::None,
+            (BackendRequestBody::Streamed, None) => Length::Chunked,
+            (BackendRequestBody::Client | BackendRequestBody::None, None) => Length::None,
         };
         let to = &mut x.backends.request_to;
         match length {
@@ -70,7 +70,7 @@ impl Proxy {
             self.fields.write_passed(x, out);
         }
         out.extend_from_slice(b"\r\n");
-        Some(http1::Request {
+        Some(http1::Http1Start {
             to_head,
             chunked: length == Length::Chunked,
             announced: self.fields.announced(length),
@@ -78,7 +78,7 @@ impl Proxy {
         })
     }
 
-    fn write_uri(&self, x: &Exchange, target: &Target, out: &mut Vec<u8>) {
+    fn write_uri(&self, x: &Exchange, target: &ProxyTarget, out: &mut Vec<u8>) {
         let request = &x.request;
         if let Some(uri) = target.uri.as_deref().filter(|_| target.uri_is_whole) {
             return out.extend_from_slice(uri);
@@ -96,7 +96,7 @@ impl Proxy {
         };
         let rest = &request.uri[replaced..];
         match request.head.quoted || x.internal {
-            true => escape(Escape::Uri, rest, out),
+            true => escape(EscapeSet::Uri, rest, out),
             false => out.extend_from_slice(rest),
         }
         if !request.args.is_empty() {

@@ -12,7 +12,7 @@ use crate::regex::Pattern;
 
 /// Lines, or `off`, beside which no line may stand.
 #[derive(Clone)]
-pub enum Lines<T> {
+pub enum RuleLines<T> {
     /// None, whatever outer blocks say.
     Off,
     /// These, in order.
@@ -20,7 +20,7 @@ pub enum Lines<T> {
 }
 
 /// One line.
-pub trait Line: Clone {
+pub trait RuleLine: Clone {
     /// How many words there may be.
     const ARGS: RangeInclusive<usize> = 1..=2;
     /// Reads a line of two words and more.
@@ -32,7 +32,7 @@ pub trait Line: Clone {
     }
 }
 
-impl<T: Line> Value for Lines<T> {
+impl<T: RuleLine> Value for RuleLines<T> {
     const ARGS: RangeInclusive<usize> = T::ARGS;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         match says_off(from) {
@@ -53,14 +53,14 @@ fn says_off(from: &Directive) -> bool {
     from.args.len() == 1 && &*from.arg(0).text == b"off"
 }
 
-fn line<T: Line>(from: &Directive, load: &mut Load<'_>) -> Result<T> {
+fn line<T: RuleLine>(from: &Directive, load: &mut Load<'_>) -> Result<T> {
     match from.args.len() {
         1 => T::parse_word(from, load),
         _ => T::parse(from, load),
     }
 }
 
-impl<T: Clone> Lines<T> {
+impl<T: Clone> RuleLines<T> {
     /// The lines of a directive that may not be there.
     pub(super) fn of(said: Option<&Self>) -> Vec<T> {
         match said {
@@ -72,7 +72,7 @@ impl<T: Clone> Lines<T> {
 
 /// What is looked for, and what stands for it.
 #[derive(Clone)]
-pub struct Rule {
+pub struct RewriteRule {
     sought: Sought,
     replacement: Template,
 }
@@ -87,7 +87,7 @@ enum Sought {
     Pattern(Arc<Pattern>),
 }
 
-impl Rule {
+impl RewriteRule {
     /// A beginning, or after `~` or `~*` a regular expression.
     pub(super) fn of_start(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);

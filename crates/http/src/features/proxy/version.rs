@@ -2,7 +2,7 @@
 
 conf::words! {
     /// The version of the protocol that a backend is spoken to in.
-    pub enum HttpVersion {
+    pub enum ProxyHttpVersion {
         /// HTTP/1.0.
         Http10 = "1.0",
         /// HTTP/1.1.

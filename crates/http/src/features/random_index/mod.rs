@@ -11,9 +11,9 @@ use observe::Level;
 use wire::Method;
 
 use crate::exchange::{Exchange, Flow, Jump};
-use crate::files::Failed;
+use crate::files::PathError;
 use crate::paths;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in LOCATION;
@@ -23,7 +23,7 @@ conf::directives! {
 }
 
 /// Asks for a file where it is on.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.random_index {
         place.content(handle);
     }
@@ -64,7 +64,7 @@ fn names(x: &Exchange, directory: &[u8]) -> Result<Vec<Vec<u8>>, u16> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => false,
                 Err(error) => {
                     let path = entry.path();
-                    let failed = Failed { call: "stat()", error };
+                    let failed = PathError { call: "stat()", error };
                     paths::log_failed(x, Level::Crit, path.as_os_str().as_bytes(), &failed);
                     return Err(500);
                 }

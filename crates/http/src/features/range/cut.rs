@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
-use crate::exchange::{Body, BodyError, BodyStream, Chunk, Remark};
+use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Chunk};
 
 /// The range of a body that is at least as long.
 pub(super) fn cut(body: Body, range: Range<u64>) -> Body {
@@ -13,13 +13,13 @@ pub(super) fn cut(body: Body, range: Range<u64>) -> Body {
         Body::File(slice) => Body::File(slice.part(range)),
         Body::Stream(stream) => {
             let (skip, left) = (range.start, range.end - range.start);
-            Body::Stream(Box::new(Cut { stream, skip, left }))
+            Body::Stream(Box::new(RangeCut { stream, skip, left }))
         }
     }
 }
 
 /// The range of a body that comes piece by piece. What follows the range is not asked for.
-struct Cut {
+struct RangeCut {
     stream: Box<dyn BodyStream>,
     /// Bytes before the range.
     skip: u64,
@@ -27,7 +27,7 @@ struct Cut {
     left: u64,
 }
 
-impl BodyStream for Cut {
+impl BodyStream for RangeCut {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
         while self.left > 0 {
             let Some(chunk) = ready!(self.stream.poll_chunk(cx))? else { break };
@@ -47,12 +47,12 @@ impl BodyStream for Cut {
         Poll::Ready(Ok(None))
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<Remark> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
         if self.left > 0 { self.stream.poll_fill(cx) } else { None }
     }
 }
 
-impl Cut {
+impl RangeCut {
     /// What of a piece of that length is within the range.
     fn take(&mut self, length: u64) -> Option<Range<u64>> {
         let start = self.skip.min(length);

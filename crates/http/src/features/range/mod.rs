@@ -18,7 +18,7 @@ use wire::range::{self, Ranges};
 use wire::{Known, Version, date};
 
 use crate::exchange::{Body, Exchange, FieldName, Filtered};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 /// What nginx takes for no limit.
 const UNLIMITED: u64 = i32::MAX as u64;
@@ -36,7 +36,7 @@ conf::directives! {
 }
 
 /// Offers ranges, and answers those who ask.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let ranges_max = match conf.max_ranges.0 {
         0 => return Ok(()),
         UNLIMITED => None,

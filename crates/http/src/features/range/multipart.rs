@@ -31,7 +31,7 @@ pub(super) fn answer(reply: &mut Reply, ranges: Vec<Range<u64>>, length: u64) {
         head: part_head(reply, boundary),
         length,
         ranges: ranges.into_iter(),
-        next: Next::Head,
+        next: PartState::Head,
     };
     reply.content_length = Some(parts.size());
     reply.body = Body::Stream(Box::new(parts));
@@ -71,10 +71,10 @@ struct Parts {
     head: Vec<u8>,
     length: u64,
     ranges: IntoIter<Range<u64>>,
-    next: Next,
+    next: PartState,
 }
 
-enum Next {
+enum PartState {
     Head,
     Content(Range<u64>),
     Nothing,
@@ -117,22 +117,22 @@ fn place(range: &Range<u64>, length: u64) -> String {
 
 impl BodyStream for Parts {
     fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
-        let chunk = match std::mem::replace(&mut self.next, Next::Head) {
-            Next::Head => match self.ranges.next() {
+        let chunk = match std::mem::replace(&mut self.next, PartState::Head) {
+            PartState::Head => match self.ranges.next() {
                 Some(range) => {
                     let mut head = self.head.clone();
                     head.extend_from_slice(place(&range, self.length).as_bytes());
-                    self.next = Next::Content(range);
+                    self.next = PartState::Content(range);
                     Some(Chunk::Bytes(Bytes::Owned(head)))
                 }
                 None => {
-                    self.next = Next::Nothing;
+                    self.next = PartState::Nothing;
                     Some(self.end())
                 }
             },
-            Next::Content(range) => Some(self.content(range)),
-            Next::Nothing => {
-                self.next = Next::Nothing;
+            PartState::Content(range) => Some(self.content(range)),
+            PartState::Nothing => {
+                self.next = PartState::Nothing;
                 None
             }
         };

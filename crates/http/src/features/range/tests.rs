@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Waker};
 use super::cut::cut;
 use super::multipart;
 use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Reply};
-use crate::testing::{Answer, TestSite, site};
+use crate::testing::{TestAnswer, TestSite, site};
 
 /// A site with a file of ten bytes.
 fn digits(settings: &str) -> TestSite {
@@ -13,7 +13,7 @@ fn digits(settings: &str) -> TestSite {
     site
 }
 
-fn ask(site: &TestSite, range: &str) -> Answer {
+fn ask(site: &TestSite, range: &str) -> TestAnswer {
     site.get_with("/a.html", &format!("Range: bytes={range}\n"))
 }
 

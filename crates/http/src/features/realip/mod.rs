@@ -16,7 +16,7 @@ use conf::{Directive, Load, Result, Value};
 use wire::Known;
 
 use crate::exchange::{Exchange, Flow};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::variables::BuiltIn;
 
 conf::directives! {
@@ -41,7 +41,7 @@ conf::directives! {
     /// ```nginx
     /// real_ip_header X-Forwarded-For;
     /// ```
-    real_ip_header: Source = "X-Real-IP",
+    real_ip_header: RealIpField = "X-Real-IP",
     /// Whether the last address in the list that is not a trusted proxy is used, instead of the
     /// last one.
     ///
@@ -53,7 +53,7 @@ conf::directives! {
 
 /// Where a proxy says whom it speaks for.
 #[derive(Clone)]
-pub enum Source {
+pub enum RealIpField {
     /// `X-Real-IP`
     XRealIp,
     /// `X-Forwarded-For`, all of its lines.
@@ -64,7 +64,7 @@ pub enum Source {
     Field(Box<[u8]>),
 }
 
-impl Value for Source {
+impl Value for RealIpField {
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let name = &from.arg(0).text;
         Ok(match &**name {
@@ -77,10 +77,10 @@ impl Value for Source {
 }
 
 /// `$realip_...`: the client of the connection, whoever it speaks for.
-pub(crate) const VARIABLES: &[BuiltIn] = realip::Variables::<Exchange>::TABLE;
+pub(crate) const VARIABLES: &[BuiltIn] = realip::RealIpVariables::<Exchange>::TABLE;
 
 /// Asks before anything else in the server, and once more in the location.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.set_real_ip_from.is_some() {
         let (early, late) = (conf.clone(), conf.clone());
         place.postread(move |x| early.find_client(x));
@@ -106,14 +106,14 @@ impl Conf {
         let (request, recursive) = (&x.request, self.real_ip_recursive);
         let one = |value: &[u8]| forwarded(from, once(value), proxies, recursive);
         let (ip, port) = match &self.real_ip_header {
-            Source::XRealIp => one(request.field(Known::XRealIp)?)?,
-            Source::XForwardedFor => {
+            RealIpField::XRealIp => one(request.field(Known::XRealIp)?)?,
+            RealIpField::XForwardedFor => {
                 let fields = request.head.fields_of(Known::XForwardedFor);
                 let lines = fields.map(|field| request.text(field.value));
                 forwarded(from, lines, proxies, recursive)?
             }
-            Source::ProxyProtocol => return realip::proxied(&x.client, proxies),
-            Source::Field(name) => {
+            RealIpField::ProxyProtocol => return realip::proxied(&x.client, proxies),
+            RealIpField::Field(name) => {
                 let named = |field: &[u8]| field.eq_ignore_ascii_case(name);
                 let mut fields = request.head.fields.iter();
                 let field = fields.find(|field| named(request.text(field.name)))?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use conf::Result;
 
-use crate::site::Place;
-use crate::site::policy::Redirect;
+use crate::site::LocationBuilder;
+use crate::site::policy::RedirectPolicy;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -32,8 +32,8 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
-    place.core.redirect = Redirect {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    place.core.redirect = RedirectPolicy {
         absolute: conf.absolute_redirect,
         server_name: conf.server_name_in_redirect,
         port: conf.port_in_redirect,

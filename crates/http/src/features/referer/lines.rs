@@ -6,21 +6,21 @@ use std::sync::{Arc, OnceLock};
 use conf::{Directive, Error, Load, Result, Value, Word};
 
 use crate::regex::Pattern;
-use crate::site::Name;
-use crate::wildcards::{Refused, Wildcards};
+use crate::site::ServerName;
+use crate::wildcards::{WildcardError, Wildcards};
 
 /// By host, the beginning that the path must have.
-type Names = Wildcards<Arc<[u8]>>;
+type RefererNames = Wildcards<Arc<[u8]>>;
 
 /// What a block says, before it is known what its server is called.
 #[derive(Clone)]
-pub struct Lines {
+pub struct RefererLines {
     none: bool,
     blocked: bool,
     server_names: bool,
     /// Whether the server's regular expressions hold because they do in an outer block.
     server_patterns: bool,
-    names: Names,
+    names: RefererNames,
     /// Whether any word was a name.
     named: bool,
     patterns: Vec<Arc<Pattern>>,
@@ -36,12 +36,12 @@ pub struct Valid {
     pub(super) none: bool,
     /// Whether one that is no link is, for somebody has removed it on the way.
     pub(super) blocked: bool,
-    pub(super) names: Names,
+    pub(super) names: RefererNames,
     pub(super) server_patterns: Vec<Arc<Pattern>>,
     pub(super) patterns: Vec<Arc<Pattern>>,
 }
 
-impl Value for Lines {
+impl Value for RefererLines {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut lines = Self {
@@ -49,7 +49,7 @@ impl Value for Lines {
             blocked: false,
             server_names: false,
             server_patterns: false,
-            names: Names::default(),
+            names: RefererNames::default(),
             named: false,
             patterns: Vec::new(),
             from: from.clone(),
@@ -70,7 +70,7 @@ impl Value for Lines {
     }
 }
 
-impl Lines {
+impl RefererLines {
     fn word(&mut self, word: &Word, from: &Directive) -> Result<()> {
         match &*word.text {
             b"" => return Err(from.error_at(word, "invalid referer \"\"")),
@@ -92,7 +92,7 @@ impl Lines {
     }
 
     /// The table for a server of these names; `None`: it asks for nothing.
-    pub(super) fn with_server_names(&self, names: &[Name]) -> Result<Option<Arc<Valid>>> {
+    pub(super) fn with_server_names(&self, names: &[ServerName]) -> Result<Option<Arc<Valid>>> {
         if let Some(table) = self.table.get() {
             return Ok(table.clone());
         }
@@ -100,7 +100,7 @@ impl Lines {
         Ok(self.table.get_or_init(|| table).clone())
     }
 
-    fn build(&self, server: &[Name]) -> Result<Option<Arc<Valid>>> {
+    fn build(&self, server: &[ServerName]) -> Result<Option<Arc<Valid>>> {
         let mut valid = Valid {
             none: self.none,
             blocked: self.blocked,
@@ -131,12 +131,12 @@ impl Lines {
     }
 }
 
-fn add(names: &mut Names, host: &[u8], path: &[u8], from: &Directive) -> Result<()> {
+fn add(names: &mut RefererNames, host: &[u8], path: &[u8], from: &Directive) -> Result<()> {
     names.add(host, path.into()).map_err(|refused| {
         let host = String::from_utf8_lossy(host);
         from.error(match refused {
-            Refused::Invalid => format!("invalid hostname or wildcard \"{host}\""),
-            Refused::Conflicting => {
+            WildcardError::Invalid => format!("invalid hostname or wildcard \"{host}\""),
+            WildcardError::Conflicting => {
                 format!("conflicting parameter \"{}\"", host.to_ascii_lowercase())
             }
         })

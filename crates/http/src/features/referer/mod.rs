@@ -15,9 +15,9 @@ use wire::Known;
 
 use crate::exchange::Exchange;
 use crate::regex::MatchError;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::variables::BuiltIn;
-use lines::{Lines, Valid};
+use lines::{RefererLines, Valid};
 
 conf::directives! {
     in SERVER | LOCATION;
@@ -36,7 +36,7 @@ conf::directives! {
     ///     }
     /// }
     /// ```
-    valid_referers: Option<Lines>,
+    valid_referers: Option<RefererLines>,
     /// The largest size of nginx's table of referers.
     ///
     /// Differs: no effect; the table is sized by its contents.
@@ -52,7 +52,7 @@ pub(crate) const VARIABLES: &[BuiltIn] =
     &[BuiltIn::cached("invalid_referer", invalid_referer).changeable()];
 
 /// Hands the table to the core, where the variable finds it.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if let Some(lines) = &conf.valid_referers
         && let Some(valid) = lines.with_server_names(&place.server_names)?
     {

@@ -1,19 +1,19 @@
 //! `resolver`: the name servers that names are looked up at while the server runs.
 //!
 //! How that is done is crate `upstream`'s; who looks a name up asks the location for its
-//! [`Names`].
+//! [`ResolverPolicy`].
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use ::upstream::Servers;
+use ::upstream::LineResolver;
 use ::upstream::resolver::NameServers;
 use conf::{Layered, Load, Milliseconds, Result};
 
-use crate::site::Place;
-use crate::site::policy::Names;
+use crate::site::LocationBuilder;
+use crate::site::policy::ResolverPolicy;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -42,17 +42,17 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let timeout_ms = conf.resolver_timeout.0;
-    place.core.names = Names { servers: conf.resolver.clone(), timeout_ms };
+    place.core.names = ResolverPolicy { servers: conf.resolver.clone(), timeout_ms };
     Ok(())
 }
 
 /// Who is asked for names by what stands beside all servers, as `http {}` says it.
-pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<Servers> {
+pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<LineResolver> {
     let mut layer = main.clone();
     layer.inherit(&Layer::defaults(load), false);
     let conf = layer.resolve();
     let timeout_ms = conf.resolver_timeout.0;
-    conf.resolver.map(|names| Servers { names, timeout_ms })
+    conf.resolver.map(|names| LineResolver { names, timeout_ms })
 }

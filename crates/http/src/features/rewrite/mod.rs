@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use conf::Result;
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use program::Program;
 
 conf::directives! {
@@ -109,7 +109,7 @@ impl Layer {
 }
 
 /// Hooks the program into the rewrite phase.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.uninitialized_variable_warn = conf.uninitialized_variable_warn;
     if let Some(program) = &conf.program {
         let machine = run::Machine::new(program.clone(), &place.ifs, conf.rewrite_log);

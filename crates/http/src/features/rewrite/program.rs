@@ -21,7 +21,7 @@ pub struct Program {
 
 #[derive(Clone)]
 pub(super) enum Code {
-    Set(Set),
+    Set(SetVariable),
     If(If),
     Rewrite(Arc<Rewrite>),
     Return(Return),
@@ -29,7 +29,7 @@ pub(super) enum Code {
 }
 
 #[derive(Clone)]
-pub(super) struct Set {
+pub(super) struct SetVariable {
     pub(super) variable: VariableId,
     pub(super) value: Template,
     /// What happens instead of giving the variable the value.
@@ -80,7 +80,7 @@ impl Value for Program {
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         let code = match &*from.name.text {
-            b"set" => Code::Set(Set::parse(from, load)?),
+            b"set" => Code::Set(SetVariable::parse(from, load)?),
             b"if" => {
                 self.ifs += 1;
                 let (condition, number) = (Condition::parse(from, load)?, self.ifs - 1);
@@ -106,7 +106,7 @@ impl Program {
     }
 }
 
-impl Set {
+impl SetVariable {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let (variable, set) = variables::define_set(from.arg(0), from, load, uninitialized)?;
         Ok(Self { variable, set, value: Template::compile(from.arg(1), from, load)? })

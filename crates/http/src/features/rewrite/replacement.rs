@@ -3,8 +3,8 @@
 //! A path that came in decoded goes out decoded where it stays a path. Groups of it that end up in
 //! arguments or in a URL are escaped again, if the client's path had anything escaped at all.
 
-use conf::{Directive, Load, Part, Result, Template, Values, Word};
-use wire::uri::{Escape, escape};
+use conf::{Directive, Load, Result, Template, TemplatePart, Values, Word};
+use wire::uri::{EscapeSet, escape};
 
 use crate::exchange::Exchange;
 
@@ -58,13 +58,13 @@ pub(super) fn render(template: &Template, escaped: bool, x: &mut Exchange, out: 
     }
     for part in template.parts() {
         match part {
-            Part::Text(text) => out.extend_from_slice(text),
-            Part::Variable(id) => {
+            TemplatePart::Text(text) => out.extend_from_slice(text),
+            TemplatePart::Variable(id) => {
                 x.variable(*id, out);
             }
-            Part::Capture(group) => {
+            TemplatePart::Capture(group) => {
                 escape(
-                    Escape::Args,
+                    EscapeSet::Args,
                     x.captures.group(usize::from(*group)).unwrap_or_default(),
                     out,
                 );

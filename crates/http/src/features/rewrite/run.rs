@@ -5,7 +5,7 @@ use observe::{Level, Text};
 use wire::uri::{Unescape, unescape};
 
 use super::condition::Condition;
-use super::program::{Code, Program, Return, Rewrite, Set, Then};
+use super::program::{Code, Program, Return, Rewrite, SetVariable, Then};
 use super::replacement::{render, was_escaped};
 use crate::exchange::{Bytes, Exchange, Flow, Jump, Phase, TooLong};
 use crate::paths;
@@ -36,7 +36,7 @@ struct Run<'m, 'x> {
 }
 
 /// What a line came to.
-enum Step {
+enum ProgramStep {
     Next,
     To(usize),
     /// The program is over.
@@ -72,27 +72,27 @@ impl Run<'_, '_> {
                         if in_location {
                             self.x.location = self.machine.ifs[block.number];
                         }
-                        Step::Next
+                        ProgramStep::Next
                     }
-                    Ok(false) => Step::To(block.end),
-                    Err(flow) => Step::Answer(flow),
+                    Ok(false) => ProgramStep::To(block.end),
+                    Err(flow) => ProgramStep::Answer(flow),
                 },
                 Code::Rewrite(rewrite) => self.rewrite(rewrite),
-                Code::Return(answer) => Step::Answer(self.answer(answer)),
+                Code::Return(answer) => ProgramStep::Answer(self.answer(answer)),
                 Code::Break => self.end_here(),
             };
             match step {
-                Step::Next => {}
-                Step::To(line) => at = line,
-                Step::End => break,
-                Step::Answer(flow) => return flow,
+                ProgramStep::Next => {}
+                ProgramStep::To(line) => at = line,
+                ProgramStep::End => break,
+                ProgramStep::Answer(flow) => return flow,
             }
         }
         // Outside of locations one is still to be chosen.
         if self.uri_changed && in_location { Flow::Jump(Jump::Relocate) } else { Flow::Next }
     }
 
-    fn set(&mut self, set: &Set) -> Step {
+    fn set(&mut self, set: &SetVariable) -> ProgramStep {
         let value = match set.value.as_fixed() {
             Some(value) => value,
             None => {
@@ -109,8 +109,8 @@ impl Run<'_, '_> {
             }
         };
         match done {
-            Ok(()) => Step::Next,
-            Err(TooLong) => Step::Answer(Flow::Status(500)),
+            Ok(()) => ProgramStep::Next,
+            Err(TooLong) => ProgramStep::Answer(Flow::Status(500)),
         }
     }
 
@@ -173,32 +173,32 @@ impl Run<'_, '_> {
         Ok(matches)
     }
 
-    fn rewrite(&mut self, rewrite: &Rewrite) -> Step {
+    fn rewrite(&mut self, rewrite: &Rewrite) -> ProgramStep {
         let uri = std::mem::take(&mut self.x.request.uri);
         let matches = self.matches(&rewrite.pattern, &uri);
         self.x.request.uri = uri;
         match matches {
             Ok(true) => {}
-            Ok(false) => return Step::Next,
-            Err(flow) => return Step::Answer(flow),
+            Ok(false) => return ProgramStep::Next,
+            Err(flow) => return ProgramStep::Answer(flow),
         }
         self.x.internal = true;
         self.x.request.uri_unchanged = false;
         self.text.clear();
         if let Then::Redirect(status) = rewrite.then {
-            return Step::Answer(self.redirect(rewrite, status));
+            return ProgramStep::Answer(self.redirect(rewrite, status));
         }
         self.uri_changed = true;
         self.replace(rewrite);
         self.escapes = false;
         if self.x.request.uri.is_empty() {
             self.x.log(Level::Error, format_args!("the rewritten URI has a zero length"));
-            return Step::Answer(Flow::Status(500));
+            return ProgramStep::Answer(Flow::Status(500));
         }
         match rewrite.then {
-            Then::Last => Step::End,
+            Then::Last => ProgramStep::End,
             Then::Break => self.end_here(),
-            _ => Step::Next,
+            _ => ProgramStep::Next,
         }
     }
 
@@ -249,12 +249,12 @@ impl Run<'_, '_> {
     }
 
     /// Ends the program in the location it is in, although the path is another.
-    fn end_here(&mut self) -> Step {
+    fn end_here(&mut self) -> ProgramStep {
         if self.uri_changed {
             self.x.request.valid_location = false;
             self.uri_changed = false;
         }
-        Step::End
+        ProgramStep::End
     }
 
     fn answer(&mut self, answer: &Return) -> Flow {

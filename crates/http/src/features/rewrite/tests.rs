@@ -1,6 +1,6 @@
 //! Programs, run by requests, and nginx's words for those it refuses.
 
-use crate::testing::{Answer, refused, site};
+use crate::testing::{TestAnswer, refused, site};
 
 /// What a location with these lines answers: the status, and the body or the `Location`.
 fn run(lines: &str, target: &str) -> String {
@@ -8,7 +8,7 @@ fn run(lines: &str, target: &str) -> String {
     brief(&site(&text).get(target))
 }
 
-fn brief(answer: &Answer) -> String {
+fn brief(answer: &TestAnswer) -> String {
     match answer.field("Location") {
         Some(location) => format!("{} {location}", answer.status()),
         None if answer.status() >= 400 => answer.status().to_string(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, Template, Value};
 
 use crate::site::policy::{Root, StandsFor};
-use crate::site::{BlockContext, Place};
+use crate::site::{BlockContext, LocationBuilder};
 
 conf::directives! {
     also {
@@ -38,7 +38,7 @@ conf::directives! {
 }
 
 /// Hands the way to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.root = Some(conf.root.clone());
     Ok(())
 }

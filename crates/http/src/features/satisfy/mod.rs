@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use conf::{Milliseconds, Result};
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -37,7 +37,7 @@ conf::words! {
 }
 
 /// Tells the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.satisfy_any = conf.satisfy == Satisfy::Any;
     place.core.auth_delay_ms = conf.auth_delay.0;
     Ok(())

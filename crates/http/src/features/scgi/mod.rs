@@ -18,7 +18,7 @@ use crate::exchange::Exchange;
 use crate::files::TempPath;
 use crate::gateway::params::{self, Param, Params};
 use crate::gateway::{self, Dialect};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     also {
@@ -63,27 +63,31 @@ conf::directives! {
 }
 
 /// SCGI as a location speaks it.
-struct Speaker;
+struct ScgiDialect;
 
 /// A request as its reply is read.
-struct Request {
+struct ScgiRequest {
     /// Whether it is a HEAD request.
     to_head: bool,
 }
 
 /// Answers everything in a location that has an application.
-pub fn install(conf: &Arc<Conf>, family: &Arc<Family>, place: &mut Place<'_, '_>) -> Result<()> {
-    let settings = gateway::Settings {
+pub fn install(
+    conf: &Arc<Conf>,
+    family: &Arc<Family>,
+    place: &mut LocationBuilder<'_, '_>,
+) -> Result<()> {
+    let settings = gateway::GatewaySettings {
         family,
         pass: conf.target.as_ref(),
         params: &conf.param,
         temp_path: &conf.temp_path,
     };
-    gateway::install(&settings, place, || Speaker)
+    gateway::install(&settings, place, || ScgiDialect)
 }
 
-impl Dialect for Speaker {
-    type Request = Request;
+impl Dialect for ScgiDialect {
+    type Request = ScgiRequest;
 
     const FAMILY: &'static str = "scgi_";
 
@@ -98,12 +102,12 @@ impl Dialect for Speaker {
         Some(())
     }
 
-    fn request(&self, to_head: bool) -> Request {
-        Request { to_head }
+    fn request(&self, to_head: bool) -> ScgiRequest {
+        ScgiRequest { to_head }
     }
 }
 
-impl Start for Request {
+impl Start for ScgiRequest {
     type Protocol = Cgi;
     const SCHEMA: &'static str = "scgi://";
 

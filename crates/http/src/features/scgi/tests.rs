@@ -1,9 +1,9 @@
-use crate::backend::testing::{Backend, values};
+use crate::backend::testing::{TestBackend, values};
 use crate::h1::tests::Server;
 
 #[test]
 fn a_request_and_its_reply() {
-    let backend = Backend::of_bytes(b",abc", "Status: 201 Made\r\nX: y\r\n\r\nhi");
+    let backend = TestBackend::of_bytes(b",abc", "Status: 201 Made\r\nX: y\r\n\r\nhi");
     let server = Server::start(format!(
         "server {{ location / {{ scgi_pass {}; scgi_param SCGI 1;
          scgi_pass_request_headers off; }} }}",

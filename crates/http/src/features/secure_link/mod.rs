@@ -15,10 +15,10 @@ use md5::{Digest, Md5};
 use subtle::ConstantTimeEq;
 
 use crate::base64;
-use crate::exchange::{Exchange, State};
-use crate::site::Place;
+use crate::exchange::{Exchange, FeatureState};
+use crate::site::LocationBuilder;
 use crate::variables::BuiltIn;
-use said::Said;
+use said::SecureLinkLines;
 
 conf::directives! {
     also {
@@ -53,7 +53,7 @@ conf::directives! {
     }
     slots {
         /// All three, since either kind of link excludes the other.
-        said: Said,
+        said: SecureLinkLines,
     }
 
     in MAIN;
@@ -86,7 +86,7 @@ pub(crate) const VARIABLES: &[BuiltIn] = &[
 #[derive(Default)]
 struct Ends(Option<Box<[u8]>>);
 
-impl State for Ends {
+impl FeatureState for Ends {
     fn clear(&mut self) {
         self.0 = None;
     }
@@ -97,15 +97,17 @@ impl State for Ends {
 }
 
 /// Hands the rule to the core, where the variables find it.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let link = match conf.said.clone() {
-        Said { secret: Some(_), link, words } if link.is_some() || words.is_some() => {
+        SecureLinkLines { secret: Some(_), link, words } if link.is_some() || words.is_some() => {
             let mixed = "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \
                          \"secure_link_md5\"";
             return Err(Error::bare(mixed));
         }
-        Said { secret: Some(secret), .. } => SecureLink::Secret(secret),
-        Said { link: Some(link), words: Some(words), .. } => SecureLink::Words { link, words },
+        SecureLinkLines { secret: Some(secret), .. } => SecureLink::Secret(secret),
+        SecureLinkLines { link: Some(link), words: Some(words), .. } => {
+            SecureLink::Words { link, words }
+        }
         _ => return Ok(()),
     };
     place.core.own.add(link);

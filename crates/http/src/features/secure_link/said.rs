@@ -4,19 +4,19 @@ use conf::{Absent, Directive, Load, Result, Template, Value};
 
 /// Of `secure_link`, `secure_link_md5` and `secure_link_secret`.
 #[derive(Clone, Default)]
-pub struct Said {
+pub struct SecureLinkLines {
     pub(super) link: Option<Template>,
     pub(super) words: Option<Template>,
     pub(super) secret: Option<Box<[u8]>>,
 }
 
-impl Absent for Said {
+impl Absent for SecureLinkLines {
     fn absent() -> Self {
         Self::default()
     }
 }
 
-impl Value for Said {
+impl Value for SecureLinkLines {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut said = Self::default();
         said.repeat(from, load)?;

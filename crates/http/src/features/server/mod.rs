@@ -8,8 +8,8 @@ use conf::{Buffers, Milliseconds, Number, Result, Size};
 
 use wire::request::HeadLimits;
 
-use crate::site::{ListenLine, Name, Place, Reading};
-use names::Names;
+use crate::site::{ListenLine, LocationBuilder, ReadingPolicy, ServerName};
+use names::ServerNameLine;
 
 conf::directives! {
     also {
@@ -56,7 +56,7 @@ conf::directives! {
         /// The sockets.
         listens: Vec<ListenLine>,
         /// The names.
-        names: Option<Names>,
+        names: Option<ServerNameLine>,
     }
 
     in MAIN | SERVER;
@@ -104,7 +104,7 @@ conf::directives! {
 }
 
 /// Nothing hooks into a location.
-pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 
@@ -115,12 +115,12 @@ impl Conf {
     }
 
     /// The names, of which there is always one.
-    pub fn names(&self) -> Vec<Name> {
+    pub fn names(&self) -> Vec<ServerName> {
         self.names.clone().unwrap_or_default().0
     }
 
     /// How requests are read.
-    pub fn reading(&self) -> Reading {
+    pub fn reading(&self) -> ReadingPolicy {
         let Buffers { number, size } = self.large_client_header_buffers;
         let head = HeadLimits {
             client_header_buffer_size: self.client_header_buffer_size.0 as usize,
@@ -130,7 +130,7 @@ impl Conf {
             underscores_in_headers: self.underscores_in_headers,
             ..HeadLimits::default()
         };
-        Reading {
+        ReadingPolicy {
             client_header_timeout_ms: self.client_header_timeout.0,
             head,
             merge_slashes: self.merge_slashes,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use conf::{Directive, Inherited, Load, Result, Value, Word};
 
 use crate::regex::Pattern;
-use crate::site::Name;
+use crate::site::ServerName;
 
 /// The names of one server.
 #[derive(Clone)]
-pub struct Names(pub Vec<Name>);
+pub struct ServerNameLine(pub Vec<ServerName>);
 
-impl Value for Names {
+impl Value for ServerNameLine {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     const INHERITED: Inherited = Inherited::Never;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
@@ -29,13 +29,13 @@ impl Value for Names {
 }
 
 /// A server that says nothing has the empty name: it answers to requests without a host.
-impl Default for Names {
+impl Default for ServerNameLine {
     fn default() -> Self {
-        Self(vec![Name::default()])
+        Self(vec![ServerName::default()])
     }
 }
 
-fn name(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Name> {
+fn name(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<ServerName> {
     let invalid = match &*word.text {
         [b'*', rest @ ..] => rest.len() < 2 || rest[0] != b'.',
         text => text == b".",
@@ -55,11 +55,11 @@ fn name(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Name> {
             let caseless = pattern.iter().any(u8::is_ascii_uppercase);
             let pattern = Pattern::compile(pattern, caseless, word, from, load)?;
             let (text, named) = (word.text.clone(), Some(word.span));
-            Ok(Name { text, pattern: Some(Arc::new(pattern)), named })
+            Ok(ServerName { text, pattern: Some(Arc::new(pattern)), named })
         }
         text if text.eq_ignore_ascii_case(b"$hostname") => {
-            Ok(Name::of(observe::system().hostname.as_bytes(), word.span))
+            Ok(ServerName::of(observe::system().hostname.as_bytes(), word.span))
         }
-        text => Ok(Name::of(text, word.span)),
+        text => Ok(ServerName::of(text, word.span)),
     }
 }

@@ -12,7 +12,7 @@ use conf::Result;
 use session::split_clients;
 
 use crate::exchange::Exchange;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     declare {
@@ -34,6 +34,6 @@ conf::directives! {
 }
 
 /// Nothing hooks into a location: the variable is the whole feature.
-pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

@@ -7,16 +7,16 @@ use observe::{Level, Text};
 use wire::Method;
 
 use crate::exchange::{Exchange, Flow};
-use crate::files::Found;
+use crate::files::FoundFile;
 use crate::paths;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
 }
 
 /// Answers with the file that the path names.
-pub fn install(_: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.content(serve);
     Ok(())
 }
@@ -51,7 +51,7 @@ fn send(x: &mut Exchange, path: &[u8]) -> Flow {
 }
 
 /// Answers with a regular file, which has the type of the path.
-pub(crate) fn answer(x: &mut Exchange, found: Found) -> Flow {
+pub(crate) fn answer(x: &mut Exchange, found: FoundFile) -> Flow {
     x.action = "sending response to client";
     x.reply.status = 200;
     x.reply.content_length = Some(found.stat.size);
@@ -68,7 +68,7 @@ pub(crate) fn answer(x: &mut Exchange, found: Found) -> Flow {
 /// The same path with a slash: what a directory is asked by.
 fn redirect_to_directory(x: &mut Exchange) -> Flow {
     let mut location = Vec::with_capacity(x.request.uri.len() + x.request.args.len() + 2);
-    wire::uri::escape(wire::uri::Escape::Uri, &x.request.uri, &mut location);
+    wire::uri::escape(wire::uri::EscapeSet::Uri, &x.request.uri, &mut location);
     location.push(b'/');
     if !x.request.args.is_empty() {
         location.push(b'?');

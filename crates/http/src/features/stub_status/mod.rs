@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Value};
-use observe::Totals;
+use observe::CounterTotals;
 use wire::Method;
 
 use crate::exchange::{Bytes, Exchange, Flow};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::variables::{BuiltIn, number};
 
 conf::directives! {
@@ -46,14 +46,14 @@ impl Value for StubStatus {
 
 /// `$connections_...`
 pub(crate) const VARIABLES: &[BuiltIn] = &[
-    BuiltIn::fresh("connections_active", |_, out| number(out, Totals::now().active)),
-    BuiltIn::fresh("connections_reading", |_, out| number(out, Totals::now().reading)),
-    BuiltIn::fresh("connections_writing", |_, out| number(out, Totals::now().writing)),
-    BuiltIn::fresh("connections_waiting", |_, out| number(out, Totals::now().waiting)),
+    BuiltIn::fresh("connections_active", |_, out| number(out, CounterTotals::now().active)),
+    BuiltIn::fresh("connections_reading", |_, out| number(out, CounterTotals::now().reading)),
+    BuiltIn::fresh("connections_writing", |_, out| number(out, CounterTotals::now().writing)),
+    BuiltIn::fresh("connections_waiting", |_, out| number(out, CounterTotals::now().waiting)),
 ];
 
 /// Answers everything in the location.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.stub_status.is_some() {
         place.exclusive(answer);
     }
@@ -64,7 +64,8 @@ fn answer(x: &mut Exchange) -> Flow {
     if !matches!(x.request.head.method, Method::Get | Method::Head) {
         return Flow::Status(405);
     }
-    let Totals { accepts, handled, requests, active, reading, writing, waiting } = Totals::now();
+    let CounterTotals { accepts, handled, requests, active, reading, writing, waiting } =
+        CounterTotals::now();
     x.reply.status = 200;
     x.reply.set_content_type(b"text/plain");
     let mut page = x.reply.text();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use conf::{Result, Size, Text};
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -28,7 +28,7 @@ conf::directives! {
 }
 
 /// Tells the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     place.core.log_subrequest = conf.log_subrequest;
     place.core.post_action = conf.post_action.as_ref().map(|Text(target)| (&**target).into());
     Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use conf::{Number, Result};
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     in MAIN;
@@ -28,6 +28,6 @@ conf::directives! {
 }
 
 /// Nothing to hook in.
-pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

@@ -12,7 +12,7 @@ use observe::Level;
 use crate::answer;
 use crate::exchange::{Exchange, Flow, Jump};
 use crate::paths;
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::site::policy::StandsFor;
 
 conf::directives! {
@@ -34,7 +34,7 @@ conf::directives! {
 }
 
 /// Looks for the files where any are named.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if let Some(tries) = conf.try_files.clone() {
         place.precontent(move |x| handle(&tries, x));
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use conf::{Absent, Directive, Error, Load, Number, Result, Value, Word};
 use observe::Text;
 
-use crate::site::Place;
+use crate::site::LocationBuilder;
 use crate::site::policy::{Types, extension_order};
 
 conf::directives! {
@@ -48,7 +48,7 @@ conf::directives! {
 }
 
 /// Hands the types to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let _ = conf.types_hash_bucket_size;
     if conf.types_hash_max_size.0 == 0 {
         let message = "could not build types_hash, you should increase types_hash_max_size: 0";

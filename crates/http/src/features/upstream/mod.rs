@@ -10,16 +10,16 @@ mod tests;
 use std::sync::Arc;
 
 use ::upstream::Groups;
-use conf::lacking::Block;
+use conf::lacking::EnclosingBlock;
 use conf::{Directive, Load, Result, UPSTREAM};
 
 use super::{Layers, resolver};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 pub use ::upstream::settings::{Conf, Layer};
 
 /// Nothing hooks into a location: the groups are the whole feature.
-pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 
@@ -27,7 +27,8 @@ pub fn install(_: &Arc<Conf>, _: &mut Place<'_, '_>) -> Result<()> {
 pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     Groups::begin(from, load)?;
     let mut layers = Layers::default();
-    let block = Block { context: "upstream", lines: from.block.as_deref().unwrap_or_default() };
+    let block =
+        EnclosingBlock { context: "upstream", lines: from.block.as_deref().unwrap_or_default() };
     for line in block.lines {
         let read = match layers.set(UPSTREAM, line, load) {
             Ok(false) => load.without_feature(line, block).map(drop),

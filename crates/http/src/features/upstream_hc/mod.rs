@@ -12,8 +12,8 @@ use conf::Result;
 
 use crate::health::matching::{Matches, declare};
 use crate::health::{Checkable, LocationCheck};
-use crate::site::Place;
-use parameters::HealthCheck;
+use crate::site::LocationBuilder;
+use parameters::HealthCheckLine;
 
 conf::directives! {
     declare {
@@ -71,11 +71,11 @@ conf::directives! {
     ///     }
     /// }
     /// ```
-    health_check: Option<HealthCheck>,
+    health_check: Option<HealthCheckLine>,
 }
 
 /// Leaves the check to whoever asks the servers.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let checkable = place.handed_on.of::<Option<Arc<dyn Checkable>>>().take();
     let Some(check) = &conf.health_check else { return Ok(()) };
     let backend =

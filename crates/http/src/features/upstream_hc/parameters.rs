@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use ::upstream::health::{Begin, Terms};
+use ::upstream::health::{Begin, CheckTerms};
 use ::upstream::{Group, Groups};
 use conf::lacking::Class;
 use conf::{Directive, Error, Inherited, Load, Result, Value, Word, units};
@@ -12,8 +12,8 @@ use crate::health::matching::{Match, Matches};
 
 /// The value of `health_check`.
 #[derive(Clone)]
-pub struct HealthCheck {
-    pub(super) terms: Terms,
+pub struct HealthCheckLine {
+    pub(super) terms: CheckTerms,
     pub(super) uri: Arc<[u8]>,
     pub(super) port: Option<u16>,
     pub(super) keepalive_time_ms: u64,
@@ -21,12 +21,12 @@ pub struct HealthCheck {
     from: Directive,
 }
 
-impl Value for HealthCheck {
+impl Value for HealthCheckLine {
     const ARGS: RangeInclusive<usize> = 0..=usize::MAX;
     const INHERITED: Inherited = Inherited::Never;
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let mut check = Self {
-            terms: Terms {
+            terms: CheckTerms {
                 interval_ms: 5000,
                 jitter_ms: 0,
                 fails: 1,
@@ -46,7 +46,7 @@ impl Value for HealthCheck {
     }
 }
 
-impl HealthCheck {
+impl HealthCheckLine {
     fn parameter(&mut self, word: &Word) -> Result<()> {
         let from = &self.from;
         let invalid = || from.error_at(word, format!("invalid parameter \"{word}\""));

@@ -1,4 +1,4 @@
-use wire::http1::response::HeadParser;
+use wire::http1::response::ResponseHeadParser;
 
 use crate::testing::{TestSite, refusal, site};
 
@@ -20,7 +20,7 @@ fn judge(lines: &str, reply: &str) -> Result<&'static str, String> {
     let mut x = site.get("/ok?one=1&nought=0").x;
     let (head, body) = reply.split_once("\n\n").unwrap();
     let text = format!("{}\r\n\r\n", head.replace('\n', "\r\n")).into_bytes();
-    let parsed = HeadParser::default().parse(&mut x.backends.head, &text);
+    let parsed = ResponseHeadParser::default().parse(&mut x.backends.head, &text);
     assert_eq!(parsed, Ok(Some(text.len())));
     x.backends.head_text = text;
     let mut checks = site

@@ -16,12 +16,12 @@ use conf::{Number, Result, Text, Values, VariableId};
 use observe::{Level, Text as Shown};
 
 use crate::base64;
-use crate::exchange::{Exchange, Filtered, State};
-use crate::site::Place;
+use crate::exchange::{Exchange, FeatureState, Filtered};
+use crate::site::LocationBuilder;
 use crate::variables::BuiltIn;
 use cookie::{DIGITS, Sent};
 use number::Uid;
-use settings::{Expires, Flags, Mark, Unless, Userid};
+use settings::{Mark, Unless, Userid, UseridExpires, UseridFlags};
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -50,11 +50,11 @@ conf::directives! {
     /// How long browsers keep the cookie. `off` means until the browser is closed.
     ///
     /// Syntax: TIME | max | off
-    userid_expires: Expires = "off",
+    userid_expires: UseridExpires = "off",
     /// Further attributes of the cookie.
     ///
     /// Syntax: off | secure | httponly | samesite=strict | samesite=lax | samesite=none ...
-    userid_flags: Flags = "off",
+    userid_flags: UseridFlags = "off",
     /// The value of the field `P3P` that goes with the cookie; `none` sends no such field.
     ///
     /// Syntax: STRING | none
@@ -109,7 +109,7 @@ struct Note {
 #[derive(Default)]
 struct Noted(Option<Note>);
 
-impl State for Noted {
+impl FeatureState for Noted {
     fn clear(&mut self) {
         self.0 = None;
     }
@@ -131,7 +131,7 @@ impl State for Noted {
 }
 
 /// Gives cookies where that is on, and hands the settings to the core for the variables.
-pub fn install(conf: &Arc<Conf>, place: &mut Place<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.userid == Userid::Off {
         return Ok(());
     }

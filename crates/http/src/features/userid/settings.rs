@@ -39,7 +39,7 @@ impl Value for Unless {
 
 /// How long a cookie is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expires {
+pub enum UseridExpires {
     /// As long as the browser runs.
     Off,
     /// For so many seconds.
@@ -51,7 +51,7 @@ pub enum Expires {
 /// Thu, 31 Dec 2037 23:55:55 GMT
 const MAX: i64 = 2_145_916_555;
 
-impl Value for Expires {
+impl Value for UseridExpires {
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         match &*from.arg(0).text {
             b"off" => Ok(Self::Off),
@@ -65,7 +65,7 @@ impl Value for Expires {
     }
 }
 
-impl Expires {
+impl UseridExpires {
     /// Appends the attribute.
     pub(super) fn write(self, now: i64, out: &mut Vec<u8>) {
         let time = match self {
@@ -85,13 +85,13 @@ impl Expires {
 
 /// Attributes of the cookie.
 #[derive(Clone, Copy)]
-pub struct Flags(u8);
+pub struct UseridFlags(u8);
 
 /// In the order in which they are sent.
 const FLAGS: [&[u8]; 6] =
     [b"off", b"secure", b"httponly", b"samesite=strict", b"samesite=lax", b"samesite=none"];
 
-impl Value for Flags {
+impl Value for UseridFlags {
     const ARGS: RangeInclusive<usize> = 1..=3;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut flags = Self(0);
@@ -113,7 +113,7 @@ impl Value for Flags {
     }
 }
 
-impl Flags {
+impl UseridFlags {
     /// Appends the attributes.
     pub(super) fn write(self, out: &mut Vec<u8>) {
         for (at, flag) in FLAGS.iter().enumerate().skip(1) {
@@ -148,18 +148,18 @@ mod tests {
 
     #[test]
     fn dates() {
-        let written = |expires: Expires, now| {
+        let written = |expires: UseridExpires, now| {
             let mut out = Vec::new();
             expires.write(now, &mut out);
             String::from_utf8(out).unwrap()
         };
         // Sun, 06 Nov 1994 08:49:37 GMT
         let now = 784_111_777;
-        assert_eq!(written(Expires::Off, now), "");
-        assert_eq!(written(Expires::After(60), now), "; expires=Sun, 06-Nov-94 08:50:37 GMT");
-        assert_eq!(written(Expires::Max, now), "; expires=Thu, 31-Dec-37 23:55:55 GMT");
+        assert_eq!(written(UseridExpires::Off, now), "");
+        assert_eq!(written(UseridExpires::After(60), now), "; expires=Sun, 06-Nov-94 08:50:37 GMT");
+        assert_eq!(written(UseridExpires::Max, now), "; expires=Thu, 31-Dec-37 23:55:55 GMT");
         assert_eq!(
-            written(Expires::After(1), 2_145_916_800),
+            written(UseridExpires::After(1), 2_145_916_800),
             "; expires=Fri, 01-Jan-2038 00:00:01 GMT"
         );
     }

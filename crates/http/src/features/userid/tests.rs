@@ -1,8 +1,8 @@
-use crate::testing::{Answer, TestSite, refused, site};
+use crate::testing::{TestAnswer, TestSite, refused, site};
 
 const FIELDS: &str = "add_header X-Got $uid_got; add_header X-Set $uid_set;";
 
-fn cookie(answer: &Answer) -> String {
+fn cookie(answer: &TestAnswer) -> String {
     answer.field("Set-Cookie").unwrap()
 }
 
@@ -11,7 +11,7 @@ fn is_number(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
 }
 
-fn with_cookie(site: &TestSite, path: &str, value: &str) -> Answer {
+fn with_cookie(site: &TestSite, path: &str, value: &str) -> TestAnswer {
     site.get_with(path, &format!("Cookie: a=b; {value}\n"))
 }
 

@@ -6,11 +6,11 @@ mod tests;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::lacking::{Class, Part};
+use conf::lacking::{Class, LinePart};
 use conf::{Bounded, Directive, Inherited, Load, Result, Text, Value};
 use observe::Level;
 use wire::reply::ReplyName;
-use wire::uwsgi::{Request, SizedPairs, TooBig};
+use wire::uwsgi::{SizedPairs, TooLarge, UwsgiRequest};
 
 use crate::backend::Conf as Family;
 use crate::backend::address::PassTo;
@@ -20,7 +20,7 @@ use crate::exchange::Exchange;
 use crate::files::TempPath;
 use crate::gateway::params::{Param, Params};
 use crate::gateway::{self, Dialect};
-use crate::site::Place;
+use crate::site::LocationBuilder;
 
 conf::directives! {
     also {
@@ -48,7 +48,7 @@ conf::directives! {
     }
     slots {
         /// The application.
-        target: Option<Pass>,
+        target: Option<UwsgiPass>,
     }
 
     in MAIN | SERVER | LOCATION;
@@ -82,13 +82,13 @@ conf::directives! {
 
 /// An address, perhaps after `uwsgi://`.
 #[derive(Clone, Debug)]
-pub struct Pass(PassTo);
+pub struct UwsgiPass(PassTo);
 
 const PREFIX: &str = "uwsgi://";
 const TLS_PREFIX: &[u8] = b"suwsgi://";
 const NO_TLS: &str = "\"suwsgi://\" in \"uwsgi_pass\" is not supported by this version";
 
-impl Value for Pass {
+impl Value for UwsgiPass {
     const ARGS: RangeInclusive<usize> = 1..=1;
     const INHERITED: Inherited = Inherited::Nameless;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
@@ -100,7 +100,7 @@ impl Value for Pass {
         let text = match after(TLS_PREFIX) {
             Some(address) => {
                 let (what, module) = ("uwsgi_pass suwsgi://", "ngx_http_ssl_module");
-                let part = Part { what, module, class: Class::Handler };
+                let part = LinePart { what, module, class: Class::Handler };
                 load.without_part(from, part, from.error_at(word, NO_TLS))?;
                 address
             }
@@ -111,7 +111,7 @@ impl Value for Pass {
 }
 
 /// uwsgi as a location speaks it.
-struct Speaker {
+struct UwsgiDialect {
     modifiers: (u8, u8),
     string: Box<[u8]>,
 }
@@ -123,20 +123,24 @@ struct Started {
 }
 
 /// Answers everything in a location that has an application.
-pub fn install(conf: &Arc<Conf>, family: &Arc<Family>, place: &mut Place<'_, '_>) -> Result<()> {
-    let settings = gateway::Settings {
+pub fn install(
+    conf: &Arc<Conf>,
+    family: &Arc<Family>,
+    place: &mut LocationBuilder<'_, '_>,
+) -> Result<()> {
+    let settings = gateway::GatewaySettings {
         family,
         pass: conf.target.as_ref().map(|pass| &pass.0),
         params: &conf.param,
         temp_path: &conf.temp_path,
     };
-    gateway::install(&settings, place, || Speaker {
+    gateway::install(&settings, place, || UwsgiDialect {
         modifiers: (conf.modifier1.0 as u8, conf.modifier2.0 as u8),
         string: conf.string.as_ref().map(|text| text.0.clone()).unwrap_or_default(),
     })
 }
 
-impl Dialect for Speaker {
+impl Dialect for UwsgiDialect {
     type Request = Started;
 
     const FAMILY: &'static str = "uwsgi_";
@@ -151,10 +155,10 @@ impl Dialect for Speaker {
     ];
 
     fn write_head(&self, x: &mut Exchange, params: &Params, out: &mut Vec<u8>) -> Option<()> {
-        let request = Request::begin(out);
+        let request = UwsgiRequest::begin(out);
         params.write::<SizedPairs>(x, out)?;
         let ended = request.end_variables(self.modifiers, out);
-        if let Err(TooBig(bytes)) = ended {
+        if let Err(TooLarge(bytes)) = ended {
             x.log(Level::Alert, format_args!("uwsgi request is too big: {bytes}"));
         }
         out.extend_from_slice(&self.string);

@@ -1,10 +1,10 @@
-use crate::backend::testing::{Backend, values};
+use crate::backend::testing::{TestBackend, values};
 use crate::h1::tests::Server;
 use crate::testing::refusal;
 
 #[test]
 fn a_request_and_its_reply() {
-    let backend = Backend::of_bytes(b"tail", "HTTP/1.1 201 Made\r\nStatus: z\r\n\r\nhi");
+    let backend = TestBackend::of_bytes(b"tail", "HTTP/1.1 201 Made\r\nStatus: z\r\n\r\nhi");
     let server = Server::start(format!(
         "server {{ location / {{ uwsgi_pass uwsgi://{}; uwsgi_modifier1 5; uwsgi_modifier2 6;
          uwsgi_param A $request_method; uwsgi_string tail; }} }}",

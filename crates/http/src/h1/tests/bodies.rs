@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::os::unix::fs::FileExt;
 
 use super::*;
-use crate::exchange::{Bytes, Kept};
+use crate::exchange::{Bytes, StoredBody};
 
 const ROOMS: &str = "
     client_body_temp_path temp 1 2;
@@ -46,8 +46,8 @@ async fn read(x: &mut Exchange) -> Flow {
     }
     let text = match x.request.body.kept() {
         None => "no body".to_owned(),
-        Some(Kept::Memory(bytes)) => format!("memory {}", String::from_utf8_lossy(bytes)),
-        Some(Kept::File(file)) => {
+        Some(StoredBody::Memory(bytes)) => format!("memory {}", String::from_utf8_lossy(bytes)),
+        Some(StoredBody::File(file)) => {
             let slice = file.slice();
             let mut bytes = vec![0; slice.len() as usize];
             slice.file.read_exact_at(&mut bytes, 0).unwrap();

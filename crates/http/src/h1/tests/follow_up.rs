@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
-use crate::exchange::Kept;
+use crate::exchange::StoredBody;
 
 /// A server whose `/copy` and `/slow` take a moment, and count when they are done with it.
 fn server(http: &str, done: &Arc<AtomicU32>) -> Server {
@@ -21,7 +21,7 @@ fn server(http: &str, done: &Arc<AtomicU32>) -> Server {
                     Box::pin(async move {
                         net::sleep(Duration::from_millis(30)).await;
                         let length = match x.request.body.kept() {
-                            Some(Kept::Memory(body)) => body.len() as u32,
+                            Some(StoredBody::Memory(body)) => body.len() as u32,
                             _ => 0,
                         };
                         done.fetch_add(1 + length, Ordering::SeqCst);

@@ -1,7 +1,7 @@
 //! No decoded path gets a line of its own, in a reply or in a request to a backend.
 
 use super::Server;
-use crate::backend::testing::{Backend, values};
+use crate::backend::testing::{TestBackend, values};
 
 /// What a client puts behind a path.
 const TAILS: [&str; 6] = [
@@ -75,8 +75,8 @@ const REQUESTS: [&str; 20] = [
     "proxy_http_version 1.0; proxy_pass http://BACKEND$uri;",
 ];
 
-fn backend() -> Backend {
-    Backend::answering(|request| {
+fn backend() -> TestBackend {
+    TestBackend::answering(|request| {
         let status = if request.starts_with("GET /404") { "404 No" } else { "200 OK" };
         format!(
             "HTTP/1.1 {status}\nLocation: http://other/a\nSet-Cookie: a=b; path=/; domain=d\n\
@@ -85,7 +85,7 @@ fn backend() -> Backend {
     })
 }
 
-fn server(backend: &Backend, line: &str) -> Server {
+fn server(backend: &TestBackend, line: &str) -> Server {
     let (line, address) = (line.replace("BACKEND", &backend.address()), backend.address());
     Server::start(format!(
         "error_log e.log; map $uri $mapped {{ ~(?<inner>/.*) $inner; }}

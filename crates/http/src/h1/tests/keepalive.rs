@@ -155,11 +155,12 @@ fn the_future_of_a_connection_is_small() {
         let context = WorkerContext::new(site.generation.clone(), false);
         let (near, far) = UnixStream::pair().unwrap();
         let stream = Stream::new(far.into());
-        let client = std::rc::Rc::new(crate::client::Client::new(1, None, net::Probe::NONE, 0));
+        let client =
+            std::rc::Rc::new(crate::client::Client::new(1, None, net::SocketProbe::NONE, 0));
         let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
         let arrival = net::Arrival { fd: near.into(), peer: None, slot: 0 };
         let permit = balancer.assign(arrival).ok().flatten().expect("room for one").permit;
-        let held = super::super::Held {
+        let held = super::super::ConnectionState {
             _open: context.counts.accept(),
             _permit: permit,
             accepted_under: 1,

@@ -22,7 +22,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use net::testing::{Side, relay};
+use net::testing::{RelaySide, relay};
 use net::{Arrival, Stream};
 
 use crate::exchange::{Exchange, Flow};
@@ -39,7 +39,7 @@ const STEPS_MAX: usize = 500;
 
 /// A worker that serves a site.
 pub(crate) struct Server {
-    orders: net::Sender<Order>,
+    orders: net::MailboxSender<Order>,
     /// Status and bytes sent of every exchange that is over.
     logged: Receiver<(u16, u64)>,
 }
@@ -79,7 +79,7 @@ impl Server {
                 let site = site_with(&http, |site| {
                     change(site);
                     log_all(site, log);
-                    if let Some(transport) = transport(Side::Server) {
+                    if let Some(transport) = transport(RelaySide::Server) {
                         for listen in &mut site.listens {
                             listen.transport.get_or_insert(transport.clone());
                         }
@@ -106,7 +106,7 @@ impl Server {
                         }
                         Order::StartClock => net::testing::start_clock(),
                         Order::Advance(delay_ms, done) => {
-                            if transport(Side::Server).is_some() {
+                            if transport(RelaySide::Server).is_some() {
                                 // Relays have a thread of their own, which `settle` cannot see.
                                 net::testing::pause_for_relays().await;
                             }
@@ -131,7 +131,7 @@ impl Server {
         far.set_nonblocking(true).unwrap();
         near.set_read_timeout(Some(PATIENCE)).unwrap();
         near.set_write_timeout(Some(PATIENCE)).unwrap();
-        self.orders.send(Order::Serve(secured(far.into(), Side::Client, unix_pair)));
+        self.orders.send(Order::Serve(secured(far.into(), RelaySide::Client, unix_pair)));
         Client(near)
     }
 
@@ -150,7 +150,7 @@ impl Server {
         before.send(text);
         before.0.set_nonblocking(true).unwrap();
         let [near, far] = unix_pair();
-        relay(far, before.0.into(), Side::Client);
+        relay(far, before.0.into(), RelaySide::Client);
         let near = UnixStream::from(near);
         near.set_nonblocking(false).unwrap();
         near.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -160,7 +160,7 @@ impl Server {
     /// A connection over TCP, where resets are seen.
     pub(crate) fn connect_tcp(&self) -> Client {
         let [near, far] = tcp_pair();
-        self.orders.send(Order::Serve(secured(far, Side::Client, tcp_pair)));
+        self.orders.send(Order::Serve(secured(far, RelaySide::Client, tcp_pair)));
         // A stream is a stream: reading, writing and timeouts do not ask for the family.
         let client = UnixStream::from(near);
         client.set_nonblocking(false).unwrap();
@@ -249,7 +249,7 @@ impl Server {
 
 /// Puts a session between a socket and the other end that this returns, where the suite runs over
 /// sessions: `side` is the socket's. Else the other end is the socket itself.
-pub(crate) fn secured(socket: OwnedFd, side: Side, pair: fn() -> [OwnedFd; 2]) -> OwnedFd {
+pub(crate) fn secured(socket: OwnedFd, side: RelaySide, pair: fn() -> [OwnedFd; 2]) -> OwnedFd {
     if transport(side).is_none() {
         return socket;
     }

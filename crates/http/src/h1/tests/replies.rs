@@ -150,7 +150,7 @@ fn a_little_waits_for_more_unless_it_is_flushed() {
 
 /// How URLs to the server begin.
 fn scheme() -> &'static str {
-    if transport(Side::Server).is_some() { "https:" } else { "http:" }
+    if transport(RelaySide::Server).is_some() { "https:" } else { "http:" }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The body that a client sends: how long it may be, and where it is kept.
 
-use crate::files::{Fate, TempPath};
+use crate::files::{TempFileEnd, TempPath};
 
 conf::words! {
     /// Whether every body goes to a file.
@@ -33,11 +33,11 @@ pub struct ClientBody {
 
 impl ClientBody {
     /// What becomes of its file.
-    pub(crate) fn fate(&self) -> Fate {
+    pub(crate) fn fate(&self) -> TempFileEnd {
         match self.in_file_only {
-            InFileOnly::Off => Fate::Nameless,
-            InFileOnly::On => Fate::Kept,
-            InFileOnly::Clean => Fate::Deleted,
+            InFileOnly::Off => TempFileEnd::Nameless,
+            InFileOnly::On => TempFileEnd::Kept,
+            InFileOnly::Clean => TempFileEnd::Deleted,
         }
     }
 

@@ -25,10 +25,10 @@ pub(crate) use error_pages::{ErrorPage, ErrorPages};
 pub(crate) use keepalive::{Browsers, Keepalive, MSIE6, SAFARI, is_msie6};
 pub(crate) use limit_rate::LimitRate;
 pub(crate) use lingering::{Close, Lingering};
-pub(crate) use names::Names;
+pub(crate) use names::ResolverPolicy;
 pub(crate) use output::Output;
 pub(crate) use own::OwnSettings;
-pub(crate) use redirect::Redirect;
+pub(crate) use redirect::RedirectPolicy;
 pub(crate) use root::{Root, StandsFor};
 pub(crate) use types::{Types, extension_order};
 
@@ -74,7 +74,7 @@ pub struct Policy {
     /// Closing while the client sends.
     pub lingering: Lingering,
     /// From paths to URLs.
-    pub redirect: Redirect,
+    pub redirect: RedirectPolicy,
     /// `satisfy any`.
     pub satisfy_any: bool,
     /// `auth_delay`
@@ -98,7 +98,7 @@ pub struct Policy {
     /// How files are looked at.
     pub files: Access,
     /// `resolver`
-    pub names: Names,
+    pub names: ResolverPolicy,
     /// Settings of single features.
     pub(crate) own: OwnSettings,
 }

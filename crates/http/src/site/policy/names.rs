@@ -4,14 +4,14 @@ use ::upstream::resolver::{NameServers, Resolver};
 
 /// How a location looks names up.
 #[derive(Default)]
-pub struct Names {
+pub struct ResolverPolicy {
     /// `resolver`
     pub(crate) servers: Option<NameServers>,
     /// `resolver_timeout`
     pub(crate) timeout_ms: u64,
 }
 
-impl Names {
+impl ResolverPolicy {
     /// This worker's resolver; `None` where no name servers are set.
     pub fn resolver(&self) -> Option<Resolver> {
         self.servers.as_ref().map(|servers| servers.resolver(self.timeout_ms))

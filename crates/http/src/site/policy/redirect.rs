@@ -2,7 +2,7 @@
 
 /// How a location redirects.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Redirect {
+pub struct RedirectPolicy {
     /// Whether redirects name scheme, host and port.
     pub(crate) absolute: bool,
     /// Whether they name the server by `server_name`.

@@ -9,11 +9,11 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct Types {
     /// Sorted by extension.
-    pub(crate) sorted: Arc<Vec<Entry>>,
+    pub(crate) sorted: Arc<Vec<TypeEntry>>,
 }
 
 /// An extension in lower case, and its type.
-pub(crate) type Entry = (Box<[u8]>, Arc<[u8]>);
+pub(crate) type TypeEntry = (Box<[u8]>, Arc<[u8]>);
 
 impl Types {
     /// The type for a path, by what follows the last dot in its last part. A name that begins with

@@ -6,13 +6,13 @@
 
 /// A ratio, and where it lies with 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ratio {
+pub(super) struct RatioEstimate {
     pub(super) value: f64,
     pub(super) low: f64,
     pub(super) high: f64,
 }
 
-impl Ratio {
+impl RatioEstimate {
     /// Of the geometric means of values, B's to A's. `None` with fewer than two of either, or
     /// where there is one that has no logarithm.
     pub(super) fn of(a: &[f64], b: &[f64]) -> Option<Self> {
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn as_scipy_gives_it() {
         let (a, b) = ([100.0, 102.0, 98.0, 101.0], [110.0, 113.0, 107.0, 108.0]);
-        let ratio = Ratio::of(&a, &b).unwrap();
+        let ratio = RatioEstimate::of(&a, &b).unwrap();
         assert!(near(ratio.value, 1.0922), "{ratio:?}");
         assert!(near(ratio.low, 1.0515) && near(ratio.high, 1.1344), "{ratio:?}");
         assert!(ratio.leaves_out_one());
@@ -121,32 +121,32 @@ mod tests {
     /// scipy's `t.interval(0.95, 3, mean(log(r)), sem(log(r)))`, exponentiated.
     #[test]
     fn of_ratios_that_are_there() {
-        let ratio = Ratio::mean(&[1.1, 1.05, 1.12, 1.08]).unwrap();
+        let ratio = RatioEstimate::mean(&[1.1, 1.05, 1.12, 1.08]).unwrap();
         assert!(near(ratio.value, 1.0872), "{ratio:?}");
         assert!(near(ratio.low, 1.0402) && near(ratio.high, 1.1363), "{ratio:?}");
-        assert_eq!(Ratio::mean(&[1.0]), None);
+        assert_eq!(RatioEstimate::mean(&[1.0]), None);
     }
 
     #[test]
     fn what_has_no_interval() {
-        assert_eq!(Ratio::of(&[1.0], &[1.0, 2.0]), None);
-        assert_eq!(Ratio::of(&[0.0, 1.0], &[1.0, 2.0]), None);
+        assert_eq!(RatioEstimate::of(&[1.0], &[1.0, 2.0]), None);
+        assert_eq!(RatioEstimate::of(&[0.0, 1.0], &[1.0, 2.0]), None);
         assert_eq!(geometric_mean(&[]), None);
         assert_eq!(geometric_mean(&[1.0, f64::NAN]), None);
     }
 
     #[test]
     fn equal_values_have_no_noise() {
-        let ratio = Ratio::of(&[2.0, 2.0], &[4.0, 4.0]).unwrap();
+        let ratio = RatioEstimate::of(&[2.0, 2.0], &[4.0, 4.0]).unwrap();
         assert_eq!((ratio.low, ratio.high), (ratio.value, ratio.value));
         assert!(ratio.leaves_out_one());
-        assert!(!Ratio::of(&[3.0, 3.0], &[3.0, 3.0]).unwrap().leaves_out_one());
+        assert!(!RatioEstimate::of(&[3.0, 3.0], &[3.0, 3.0]).unwrap().leaves_out_one());
     }
 
     /// Two runs of each tell little, and it says so.
     #[test]
     fn few_values_make_it_wide() {
-        let ratio = Ratio::of(&[100.0, 101.0], &[103.0, 104.0]).unwrap();
+        let ratio = RatioEstimate::of(&[100.0, 101.0], &[103.0, 104.0]).unwrap();
         assert!(!ratio.leaves_out_one(), "{ratio:?}");
     }
 
@@ -173,7 +173,7 @@ mod tests {
             [(); 5].map(|()| (((0..12).map(|_| uniform()).sum::<f64>() - 6.0) * 0.1).exp() * scale)
         };
         let hits = (0..2000).filter(|_| {
-            let ratio = Ratio::of(&sample(10.0), &sample(15.0)).unwrap();
+            let ratio = RatioEstimate::of(&sample(10.0), &sample(15.0)).unwrap();
             (ratio.low..ratio.high).contains(&1.5)
         });
         let hits = hits.count();

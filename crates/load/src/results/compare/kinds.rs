@@ -1,16 +1,16 @@
 //! Runs that are not alike before anything was measured: other load, ended early, in doubt.
 
-use super::super::{Doubt, Pace, Results, amounts, doubts};
+use super::super::{Doubt, LoadKind, Results, amounts, doubts};
 
 /// What is said of a run.
-type Said = fn(&Results) -> String;
+type RunProperty = fn(&Results) -> String;
 
 /// What a kind of load is, by its names.
-const KINDS: [(&str, Said); 5] = [
+const KINDS: [(&str, RunProperty); 5] = [
     ("pace", |run| match run.pace {
-        Pace::Closed => "closed loop".to_owned(),
-        Pace::Open { from, to } if from == to => format!("open loop, {from} requests/s"),
-        Pace::Open { from, to } => format!("open loop, {from:.0} to {to:.0} requests/s"),
+        LoadKind::Closed => "closed loop".to_owned(),
+        LoadKind::Open { from, to } if from == to => format!("open loop, {from} requests/s"),
+        LoadKind::Open { from, to } => format!("open loop, {from:.0} to {to:.0} requests/s"),
     }),
     ("connections", |run| run.connections.to_string()),
     ("threads", |run| run.threads.to_string()),
@@ -41,7 +41,7 @@ pub(super) fn differences(a: &[Results], b: &[Results]) -> String {
 }
 
 /// The values that runs have, each once.
-fn all(runs: &[Results], of: Said) -> Vec<String> {
+fn all(runs: &[Results], of: RunProperty) -> Vec<String> {
     let mut all: Vec<String> = runs.iter().map(of).collect();
     all.sort();
     all.dedup();

@@ -13,8 +13,8 @@ pub mod turns;
 use std::ffi::OsString;
 use std::fs;
 
-use super::{Pace, Results, json};
-use estimate::{Ratio, geometric_mean};
+use super::{LoadKind, Results, json};
+use estimate::{RatioEstimate, geometric_mean};
 use measures::{MEASURES, Measure, P99, RATE};
 
 const USAGE: &str = "\
@@ -62,12 +62,13 @@ fn side(list: &str) -> Result<Vec<Results>, String> {
 /// Sides that are not empty.
 fn compare(a: &[Results], b: &[Results]) -> String {
     let noise = Noise::of(a, b);
-    let rows: Vec<Row> = MEASURES.iter().map(|measure| Row::of(measure, noise, a, b)).collect();
+    let rows: Vec<ComparisonRow> =
+        MEASURES.iter().map(|measure| ComparisonRow::of(measure, noise, a, b)).collect();
     let mut text = kinds::differences(a, b);
     text += &format!("{:<24}{:>12}{:>12}   B from A\n", "", "A", "B");
     rows.iter().for_each(|row| text += &row.line());
     text += &failures(a, b);
-    let open = |run: &Results| matches!(run.pace, Pace::Open { .. });
+    let open = |run: &Results| matches!(run.pace, LoadKind::Open { .. });
     let headline = if a.iter().chain(b).any(open) {
         headline(&rows[P99], "p99 latency", "higher", "lower")
     } else {
@@ -101,24 +102,24 @@ impl Noise {
 }
 
 /// A measure of both sides.
-struct Row {
+struct ComparisonRow {
     measure: &'static Measure,
     a: f64,
     b: f64,
     /// B's to A's, where both have a value that is not 0.
     ratio: Option<f64>,
     /// The same with its interval, where the noise is known.
-    interval: Option<Ratio>,
+    interval: Option<RatioEstimate>,
 }
 
-impl Row {
+impl ComparisonRow {
     fn of(measure: &'static Measure, noise: Noise, a: &[Results], b: &[Results]) -> Self {
         let values = |runs: &[Results]| runs.iter().map(measure.of).collect::<Vec<f64>>();
         let (a_values, b_values) = (values(a), values(b));
         let (a_mean, b_mean) = (geometric_mean(&a_values), geometric_mean(&b_values));
         let ratio = a_mean.zip(b_mean).map(|(a, b)| b / a);
         let interval = match noise {
-            Noise::Runs => Ratio::of(&a_values, &b_values),
+            Noise::Runs => RatioEstimate::of(&a_values, &b_values),
             Noise::Seconds => {
                 by_seconds(measure, a, b).zip(ratio).map(|(interval, ratio)| interval.about(ratio))
             }
@@ -129,14 +130,14 @@ impl Row {
     /// Whether the interval leaves out "no difference", and the difference can be measured at all.
     fn is_more_than_noise(&self) -> bool {
         let step = (self.measure.step)(self.a.max(self.b));
-        let seen = |ratio: Ratio| (ratio.value - 1.0).abs() >= DIFFERENCE_MIN;
+        let seen = |ratio: RatioEstimate| (ratio.value - 1.0).abs() >= DIFFERENCE_MIN;
         (self.a - self.b).abs() > step
             && self.interval.is_some_and(|ratio| ratio.leaves_out_one() && seen(ratio))
     }
 
     fn line(&self) -> String {
         let difference = match (self.ratio, self.interval) {
-            (_, Some(Ratio { value, low, high })) => {
+            (_, Some(RatioEstimate { value, low, high })) => {
                 let [value, low, high] = [value, low, high].map(percent);
                 format!("{value:+6.1} % [{low:+.1}, {high:+.1}]")
             }
@@ -156,7 +157,7 @@ impl Row {
 }
 
 /// By the blocks of all runs; `None` where there are too few of them.
-fn by_seconds(measure: &Measure, a: &[Results], b: &[Results]) -> Option<Ratio> {
+fn by_seconds(measure: &Measure, a: &[Results], b: &[Results]) -> Option<RatioEstimate> {
     /// Of fewer, nothing can be said.
     const BLOCKS_MIN: usize = 3;
     let by_second = measure.by_second?;
@@ -164,7 +165,7 @@ fn by_seconds(measure: &Measure, a: &[Results], b: &[Results]) -> Option<Ratio> 
         runs.iter().flat_map(|run| measures::blocks(run, by_second)).collect::<Vec<f64>>()
     };
     let (a, b) = (blocks(a), blocks(b));
-    (a.len().min(b.len()) >= BLOCKS_MIN).then(|| Ratio::of(&a, &b))?
+    (a.len().min(b.len()) >= BLOCKS_MIN).then(|| RatioEstimate::of(&a, &b))?
 }
 
 /// Failures may be none at all, so that they have no ratio.
@@ -176,8 +177,8 @@ fn failures(a: &[Results], b: &[Results]) -> String {
     format!("{:<24}{:>12}{:>12}\n", "failed", share(a), share(b))
 }
 
-fn headline(row: &Row, name: &str, more: &str, less: &str) -> String {
-    let Some(Ratio { value, low, high }) = row.interval else {
+fn headline(row: &ComparisonRow, name: &str, more: &str, less: &str) -> String {
+    let Some(RatioEstimate { value, low, high }) = row.interval else {
         return format!(
             "These runs cannot show whether the difference in {name} is more than the noise."
         );

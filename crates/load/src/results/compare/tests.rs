@@ -100,7 +100,7 @@ fn noisy_seconds() {
 #[test]
 fn open_loops_are_told_by_their_p99() {
     let mut sides = [runs([1000, 1001, 1002], 1000), runs([1000, 1001, 1002], 2000)];
-    sides.iter_mut().flatten().for_each(|run| run.pace = Pace::Open { from: 1e3, to: 1e3 });
+    sides.iter_mut().flatten().for_each(|run| run.pace = LoadKind::Open { from: 1e3, to: 1e3 });
     let text = compare(&sides[0], &sides[1]);
     assert!(text.contains("\nB's p99 latency is 99.7 % higher [99.7, 99.7], more "), "{text}");
 }
@@ -113,7 +113,7 @@ fn loads_of_different_kinds() {
     b[0].urls = vec!["https://h/x?y".into()];
     assert!(!compare(&a, &b).contains("different kinds"), "servers may differ");
     b[0].urls = vec!["http://h".into()];
-    b[0].pace = Pace::Open { from: 10.0, to: 20.0 };
+    b[0].pace = LoadKind::Open { from: 10.0, to: 20.0 };
     b[0].connections = 11;
     let expected = "The loads differ:
   pace          A: closed loop

@@ -5,20 +5,20 @@
 //! each block was random, the ratios of blocks are as good as independent. Their logarithms have
 //! a t interval, which is right about few values, too.
 
-use super::super::{Block, Pace, Results, Side, Turn, Turns, notes};
-use super::estimate::{Ratio, geometric_mean};
+use super::super::{ComparedSide, LoadKind, MeasuredTurn, Results, TurnBlock, Turns, notes};
+use super::estimate::{RatioEstimate, geometric_mean};
 use super::kinds::doubts_of;
 use super::measures::{MEAN, MEASURES, Measure, P50, P99, RATE};
-use super::{Row, failures, headline};
+use super::{ComparisonRow, failures, headline};
 
 /// Blocks without which nothing is said.
 pub const BLOCKS_MIN: usize = 3;
 
 /// A measure's value in a turn.
-type Value = fn(&Turn) -> f64;
+type TurnMeasure = fn(&MeasuredTurn) -> f64;
 
 /// What is compared: the name in files, the measure, and its value in a turn.
-const COMPARED: [(&str, usize, Value); 4] = [
+const COMPARED: [(&str, usize, TurnMeasure); 4] = [
     ("rate", RATE, |turn| turn.rate),
     ("mean", MEAN, |turn| turn.moment.mean_us),
     ("p50", P50, |turn| turn.moment.p50_us as f64),
@@ -27,7 +27,7 @@ const COMPARED: [(&str, usize, Value); 4] = [
 
 /// B's value to A's, and where it lies with 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Effect {
+pub struct ValueRatio {
     /// `rate`, `mean`, `p50` or `p99`.
     pub name: &'static str,
     /// The ratio with its two ends; `None`: too few blocks had replies in all of their turns.
@@ -35,24 +35,25 @@ pub struct Effect {
 }
 
 /// How B differs from A.
-pub fn effects(turns: &Turns) -> [Effect; 4] {
-    COMPARED.map(|(name, _, value)| Effect {
+pub fn effects(turns: &Turns) -> [ValueRatio; 4] {
+    COMPARED.map(|(name, _, value)| ValueRatio {
         name,
-        ratio: ratio(&turns.blocks, value).map(|Ratio { value, low, high }| [value, low, high]),
+        ratio: ratio(&turns.blocks, value)
+            .map(|RatioEstimate { value, low, high }| [value, low, high]),
     })
 }
 
-fn ratio(blocks: &[Block], value: Value) -> Option<Ratio> {
+fn ratio(blocks: &[TurnBlock], value: TurnMeasure) -> Option<RatioEstimate> {
     let ratios: Vec<f64> = blocks.iter().filter_map(|block| block_ratio(block, value)).collect();
-    (ratios.len() >= BLOCKS_MIN).then(|| Ratio::mean(&ratios))?
+    (ratios.len() >= BLOCKS_MIN).then(|| RatioEstimate::mean(&ratios))?
 }
 
-fn block_ratio(block: &Block, value: Value) -> Option<f64> {
+fn block_ratio(block: &TurnBlock, value: TurnMeasure) -> Option<f64> {
     let mean = |side| geometric_mean(&values(std::slice::from_ref(block), side, value));
-    Some(mean(Side::B)? / mean(Side::A)?)
+    Some(mean(ComparedSide::B)? / mean(ComparedSide::A)?)
 }
 
-fn values(blocks: &[Block], side: Side, value: Value) -> Vec<f64> {
+fn values(blocks: &[TurnBlock], side: ComparedSide, value: TurnMeasure) -> Vec<f64> {
     let turns = blocks.iter().flat_map(|block| &block.turns);
     turns.filter(|turn| turn.side == side).map(value).collect()
 }
@@ -67,12 +68,12 @@ pub fn text(turns: &Turns) -> String {
     let [a, b] = &turns.sides;
     text += &failures(std::slice::from_ref(a), std::slice::from_ref(b));
     let headline = match a.pace {
-        Pace::Closed => headline(rate, "rate", "faster", "slower"),
-        Pace::Open { .. } => headline(p99, "p99 latency", "higher", "lower"),
+        LoadKind::Closed => headline(rate, "rate", "faster", "slower"),
+        LoadKind::Open { .. } => headline(p99, "p99 latency", "higher", "lower"),
     };
     let count = blocks.len();
     text += &format!("\n{headline}\nThe noise is that between {count} blocks of four turns.\n");
-    let is_whole = |block: &&Block| block_ratio(block, |turn| turn.rate).is_some();
+    let is_whole = |block: &&TurnBlock| block_ratio(block, |turn| turn.rate).is_some();
     match count - blocks.iter().filter(is_whole).count() {
         0 => text,
         silent => {
@@ -81,13 +82,13 @@ pub fn text(turns: &Turns) -> String {
     }
 }
 
-fn row(measure: &'static Measure, blocks: &[Block], value: Value) -> Row {
+fn row(measure: &'static Measure, blocks: &[TurnBlock], value: TurnMeasure) -> ComparisonRow {
     let mean = |side| mean(&values(blocks, side, value));
     let interval = ratio(blocks, value);
-    Row {
+    ComparisonRow {
         measure,
-        a: mean(Side::A),
-        b: mean(Side::B),
+        a: mean(ComparedSide::A),
+        b: mean(ComparedSide::B),
         ratio: interval.map(|ratio| ratio.value),
         interval,
     }
@@ -117,9 +118,9 @@ pub fn notes(turns: &Turns) -> String {
 }
 
 /// A block in a line, as it ends.
-pub fn line(block: &Block) -> String {
+pub fn line(block: &TurnBlock) -> String {
     let side = |name: &str, side| {
-        let of = |(_, measure, value): (_, usize, Value)| {
+        let of = |(_, measure, value): (_, usize, TurnMeasure)| {
             let mean = mean(&values(std::slice::from_ref(block), side, value));
             (MEASURES[measure].show)(mean)
         };
@@ -127,7 +128,7 @@ pub fn line(block: &Block) -> String {
         format!("{name} {rate:>10} requests/s  p50 {p50:>9}  p99 {p99:>9}")
     };
     let at = block.turns.last().map_or(0.0, |turn| turn.moment.at);
-    format!("{at:6.1}s  {}   {}\n", side("A", Side::A), side("B", Side::B))
+    format!("{at:6.1}s  {}   {}\n", side("A", ComparedSide::A), side("B", ComparedSide::B))
 }
 
 #[cfg(test)]

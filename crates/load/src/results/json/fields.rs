@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use super::{Json, WHOLE_MAX};
 
 /// The fields of a map.
-pub(super) struct Fields<'j>(&'j [(Cow<'static, str>, Json)]);
+pub(super) struct MapFields<'j>(&'j [(Cow<'static, str>, Json)]);
 
-impl<'j> Fields<'j> {
+impl<'j> MapFields<'j> {
     pub(super) fn of(json: &'j Json) -> Result<Self, String> {
         match json {
             Json::Map(fields) => Ok(Self(fields)),
@@ -83,7 +83,7 @@ pub(super) fn named<T>(
     json: &Json,
     each: impl Fn(&str, &Json) -> Result<T, String>,
 ) -> Result<Vec<T>, String> {
-    let Fields(fields) = Fields::of(json)?;
+    let MapFields(fields) = MapFields::of(json)?;
     let field = |(name, value): &(Cow<'static, str>, Json)| {
         each(name, value).map_err(|what| format!(".{name}{what}"))
     };

@@ -11,7 +11,7 @@ const FIELDS_MAX: usize = 1000;
 pub(super) fn parse(text: &[u8]) -> Result<Json, String> {
     let text = str::from_utf8(text)
         .map_err(|error| format!("{}: not UTF-8", place(&text[..error.valid_up_to()])))?;
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = JsonParser { text, at: 0 };
     parser.whole().map_err(|what| format!("{}: {what}", place(&text.as_bytes()[..parser.at])))
 }
 
@@ -22,14 +22,14 @@ fn place(read: &[u8]) -> String {
     format!("line {line}, column {column}")
 }
 
-struct Parser<'t> {
+struct JsonParser<'t> {
     text: &'t str,
     at: usize,
 }
 
 type What = &'static str;
 
-impl Parser<'_> {
+impl JsonParser<'_> {
     fn whole(&mut self) -> Result<Json, What> {
         let value = self.value(0)?;
         if self.peek().is_some() { Err("unexpected text after the value") } else { Ok(value) }

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::super::compare::turns::{Effect, effects};
+use super::super::compare::turns::{ValueRatio, effects};
 use super::super::{
-    Errors, Judged, Moment, Pace, Results, Side, Spread, Statuses, Tally, Turn, Turns, tally,
+    ComparedSide, Errors, Judged, LoadKind, MeasuredTurn, Moment, Results, RunStats, Spread,
+    StatusCounts, Turns, tally,
 };
-use super::fields::{Fields, list, named, number, text, truth, whole};
+use super::fields::{MapFields, list, named, number, text, truth, whole};
 use super::{Json, WHOLE_MAX, parse};
 
 /// What the field `format` says of this form.
@@ -44,7 +45,7 @@ pub fn read(text: &[u8]) -> Result<Vec<Results>, String> {
 /// Two servers that took turns, as an object.
 pub fn write_turns(turns: &Turns) -> String {
     let [a, b] = turns.sides.each_ref().map(run_to);
-    let effect = |Effect { name, ratio }: Effect| {
+    let effect = |ValueRatio { name, ratio }: ValueRatio| {
         let ratio = ratio.map(|[ratio, low, high]| {
             Json::map([("ratio", ratio.into()), ("low", low.into()), ("high", high.into())])
         });
@@ -63,9 +64,9 @@ pub fn write_turns(turns: &Turns) -> String {
     format!("{json}\n")
 }
 
-fn turn_to(turn: &Turn, block: u64) -> Json {
+fn turn_to(turn: &MeasuredTurn, block: u64) -> Json {
     let mut json = Json::map([
-        ("server", (if turn.side == Side::A { "a" } else { "b" }).into()),
+        ("server", (if turn.side == ComparedSide::A { "a" } else { "b" }).into()),
         ("block", block.into()),
         ("replies_per_s", turn.rate.into()),
     ]);
@@ -108,7 +109,7 @@ fn run_to(run: &Results) -> Json {
 }
 
 fn run_from(json: &Json) -> Result<Results, String> {
-    let run = Fields::of(json).map_err(|what| what.trim_start_matches(": ").to_owned())?;
+    let run = MapFields::of(json).map_err(|what| what.trim_start_matches(": ").to_owned())?;
     if run.is("format", FORMAT_OF_TURNS).is_ok() {
         return Err(format!(
             ".format is \"{FORMAT_OF_TURNS}\": this file already contains a comparison, in .effect"
@@ -126,7 +127,7 @@ fn run_from(json: &Json) -> Result<Results, String> {
         pace: run.read("pace", pace_from)?,
         began_unix_ms: run.read("began_unix_ms", whole)?,
         elapsed: run.read("elapsed_s", time)?,
-        tally: Tally {
+        tally: RunStats {
             replies: run.read("replies", whole)?,
             bytes: run.read("bytes", whole)?,
             statuses: statuses_from(&run)?,
@@ -152,14 +153,14 @@ fn judged_to(judged: &Judged) -> Json {
     ])
 }
 
-fn codes_to(statuses: &Statuses) -> Json {
+fn codes_to(statuses: &StatusCounts) -> Json {
     let code = |(status, count): &(u16, u64)| (status.to_string().into(), (*count).into());
     Json::Map(statuses.codes().iter().map(code).collect())
 }
 
 /// Files of the first version have classes alone.
-fn statuses_from(run: &Fields<'_>) -> Result<Statuses, String> {
-    let mut statuses = Statuses::default();
+fn statuses_from(run: &MapFields<'_>) -> Result<StatusCounts, String> {
+    let mut statuses = StatusCounts::default();
     let codes = run.optional("status_codes", |json| {
         named(json, |name, count| {
             let status = name.parse::<u16>().ok().filter(|code| (1..=999).contains(code));
@@ -184,23 +185,23 @@ fn statuses_from(run: &Fields<'_>) -> Result<Statuses, String> {
     Ok(statuses)
 }
 
-fn pace_to(pace: Pace) -> Json {
+fn pace_to(pace: LoadKind) -> Json {
     match pace {
-        Pace::Closed => "closed".into(),
-        Pace::Open { from, to } => Json::map([("from", from.into()), ("to", to.into())]),
+        LoadKind::Closed => "closed".into(),
+        LoadKind::Open { from, to } => Json::map([("from", from.into()), ("to", to.into())]),
     }
 }
 
-fn pace_from(json: &Json) -> Result<Pace, String> {
+fn pace_from(json: &Json) -> Result<LoadKind, String> {
     if *json == Json::from("closed") {
-        return Ok(Pace::Closed);
+        return Ok(LoadKind::Closed);
     }
-    let rates = Fields::of(json).map_err(|_| " is neither \"closed\" nor a map".to_owned())?;
-    Ok(Pace::Open { from: rates.read("from", number)?, to: rates.read("to", number)? })
+    let rates = MapFields::of(json).map_err(|_| " is neither \"closed\" nor a map".to_owned())?;
+    Ok(LoadKind::Open { from: rates.read("from", number)?, to: rates.read("to", number)? })
 }
 
 fn errors_from(json: &Json) -> Result<Errors, String> {
-    let fields = Fields::of(json)?;
+    let fields = MapFields::of(json)?;
     let mut errors = Errors::default();
     for (name, count) in errors.named_mut() {
         *count = fields.read(name, whole)?;
@@ -232,7 +233,8 @@ fn histogram_to(histogram: &Histogram<u64>) -> Json {
 
 fn histogram_from(json: &Json) -> Result<Histogram<u64>, String> {
     let mut histogram = tally::histogram();
-    let counts = Fields::of(json)?.read("counts", |json| list(json, |json| list(json, whole)))?;
+    let counts =
+        MapFields::of(json)?.read("counts", |json| list(json, |json| list(json, whole)))?;
     for pair in counts {
         let [value, count] = pair[..] else {
             return Err(".counts: expected [value, count]".to_owned());
@@ -258,7 +260,7 @@ fn moment_to(moment: &Moment) -> Json {
 }
 
 fn moment_from(json: &Json) -> Result<Moment, String> {
-    let moment = Fields::of(json)?;
+    let moment = MapFields::of(json)?;
     Ok(Moment {
         at: moment.read("at", number)?,
         replies: moment.read("replies", whole)?,

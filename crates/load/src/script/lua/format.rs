@@ -7,7 +7,7 @@ use mlua::{Lua, LuaString, Result, Table, Value};
 use super::error::{kind, refuse};
 
 /// What `wrk.format` needs at hand.
-pub(super) struct Format {
+pub(super) struct RequestFormatter {
     wrk: Table,
     method: LuaString,
     path: LuaString,
@@ -19,7 +19,7 @@ pub(super) struct Format {
     out: Vec<u8>,
 }
 
-impl Format {
+impl RequestFormatter {
     pub(super) fn new(lua: &Lua, wrk: &Table) -> Result<Self> {
         Ok(Self {
             wrk: wrk.clone(),

@@ -23,8 +23,8 @@ use hdrhistogram::Histogram;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, LuaString, StdLib, Table};
 
-use super::{ScriptError, Summary, Target, Thread, Value};
-use thread::{Handle, Own};
+use super::{LuaValue, ScriptError, ScriptSummary, ScriptTarget, ScriptThread};
+use thread::{Handle, ThreadDecisions};
 
 /// The longest delay before a request that a script can ask for: a day.
 const DELAY_MAX_MS: f64 = 24.0 * 3600.0 * 1000.0;
@@ -35,13 +35,13 @@ pub struct Script {
     lua: Lua,
     globals: Table,
     wrk: Table,
-    names: Names,
-    own: Rc<Own>,
+    names: ScriptGlobals,
+    own: Rc<ThreadDecisions>,
     flush: Function,
 }
 
 /// The globals a run asks for again and again.
-struct Names {
+struct ScriptGlobals {
     request: LuaString,
     delay: LuaString,
     response: LuaString,
@@ -49,7 +49,7 @@ struct Names {
 
 impl Script {
     /// Runs the script's text in a new state. `name` is what errors call it, as a rule its path.
-    pub fn load(name: &str, source: &[u8], target: &Target) -> Result<Self, ScriptError> {
+    pub fn load(name: &str, source: &[u8], target: &ScriptTarget) -> Result<Self, ScriptError> {
         let script = Self::new(name, target).map_err(|error| error::shown(name, &error))?;
         let chunk = script.lua.load(without_shebang(source)).set_name(format!("@{name}"));
         script.shown(chunk.set_mode(ChunkMode::Text).exec())?;
@@ -57,14 +57,14 @@ impl Script {
         Ok(script)
     }
 
-    fn new(name: &str, target: &Target) -> mlua::Result<Self> {
+    fn new(name: &str, target: &ScriptTarget) -> mlua::Result<Self> {
         // Rust code that scripts call does not panic, so `pcall` stays LuaJIT's own.
         let options = LuaOptions::new().catch_rust_panics(false);
         let lua = Lua::new_with(StdLib::ALL_SAFE, options)?;
         let wrk = wrk::table(&lua, target)?;
         let globals = lua.globals();
         globals.raw_set("wrk", &wrk)?;
-        let names = Names {
+        let names = ScriptGlobals {
             request: lua.create_string("request")?,
             delay: lua.create_string("delay")?,
             response: lua.create_string("response")?,
@@ -74,14 +74,14 @@ impl Script {
     }
 
     /// Sets a global.
-    pub fn set(&self, name: &str, value: &Value) -> Result<(), ScriptError> {
+    pub fn set(&self, name: &str, value: &LuaValue) -> Result<(), ScriptError> {
         self.shown(
             value::into_lua(&self.lua, value).and_then(|value| self.globals.raw_set(name, value)),
         )
     }
 
     /// Reads a global; one that cannot cross is an error.
-    pub fn get(&self, name: &str) -> Result<Value, ScriptError> {
+    pub fn get(&self, name: &str) -> Result<LuaValue, ScriptError> {
         self.shown(self.globals.raw_get(name).and_then(value::from_lua))
     }
 
@@ -195,7 +195,7 @@ impl Script {
     }
 
     /// In the main state, for each thread before its `init`: the script's `setup(thread)`.
-    pub fn setup(&self, thread: impl Thread + 'static) -> Result<(), ScriptError> {
+    pub fn setup(&self, thread: impl ScriptThread + 'static) -> Result<(), ScriptError> {
         let handle = Handle::Other(Rc::new(thread));
         let done = wrk::function(&self.wrk, "setup").and_then(|setup| setup.call::<()>(handle));
         self.flush();
@@ -210,7 +210,7 @@ impl Script {
     /// In the main state, at the end: the script's `done`. Latencies are in microseconds.
     pub fn done(
         &self,
-        summary: &Summary,
+        summary: &ScriptSummary,
         latency: &Histogram<u64>,
         requests: &Histogram<u64>,
     ) -> Result<(), ScriptError> {

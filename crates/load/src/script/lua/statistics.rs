@@ -6,12 +6,12 @@ use mlua::{
 };
 
 use super::error::{kind, refuse};
-use crate::script::Summary;
+use crate::script::ScriptSummary;
 
 /// Calls the script's `done`.
 pub(super) fn done(
     lua: &Lua,
-    summary: &Summary,
+    summary: &ScriptSummary,
     latency: &Histogram<u64>,
     requests: &Histogram<u64>,
 ) -> Result<()> {
@@ -19,7 +19,7 @@ pub(super) fn done(
     done.call((table(lua, summary)?, Statistics::of(latency), Statistics::of(requests)))
 }
 
-fn table(lua: &Lua, summary: &Summary) -> Result<Table> {
+fn table(lua: &Lua, summary: &ScriptSummary) -> Result<Table> {
     let number = |count: u64| count as f64;
     let errors = lua.create_table_from([
         ("connect", number(summary.connect)),

@@ -9,16 +9,16 @@ use mlua::{Lua, MetaMethod, Result, UserData, UserDataFields, UserDataMethods};
 use super::addr::Addr;
 use super::error::refuse;
 use super::value;
-use crate::script::{Thread, Value};
+use crate::script::{LuaValue, ScriptThread};
 
 /// What a script decides about its own thread.
 #[derive(Default)]
-pub(super) struct Own {
+pub(super) struct ThreadDecisions {
     addr: Cell<Option<SocketAddr>>,
     stopped: Cell<bool>,
 }
 
-impl Own {
+impl ThreadDecisions {
     pub(super) fn addr(&self) -> Option<SocketAddr> {
         self.addr.get()
     }
@@ -39,9 +39,9 @@ impl Own {
 /// `wrk.thread`, and the argument of `setup`.
 pub(super) enum Handle {
     /// The thread whose state this is.
-    Own(Rc<Own>),
+    Own(Rc<ThreadDecisions>),
     /// A thread with a state of its own.
-    Other(Rc<dyn Thread>),
+    Other(Rc<dyn ScriptThread>),
 }
 
 impl Handle {
@@ -53,7 +53,7 @@ impl Handle {
         value::into_lua(lua, &value)
     }
 
-    fn set(&self, lua: &Lua, name: &str, value: Value) -> Result<()> {
+    fn set(&self, lua: &Lua, name: &str, value: LuaValue) -> Result<()> {
         match self {
             Self::Own(_) => lua.globals().raw_set(name, value::into_lua(lua, &value)?),
             Self::Other(thread) => thread.set(name, value).map_err(mlua::Error::external),

@@ -3,7 +3,7 @@
 use mlua::{Lua, Result, Table};
 
 use super::error::{kind, refuse};
-use crate::script::Value;
+use crate::script::LuaValue;
 
 /// Tables in tables. One that contains itself has no end.
 const DEPTH_MAX: usize = 100;
@@ -12,7 +12,7 @@ const DEPTH_MAX: usize = 100;
 const VALUES_MAX: usize = 1 << 20;
 
 /// A value out of a state.
-pub(super) fn from_lua(value: mlua::Value) -> Result<Value> {
+pub(super) fn from_lua(value: mlua::Value) -> Result<LuaValue> {
     Copy { values: 0 }.value(value, 0)
 }
 
@@ -22,7 +22,7 @@ struct Copy {
 }
 
 impl Copy {
-    fn value(&mut self, value: mlua::Value, depth: usize) -> Result<Value> {
+    fn value(&mut self, value: mlua::Value, depth: usize) -> Result<LuaValue> {
         self.values += 1;
         if self.values > VALUES_MAX {
             return Err(refuse(format!(
@@ -30,11 +30,11 @@ impl Copy {
             )));
         }
         Ok(match value {
-            mlua::Value::Nil => Value::Nil,
-            mlua::Value::Boolean(value) => Value::Boolean(value),
-            mlua::Value::Integer(value) => Value::Number(value as f64),
-            mlua::Value::Number(value) => Value::Number(value),
-            mlua::Value::String(value) => Value::String(value.as_bytes().to_vec()),
+            mlua::Value::Nil => LuaValue::Nil,
+            mlua::Value::Boolean(value) => LuaValue::Boolean(value),
+            mlua::Value::Integer(value) => LuaValue::Number(value as f64),
+            mlua::Value::Number(value) => LuaValue::Number(value),
+            mlua::Value::String(value) => LuaValue::String(value.as_bytes().to_vec()),
             mlua::Value::Table(table) => self.table(&table, depth)?,
             other => {
                 let what =
@@ -44,7 +44,7 @@ impl Copy {
         })
     }
 
-    fn table(&mut self, table: &Table, depth: usize) -> Result<Value> {
+    fn table(&mut self, table: &Table, depth: usize) -> Result<LuaValue> {
         if depth == DEPTH_MAX {
             let why = "or one that contains itself";
             return Err(refuse(format!(
@@ -56,18 +56,18 @@ impl Copy {
             entries.push((self.value(key, depth + 1)?, self.value(value, depth + 1)?));
             Ok(())
         })?;
-        Ok(Value::Table(entries))
+        Ok(LuaValue::Table(entries))
     }
 }
 
 /// A value into a state.
-pub(super) fn into_lua(lua: &Lua, value: &Value) -> Result<mlua::Value> {
+pub(super) fn into_lua(lua: &Lua, value: &LuaValue) -> Result<mlua::Value> {
     Ok(match value {
-        Value::Nil => mlua::Value::Nil,
-        Value::Boolean(value) => mlua::Value::Boolean(*value),
-        Value::Number(value) => mlua::Value::Number(*value),
-        Value::String(bytes) => mlua::Value::String(lua.create_string(bytes)?),
-        Value::Table(entries) => {
+        LuaValue::Nil => mlua::Value::Nil,
+        LuaValue::Boolean(value) => mlua::Value::Boolean(*value),
+        LuaValue::Number(value) => mlua::Value::Number(*value),
+        LuaValue::String(bytes) => mlua::Value::String(lua.create_string(bytes)?),
+        LuaValue::Table(entries) => {
             let table = lua.create_table()?;
             for (key, value) in entries {
                 table.raw_set(into_lua(lua, key)?, into_lua(lua, value)?)?;

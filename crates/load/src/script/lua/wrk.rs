@@ -6,11 +6,11 @@ use mlua::{Error, Function, Lua, Result, Table, Value};
 
 use super::addr::{self, Addr};
 use super::error::{kind, refuse};
-use super::format::Format;
-use crate::script::Target;
+use super::format::RequestFormatter;
+use crate::script::ScriptTarget;
 
 /// The table, filled with what the command line says.
-pub(super) fn table(lua: &Lua, target: &Target) -> Result<Table> {
+pub(super) fn table(lua: &Lua, target: &ScriptTarget) -> Result<Table> {
     let wrk = lua.create_table()?;
     wrk.raw_set("scheme", target.scheme.as_str())?;
     wrk.raw_set("host", target.host.as_str())?;
@@ -42,13 +42,13 @@ fn missing(name: &str, wanted: &str, found: &Value) -> Error {
     refuse(format!("wrk.{name} is {}, not {wanted}", kind(found)))
 }
 
-fn headers(lua: &Lua, target: &Target) -> Result<Table> {
+fn headers(lua: &Lua, target: &ScriptTarget) -> Result<Table> {
     let headers = target.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     lua.create_table_from(headers)
 }
 
 fn add_functions(lua: &Lua, wrk: &Table) -> Result<()> {
-    let mut format = Format::new(lua, wrk)?;
+    let mut format = RequestFormatter::new(lua, wrk)?;
     let format = lua.create_function_mut(move |lua, given| format.request(lua, given))?;
     wrk.raw_set("format", format)?;
     wrk.raw_set("lookup", lua.create_function(addr::lookup)?)?;

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
-use model::{Fate, Model};
+use model::{ExpectedEnd, Model};
 
 const SEEDS: u64 = 300;
 const SEEDS_MANY: u64 = 10_000;
@@ -36,7 +36,7 @@ fn the_limit_does_what_the_model_does_for_many_seeds() {
 }
 
 fn simulate(seeds: u64) {
-    let mut all = Seen::default();
+    let mut all = PathCounts::default();
     for seed in 0..seeds {
         let seen = run(seed);
         all.iter_mut().zip(seen).for_each(|(all, seen)| *all += seen);
@@ -46,9 +46,9 @@ fn simulate(seeds: u64) {
 
 /// How often each way through the limit was taken: granted, timed out, abandoned, stranded,
 /// rejected, and gifts got.
-type Seen = [u64; 6];
+type PathCounts = [u64; 6];
 
-fn run(seed: u64) -> Seen {
+fn run(seed: u64) -> PathCounts {
     let mut world = World::new(seed);
     for _ in 0..STEPS {
         world.step();
@@ -58,9 +58,9 @@ fn run(seed: u64) -> Seen {
 }
 
 /// splitmix64.
-struct Random(u64);
+struct SplitMix(u64);
 
-impl Random {
+impl SplitMix {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -83,12 +83,12 @@ impl Random {
 }
 
 /// A connection to that server. None may be lost, and none reach another server's request.
-struct Gift {
+struct SimulatedHandoff {
     server: usize,
     alive: Rc<Cell<u32>>,
 }
 
-impl Drop for Gift {
+impl Drop for SimulatedHandoff {
     fn drop(&mut self) {
         self.alive.set(self.alive.get() - 1);
     }
@@ -103,30 +103,39 @@ impl Wake for Bell {
     }
 }
 
-struct Request {
+struct SimulatedRequest {
     id: u64,
     worker: usize,
     group: u64,
     tried: Vec<usize>,
-    stage: Stage,
+    stage: RequestStage,
 }
 
-enum Stage {
-    Waits { waiter: Waiter<Gift>, bell: Arc<Bell>, polled: bool, joined_ms: u64, until_ms: u64 },
-    Has { slot: Slot<Gift>, server: usize },
+enum RequestStage {
+    Waits {
+        waiter: Waiter<SimulatedHandoff>,
+        bell: Arc<Bell>,
+        polled: bool,
+        joined_ms: u64,
+        until_ms: u64,
+    },
+    Has {
+        slot: ServerSlot<SimulatedHandoff>,
+        server: usize,
+    },
 }
 
 struct World {
-    random: Random,
-    line: Arc<Line<Gift>>,
-    servers: Vec<Arc<Slots<Gift>>>,
+    random: SplitMix,
+    line: Arc<WaitQueue<SimulatedHandoff>>,
+    servers: Vec<Arc<ServerSlots<SimulatedHandoff>>>,
     /// Which servers each group can use now.
     usable: [Vec<bool>; GROUPS],
     backlog: Backlog,
     /// What each worker's clock is ahead of `now_ms`.
     clocks: Vec<u64>,
     now_ms: u64,
-    requests: Vec<Request>,
+    requests: Vec<SimulatedRequest>,
     next_id: u64,
     gifts: Rc<Cell<u32>>,
     gifts_got: u64,
@@ -135,8 +144,8 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
-        let line = Line::new();
+        let mut random = SplitMix(seed);
+        let line = WaitQueue::new();
         let mut model = Model::default();
         let count = random.within(1..6);
         let servers: Vec<_> = (0..count)
@@ -203,7 +212,7 @@ impl World {
             None => self.join(id, worker, group, &servers, &tried),
         };
         if let Some(stage) = stage {
-            self.requests.push(Request { id, worker, group, tried, stage });
+            self.requests.push(SimulatedRequest { id, worker, group, tried, stage });
         }
     }
 
@@ -221,12 +230,12 @@ impl World {
         servers
     }
 
-    fn try_each(&mut self, servers: &[usize]) -> Option<Stage> {
+    fn try_each(&mut self, servers: &[usize]) -> Option<RequestStage> {
         for &server in servers {
             let slot = self.servers[server].try_take();
             assert_eq!(slot.is_some(), self.model.take(server), "taking a free slot");
             if let Some(slot) = slot {
-                return Some(Stage::Has { slot, server });
+                return Some(RequestStage::Has { slot, server });
             }
         }
         None
@@ -239,21 +248,22 @@ impl World {
         group: u64,
         servers: &[usize],
         tried: &[usize],
-    ) -> Option<Stage> {
+    ) -> Option<RequestStage> {
         let handles = |indices: &[usize]| -> Vec<_> {
             indices.iter().map(|index| Arc::clone(&self.servers[*index])).collect()
         };
         let (chosen, refused) = (handles(servers), handles(tried));
         let (backlog, now_ms) = (self.backlog, self.clock(worker));
         let expected = self.has_room(servers);
-        let wish = Wish { servers: &chosen, tried: &refused, group, backlog, taker: None, now_ms };
+        let wish =
+            JoinRequest { servers: &chosen, tried: &refused, group, backlog, taker: None, now_ms };
         let joined = self.line.join(wish);
         assert_eq!(joined.is_ok(), expected, "room in the backlog");
         let waiter = joined.ok()?;
         self.model.join(id, servers, tried, group);
         let until_ms = self.now_ms + self.random.below(60);
         let bell = Arc::default();
-        Some(Stage::Waits { waiter, bell, polled: false, joined_ms: now_ms, until_ms })
+        Some(RequestStage::Waits { waiter, bell, polled: false, joined_ms: now_ms, until_ms })
     }
 
     fn has_room(&self, servers: &[usize]) -> bool {
@@ -266,11 +276,13 @@ impl World {
 
     fn finish(&mut self) {
         let Some(index) = self.pick_served() else { return };
-        let Stage::Has { slot, server } = self.requests.swap_remove(index).stage else { return };
+        let RequestStage::Has { slot, server } = self.requests.swap_remove(index).stage else {
+            return;
+        };
         let goes_on = self.model.free(server);
         if self.random.once_in(2) {
             self.gifts.set(self.gifts.get() + 1);
-            let gift = Gift { server, alive: Rc::clone(&self.gifts) };
+            let gift = SimulatedHandoff { server, alive: Rc::clone(&self.gifts) };
             assert_eq!(slot.release_with(gift).is_none(), goes_on, "the gift goes with the slot");
         } else {
             drop(slot);
@@ -279,8 +291,9 @@ impl World {
 
     fn fail_and_retry(&mut self) {
         let Some(index) = self.pick_served() else { return };
-        let Request { worker, group, mut tried, stage, .. } = self.requests.swap_remove(index);
-        let Stage::Has { slot, server } = stage else { return };
+        let SimulatedRequest { worker, group, mut tried, stage, .. } =
+            self.requests.swap_remove(index);
+        let RequestStage::Has { slot, server } = stage else { return };
         self.model.free(server);
         drop(slot);
         tried.push(server);
@@ -288,10 +301,10 @@ impl World {
     }
 
     fn pick_served(&mut self) -> Option<usize> {
-        self.pick(|request| matches!(request.stage, Stage::Has { .. }))
+        self.pick(|request| matches!(request.stage, RequestStage::Has { .. }))
     }
 
-    fn pick(&mut self, wanted: impl Fn(&Request) -> bool) -> Option<usize> {
+    fn pick(&mut self, wanted: impl Fn(&SimulatedRequest) -> bool) -> Option<usize> {
         let found: Vec<usize> =
             (0..self.requests.len()).filter(|index| wanted(&self.requests[*index])).collect();
         (!found.is_empty()).then(|| found[self.random.index(found.len())])
@@ -302,9 +315,9 @@ impl World {
         let Some(index) = self.pick(|_| true) else { return };
         let request = self.requests.swap_remove(index);
         match &request.stage {
-            Stage::Has { server, .. } => drop(self.model.free(*server)),
-            Stage::Waits { .. } => {
-                if let Fate::Granted(server) = self.model.remove(request.id) {
+            RequestStage::Has { server, .. } => drop(self.model.free(*server)),
+            RequestStage::Waits { .. } => {
+                if let ExpectedEnd::Granted(server) = self.model.remove(request.id) {
                     self.model.free(server);
                 }
             }
@@ -317,7 +330,7 @@ impl World {
         let worker = self.random.index(self.clocks.len());
         for index in (0..self.requests.len()).rev() {
             let request = &self.requests[index];
-            let Stage::Waits { bell, polled, .. } = &request.stage else { continue };
+            let RequestStage::Waits { bell, polled, .. } = &request.stage else { continue };
             let due = bell.0.load(SeqCst) || !polled;
             if request.worker == worker && (due || self.random.once_in(8)) {
                 self.poll(index);
@@ -327,40 +340,40 @@ impl World {
 
     fn poll(&mut self, index: usize) {
         let now_ms = self.clock(self.requests[index].worker);
-        let Request { id, stage, .. } = &mut self.requests[index];
-        let Stage::Waits { waiter, bell, polled, .. } = stage else { return };
+        let SimulatedRequest { id, stage, .. } = &mut self.requests[index];
+        let RequestStage::Waits { waiter, bell, polled, .. } = stage else { return };
         let waker = Waker::from(Arc::clone(bell));
         *polled = true;
         match waiter.poll(&mut Context::from_waker(&waker), now_ms) {
             Poll::Pending => assert!(self.model.waits(*id), "an answer is kept back"),
-            Poll::Ready(Answer::Granted(grant)) => self.granted(index, grant),
-            Poll::Ready(Answer::NoServer) => {
-                assert_eq!(self.model.remove(*id), Fate::Stranded);
+            Poll::Ready(WaiterAnswer::Granted(grant)) => self.granted(index, grant),
+            Poll::Ready(WaiterAnswer::NoServer) => {
+                assert_eq!(self.model.remove(*id), ExpectedEnd::Stranded);
                 self.requests.swap_remove(index);
             }
         }
     }
 
-    fn granted(&mut self, index: usize, grant: Grant<Gift>) {
+    fn granted(&mut self, index: usize, grant: Grant<SimulatedHandoff>) {
         let now_ms = self.clock(self.requests[index].worker);
         let request = &mut self.requests[index];
-        let Fate::Granted(server) = self.model.remove(request.id) else {
+        let ExpectedEnd::Granted(server) = self.model.remove(request.id) else {
             panic!("granted out of turn");
         };
         assert!(Arc::ptr_eq(grant.slot.slots(), &self.servers[server]), "another server");
         self.gifts_got += u64::from(grant.gift.is_some());
         assert!(grant.gift.is_none_or(|gift| gift.server == server), "another server's gift");
-        if let Stage::Waits { joined_ms, .. } = request.stage {
+        if let RequestStage::Waits { joined_ms, .. } = request.stage {
             // 0: it never waited, whenever it was asked.
             assert!([0, now_ms - joined_ms].contains(&grant.waited_ms));
         }
-        request.stage = Stage::Has { slot: grant.slot, server };
+        request.stage = RequestStage::Has { slot: grant.slot, server };
     }
 
     fn pass_time(&mut self) {
         self.now_ms += self.random.below(20);
         for index in (0..self.requests.len()).rev() {
-            let Stage::Waits { until_ms, .. } = self.requests[index].stage else { continue };
+            let RequestStage::Waits { until_ms, .. } = self.requests[index].stage else { continue };
             if until_ms <= self.now_ms {
                 self.give_up(index);
             }
@@ -368,16 +381,16 @@ impl World {
     }
 
     fn give_up(&mut self, index: usize) {
-        let Request { id, worker, group, tried, stage } = self.requests.swap_remove(index);
-        let Stage::Waits { waiter, .. } = stage else { return };
+        let SimulatedRequest { id, worker, group, tried, stage } = self.requests.swap_remove(index);
+        let RequestStage::Waits { waiter, .. } = stage else { return };
         let grant = waiter.give_up(self.clock(worker));
         match (grant, self.model.remove(id)) {
-            (Some(Grant { slot, .. }), Fate::Granted(server)) => {
+            (Some(Grant { slot, .. }), ExpectedEnd::Granted(server)) => {
                 assert!(Arc::ptr_eq(slot.slots(), &self.servers[server]), "another server");
-                let stage = Stage::Has { slot, server };
-                self.requests.push(Request { id, worker, group, tried, stage });
+                let stage = RequestStage::Has { slot, server };
+                self.requests.push(SimulatedRequest { id, worker, group, tried, stage });
             }
-            (None, Fate::Waits { .. } | Fate::Stranded) => {}
+            (None, ExpectedEnd::Waits { .. } | ExpectedEnd::Stranded) => {}
             (grant, fate) => panic!("{} where the model has {fate:?}", grant.is_some()),
         }
     }
@@ -420,14 +433,14 @@ impl World {
         assert_eq!(waiting as usize, self.model.waiting());
         assert_eq!(self.line.tally().waiting, waiting);
         for request in &self.requests {
-            let Stage::Waits { bell, polled: true, .. } = &request.stage else { continue };
+            let RequestStage::Waits { bell, polled: true, .. } = &request.stage else { continue };
             let rung = bell.0.load(SeqCst);
             assert_ne!(rung, self.model.waits(request.id), "woken: {rung}");
         }
     }
 
     /// All maxima are raised, everybody is served, and then nothing is left.
-    fn end(mut self) -> Seen {
+    fn end(mut self) -> PathCounts {
         for (server, slots) in self.servers.iter().enumerate() {
             slots.set_max(1);
             self.model.set_max(server, 1);
@@ -439,7 +452,7 @@ impl World {
             }
             (0..self.requests.len()).rev().for_each(|index| self.poll(index));
             self.check();
-            let served = self.requests.iter().any(|r| matches!(r.stage, Stage::Has { .. }));
+            let served = self.requests.iter().any(|r| matches!(r.stage, RequestStage::Has { .. }));
             assert!(served || self.requests.len() < before, "all asleep");
         }
         let tally = self.line.tally();
@@ -449,7 +462,7 @@ impl World {
         assert_eq!(tally.queued, ended);
         self.servers.clear();
         assert!(self.line.servers().is_empty());
-        let Tally { granted, timed_out, abandoned, stranded, rejected, .. } = tally;
+        let LimitStats { granted, timed_out, abandoned, stranded, rejected, .. } = tally;
         [granted, timed_out, abandoned, stranded, rejected, self.gifts_got]
     }
 }

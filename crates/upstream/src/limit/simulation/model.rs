@@ -2,14 +2,14 @@
 
 /// What should have become of a request that joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ExpectedEnd {
     Waits { servers: Vec<usize>, tried: Vec<usize>, group: u64 },
     Granted(usize),
     Stranded,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Server {
+pub(super) struct ModelServer {
     pub(super) max: u32,
     pub(super) used: u32,
     /// What was allowed at some time since so many were in use.
@@ -19,11 +19,11 @@ pub(super) struct Server {
 /// Servers, and requests in the order of joining.
 #[derive(Default)]
 pub(super) struct Model {
-    pub(super) servers: Vec<Server>,
-    pub(super) joined: Vec<(u64, Fate)>,
+    pub(super) servers: Vec<ModelServer>,
+    pub(super) joined: Vec<(u64, ExpectedEnd)>,
 }
 
-impl Fate {
+impl ExpectedEnd {
     fn waits_for(&self, server: usize) -> bool {
         matches!(self, Self::Waits { servers, .. } if servers.contains(&server))
     }
@@ -31,7 +31,7 @@ impl Fate {
 
 impl Model {
     pub(super) fn add_server(&mut self, max: u32) {
-        self.servers.push(Server { max, used: 0, ceiling: max });
+        self.servers.push(ModelServer { max, used: 0, ceiling: max });
     }
 
     pub(super) fn has_free(&self, server: usize) -> bool {
@@ -43,11 +43,13 @@ impl Model {
     }
 
     pub(super) fn waiting(&self) -> usize {
-        self.joined.iter().filter(|(_, fate)| matches!(fate, Fate::Waits { .. })).count()
+        self.joined.iter().filter(|(_, fate)| matches!(fate, ExpectedEnd::Waits { .. })).count()
     }
 
     pub(super) fn waits(&self, id: u64) -> bool {
-        self.joined.iter().any(|(other, fate)| *other == id && matches!(fate, Fate::Waits { .. }))
+        self.joined
+            .iter()
+            .any(|(other, fate)| *other == id && matches!(fate, ExpectedEnd::Waits { .. }))
     }
 
     /// A slot without waiting.
@@ -59,7 +61,7 @@ impl Model {
 
     pub(super) fn join(&mut self, id: u64, servers: &[usize], tried: &[usize], group: u64) {
         let (all, tried) = (servers.to_vec(), tried.to_vec());
-        self.joined.push((id, Fate::Waits { servers: all, tried, group }));
+        self.joined.push((id, ExpectedEnd::Waits { servers: all, tried, group }));
         for &server in servers {
             self.settle(server);
         }
@@ -68,24 +70,24 @@ impl Model {
     /// Whether the slot went on to somebody.
     pub(super) fn free(&mut self, server: usize) -> bool {
         self.servers[server].used -= 1;
-        let Server { max, used, ceiling } = self.servers[server];
+        let ModelServer { max, used, ceiling } = self.servers[server];
         self.servers[server].ceiling = ceiling.min(used.max(max));
         self.settle(server) > 0
     }
 
     pub(super) fn set_max(&mut self, server: usize, max: u32) {
         let used = self.servers[server].used;
-        self.servers[server] = Server { max, used, ceiling: used.max(max) };
+        self.servers[server] = ModelServer { max, used, ceiling: used.max(max) };
         self.settle(server);
     }
 
     pub(super) fn withdraw(&mut self, server: usize, of_group: u64) {
         for (_, fate) in &mut self.joined {
-            let Fate::Waits { servers, group, .. } = fate else { continue };
+            let ExpectedEnd::Waits { servers, group, .. } = fate else { continue };
             if *group == of_group {
                 servers.retain(|other| *other != server);
                 if servers.is_empty() {
-                    *fate = Fate::Stranded;
+                    *fate = ExpectedEnd::Stranded;
                 }
             }
         }
@@ -93,7 +95,7 @@ impl Model {
 
     pub(super) fn admit(&mut self, server: usize, to_group: u64) {
         for (_, fate) in &mut self.joined {
-            let Fate::Waits { servers, tried, group } = fate else { continue };
+            let ExpectedEnd::Waits { servers, tried, group } = fate else { continue };
             if *group == to_group && !tried.contains(&server) && !servers.contains(&server) {
                 servers.push(server);
             }
@@ -102,7 +104,7 @@ impl Model {
     }
 
     /// Out of the list; a grant is not freed by it.
-    pub(super) fn remove(&mut self, id: u64) -> Fate {
+    pub(super) fn remove(&mut self, id: u64) -> ExpectedEnd {
         let index = self.joined.iter().position(|(other, _)| *other == id).expect("it joined");
         self.joined.remove(index).1
     }
@@ -113,7 +115,7 @@ impl Model {
         while self.has_free(server) {
             let oldest = self.joined.iter_mut().find(|(_, fate)| fate.waits_for(server));
             let Some((_, fate)) = oldest else { break };
-            *fate = Fate::Granted(server);
+            *fate = ExpectedEnd::Granted(server);
             self.servers[server].used += 1;
             granted += 1;
         }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use net::SharedWords;
 
 use super::super::*;
-use super::Random;
+use super::SplitMix;
 
 const SEEDS: u64 = 300;
 const SEEDS_MANY: u64 = 5_000;
@@ -32,8 +32,8 @@ struct Process {
     epoch: u64,
     maxima: [u32; SERVERS],
     table: Arc<SharedTable>,
-    servers: Vec<Arc<Slots<()>>>,
-    served: Vec<(usize, Slot<()>)>,
+    servers: Vec<Arc<ServerSlots<()>>>,
+    served: Vec<(usize, ServerSlot<()>)>,
     waiting: Vec<Waiter<()>>,
     /// It does nothing for now, and may have hung for good.
     hangs: bool,
@@ -48,8 +48,8 @@ struct Killed {
     maxima: [u32; SERVERS],
 }
 
-struct World {
-    random: Random,
+struct ProcessWorld {
+    random: SplitMix,
     file: OwnedFd,
     /// The table as nobody's.
     words: SharedWords,
@@ -63,7 +63,7 @@ struct World {
 impl Process {
     fn start(file: &OwnedFd, epoch: u64, maxima: [u32; SERVERS]) -> Self {
         let table = SharedTable::join(file.as_fd(), clock).expect("there is room");
-        let line = Line::shared(b"line", &table);
+        let line = WaitQueue::shared(b"line", &table);
         let servers = (0..SERVERS).map(|server| line.slots(&[server as u8], maxima[server]));
         let servers = servers.collect();
         table.serve();
@@ -87,7 +87,7 @@ impl Process {
         let last = if all { SERVERS } else { first + 1 };
         let servers = &self.servers[first..last];
         let backlog = Backlog::OfLine(100);
-        let wish = Wish { servers, tried: &[], group: 0, backlog, taker: None, now_ms: 0 };
+        let wish = JoinRequest { servers, tried: &[], group: 0, backlog, taker: None, now_ms: 0 };
         self.waiting.extend(servers[0].line().join(wish));
         self.poll();
     }
@@ -99,9 +99,9 @@ impl Process {
         self.waiting.retain_mut(|waiter| {
             match waiter.poll(&mut Context::from_waker(Waker::noop()), 0) {
                 Poll::Pending => true,
-                Poll::Ready(Answer::NoServer) => panic!("the servers stay"),
-                Poll::Ready(Answer::Granted(Grant { slot, .. })) => {
-                    let same = |known: &Arc<Slots<()>>| Arc::ptr_eq(known, slot.slots());
+                Poll::Ready(WaiterAnswer::NoServer) => panic!("the servers stay"),
+                Poll::Ready(WaiterAnswer::Granted(Grant { slot, .. })) => {
+                    let same = |known: &Arc<ServerSlots<()>>| Arc::ptr_eq(known, slot.slots());
                     let server = servers.iter().position(same).expect("it is one of them");
                     served.push((server, slot));
                     false
@@ -123,13 +123,13 @@ impl Process {
     }
 }
 
-impl World {
+impl ProcessWorld {
     fn new(seed: u64) -> Self {
         NOW_MS.set(1_000_000);
         let file = SharedTable::create().expect("memory");
         let words = SharedWords::map(file.as_fd(), layout::ALL).expect("the table");
         let (processes, killed) = (Vec::new(), Vec::new());
-        let random = Random(seed);
+        let random = SplitMix(seed);
         Self { random, file, words, processes, killed, last_epoch: 0, before: [0; SERVERS] }
     }
 
@@ -306,7 +306,7 @@ impl World {
 
     /// Nothing comes any more. Those that hang go on or are killed, requests end one by one, and
     /// everybody who waits is served in so many turns.
-    fn end(mut self) -> Seen {
+    fn end(mut self) -> ProcessCounts {
         for index in (0..self.processes.len()).rev() {
             match self.processes[index].hangs && self.random.once_in(2) {
                 true => self.kill_one(index),
@@ -314,7 +314,8 @@ impl World {
             }
         }
         let mut waiting: usize = self.processes.iter().map(|p| p.waiting.len()).sum();
-        let seen = Seen { waited_at_the_end: waiting as u64, killed: self.killed.len() as u64 };
+        let seen =
+            ProcessCounts { waited_at_the_end: waiting as u64, killed: self.killed.len() as u64 };
         while waiting > 0 {
             // The maxima are those of the newest, maybe of one that is gone.
             self.before = self.in_progress();
@@ -352,13 +353,13 @@ impl World {
 }
 
 #[derive(Default)]
-struct Seen {
+struct ProcessCounts {
     waited_at_the_end: u64,
     killed: u64,
 }
 
-fn run(seed: u64) -> Seen {
-    let mut world = World::new(seed);
+fn run(seed: u64) -> ProcessCounts {
+    let mut world = ProcessWorld::new(seed);
     world.start();
     for _ in 0..STEPS {
         world.step();
@@ -368,7 +369,7 @@ fn run(seed: u64) -> Seen {
 }
 
 fn simulate(seeds: u64) {
-    let all: Vec<Seen> = (0..seeds).map(run).collect();
+    let all: Vec<ProcessCounts> = (0..seeds).map(run).collect();
     assert!(all.iter().map(|seen| seen.waited_at_the_end).sum::<u64>() > seeds);
     assert!(all.iter().map(|seen| seen.killed).sum::<u64>() > seeds / 10);
 }
@@ -461,7 +462,7 @@ fn no_slot_is_left_to_a_process_that_may_have_no_more() {
 #[test]
 fn a_number_is_given_anew_without_what_was_left_there() {
     NOW_MS.set(1_000_000);
-    let mut world = World::new(1);
+    let mut world = ProcessWorld::new(1);
     for maxima in [[1; SERVERS], [2; SERVERS]] {
         world.last_epoch += 1;
         world.processes.push(Process::start(&world.file, world.last_epoch, maxima));
@@ -479,7 +480,7 @@ fn a_number_is_given_anew_without_what_was_left_there() {
 fn rows_of_servers_that_are_gone_are_used_again() {
     let file = SharedTable::create().expect("memory");
     let table = SharedTable::join(file.as_fd(), clock).expect("there is room");
-    let line: Arc<Line<()>> = Line::shared(b"line", &table);
+    let line: Arc<WaitQueue<()>> = WaitQueue::shared(b"line", &table);
     let stays = line.slots(b"stays", 1);
     let _slot = stays.try_take();
     for reload in 0..3000_u32 {
@@ -488,11 +489,11 @@ fn rows_of_servers_that_are_gone_are_used_again() {
         assert!(servers.iter().all(|slots| slots.try_take().is_some() && is_shared(slots)));
     }
     let other = SharedTable::join(file.as_fd(), clock).expect("there is room");
-    let other: Arc<Line<()>> = Line::shared(b"line", &other);
+    let other: Arc<WaitQueue<()>> = WaitQueue::shared(b"line", &other);
     assert!(other.slots(b"stays", 1).try_take().is_none(), "it is taken");
 }
 
-fn is_shared(slots: &Slots<()>) -> bool {
+fn is_shared(slots: &ServerSlots<()>) -> bool {
     format!("{:?}", slots.word).contains("shared")
 }
 
@@ -500,7 +501,7 @@ fn is_shared(slots: &Slots<()>) -> bool {
 fn what_finds_no_room_counts_by_itself() {
     let file = SharedTable::create().expect("memory");
     let table = SharedTable::join(file.as_fd(), clock).expect("there is room");
-    let line: Arc<Line<()>> = Line::shared(b"line", &table);
+    let line: Arc<WaitQueue<()>> = WaitQueue::shared(b"line", &table);
     let name = |number: usize| number.to_le_bytes();
     let all: Vec<_> = (0..=layout::ROWS_MAX).map(|number| line.slots(&name(number), 1)).collect();
     assert!(all[..layout::ROWS_MAX].iter().all(|slots| is_shared(slots)));

@@ -3,7 +3,7 @@ mod services;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::rc::Rc;
 
-use super::testing::{A, AAAA, Asked, NameServer, Reply};
+use super::testing::{A, AAAA, NameServer, ReceivedQuery, TestResponse};
 use super::*;
 
 /// Short enough to wait for on purpose.
@@ -15,19 +15,19 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     net::run(within::within(MAX_MS, test)).unwrap().expect("in time")
 }
 
-fn settings(servers: &[&NameServer]) -> Settings {
+fn settings(servers: &[&NameServer]) -> ResolverSettings {
     let servers = servers.iter().map(|server| server.address).collect();
-    Settings { servers, valid_ms: None, ipv4: true, ipv6: true }
+    ResolverSettings { servers, valid_ms: None, ipv4: true, ipv6: true }
 }
 
 /// One that asks again when nginx does, which a test that is answered does not live to see.
-fn resolver_of(settings: Settings, timeout_ms: u64) -> Resolver {
-    Resolver { state: Rc::new(State::new(settings)), timeout_ms }
+fn resolver_of(settings: ResolverSettings, timeout_ms: u64) -> Resolver {
+    Resolver { state: Rc::new(ResolverState::new(settings)), timeout_ms }
 }
 
 /// One that asks again soon.
-fn hurried(settings: Settings, timeout_ms: u64) -> Resolver {
-    let mut state = State::new(settings);
+fn hurried(settings: ResolverSettings, timeout_ms: u64) -> Resolver {
+    let mut state = ResolverState::new(settings);
     state.resend_ms = RESEND_MS;
     Resolver { state: Rc::new(state), timeout_ms }
 }
@@ -97,8 +97,8 @@ fn addresses_are_not_asked_about() {
 #[test]
 fn one_family_may_be_enough() {
     let server = NameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1", "::1"])));
-    let v4 = resolver_of(Settings { ipv6: false, ..settings(&[&server]) }, TIMEOUT_MS);
-    let v6 = resolver_of(Settings { ipv4: false, ..settings(&[&server]) }, TIMEOUT_MS);
+    let v4 = resolver_of(ResolverSettings { ipv6: false, ..settings(&[&server]) }, TIMEOUT_MS);
+    let v6 = resolver_of(ResolverSettings { ipv4: false, ..settings(&[&server]) }, TIMEOUT_MS);
     run(async {
         assert_eq!(shown(&v4, "v4.net").await, "127.0.0.1");
         assert_eq!(shown(&v6, "v6.net").await, "::1");
@@ -237,7 +237,7 @@ fn what_is_no_answer_is_waited_past() {
     assert_eq!(server.log().len(), 8);
 }
 
-fn aliases(asked: &Asked) -> Option<Reply> {
+fn aliases(asked: &ReceivedQuery) -> Option<TestResponse> {
     let alias = |name: &str| asked.reply().alias(&asked.name, 300, name);
     Some(match &asked.name[..] {
         "whole.net" => asked.addresses(300, &[]).alias("whole.net", 1, "a.net").record(
@@ -341,7 +341,7 @@ fn an_answer_holds_as_long_as_its_ttl() {
         Some(asked.addresses(ttl_s, &["127.0.0.1"]))
     });
     let by_ttl = resolver(&[&server]);
-    let valid = Settings { valid_ms: Some(60_000), ..settings(&[&server]) };
+    let valid = ResolverSettings { valid_ms: Some(60_000), ..settings(&[&server]) };
     let by_valid = resolver_of(valid, TIMEOUT_MS);
     run(async {
         for resolver in [&by_ttl, &by_valid] {
@@ -477,7 +477,7 @@ fn questions_of_types_are_told_apart() {
         assert!(
             resolver
                 .state
-                .follow_known(Topic::Services, &Name::from_text(b"a.net").unwrap())
+                .follow_known(Topic::Services, &DomainName::from_text(b"a.net").unwrap())
                 .is_none()
         );
     });

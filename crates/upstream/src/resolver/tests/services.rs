@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use net::clock;
 
-use super::super::testing::{Asked, NameServer, Reply, SRV};
+use super::super::testing::{NameServer, ReceivedQuery, SRV, TestResponse};
 use super::{RESEND_MS, pause, resolver, resolver_of, run, settings};
-use crate::resolver::{Peer, Settings, Target, Watched, watch};
+use crate::resolver::{ResolvedPeer, ResolverSettings, ServiceTarget, WatchedName, watch};
 
-fn services(asked: &Asked) -> Option<Reply> {
+fn services(asked: &ReceivedQuery) -> Option<TestResponse> {
     if asked.kind != SRV {
         return Some(match &asked.name[..] {
             "gone.net" => asked.reply().code(3),
@@ -45,7 +45,7 @@ fn services_and_their_addresses() {
             .targets
             .iter()
             .map(|target| {
-                let Target { name, priority, weight, .. } = target;
+                let ServiceTarget { name, priority, weight, .. } = target;
                 let mut sockets: Vec<_> =
                     target.sockets().map(|socket| socket.to_string()).collect();
                 sockets.sort_unstable();
@@ -117,10 +117,10 @@ fn a_watched_service_has_backups() {
 
 /// The first so many reports about `a.net`.
 fn reports(server: &NameServer, service: Option<&str>, count: usize) -> Vec<String> {
-    let settings = Settings { valid_ms: Some(100), ..settings(&[server]) };
+    let settings = ResolverSettings { valid_ms: Some(100), ..settings(&[server]) };
     let resolver = resolver_of(settings, RESEND_MS);
     let service = service.map(|service| service.as_bytes().into());
-    let watched = Watched { name: (*b"a.net").into(), service, port: 80 };
+    let watched = WatchedName { name: (*b"a.net").into(), service, port: 80 };
     let seen: Rc<RefCell<Vec<String>>> = Rc::default();
     let into = seen.clone();
     run(async move {
@@ -139,7 +139,7 @@ fn reports(server: &NameServer, service: Option<&str>, count: usize) -> Vec<Stri
     })
 }
 
-fn show_peer(peer: &Peer) -> String {
+fn show_peer(peer: &ResolvedPeer) -> String {
     match &peer.name {
         None => peer.address.to_string(),
         Some(name) => {

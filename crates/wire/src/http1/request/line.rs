@@ -2,13 +2,13 @@
 
 use super::HeadError;
 use crate::request::RequestHead;
-use crate::uri::Target;
+use crate::uri::UriTarget;
 use crate::{Method, Slice, Version, host};
 
 /// Parses `line`, which is without its end.
 pub(super) fn parse(head: &mut RequestHead, input: &[u8], line: Slice) -> Result<(), HeadError> {
     let base = line.start as usize;
-    let mut reader = Reader { line: line.of(input), at: 0, base };
+    let mut reader = RequestLineReader { line: line.of(input), at: 0, base };
     reader.method(head)?;
     reader.spaces();
     match (head.method, reader.peek()) {
@@ -31,13 +31,13 @@ pub(super) fn is_method_byte(byte: u8) -> bool {
     byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-')
 }
 
-struct Reader<'a> {
+struct RequestLineReader<'a> {
     line: &'a [u8],
     at: usize,
     base: usize,
 }
 
-impl Reader<'_> {
+impl RequestLineReader<'_> {
     fn peek(&self) -> Option<u8> {
         self.line.get(self.at).copied()
     }
@@ -69,7 +69,7 @@ impl Reader<'_> {
     /// `/path?args#fragment` up to a space or the end; the path may be missing after an authority.
     fn target(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
         let base = self.base + self.at;
-        let target = Target::parse(&self.line[self.at..]).ok_or(HeadError::InvalidRequest)?;
+        let target = UriTarget::parse(&self.line[self.at..]).ok_or(HeadError::InvalidRequest)?;
         head.target = target.whole.shifted(base);
         head.path = target.path.shifted(base);
         head.args = target.args.map(|args| args.shifted(base));

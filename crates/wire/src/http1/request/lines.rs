@@ -8,14 +8,14 @@ use crate::Slice;
 
 /// Where the next line begins, and up to where its end was looked for in vain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lines {
+pub(super) struct LineScanner {
     pub(super) start: usize,
     searched: usize,
 }
 
 /// What a search found.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum LineSearch {
     /// A line, without its end.
     Line(Slice),
     /// Not yet the end of the line.
@@ -24,15 +24,15 @@ pub(super) enum Found {
     Invalid(usize),
 }
 
-impl Lines {
+impl LineScanner {
     /// The next line, and the offset of the byte that decided: its LF, the NUL, what follows the
     /// CR, or the end of what was searched.
     #[inline]
-    pub(super) fn next(&mut self, input: &[u8]) -> (Found, usize) {
+    pub(super) fn next(&mut self, input: &[u8]) -> (LineSearch, usize) {
         let input = &input[..input.len().min(Slice::BUFFER_MAX)];
         let Some(offset) = memchr3(b'\n', b'\r', 0, &input[self.searched..]) else {
             self.searched = input.len();
-            return (Found::Nothing, self.searched);
+            return (LineSearch::Nothing, self.searched);
         };
         let at = self.searched + offset;
         match (input[at], input.get(at + 1)) {
@@ -40,18 +40,18 @@ impl Lines {
             (b'\r', Some(b'\n')) => self.line(at, at + 1),
             (b'\r', None) => {
                 self.searched = at;
-                (Found::Nothing, input.len())
+                (LineSearch::Nothing, input.len())
             }
-            (b'\r', Some(_)) => (Found::Invalid(at), at + 1),
-            _ => (Found::Invalid(at), at),
+            (b'\r', Some(_)) => (LineSearch::Invalid(at), at + 1),
+            _ => (LineSearch::Invalid(at), at),
         }
     }
 
-    fn line(&mut self, end: usize, lf: usize) -> (Found, usize) {
+    fn line(&mut self, end: usize, lf: usize) -> (LineSearch, usize) {
         let line = Slice::new(self.start, end);
         self.start = lf + 1;
         self.searched = self.start;
-        (Found::Line(line), lf)
+        (LineSearch::Line(line), lf)
     }
 
     pub(super) fn position(&self) -> (usize, usize) {

@@ -26,12 +26,12 @@ pub use error::HeadError;
 
 use crate::request::{HeadLimits, RequestHead};
 use crate::{Known, Slice, Version};
-use lines::{Found, Lines};
-use window::Window;
+use lines::{LineScanner, LineSearch};
+use window::LineWindow;
 
-/// How far [`HeadParser::parse`] came.
+/// How far [`RequestHeadParser::parse`] came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum HeadProgress {
     /// More bytes are needed.
     Partial,
     /// The `Host` line was read and [`HeadLimits::pause_at_host`] is set: parse again with the
@@ -46,7 +46,7 @@ pub enum Progress {
 
 /// The state of a parser: what it expects next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Expect {
+enum RequestState {
     #[default]
     Line,
     Field,
@@ -55,14 +55,14 @@ enum Expect {
 
 /// How far the head of one request was parsed. It is new for each request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeadParser {
-    expect: Expect,
+pub struct RequestHeadParser {
+    expect: RequestState,
     method_seen: bool,
-    lines: Lines,
-    window: Window,
+    lines: LineScanner,
+    window: LineWindow,
 }
 
-impl HeadParser {
+impl RequestHeadParser {
     /// Parses on from where the last call stopped. `input` is the same bytes as before, and those
     /// that arrived since; after an error or `Complete` there is nothing to
     /// parse on.
@@ -71,39 +71,40 @@ impl HeadParser {
         head: &mut RequestHead,
         input: &[u8],
         limits: &HeadLimits,
-    ) -> Result<Progress, HeadError> {
+    ) -> Result<HeadProgress, HeadError> {
         match self.parse_line(head, input, limits)? {
-            Progress::Complete { .. } => self.parse_fields(head, input, limits),
+            HeadProgress::Complete { .. } => self.parse_fields(head, input, limits),
             progress => Ok(progress),
         }
     }
 
     /// Parses as far as the end of the request line: for a caller whose limits depend on what the
-    /// line says. `Complete` means that the line is there; [`HeadParser::parse`] goes on from it.
+    /// line says. `Complete` means that the line is there; [`RequestHeadParser::parse`] goes on
+    /// from it.
     pub fn parse_line(
         &mut self,
         head: &mut RequestHead,
         input: &[u8],
         limits: &HeadLimits,
-    ) -> Result<Progress, HeadError> {
-        if self.expect == Expect::Line {
+    ) -> Result<HeadProgress, HeadError> {
+        if self.expect == RequestState::Line {
             self.skip_empty_lines(input, limits)?;
             let Some(line) = self.next_request_line(head, input, limits)? else {
-                return Ok(Progress::Partial);
+                return Ok(HeadProgress::Partial);
             };
             line::parse(head, input, line)?;
             self.method_seen = true;
             self.expect = match head.version {
-                Version::HTTP_09 => Expect::Done,
-                _ => Expect::Field,
+                Version::HTTP_09 => RequestState::Done,
+                _ => RequestState::Field,
             };
         }
-        Ok(Progress::Complete { len: self.lines.start })
+        Ok(HeadProgress::Complete { len: self.lines.start })
     }
 
     /// Whether the request line is not there yet, or is wrong.
     pub fn expects_line(&self) -> bool {
-        self.expect == Expect::Line
+        self.expect == RequestState::Line
     }
 
     /// Where the line begins that is not parsed yet, or with which something was wrong.
@@ -116,20 +117,20 @@ impl HeadParser {
         head: &mut RequestHead,
         input: &[u8],
         limits: &HeadLimits,
-    ) -> Result<Progress, HeadError> {
-        while self.expect == Expect::Field {
+    ) -> Result<HeadProgress, HeadError> {
+        while self.expect == RequestState::Field {
             let Some(line) = self.next_field_line(input, limits)? else {
-                return Ok(Progress::Partial);
+                return Ok(HeadProgress::Partial);
             };
             if line.is_empty() {
-                self.expect = Expect::Done;
+                self.expect = RequestState::Done;
             } else if field::parse(head, input, line, limits)? == Known::Host
                 && limits.pause_at_host
             {
-                return Ok(Progress::Host);
+                return Ok(HeadProgress::Host);
             }
         }
-        Ok(Progress::Complete { len: self.lines.start })
+        Ok(HeadProgress::Complete { len: self.lines.start })
     }
 
     /// RFC 9112, section 2.2: empty lines before the request line are ignored. nginx takes any
@@ -163,10 +164,10 @@ impl HeadParser {
             return Err(HeadError::TooLongUri);
         }
         match found {
-            Found::Line(line) => Ok(Some(line)),
-            Found::Nothing => self.check_method(&input[searched..upto]).map(|()| None),
+            LineSearch::Line(line) => Ok(Some(line)),
+            LineSearch::Nothing => self.check_method(&input[searched..upto]).map(|()| None),
             // The same byte is an error to the line's parser, which knows of which kind.
-            Found::Invalid(at) => line::parse(head, input, Slice::new(start, at + 1))
+            LineSearch::Invalid(at) => line::parse(head, input, Slice::new(start, at + 1))
                 .and(Err(HeadError::InvalidRequest)),
         }
     }
@@ -197,10 +198,10 @@ impl HeadParser {
             return Err(HeadError::too_large(start, upto.min(self.window.end)));
         }
         match found {
-            Found::Line(line) => Ok(Some(line)),
-            Found::Nothing => Ok(None),
+            LineSearch::Line(line) => Ok(Some(line)),
+            LineSearch::Nothing => Ok(None),
             // The name may be wrong before that byte is.
-            Found::Invalid(at) => field::scan_name(Slice::new(start, at + 1), input)
+            LineSearch::Invalid(at) => field::scan_name(Slice::new(start, at + 1), input)
                 .and(Err(HeadError::InvalidFieldLine(Slice::new(start, at)))),
         }
     }

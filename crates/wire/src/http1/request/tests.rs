@@ -4,13 +4,13 @@ use alloc::{format, vec};
 
 use super::*;
 
-fn parse(input: &[u8]) -> (RequestHead, Result<Progress, HeadError>) {
+fn parse(input: &[u8]) -> (RequestHead, Result<HeadProgress, HeadError>) {
     parse_with(input, &HeadLimits::default())
 }
 
-fn parse_with(input: &[u8], limits: &HeadLimits) -> (RequestHead, Result<Progress, HeadError>) {
+fn parse_with(input: &[u8], limits: &HeadLimits) -> (RequestHead, Result<HeadProgress, HeadError>) {
     let mut head = RequestHead::default();
-    let progress = HeadParser::default().parse(&mut head, input, limits);
+    let progress = RequestHeadParser::default().parse(&mut head, input, limits);
     (head, progress)
 }
 
@@ -47,7 +47,7 @@ fn request_lines() {
     for (line, expected) in table {
         let input = format!("{line}\r\n\r\n").into_bytes();
         let (head, progress) = parse(&input);
-        assert!(matches!(progress, Ok(Progress::Complete { .. })), "{line}: {progress:?}");
+        assert!(matches!(progress, Ok(HeadProgress::Complete { .. })), "{line}: {progress:?}");
         let text = |slice: Slice| String::from_utf8_lossy(slice.of(&input)).into_owned();
         let found = [
             text(head.method_text),
@@ -152,7 +152,7 @@ fn fields_are_cut_and_recognised() {
     let input =
         b"GET / HTTP/1.1\r\nHOST:h\r\nX-A:   b  c \nEmpty:\r\nTab:\t1\t\r\nCookie: :\r\n\r\n";
     let (head, progress) = parse(input);
-    assert_eq!(progress, Ok(Progress::Complete { len: input.len() }));
+    assert_eq!(progress, Ok(HeadProgress::Complete { len: input.len() }));
     let fields: Vec<_> =
         head.fields.iter().map(|f| (f.name.of(input), f.value.of(input), f.id)).collect();
     let expected: Vec<(&[u8], &[u8], Known)> = vec![
@@ -226,7 +226,7 @@ fn odd_names_are_dropped_or_kept_as_configured() {
 fn max_headers() {
     let limits = HeadLimits { max_headers: 2, ..HeadLimits::default() };
     let (_, progress) = parse_with(b"GET / HTTP/1.0\r\na:\r\n_:\r\nb:\r\n\r\n", &limits);
-    assert_eq!(progress, Ok(Progress::Complete { len: 30 }));
+    assert_eq!(progress, Ok(HeadProgress::Complete { len: 30 }));
     let (_, progress) = parse_with(b"GET / HTTP/1.0\r\na:\r\nb:\r\nc:\r\n\r\n", &limits);
     assert_eq!(progress, Err(HeadError::TooManyFields));
 }
@@ -236,11 +236,11 @@ fn pauses_at_host_and_takes_new_limits() {
     let first = HeadLimits { pause_at_host: true, ..HeadLimits::default() };
     let second = HeadLimits { underscores_in_headers: true, ..first };
     let input = b"GET / HTTP/1.1\r\na_b: 1\r\nHost: h\r\na_b: 2\r\n\r\n";
-    let (mut head, mut parser) = (RequestHead::default(), HeadParser::default());
-    assert_eq!(parser.parse(&mut head, input, &first), Ok(Progress::Host));
+    let (mut head, mut parser) = (RequestHead::default(), RequestHeadParser::default());
+    assert_eq!(parser.parse(&mut head, input, &first), Ok(HeadProgress::Host));
     assert_eq!(
         parser.parse(&mut head, input, &second),
-        Ok(Progress::Complete { len: input.len() })
+        Ok(HeadProgress::Complete { len: input.len() })
     );
     assert_eq!((head.fields.len(), head.ignored.len()), (2, 1));
 }
@@ -296,7 +296,7 @@ fn a_line_may_fill_one_large_buffer() {
 #[test]
 fn a_full_buffer_is_refused_before_its_line_ends() {
     let line = b"GET /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-    assert_eq!(parse_with(&line[..31], &SMALL).1, Ok(Progress::Partial));
+    assert_eq!(parse_with(&line[..31], &SMALL).1, Ok(HeadProgress::Partial));
     let (head, progress) = parse_with(&line[..32], &SMALL);
     assert_eq!(progress, Err(HeadError::TooLongUri));
     assert_eq!(head.line.of(line), &line[..32]);
@@ -335,13 +335,13 @@ fn no_limits_are_no_panic() {
         ..SMALL
     };
     let (_, progress) = parse_with(b"GET / HTTP/1.0\r\n\r\n", &limits);
-    assert_eq!(progress, Ok(Progress::Complete { len: 18 }));
+    assert_eq!(progress, Ok(HeadProgress::Complete { len: 18 }));
     let limits = HeadLimits {
         client_header_buffer_size: 0,
         large_client_header_buffers: (usize::MAX, 0),
         ..limits
     };
-    assert_eq!(parse_with(b"", &limits).1, Ok(Progress::Partial));
+    assert_eq!(parse_with(b"", &limits).1, Ok(HeadProgress::Partial));
     assert_eq!(parse_with(b"GET / HTTP/1.0\r\n", &limits).1, Err(HeadError::TooLongUri));
 }
 
@@ -350,7 +350,7 @@ fn an_input_of_the_largest_size_is_never_partial() {
     assert_eq!(SMALL.input_max(), 80);
     let input = b"GET / HTTP/1.0\r\n".iter().chain(b"a:\r\n".iter().cycle());
     let input: Vec<u8> = input.copied().take(80).collect();
-    assert_eq!(parse_with(&input[..79], &SMALL).1, Ok(Progress::Partial));
+    assert_eq!(parse_with(&input[..79], &SMALL).1, Ok(HeadProgress::Partial));
     assert_eq!(parse_with(&input, &SMALL).1.expect_err("full").status(), 494);
 }
 

@@ -10,12 +10,12 @@ use crate::request::HeadLimits;
 
 /// The end of the current buffer, as an offset in the input, and how many large ones are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct LineWindow {
     pub(super) end: usize,
     used: usize,
 }
 
-impl Window {
+impl LineWindow {
     /// Whether a line that begins at `start` and goes on at `upto` or beyond finds room.
     #[inline]
     pub(super) fn admits(&mut self, start: usize, upto: usize, limits: &HeadLimits) -> bool {

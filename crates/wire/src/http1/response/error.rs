@@ -1,7 +1,7 @@
 //! Errors in the head of a reply.
 
 use crate::Slice;
-use crate::reply::{FieldError, ReplyField};
+use crate::reply::{ReplyField, ReplyFieldError};
 
 /// Why a head is refused. nginx logs each at `error`, and asks the next server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +27,11 @@ pub enum ReplyError {
     TooManyFields,
 }
 
-impl From<FieldError> for ReplyError {
-    fn from(error: FieldError) -> Self {
+impl From<ReplyFieldError> for ReplyError {
+    fn from(error: ReplyFieldError) -> Self {
         match error {
-            FieldError::Invalid(line, byte) => Self::InvalidField(line, byte),
-            FieldError::TooMany => Self::TooManyFields,
+            ReplyFieldError::Invalid(line, byte) => Self::InvalidField(line, byte),
+            ReplyFieldError::TooMany => Self::TooManyFields,
         }
     }
 }

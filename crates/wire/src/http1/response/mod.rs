@@ -22,22 +22,22 @@ pub(crate) use status_line::{check_opening, parse as parse_status_line};
 
 /// Reads one head.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct HeadParser {
+pub struct ResponseHeadParser {
     /// The version, once the status line was read.
     pub version: Version,
-    expect: Expect,
+    expect: ResponseState,
     lines: FieldParser,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Expect {
+enum ResponseState {
     #[default]
     Line,
     Fields,
     Done,
 }
 
-impl HeadParser {
+impl ResponseHeadParser {
     /// Parses on from where the last call stopped: `input` is the same bytes as before, and those
     /// that arrived since. `Some`: how many of them are the head.
     pub fn parse(
@@ -45,19 +45,21 @@ impl HeadParser {
         head: &mut ReplyHead,
         input: &[u8],
     ) -> Result<Option<usize>, ReplyError> {
-        if self.expect == Expect::Line {
+        if self.expect == ResponseState::Line {
             status_line::check_opening(input)?;
             let Some((line, odd)) = self.lines.next_line(input) else { return Ok(None) };
             if odd.has_cr(line, input) {
                 return Err(ReplyError::NotHttp);
             }
             self.version = status_line::parse(head, input, line)?;
-            self.expect = Expect::Fields;
+            self.expect = ResponseState::Fields;
         }
-        if self.expect == Expect::Fields && self.lines.parse(&mut head.fields, input)?.is_none() {
+        if self.expect == ResponseState::Fields
+            && self.lines.parse(&mut head.fields, input)?.is_none()
+        {
             return Ok(None);
         }
-        self.expect = Expect::Done;
+        self.expect = ResponseState::Done;
         Ok(Some(self.lines.parsed_to()))
     }
 

@@ -7,12 +7,12 @@ use crate::reply::ReplyField;
 
 struct Parsed {
     head: ReplyHead,
-    parser: HeadParser,
+    parser: ResponseHeadParser,
     length: usize,
 }
 
 fn parsed(text: &[u8]) -> Result<Parsed, ReplyError> {
-    let (mut head, mut parser) = (ReplyHead::default(), HeadParser::default());
+    let (mut head, mut parser) = (ReplyHead::default(), ResponseHeadParser::default());
     let length = parser.parse(&mut head, text)?.expect("complete");
     Ok(Parsed { head, parser, length })
 }
@@ -36,7 +36,7 @@ fn a_head_is_the_same_whole_and_byte_by_byte() {
     assert_eq!((whole.status, parser.version), (200, Version::HTTP_11));
     assert_eq!(whole.status_line.of(text), b"200 OK");
     assert_eq!(lines(&whole, text), ["Server=a b", "X-Y=", "foo=", "Set-Cookie=a"]);
-    let (mut bytewise, mut parser) = (ReplyHead::default(), HeadParser::default());
+    let (mut bytewise, mut parser) = (ReplyHead::default(), ResponseHeadParser::default());
     for end in 0..length {
         assert_eq!(parser.parse(&mut bytewise, &text[..end]), Ok(None), "{end}");
     }
@@ -77,7 +77,7 @@ fn status_lines() {
         let text = [line, b"\r\n\r\n"].concat();
         assert_eq!(parsed(&text).map(|_| ()), Err(ReplyError::NotHttp), "{}", line.escape_ascii());
     }
-    let opening = HeadParser::default().parse(&mut ReplyHead::default(), b"SSH-");
+    let opening = ResponseHeadParser::default().parse(&mut ReplyHead::default(), b"SSH-");
     assert_eq!(opening, Err(ReplyError::NotHttp));
 }
 

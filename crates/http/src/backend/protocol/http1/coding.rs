@@ -1,15 +1,15 @@
 //! How the end of a reply's body is found, and what of the bytes received is the body: sans-IO.
 
 use observe::{Level, Text};
-use wire::http1::chunked::{ChunkedDecoder, Decoded};
+use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder};
 use wire::http1::response::ReplyBody;
-use wire::reply::{FieldError, FieldParser, ReplyField};
+use wire::reply::{FieldParser, ReplyField, ReplyFieldError};
 
 use super::super::{Malformed, Taken};
-use crate::exchange::{Fields, Remark};
+use crate::exchange::{BodyMessage, Fields};
 
 /// What is left of a body.
-pub(super) enum Coding {
+pub(super) enum ReplyCoding {
     Length(u64),
     Chunked(ChunkedDecoder),
     /// The fields after the last chunk.
@@ -33,7 +33,7 @@ const MORE_THAN_TRAILERS: &str = "upstream sent data after trailers";
 const INVALID_CHUNKED: &str = "upstream sent invalid chunked response";
 const TOO_BIG_TRAILERS: &str = "upstream sent too big trailers";
 
-impl Coding {
+impl ReplyCoding {
     /// `trailers`: whether those are read.
     pub(super) fn of(body: ReplyBody, trailers: bool) -> Self {
         match body {
@@ -85,12 +85,12 @@ impl Coding {
             Self::Chunked(decoder) => {
                 let (found, end, at) = unchunk(decoder, buffer, start)?;
                 match found {
-                    Found::More => Ok(Taken::up_to(end)),
-                    Found::End => {
+                    ChunkPiece::More => Ok(Taken::up_to(end)),
+                    ChunkPiece::End => {
                         *self = Self::Ended;
                         Ok(ended(end, at < buffer.len(), MORE_THAN_CHUNKS))
                     }
-                    Found::Trailers => {
+                    ChunkPiece::Trailers => {
                         let mut trailers = Box::<Trailers>::default();
                         let read = trailers.read(&buffer[at..], trailers_max)?;
                         *self = Self::Trailers(trailers);
@@ -121,11 +121,11 @@ impl Coding {
 
 /// The body is complete; `has_surplus`: more came than that, which is worth a line in the log.
 fn ended(end: usize, has_surplus: bool, text: &'static str) -> Taken {
-    let remark = has_surplus.then(|| Remark { level: Level::Warn, text: text.into() });
+    let remark = has_surplus.then(|| BodyMessage { level: Level::Warn, text: text.into() });
     Taken { end, remarks: remark.into_iter().collect(), ..Taken::default() }
 }
 
-enum Found {
+enum ChunkPiece {
     More,
     Trailers,
     End,
@@ -136,15 +136,15 @@ fn unchunk(
     decoder: &mut ChunkedDecoder,
     buffer: &mut [u8],
     start: usize,
-) -> Result<(Found, usize, usize), Malformed> {
+) -> Result<(ChunkPiece, usize, usize), Malformed> {
     let (mut at, mut end) = (start, start);
     loop {
         let decoded = decoder.decode(&buffer[at..]);
         match decoded.map_err(|_| Malformed::from(INVALID_CHUNKED))? {
-            Decoded::More => return Ok((Found::More, end, buffer.len())),
-            Decoded::Trailers(used) => return Ok((Found::Trailers, end, at + used)),
-            Decoded::End(used) => return Ok((Found::End, end, at + used)),
-            Decoded::Data(data) => {
+            ChunkDecoded::More => return Ok((ChunkPiece::More, end, buffer.len())),
+            ChunkDecoded::Trailers(used) => return Ok((ChunkPiece::Trailers, end, at + used)),
+            ChunkDecoded::End(used) => return Ok((ChunkPiece::End, end, at + used)),
+            ChunkDecoded::Data(data) => {
                 let from = at + data.start..at + data.end;
                 at = from.end;
                 let length = from.len();
@@ -165,11 +165,11 @@ impl Trailers {
             Ok(Some(end)) => Ok(Some((end - before, self.fields()))),
             Ok(None) if self.text.len() >= bytes_max => Err(TOO_BIG_TRAILERS.into()),
             Ok(None) => Ok(None),
-            Err(FieldError::Invalid(slice, byte)) => {
+            Err(ReplyFieldError::Invalid(slice, byte)) => {
                 let text = Text(slice.of(&self.text));
                 Err(format!("upstream sent invalid trailer: \"{text}\\x{byte:02x}...\"").into())
             }
-            Err(FieldError::TooMany) => Err(TOO_BIG_TRAILERS.into()),
+            Err(ReplyFieldError::TooMany) => Err(TOO_BIG_TRAILERS.into()),
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
 
     /// The body of what comes in pieces of `size`, what is said of it, and its trailers.
     fn take(body: ReplyBody, input: &str, size: usize) -> Result<String, Malformed> {
-        let mut coding = Coding::of(body, true);
+        let mut coding = ReplyCoding::of(body, true);
         let mut out = String::new();
         for piece in input.as_bytes().chunks(size) {
             // Something else stands before it in the buffer.

@@ -4,19 +4,19 @@ mod coding;
 
 use observe::Text;
 use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
-use wire::http1::response::{HeadParser, ReplyBody, ReplyError};
+use wire::http1::response::{ReplyBody, ReplyError, ResponseHeadParser};
 use wire::reply::{ReplyField, ReplyHead};
 
 use super::{Frame, HeadEvent, Malformed, Protocol, ReplyLength, Start, Taken};
-use coding::Coding;
+use coding::ReplyCoding;
 
 /// A request of HTTP/1 and its reply.
 pub(crate) struct Http1 {
-    request: Request,
+    request: Http1Start,
     /// Bytes of the request's body that were framed.
     framed: u64,
-    parser: HeadParser,
-    coding: Coding,
+    parser: ResponseHeadParser,
+    coding: ReplyCoding,
     /// Whether the server goes on after this reply, as far as it was read.
     may_go_on: bool,
     is_switched: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Http1 {
 
 /// What the head of a request says of what follows it.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Request {
+pub(crate) struct Http1Start {
     /// Whether it is a HEAD request: the reply has no body.
     pub(crate) to_head: bool,
     /// Whether the body is sent in chunks.
@@ -39,7 +39,7 @@ const CHUNK_END: &[u8] = b"\r\n";
 /// What ends a chunk and the body.
 const CHUNK_AND_BODY_END: &[u8] = b"\r\n0\r\n\r\n";
 
-impl Start for Request {
+impl Start for Http1Start {
     type Protocol = Http1;
     const SCHEMA: &'static str = "http://";
 
@@ -47,8 +47,8 @@ impl Start for Request {
         Http1 {
             request: *self,
             framed: 0,
-            parser: HeadParser::default(),
-            coding: Coding::Ended,
+            parser: ResponseHeadParser::default(),
+            coding: ReplyCoding::Ended,
             may_go_on: false,
             is_switched: false,
         }
@@ -69,7 +69,7 @@ impl Http1 {
         bytes: usize,
     ) -> Result<HeadEvent, ReplyError> {
         let body = ReplyBody::of(head, input, self.request.to_head)?;
-        self.coding = Coding::of(body, self.request.trailers_max.is_some());
+        self.coding = ReplyCoding::of(body, self.request.trailers_max.is_some());
         let is_whole = self.is_all_framed();
         self.is_switched = head.status == 101 && is_whole;
         self.may_go_on = head.status != 101 && is_whole && !self.parser.closes(head, input);
@@ -104,7 +104,7 @@ impl Protocol for Http1 {
             return Ok(HeadEvent::Partial);
         };
         if matches!(head.status, 100 | 102..=199) {
-            self.parser = HeadParser::default();
+            self.parser = ResponseHeadParser::default();
             return Ok(HeadEvent::Interim(bytes));
         }
         self.complete(input, head, bytes).map_err(refused)
@@ -124,7 +124,7 @@ impl Protocol for Http1 {
     }
 
     fn ends_at_close(&self) -> bool {
-        matches!(self.coding, Coding::Close | Coding::Ended)
+        matches!(self.coding, ReplyCoding::Close | ReplyCoding::Ended)
     }
 
     fn body_left(&self) -> u64 {
@@ -186,9 +186,9 @@ mod tests {
             let around = [frame.before.as_ref(), b"-", frame.after.as_ref()].concat();
             (frame.length, String::from_utf8(around).unwrap())
         };
-        let mut bare = Request::default().start();
+        let mut bare = Http1Start::default().start();
         assert_eq!(text(bare.frame(7, true)), (7, "-".to_owned()));
-        let mut chunked = Request { chunked: true, ..Request::default() }.start();
+        let mut chunked = Http1Start { chunked: true, ..Http1Start::default() }.start();
         assert_eq!(text(chunked.frame(10, false)), (10, "a\r\n-\r\n".to_owned()));
         assert_eq!(text(chunked.frame(0, false)), (0, "-".to_owned()));
         assert_eq!(text(chunked.frame(1, true)), (1, "1\r\n-\r\n0\r\n\r\n".to_owned()));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     /// Whether the connection may go on after the reply, and what the protocol is then.
-    fn reuse(request: Request, sent: u64, reply: &str) -> (bool, bool) {
+    fn reuse(request: Http1Start, sent: u64, reply: &str) -> (bool, bool) {
         let mut http1 = request.start();
         http1.frame(sent, true);
         let (mut input, mut head) = (reply.as_bytes().to_vec(), ReplyHead::default());
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_connection_goes_on_after_a_whole_request_and_a_whole_reply() {
-        let usual = Request { announced: Some(0), ..Request::default() };
+        let usual = Http1Start { announced: Some(0), ..Http1Start::default() };
         let table = [
             (usual, 0, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", (true, false)),
             (usual, 0, "HTTP/1.1 204 OK\r\n\r\n", (true, false)),
@@ -223,7 +223,7 @@ mod tests {
             (usual, 0, "HTTP/1.1 101 Go\r\n\r\n", (false, true)),
             (usual, 1, "HTTP/1.1 101 Go\r\n\r\n", (false, false)),
             (usual, 1, "HTTP/1.1 204 OK\r\n\r\n", (false, false)),
-            (Request::default(), 1, "HTTP/1.1 204 OK\r\n\r\n", (true, false)),
+            (Http1Start::default(), 1, "HTTP/1.1 204 OK\r\n\r\n", (true, false)),
         ];
         for (request, sent, reply, expected) in table {
             assert_eq!(reuse(request, sent, reply), expected, "{reply:?} after {sent}");

@@ -23,7 +23,7 @@ fn sizes_that_do_not_fit_are_refused_where_they_hold() {
 #[test]
 fn what_waits_for_a_backend_is_small() {
     let site = site("server { location / { proxy_pass http://127.0.0.1:1; } }");
-    let client = Rc::new(Client::new(1, None, net::Probe::NONE, 0));
+    let client = Rc::new(Client::new(1, None, net::SocketProbe::NONE, 0));
     let mut x = Exchange::new(client, site.generation.clone());
     let handler = site.generation.locations.iter().find_map(|place| place.exclusive.as_ref());
     let Flow::Wait(wait) = handler.expect("there is a backend")(&mut x) else {

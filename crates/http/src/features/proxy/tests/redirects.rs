@@ -1,11 +1,11 @@
 //! `proxy_redirect`
 
-use crate::backend::testing::{Backend, echoed, echoing};
+use crate::backend::testing::{TestBackend, echoed, echoing};
 use crate::h1::tests::Server;
 use crate::testing::refused;
 
 /// What a location makes of `Location` and `Refresh`.
-fn check(locations: impl Fn(&Backend) -> String, rows: &[(&str, &str, &str)]) {
+fn check(locations: impl Fn(&TestBackend) -> String, rows: &[(&str, &str, &str)]) {
     for name in ["Location", "Refresh"] {
         let backend = echoing(name);
         let address = backend.address();
@@ -27,7 +27,7 @@ fn check(locations: impl Fn(&Backend) -> String, rows: &[(&str, &str, &str)]) {
 
 #[test]
 fn the_backend_is_the_location_unless_something_else_is_said() {
-    let locations = |backend: &Backend| {
+    let locations = |backend: &TestBackend| {
         let address = backend.address();
         format!(
             "location / {{ proxy_pass http://{address}; }}
@@ -55,7 +55,7 @@ fn the_backend_is_the_location_unless_something_else_is_said() {
 
 #[test]
 fn beginnings_patterns_and_variables() {
-    let locations = |backend: &Backend| {
+    let locations = |backend: &TestBackend| {
         let address = backend.address();
         format!(
             "location / {{

@@ -1,13 +1,13 @@
 //! What a backend is asked, and which location asks it.
 
-use crate::backend::testing::{Backend, values};
+use crate::backend::testing::{TestBackend, values};
 use crate::h1::tests::Server;
 
 const EMPTY: &str = "HTTP/1.1 200 OK\nContent-Length: 0\n\n";
 
 #[test]
 fn who_leaves_out_the_slash_is_sent_there() {
-    let backend = Backend::replying(EMPTY);
+    let backend = TestBackend::replying(EMPTY);
     let address = backend.address();
     let server = Server::start(format!(
         "server {{
@@ -42,7 +42,7 @@ fn who_leaves_out_the_slash_is_sent_there() {
 
 #[test]
 fn a_target_without_a_path_is_the_root() {
-    let backend = Backend::replying(EMPTY);
+    let backend = TestBackend::replying(EMPTY);
     let address = backend.address();
     let server =
         Server::start(format!("server {{ location / {{ proxy_pass http://{address}; }} }}"));
@@ -54,7 +54,7 @@ fn a_target_without_a_path_is_the_root() {
 
 #[test]
 fn an_error_page_is_asked_for_by_get() {
-    let backend = Backend::replying(EMPTY);
+    let backend = TestBackend::replying(EMPTY);
     let address = backend.address();
     let server = Server::start(format!(
         "server {{ error_page 403 /page; location / {{ deny all; }}
@@ -67,8 +67,8 @@ fn an_error_page_is_asked_for_by_get() {
 
 #[test]
 fn nameless_blocks_ask_the_backend_of_their_location() {
-    let backend = Backend::replying(EMPTY);
-    let other = Backend::replying(EMPTY);
+    let backend = TestBackend::replying(EMPTY);
+    let other = TestBackend::replying(EMPTY);
     let (address, other_address) = (backend.address(), other.address());
     let server = Server::start(format!(
         "server {{ location /a {{
@@ -90,7 +90,7 @@ fn nameless_blocks_ask_the_backend_of_their_location() {
 
 #[test]
 fn what_variables_may_name() {
-    let backend = Backend::replying(EMPTY);
+    let backend = TestBackend::replying(EMPTY);
     let (address, port) = (backend.address(), backend.port);
     let server = Server::start(format!(
         "error_log e.log; upstream block {{ server {address}; }}
@@ -126,7 +126,7 @@ fn what_variables_may_name() {
 #[test]
 fn a_server_that_was_promised_more_than_it_was_sent_gets_no_other_request() {
     // Answers every head, and says which of its connection's it was.
-    let backend = Backend::playing(|mut peer| {
+    let backend = TestBackend::playing(|mut peer| {
         let (mut input, mut count) = (Vec::new(), 0);
         while let Some(more) = peer.take() {
             input.extend(more);

@@ -1,6 +1,6 @@
 //! `$proxy_...` and `$upstream_...`
 
-use crate::backend::testing::{Backend, closed_port, values};
+use crate::backend::testing::{TestBackend, closed_port, values};
 use crate::h1::tests::Server;
 
 const REPLY: &str = "HTTP/1.1 200 OK\nX-A: 1\nx_a: 2\nSet-Cookie: n = v ;x\nSet-Cookie: M=w\n\
@@ -22,7 +22,7 @@ fn logged(server: &Server, request: &str) -> String {
 
 #[test]
 fn what_came_of_asking() {
-    let backend = Backend::replying(REPLY);
+    let backend = TestBackend::replying(REPLY);
     let (port, closed) = (backend.port, closed_port());
     let server = logging(
         "$upstream_addr|$upstream_status|$upstream_queue_time|\
@@ -45,7 +45,7 @@ fn what_came_of_asking() {
 
 #[test]
 fn one_after_another_and_one_for_another() {
-    let backend = Backend::answering(|request| {
+    let backend = TestBackend::answering(|request| {
         let redirect = if request.contains("/xar") { "X-Accel-Redirect: /next\n" } else { "" };
         format!("HTTP/1.1 200 OK\n{redirect}Content-Length: 0\n\n")
     });
@@ -68,7 +68,7 @@ fn one_after_another_and_one_for_another() {
 
 #[test]
 fn times_and_bytes() {
-    let backend = Backend::replying(REPLY);
+    let backend = TestBackend::replying(REPLY);
     let address = backend.address();
     let server = logging(
         "$upstream_connect_time $upstream_header_time $upstream_response_time \
@@ -87,7 +87,7 @@ fn times_and_bytes() {
 
 #[test]
 fn what_the_backend_is_told() {
-    let backend = Backend::replying(REPLY);
+    let backend = TestBackend::replying(REPLY);
     let address = backend.address();
     let server = Server::start(format!(
         "server {{ location / {{

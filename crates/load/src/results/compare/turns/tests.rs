@@ -56,11 +56,11 @@ fn run(lot: &mut Lot, machine: Machine, blocks: usize, effect: f64) -> Turns {
                 Machine::InStep(turns) => (number as f64 * TAU / turns as f64).cos() * 0.05,
                 Machine::Luck => luck[side as usize],
             };
-            let own = if side == Side::B { effect } else { 1.0 };
+            let own = if side == ComparedSide::B { effect } else { 1.0 };
             let rate = 1000.0 * own * (drift + lot.normal() * 0.02).exp();
-            Turn { side, rate, moment: moment(number as f64, 1e6 / rate) }
+            MeasuredTurn { side, rate, moment: moment(number as f64, 1e6 / rate) }
         });
-        Block { turns: turns.into() }
+        TurnBlock { turns: turns.into() }
     });
     let blocks = blocks.collect();
     Turns { turn: Default::default(), sides: [results(), results()], blocks }
@@ -72,7 +72,7 @@ fn moment(at: f64, us: f64) -> Moment {
     Moment { at, replies: 1, errors: 0, mean_us: us, p50_us, p99_us, max_us, packed: Vec::new() }
 }
 
-fn order(lot: u64) -> [Side; 4] {
+fn order(lot: u64) -> [ComparedSide; 4] {
     crate::run::turns::order(lot)
 }
 
@@ -125,7 +125,7 @@ fn a_difference_is_found() {
 #[test]
 fn open_loops_are_told_by_their_p99() {
     let mut turns = run(&mut Lot(1), Machine::Quiet, 10, 0.5);
-    turns.sides.iter_mut().for_each(|side| side.pace = Pace::Open { from: 10.0, to: 10.0 });
+    turns.sides.iter_mut().for_each(|side| side.pace = LoadKind::Open { from: 10.0, to: 10.0 });
     assert!(text(&turns).contains("\nB's p99 latency is "), "{}", text(&turns));
 }
 
@@ -135,7 +135,7 @@ fn turns_without_replies() {
     let mut turns = run(&mut Lot(1), Machine::Quiet, 4, 1.0);
     for block in &mut turns.blocks[..2] {
         let nothing = moment(1.0, 0.0);
-        block.turns[0] = Turn { rate: 0.0, moment: nothing, ..block.turns[0].clone() };
+        block.turns[0] = MeasuredTurn { rate: 0.0, moment: nothing, ..block.turns[0].clone() };
     }
     assert!(effects(&turns).iter().all(|effect| effect.ratio.is_none()));
     let text = text(&turns);
@@ -149,7 +149,7 @@ fn turns_without_replies() {
         super::text(&turns)
             .contains("\nrequests/s                      0.00        0.00        -\n")
     );
-    assert!(line(&Block { turns: Vec::new() }).starts_with("   0.0s  A       0.00 requests/s"));
+    assert!(line(&TurnBlock { turns: Vec::new() }).starts_with("   0.0s  A       0.00 requests/s"));
 }
 
 #[test]

@@ -5,12 +5,12 @@ use crate::results::testing::{moments, results};
 fn run() -> Results {
     let mut run = results();
     run.urls.push("http://h/\"a\"\u{1}".into());
-    run.pace = Pace::Open { from: 10.0, to: 2000.5 };
+    run.pace = LoadKind::Open { from: 10.0, to: 2000.5 };
     run.elapsed = Duration::from_nanos(10_000_123_457);
     run.interrupted = true;
     run.seconds = moments([(1.0, 10, 1234), (2.001, 0, 1), (3.5, 7, 5_000_000)]);
     let tally = &mut run.tally;
-    *tally = Tally { replies: 3, bytes: 5, ..Tally::default() };
+    *tally = RunStats { replies: 3, bytes: 5, ..RunStats::default() };
     for (status, count) in [(101, 1), (200, 1), (206, 1), (301, 3), (404, 4), (503, 5)] {
         tally.statuses.add(status, count);
     }

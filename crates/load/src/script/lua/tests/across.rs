@@ -7,8 +7,8 @@ use super::*;
 
 /// What a thread is asked for while it does not run.
 enum Ask {
-    Get(String, Sender<Result<Value, ScriptError>>),
-    Set(String, Value, Sender<Result<(), ScriptError>>),
+    Get(String, Sender<Result<LuaValue, ScriptError>>),
+    Set(String, LuaValue, Sender<Result<(), ScriptError>>),
     Addr(Sender<Option<SocketAddr>>),
     SetAddr(SocketAddr),
     Init(Sender<Result<(), ScriptError>>),
@@ -45,7 +45,7 @@ fn serve(script: &Script, asked: Receiver<Ask>) {
     }
 }
 
-impl Thread for Far {
+impl ScriptThread for Far {
     fn addr(&self) -> Option<SocketAddr> {
         self.ask(Ask::Addr)
     }
@@ -54,17 +54,17 @@ impl Thread for Far {
         self.0.send(Ask::SetAddr(addr)).unwrap();
     }
 
-    fn get(&self, name: &str) -> Result<Value, ScriptError> {
+    fn get(&self, name: &str) -> Result<LuaValue, ScriptError> {
         self.ask(|tell| Ask::Get(name.into(), tell))
     }
 
-    fn set(&self, name: &str, value: Value) -> Result<(), ScriptError> {
+    fn set(&self, name: &str, value: LuaValue) -> Result<(), ScriptError> {
         self.ask(|tell| Ask::Set(name.into(), value, tell))
     }
 }
 
 /// A thread that is never asked.
-pub(super) fn nobody() -> impl Thread + 'static {
+pub(super) fn nobody() -> impl ScriptThread + 'static {
     Far(channel().0)
 }
 
@@ -101,7 +101,7 @@ fn the_main_state_shapes_threads_and_asks_them_at_the_end() {
         joins.push(join);
     }
     let none = Histogram::new(3).unwrap();
-    main.done(&Summary::default(), &none, &none).unwrap();
+    main.done(&ScriptSummary::default(), &none, &none).unwrap();
     assert_eq!(
         text(&main, "report"),
         "11atrue127.0.0.1:81nil127.0.0.1:81 22atrue127.0.0.1:82nil127.0.0.1:82 "
@@ -113,11 +113,11 @@ fn the_main_state_shapes_threads_and_asks_them_at_the_end() {
 #[test]
 fn values_cross_as_they_are() {
     let script = load("");
-    let table = Value::Table(vec![
-        (Value::Number(1.0), Value::String(b"\0\xff".to_vec())),
-        (Value::Number(2.0), Value::Table(Vec::new())),
+    let table = LuaValue::Table(vec![
+        (LuaValue::Number(1.0), LuaValue::String(b"\0\xff".to_vec())),
+        (LuaValue::Number(2.0), LuaValue::Table(Vec::new())),
     ]);
-    for value in [Value::Nil, Value::Boolean(false), Value::Number(0.5), table] {
+    for value in [LuaValue::Nil, LuaValue::Boolean(false), LuaValue::Number(0.5), table] {
         script.set("x", &value).unwrap();
         assert_eq!(script.get("x"), Ok(value));
     }
@@ -152,7 +152,7 @@ fn what_cannot_cross_is_an_error() {
         let wrong = message(script.get(name));
         assert!(wrong.starts_with(&format!("test.lua: {expected}")), "{name}: {wrong}");
     }
-    assert!(script.set("x", &Value::Table(vec![(Value::Nil, Value::Nil)])).is_err());
+    assert!(script.set("x", &LuaValue::Table(vec![(LuaValue::Nil, LuaValue::Nil)])).is_err());
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn setup_and_done_are_optional() {
     script.setup(nobody()).unwrap();
     assert!(!script.has_done());
     let none = Histogram::new(3).unwrap();
-    script.done(&Summary::default(), &none, &none).unwrap();
+    script.done(&ScriptSummary::default(), &none, &none).unwrap();
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn done_sees_the_summary() {
                 e.status, e.timeout }, ' ')
         end",
     );
-    let summary = Summary {
+    let summary = ScriptSummary {
         duration: Duration::from_micros(2_000_001),
         requests: 2,
         bytes: 10_000_000_000,
@@ -206,11 +206,11 @@ fn done_sees_statistics() {
     for value in [10, 20, 20, 40] {
         latency.record(value).unwrap();
     }
-    script.done(&Summary::default(), &latency, &Histogram::new(3).unwrap()).unwrap();
+    script.done(&ScriptSummary::default(), &latency, &Histogram::new(3).unwrap()).unwrap();
     assert_eq!(text(&script, "first"), "10 40 22.5 3 20 20 40");
     assert_eq!(text(&script, "second"), "20 2 0 0nil");
     assert_eq!(text(&script, "none"), "0 0 0 0 0 0 0");
-    let Ok(Value::Number(stdev)) = script.get("stdev") else { panic!("no stdev") };
+    let Ok(LuaValue::Number(stdev)) = script.get("stdev") else { panic!("no stdev") };
     assert!((stdev - 12.583_057).abs() < 1e-5, "{stdev}");
 }
 
@@ -219,7 +219,7 @@ fn statistics_want_numbers() {
     for line in ["latency:percentile('x')", "latency()"] {
         let script = load(&format!("function done(_, latency)\n{line}\nend"));
         let none = Histogram::new(3).unwrap();
-        let wrong = message(script.done(&Summary::default(), &none, &none));
+        let wrong = message(script.done(&ScriptSummary::default(), &none, &none));
         assert!(wrong.starts_with("test.lua:2: "), "{line}: {wrong}");
     }
 }

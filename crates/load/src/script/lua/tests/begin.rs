@@ -8,7 +8,7 @@ use super::*;
 fn the_table_holds_what_was_asked_for() {
     let addrs = vec!["127.0.0.1:80".parse().unwrap(), "[::1]:80".parse().unwrap()];
     let headers = vec![("A".into(), "b".into())];
-    let target = Target { body: Some(b"text".to_vec()), addrs, headers, ..target() };
+    let target = ScriptTarget { body: Some(b"text".to_vec()), addrs, headers, ..target() };
     let source = b"seen = table.concat({ wrk.scheme, wrk.host, wrk.port, wrk.method, wrk.path,
         wrk.body, wrk.headers.A, tostring(wrk.thread), type(wrk.port), #wrk.addrs,
         tostring(wrk.addrs[1]), tostring(wrk.addrs[2]) }, ' ')";
@@ -32,7 +32,7 @@ fn init_may_call_the_init_of_wrk() {
         "calls = 0
         function init(args) calls = calls + 1 wrk.init(args) seen = wrk.request() end",
     );
-    assert_eq!(script.get("calls"), Ok(Value::Number(1.0)));
+    assert_eq!(script.get("calls"), Ok(LuaValue::Number(1.0)));
     assert_eq!(text(&script, "seen"), request(&script));
 }
 

@@ -77,7 +77,7 @@ fn every_function_may_fail() {
     assert_eq!(message(respond(&script, &[], b"")), "test.lua:4: s");
     assert_eq!(message(script.setup(across::nobody())), "test.lua:5: t");
     let none = Histogram::new(3).unwrap();
-    assert_eq!(message(script.done(&Summary::default(), &none, &none)), "test.lua:6: o");
+    assert_eq!(message(script.done(&ScriptSummary::default(), &none, &none)), "test.lua:6: o");
 }
 
 #[test]

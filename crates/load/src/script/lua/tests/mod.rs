@@ -5,14 +5,14 @@ mod requests;
 
 use super::*;
 
-fn target() -> Target {
-    Target {
+fn target() -> ScriptTarget {
+    ScriptTarget {
         scheme: "http".into(),
         host: "example.org".into(),
         port: Some(8080),
         path: "/a?b=c".into(),
         method: "GET".into(),
-        ..Target::default()
+        ..ScriptTarget::default()
     }
 }
 
@@ -45,7 +45,7 @@ fn respond(script: &Script, headers: &[(&str, &str)], body: &[u8]) -> Result<(),
 /// What a global holds.
 fn text(script: &Script, name: &str) -> String {
     match script.get(name).unwrap() {
-        Value::String(bytes) => String::from_utf8(bytes).unwrap(),
+        LuaValue::String(bytes) => String::from_utf8(bytes).unwrap(),
         other => format!("{other:?}"),
     }
 }

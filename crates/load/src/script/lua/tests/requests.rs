@@ -20,23 +20,23 @@ fn the_one_request_is_composed_after_init() {
     );
     let expected = "PUT /p HTTP/1.1\r\nContent-Length: 4\r\n\r\ntext";
     assert_eq!(request(&script), expected);
-    script.set("wrk", &Value::Nil).unwrap();
+    script.set("wrk", &LuaValue::Nil).unwrap();
     assert_eq!(request(&script), expected);
 }
 
 #[test]
 fn the_host_is_what_the_url_says_or_what_was_asked_for() {
-    let host = |target: &Target| {
+    let host = |target: &ScriptTarget| {
         let script = Script::load("test.lua", b"", target).unwrap();
         script.init(&[]).unwrap();
         let request = request(&script);
         let line = request.lines().find_map(|line| line.strip_prefix("Host: "));
         line.unwrap().to_owned()
     };
-    assert_eq!(host(&Target { port: None, ..target() }), "example.org");
-    assert_eq!(host(&Target { host: "::1".into(), ..target() }), "[::1]:8080");
+    assert_eq!(host(&ScriptTarget { port: None, ..target() }), "example.org");
+    assert_eq!(host(&ScriptTarget { host: "::1".into(), ..target() }), "[::1]:8080");
     let headers = vec![("Host".into(), "other".into())];
-    assert_eq!(host(&Target { headers, ..target() }), "other");
+    assert_eq!(host(&ScriptTarget { headers, ..target() }), "other");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_request_is_made_of_what_is_given_and_of_the_table() {
         (text(&script, "host"), text(&script, "length")),
         ("example.org:8080".into(), "nil".into())
     );
-    assert_eq!(script.get("other"), Ok(Value::Number(4.0)));
+    assert_eq!(script.get("other"), Ok(LuaValue::Number(4.0)));
     let number = text(&script, "number");
     assert!(number.starts_with("GET 2 HTTP/1.1\r\n") && number.ends_with("\r\n\r\n34"), "{number}");
 }
@@ -122,13 +122,13 @@ fn delays_are_whole_milliseconds() {
     let script = begun("function delay() return answer end");
     assert!(script.has_delay());
     let table = [
-        (Value::Number(25.0), 25),
-        (Value::Number(1.9), 1),
-        (Value::String(b"7".to_vec()), 7),
-        (Value::Nil, 0),
-        (Value::Number(-1.0), 0),
-        (Value::Number(f64::NAN), 0),
-        (Value::Number(f64::INFINITY), DELAY_MAX_MS as u64),
+        (LuaValue::Number(25.0), 25),
+        (LuaValue::Number(1.9), 1),
+        (LuaValue::String(b"7".to_vec()), 7),
+        (LuaValue::Nil, 0),
+        (LuaValue::Number(-1.0), 0),
+        (LuaValue::Number(f64::NAN), 0),
+        (LuaValue::Number(f64::INFINITY), DELAY_MAX_MS as u64),
     ];
     for (answer, expected) in table {
         script.set("answer", &answer).unwrap();
