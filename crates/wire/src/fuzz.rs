@@ -21,6 +21,7 @@ use crate::proxy_protocol::{self, HeaderError, Read, TlvName};
 use crate::range::{self, Ranges};
 use crate::reply::{FIELDS_MAX, ReplyHead};
 use crate::request::{HeadLimits, RequestHead};
+use crate::tls::{self, CipherList, GroupList};
 use crate::uri::{self, EscapeSet, Unescape, UriTarget};
 use crate::{Known, Version};
 
@@ -28,7 +29,7 @@ use crate::{Known, Version};
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 11] = [
+pub const CHECKS: [(&str, Check); 12] = [
     ("http1_request", http1_request),
     ("http1_response", http1_response),
     ("http1_chunked", http1_chunked),
@@ -40,6 +41,7 @@ pub const CHECKS: [(&str, Check); 11] = [
     ("cgi", cgi),
     ("fastcgi", fastcgi),
     ("memcached", memcached),
+    ("tls_lists", tls_lists),
 ];
 
 /// Splits that depend on the input alone, so that a finding can be repeated.
@@ -56,6 +58,22 @@ pub fn http1_request(input: &[u8]) {
             assert!(whole.is_err() || pieces_head == head, "in pieces {ends:?}");
         }
     }
+}
+
+/// A list of ciphers or groups selects something, and nothing twice.
+pub fn tls_lists(input: &[u8]) {
+    if let Ok(list) = CipherList::parse(input) {
+        assert!(!list.suites.is_empty() && all_differ(&list.suites), "{list:?}");
+    }
+    if let Ok(GroupList::Groups { groups, lacking }) = GroupList::parse(input) {
+        assert!(!groups.is_empty() && all_differ(&groups), "{groups:?}");
+        assert!(lacking.iter().all(|(start, end)| input.get(*start..*end).is_some()));
+    }
+    assert!(all_differ(&tls::parse_tls13_suites(input)));
+}
+
+fn all_differ<T: PartialEq>(items: &[T]) -> bool {
+    items.iter().enumerate().all(|(at, item)| !items[..at].contains(item))
 }
 
 /// A reply's head means the same in pieces and in one, lies within its input, and nothing in its

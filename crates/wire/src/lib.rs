@@ -23,6 +23,7 @@ pub mod request;
 pub mod scgi;
 mod slice;
 mod status;
+pub mod tls;
 pub mod uri;
 pub mod uwsgi;
 mod version;
