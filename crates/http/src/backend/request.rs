@@ -9,9 +9,10 @@ use std::task::{Context, Poll, ready};
 
 use net::{Stream, buffers};
 
+use super::Conf;
 use super::caller::Caller;
 use super::protocol::{Frame, Protocol};
-use crate::exchange::{FileSlice, RequestBodyError};
+use crate::exchange::{Exchange, FileSlice, Flow, RequestBodyError};
 
 /// What follows the head of a request.
 pub(crate) enum BackendRequestBody {
@@ -23,6 +24,30 @@ pub(crate) enum BackendRequestBody {
     Streamed,
     /// Bytes made for the request.
     Made(Vec<u8>),
+}
+
+impl BackendRequestBody {
+    /// The client's body if the family passes it on. It is read first, unless the family's settings
+    /// and `can_stream` allow to pass it on as it arrives.
+    pub(crate) async fn of_client(
+        x: &mut Exchange,
+        family: &Conf,
+        can_stream: bool,
+    ) -> Result<Self, Flow> {
+        if x.request.body.is_announced() && x.request.body.is_unread() {
+            let streams = can_stream && family.passes_body() && !family.reads_body_first();
+            if streams && !has_whole_body(x) {
+                return Ok(Self::Streamed);
+            }
+            x.read_body().await?;
+        }
+        Ok(if family.passes_body() { Self::Client } else { Self::None })
+    }
+}
+
+/// Whether all of the client's body has already arrived.
+fn has_whole_body(x: &Exchange) -> bool {
+    x.downstream.as_ref().is_none_or(|downstream| downstream.has_whole_body())
 }
 
 /// Where the body of one request comes from.
@@ -287,7 +312,6 @@ mod tests {
     use super::super::protocol::{Start, http1};
     use super::*;
     use crate::backend::HeaderFilter;
-    use crate::exchange::{Exchange, Flow};
     use crate::h1::tests::Server;
 
     fn to_a_closed_server(_: &mut Exchange) -> Flow {

@@ -115,7 +115,8 @@ impl<D: Dialect> Gateway<D> {
     }
 
     async fn pass(&self, x: &mut Exchange) -> Flow {
-        let body = match self.take_body(x).await {
+        let can_stream = D::STREAMS_WITHOUT_LENGTH || x.request.body.length().is_some();
+        let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
             Ok(body) => body,
             Err(flow) => return flow,
         };
@@ -144,27 +145,6 @@ impl<D: Dialect> Gateway<D> {
 
     fn start(&self, x: &Exchange) -> D::Request {
         self.dialect.request(x.request.head.method == Method::Head)
-    }
-
-    /// The client's body as it is passed on, if it is. It is read first, unless it is passed on as
-    /// it comes.
-    async fn take_body(&self, x: &mut Exchange) -> std::result::Result<BackendRequestBody, Flow> {
-        if x.request.body.is_announced() && x.request.body.is_unread() {
-            if self.streams_body(x) {
-                return Ok(BackendRequestBody::Streamed);
-            }
-            x.read_body().await?;
-        }
-        Ok(match self.family.passes_body() {
-            true => BackendRequestBody::Client,
-            false => BackendRequestBody::None,
-        })
-    }
-
-    fn streams_body(&self, x: &Exchange) -> bool {
-        let can_stream = D::STREAMS_WITHOUT_LENGTH || x.request.body.length().is_some();
-        let is_there = x.downstream.as_ref().is_none_or(|downstream| downstream.has_whole_body());
-        self.family.passes_body() && !self.family.reads_body_first() && can_stream && !is_there
     }
 }
 

@@ -230,7 +230,8 @@ impl Proxy {
     }
 
     async fn pass(&self, x: &mut Exchange) -> Flow {
-        let body = match self.take_body(x).await {
+        let can_stream = self.can_stream_body(x);
+        let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
             Ok(body) => body,
             Err(flow) => return flow,
         };
@@ -278,27 +279,10 @@ impl Proxy {
         })
     }
 
-    /// The client's body as it is passed on, if it is. It is read first, unless it is passed on as
-    /// it comes.
-    async fn take_body(&self, x: &mut Exchange) -> std::result::Result<BackendRequestBody, Flow> {
-        if x.request.body.is_announced() && x.request.body.is_unread() {
-            if self.streams_body(x) {
-                return Ok(BackendRequestBody::Streamed);
-            }
-            x.read_body().await?;
-        }
-        Ok(match self.family.passes_body() {
-            true => BackendRequestBody::Client,
-            false => BackendRequestBody::None,
-        })
-    }
-
-    fn streams_body(&self, x: &Exchange) -> bool {
-        let passes = self.family.passes_body() && self.conf.set_body.is_none();
-        let can_stream =
-            x.request.body.length().is_some() || self.conf.http_version == ProxyHttpVersion::Http11;
-        let is_there = x.downstream.as_ref().is_none_or(|downstream| downstream.has_whole_body());
-        passes && !self.family.reads_body_first() && can_stream && !is_there
+    /// Whether the protocol and the configuration allow to send a body before all of it is there.
+    fn can_stream_body(&self, x: &Exchange) -> bool {
+        let is_chunked = self.conf.http_version == ProxyHttpVersion::Http11;
+        self.conf.set_body.is_none() && (is_chunked || x.request.body.length().is_some())
     }
 
     /// The body that is sent instead of the client's.
