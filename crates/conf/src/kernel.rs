@@ -222,6 +222,12 @@ pub trait Layered: Default + Clone {
     fn inherit(&mut self, parent: &Self, nameless: bool);
     /// The complete settings. A setting without a default that was not given is absent.
     fn resolve(&self) -> Self::Conf;
+    /// The complete settings of a block without a parent.
+    fn resolve_outermost(&self, load: &mut Load<'_>) -> Self::Conf {
+        let mut layer = self.clone();
+        layer.inherit(&Self::defaults(load), false);
+        layer.resolve()
+    }
     /// The outermost layer: every default, read by the parser that a user's value goes through.
     fn defaults(load: &mut Load<'_>) -> Self {
         let mut layer = Self::default();

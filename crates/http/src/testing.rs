@@ -48,6 +48,16 @@ pub(crate) fn site_with(http: &str, change: impl FnOnce(&mut Site)) -> TestSite 
     loaded.into_site(folder)
 }
 
+/// Lets a handler answer every request to the location with that name.
+pub(crate) fn handle(
+    site: &mut Site,
+    name: &str,
+    handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static,
+) {
+    let location = site.locations.iter_mut().find(|location| *location.name == *name.as_bytes());
+    location.unwrap().exclusive = Some(Box::new(handler));
+}
+
 /// A site that is loaded as `--lenient` asks for.
 pub(crate) fn lenient_site(http: &str) -> TestSite {
     let folder = Folder::new();

@@ -3,15 +3,15 @@
 use conf::VariableId;
 use observe::Level;
 
-use crate::Session;
 use crate::values::TooLong;
-use crate::variables::{DEPTH_MAX, Variables as _};
+use crate::variables::DEPTH_MAX;
+use crate::{Configuration as _, Session};
 
 /// Gives a variable its value. `Err`: there is no room for it, which has been logged.
 pub fn set<X: Session>(x: &mut X, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
     x.values().set(id, Some(value)).inspect_err(|_| {
-        let configuration = x.configuration();
-        let name = configuration.variable(id).name.escape_ascii();
+        let generation = x.generation().clone();
+        let name = generation.variable(id).name.escape_ascii();
         let too_long = format_args!("the values of variables are too long to set \"{name}\"");
         x.log(Level::Error, too_long);
     })
@@ -22,8 +22,8 @@ pub fn append<X: Session>(x: &mut X, id: VariableId, out: &mut Vec<u8>) -> bool 
     if let Some(found) = x.values().append_known(id, out) {
         return found;
     }
-    let configuration = x.configuration();
-    let variable = configuration.variable(id);
+    let generation = x.generation().clone();
+    let variable = generation.variable(id);
     if x.values().depth == DEPTH_MAX {
         let name = variable.name.escape_ascii();
         x.log(Level::Error, format_args!("cycle while evaluating variable \"{name}\""));

@@ -11,6 +11,7 @@ pub mod client;
 pub mod decimal;
 pub mod evaluate;
 pub mod forwarded;
+mod generation;
 pub mod geo;
 pub mod identity;
 pub mod keyed;
@@ -24,7 +25,6 @@ pub mod regex;
 mod session;
 pub mod split_clients;
 pub mod table;
-
 mod trusted;
 pub mod values;
 pub mod variables;
@@ -32,4 +32,5 @@ pub mod wildcards;
 
 pub use captures::Captures;
 pub use client::Client;
+pub use generation::{Configuration, GenerationEnd, ListenerSlots, WorkerGeneration};
 pub use session::Session;

@@ -1,23 +1,14 @@
 //! Where a server listens, and how the socket is opened: what `listen` says in both subsystems.
 
-use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use conf::{Directive, Result, Word, units};
 use net::{Address, KeepaliveProbes, SocketOptions};
 
 /// Longest path of a Unix socket.
 const UNIX_PATH_MAX: usize = 107;
-
-/// The place of each listening socket, by its slot, in a site's list; `None`: the socket is
-/// another subsystem's, or of an earlier configuration.
-pub type ListenerSlots = Arc<[Option<u32>]>;
-
-/// Whoever wants to know when a generation is over puts something here whose drop says so.
-pub type GenerationEnd = Arc<dyn Any + Send + Sync>;
 
 /// A parameter of `listen`: its name, and what stands after the `=`.
 pub fn parameter(word: &Word) -> (&[u8], Option<&[u8]>) {

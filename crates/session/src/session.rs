@@ -10,28 +10,30 @@ use observe::Level;
 
 use crate::forwarded::Proxies;
 use crate::values::SetValues;
-use crate::variables::Variables;
-use crate::{Captures, Client};
+use crate::{Captures, Client, Configuration, WorkerGeneration};
 
 /// One use of a connection: a request of HTTP, or a connection of `stream {}` from its beginning
 /// to its end.
 pub trait Session: Values + Sized + 'static {
-    /// The configuration that it is served by.
-    type Configuration: Variables<Self>;
+    /// The configuration that serves it.
+    type Configuration: Configuration<Session = Self>;
 
-    /// The configuration that it is served by.
-    fn configuration(&self) -> Rc<Self::Configuration>;
-    /// Whose it is.
+    /// The configuration that serves it.
+    fn generation(&self) -> &Rc<WorkerGeneration<Self::Configuration>>;
+    /// The client.
     fn client(&self) -> &Client;
-    /// Where the client's connection came in.
-    fn listen_address(&self) -> Option<Address>;
-    /// The values that variables have in it.
+    /// The values of its variables.
     fn values(&mut self) -> &mut SetValues;
     /// The groups of the last regular expression that matched.
     fn captures(&mut self) -> &mut Captures;
     /// Writes a message to its error log, with its context.
     fn log(&self, level: Level, message: fmt::Arguments<'_>);
 
+    /// The address of the listening socket that accepted the client's connection.
+    fn listen_address(&self) -> Option<&Address> {
+        let listen = self.generation().listen(self.client().listen)?;
+        Some(Self::Configuration::address(listen))
+    }
     /// An empty vector for text that is needed for a moment.
     fn scratch(&mut self) -> Vec<u8> {
         Vec::new()

@@ -22,12 +22,6 @@ pub type Getter<X> = Box<dyn Fn(&mut X, &mut Vec<u8>) -> bool + Send + Sync>;
 /// What `set` does instead of giving the variable a value.
 pub type Setter<X> = fn(&mut X, &[u8]);
 
-/// The variables of a configuration, by number.
-pub trait Variables<X> {
-    /// The variable with that number.
-    fn variable(&self, id: VariableId) -> &Variable<X>;
-}
-
 /// A variable.
 pub struct Variable<X> {
     /// Its name, once it is resolved.

@@ -5,14 +5,12 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use ::session::limit_conn::ConnLimited;
-use ::session::values::{SetValues, TooLong, VALUES_BYTES_MAX};
-use ::session::variables::{Variable, Variables};
+use ::session::values::{SetValues, VALUES_BYTES_MAX};
 use ::session::{Captures, Client, Session, evaluate};
 use conf::{Values, VariableId};
-use net::Address;
 use observe::Level;
 
-use crate::site::{StreamGeneration, StreamServer, StreamServerId};
+use crate::site::{StreamGeneration, StreamServer, StreamServerId, StreamSite};
 
 /// A session of `stream {}`.
 pub struct TcpSession {
@@ -71,30 +69,16 @@ impl TcpSession {
     pub fn peer(&self) -> Option<IpAddr> {
         self.client.peer.map(|peer| peer.ip())
     }
-
-    /// Gives a variable its value. `Err`: there is no room for it, which has been logged.
-    pub fn set_value(&mut self, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
-        evaluate::set(self, id, value)
-    }
-}
-
-impl Variables<TcpSession> for StreamGeneration {
-    fn variable(&self, id: VariableId) -> &Variable<TcpSession> {
-        (**self).variable(id)
-    }
 }
 
 impl Session for TcpSession {
-    type Configuration = StreamGeneration;
+    type Configuration = StreamSite;
 
-    fn configuration(&self) -> Rc<StreamGeneration> {
-        self.generation.clone()
+    fn generation(&self) -> &Rc<StreamGeneration> {
+        &self.generation
     }
     fn client(&self) -> &Client {
         &self.client
-    }
-    fn listen_address(&self) -> Option<Address> {
-        self.generation.listen(self.client.listen).map(|listen| listen.address.clone())
     }
     fn values(&mut self) -> &mut SetValues {
         &mut self.values

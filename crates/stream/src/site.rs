@@ -3,13 +3,11 @@
 //! All of it is built at load and never changed.
 
 use std::future::Future;
-use std::ops::Deref;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use ::session::listen::{GenerationEnd, ListenerSlots};
 use ::session::variables::Variable;
+use ::session::{Configuration, WorkerGeneration};
 use ::upstream::Group;
 use conf::{Load, VariableId};
 use net::{Address, SocketOptions, Stream};
@@ -88,45 +86,24 @@ pub struct ServerBuilder<'a, 'f> {
     pub server: StreamServer,
 }
 
-/// One worker's hold on a configuration.
-pub struct StreamGeneration {
-    site: Arc<StreamSite>,
-    /// How many there were before it.
-    pub number: u64,
-    /// By the listening socket's slot: its place in the site's list, if the site has it.
-    slots: ListenerSlots,
-    /// Goes when the last worker has let go of it.
-    _end: Option<GenerationEnd>,
-}
+/// One worker's reference to a site.
+pub type StreamGeneration = WorkerGeneration<StreamSite>;
 
-impl StreamGeneration {
-    /// This worker's hold on a site whose sockets are numbered as it lists them.
-    pub fn new(site: Arc<StreamSite>, number: u64) -> Rc<Self> {
-        let slots = (0..site.listens.len() as u32).map(Some).collect();
-        Rc::new(Self { site, number, slots, _end: None })
+impl Configuration for StreamSite {
+    type Session = TcpSession;
+    type Listen = StreamListen;
+    type Cache = ();
+
+    fn variable(&self, id: VariableId) -> &Variable<TcpSession> {
+        &self.variables[id.0 as usize]
     }
 
-    /// This worker's hold on a site with sockets that may have been there before it.
-    pub fn with_slots(
-        site: Arc<StreamSite>,
-        number: u64,
-        slots: ListenerSlots,
-        end: GenerationEnd,
-    ) -> Rc<Self> {
-        Rc::new(Self { site, number, slots, _end: Some(end) })
+    fn listens(&self) -> &[StreamListen] {
+        &self.listens
     }
 
-    /// The listening socket of a slot, unless this configuration does not have it.
-    pub fn listen(&self, slot: u32) -> Option<&StreamListen> {
-        let place = self.slots.get(slot as usize).copied().flatten()?;
-        self.site.listens.get(place as usize)
-    }
-}
-
-impl Deref for StreamGeneration {
-    type Target = StreamSite;
-    fn deref(&self) -> &StreamSite {
-        &self.site
+    fn address(listen: &StreamListen) -> &Address {
+        &listen.address
     }
 }
 
@@ -134,15 +111,5 @@ impl StreamSite {
     /// A server by number.
     pub fn server(&self, id: StreamServerId) -> &StreamServer {
         &self.servers[id.0 as usize]
-    }
-
-    /// A variable by number.
-    pub fn variable(&self, id: VariableId) -> &Variable<TcpSession> {
-        &self.variables[id.0 as usize]
-    }
-
-    /// The listening sockets, in order of mention.
-    pub fn listens(&self) -> &[StreamListen] {
-        &self.listens
     }
 }

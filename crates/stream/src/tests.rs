@@ -286,6 +286,6 @@ fn leniently_a_server_that_asks_for_too_much_is_left_out() {
                 server { listen 127.0.0.1:2; return hello; }
                 server { listen 127.0.0.1:3 udp; return hello; }";
     let site = load(text, Path::new("/nowhere"), true).unwrap();
-    let ports: Vec<_> = site.listens().iter().map(|listen| listen.address.to_string()).collect();
+    let ports: Vec<_> = site.listens.iter().map(|listen| listen.address.to_string()).collect();
     assert_eq!(ports, ["127.0.0.1:2"]);
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use net::Address;
 use net::users::ProcessIdentity;
-use session::listen::ListenerSlots;
+use session::{Configuration as _, ListenerSlots};
 
 use crate::load::{ConfigOrigin, Sites};
 use crate::places::Defaults;

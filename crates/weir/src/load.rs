@@ -14,6 +14,7 @@ use conf::{
 use http::TempFolder;
 use net::{Address, SocketOptions};
 use observe::{ErrorLog, Level, LogFiles, MainLog};
+use session::Configuration as _;
 
 use crate::command_line::CommandLine;
 use crate::embedded;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use net::{BalancerHandle, Listener, Mailbox, MailboxSender, Task};
 use observe::Errno;
-use session::listen::GenerationEnd;
+use session::{Configuration, GenerationEnd, ListenerSlots, WorkerGeneration};
 
 use crate::acceptor::{AcceptLimits, Acceptor};
 use crate::config_snapshot::SlotOwners;
@@ -298,12 +298,18 @@ fn stop(accept_tasks: Vec<(u32, Task)>) {
 
 impl Share {
     fn of_http(&self) -> Rc<http::Generation> {
-        let (site, slots) = (self.sites.http.clone(), self.owners.http.clone());
-        http::Generation::with_slots(site, self.number, slots, self.end.clone())
+        self.generation(&self.sites.http, &self.owners.http)
     }
 
     fn of_stream(&self) -> Rc<stream::StreamGeneration> {
-        let (site, slots) = (self.sites.stream.clone(), self.owners.stream.clone());
-        stream::StreamGeneration::with_slots(site, self.number, slots, self.end.clone())
+        self.generation(&self.sites.stream, &self.owners.stream)
+    }
+
+    fn generation<C: Configuration>(
+        &self,
+        site: &Arc<C>,
+        slots: &ListenerSlots,
+    ) -> Rc<WorkerGeneration<C>> {
+        WorkerGeneration::with_slots(site.clone(), self.number, slots.clone(), self.end.clone())
     }
 }

@@ -57,7 +57,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["captures", "client", "decimal", "forwarded", "identity", "lru", "table", "trusted"],
             &["access", "listen", "wildcards"],
             &["values", "variables"],
-            &["session"],
+            &["generation", "session"],
             &["evaluate"],
             &["builtin", "geo", "keyed", "log", "regex", "split_clients"],
             &["limit_conn", "map", "realip"],

@@ -160,7 +160,7 @@ mod tests {
         let value = vec![b'x'; length];
         for x in &mut lent {
             for id in 0..2 {
-                x.set_value(conf::VariableId(id), &value).unwrap();
+                session::evaluate::set(&mut **x, conf::VariableId(id), &value).unwrap();
             }
         }
         lent.into_iter().for_each(|x| worker.give_back(x));

@@ -5,36 +5,24 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use conf::{Values, VariableId};
-use net::Address;
 use observe::Level;
 use session::evaluate;
 use session::forwarded::{Proxies, forwarded};
-use session::values::{SetValues, TooLong};
-use session::variables::Variables;
+use session::values::SetValues;
 use session::{Captures, Client, Session};
 use wire::Known;
 
 use super::Exchange;
-use crate::site::Generation;
-use crate::variables::Variable;
-
-impl Variables<Exchange> for Generation {
-    fn variable(&self, id: VariableId) -> &Variable {
-        (**self).variable(id)
-    }
-}
+use crate::site::{Generation, Site};
 
 impl Session for Exchange {
-    type Configuration = Generation;
+    type Configuration = Site;
 
-    fn configuration(&self) -> Rc<Generation> {
-        self.generation.clone()
+    fn generation(&self) -> &Rc<Generation> {
+        &self.generation
     }
     fn client(&self) -> &Client {
         &self.client
-    }
-    fn listen_address(&self) -> Option<Address> {
-        self.generation.listen(self.client.listen).map(|listen| listen.address.clone())
     }
     fn values(&mut self) -> &mut SetValues {
         &mut self.values
@@ -55,13 +43,6 @@ impl Session for Exchange {
         let fields = self.request.head.fields_of(Known::XForwardedFor);
         let lines = fields.map(|field| self.request.text(field.value));
         forwarded(Some(ip), lines, trusted, recursive).map_or(ip, |(ip, _)| ip)
-    }
-}
-
-impl Exchange {
-    /// Gives a variable its value. `Err`: there is no room for it, which has been logged.
-    pub fn set_value(&mut self, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
-        evaluate::set(self, id, value)
     }
 }
 

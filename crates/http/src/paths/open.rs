@@ -31,7 +31,7 @@ pub fn read(x: &Exchange, path: &[u8], size_max: u64) -> Result<Rc<[u8]>, PathEr
         now_ms: clock::now_ms(),
         unix_ms: clock::unix_ms(),
     };
-    let found = look.find(&x.generation.files)?;
+    let found = look.find(&x.generation.cache)?;
     const CALL: &str = "pread()";
     if found.stat.size > size_max {
         return Err(PathError::again(CALL, EFBIG));
@@ -75,7 +75,7 @@ fn look(x: &mut Exchange, path: &[u8], want: Want) -> Result<FoundFile, PathErro
         now_ms: clock::now_ms(),
         unix_ms: clock::unix_ms(),
     };
-    look.find(&generation.files)
+    look.find(&generation.cache)
 }
 
 /// How many bytes at the beginning of the path are taken as they are: `from`, where it ends with a

@@ -15,13 +15,12 @@ mod protocols;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Deref;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use ::upstream::Group;
 use conf::VariableId;
-use session::listen::{GenerationEnd, ListenerSlots};
+use net::Address;
+use session::{Configuration, WorkerGeneration};
 
 pub use context::{BlockContext, ParsedSoFar};
 pub use ids::{LocationId, ServerId};
@@ -35,7 +34,7 @@ pub use place::LocationBuilder;
 pub(crate) use protocols::ProtocolLines;
 pub use protocols::Protocols;
 
-use crate::exchange::{Filter, Handler, Logger, Reach};
+use crate::exchange::{Exchange, Filter, Handler, Logger, Reach};
 use crate::files::Caches;
 use crate::variables::Variable;
 use policy::Policy;
@@ -51,18 +50,8 @@ pub struct Site {
     pub(crate) groups: Vec<Arc<Group>>,
 }
 
-/// One worker's hold on a configuration. Exchanges share it without touching a shared count.
-pub struct Generation {
-    site: Arc<Site>,
-    /// How many there were before it.
-    pub number: u64,
-    /// What `open_file_cache` keeps here.
-    pub(crate) files: Caches,
-    /// By the listening socket's slot: its place in the site's list, if the site has it.
-    slots: ListenerSlots,
-    /// Goes when the last worker has let go of it.
-    _end: Option<GenerationEnd>,
-}
+/// One worker's reference to a site.
+pub type Generation = WorkerGeneration<Site>;
 
 /// A virtual server.
 pub struct Server {
@@ -113,40 +102,21 @@ pub struct ReadingPolicy {
     pub merge_slashes: bool,
 }
 
-impl Generation {
-    /// This worker's hold on a site whose sockets are numbered as it lists them.
-    pub fn new(site: Arc<Site>, number: u64) -> Rc<Self> {
-        let slots = (0..site.listens.len() as u32).map(Some).collect();
-        Rc::new(Self { site, number, slots, _end: None, files: Caches::default() })
+impl Configuration for Site {
+    type Session = Exchange;
+    type Listen = Listen;
+    type Cache = Caches;
+
+    fn variable(&self, id: VariableId) -> &Variable {
+        &self.variables[id.0 as usize]
     }
 
-    /// This worker's hold on a site with sockets that may have been there before it.
-    pub fn with_slots(
-        site: Arc<Site>,
-        number: u64,
-        slots: ListenerSlots,
-        end: GenerationEnd,
-    ) -> Rc<Self> {
-        Rc::new(Self { site, number, slots, _end: Some(end), files: Caches::default() })
+    fn listens(&self) -> &[Listen] {
+        &self.listens
     }
 
-    /// The configuration.
-    #[cfg(test)]
-    pub(crate) fn site(&self) -> &Arc<Site> {
-        &self.site
-    }
-
-    /// The listening socket of a slot, unless this configuration does not have it.
-    pub fn listen(&self, slot: u32) -> Option<&Listen> {
-        let place = self.slots.get(slot as usize).copied().flatten()?;
-        self.site.listens.get(place as usize)
-    }
-}
-
-impl Deref for Generation {
-    type Target = Site;
-    fn deref(&self) -> &Site {
-        &self.site
+    fn address(listen: &Listen) -> &Address {
+        &listen.address
     }
 }
 
@@ -159,15 +129,5 @@ impl Site {
     /// A server by number.
     pub fn server(&self, id: ServerId) -> &Server {
         &self.servers[id.0 as usize]
-    }
-
-    /// A variable by number.
-    pub fn variable(&self, id: VariableId) -> &Variable {
-        &self.variables[id.0 as usize]
-    }
-
-    /// The listening sockets, in order of mention.
-    pub fn listens(&self) -> &[Listen] {
-        &self.listens
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use ::session::evaluate;
 use ::session::values::TooLong;
 use ::session::variables::{self, Setter, Variable};
 use conf::{Directive, Inherited, Load, Result, Template, Value, VariableId};
@@ -68,7 +69,7 @@ fn run(lines: &[SetLine], x: &mut TcpSession) -> Decision {
         match line.instead {
             Some(set) => set(x, &value),
             None => {
-                if let Err(TooLong) = x.set_value(line.variable, &value) {
+                if let Err(TooLong) = evaluate::set(x, line.variable, &value) {
                     return Decision::Finish(INTERNAL_SERVER_ERROR);
                 }
             }

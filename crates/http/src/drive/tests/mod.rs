@@ -8,8 +8,7 @@ use std::task::{Context, Poll};
 use crate::exchange::{
     Announced, Body, BodyError, BodyStream, Bytes, Chunk, CloseReason, Exchange, Fields, Flow,
 };
-use crate::site::Site;
-use crate::testing::{TestSite, site_with};
+use crate::testing::{TestSite, handle, site_with};
 use streams::{Connection, Frame, Request, WINDOW};
 
 const SITE: &str = "log_format seen '$request|$status|$body_bytes_sent|$host';
@@ -41,16 +40,6 @@ fn test(run: impl FnOnce(&TestSite, Connection)) {
         run(&site, connection);
     })
     .unwrap();
-}
-
-/// Lets a handler answer all of the location with that name.
-fn handle(
-    site: &mut Site,
-    name: &str,
-    handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static,
-) {
-    let location = site.locations.iter_mut().find(|location| *location.name == *name.as_bytes());
-    location.unwrap().exclusive = Some(Box::new(handler));
 }
 
 /// Answers with the request's body, read as it comes.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Template, Value, VariableId};
 use observe::Level;
+use session::evaluate;
 
 use crate::exchange::{Exchange, Flow, TooLong};
 use crate::site::LocationBuilder;
@@ -129,7 +130,7 @@ impl Conf {
             set.value.render(answer, &mut value);
             match set.set {
                 Some(set) => set(x, &value),
-                None => x.set_value(set.variable, &value)?,
+                None => evaluate::set(x, set.variable, &value)?,
             }
         }
         x.give_scratch(value);

@@ -50,9 +50,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
 
 /// Who is asked for names by what stands beside all servers, as `http {}` says it.
 pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<LineResolver> {
-    let mut layer = main.clone();
-    layer.inherit(&Layer::defaults(load), false);
-    let conf = layer.resolve();
+    let conf = main.resolve_outermost(load);
     let timeout_ms = conf.resolver_timeout.0;
     conf.resolver.map(|names| LineResolver { names, timeout_ms })
 }

@@ -2,6 +2,7 @@
 
 use conf::Values;
 use observe::{Level, Text};
+use session::evaluate;
 use wire::uri::{Unescape, unescape};
 
 use super::condition::Condition;
@@ -102,7 +103,7 @@ impl Run<'_, '_> {
             }
         };
         let done = match set.set {
-            None => self.x.set_value(set.variable, value),
+            None => evaluate::set(self.x, set.variable, value),
             Some(setter) => {
                 setter(self.x, value);
                 Ok(())

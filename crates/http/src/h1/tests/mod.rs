@@ -28,7 +28,7 @@ use net::{Arrival, Stream};
 use crate::exchange::{Exchange, Flow};
 use crate::health::Health;
 use crate::site::Site;
-use crate::testing::{TestSite, site_with, transport};
+use crate::testing::{TestSite, handle, site_with, transport};
 use crate::worker::Worker;
 
 /// How long a test waits for what must come.
@@ -87,7 +87,7 @@ impl Server {
                 });
                 files(&site);
                 let health = Health::default();
-                health.serve(site.generation.site());
+                health.serve(site.generation.configuration());
                 let worker = Worker::new(site.generation.clone());
                 let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
                 while let Some(order) = mailbox.next().await {
@@ -288,16 +288,6 @@ fn log_all(site: &mut Site, log: Sender<(u16, u64)>) {
         loggers.push(Box::new(logger));
         location.loggers = loggers.into();
     }
-}
-
-/// Lets a handler answer all of the location with that name.
-fn handle(
-    site: &mut Site,
-    name: &str,
-    handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static,
-) {
-    let location = site.locations.iter_mut().find(|location| *location.name == *name.as_bytes());
-    location.unwrap().exclusive = Some(Box::new(handler));
 }
 
 type Pending<'x> = Pin<Box<dyn Future<Output = Flow> + 'x>>;

@@ -1,0 +1,83 @@
+//! A configuration in use: one worker's reference to it, and what sessions read of it.
+
+use std::any::Any;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::VariableId;
+use net::Address;
+
+use crate::variables::Variable;
+
+/// The index of each listening socket in a configuration's list, by its slot; `None`: the socket
+/// belongs to another subsystem or to an earlier configuration.
+pub type ListenerSlots = Arc<[Option<u32>]>;
+
+/// Its drop reports that no worker uses the generation any more.
+pub type GenerationEnd = Arc<dyn Any + Send + Sync>;
+
+/// The compiled configuration of a subsystem. It never changes.
+pub trait Configuration: 'static {
+    /// The sessions that it serves.
+    type Session;
+    /// A listening socket.
+    type Listen;
+    /// What a worker caches while it uses the configuration.
+    type Cache: Default;
+
+    /// A variable by number.
+    fn variable(&self, id: VariableId) -> &Variable<Self::Session>;
+    /// The listening sockets, in the order in which the configuration names them.
+    fn listens(&self) -> &[Self::Listen];
+    /// The address of a listening socket.
+    fn address(listen: &Self::Listen) -> &Address;
+}
+
+/// One worker's reference to a configuration. Sessions share it without touching a count that other
+/// threads use.
+pub struct WorkerGeneration<C: Configuration> {
+    configuration: Arc<C>,
+    /// How many generations there were before.
+    pub number: u64,
+    /// What this worker caches.
+    pub cache: C::Cache,
+    slots: ListenerSlots,
+    _end: Option<GenerationEnd>,
+}
+
+impl<C: Configuration> WorkerGeneration<C> {
+    /// A generation whose sockets have the slots 0, 1, 2 ... in the configuration's order.
+    pub fn new(configuration: Arc<C>, number: u64) -> Rc<Self> {
+        let slots = (0..configuration.listens().len() as u32).map(Some).collect();
+        Rc::new(Self { configuration, number, slots, _end: None, cache: C::Cache::default() })
+    }
+
+    /// A generation with sockets that may be older than it.
+    pub fn with_slots(
+        configuration: Arc<C>,
+        number: u64,
+        slots: ListenerSlots,
+        end: GenerationEnd,
+    ) -> Rc<Self> {
+        Rc::new(Self { configuration, number, slots, _end: Some(end), cache: C::Cache::default() })
+    }
+
+    /// The configuration.
+    pub fn configuration(&self) -> &Arc<C> {
+        &self.configuration
+    }
+
+    /// The listening socket of a slot, unless this configuration does not have it.
+    pub fn listen(&self, slot: u32) -> Option<&C::Listen> {
+        let index = self.slots.get(slot as usize).copied().flatten()?;
+        self.configuration.listens().get(index as usize)
+    }
+}
+
+impl<C: Configuration> Deref for WorkerGeneration<C> {
+    type Target = C;
+    fn deref(&self) -> &C {
+        &self.configuration
+    }
+}
