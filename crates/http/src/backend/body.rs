@@ -21,7 +21,7 @@ use super::Conf;
 use super::bound::SessionToLearn;
 use super::call::Answered;
 use super::head::HeaderFilter;
-use super::protocol::{Malformed, Protocol, ReplyLength, Taken};
+use super::protocol::{MalformedBody, Protocol, ReplyLength, Taken};
 use super::spool::{Spool, SpoolError};
 use crate::exchange::{
     Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk, Exchange, Fields, UpstreamAttempt,
@@ -117,9 +117,9 @@ pub(super) fn receive(
     let taken = protocol.body(&mut input, head_bytes);
     if body == ReplyLength::None {
         // What follows the head is of interest to the connection only; it is not waited for.
-        let remarks = taken.map(|taken| taken.remarks);
-        held.end(remarks.is_ok() && protocol.may_reuse());
-        remarks.into_iter().flatten().for_each(|remark| remark.log(x));
+        held.end(taken.is_ok() && protocol.may_reuse());
+        let remarks = taken.map_or_else(|error| error.remarks, |taken| taken.remarks);
+        remarks.into_iter().for_each(|remark| remark.log(x));
         buffers::give_back(input);
         return Body::Empty;
     }
@@ -356,7 +356,7 @@ impl<P: Protocol> BackendBody<P> {
         mut buffer: Vec<u8>,
         start: usize,
         before: usize,
-        taken: Result<Taken, Malformed>,
+        taken: Result<Taken, MalformedBody>,
         to_file: bool,
     ) {
         let taken = match taken {
@@ -364,7 +364,8 @@ impl<P: Protocol> BackendBody<P> {
             Err(error) => {
                 buffer.truncate(before);
                 self.spool.push(buffer, start);
-                return self.fail(BodyError::Upstream(error));
+                self.remarks.extend(error.remarks);
+                return self.fail(BodyError::Upstream(error.reason));
             }
         };
         buffer.truncate(taken.end);

@@ -262,7 +262,7 @@ impl CheckBody<'_> {
         let mut start = 0;
         loop {
             let taken = protocol.body(body, start);
-            let taken = taken.map_err(|message| checker.fail(format_args!("{message}")))?;
+            let taken = taken.map_err(|error| checker.fail(format_args!("{}", error.reason)))?;
             if let Some(message) = taken.cut_short {
                 return Err(checker.fail(format_args!("{message}")));
             }

@@ -5,7 +5,7 @@ use wire::cgi::{CgiHeadError, CgiHeadParser};
 use wire::http1::response::ReplyBody;
 use wire::reply::{ReplyFieldError, ReplyHead};
 
-use super::{Frame, HeadEvent, Malformed, Protocol, ReplyLength, Taken, http1};
+use super::{Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, Taken, http1};
 use crate::exchange::BodyMessage;
 
 /// A request whose body follows its variables as it is, and its reply, which ends with the
@@ -51,7 +51,7 @@ impl Protocol for Cgi {
         Ok(HeadEvent::Complete { bytes, body })
     }
 
-    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed> {
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
         let received = buffer.len() - start;
         let (taken, is_surplus) = self.rest.take(received);
         let remarks = is_surplus.then(more_than_length).into_iter().collect();

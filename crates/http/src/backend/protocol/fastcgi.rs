@@ -11,7 +11,7 @@ use wire::fastcgi::{
 use wire::reply::ReplyHead;
 
 use super::cgi::{CgiRest, describe, more_than_length};
-use super::{Frame, HeadEvent, Malformed, Protocol, Start, Taken};
+use super::{Frame, HeadEvent, Malformed, MalformedBody, Protocol, Start, Taken};
 use crate::exchange::BodyMessage;
 
 const CLOSED_STDOUT: &str = "upstream prematurely closed FastCGI stdout";
@@ -159,13 +159,19 @@ impl Protocol for FastCgi {
         }
     }
 
-    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed> {
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
         let mut taken = Taken::default();
         let unwrapped = std::mem::take(&mut self.unwrapped);
         let mut at = start + unwrapped + std::mem::take(&mut self.gap);
         let mut end = start + self.take(unwrapped, &mut taken);
         while self.progress == Progress::Reading && taken.cut_short.is_none() {
-            at += match self.records.decode(&buffer[at..]).map_err(refused)? {
+            let decoded = match self.records.decode(&buffer[at..]) {
+                Ok(decoded) => decoded,
+                Err(error) => {
+                    return Err(MalformedBody { reason: refused(error), remarks: taken.remarks });
+                }
+            };
+            at += match decoded {
                 RecordDecoded::Stdout(range) => {
                     let count = self.take(range.len(), &mut taken);
                     let from = at + range.start;
@@ -268,7 +274,14 @@ mod tests {
         let mut buffer = text;
         let mut start = start;
         loop {
-            let taken = fastcgi.body(&mut buffer, start)?;
+            let taken = match fastcgi.body(&mut buffer, start) {
+                Ok(taken) => taken,
+                Err(MalformedBody { reason, remarks }) => {
+                    log.extend(remarks.iter().map(|remark| format!("<{}>", remark.text)));
+                    log += &format!("[{reason}]");
+                    break;
+                }
+            };
             content.extend_from_slice(&buffer[start..taken.end]);
             log.extend(taken.remarks.iter().map(|remark| format!("<{}>", remark.text)));
             if let Some(words) = taken.cut_short {
@@ -331,6 +344,14 @@ mod tests {
                 vec![short.clone(), error.clone(), end()],
                 Ok(format!(
                     "200 a false false {said}[upstream prematurely closed FastCGI request]"
+                )),
+            ),
+            // What was said before a record that is none is not lost either.
+            (
+                &request(),
+                vec![out("\na", 0), error.clone(), vec![2]],
+                Ok(format!(
+                    "200  false false {said}[upstream sent unsupported FastCGI protocol version: 2]"
                 )),
             ),
             (&request(), vec![short, out("bcd", 0)], Ok(format!("200 ab true false {more}"))),

@@ -7,7 +7,7 @@ use wire::Slice;
 use wire::memcached::{AnswerError, InvalidTrailer, MemcachedAnswer, ValueDecoder, answer, number};
 use wire::reply::{ReplyField, ReplyHead, ReplyName};
 
-use super::{Frame, HeadEvent, Malformed, Protocol, ReplyLength, Start, Taken};
+use super::{Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, Start, Taken};
 use crate::exchange::BodyMessage;
 
 /// What is asked for.
@@ -120,7 +120,7 @@ impl Protocol for Memcached {
         Ok(HeadEvent::Complete { bytes, body: ReplyLength::Known(length) })
     }
 
-    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed> {
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
         if self.is_ended() {
             return Ok(Taken::up_to(start));
         }

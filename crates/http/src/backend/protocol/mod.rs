@@ -31,7 +31,7 @@ pub(crate) trait Protocol: 'static {
     /// Reads on in the body: what stands around it is taken out of `buffer[start..]` in place. That
     /// is first what [`head`](Self::head) left behind the head, then what comes. A reply without a
     /// body asks only for the former, and whether the connection can be reused after it.
-    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed>;
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody>;
 
     /// Whether all of the reply has come.
     fn is_ended(&self) -> bool;
@@ -74,6 +74,20 @@ pub(crate) trait Start: 'static {
 
 /// Why what came is no reply, in nginx's words.
 pub(crate) type Malformed = Cow<'static, str>;
+
+/// A body that cannot be read on. What these bytes held of it is lost.
+#[derive(Debug)]
+pub(crate) struct MalformedBody {
+    pub(crate) reason: Malformed,
+    /// For the error log: what the server said before.
+    pub(crate) remarks: Vec<BodyMessage>,
+}
+
+impl From<Malformed> for MalformedBody {
+    fn from(reason: Malformed) -> Self {
+        Self { reason, remarks: Vec::new() }
+    }
+}
 
 /// What stands before or after a piece of a body.
 #[derive(Clone, Copy)]

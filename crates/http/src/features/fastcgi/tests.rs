@@ -100,6 +100,20 @@ fn a_reply_that_is_cut_short_goes_out_as_far_as_it_came() {
 }
 
 #[test]
+fn what_was_said_before_a_malformed_record_is_logged() {
+    let stdout = b"\x01\x06\0\x01\0\x04\0\0\n\nab";
+    let stderr = b"\x01\x07\0\x01\0\x03\0\0oh\n";
+    let backend = TestBackend::of_bytes(STDIN_END, [&stdout[..], stderr, b"\x02"].concat());
+    let server = server(&backend, "");
+    assert_eq!(get(&server, ""), "");
+    let lines = server.log();
+    let place = |words: &str| lines.iter().position(|line| line.contains(words));
+    let said = place("FastCGI sent in stderr: \"oh\"").expect("the message");
+    let refused = place("upstream sent unsupported FastCGI protocol version: 2").expect("an error");
+    assert!(said < refused, "{lines:?}");
+}
+
+#[test]
 fn what_is_refused() {
     let refused = |line: &str| refusal(&format!("server {{ location / {{ {line} }} }}"));
     let table = [

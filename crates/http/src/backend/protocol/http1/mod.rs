@@ -7,7 +7,7 @@ use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
 use wire::http1::response::{ReplyBody, ReplyError, ResponseHeadParser};
 use wire::reply::{ReplyField, ReplyHead};
 
-use super::{Frame, HeadEvent, Malformed, Protocol, ReplyLength, Start, Taken};
+use super::{Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, Start, Taken};
 use coding::ReplyCoding;
 
 /// A request of HTTP/1 and its reply.
@@ -110,7 +110,7 @@ impl Protocol for Http1 {
         self.complete(input, head, bytes).map_err(refused)
     }
 
-    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, Malformed> {
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
         let had_ended = self.is_ended();
         let taken =
             self.coding.take(buffer, start, self.request.trailers_max.unwrap_or_default())?;
