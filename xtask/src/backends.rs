@@ -4,6 +4,7 @@
 //! is told so and goes on without it. Nothing is measured, and every transfer is bounded in time.
 
 mod checks;
+mod php;
 pub(crate) mod program;
 
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::time::Instant;
 
 use crate::args::Args;
 use crate::running::Running;
-use crate::{packages, project};
+use crate::{packages, php_fpm, project};
 use checks::BackendCheck;
 use program::RunningBackend;
 
@@ -138,21 +139,46 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let servers = prepare_all(SERVERS.iter().filter(wanted), &mut skipped);
     for (server, folder) in &servers {
         let begun = Instant::now();
-        match play(server, folder, &clients, &weir, megabytes << 20) {
-            Ok(done) => {
-                let seconds = begun.elapsed().as_secs_f64();
-                println!("{:11} ok ({seconds:.1} s): {}", server.name, done.join(", "));
-            }
-            Err(why) => failed.push(format!("{}: {why}", server.name)),
-        }
+        let done = play(server, folder, &clients, &weir, megabytes << 20);
+        report(server.name, begun, done, &mut failed);
+    }
+    let is_php_wanted = only.as_deref().is_none_or(|name| name == PHP);
+    let has_php = is_php_wanted && php_is_there(&mut skipped);
+    if has_php {
+        let begun = Instant::now();
+        report(PHP, begun, php::play(&weir, megabytes << 20), &mut failed);
     }
     if strict {
         failed.extend(skipped);
     }
-    if servers.is_empty() && failed.is_empty() {
+    if servers.is_empty() && !has_php && failed.is_empty() {
         println!("no server could be started, so nothing was checked");
     }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
+/// The server that is started in its own way.
+const PHP: &str = "php";
+
+fn php_is_there(skipped: &mut Vec<String>) -> bool {
+    match php_fpm::program() {
+        Ok(_) => true,
+        Err(why) => {
+            println!("{PHP:11} skipped: {why}");
+            skipped.push(format!("{PHP}: skipped: {why}"));
+            false
+        }
+    }
+}
+
+fn report(name: &str, begun: Instant, done: Result<Vec<String>, String>, failed: &mut Vec<String>) {
+    match done {
+        Ok(done) => {
+            let seconds = begun.elapsed().as_secs_f64();
+            println!("{name:11} ok ({seconds:.1} s): {}", done.join(", "));
+        }
+        Err(why) => failed.push(format!("{name}: {why}")),
+    }
 }
 
 type Prepared<'a> = Vec<(&'a BackendProgram, PathBuf)>;
@@ -215,28 +241,47 @@ fn play(
     let backend = RunningBackend::start(server.command, folder)?;
     let running = Running::start(weir, 2, &configuration(backend.port))?;
     let check = BackendCheck { address: running.address, bytes };
-    let mut done = Vec::new();
-    let mut begun = Instant::now();
-    let mut note = |what: &str, result: Result<(), String>| {
-        done.push(format!("{what} {:.1} s", begun.elapsed().as_secs_f64()));
-        begun = Instant::now();
-        result.map_err(|why| format!("{what}: {why}"))
-    };
+    let mut notes = Notes::new();
     if server.http {
-        note("kept connections", check.keepalive())?;
-        note("ranges", check.ranges(if server.ranges { "/range" } else { "/forced/range" }))?;
-        for prefix in ["", "/streamed"] {
-            note(&format!("upload{prefix}"), check.upload(prefix, false))?;
-            note(&format!("download{prefix}"), check.download(&format!("{prefix}/sized")))?;
-            note(&format!("chunks{prefix}"), check.download(&format!("{prefix}/chunked")))?;
-        }
-        note("upload in chunks", check.upload("", true))?;
+        let ranges = if server.ranges { "/range" } else { "/forced/range" };
+        in_every_way(&check, ranges, &mut notes)?;
     }
     if server.websockets {
         let url = format!("ws://{}/ws", running.address);
         for (client, folder) in clients {
-            note(client.name, program::finish(client.command, &url, folder))?;
+            notes.note(client.name, program::finish(client.command, &url, folder))?;
         }
     }
-    Ok(done)
+    Ok(notes.done)
+}
+
+/// What is asked of every server that speaks HTTP.
+fn in_every_way(check: &BackendCheck, ranges: &str, notes: &mut Notes) -> Result<(), String> {
+    notes.note("kept connections", check.keepalive())?;
+    notes.note("ranges", check.ranges(ranges))?;
+    for prefix in ["", "/streamed"] {
+        notes.note(&format!("upload{prefix}"), check.upload(prefix, false))?;
+        notes.note(&format!("download{prefix}"), check.download(&format!("{prefix}/sized")))?;
+        notes.note(&format!("chunks{prefix}"), check.download(&format!("{prefix}/chunked")))?;
+    }
+    notes.note("upload in chunks", check.upload("", true))
+}
+
+/// What was done with a server, each with its time.
+struct Notes {
+    done: Vec<String>,
+    begun: Instant,
+}
+
+impl Notes {
+    fn new() -> Self {
+        Self { done: Vec::new(), begun: Instant::now() }
+    }
+
+    /// `result` is of the time since the last.
+    fn note(&mut self, what: &str, result: Result<(), String>) -> Result<(), String> {
+        self.done.push(format!("{what} {:.1} s", self.begun.elapsed().as_secs_f64()));
+        self.begun = Instant::now();
+        result.map_err(|why| format!("{what}: {why}"))
+    }
 }

@@ -18,6 +18,7 @@ mod latency;
 mod limit;
 mod new_feature;
 mod packages;
+mod php_fpm;
 mod project;
 mod running;
 mod suite;

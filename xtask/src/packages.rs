@@ -22,6 +22,16 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| is_executable(file))
 }
 
+/// The latest of the programs that a package names with their version: `php-fpm8.2`.
+pub(crate) fn find_versioned(name: &str) -> Option<PathBuf> {
+    let version = |path: &PathBuf| {
+        let (major, minor) = path.file_name()?.to_str()?.strip_prefix(name)?.split_once('.')?;
+        Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+    };
+    let files = fs::read_dir(SYSTEM_FOLDER).ok()?.flatten().map(|entry| entry.path());
+    files.filter(|file| version(file).is_some()).max_by_key(version)
+}
+
 fn is_executable(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
@@ -32,16 +42,21 @@ pub(crate) fn need(programs: &[(&str, &str)]) -> Result<(), String> {
     if missing.is_empty() {
         return Ok(());
     }
-    let install = format!("apt-get install {}", missing.join(" "));
-    if !is_root() || find("apt-get").is_none() {
-        return Err(format!("programs are missing; on Debian: {install}"));
-    }
-    eprintln!("{install}");
-    install_quietly(&missing)?;
+    install(&missing)?;
     match self::missing(programs).as_slice() {
         [] => Ok(()),
         still => Err(format!("apt-get did not install {}", still.join(" "))),
     }
+}
+
+/// Installs these Debian packages, if that is allowed here.
+pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
+    let install = format!("apt-get install {}", packages.join(" "));
+    if !is_root() || find("apt-get").is_none() {
+        return Err(format!("programs are missing; on Debian: {install}"));
+    }
+    eprintln!("{install}");
+    install_quietly(packages)
 }
 
 fn missing<'a>(programs: &[(&str, &'a str)]) -> Vec<&'a str> {

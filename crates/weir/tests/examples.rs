@@ -10,14 +10,16 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::thread;
 
 use server::backend::{Backend, number};
 use server::{Folder, Server, connect, eventually, kill};
 
-const TESTED: [&str; 7] = [
+const TESTED: [&str; 8] = [
     "load-balancing",
     "node",
+    "php",
     "python",
     "rate-limit",
     "single-page-app",
@@ -123,6 +125,49 @@ fn node() {
     assert_reply(&get(&server, "/events", ""), "200", &["answered"]);
     backend.stop();
     assert_reply(&get(&server, "/", ""), "503", &["The application is restarting."]);
+}
+
+#[test]
+fn php() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (asked, requests) = mpsc::channel();
+    let application = thread::spawn(move || {
+        for mut stream in listener.incoming().flatten().take(3) {
+            asked.send(answer_fastcgi(&mut stream)).unwrap();
+        }
+    });
+    let conf = examples().join("../conf").canonicalize().unwrap();
+    let conf = [("127.0.0.1:9000", address.as_str()), ("../../conf", conf.to_str().unwrap())];
+    let server = start("php", &conf);
+    assert_reply(&get(&server, "/style.css", ""), "200", &["text/css", "font-family"]);
+    assert_reply(&get(&server, "/.secret", ""), "403", &[]);
+    assert_reply(&get(&server, "/missing.php", ""), "404", &[]);
+    for (target, path, path_info) in [
+        ("/", "SCRIPT_NAME/index.php", "PATH_INFO"),
+        ("/orders?a=b", "QUERY_STRINGa=b", "PATH_INFO"),
+        ("/index.php/orders/17", "SCRIPT_NAME/index.php", "PATH_INFO/orders/17"),
+    ] {
+        assert_reply(&get(&server, target, ""), "200", &["an answer"]);
+        let asked = requests.recv().unwrap();
+        assert!(asked.contains(path) && asked.contains(path_info), "{asked}");
+    }
+    application.join().unwrap();
+    assert_reply(&get(&server, "/", ""), "503", &["PHP is restarting."]);
+}
+
+/// Answers a request as an application behind FastCGI, and says what was asked.
+fn answer_fastcgi(stream: &mut TcpStream) -> String {
+    let (mut request, mut byte) = (Vec::new(), [0]);
+    while !request.ends_with(b"\x01\x05\0\x01\0\0\0\0") {
+        stream.read_exact(&mut byte).unwrap();
+        request.push(byte[0]);
+    }
+    let text = b"Content-Type: text/plain\n\nan answer";
+    let stdout = [1, 6, 0, 1, 0, text.len() as u8, 0, 0];
+    let end = [1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    stream.write_all(&[&stdout[..], text, &end].concat()).unwrap();
+    String::from_utf8_lossy(&request).into_owned()
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) struct BackendCheck {
 }
 
 /// A connection with what has been read of it.
-struct CheckConnection {
+pub(super) struct CheckConnection {
     stream: TcpStream,
     bytes: Vec<u8>,
 }
@@ -126,7 +126,7 @@ impl BackendCheck {
         peer.ask("GET /hello", "").map(|_| ())
     }
 
-    fn open(&self) -> Result<CheckConnection, String> {
+    pub(super) fn open(&self) -> Result<CheckConnection, String> {
         let stream = TcpStream::connect(self.address).map_err(said)?;
         stream.set_nodelay(true).map_err(said)?;
         stream.set_read_timeout(Some(SILENCE_MAX)).map_err(said)?;
@@ -136,17 +136,17 @@ impl BackendCheck {
 }
 
 impl CheckConnection {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.stream.write_all(bytes).map_err(said)
     }
 
-    fn ask(&mut self, line: &str, fields: &str) -> Result<(String, Vec<u8>), String> {
+    pub(super) fn ask(&mut self, line: &str, fields: &str) -> Result<(String, Vec<u8>), String> {
         self.write(format!("{line} HTTP/1.1\r\nHost: h\r\n{fields}\r\n").as_bytes())?;
         self.reply()
     }
 
     /// A reply that fits into memory.
-    fn reply(&mut self) -> Result<(String, Vec<u8>), String> {
+    pub(super) fn reply(&mut self) -> Result<(String, Vec<u8>), String> {
         let head = self.head()?;
         if let Some(length) = field(&head, "content-length") {
             let length = length.parse().map_err(|_| head.clone())?;
