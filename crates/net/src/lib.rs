@@ -36,6 +36,7 @@ pub mod system;
 pub mod testing;
 mod timer;
 pub mod title;
+pub mod tls;
 mod turn_budget;
 pub mod users;
 mod worker;

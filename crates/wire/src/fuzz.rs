@@ -10,6 +10,7 @@ use crate::Slice;
 use crate::accept_encoding::accepts_gzip;
 use crate::cgi;
 use crate::dns::{self, DnsQuestion, DomainName, NAME_BYTES_MAX, RecordData, RecordType, Response};
+use crate::encrypted_key::EncryptedKey;
 use crate::fastcgi::{self, RecordDecoder, RecordError};
 use crate::host::Host;
 use crate::http1::chunked::{ChunkDecoded, ChunkedDecoder, InvalidChunked};
@@ -17,6 +18,7 @@ use crate::http1::framing::{Body, RequestFraming};
 use crate::http1::request::{self, HeadError, HeadProgress};
 use crate::http1::response::{self, ReplyBody, ReplyError};
 use crate::memcached::{self, MemcachedAnswer, ValueDecoder};
+use crate::pem::{self, PemSections};
 use crate::proxy_protocol::{self, HeaderError, Read, TlvName};
 use crate::range::{self, Ranges};
 use crate::reply::{FIELDS_MAX, ReplyHead};
@@ -29,7 +31,7 @@ use crate::{Known, Version};
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 12] = [
+pub const CHECKS: [(&str, Check); 13] = [
     ("http1_request", http1_request),
     ("http1_response", http1_response),
     ("http1_chunked", http1_chunked),
@@ -42,6 +44,7 @@ pub const CHECKS: [(&str, Check); 12] = [
     ("fastcgi", fastcgi),
     ("memcached", memcached),
     ("tls_lists", tls_lists),
+    ("pem", pem),
 ];
 
 /// Splits that depend on the input alone, so that a finding can be repeated.
@@ -74,6 +77,20 @@ pub fn tls_lists(input: &[u8]) {
 
 fn all_differ<T: PartialEq>(items: &[T]) -> bool {
     items.iter().enumerate().all(|(at, item)| !items[..at].contains(item))
+}
+
+/// What a PEM section decodes to is encoded and read again, and an encrypted key fits its cipher.
+pub fn pem(input: &[u8]) {
+    for section in PemSections::new(input).map_while(Result::ok) {
+        let mut text = Vec::new();
+        pem::encode("KEY", &section.contents, &mut text);
+        let again = PemSections::new(&text).next().expect("a section").expect("a good one");
+        assert_eq!(again.contents, section.contents);
+        if let Some(Ok(key)) = EncryptedKey::of(&section) {
+            assert_eq!(key.iv.len(), key.cipher.block_len());
+            assert!(key.ciphertext.len().is_multiple_of(key.cipher.block_len()));
+        }
+    }
 }
 
 /// A reply's head means the same in pieces and in one, lies within its input, and nothing in its

@@ -7,7 +7,9 @@ extern crate alloc;
 pub mod accept_encoding;
 pub mod cgi;
 pub mod date;
+pub mod der;
 pub mod dns;
+pub mod encrypted_key;
 pub mod fastcgi;
 #[doc(hidden)]
 pub mod fuzz;
@@ -16,6 +18,7 @@ pub mod http1;
 mod known;
 pub mod memcached;
 mod method;
+pub mod pem;
 pub mod proxy_protocol;
 pub mod range;
 pub mod reply;

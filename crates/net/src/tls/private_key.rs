@@ -1,0 +1,228 @@
+//! Private keys and chains of certificates from PEM files.
+//!
+//! Keys may be encrypted as `wire::encrypted_key` describes.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use aws_lc_rs::cipher::{self, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey};
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::pbkdf2;
+use md5::{Digest, Md5};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SigningKey};
+use rustls::{Error, InconsistentKeys};
+use wire::encrypted_key::{EncryptedKey, EncryptedKeyError, KeyCipher, KeyDerivation, KeyHash};
+use wire::pem::{PemError, PemSection, PemSections};
+
+/// Bytes in a line of a password file, at most; nginx's limit.
+pub const PASSWORD_LENGTH_MAX: usize = 512;
+
+/// Why a file gives no key or no certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyError {
+    /// It is no PEM file, or a broken one.
+    Pem(PemError),
+    /// There is none in it.
+    Missing,
+    /// The key is encrypted, and no password was given.
+    NoPassword,
+    /// No password decrypts the key.
+    WrongPassword,
+    /// The key is encrypted in an unsupported way.
+    UnsupportedEncryption,
+    /// The key is broken, or of a kind that is not supported.
+    UnsupportedKey,
+    /// The certificate is broken.
+    InvalidCertificate,
+    /// The key belongs to another certificate.
+    Mismatch,
+}
+
+/// A chain of certificates with the key of its first one, ready to sign.
+#[derive(Clone, Debug)]
+pub struct Credential(pub(crate) Arc<CertifiedKey>);
+
+/// Which file gives no credential, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialError {
+    /// The chain of certificates.
+    Certificate(KeyError),
+    /// The key.
+    Key(KeyError),
+}
+
+impl Credential {
+    /// Reads two PEM files, which may be the same. Each password is tried.
+    pub fn read(
+        certificates: &[u8],
+        key: &[u8],
+        passwords: &[Vec<u8>],
+    ) -> Result<Self, CredentialError> {
+        let chain = read_certificates(certificates).map_err(CredentialError::Certificate)?;
+        let key = read_private_key(key, passwords).map_err(CredentialError::Key)?;
+        let certified = CertifiedKey::new(chain, key);
+        match certified.keys_match() {
+            Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {
+                Ok(Self(Arc::new(certified)))
+            }
+            Err(Error::InconsistentKeys(_)) => Err(CredentialError::Key(KeyError::Mismatch)),
+            Err(_) => Err(CredentialError::Certificate(KeyError::InvalidCertificate)),
+        }
+    }
+
+    /// The certificates as DER, the key's own first.
+    pub fn chain(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.cert.iter().map(AsRef::as_ref)
+    }
+}
+
+/// The certificates of a PEM file, in order; at least one.
+pub(crate) fn read_certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, KeyError> {
+    const LABELS: [&[u8]; 2] = [b"CERTIFICATE", b"X509 CERTIFICATE"];
+    let mut certificates = Vec::new();
+    for section in PemSections::new(text) {
+        let section = section.map_err(KeyError::Pem)?;
+        if LABELS.contains(&section.label) {
+            certificates.push(section.contents.into());
+        }
+    }
+    if certificates.is_empty() { Err(KeyError::Missing) } else { Ok(certificates) }
+}
+
+/// The first private key of a PEM file. Each password is tried.
+pub(crate) fn read_private_key(
+    text: &[u8],
+    passwords: &[Vec<u8>],
+) -> Result<Arc<dyn SigningKey>, KeyError> {
+    for section in PemSections::new(text) {
+        let section = section.map_err(KeyError::Pem)?;
+        if !section.label.ends_with(b"PRIVATE KEY") {
+            continue;
+        }
+        let Some(encrypted) = EncryptedKey::of(&section) else {
+            return key(section).ok_or(KeyError::UnsupportedKey);
+        };
+        let encrypted = encrypted.map_err(|error| match error {
+            EncryptedKeyError::Invalid => KeyError::UnsupportedKey,
+            EncryptedKeyError::Unsupported => KeyError::UnsupportedEncryption,
+        })?;
+        if passwords.is_empty() {
+            return Err(KeyError::NoPassword);
+        }
+        let decrypted = passwords.iter().find_map(|password| {
+            let contents = decrypt(&encrypted, password).ok()?;
+            let label = section.label.strip_prefix(b"ENCRYPTED ").unwrap_or(section.label);
+            key(PemSection { label, headers: Vec::new(), contents })
+        });
+        return decrypted.ok_or(KeyError::WrongPassword);
+    }
+    Err(KeyError::Missing)
+}
+
+/// The lines of a password file: one password in each. `None` where a line is too long. A file
+/// without any stands for the empty password.
+pub fn read_passwords(text: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut passwords = Vec::new();
+    for line in text.split(|byte| *byte == b'\n') {
+        if line.len() >= PASSWORD_LENGTH_MAX {
+            return None;
+        }
+        let password = line.strip_suffix(b"\r").unwrap_or(line);
+        if !password.is_empty() {
+            passwords.push(password.to_vec());
+        }
+    }
+    if passwords.is_empty() {
+        passwords.push(Vec::new());
+    }
+    Some(passwords)
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pem(PemError::NoEnd) => "a PEM section has no end line",
+            Self::Pem(PemError::Base64) => "bad base64 decode",
+            Self::Missing => "no start line",
+            Self::NoPassword => "the key is encrypted, and there is no password file",
+            Self::WrongPassword => "bad decrypt: none of the passwords is the key's",
+            Self::UnsupportedEncryption => {
+                "the key's encryption is not supported: use AES or 3DES in CBC mode with PBKDF2"
+            }
+            Self::UnsupportedKey => "the key is broken, or neither RSA, ECDSA nor Ed25519",
+            Self::InvalidCertificate => "the certificate is broken",
+            Self::Mismatch => "key values mismatch: the key belongs to another certificate",
+        })
+    }
+}
+
+/// A key by its section's label. What a wrong password leaves is no key nearly always; the padding
+/// fits once in 256 times.
+fn key(section: PemSection<'_>) -> Option<Arc<dyn SigningKey>> {
+    let contents = section.contents;
+    let key = match section.label {
+        b"PRIVATE KEY" => PrivateKeyDer::Pkcs8(contents.into()),
+        b"RSA PRIVATE KEY" => PrivateKeyDer::Pkcs1(contents.into()),
+        b"EC PRIVATE KEY" => PrivateKeyDer::Sec1(contents.into()),
+        _ => return None,
+    };
+    rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).ok()
+}
+
+/// What the ciphertext is under a password.
+#[allow(deprecated)] // 3DES: keys that were encrypted with it still exist.
+fn decrypt(encrypted: &EncryptedKey<'_>, password: &[u8]) -> Result<Vec<u8>, Unspecified> {
+    let mut key = vec![0; encrypted.cipher.key_len()];
+    match &encrypted.derivation {
+        KeyDerivation::Md5 => derive_with_md5(password, &encrypted.iv, &mut key),
+        KeyDerivation::Pbkdf2 { salt, iterations, hash } => {
+            let iterations = NonZeroU32::new(*iterations).ok_or(Unspecified)?;
+            pbkdf2::derive(hmac(*hash), iterations, salt, password, &mut key);
+        }
+    }
+    let (algorithm, context) = match encrypted.cipher {
+        KeyCipher::DesEde3 => (&cipher::DES_EDE3_FOR_LEGACY_USE_ONLY, iv64(&encrypted.iv)?),
+        KeyCipher::Aes128 => (&cipher::AES_128, iv128(&encrypted.iv)?),
+        KeyCipher::Aes192 => (&cipher::AES_192, iv128(&encrypted.iv)?),
+        KeyCipher::Aes256 => (&cipher::AES_256, iv128(&encrypted.iv)?),
+    };
+    let key = PaddedBlockDecryptingKey::cbc_pkcs7(UnboundCipherKey::new(algorithm, &key)?)?;
+    let mut text = encrypted.ciphertext.to_vec();
+    let length = key.decrypt(&mut text, context)?.len();
+    text.truncate(length);
+    Ok(text)
+}
+
+fn iv128(iv: &[u8]) -> Result<DecryptionContext, Unspecified> {
+    Ok(DecryptionContext::Iv128(iv.try_into()?))
+}
+
+fn iv64(iv: &[u8]) -> Result<DecryptionContext, Unspecified> {
+    Ok(DecryptionContext::Iv64(iv.try_into()?))
+}
+
+fn hmac(hash: KeyHash) -> pbkdf2::Algorithm {
+    match hash {
+        KeyHash::Sha1 => pbkdf2::PBKDF2_HMAC_SHA1,
+        KeyHash::Sha256 => pbkdf2::PBKDF2_HMAC_SHA256,
+        KeyHash::Sha384 => pbkdf2::PBKDF2_HMAC_SHA384,
+        KeyHash::Sha512 => pbkdf2::PBKDF2_HMAC_SHA512,
+    }
+}
+
+/// OpenSSL's `EVP_BytesToKey`: each digest is of the one before, the password and the salt.
+fn derive_with_md5(password: &[u8], iv: &[u8], key: &mut [u8]) {
+    const SALT: usize = 8;
+    let salt = &iv[..iv.len().min(SALT)];
+    let mut last = Vec::new();
+    for part in key.chunks_mut(16) {
+        let digest = Md5::new().chain_update(&last).chain_update(password).chain_update(salt);
+        last = digest.finalize().to_vec();
+        part.copy_from_slice(&last[..part.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests;
