@@ -13,6 +13,7 @@ use crate::dns::{self, DnsQuestion, DomainName, NAME_BYTES_MAX, RecordData, Reco
 use crate::encrypted_key::EncryptedKey;
 use crate::fastcgi::{self, RecordDecoder, RecordError};
 use crate::host::Host;
+use crate::hpack::{self, FieldLimits, HpackError};
 use crate::http1::chunked::{ChunkDecoded, ChunkedDecoder, InvalidChunked};
 use crate::http1::framing::{Body, RequestFraming};
 use crate::http1::request::{self, HeadError, HeadProgress};
@@ -31,7 +32,7 @@ use crate::{Known, Version};
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 13] = [
+pub const CHECKS: [(&str, Check); 14] = [
     ("http1_request", http1_request),
     ("http1_response", http1_response),
     ("http1_chunked", http1_chunked),
@@ -45,6 +46,7 @@ pub const CHECKS: [(&str, Check); 13] = [
     ("memcached", memcached),
     ("tls_lists", tls_lists),
     ("pem", pem),
+    ("hpack", hpack),
 ];
 
 /// Splits that depend on the input alone, so that a finding can be repeated.
@@ -492,6 +494,74 @@ pub fn memcached(input: &[u8]) {
         let pieces = decoded.map(|()| data).map_err(|error| (data, error));
         assert_eq!(pieces, in_one);
         assert!(pieces.is_err() || decoder.is_done() == whole.is_done());
+    }
+}
+
+/// Blocks, each after a byte with its length, mean the same under all limits that do not end the
+/// connection, and the fields mean the same once encoded again.
+pub fn hpack(input: &[u8]) {
+    const TABLE_BYTES_MAX: usize = 256;
+    let small = FieldLimits { fields_max: 2, bytes_max: 40 };
+    let large = FieldLimits { fields_max: usize::MAX, bytes_max: usize::MAX };
+    let (mut limited, mut decoder) =
+        (hpack::Decoder::new(TABLE_BYTES_MAX), hpack::Decoder::new(TABLE_BYTES_MAX));
+    let (mut encoder, mut again) =
+        (hpack::Encoder::new(TABLE_BYTES_MAX), hpack::Decoder::new(TABLE_BYTES_MAX));
+    let mut rest = input;
+    while let Some((&len, after)) = rest.split_first() {
+        let (block, next) = after.split_at(after.len().min(len.into()));
+        rest = next;
+        let (few, within) = decode_block(&mut limited, block, small);
+        let (fields, result) = decode_block(&mut decoder, block, large);
+        assert!(fields.starts_with(&few) && few.len() <= small.fields_max);
+        check_fields(&fields, &mut encoder, &mut again);
+        match (within, result) {
+            (Err(HpackError::Excessive), _) => return,
+            (Ok(()), Ok(())) => assert_eq!(few, fields),
+            (Err(error), Ok(())) => assert!(!error.ends_connection()),
+            (within, Err(error)) => {
+                assert!(error.ends_connection());
+                return assert_eq!(within, Err(error));
+            }
+        }
+    }
+}
+
+/// Names, values, and whether they must never be indexed.
+type DecodedFields = Vec<(Vec<u8>, Vec<u8>, bool)>;
+
+fn decode_block(
+    decoder: &mut hpack::Decoder,
+    block: &[u8],
+    limits: FieldLimits,
+) -> (DecodedFields, Result<(), HpackError>) {
+    let mut fields = Vec::new();
+    let result = decoder.decode(block, limits, |name, value, never| {
+        fields.push((name.into(), value.into(), never));
+    });
+    (fields, result)
+}
+
+fn check_fields(
+    fields: &DecodedFields,
+    encoder: &mut hpack::Encoder,
+    decoder: &mut hpack::Decoder,
+) {
+    let mut block = Vec::new();
+    encoder.begin(&mut block);
+    for (name, value, never) in fields {
+        match never {
+            true => encoder.field_never_indexed(name, value, &mut block),
+            false => encoder.field(name, value, &mut block),
+        }
+    }
+    let all = FieldLimits { fields_max: usize::MAX, bytes_max: usize::MAX };
+    let (decoded, result) = decode_block(decoder, &block, all);
+    assert_eq!(result, Ok(()));
+    assert_eq!(decoded.len(), fields.len());
+    for (decoded, field) in decoded.iter().zip(fields) {
+        assert_eq!(decoded.0, field.0.to_ascii_lowercase());
+        assert_eq!((&decoded.1, decoded.2), (&field.1, field.2));
     }
 }
 

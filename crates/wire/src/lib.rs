@@ -14,6 +14,7 @@ pub mod fastcgi;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod host;
+pub mod hpack;
 pub mod http1;
 mod known;
 pub mod memcached;

@@ -23,7 +23,7 @@ const LAYERS: &[&[&str]] = &[
 
 /// What each crate may use from outside: always, and in its tests only.
 const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
-    ("wire", &["memchr"], &[]),
+    ("wire", &["memchr"], &["httlib-hpack"]),
     ("observe", &["flate2"], &[]),
     ("net", &["aws-lc-rs", "libc", "md-5", "rustix", "rustls", "socket2", "tokio"], &[]),
     ("upstream", &["md-5"], &["loom"]),
