@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use net::Address;
 
-use crate::balance::{Balance, Until};
-use crate::group::Group;
+use crate::balance::Balance;
 use crate::limit::{ServerSlot, ServerSlots};
-use crate::pool::{self, Handoff, PoolKey, PooledConnection};
+use crate::pool::{GroupPool, Handoff, PoolKey, PooledConnection, worker};
 use crate::server::Server;
-use crate::waiting::worker;
+use crate::times::Until;
 
 /// One request in progress; dropping it ends the request.
 ///
@@ -165,7 +164,7 @@ impl Lease {
     /// turn it is.
     pub fn end_with(
         mut self,
-        group: &Group,
+        pool: &GroupPool,
         from: Option<SocketAddr>,
         connection: PooledConnection,
     ) {
@@ -173,9 +172,9 @@ impl Lease {
         let is_awaited =
             |slots: &ServerSlots<Handoff>| slots.waiting() > 0 && slots.awaits_gift(worker());
         let slot = self.slot.take_if(|slot| is_awaited(slot.slots()));
-        let Some(slot) = slot else { return pool::give_back(group, key, connection) };
+        let Some(slot) = slot else { return pool.give_back(key, connection) };
         drop(self);
-        match Handoff::of(group, key, connection) {
+        match Handoff::of(pool, key, connection) {
             // It comes back if whoever waited has just left, and is closed.
             Some(gift) => drop(slot.release_with(gift)),
             None => drop(slot),

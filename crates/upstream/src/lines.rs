@@ -1,11 +1,12 @@
 //! The `server` lines of a group, and the servers that each stands for at the moment.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use net::Address;
 
 use crate::address::Endpoint;
-use crate::memory::{GroupName, StateMemory};
+use crate::memory::{LastResolved, StateMemory};
+use crate::name::GroupName;
 use crate::resolver::{NameServers, ResolvedPeer, WatchedName};
 use crate::server::{Server, ServerTerms};
 use crate::waiting::GroupLimit;
@@ -27,9 +28,6 @@ pub(crate) struct ResolvedServer {
     pub server: Arc<Server>,
     pub backup: bool,
 }
-
-/// What was found last for a name.
-pub(crate) type LastResolved = Arc<Mutex<Vec<ResolvedPeer>>>;
 
 /// How a line is looked up at run time.
 #[derive(Clone, Debug)]
@@ -112,7 +110,8 @@ impl GroupLines {
         let standing = memory.standing(&self.group, &address, twin);
         let mut server = Server::new(address, terms, standing);
         let limit = self.limit.as_ref();
-        server.limited = limit.and_then(|limit| limit.of_server(&server.name, &server.terms, twin));
+        server.limited =
+            limit.and_then(|limit| limit.of_server(&server.name, server.terms.max_conns, twin));
         Arc::new(server)
     }
 }

@@ -6,11 +6,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use conf::Subsystem;
 use net::Address;
 
 use crate::limit::{SharedTable, WaitQueue};
-use crate::lines::LastResolved;
+use crate::name::GroupName;
 use crate::pool::Handoff;
 use crate::resolver::{ResolvedPeer, WatchedName};
 use crate::standing::ServerState;
@@ -24,24 +23,13 @@ pub struct StateMemory {
     table: OnceLock<Arc<SharedTable>>,
 }
 
+/// What was found last for a name.
+pub(crate) type LastResolved = Arc<Mutex<Vec<ResolvedPeer>>>;
+
 type ByName = HashMap<Box<[u8]>, Weak<WaitQueue<Handoff>>>;
 
 /// The group, and what is looked up for it.
 type MemoryName = (GroupName, WatchedName);
-
-/// The name of a group. Groups of different subsystems share nothing, whatever their names.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct GroupName {
-    pub subsystem: Subsystem,
-    pub name: Box<[u8]>,
-}
-
-impl GroupName {
-    /// The name of a group of this subsystem.
-    pub fn new(subsystem: Subsystem, name: &[u8]) -> Self {
-        Self { subsystem, name: name.into() }
-    }
-}
 
 /// The group, the address, and how many of the group's servers before it have the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

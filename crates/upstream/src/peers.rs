@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::balance::{Balance, Point};
+use crate::random::XorShift;
 use crate::server::{Server, ServerStatus};
 
 /// All servers. Changed only where names are resolved at run time.
@@ -22,7 +22,7 @@ pub(crate) struct Tier {
     /// The sum of configured weights.
     pub total_weight: u64,
     /// The ring of a consistent hash, sorted; no other balancer has points.
-    pub points: Vec<Point>,
+    pub points: Vec<RingPoint>,
     pub random: XorShift,
 }
 
@@ -35,18 +35,27 @@ pub(crate) struct RotationPeer {
     pub kin: u32,
 }
 
+/// A point on the ring of a consistent hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RingPoint {
+    pub hash: u32,
+    /// The [`RotationPeer::kin`] of its server.
+    pub kin: u32,
+}
+
 impl Peers {
-    /// Replaces the servers; those that stay keep their place in the rotation.
+    /// Replaces the servers; those that stay keep their place in the rotation. `arrange` prepares
+    /// each tier for the balancer.
     pub fn replace(
         &mut self,
         primary: &[Arc<Server>],
         backup: &[Arc<Server>],
-        balance: &dyn Balance,
+        arrange: impl Fn(&mut Tier),
     ) {
         self.version = self.version.wrapping_add(1);
         for (tier, servers) in [(&mut self.primary, primary), (&mut self.backup, backup)] {
             tier.replace(servers);
-            balance.arrange(tier);
+            arrange(tier);
         }
     }
 
@@ -105,30 +114,5 @@ impl Tier {
     pub fn by_chance(&mut self) -> usize {
         let point = self.random.next() % self.total_weight.max(1);
         self.at_weight(point)
-    }
-}
-
-/// Marsaglia's xorshift64*: fast, and good enough to share out requests.
-#[derive(Debug)]
-pub(crate) struct XorShift(u64);
-
-impl Default for XorShift {
-    /// Seeded as the standard library seeds its hash tables.
-    fn default() -> Self {
-        use std::hash::{BuildHasher, Hasher, RandomState};
-        Self::seeded(RandomState::new().build_hasher().finish())
-    }
-}
-
-impl XorShift {
-    pub fn seeded(seed: u64) -> Self {
-        Self(seed | 1)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32
     }
 }

@@ -8,13 +8,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use net::{Address, Detached, Stream, Timer, clock};
 
-use crate::memory::GroupName;
-use crate::{Group, KeepaliveSettings};
+use crate::name::GroupName;
+use crate::settings::KeepaliveSettings;
 
 /// Idle for longer than this, a connection counts against `keepalive N`.
 const YOUNG_MS: u64 = 1000;
@@ -22,6 +23,13 @@ const YOUNG_MS: u64 = 1000;
 const ROUND_MS: u64 = 500;
 /// Idle connections of one worker and group, whatever their age.
 const IDLE_MAX: usize = 16 * 1024;
+
+/// The idle connections of a group, on every worker.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupPool {
+    number: u32,
+    settings: KeepaliveSettings,
+}
 
 /// A connection to a server.
 pub struct PooledConnection {
@@ -69,8 +77,8 @@ pub(crate) struct Handoff {
 
 impl Handoff {
     /// Takes a connection out of this worker, if it may serve another request.
-    pub fn of(group: &Group, key: PoolKey, connection: PooledConnection) -> Option<Self> {
-        if !connection.may_go_on(group.keepalive(), clock::now_ms())
+    pub fn of(pool: &GroupPool, key: PoolKey, connection: PooledConnection) -> Option<Self> {
+        if !connection.may_go_on(&pool.settings, clock::now_ms())
             || connection.stream.may_have_unread()
         {
             return None;
@@ -80,7 +88,7 @@ impl Handoff {
     }
 
     /// Makes it one of this worker's idle connections.
-    pub fn keep(self, group: &Group) {
+    pub fn keep(self, pool: &GroupPool) {
         let Self { stream, key, requests, opened_ms } = self;
         let mut stream = Stream::attach(stream);
         // What came on the way nobody has told this worker.
@@ -89,7 +97,7 @@ impl Handoff {
         }
         // From now on it is told when the other end closes it.
         if stream.poll_disturbed(&mut Context::from_waker(Waker::noop())).is_pending() {
-            give_back(group, key, PooledConnection { stream, requests, opened_ms });
+            pool.give_back(key, PooledConnection { stream, requests, opened_ms });
         }
     }
 }
@@ -113,7 +121,7 @@ struct IdleConnection {
 static NUMBERS: Mutex<BTreeMap<GroupName, u32>> = Mutex::new(BTreeMap::new());
 
 /// The number of the groups with that name.
-pub(crate) fn number(group: &GroupName) -> u32 {
+fn number(group: &GroupName) -> u32 {
     let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
     let next = numbers.len() as u32 + 1;
     *numbers.entry(group.clone()).or_insert(next)
@@ -122,52 +130,79 @@ pub(crate) fn number(group: &GroupName) -> u32 {
 thread_local! {
     /// By the numbers of groups.
     static POOLS: RefCell<Vec<ConnectionPool>> = const { RefCell::new(Vec::new()) };
-    static JANITOR: Cell<bool> = const { Cell::new(false) };
+    static IS_TIDYING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The youngest idle connection of a group with that key.
-pub fn take(group: &Group, key: &PoolKey) -> Option<PooledConnection> {
-    if group.keepalive().connections == 0 {
-        return None;
-    }
-    POOLS.with_borrow_mut(|pools| pools.get_mut(group.number as usize)?.take(key, clock::now_ms()))
-}
-
-/// Whether this worker has idle connections of a group.
-pub(crate) fn has_any(group: &Group) -> bool {
-    let pool = |pools: &Vec<ConnectionPool>| {
-        pools.get(group.number as usize).is_some_and(ConnectionPool::has_any)
-    };
-    POOLS.with_borrow(pool)
-}
-
-/// Keeps a connection for the next request, if the rules let it.
-pub fn give_back(group: &Group, key: PoolKey, connection: PooledConnection) {
-    let rules: &KeepaliveSettings = group.keepalive();
-    let now_ms = clock::now_ms();
-    if !connection.may_go_on(rules, now_ms) {
-        return;
-    }
-    POOLS.with_borrow_mut(|pools| {
-        let at = group.number as usize;
-        if pools.len() <= at {
-            pools.resize_with(at + 1, ConnectionPool::default);
-        }
-        let pool = &mut pools[at];
-        pool.old_max = usize::try_from(rules.connections).unwrap_or(usize::MAX);
-        if pool.idle.len() < IDLE_MAX {
-            let until_ms = now_ms.saturating_add(rules.timeout_ms);
-            pool.idle.push(IdleConnection { key, connection, since_ms: now_ms, until_ms });
-        }
-    });
-    if !JANITOR.replace(true) {
-        net::spawn(tidy());
-    }
+/// Which of all workers this thread is.
+pub(crate) fn worker() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|number| *number)
 }
 
 /// Closes all idle connections of this worker.
 pub fn close_all() {
     POOLS.with_borrow_mut(Vec::clear);
+}
+
+impl GroupPool {
+    /// The pool of the groups with that name.
+    pub(crate) fn of(group: &GroupName, settings: KeepaliveSettings) -> Self {
+        Self { number: number(group), settings }
+    }
+
+    /// No pool: connections are closed.
+    pub(crate) const NONE: Self = Self { number: 0, settings: KeepaliveSettings::NONE };
+
+    /// When connections are kept.
+    pub fn settings(&self) -> &KeepaliveSettings {
+        &self.settings
+    }
+
+    /// Unique to the name of the group, for as long as the process lives.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The youngest idle connection with that key.
+    pub fn take(&self, key: &PoolKey) -> Option<PooledConnection> {
+        if self.settings.connections == 0 {
+            return None;
+        }
+        let now_ms = clock::now_ms();
+        POOLS.with_borrow_mut(|pools| pools.get_mut(self.number as usize)?.take(key, now_ms))
+    }
+
+    /// Whether this worker has idle connections of the group.
+    pub(crate) fn has_any(&self) -> bool {
+        let pool = |pools: &Vec<ConnectionPool>| {
+            pools.get(self.number as usize).is_some_and(ConnectionPool::has_any)
+        };
+        POOLS.with_borrow(pool)
+    }
+
+    /// Keeps a connection for the next request, if the settings let it.
+    pub(crate) fn give_back(&self, key: PoolKey, connection: PooledConnection) {
+        let now_ms = clock::now_ms();
+        if !connection.may_go_on(&self.settings, now_ms) {
+            return;
+        }
+        POOLS.with_borrow_mut(|pools| {
+            let at = self.number as usize;
+            if pools.len() <= at {
+                pools.resize_with(at + 1, ConnectionPool::default);
+            }
+            let pool = &mut pools[at];
+            pool.old_max = usize::try_from(self.settings.connections).unwrap_or(usize::MAX);
+            if pool.idle.len() < IDLE_MAX {
+                let until_ms = now_ms.saturating_add(self.settings.timeout_ms);
+                pool.idle.push(IdleConnection { key, connection, since_ms: now_ms, until_ms });
+            }
+        });
+        if !IS_TIDYING.replace(true) {
+            net::spawn(tidy());
+        }
+    }
 }
 
 impl ConnectionPool {
@@ -216,7 +251,7 @@ async fn tidy() {
         timer.poll(cx)
     })
     .await;
-    JANITOR.set(false);
+    IS_TIDYING.set(false);
 }
 
 #[cfg(test)]
@@ -235,10 +270,10 @@ mod tests {
         let key = PoolKey { to: group.servers()[0].address().clone(), from: None };
         let opened_ms = clock::now_ms();
         let stream = OwnedFd::from(near).into();
-        let gift = Handoff { stream, key: key.clone(), requests: 1, opened_ms };
+        let handoff = Handoff { stream, key: key.clone(), requests: 1, opened_ms };
         meanwhile(far);
-        gift.keep(&group);
-        take(&group, &key).is_some()
+        handoff.keep(group.pool());
+        group.pool().take(&key).is_some()
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use md5::{Digest, Md5};
 use net::Address;
 
 use crate::standing::{FailureRest, ServerState};
-use crate::sticky;
 use crate::waiting::LimitedServer;
 
 /// Fixed-point scale of weights, so that a small one can grow in steps.
@@ -88,7 +88,7 @@ impl Server {
     pub(crate) fn sid(&self) -> &[u8] {
         match &self.terms.route {
             Some(route) => route,
-            None => self.sid.get_or_init(|| sticky::sid(&self.name)),
+            None => self.sid.get_or_init(|| sid(&self.name)),
         }
     }
 
@@ -176,4 +176,12 @@ impl Server {
             _ => whole,
         }
     }
+}
+
+/// The name that requests have for a server without a route.
+pub(crate) fn sid(name: &[u8]) -> Box<[u8]> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digest = Md5::digest(name);
+    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    digest.iter().flat_map(digits).collect()
 }

@@ -6,14 +6,21 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::balance::Until;
-
 /// A server's times.
 #[derive(Debug, Default)]
 pub(crate) struct ServerTimes {
     header_ms: AtomicU64,
     last_byte_ms: AtomicU64,
     inflight: Mutex<Inflight>,
+}
+
+/// What the time of a reply is measured until.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Its head.
+    Header,
+    /// Its end.
+    LastByte,
 }
 
 /// Requests whose time is not known yet.

@@ -63,7 +63,7 @@ impl BusyConnection {
             session.learn(self.lease.server());
         }
         if reuse && self.sent {
-            self.lease.end_with(&self.group, self.from, self.connection);
+            self.lease.end_with(self.group.pool(), self.from, self.connection);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use ::upstream::pool::{self, PoolKey, PooledConnection};
+use ::upstream::pool::{PoolKey, PooledConnection};
 use ::upstream::{Group, Lease};
 use net::accept::Transport;
 use net::{Address, Connect, Connecting, Timer};
@@ -76,7 +76,7 @@ pub(super) async fn connect(
     // What is in this block need not be kept while a connection is waited for.
     let connecting = {
         let key = PoolKey { to: lease.address().clone(), from };
-        if let Some(connection) = kept_by.and_then(|group| pool::take(group, &key)) {
+        if let Some(connection) = kept_by.and_then(|group| group.pool().take(&key)) {
             return Ok(Connected { connection, reused: true });
         }
         begin(caller, &key.to, lease.name(), &connect_options(conf, from))?

@@ -6,7 +6,7 @@ use conf::Template;
 
 use super::crc32::Crc32;
 use super::{Balance, MISSES_MAX, RefusedParameters, Round};
-use crate::peers::{RotationPeer, Tier};
+use crate::peers::{RingPoint, RotationPeer, Tier};
 
 /// By a text, on a ring.
 #[derive(Debug)]
@@ -18,14 +18,6 @@ pub(crate) struct ConsistentHash {
 const POINTS_PER_WEIGHT: u64 = 160;
 /// Points of a tier: beyond this, heavy servers get fewer each. 32 MB.
 const POINTS_MAX: u64 = 4 << 20;
-
-/// A point on the ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Point {
-    hash: u32,
-    /// Whose it is: the first server of the same text in the configuration.
-    kin: u32,
-}
 
 impl Balance for ConsistentHash {
     fn pick(&self, round: &mut Round<'_>) -> Option<usize> {
@@ -52,7 +44,7 @@ impl Balance for ConsistentHash {
 
     fn arrange(&self, tier: &mut Tier) {
         let per_weight = (POINTS_MAX / tier.total_weight.max(1)).clamp(1, POINTS_PER_WEIGHT);
-        let mut points: Vec<Point> = Vec::new();
+        let mut points: Vec<RingPoint> = Vec::new();
         for peer in &tier.peers {
             let left = POINTS_MAX.saturating_sub(points.len() as u64);
             let count = (u64::from(peer.server.terms.weight) * per_weight).min(left);
@@ -73,13 +65,13 @@ impl Balance for ConsistentHash {
 }
 
 /// A server's points: each hash is made of the one before.
-fn points_of(peer: &RotationPeer, count: u64) -> impl Iterator<Item = Point> {
+fn points_of(peer: &RotationPeer, count: u64) -> impl Iterator<Item = RingPoint> {
     let (host, port) = split(&peer.server.terms.text);
     let base = Crc32::new().update(host).update(&[0]).update(port);
     let kin = peer.kin;
     (0..count).scan(0_u32, move |hash, _| {
         *hash = base.update(&hash.to_le_bytes()).value();
-        Some(Point { hash: *hash, kin })
+        Some(RingPoint { hash: *hash, kin })
     })
 }
 

@@ -3,6 +3,7 @@
 
 use super::{Balance, RefusedParameters, Round};
 use crate::server::Server;
+use crate::times::Until;
 
 /// Fastest.
 #[derive(Debug)]
@@ -10,15 +11,6 @@ pub(crate) struct LeastTime {
     pub until: Until,
     /// Whether requests in progress that already take longer count, too.
     pub inflight: bool,
-}
-
-/// What the time of a reply is measured until.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Until {
-    /// Its head.
-    Header,
-    /// Its end.
-    LastByte,
 }
 
 /// Times within one step count as equal, so that servers that are about as fast take turns.

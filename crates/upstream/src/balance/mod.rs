@@ -20,15 +20,16 @@ use std::fmt::Debug;
 use conf::Template;
 
 use crate::attempt::Attempt;
-use crate::group::Ask;
-use crate::peers::{self, RotationPeer, Tier};
+use crate::peers::{RotationPeer, Tier};
+use crate::random::XorShift;
 use crate::server::Server;
+use crate::times::Until;
 
-pub(crate) use consistent_hash::{ConsistentHash, Point};
+pub(crate) use consistent_hash::ConsistentHash;
 pub(crate) use hash::HashBalance;
 pub(crate) use ip_hash::IpHash;
 pub(crate) use least_conn::LeastConn;
-pub(crate) use least_time::{LeastTime, Until};
+pub(crate) use least_time::LeastTime;
 pub(crate) use random::{Better, RandomBalance};
 pub(crate) use round_robin::RoundRobin;
 
@@ -70,6 +71,19 @@ pub(crate) trait Balance: Debug + Send + Sync {
 pub(crate) struct RefusedParameters {
     pub backup: bool,
     pub slow_start: bool,
+}
+
+/// What a choice depends on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ask<'a> {
+    /// The client's address, 4 or 16 bytes; anything else counts as no address.
+    pub client: &'a [u8],
+    /// The value of [`Group::key`](crate::Group::key).
+    pub key: &'a [u8],
+    /// What binds the request to a server: [`Sticky::id`](crate::sticky::Sticky::id).
+    pub sticky: Option<&'a [u8]>,
+    /// Now, by one clock for all workers.
+    pub now_ms: u64,
 }
 
 /// One choice among the servers of one tier.
@@ -134,7 +148,7 @@ impl Round<'_> {
     /// too many misses, the next in turn.
     pub fn probe(
         &mut self,
-        mut hash: impl FnMut(&mut Attempt, &mut peers::XorShift) -> u64,
+        mut hash: impl FnMut(&mut Attempt, &mut XorShift) -> u64,
     ) -> Option<usize> {
         if self.tier.peers.len() > 1 {
             while self.attempt.misses <= MISSES_MAX {

@@ -1,8 +1,9 @@
 //! `random`: by chance and weight; with `two`, the better of two.
 
-use super::least_time::{self, Until};
+use super::least_time;
 use super::{Balance, MISSES_MAX, RefusedParameters, Round};
 use crate::server::Server;
+use crate::times::Until;
 
 /// By chance.
 #[derive(Debug)]

@@ -11,14 +11,16 @@ use net::Address;
 
 use crate::address::Endpoint;
 use crate::attempt::Attempt;
-use crate::balance::{Balance, Round, RoundRobin};
+use crate::balance::{Ask, Balance, Round, RoundRobin};
 use crate::lease::Lease;
 use crate::lines::{GroupLine, GroupLines, LineLookup};
-use crate::memory::{GroupName, StateMemory};
+use crate::memory::StateMemory;
+use crate::name::GroupName;
 use crate::peers::Peers;
+use crate::pool::GroupPool;
 use crate::resolver::ResolvedPeer;
 use crate::server::{Server, ServerTerms};
-use crate::settings::{KeepaliveSettings, ServerCheck};
+use crate::settings::ServerCheck;
 use crate::sticky::{BoundName, Sticky};
 use crate::waiting::GroupLimit;
 
@@ -32,9 +34,7 @@ pub struct Group {
     name: Box<[u8]>,
     pub(crate) balance: Arc<dyn Balance>,
     sticky: Option<Sticky>,
-    keepalive: KeepaliveSettings,
-    /// By which its idle connections are found.
-    pub(crate) number: u32,
+    pool: GroupPool,
     peers: Mutex<Peers>,
     /// Where the peers come from. Locked before them.
     lines: Mutex<GroupLines>,
@@ -51,23 +51,9 @@ pub struct Group {
 pub(crate) struct GroupParts {
     pub balance: Arc<dyn Balance>,
     pub sticky: Option<Sticky>,
-    pub keepalive: KeepaliveSettings,
-    pub number: u32,
+    pub pool: GroupPool,
     pub lines: GroupLines,
     pub check: Option<Arc<ServerCheck>>,
-}
-
-/// What a choice depends on.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Ask<'a> {
-    /// The client's address, 4 or 16 bytes; anything else counts as no address.
-    pub client: &'a [u8],
-    /// What [`Group::key`] comes to.
-    pub key: &'a [u8],
-    /// What the request is bound by: [`Sticky::id`].
-    pub sticky: Option<&'a [u8]>,
-    /// Now, by one clock for all workers.
-    pub now_ms: u64,
 }
 
 /// What came of a choice.
@@ -120,8 +106,7 @@ impl Group {
         Arc::new(Self::new(GroupParts {
             balance: Arc::new(RoundRobin),
             sticky: None,
-            keepalive: KeepaliveSettings::NONE,
-            number: 0,
+            pool: GroupPool::NONE,
             lines,
             check: None,
         }))
@@ -130,13 +115,12 @@ impl Group {
     pub(crate) fn new(parts: GroupParts) -> Self {
         let mut peers = Peers::default();
         let lines = parts.lines;
-        peers.replace(&lines.tier(false), &lines.tier(true), &*parts.balance);
+        peers.replace(&lines.tier(false), &lines.tier(true), |tier| parts.balance.arrange(tier));
         Self {
             name: lines.group.name.clone(),
             balance: parts.balance,
             sticky: parts.sticky,
-            keepalive: parts.keepalive,
-            number: parts.number,
+            pool: parts.pool,
             peers: Mutex::new(peers),
             limit: lines.limit.clone().filter(GroupLimit::has_queue),
             lines: Mutex::new(lines),
@@ -172,7 +156,8 @@ impl Group {
             let all = [lines.tier(false), lines.tier(true)].concat();
             all.iter().filter(|new| !known(new)).for_each(|new| _ = new.set_healthy(false, 0));
         }
-        self.lock().replace(&lines.tier(false), &lines.tier(true), &*self.balance);
+        self.lock()
+            .replace(&lines.tier(false), &lines.tier(true), |tier| self.balance.arrange(tier));
         drop(lines);
         self.apply_limits();
         let have = self.servers();
@@ -205,9 +190,9 @@ impl Group {
         self.sticky.as_ref()
     }
 
-    /// What is done with connections after a reply.
-    pub fn keepalive(&self) -> &KeepaliveSettings {
-        &self.keepalive
+    /// Its idle connections.
+    pub fn pool(&self) -> &GroupPool {
+        &self.pool
     }
 
     /// Its servers at the moment, primaries first.

@@ -207,7 +207,7 @@ fn implicit_groups_share_what_is_known_and_passing_ones_do_not() {
     assert_eq!(other.servers()[0].fails(), 1);
     assert_eq!(implicit(Subsystem::Stream).servers()[0].fails(), 0);
     assert_eq!(Group::passing(b"implicit", addresses()).servers()[0].fails(), 0);
-    assert_eq!(one.keepalive().connections, 0);
+    assert_eq!(one.pool().settings().connections, 0);
 }
 
 #[test]
@@ -220,8 +220,8 @@ fn groups_of_two_subsystems_share_nothing_but_a_name() {
     assert_eq!(of(Subsystem::Http).servers()[0].fails(), 1);
     assert!(http.servers()[0].set_healthy(false, NOW));
     assert!(stream.servers()[0].set_healthy(false, NOW), "it was still healthy");
-    assert_ne!(http.number, stream.number, "idle connections are kept by number");
-    assert_eq!(of(Subsystem::Http).number, http.number);
+    assert_ne!(http.pool().number(), stream.pool().number(), "idle connections are kept by number");
+    assert_eq!(of(Subsystem::Http).pool().number(), http.pool().number());
 }
 
 /// Threads that choose and let go at once: never more than allowed, and nothing is left over.

@@ -8,7 +8,7 @@ use net::Address;
 use super::progress::{Begin, Change, CheckProgress};
 use super::{HealthCheck, LOOK_MS, UNDER_WAY_MAX};
 use crate::group::Group;
-use crate::peers::XorShift;
+use crate::random::XorShift;
 use crate::server::{Server, ServerStatus};
 
 /// The checks of a process.

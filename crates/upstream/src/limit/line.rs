@@ -14,7 +14,7 @@ use super::sync::{Mutex, MutexGuard};
 use super::table::SharedTable;
 use super::tally::{Counters, LimitStats, WaitEnd};
 use super::waiter::Waiter;
-use super::word::SLOTS_MAX;
+use super::word_state::SLOTS_MAX;
 
 /// Servers, and the requests that wait for one of them, in the order of joining.
 pub struct WaitQueue<G> {
@@ -119,7 +119,7 @@ impl<G> WaitQueue<G> {
     /// The row of a server in the table.
     pub(super) fn row(&self, server: &[u8], max: u32) -> Option<TableRow> {
         let ProcessLink { table, name } = self.shared.as_ref()?;
-        table.row(row::key(name, server), max)
+        TableRow::of(table, row::key(name, server), max)
     }
 
     /// Gives free slots to requests that wait: another process may have freed some. Answers whether

@@ -39,13 +39,14 @@ mod table;
 mod tally;
 mod waiter;
 mod word;
+mod word_state;
 
 pub use line::{Backlog, JoinRequest, QueueFull, WaitQueue};
 pub use slots::{ServerSlot, ServerSlots};
 pub use table::{SharedTable, TICK_MS};
 pub use tally::LimitStats;
 pub use waiter::{Grant, Waiter, WaiterAnswer};
-pub use word::SLOTS_MAX;
+pub use word_state::SLOTS_MAX;
 
 #[cfg(all(weir_loom, test))]
 mod loom;

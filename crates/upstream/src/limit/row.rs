@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use super::layout;
 use super::sync::AtomicU64;
 use super::table::SharedTable;
-use super::word::WordState;
+use super::word_state::WordState;
 
 /// A server, as one process sees it in the table.
 pub(super) struct TableRow {
@@ -40,9 +40,11 @@ pub(super) fn key(line: &[u8], server: &[u8]) -> u64 {
 }
 
 impl TableRow {
-    pub(super) fn new(table: Arc<SharedTable>, key: u64, first: usize) -> Self {
+    /// The row of a server, new with this maximum. `None`: there is none left, and the log says so.
+    pub(super) fn of(table: &Arc<SharedTable>, key: u64, max: u32) -> Option<Self> {
+        let first = table.enter_row(key, max)?;
         let own = first + layout::WORDS + table.own();
-        Self { table, key, first, own }
+        Some(Self { table: Arc::clone(table), key, first, own })
     }
 
     /// This process's word.

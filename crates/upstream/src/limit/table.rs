@@ -24,9 +24,8 @@ use super::layout::{
     self, BEATS, EPOCHS, FIRST_ROW, KEYS, NEXT_EPOCH, PROCESSES_MAX, REGISTERED, ROW_WORDS,
     ROWS_MAX,
 };
-use super::row::TableRow;
 use super::sync::{AtomicU64, SharedWords};
-use super::word;
+use super::word_state::WordState;
 
 /// The interval of [`SharedTable::tick`].
 pub const TICK_MS: u64 = 5;
@@ -61,7 +60,7 @@ pub struct SharedTable {
 /// A row that this process uses.
 struct Used {
     row: usize,
-    /// How many [`TableRow`]s there are of it: two only while one of them is dropped.
+    /// How many use it: two only while one of them is dropped.
     users: usize,
 }
 
@@ -116,8 +115,9 @@ impl SharedTable {
         goes_on
     }
 
-    /// The row of a server. `None`: there is none left, and the log says so.
-    pub(super) fn row(self: &Arc<Self>, key: u64, max: u32) -> Option<TableRow> {
+    /// The position of a server's row, which has one more user until [`SharedTable::leave_row`].
+    /// `None`: there is none left, and the log says so.
+    pub(super) fn enter_row(&self, key: u64, max: u32) -> Option<usize> {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let row = match rows.get_mut(&key) {
             Some(used) => {
@@ -130,11 +130,10 @@ impl SharedTable {
                 row
             }
         };
-        let first = FIRST_ROW + row * ROW_WORDS;
-        Some(TableRow::new(Arc::clone(self), key, first))
+        Some(FIRST_ROW + row * ROW_WORDS)
     }
 
-    /// A [`TableRow`] is dropped.
+    /// A user of a row is gone.
     pub(super) fn leave_row(&self, key: u64) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(used) = rows.get_mut(&key) else { return };
@@ -154,7 +153,7 @@ impl SharedTable {
         let row = self.find_row(key).or_else(|| self.free_row());
         if let Some(row) = row {
             self.words[KEYS + row].store(key, SeqCst);
-            self.words[word_at(row, self.own)].store(word::present(max), SeqCst);
+            self.words[word_at(row, self.own)].store(WordState::present(max).bits(), SeqCst);
         }
         // If this fails, the lock still ends with this process.
         let _ = self.words.unlock(ROWS_LOCK);
@@ -179,7 +178,7 @@ impl SharedTable {
         let unused = |row: &usize| {
             self.words[KEYS + row].load(SeqCst) == 0
                 || self.registered().all(|process| {
-                    !word::is_present(self.words[word_at(*row, process)].load(SeqCst))
+                    !WordState::of(self.words[word_at(*row, process)].load(SeqCst)).is_present()
                 })
         };
         (0..ROWS_MAX).find(unused)

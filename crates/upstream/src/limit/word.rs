@@ -9,20 +9,7 @@ use std::sync::atomic::Ordering::{Acquire, SeqCst};
 
 use super::row::TableRow;
 use super::sync::AtomicU64;
-
-/// Width of each of the three numbers.
-const BITS: u32 = 21;
-const MASK: u64 = (1 << BITS) - 1;
-
-const USED: u64 = 1;
-const WAITING: u64 = 1 << BITS;
-const MAX_SHIFT: u32 = 2 * BITS;
-
-/// The largest maximum: as good as no limit. It bounds those who wait, too.
-pub const SLOTS_MAX: u32 = MASK as u32;
-
-/// The process of this word uses the server. Set in shared memory only.
-const PRESENT: u64 = 1 << (3 * BITS);
+use super::word_state::{USED, WAITING, WordState};
 
 /// How often a slot is tried for. More than once only if other processes try at the same moment.
 #[cfg(not(all(weir_loom, test)))]
@@ -40,28 +27,12 @@ enum WordStorage {
     Shared(TableRow),
 }
 
-/// What the word was at one moment.
-#[derive(Clone, Copy)]
-pub(super) struct WordState(u64);
-
-/// The word of a server that begins to be used, with its maximum.
-pub(super) fn present(max: u32) -> u64 {
-    PRESENT | max_bits(max)
-}
-
-/// Whether a process uses the server.
-pub(super) fn is_present(word: u64) -> bool {
-    word & PRESENT != 0
-}
-
-fn max_bits(max: u32) -> u64 {
-    u64::from(max.min(SLOTS_MAX)) << MAX_SHIFT
-}
-
 impl SlotWord {
     /// A word of this process alone, or that of a row.
     pub(super) fn new(max: u32, row: Option<TableRow>) -> Self {
-        let Some(row) = row else { return Self(WordStorage::Own(AtomicU64::new(max_bits(max)))) };
+        let Some(row) = row else {
+            return Self(WordStorage::Own(AtomicU64::new(WordState::unused(max).bits())));
+        };
         let word = Self(WordStorage::Shared(row));
         word.set_max(max);
         word
@@ -85,7 +56,7 @@ impl SlotWord {
     }
 
     pub(super) fn load(&self) -> WordState {
-        WordState(self.cell().load(Acquire))
+        WordState::of(self.cell().load(Acquire))
     }
 
     /// Takes a slot, unless all are in use or somebody waits for one. The slot may be used once
@@ -151,12 +122,12 @@ impl SlotWord {
 
     /// For the line: another maximum.
     pub(super) fn set_max(&self, max: u32) {
-        let next = |was: u64| Some(was & !(MASK << MAX_SHIFT) | max_bits(max));
+        let next = |was| Some(WordState::of(was).with_max(max).bits());
         let _ = self.cell().fetch_update(SeqCst, Acquire, next);
     }
 
     fn change(&self, add: impl Fn(WordState) -> Option<u64>) -> bool {
-        let next = |was| add(WordState(was)).map(|add| was.wrapping_add(add));
+        let next = |was| add(WordState::of(was)).map(|add| was.wrapping_add(add));
         self.cell().fetch_update(SeqCst, Acquire, next).is_ok()
     }
 }
@@ -174,31 +145,5 @@ impl Debug for SlotWord {
             WordStorage::Own(_) => Ok(()),
             WordStorage::Shared(_) => out.write_str(", shared"),
         }
-    }
-}
-
-impl WordState {
-    pub(super) fn of(word: u64) -> Self {
-        Self(word)
-    }
-
-    pub(super) fn is_present(self) -> bool {
-        is_present(self.0)
-    }
-
-    pub(super) fn used(self) -> u32 {
-        (self.0 & MASK) as u32
-    }
-
-    pub(super) fn waiting(self) -> u32 {
-        (self.0 >> BITS & MASK) as u32
-    }
-
-    pub(super) fn max(self) -> u32 {
-        (self.0 >> MAX_SHIFT & MASK) as u32
-    }
-
-    pub(super) fn has_free(self) -> bool {
-        self.used() < self.max()
     }
 }

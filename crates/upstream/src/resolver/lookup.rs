@@ -1,8 +1,8 @@
 //! One lookup: its questions are asked until each has its answer.
 //!
-//! All that is unanswered goes to one name server, and after [`RESEND_MS`] to the next, round
-//! and round. Responses to what was sent before still count. A name server that cannot be reached
-//! is passed over at once, though each only once before the next resending.
+//! All that is unanswered goes to one name server and, if no answer comes in time, to the next,
+//! round and round. Responses to earlier queries still count. A name server that cannot be reached
+//! is skipped at once, but each only once before the next round.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -14,15 +14,12 @@ use super::cache::{CachedResult, Fact, Topic};
 use super::flight::{Flight, LookupOutcome};
 use super::inbox::{Inbox, InboxEvent};
 use super::line::{PendingQuery, Query};
-use super::state::ResolverState;
+use super::servers::ServerRotation;
 use super::tcp;
 use super::within::unless;
 
-/// After how long a question is asked again; nginx's time.
-pub(super) const RESEND_MS: u64 = 5000;
-
 pub(super) struct NameLookup<'s> {
-    state: &'s ResolverState,
+    rotation: &'s ServerRotation,
     asked: Vec<SentQuery>,
     inbox: Rc<Inbox>,
     /// The name server that is asked now, by its place in the list.
@@ -51,8 +48,8 @@ impl Drop for TcpExchange {
 }
 
 impl<'s> NameLookup<'s> {
-    pub(super) fn new(state: &'s ResolverState, topic: Topic, name: &DomainName) -> Self {
-        let settings = &state.settings;
+    pub(super) fn new(rotation: &'s ServerRotation, topic: Topic, name: &DomainName) -> Self {
+        let settings = &rotation.settings;
         let kinds: &[RecordType] = match topic {
             Topic::Addresses if !settings.ipv6 => &[RecordType::A],
             Topic::Addresses if !settings.ipv4 => &[RecordType::Aaaa],
@@ -62,13 +59,13 @@ impl<'s> NameLookup<'s> {
         };
         let asked = kinds.iter().map(|kind| SentQuery {
             question: Rc::new(DnsQuestion { name: name.clone(), kind: *kind }),
-            queries: state.servers.iter().map(|_| None).collect(),
+            queries: rotation.servers.iter().map(|_| None).collect(),
             over_tcp: false,
             exchange: None,
             response: None,
         });
-        let (asked, server) = (asked.collect(), state.next_server());
-        Self { state, asked, inbox: Rc::default(), server, last: 0 }
+        let (asked, server) = (asked.collect(), rotation.next_server());
+        Self { rotation, asked, inbox: Rc::default(), server, last: 0 }
     }
 
     /// The outcome; `None` once nobody waits for it.
@@ -76,7 +73,7 @@ impl<'s> NameLookup<'s> {
         let resend = Timer::new();
         loop {
             self.send();
-            resend.set(self.state.resend_ms);
+            resend.set(self.rotation.resend_ms);
             if self.take_in(&resend).await {
                 return Some(self.outcome());
             }
@@ -89,7 +86,7 @@ impl<'s> NameLookup<'s> {
 
     /// Takes in what comes before it is time to ask again; whether all is answered.
     async fn take_in(&mut self, resend: &Timer) -> bool {
-        let mut passes_left = self.state.servers.len() - 1;
+        let mut passes_left = self.rotation.servers.len() - 1;
         let inbox = self.inbox.clone();
         while let Some(event) = unless(resend, inbox.next()).await {
             match event {
@@ -131,7 +128,7 @@ impl<'s> NameLookup<'s> {
     }
 
     fn move_on(&mut self) {
-        self.server = (self.server + 1) % self.state.servers.len();
+        self.server = self.rotation.after(self.server);
     }
 
     fn forget_lost(&mut self, server: usize) {
@@ -165,8 +162,12 @@ impl<'s> NameLookup<'s> {
         let query = &mut asked.queries[server];
         if query.is_none() {
             let (question, inbox) = (asked.question.clone(), self.inbox.clone());
-            *query =
-                self.state.servers[server].query(PendingQuery { question, index, server, inbox });
+            *query = self.rotation.servers[server].query(PendingQuery {
+                question,
+                index,
+                server,
+                inbox,
+            });
         }
         let sent = query.as_ref().is_some_and(|query| query.send(&asked.question));
         if !sent {
@@ -178,7 +179,7 @@ impl<'s> NameLookup<'s> {
     fn exchange(&mut self, index: usize, server: usize) {
         let asked = &mut self.asked[index];
         let (question, inbox) = (asked.question.clone(), self.inbox.clone());
-        let address = self.state.servers[server].address;
+        let address = self.rotation.servers[server].address;
         asked.exchange = Some(TcpExchange(net::spawn(async move {
             inbox.put(match tcp::ask(address, &question).await {
                 Some(response) => InboxEvent::Response { question: index, server, response },
@@ -201,7 +202,7 @@ impl<'s> NameLookup<'s> {
         }
         let ttl_s = self.answers().filter(|answer| !answer.is_empty()).map(|answer| answer.ttl_s);
         let ttl_ms = u64::from(ttl_s.min().unwrap_or(0)) * 1000;
-        let valid_ms = self.state.settings.valid_ms.unwrap_or(ttl_ms);
+        let valid_ms = self.rotation.settings.valid_ms.unwrap_or(ttl_ms);
         let valid_until_ms = clock::now_ms().saturating_add(valid_ms);
         let found = found(self.answers().flat_map(|answer| &answer.records));
         let alias = || match last {

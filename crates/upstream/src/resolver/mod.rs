@@ -21,6 +21,7 @@ mod inbox;
 mod line;
 mod lookup;
 mod name_servers;
+mod servers;
 mod services;
 mod state;
 mod tcp;
@@ -37,17 +38,17 @@ use std::rc::Rc;
 use net::clock;
 use wire::dns::{DomainName, Rcode};
 
-use crate::peers::XorShift;
+use crate::random::XorShift;
 use cache::{CachedResult, Fact, Topic};
 use state::{Followed, ResolverState};
 
 pub use error::{LookupFailure, ResolveError};
-pub use name_servers::{NameServers, ResolverSettings};
+pub use name_servers::NameServers;
+pub use servers::ResolverSettings;
 pub use services::{ServiceTarget, Services};
+pub use state::ALIASES_FOLLOWED_MAX;
 pub use watch::{ResolvedPeer, WatchedName, watch};
 
-/// Aliases followed from one name.
-pub const ALIASES_FOLLOWED_MAX: usize = 50;
 /// How long a failure is not worth asking again, where `valid=` does not say.
 pub const FAILURE_VALID_MS: u64 = 10_000;
 
@@ -130,7 +131,7 @@ impl Resolver {
 
     /// An error that holds for as long as failures do.
     fn error(&self, subject: String, failure: LookupFailure) -> ResolveError {
-        let valid_ms = self.state.settings.valid_ms.unwrap_or(FAILURE_VALID_MS);
+        let valid_ms = self.state.rotation.settings.valid_ms.unwrap_or(FAILURE_VALID_MS);
         let valid_until_ms = clock::now_ms().saturating_add(valid_ms);
         ResolveError { subject, failure, valid_until_ms }
     }

@@ -12,6 +12,7 @@ use conf::{Directive, Load, Result, Value, Word, units};
 use net::Address;
 
 use super::Resolver;
+use super::servers::ResolverSettings;
 use super::state::ResolverState;
 use crate::address;
 
@@ -20,19 +21,6 @@ const DNS_PORT: u16 = 53;
 /// The value of `resolver`. Who inherits it shares its caches.
 #[derive(Clone, Debug)]
 pub struct NameServers(Arc<ResolverSettings>);
-
-/// What a `resolver` line says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolverSettings {
-    /// The name servers, asked in turn; at least one.
-    pub servers: Vec<SocketAddr>,
-    /// How long an answer is used whatever its TTL says.
-    pub valid_ms: Option<u64>,
-    /// Whether IPv4 addresses are asked for.
-    pub ipv4: bool,
-    /// Whether IPv6 addresses are asked for.
-    pub ipv6: bool,
-}
 
 thread_local! {
     /// This worker's resolvers by the line that each is for; lines of configurations that are gone

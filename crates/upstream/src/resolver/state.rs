@@ -1,6 +1,6 @@
 //! What a worker keeps for one `resolver` line: answers, lookups under way, whose turn it is.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -10,23 +10,20 @@ use wire::dns::{DomainName, Rcode};
 
 use super::cache::{CachedResult, Fact, LookupCache, Topic};
 use super::flight::{Flight, LookupOutcome, LookupWaiter};
-use super::line::NameServer;
-use super::lookup::{NameLookup, RESEND_MS};
-use super::{ALIASES_FOLLOWED_MAX, ResolverSettings};
-use crate::peers::XorShift;
+use super::lookup::NameLookup;
+use super::servers::{ResolverSettings, ServerRotation};
+use crate::random::XorShift;
 
+/// Aliases followed from one name.
+pub const ALIASES_FOLLOWED_MAX: usize = 50;
 /// Lookups under way at a time for one `resolver` line.
 const LOOKUPS_MAX: usize = 16 * 1024;
 
 pub(super) struct ResolverState {
-    pub(super) settings: ResolverSettings,
-    pub(super) servers: Vec<NameServer>,
-    pub(super) resend_ms: u64,
+    pub(super) rotation: ServerRotation,
     pub(super) random: RefCell<XorShift>,
     cache: RefCell<LookupCache>,
     flights: RefCell<HashMap<(Topic, DomainName), Rc<Flight>>>,
-    /// Whose turn it is.
-    turn: Cell<usize>,
 }
 
 /// The end of a chain of aliases.
@@ -41,13 +38,10 @@ pub(super) struct Followed {
 impl ResolverState {
     pub(super) fn new(settings: ResolverSettings) -> Self {
         Self {
-            servers: settings.servers.iter().copied().map(NameServer::new).collect(),
-            settings,
-            resend_ms: RESEND_MS,
+            rotation: ServerRotation::new(settings),
             random: RefCell::default(),
             cache: RefCell::default(),
             flights: RefCell::default(),
-            turn: Cell::new(0),
         }
     }
 
@@ -106,19 +100,12 @@ impl ResolverState {
         let under_way = UnderWay { state: self.clone(), key, flight };
         net::spawn(async move {
             let (topic, name) = (under_way.key.0, &under_way.key.1);
-            let lookup = NameLookup::new(&under_way.state, topic, name);
+            let lookup = NameLookup::new(&under_way.state.rotation, topic, name);
             if let Some(outcome) = lookup.run(&under_way.flight).await {
                 under_way.land(outcome);
             }
         });
         waiting
-    }
-
-    /// Whose turn it is; the next call answers the next.
-    pub(super) fn next_server(&self) -> usize {
-        let turn = self.turn.get();
-        self.turn.set((turn + 1) % self.servers.len());
-        turn
     }
 
     /// How many lookups are under way.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use conf::lacking::Class;
 use conf::{Directive, Load, Result, Value, Word, units};
 
-use super::Conf;
 use crate::health::{Begin, CheckTerms};
 
 /// What is sent where `check_http_send` says nothing.
@@ -165,14 +164,19 @@ fn begin(value: &[u8], word: &Word, from: &Directive) -> Result<Begin> {
     }
 }
 
-impl Conf {
-    /// The group's check, all of its lines put together.
-    pub(super) fn server_check(&self) -> Result<Option<Arc<ServerCheck>>> {
-        let refused = |message: &str| match &self.check_http_send {
+impl ServerCheck {
+    /// The check that the lines of a group ask for.
+    pub(super) fn of(
+        line: Option<&CheckLine>,
+        send: Option<&HttpSend>,
+        alive: Alive,
+        requests: u64,
+    ) -> Result<Option<Arc<Self>>> {
+        let refused = |message: &str| match send {
             Some(send) => Err(send.from.error(message)),
             None => Ok(()),
         };
-        let Some(line) = &self.check else {
+        let Some(line) = line else {
             refused("invalid check_http_send should set [check] first")?;
             return Ok(None);
         };
@@ -181,14 +185,13 @@ impl Conf {
                 refused("invalid check_http_send for type \"tcp\"")?;
                 CheckKind::Tcp
             }
-            true => CheckKind::Http {
-                send: self.check_http_send.as_ref().map_or(SEND.into(), |send| send.text.clone()),
-                alive: self.check_http_expect_alive,
-                requests: self.check_keepalive_requests.0,
-            },
+            true => {
+                let send = send.map_or(SEND.into(), |send| send.text.clone());
+                CheckKind::Http { send, alive, requests }
+            }
         };
         let CheckLine { terms, timeout_ms, port, .. } = *line;
-        Ok(Some(Arc::new(ServerCheck { terms, timeout_ms, port, kind })))
+        Ok(Some(Arc::new(Self { terms, timeout_ms, port, kind })))
     }
 }
 

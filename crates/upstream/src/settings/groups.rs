@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use conf::{Directive, Error, Layered, Load, Result, suggest};
 
-use super::limit::limit;
 use super::method::GroupReading;
 use super::{Conf, HostNotFound, Layer, ServerLine};
 use crate::address::Endpoint;
 use crate::group::{Group, GroupParts};
 use crate::lines::{GroupLine, GroupLines, LineLookup, LineResolver};
-use crate::memory::{GroupName, StateMemory};
-use crate::pool;
+use crate::memory::StateMemory;
+use crate::name::GroupName;
+use crate::pool::GroupPool;
 use crate::resolver::WatchedName;
 
 /// `resolver_timeout` where nothing says it.
@@ -145,17 +145,16 @@ fn group(
         return Err(from.error_at(name, format!("no servers in upstream \"{name}\"")));
     }
     let group = GroupName::new(load.subsystem, &name.text);
-    let number = pool::number(&group);
+    let pool = GroupPool::of(&group, conf.keepalive());
     let mut lines = GroupLines::new(group);
-    lines.limit = limit(conf, number.into(), from, load)?;
+    lines.limit = conf.limit(pool.number().into(), from, load)?;
     for line in &conf.server {
         line.add_to(&mut lines, servers.as_ref(), conf.upstream_host_not_found, load)?;
     }
     Ok(Group::new(GroupParts {
         balance: conf.balance(),
         sticky: conf.sticky.clone(),
-        keepalive: conf.keepalive(),
-        number,
+        pool,
         lines,
         check: conf.server_check()?,
     }))

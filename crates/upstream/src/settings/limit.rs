@@ -8,7 +8,6 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, Subsystem, Value, Word, units};
 use observe::Level;
 
-use super::Conf;
 use crate::limit::{Backlog, SLOTS_MAX, WaitQueue};
 use crate::memory::StateMemory;
 use crate::pool::Handoff;
@@ -142,44 +141,57 @@ impl LimitLogLevel {
     }
 }
 
-/// The limit of a group, if it has one.
-pub(super) fn limit(
-    conf: &Conf,
-    group: u64,
-    from: &Directive,
-    load: &mut Load<'_>,
-) -> Result<Option<GroupLimit>> {
-    let level = conf.limit_upstream_log_level.level();
-    match (&conf.limit_upstream_conn, conf.queue) {
-        (None, None) if conf.server.iter().all(|line| line.terms.max_conns == 0) => Ok(None),
-        (None, None) => Ok(Some(GroupLimit {
-            zone: own(&from.arg(0).text, load),
-            group,
-            rule: LimitRule::NoQueue,
-            backlog: Backlog::OfLine(0),
-            timeout_ms: None,
-            level,
-        })),
-        (Some(_), Some(_)) => {
-            let message = "\"queue\" and \"limit_upstream_conn\" cannot be combined in upstream";
-            Err(from.error(format!("{message} \"{}\"", from.arg(0))))
-        }
-        (Some(conn), None) => Ok(Some(GroupLimit {
-            zone: shared(&conn.zone, load),
-            group,
-            rule: LimitRule::Zone { limit: conn.limit },
-            backlog: Backlog::OfServer(conn.backlog),
-            timeout_ms: conn.timeout_ms,
-            level,
-        })),
-        (None, Some(queue)) => Ok(Some(GroupLimit {
-            zone: own(&from.arg(0).text, load),
-            group,
-            rule: LimitRule::Group,
-            backlog: Backlog::OfLine(queue.length),
-            timeout_ms: Some(queue.timeout_ms),
-            level,
-        })),
+/// The lines of a group that say how its requests are limited.
+pub(super) struct LimitLines<'a> {
+    pub conn: Option<&'a LimitConn>,
+    pub queue: Option<QueueLine>,
+    /// Whether a `server` line has `max_conns`.
+    pub has_max_conns: bool,
+    pub level: LimitLogLevel,
+}
+
+impl LimitLines<'_> {
+    /// The limit of a group, if it has one.
+    pub(super) fn limit(
+        &self,
+        group: u64,
+        from: &Directive,
+        load: &mut Load<'_>,
+    ) -> Result<Option<GroupLimit>> {
+        let level = self.level.level();
+        let name = from.arg(0);
+        Ok(Some(match (self.conn, self.queue) {
+            (None, None) if !self.has_max_conns => return Ok(None),
+            (None, None) => GroupLimit {
+                zone: own(&name.text, load),
+                group,
+                rule: LimitRule::NoQueue,
+                backlog: Backlog::OfLine(0),
+                timeout_ms: None,
+                level,
+            },
+            (Some(_), Some(_)) => {
+                let message =
+                    "\"queue\" and \"limit_upstream_conn\" cannot be combined in upstream";
+                return Err(from.error(format!("{message} \"{name}\"")));
+            }
+            (Some(conn), None) => GroupLimit {
+                zone: shared(&conn.zone, load),
+                group,
+                rule: LimitRule::Zone { limit: conn.limit },
+                backlog: Backlog::OfServer(conn.backlog),
+                timeout_ms: conn.timeout_ms,
+                level,
+            },
+            (None, Some(queue)) => GroupLimit {
+                zone: own(&name.text, load),
+                group,
+                rule: LimitRule::Group,
+                backlog: Backlog::OfLine(queue.length),
+                timeout_ms: Some(queue.timeout_ms),
+                level,
+            },
+        }))
     }
 }
 

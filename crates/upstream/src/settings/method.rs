@@ -7,8 +7,9 @@ use conf::{Directive, Load, Result, Template, Value, Word};
 
 use crate::balance::{
     Balance, Better, ConsistentHash, HashBalance, IpHash, LeastConn, LeastTime, RandomBalance,
-    RefusedParameters, Until,
+    RefusedParameters,
 };
+use crate::times::Until;
 
 /// A balancing method.
 #[derive(Clone, Debug)]

@@ -22,11 +22,13 @@ use conf::{Bounded, Directive, Error, Load, Milliseconds, Number, Result, Size, 
 use crate::balance::{Balance, RoundRobin};
 use crate::resolver::NameServers;
 use crate::sticky::Sticky;
+use crate::waiting::GroupLimit;
 
 use check::HttpSend;
 pub use check::{Alive, CheckKind, CheckLine, ServerCheck};
 pub use groups::Groups;
 pub use keepalive::{KeepaliveCount, KeepaliveSettings};
+use limit::LimitLines;
 pub use limit::{LimitConn, LimitLogLevel, QueueLine};
 pub use method::BalanceMethod;
 pub use server::ServerLine;
@@ -386,6 +388,30 @@ impl Conf {
             time_ms: self.keepalive_time.0,
             timeout_ms: self.keepalive_timeout.0,
         }
+    }
+
+    fn server_check(&self) -> Result<Option<Arc<ServerCheck>>> {
+        ServerCheck::of(
+            self.check.as_ref(),
+            self.check_http_send.as_ref(),
+            self.check_http_expect_alive,
+            self.check_keepalive_requests.0,
+        )
+    }
+
+    fn limit(
+        &self,
+        group: u64,
+        from: &Directive,
+        load: &mut Load<'_>,
+    ) -> Result<Option<GroupLimit>> {
+        let lines = LimitLines {
+            conn: self.limit_upstream_conn.as_ref(),
+            queue: self.queue,
+            has_max_conns: self.server.iter().any(|line| line.terms.max_conns > 0),
+            level: self.limit_upstream_log_level,
+        };
+        lines.limit(group, from, load)
     }
 
     fn balance(&self) -> Arc<dyn Balance> {

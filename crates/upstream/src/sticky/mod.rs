@@ -12,7 +12,6 @@ mod tests;
 use std::sync::Arc;
 
 use conf::{Values, VariableId};
-use md5::{Digest, Md5};
 
 pub use cookie::Cookie;
 pub(crate) use cookie::{CookieExpires, is_samesite};
@@ -142,12 +141,4 @@ impl From<&[u8]> for BoundName {
         text[..length].copy_from_slice(&id[..length]);
         Self { text, length }
     }
-}
-
-/// The name that requests have for a server without a route.
-pub(crate) fn sid(name: &[u8]) -> Box<[u8]> {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digest = Md5::digest(name);
-    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-    digest.iter().flat_map(digits).collect()
 }

@@ -34,14 +34,14 @@ fn every_method_keeps_a_request_with_its_server() {
             assert_eq!(short(&lease(ask(&group, bound("b")))), "2", "{method}");
         }
         // The MD5 of "10.0.0.3:80" is the name of the server without a route.
-        let sid = String::from_utf8(super::sid(b"10.0.0.3:80").to_vec()).unwrap();
+        let sid = String::from_utf8(crate::server::sid(b"10.0.0.3:80").to_vec()).unwrap();
         assert_eq!(short(&lease(ask(&group, bound(&sid)))), "3", "{method}");
     }
 }
 
 #[test]
 fn the_name_of_a_server_is_the_md5_of_its_address() {
-    assert_eq!(&*super::sid(b"127.0.0.1:8081"), md5_of_shell(b"127.0.0.1:8081"));
+    assert_eq!(&*crate::server::sid(b"127.0.0.1:8081"), md5_of_shell(b"127.0.0.1:8081"));
 }
 
 /// By coreutils, if they are there.

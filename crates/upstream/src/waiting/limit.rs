@@ -8,7 +8,6 @@ use observe::Level;
 
 use crate::limit::{Backlog, LimitStats, SLOTS_MAX, ServerSlots, WaitQueue};
 use crate::pool::Handoff;
-use crate::server::ServerTerms;
 
 /// The limit of a group.
 #[derive(Clone)]
@@ -83,13 +82,13 @@ impl GroupLimit {
     pub(crate) fn of_server(
         &self,
         name: &[u8],
-        terms: &ServerTerms,
+        max_conns: u32,
         twin: u32,
     ) -> Option<LimitedServer> {
-        if terms.max_conns == 0 && !self.has_queue() {
+        if max_conns == 0 && !self.has_queue() {
             return None;
         }
-        let own = if terms.max_conns == 0 { SLOTS_MAX } else { terms.max_conns };
+        let own = if max_conns == 0 { SLOTS_MAX } else { max_conns };
         let (max, name) = match (self.rule, twin) {
             (LimitRule::Zone { limit }, _) => (limit.min(own), name.to_vec()),
             (_, 0) => (own, name.to_vec()),

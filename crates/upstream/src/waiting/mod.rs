@@ -8,7 +8,6 @@ mod limit;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use crate::attempt::Attempt;
@@ -16,7 +15,7 @@ use crate::group::Group;
 use crate::lease::Lease;
 use crate::limit::{Grant, JoinRequest, Waiter, WaiterAnswer};
 use crate::peers::Peers;
-use crate::pool::{self, Handoff};
+use crate::pool::{Handoff, worker};
 use crate::server::Server;
 
 pub use limit::GroupLimit;
@@ -68,7 +67,7 @@ impl Group {
         drop(peers);
         let line = servers.first().ok_or(WaitRefused::NoServer)?.line().clone();
         let (group, backlog) = (limit.group, limit.backlog);
-        let taker = (!pool::has_any(self)).then(worker);
+        let taker = (!self.pool().has_any()).then(worker);
         let wish = JoinRequest { servers: &servers, tried: &tried, group, backlog, taker, now_ms };
         let waiter = line.join(wish).map_err(|_| WaitRefused::Full)?;
         Ok(WaitingRequest { waiter, group: self.clone() })
@@ -92,17 +91,10 @@ impl Group {
         attempt.given(at);
         drop(peers);
         if let Some(gift) = grant.gift {
-            gift.keep(self);
+            gift.keep(self.pool());
         }
         Waited::Server(lease)
     }
-}
-
-/// Which worker this is, among all that there have been.
-pub(crate) fn worker() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    thread_local!(static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
-    NUMBER.with(|number| *number)
 }
 
 /// Whether requests may wait for a server: as they are given it, which is whatever it did where

@@ -2,7 +2,10 @@
 
 use core::fmt;
 
-use super::{ALIASES_MAX, NameError, RecordType};
+use super::{NameError, RecordType};
+
+/// Aliases in one response.
+pub const ALIASES_MAX: usize = 50;
 
 /// How a name server says that it has no answer: its number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

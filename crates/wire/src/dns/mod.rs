@@ -12,10 +12,10 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-pub use error::{Rcode, ResponseError};
+pub use error::{ALIASES_MAX, Rcode, ResponseError};
 pub use name::{DomainName, InvalidName, LABEL_BYTES_MAX, NAME_BYTES_MAX, NameError, POINTERS_MAX};
 pub use question::{DnsQuestion, QUERY_BYTES_MAX, RecordType};
-pub use response::{ALIASES_MAX, DnsAnswer, RecordData, Response, Service, id_of, parse};
+pub use response::{DnsAnswer, RecordData, Response, Service, id_of, parse};
 
 /// Bytes of a message before its question.
 const HEADER_BYTES: usize = 12;

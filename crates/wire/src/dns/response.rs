@@ -6,11 +6,9 @@ use core::ops::Range;
 
 use super::name::walk;
 use super::{
-    CLASS_IN, DnsQuestion, DomainName, HEADER_BYTES, Rcode, RecordType, ResponseError, u16_at,
+    ALIASES_MAX, CLASS_IN, DnsQuestion, DomainName, HEADER_BYTES, Rcode, RecordType, ResponseError,
+    u16_at,
 };
-
-/// Aliases in one response.
-pub const ALIASES_MAX: usize = 50;
 
 /// "This is a response", and the kind of query it answers, which is 0.
 const QR_AND_OPCODE: u16 = 0xf800;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Header, write};
+use super::header::{Header, write};
 
 /// The type of the value that holds those about TLS.
 const SSL: u8 = 0x20;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use super::{Endpoint, Header, HeaderError, Read, V1_MAX, write};
+use super::header::{Endpoint, Header, HeaderError, Read, V1_MAX, write};
 
 pub(super) const SIGNATURE: &[u8] = b"PROXY ";
 

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use super::{Endpoint, Header, HeaderError, Read, V2_MAX, write};
+use super::header::{Endpoint, Header, HeaderError, Read, V2_MAX, write};
 
 pub(super) const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 

@@ -2,8 +2,19 @@
 
 use memchr::memchr;
 
-use super::{Odd, ReplyField, ReplyFieldError, ReplyName};
+use super::{ReplyField, ReplyFieldError, ReplyName};
 use crate::Slice;
+
+/// Whether CR or NUL stands within a line.
+#[derive(Clone, Copy)]
+pub(crate) struct Odd(pub(super) bool);
+
+impl Odd {
+    /// Whether CR stands within that line.
+    pub(crate) fn has_cr(self, line: Slice, input: &[u8]) -> bool {
+        self.0 && memchr(b'\r', line.of(input)).is_some()
+    }
+}
 
 /// Parses `line`, which has no LF. Without a colon it is a name without a value, as nginx has it.
 pub(super) fn parse(input: &[u8], line: Slice, odd: Odd) -> Result<ReplyField, ReplyFieldError> {

@@ -7,13 +7,13 @@
 
 mod field;
 mod name;
+mod parser;
 
 use alloc::vec::Vec;
 
-use memchr::{memchr, memchr3};
-
 use crate::Slice;
 pub use name::ReplyName;
+pub use parser::FieldParser;
 
 /// Fields of one head, of trailers too.
 pub const FIELDS_MAX: usize = 1000;
@@ -61,131 +61,4 @@ pub enum ReplyFieldError {
     Invalid(Slice, u8),
     /// More than [`FIELDS_MAX`] lines.
     TooMany,
-}
-
-/// Reads header lines up to the empty line that ends them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FieldParser {
-    /// Where the next line begins.
-    start: u32,
-    /// Up to where its end was looked for.
-    searched: u32,
-}
-
-impl FieldParser {
-    /// For lines that begin at an offset.
-    pub fn new(start: u32) -> Self {
-        Self { start, searched: start }
-    }
-
-    /// Parses on from where the last call stopped: `input` is the same bytes as before, and those
-    /// that arrived since. `Some`: how many of them are the lines, and what was before them. Not to
-    /// be called again after that.
-    pub fn parse(
-        &mut self,
-        fields: &mut Vec<ReplyField>,
-        input: &[u8],
-    ) -> Result<Option<usize>, ReplyFieldError> {
-        while let Some((line, odd)) = self.next_line(input) {
-            if line.is_empty() {
-                return Ok(Some(self.parsed_to()));
-            }
-            let field = field::parse(input, line, odd)?;
-            if fields.len() >= FIELDS_MAX {
-                return Err(ReplyFieldError::TooMany);
-            }
-            fields.push(field);
-        }
-        Ok(None)
-    }
-
-    /// Where the next line begins, or what follows the last.
-    pub fn parsed_to(&self) -> usize {
-        self.start as usize
-    }
-
-    /// The next line without its end, and whether a byte stands in it that may not. One search
-    /// stops at its end and at such bytes.
-    #[inline(always)]
-    pub(crate) fn next_line(&mut self, input: &[u8]) -> Option<(Slice, Odd)> {
-        let input = &input[..input.len().min(Slice::BUFFER_MAX)];
-        let searched = self.searched as usize;
-        let Some(offset) = memchr3(b'\n', b'\r', 0, &input[searched..]) else {
-            self.searched = input.len() as u32;
-            return None;
-        };
-        let at = searched + offset;
-        if input[at] == b'\n' {
-            return Some(self.line(at, at, Odd(false)));
-        }
-        match (input[at], input.get(at + 1)) {
-            (b'\r', Some(b'\n')) => Some(self.line(at, at + 1, Odd(false))),
-            _ => self.next_odd_line(input, at),
-        }
-    }
-
-    /// The same where there is NUL, or CR that is not followed by LF, so far.
-    #[cold]
-    fn next_odd_line(&mut self, input: &[u8], at: usize) -> Option<(Slice, Odd)> {
-        self.searched = at as u32;
-        let lf = at + memchr(b'\n', &input[at..])?;
-        let mut end = lf;
-        // nginx takes any number of CR before LF.
-        while end > at && input[end - 1] == b'\r' {
-            end -= 1;
-        }
-        Some(self.line(end, lf, Odd(end > at)))
-    }
-
-    #[inline]
-    fn line(&mut self, end: usize, lf: usize, odd: Odd) -> (Slice, Odd) {
-        let line = Slice { start: self.start, end: end as u32 };
-        self.start = lf as u32 + 1;
-        self.searched = self.start;
-        (line, odd)
-    }
-}
-
-/// Whether CR or NUL stands within a line.
-#[derive(Clone, Copy)]
-pub(crate) struct Odd(bool);
-
-impl Odd {
-    /// Whether CR stands within that line.
-    pub(crate) fn has_cr(self, line: Slice, input: &[u8]) -> bool {
-        self.0 && memchr(b'\r', line.of(input)).is_some()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_the_same_whole_and_byte_by_byte() {
-        let text = b"##Status: 200 OK\nX-Y:\r\nfoo\r\nSet-Cookie:  a \n\nrest";
-        let (mut parser, mut fields) = (FieldParser::new(2), Vec::new());
-        assert_eq!(parser.parse(&mut fields, text), Ok(Some(text.len() - 4)));
-        let named: Vec<_> = fields.iter().map(|field| (field.id, field.value.of(text))).collect();
-        let expected: [(_, &[u8]); 4] = [
-            (ReplyName::Status, b"200 OK"),
-            (ReplyName::Other, b""),
-            (ReplyName::Other, b""),
-            (ReplyName::SetCookie, b"a"),
-        ];
-        assert_eq!(named, expected);
-        let (mut bytewise, mut again) = (FieldParser::new(2), Vec::new());
-        for end in 2..text.len() - 4 {
-            assert_eq!(bytewise.parse(&mut again, &text[..end]), Ok(None), "{end}");
-        }
-        assert_eq!(bytewise.parse(&mut again, text), Ok(Some(parser.parsed_to())));
-        assert_eq!(again, fields);
-    }
-
-    #[test]
-    fn too_many_lines() {
-        let text = b"a\n".repeat(FIELDS_MAX + 1);
-        let parsed = FieldParser::default().parse(&mut Vec::new(), &text);
-        assert_eq!(parsed, Err(ReplyFieldError::TooMany));
-    }
 }

@@ -250,7 +250,11 @@ impl ProcessWorld {
         drop(process);
         let is_word = |at: usize| at >= layout::FIRST_ROW;
         for (at, word) in left {
-            let more = if is_word(at) && word::is_present(word) { counted_in_vain } else { 0 };
+            let more = if is_word(at) && word_state::WordState::of(word).is_present() {
+                counted_in_vain
+            } else {
+                0
+            };
             self.words[at].store(word + more, std::sync::atomic::Ordering::SeqCst);
         }
         self.words[layout::REGISTERED].fetch_or(1 << number, std::sync::atomic::Ordering::SeqCst);

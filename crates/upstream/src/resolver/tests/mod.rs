@@ -28,7 +28,7 @@ fn resolver_of(settings: ResolverSettings, timeout_ms: u64) -> Resolver {
 /// One that asks again soon.
 fn hurried(settings: ResolverSettings, timeout_ms: u64) -> Resolver {
     let mut state = ResolverState::new(settings);
-    state.resend_ms = RESEND_MS;
+    state.rotation.resend_ms = RESEND_MS;
     Resolver { state: Rc::new(state), timeout_ms }
 }
 

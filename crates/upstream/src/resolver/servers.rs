@@ -1,0 +1,50 @@
+//! The name servers of a `resolver` line, as a worker queries them: each in turn.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+
+use super::line::NameServer;
+
+/// After how long a question is asked again; nginx's time.
+const RESEND_MS: u64 = 5000;
+
+/// What a `resolver` line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolverSettings {
+    /// The name servers, asked in turn; at least one.
+    pub servers: Vec<SocketAddr>,
+    /// How long an answer is used whatever its TTL says.
+    pub valid_ms: Option<u64>,
+    /// Whether IPv4 addresses are asked for.
+    pub ipv4: bool,
+    /// Whether IPv6 addresses are asked for.
+    pub ipv6: bool,
+}
+
+/// One worker's name servers.
+pub(super) struct ServerRotation {
+    pub(super) settings: ResolverSettings,
+    pub(super) servers: Vec<NameServer>,
+    pub(super) resend_ms: u64,
+    /// The index of the server that the next lookup begins with.
+    next: Cell<usize>,
+}
+
+impl ServerRotation {
+    pub(super) fn new(settings: ResolverSettings) -> Self {
+        let servers = settings.servers.iter().copied().map(NameServer::new).collect();
+        Self { settings, servers, resend_ms: RESEND_MS, next: Cell::new(0) }
+    }
+
+    /// The index of the server that a new lookup begins with; each call answers the next one.
+    pub(super) fn next_server(&self) -> usize {
+        let server = self.next.get();
+        self.next.set(self.after(server));
+        server
+    }
+
+    /// The index of the server after this one.
+    pub(super) fn after(&self, server: usize) -> usize {
+        (server + 1) % self.servers.len()
+    }
+}
