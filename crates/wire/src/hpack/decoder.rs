@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::integer::BlockReader;
-use super::static_table::FIELDS;
+use super::static_table::{DYNAMIC_FIRST, FIELDS};
 use super::table::DynamicTable;
-use super::{DYNAMIC_FIRST, HpackError, huffman};
+use super::{HpackError, huffman};
 
 /// How much decoded text a decoder keeps memory for between blocks.
 const TEXT_BYTES_KEPT: usize = 4096;

@@ -6,9 +6,9 @@
 
 use alloc::vec::Vec;
 
-use super::static_table::{self, FIELDS, index};
+use super::static_table::{self, DYNAMIC_FIRST, FIELDS, index};
 use super::table::DynamicTable;
-use super::{DYNAMIC_FIRST, ENTRY_OVERHEAD_BYTES, TABLE_BYTES_DEFAULT, huffman, integer};
+use super::{ENTRY_OVERHEAD_BYTES, TABLE_BYTES_DEFAULT, huffman, integer};
 
 /// How many entries of one list are compared before a field counts as new.
 const COMPARISONS_MAX: usize = 8;

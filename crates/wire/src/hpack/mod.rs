@@ -26,6 +26,3 @@ pub const TABLE_BYTES_DEFAULT: usize = 4096;
 
 /// What an entry costs in a table beside the bytes of its name and value (RFC 7541, 4.1).
 const ENTRY_OVERHEAD_BYTES: usize = 32;
-
-/// The index of the newest entry of the dynamic table.
-const DYNAMIC_FIRST: usize = static_table::FIELDS.len() + 1;

@@ -2,6 +2,9 @@
 
 use crate::known::find;
 
+/// The index of the newest entry of the dynamic table.
+pub(super) const DYNAMIC_FIRST: usize = FIELDS.len() + 1;
+
 /// Names and values; the index of the first one is 1.
 pub(super) static FIELDS: [(&[u8], &[u8]); 61] = [
     (b":authority", b""),
