@@ -6,7 +6,7 @@ const SECONDS_MAX: i64 = 253_402_300_799;
 
 const WEEK: [&[u8; 3]; 7] = [b"Sun", b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat"];
 
-const MONTHS: [&[u8; 3]; 12] = [
+pub(crate) const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
@@ -232,7 +232,7 @@ impl DateReader<'_> {
 }
 
 /// `month` counts from 0. `None` when the month has no such day.
-fn seconds(year: i64, month: usize, day: i64, clock: i64) -> Option<i64> {
+pub(crate) fn seconds(year: i64, month: usize, day: i64, clock: i64) -> Option<i64> {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days = [31, 28 + i64::from(is_leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     if day < 1 || day > days[month] {

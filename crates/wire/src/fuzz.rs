@@ -26,13 +26,14 @@ use crate::reply::{FIELDS_MAX, ReplyHead};
 use crate::request::{HeadLimits, RequestHead};
 use crate::tls::{self, CipherList, GroupList};
 use crate::uri::{self, EscapeSet, Unescape, UriTarget};
+use crate::x509::X509;
 use crate::{Known, Version};
 
 /// Panics where what must hold does not.
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 14] = [
+pub const CHECKS: [(&str, Check); 15] = [
     ("http1_request", http1_request),
     ("http1_response", http1_response),
     ("http1_chunked", http1_chunked),
@@ -47,6 +48,7 @@ pub const CHECKS: [(&str, Check); 14] = [
     ("tls_lists", tls_lists),
     ("pem", pem),
     ("hpack", hpack),
+    ("x509", x509),
 ];
 
 /// Splits that depend on the input alone, so that a finding can be repeated.
@@ -93,6 +95,22 @@ pub fn pem(input: &[u8]) {
             assert!(key.ciphertext.len().is_multiple_of(key.cipher.block_len()));
         }
     }
+}
+
+/// Whatever a certificate says can be written, as ASCII without line breaks.
+pub fn x509(input: &[u8]) {
+    let Ok(x509) = X509::parse(input) else { return };
+    let mut out = Vec::new();
+    for name in [x509.subject, x509.issuer] {
+        let _ = name.write_rfc2253(&mut out);
+        let _ = name.write_legacy(&mut out);
+    }
+    x509.not_before.write(&mut out);
+    x509.not_after.write(&mut out);
+    assert!(out.iter().all(|byte| matches!(byte, b' '..=b'~')), "{out:?}");
+    x509.write_serial(&mut out);
+    assert!(x509.days_left(0) >= 0);
+    let _ = (x509.ocsp_responder(), x509.may_sign_ocsp());
 }
 
 /// A reply's head means the same in pieces and in one, lies within its input, and nothing in its

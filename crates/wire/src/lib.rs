@@ -31,6 +31,7 @@ pub mod tls;
 pub mod uri;
 pub mod uwsgi;
 mod version;
+pub mod x509;
 
 pub use known::Known;
 pub use method::Method;

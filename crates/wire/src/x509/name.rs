@@ -1,0 +1,215 @@
+//! Distinguished names, in the two forms that nginx has of them.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use super::attributes::short_name;
+use crate::der::{DerReader, Element, InvalidDer, tag};
+
+/// A sequence of sets of attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DistinguishedName<'a> {
+    /// The sequence with its tag, which is what is compared and hashed.
+    pub der: &'a [u8],
+    contents: &'a [u8],
+}
+
+/// Attributes in a name that are written, at most.
+const ATTRIBUTES_MAX: usize = 200;
+
+/// Tags of strings that have no other use here.
+const NUMERIC_STRING: u8 = 18;
+const PRINTABLE_STRING: u8 = 19;
+const T61_STRING: u8 = 20;
+const IA5_STRING: u8 = 22;
+const VISIBLE_STRING: u8 = 26;
+const UNIVERSAL_STRING: u8 = 28;
+const BMP_STRING: u8 = 30;
+
+/// One attribute of a name.
+struct NameAttribute<'a> {
+    /// Which of the name's sets it is in.
+    set: usize,
+    oid: &'a [u8],
+    value: Element<'a>,
+}
+
+impl<'a> DistinguishedName<'a> {
+    pub(super) fn new(element: Element<'a>) -> Self {
+        Self { der: element.whole, contents: element.contents }
+    }
+
+    /// Appends the form of RFC 2253, as OpenSSL's `XN_FLAG_RFC2253` writes it: the last attribute
+    /// first. Nothing, if the name is broken.
+    pub fn write_rfc2253(&self, out: &mut Vec<u8>) -> Result<(), InvalidDer> {
+        let start = out.len();
+        let mut last_set = None;
+        for attribute in self.attributes()?.iter().rev() {
+            match last_set {
+                None => {}
+                Some(last_set) if last_set == attribute.set => out.push(b'+'),
+                Some(_) => out.push(b','),
+            }
+            last_set = Some(attribute.set);
+            if let Err(invalid) = attribute.write_rfc2253(out) {
+                out.truncate(start);
+                return Err(invalid);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the form with slashes, as OpenSSL's `X509_NAME_oneline` writes it.
+    pub fn write_legacy(&self, out: &mut Vec<u8>) -> Result<(), InvalidDer> {
+        let mut last_set = None;
+        for attribute in self.attributes()? {
+            out.push(if last_set == Some(attribute.set) { b'+' } else { b'/' });
+            last_set = Some(attribute.set);
+            attribute.write_type(out)?;
+            attribute.write_legacy_value(out);
+        }
+        Ok(())
+    }
+
+    fn attributes(&self) -> Result<Vec<NameAttribute<'a>>, InvalidDer> {
+        let mut attributes = Vec::new();
+        let mut sets = DerReader::new(self.contents);
+        let mut set = 0;
+        while !sets.is_empty() {
+            let mut members = sets.inside(tag::SET)?;
+            while !members.is_empty() {
+                let mut attribute = members.inside(tag::SEQUENCE)?;
+                let oid = attribute.contents(tag::OBJECT_IDENTIFIER)?;
+                attributes.push(NameAttribute { set, oid, value: attribute.any()? });
+                if attributes.len() > ATTRIBUTES_MAX {
+                    return Err(InvalidDer);
+                }
+            }
+            set += 1;
+        }
+        Ok(attributes)
+    }
+}
+
+impl NameAttribute<'_> {
+    fn write_type(&self, out: &mut Vec<u8>) -> Result<(), InvalidDer> {
+        match short_name(self.oid) {
+            Some(name) => out.extend_from_slice(name.as_bytes()),
+            None => write_oid(self.oid, out)?,
+        }
+        out.push(b'=');
+        Ok(())
+    }
+
+    fn write_rfc2253(&self, out: &mut Vec<u8>) -> Result<(), InvalidDer> {
+        self.write_type(out)?;
+        let bytes = self.value.contents;
+        let width = match self.value.tag {
+            _ if short_name(self.oid).is_none() => 0,
+            tag::UTF8_STRING => {
+                write_escaped(bytes, out);
+                return Ok(());
+            }
+            NUMERIC_STRING
+            | PRINTABLE_STRING
+            | T61_STRING
+            | IA5_STRING
+            | VISIBLE_STRING
+            | tag::UTC_TIME
+            | tag::GENERALIZED_TIME => 1,
+            BMP_STRING => 2,
+            UNIVERSAL_STRING => 4,
+            _ => 0,
+        };
+        if width == 0 {
+            out.push(b'#');
+            self.value.whole.iter().for_each(|byte| push_hex(*byte, out));
+            return Ok(());
+        }
+        if !bytes.len().is_multiple_of(width) {
+            return Err(InvalidDer);
+        }
+        let mut text = Vec::new();
+        for character in bytes.chunks(width) {
+            let code = character.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
+            push_utf8(code, &mut text)?;
+        }
+        write_escaped(&text, out);
+        Ok(())
+    }
+
+    fn write_legacy_value(&self, out: &mut Vec<u8>) {
+        for byte in self.value.contents {
+            match byte {
+                b'/' | b'+' => out.extend_from_slice(&[b'\\', *byte]),
+                b' '..=b'~' => out.push(*byte),
+                _ => {
+                    out.extend_from_slice(b"\\x");
+                    push_hex(*byte, out);
+                }
+            }
+        }
+    }
+}
+
+/// Appends text with RFC 2253's escapes, and with those of control characters and of all that is
+/// not ASCII.
+fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
+    for (at, byte) in text.iter().enumerate() {
+        let is_last = at + 1 == text.len();
+        match byte {
+            b',' | b'+' | b'"' | b'\\' | b'<' | b'>' | b';' => {
+                out.extend_from_slice(&[b'\\', *byte])
+            }
+            b' ' if at == 0 || is_last => out.extend_from_slice(b"\\ "),
+            b'#' if at == 0 && !is_last => out.extend_from_slice(b"\\#"),
+            0..b' ' | 0x7f.. => {
+                out.push(b'\\');
+                push_hex(*byte, out);
+            }
+            _ => out.push(*byte),
+        }
+    }
+}
+
+/// Appends a character as OpenSSL does: surrogates too, up to 31 bits.
+fn push_utf8(code: u32, out: &mut Vec<u8>) -> Result<(), InvalidDer> {
+    let (first, more) = match code {
+        0..0x80 => (code, 0),
+        0x80..0x800 => (0xc0 | code >> 6, 1),
+        0x800..0x1_0000 => (0xe0 | code >> 12, 2),
+        0x1_0000..0x11_0000 => (0xf0 | code >> 18, 3),
+        _ => return Err(InvalidDer),
+    };
+    out.push(first as u8);
+    out.extend((0..more).rev().map(|at| (0x80 | code >> (6 * at) & 0x3f) as u8));
+    Ok(())
+}
+
+/// Appends an object identifier as numbers with dots.
+fn write_oid(oid: &[u8], out: &mut Vec<u8>) -> Result<(), InvalidDer> {
+    if oid.last().is_none_or(|byte| *byte >= 0x80) {
+        return Err(InvalidDer);
+    }
+    for (at, number) in oid.split_inclusive(|byte| *byte < 0x80).enumerate() {
+        /// Bytes of a number, at most: 128 bits, as in an identifier made of a UUID.
+        const BYTES_MAX: usize = 19;
+        if number.len() > BYTES_MAX || number.len() == BYTES_MAX && number[0] > 0x83 {
+            return Err(InvalidDer);
+        }
+        let value = number.iter().fold(0u128, |sum, byte| sum << 7 | u128::from(byte & 0x7f));
+        let text = if at == 0 {
+            let first = (value / 40).min(2);
+            format!("{first}.{}", value - first * 40)
+        } else {
+            format!(".{value}")
+        };
+        out.extend_from_slice(text.as_bytes());
+    }
+    Ok(())
+}
+
+pub(super) fn push_hex(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    out.extend([byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]));
+}
