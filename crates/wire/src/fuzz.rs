@@ -18,6 +18,8 @@ use crate::http1::chunked::{ChunkDecoded, ChunkedDecoder, InvalidChunked};
 use crate::http1::framing::{Body, RequestFraming};
 use crate::http1::request::{self, HeadError, HeadProgress};
 use crate::http1::response::{self, ReplyBody, ReplyError};
+use crate::http2::frame::{FRAME_HEAD_BYTES, FrameHead};
+use crate::http2::{self, Http2Config, Http2Endpoint, Http2Error, Http2Event, Http2Role};
 use crate::memcached::{self, MemcachedAnswer, ValueDecoder};
 use crate::pem::{self, PemSections};
 use crate::proxy_protocol::{self, HeaderError, Read, TlvName};
@@ -33,10 +35,11 @@ use crate::{Known, Version};
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-pub const CHECKS: [(&str, Check); 15] = [
+pub const CHECKS: [(&str, Check); 16] = [
     ("http1_request", http1_request),
     ("http1_response", http1_response),
     ("http1_chunked", http1_chunked),
+    ("http2", http2),
     ("uri", uri),
     ("range", range),
     ("accept_encoding", accept_encoding),
@@ -253,6 +256,89 @@ fn decode_pieces(input: &[u8], ends: &[usize]) -> (Vec<u8>, Result<Option<usize>
         }
     }
     (body, Ok(None))
+}
+
+/// What a connection is told means the same in pieces and in one, and the answers are whole frames.
+pub fn http2(input: &[u8]) {
+    for role in [Http2Role::Server, Http2Role::Client] {
+        let whole = http2_in_pieces(role, input, &[input.len()]);
+        for ends in splits(input) {
+            assert_eq!(http2_in_pieces(role, input, &ends), whole, "in pieces {ends:?}");
+        }
+        let mut output = &whole.output[..];
+        if role == Http2Role::Client {
+            output = &output[http2::PREFACE.len()..];
+        }
+        while let Some((head, rest)) = output.split_first_chunk::<FRAME_HEAD_BYTES>() {
+            output = &rest[FrameHead::parse(head).length as usize..];
+        }
+        assert!(output.is_empty());
+    }
+}
+
+/// What came of an input: events, all data, all fields, and what is to be sent.
+#[derive(Debug, PartialEq)]
+struct Http2Seen {
+    events: Vec<Http2Event>,
+    data: Vec<u8>,
+    fields: Vec<(Vec<u8>, Vec<u8>)>,
+    output: Vec<u8>,
+    end: Result<(), Http2Error>,
+}
+
+fn http2_in_pieces(role: Http2Role, input: &[u8], ends: &[usize]) -> Http2Seen {
+    let mut endpoint = Http2Endpoint::new(role, Http2Config::default());
+    if role == Http2Role::Client
+        && let Some(stream) = endpoint.open()
+    {
+        endpoint.begin_fields(stream).expect("a new stream").finish(true);
+    } else {
+        endpoint.receive(http2::PREFACE).expect("the preface");
+    }
+    let (events, data, fields) = (Vec::new(), Vec::new(), Vec::new());
+    let mut seen = Http2Seen { events, data, fields, output: Vec::new(), end: Ok(()) };
+    let mut at = 0;
+    for &end in ends {
+        loop {
+            let received = match endpoint.receive(&input[at..end]) {
+                Ok(received) => received,
+                Err(error) => {
+                    seen.end = Err(error);
+                    seen.output = endpoint.output().to_vec();
+                    return seen;
+                }
+            };
+            let taken = &input[at..end];
+            at += received.consumed;
+            let Some(event) = received.event else { break };
+            note_http2(&mut seen, &endpoint, event, taken);
+        }
+        assert_eq!(at, end);
+    }
+    seen.output = endpoint.output().to_vec();
+    seen
+}
+
+fn note_http2(seen: &mut Http2Seen, endpoint: &Http2Endpoint, event: Http2Event, taken: &[u8]) {
+    match event {
+        Http2Event::Data { stream, range, end_stream } => {
+            assert!(end_stream || !range.is_empty());
+            seen.data.extend_from_slice(&taken[range]);
+            // Where a frame is cut is not what it says.
+            if end_stream {
+                seen.events.push(Http2Event::Data { stream, range: 0..0, end_stream });
+            }
+        }
+        Http2Event::Head { .. } | Http2Event::Trailers { .. } | Http2Event::Interim { .. } => {
+            let fields = endpoint.fields().iter().map(|(name, value)| (name.into(), value.into()));
+            seen.fields.extend(fields);
+            if let Ok(request) = http2::request::parse(endpoint.fields()) {
+                assert!(!request.method.is_empty() && !request.path.is_empty());
+            }
+            seen.events.push(event);
+        }
+        event => seen.events.push(event),
+    }
 }
 
 /// Normal paths stay normal, and what is escaped can be unescaped.

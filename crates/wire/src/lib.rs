@@ -16,6 +16,7 @@ pub mod fuzz;
 pub mod host;
 pub mod hpack;
 pub mod http1;
+pub mod http2;
 mod known;
 pub mod memcached;
 mod method;

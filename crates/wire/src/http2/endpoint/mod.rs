@@ -1,0 +1,417 @@
+//! One end of a connection.
+//!
+//! ```text
+//! Preface -> Head -> Prefix -> Data | Block | Fixed | Settings | Skip -> Head
+//!                       (pad length, priority)
+//! ```
+
+mod block;
+mod frames;
+mod header_block;
+mod payload;
+mod send;
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+pub use send::FieldWriter;
+
+use super::frame::{self, FRAME_HEAD_BYTES, FrameHead};
+use super::limits::{FloodBudgets, Http2Counts};
+use super::settings::{
+    ENABLE_PUSH, ENCODER_TABLE_MAX, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE,
+};
+use super::stream::{StreamEnd, StreamHalf, StreamState, StreamTable};
+use super::{
+    FieldBlock, Http2Code, Http2Config, Http2Error, Http2Role, PREFACE, PeerSettings, StreamKey,
+    WINDOW_DEFAULT, WINDOW_MAX,
+};
+use crate::hpack::{Decoder, Encoder, TABLE_BYTES_DEFAULT};
+use header_block::HeaderBlock;
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Http2Event {
+    /// The head of a message: of a request, whose stream is new, or of a reply. Its fields are in
+    /// [`Http2Endpoint::fields`] until the next call of `receive`.
+    Head {
+        /// The stream.
+        stream: StreamKey,
+        /// Whether there is no body.
+        end_stream: bool,
+    },
+    /// An interim reply, whose fields are in [`Http2Endpoint::fields`].
+    Interim {
+        /// The stream.
+        stream: StreamKey,
+    },
+    /// Data of a body lies there in the input.
+    Data {
+        /// The stream.
+        stream: StreamKey,
+        /// Where; empty at most where the body ends.
+        range: Range<usize>,
+        /// Whether it is the end of the body.
+        end_stream: bool,
+    },
+    /// The body has ended with these fields, which are in [`Http2Endpoint::fields`].
+    Trailers {
+        /// The stream.
+        stream: StreamKey,
+    },
+    /// What the peer sent on a stream after the head makes no message. Nothing more will come of
+    /// it; the stream can be answered still.
+    Malformed {
+        /// The stream.
+        stream: StreamKey,
+        /// What is wrong, to be read after "client ".
+        what: &'static str,
+    },
+    /// The peer has reset a stream.
+    Reset {
+        /// The stream.
+        stream: StreamKey,
+        /// Why.
+        code: Http2Code,
+    },
+    /// A stream was reset because of what the peer sent on it.
+    Provoked {
+        /// The stream.
+        stream: StreamKey,
+        /// What the peer was told.
+        code: Http2Code,
+    },
+    /// More may be sent, on this stream or on any.
+    Writable {
+        /// The stream; `None`: any.
+        stream: Option<StreamKey>,
+    },
+    /// The peer has acknowledged our settings.
+    SettingsAcked,
+    /// An answer to our PING.
+    Pong {
+        /// The bytes that we sent.
+        opaque: [u8; 8],
+    },
+    /// The peer will not process streams after this one.
+    GoAway {
+        /// The last stream that it may have processed.
+        last_stream: u32,
+        /// Why.
+        code: Http2Code,
+    },
+}
+
+/// What [`Http2Endpoint::receive`] came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// How much of the input was taken.
+    pub consumed: usize,
+    /// What has happened; `None`: all input was taken, and more is needed.
+    pub event: Option<Http2Event>,
+}
+
+/// One end of a connection.
+pub struct Http2Endpoint {
+    role: Http2Role,
+    config: Http2Config,
+    peer: PeerSettings,
+    /// What a SETTINGS frame that is not complete has said so far.
+    peer_next: PeerSettings,
+    expect: Expect,
+    frame: FrameHead,
+    /// Bytes of the payload that are still to come, without padding.
+    left: u32,
+    padding: u32,
+    /// The stream of a DATA frame, unless its data is thrown away.
+    target: Option<StreamKey>,
+    /// The beginning of something of fixed size.
+    gathered: [u8; FRAME_HEAD_BYTES],
+    gathered_len: usize,
+    block: HeaderBlock,
+    fields: FieldBlock,
+    decoder: Decoder,
+    encoder: Encoder,
+    streams: StreamTable,
+    send_window: i64,
+    receive_window: i64,
+    /// The last stream that the peer has opened.
+    last_peer_stream: u32,
+    /// The next stream that we open.
+    next_own_stream: u32,
+    is_going_away: bool,
+    has_peer_gone_away: bool,
+    is_acknowledged: bool,
+    budgets: FloodBudgets,
+    counts: Http2Counts,
+    output: Vec<u8>,
+    output_start: usize,
+    /// Bytes of answers that the peer has not taken, at most.
+    answer_bytes: u32,
+}
+
+/// What comes next in the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expect {
+    /// So many bytes of it have come.
+    Preface(u8),
+    Head,
+    /// The length of the padding, and the priority.
+    Prefix(u8),
+    Data,
+    Block,
+    Fixed(u8),
+    Settings,
+    Skip,
+}
+
+/// What a step of `receive` came to.
+enum Step {
+    Event(Http2Event),
+    /// Go on.
+    Again,
+    /// There is no more input.
+    Starved,
+}
+
+impl Http2Endpoint {
+    /// One end of a new connection. What it has to say at once is in the output.
+    pub fn new(role: Http2Role, config: Http2Config) -> Self {
+        let mut endpoint = Self {
+            role,
+            config,
+            peer: PeerSettings::default(),
+            peer_next: PeerSettings::default(),
+            expect: Expect::Head,
+            frame: FrameHead::default(),
+            left: 0,
+            padding: 0,
+            target: None,
+            gathered: [0; FRAME_HEAD_BYTES],
+            gathered_len: 0,
+            block: HeaderBlock::default(),
+            fields: FieldBlock::default(),
+            decoder: Decoder::new(TABLE_BYTES_DEFAULT),
+            encoder: Encoder::new(ENCODER_TABLE_MAX),
+            streams: StreamTable::new(),
+            send_window: WINDOW_DEFAULT.into(),
+            receive_window: WINDOW_DEFAULT.into(),
+            last_peer_stream: 0,
+            next_own_stream: 1,
+            is_going_away: false,
+            has_peer_gone_away: false,
+            is_acknowledged: false,
+            budgets: FloodBudgets::new(&config.limits),
+            counts: Http2Counts::default(),
+            output: Vec::new(),
+            output_start: 0,
+            answer_bytes: 0,
+        };
+        endpoint.introduce();
+        endpoint
+    }
+
+    /// The client's preface, the settings, and a window for the connection that is as large as can
+    /// be: the windows of streams bound what is kept of them.
+    fn introduce(&mut self) {
+        let Http2Config { max_concurrent_streams, stream_window, max_frame_size, .. } = self.config;
+        let window = (INITIAL_WINDOW_SIZE, stream_window);
+        let frame_size = (MAX_FRAME_SIZE, max_frame_size);
+        match self.role {
+            Http2Role::Server => {
+                self.expect = Expect::Preface(0);
+                let streams = (MAX_CONCURRENT_STREAMS, max_concurrent_streams);
+                frame::write_settings(&mut self.output, &[streams, window, frame_size]);
+            }
+            Http2Role::Client => {
+                self.output.extend_from_slice(PREFACE);
+                frame::write_settings(&mut self.output, &[(ENABLE_PUSH, 0), window, frame_size]);
+            }
+        }
+        frame::write_window_update(&mut self.output, 0, WINDOW_MAX - WINDOW_DEFAULT);
+        self.receive_window = WINDOW_MAX.into();
+    }
+
+    /// Takes input until something has happened that the driver needs to know. After an error the
+    /// connection is over: what is in the output is sent, and nothing else.
+    pub fn receive(&mut self, input: &[u8]) -> Result<Received, Http2Error> {
+        let mut at = 0;
+        loop {
+            match self.step(input, &mut at) {
+                Ok(Step::Again) => {}
+                Ok(Step::Starved) => return Ok(Received { consumed: at, event: None }),
+                Ok(Step::Event(event)) => {
+                    return Ok(Received { consumed: at, event: Some(event) });
+                }
+                Err(error) => {
+                    self.go_away(error.code);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, input: &[u8], at: &mut usize) -> Result<Step, Http2Error> {
+        match self.expect {
+            Expect::Preface(matched) => self.take_preface(matched, input, at),
+            Expect::Head => {
+                if !self.gather(FRAME_HEAD_BYTES, input, at) {
+                    return Ok(Step::Starved);
+                }
+                self.frame = FrameHead::parse(&self.gathered);
+                self.begin_frame()
+            }
+            Expect::Prefix(bytes) => {
+                if !self.gather(bytes.into(), input, at) {
+                    return Ok(Step::Starved);
+                }
+                self.end_prefix()
+            }
+            Expect::Data => Ok(self.take_data(input, at)),
+            Expect::Block => self.take_block(input, at),
+            Expect::Fixed(bytes) => {
+                if !self.gather(bytes.into(), input, at) {
+                    return Ok(Step::Starved);
+                }
+                self.left -= u32::from(bytes);
+                self.expect = Expect::Skip;
+                self.take_fixed()
+            }
+            Expect::Settings => self.take_settings(input, at),
+            Expect::Skip => Ok(self.skip(input, at)),
+        }
+    }
+
+    fn take_preface(
+        &mut self,
+        matched: u8,
+        input: &[u8],
+        at: &mut usize,
+    ) -> Result<Step, Http2Error> {
+        let wanted = &PREFACE[matched.into()..];
+        let count = wanted.len().min(input.len() - *at);
+        if wanted[..count] != input[*at..*at + count] {
+            return Err(Http2Error::protocol("sent invalid connection preface"));
+        }
+        *at += count;
+        if count == wanted.len() {
+            self.expect = Expect::Head;
+            return Ok(Step::Again);
+        }
+        self.expect = Expect::Preface(matched + count as u8);
+        Ok(Step::Starved)
+    }
+
+    /// Gathers so many bytes. Whether they are complete.
+    fn gather(&mut self, bytes: usize, input: &[u8], at: &mut usize) -> bool {
+        let count = (bytes - self.gathered_len).min(input.len() - *at);
+        let taken = &input[*at..*at + count];
+        self.gathered[self.gathered_len..self.gathered_len + count].copy_from_slice(taken);
+        *at += count;
+        self.gathered_len += count;
+        let complete = self.gathered_len == bytes;
+        if complete {
+            self.gathered_len = 0;
+        }
+        complete
+    }
+
+    fn skip(&mut self, input: &[u8], at: &mut usize) -> Step {
+        let rest = u64::from(self.left) + u64::from(self.padding);
+        let count = rest.min((input.len() - *at) as u64) as u32;
+        *at += count as usize;
+        let of_payload = count.min(self.left);
+        self.left -= of_payload;
+        self.padding -= count - of_payload;
+        if self.left + self.padding > 0 {
+            return Step::Starved;
+        }
+        self.expect = Expect::Head;
+        Step::Again
+    }
+
+    /// The fields of the last head, interim reply or trailers.
+    pub fn fields(&self) -> &FieldBlock {
+        &self.fields
+    }
+
+    /// Whether a frame or a header block has begun and is not complete.
+    pub fn is_within_frame(&self) -> bool {
+        self.has_partial_block() || self.gathered_len > 0 || !matches!(self.expect, Expect::Head)
+    }
+
+    /// Whether a header block has begun and is not complete.
+    pub fn has_partial_block(&self) -> bool {
+        self.block.is_open
+    }
+
+    /// The stream that a DATA frame is for that is not complete.
+    pub fn partial_data(&self) -> Option<StreamKey> {
+        self.target.filter(|_| self.expect == Expect::Data)
+    }
+
+    /// Gives up a header block that does not come: its stream is reset, and the rest is decoded and
+    /// thrown away. Nothing if there is none.
+    pub fn abandon_block(&mut self) {
+        if self.block.is_open && !self.block.is_discarded {
+            self.block.is_discarded = true;
+            let stream = self.block.stream;
+            frame::write_reset(&mut self.output, stream, Http2Code::PROTOCOL_ERROR);
+            self.streams.note_end(stream, StreamEnd::ResetByUs);
+        }
+    }
+
+    /// How many streams are open.
+    pub fn open_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether this end has said that it takes no further streams.
+    pub fn is_going_away(&self) -> bool {
+        self.is_going_away
+    }
+
+    /// What the peer has set.
+    pub fn peer_settings(&self) -> &PeerSettings {
+        &self.peer
+    }
+
+    /// What the peer has done.
+    pub fn counts(&self) -> &Http2Counts {
+        &self.counts
+    }
+
+    /// So many seconds have passed: budgets grow.
+    pub fn replenish(&mut self, seconds: u32) {
+        self.budgets.replenish(seconds);
+    }
+
+    /// From now on, what the head of a stream has announced of its body is checked.
+    pub fn announce(&mut self, stream: StreamKey, length: u64) {
+        if let Some(state) = self.streams.get(stream) {
+            state.announced = Some(length);
+        }
+    }
+
+    /// Lets the peer send more on a stream, up to `window` bytes in all.
+    pub fn raise_window(&mut self, stream: StreamKey, window: u32) {
+        let Some(state) = self.streams.get(stream) else { return };
+        if state.reset.is_some() || state.remote != StreamHalf::ExpectBody {
+            return;
+        }
+        let increment = i64::from(window.min(WINDOW_MAX)) - state.receive_window;
+        if increment > 0 {
+            state.receive_window += increment;
+            frame::write_window_update(&mut self.output, stream.id, increment as u32);
+        }
+    }
+
+    /// How much the peer may still send on a stream.
+    pub fn receive_window(&self, stream: StreamKey) -> i64 {
+        self.streams.peek(stream).map_or(0, |state| state.receive_window)
+    }
+
+    fn stream(&mut self, key: StreamKey) -> Option<&mut StreamState> {
+        self.streams.get(key)
+    }
+}

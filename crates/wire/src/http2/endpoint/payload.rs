@@ -1,0 +1,134 @@
+//! DATA frames: flow control, and what a head has announced of its body.
+
+use super::super::frame::{self, END_STREAM, FrameHead};
+use super::super::stream::{StreamEnd, StreamHalf};
+use super::super::{Http2Code, Http2Error, StreamKey, WINDOW_MAX};
+use super::{Expect, Http2Endpoint, Http2Event, Step};
+
+impl Http2Endpoint {
+    pub(super) fn begin_data(&mut self) -> Result<Step, Http2Error> {
+        let FrameHead { length, stream: id, .. } = self.frame;
+        self.target = None;
+        if id == 0 || self.is_idle(id) {
+            return Err(Http2Error::protocol("sent DATA frame with incorrect identifier"));
+        }
+        self.take_connection_window(length)?;
+        let Some(key) = self.streams.find(id) else {
+            return match self.streams.end_of(id) {
+                Some(StreamEnd::Closed) => {
+                    self.write_provoked(id, Http2Code::STREAM_CLOSED)?;
+                    self.expect_prefix()
+                }
+                Some(StreamEnd::ResetByUs) | None => self.expect_prefix(),
+            };
+        };
+        let Some(state) = self.streams.get(key) else { return self.expect_prefix() };
+        if state.reset.is_some() {
+            return self.expect_prefix();
+        }
+        let fault = match state.remote {
+            _ if i64::from(length) > state.receive_window => Some(Http2Code::FLOW_CONTROL_ERROR),
+            StreamHalf::ExpectHead => Some(Http2Code::PROTOCOL_ERROR),
+            StreamHalf::ExpectBody => None,
+            // It was malformed: the rest of it is thrown away.
+            StreamHalf::Ended if state.is_malformed => None,
+            StreamHalf::Ended => Some(Http2Code::STREAM_CLOSED),
+        };
+        state.receive_window -= i64::from(length);
+        if state.remote == StreamHalf::ExpectBody && fault.is_none() {
+            self.target = Some(key);
+        }
+        match fault {
+            None => self.expect_prefix(),
+            Some(code) => {
+                let provoked = self.provoke(key, code)?;
+                // The payload comes all the same.
+                self.expect_prefix()?;
+                Ok(provoked)
+            }
+        }
+    }
+
+    /// The window of the connection is opened again as soon as a quarter of it is left: what is
+    /// kept is bounded by the windows of streams.
+    fn take_connection_window(&mut self, length: u32) -> Result<(), Http2Error> {
+        self.receive_window -= i64::from(length);
+        if self.receive_window < 0 {
+            let what = "violated connection flow control";
+            return Err(Http2Error { code: Http2Code::FLOW_CONTROL_ERROR, what });
+        }
+        if self.receive_window < i64::from(WINDOW_MAX / 4) {
+            let increment = i64::from(WINDOW_MAX) - self.receive_window;
+            frame::write_window_update(&mut self.output, 0, increment as u32);
+            self.receive_window = WINDOW_MAX.into();
+        }
+        Ok(())
+    }
+
+    /// The data proper of a DATA frame begins.
+    pub(super) fn begin_payload(&mut self) -> Result<Step, Http2Error> {
+        let Some(key) = self.target else {
+            self.expect = Expect::Skip;
+            return Ok(Step::Again);
+        };
+        let (left, ends) = (u64::from(self.left), self.frame.has(END_STREAM));
+        if left == 0 && !ends {
+            self.counts.empty_data += 1;
+            self.budgets.empty_data.spend("sent too many empty DATA frames")?;
+            self.expect = Expect::Skip;
+            return Ok(Step::Again);
+        }
+        if left > 0 {
+            self.budgets.empty_data.earn(1);
+            self.budgets.pings.earn(1);
+        }
+        let Some(announced) = self.stream(key).and_then(|state| state.announced.as_mut()) else {
+            self.expect = Expect::Data;
+            return Ok(Step::Again);
+        };
+        let what = match announced.checked_sub(left) {
+            None => "intended to send body data larger than declared",
+            Some(1..) if ends => "prematurely closed stream",
+            Some(rest) => {
+                *announced = rest;
+                self.expect = Expect::Data;
+                return Ok(Step::Again);
+            }
+        };
+        self.expect = Expect::Skip;
+        Ok(self.malform(key, what))
+    }
+
+    /// Nothing more is taken of a stream.
+    pub(super) fn malform(&mut self, stream: StreamKey, what: &'static str) -> Step {
+        if let Some(state) = self.stream(stream) {
+            state.remote = StreamHalf::Ended;
+            state.is_malformed = true;
+        }
+        self.target = None;
+        Step::Event(Http2Event::Malformed { stream, what })
+    }
+
+    pub(super) fn take_data(&mut self, input: &[u8], at: &mut usize) -> Step {
+        let Some(stream) = self.target else {
+            self.expect = Expect::Skip;
+            return Step::Again;
+        };
+        let count = (self.left as usize).min(input.len() - *at);
+        if count == 0 && self.left > 0 {
+            return Step::Starved;
+        }
+        let range = *at..*at + count;
+        *at += count;
+        self.left -= count as u32;
+        if self.left > 0 {
+            return Step::Event(Http2Event::Data { stream, range, end_stream: false });
+        }
+        self.expect = Expect::Skip;
+        let end_stream = self.frame.has(END_STREAM);
+        if end_stream && let Some(state) = self.stream(stream) {
+            state.remote = StreamHalf::Ended;
+        }
+        Step::Event(Http2Event::Data { stream, range, end_stream })
+    }
+}

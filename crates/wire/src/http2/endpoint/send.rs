@@ -1,0 +1,225 @@
+//! What is sent: heads, data, resets, in the order of the calls.
+
+use alloc::vec::Vec;
+
+use super::super::frame::{
+    self, CONTINUATION, DATA, END_HEADERS, END_STREAM, FRAME_HEAD_BYTES, FrameHead, HEADERS,
+};
+use super::super::stream::{StreamEnd, StreamHalf, StreamState};
+use super::super::{Http2Code, Http2Role, StreamKey};
+use super::Http2Endpoint;
+
+/// Writes the fields of a head or of trailers.
+pub struct FieldWriter<'e> {
+    endpoint: &'e mut Http2Endpoint,
+    stream: StreamKey,
+    /// Where its frame begins in the output.
+    start: usize,
+}
+
+impl Http2Endpoint {
+    /// Opens a stream, as a client. `None`: the peer takes no more for now, or for good.
+    pub fn open(&mut self) -> Option<StreamKey> {
+        let id = self.next_own_stream;
+        let is_full = self.streams.len() >= self.peer.max_concurrent_streams as usize;
+        let is_over = self.has_peer_gone_away || id > super::super::WINDOW_MAX;
+        if is_full || is_over || self.role == Http2Role::Server {
+            return None;
+        }
+        self.next_own_stream += 2;
+        let windows = (self.peer.initial_window_size.into(), self.config.stream_window.into());
+        let (remote, local) = (StreamHalf::ExpectHead, StreamHalf::ExpectHead);
+        Some(self.streams.open(StreamState::new(id, remote, local, windows)))
+    }
+
+    /// Begins a head, or trailers. `None`: nothing can be sent on the stream any more.
+    pub fn begin_fields(&mut self, stream: StreamKey) -> Option<FieldWriter<'_>> {
+        let state = self.streams.peek(stream)?;
+        if state.reset.is_some() || state.local == StreamHalf::Ended {
+            return None;
+        }
+        let start = self.output.len();
+        self.output.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
+        self.encoder.begin(&mut self.output);
+        Some(FieldWriter { endpoint: self, stream, start })
+    }
+
+    /// How much data can be sent on a stream now.
+    pub fn sendable(&self, stream: StreamKey) -> usize {
+        let window = self.streams.peek(stream).map_or(0, |state| match state.local {
+            StreamHalf::ExpectBody if state.reset.is_none() => state.send_window,
+            _ => 0,
+        });
+        window.min(self.send_window).max(0) as usize
+    }
+
+    /// Sends data, at most as much as is [`sendable`](Self::sendable), in frames of up to
+    /// `frame_max` bytes. How many frames.
+    pub fn send_data(
+        &mut self,
+        stream: StreamKey,
+        data: &[u8],
+        end_stream: bool,
+        frame_max: usize,
+    ) -> usize {
+        debug_assert!(data.len() <= self.sendable(stream) || data.is_empty());
+        let frame_max = frame_max.clamp(1, self.peer.max_frame_size as usize);
+        let mut frames = 0;
+        let mut rest = data;
+        while !rest.is_empty() || (end_stream && frames == 0) {
+            let (piece, after) = rest.split_at(rest.len().min(frame_max));
+            rest = after;
+            let flags = if end_stream && rest.is_empty() { END_STREAM } else { 0 };
+            frame::write(&mut self.output, DATA, flags, stream.id, piece);
+            frames += 1;
+        }
+        self.note_data(stream, data.len(), end_stream);
+        frames
+    }
+
+    fn note_data(&mut self, stream: StreamKey, bytes: usize, end_stream: bool) {
+        self.send_window -= bytes as i64;
+        // A window is worth updating when some of it is used.
+        self.budgets.window_updates.earn(4);
+        self.budgets.pings.earn(1);
+        if let Some(state) = self.stream(stream) {
+            state.send_window -= bytes as i64;
+            if end_stream {
+                state.local = StreamHalf::Ended;
+            }
+        }
+    }
+
+    /// Resets a stream. It stays until it is released.
+    pub fn reset(&mut self, stream: StreamKey, code: Http2Code) {
+        let Some(state) = self.stream(stream).filter(|state| state.reset.is_none()) else { return };
+        state.end_by(StreamEnd::ResetByUs);
+        frame::write_reset(&mut self.output, stream.id, code);
+    }
+
+    /// The driver is done with a stream. If it is not complete, it is reset: with `code` if the
+    /// reply is not, with NO_ERROR if only the rest of the request is unwanted.
+    pub fn release(&mut self, stream: StreamKey, code: Http2Code) {
+        let Some(state) = self.streams.peek(stream) else { return };
+        let code = match (state.remote, state.local) {
+            _ if state.reset.is_some() => None,
+            (_, StreamHalf::ExpectHead | StreamHalf::ExpectBody) => Some(code),
+            (_, StreamHalf::Ended) if state.is_malformed => Some(Http2Code::PROTOCOL_ERROR),
+            (StreamHalf::Ended, StreamHalf::Ended) => None,
+            (_, StreamHalf::Ended) => Some(Http2Code::NO_ERROR),
+        };
+        let end = match (state.reset, code) {
+            (Some(end), _) => end,
+            (None, Some(code)) => {
+                frame::write_reset(&mut self.output, stream.id, code);
+                StreamEnd::ResetByUs
+            }
+            (None, None) => {
+                self.budgets.client_resets.earn(1);
+                self.budgets.provoked_resets.earn(1);
+                StreamEnd::Closed
+            }
+        };
+        self.streams.remove(stream, end);
+    }
+
+    /// Says that no further streams are taken; those that are open go on.
+    pub fn go_away(&mut self, code: Http2Code) {
+        if !self.is_going_away {
+            self.is_going_away = true;
+            frame::write_go_away(&mut self.output, self.last_peer_stream, code);
+        }
+    }
+
+    /// Asks the peer for an echo.
+    pub fn ping(&mut self, opaque: [u8; 8]) {
+        frame::write_ping(&mut self.output, 0, opaque);
+    }
+
+    /// What is to be sent.
+    pub fn output(&self) -> &[u8] {
+        &self.output[self.output_start..]
+    }
+
+    /// So much of the output was sent.
+    pub fn advance_output(&mut self, count: usize) {
+        self.output_start += count;
+        if self.output_start >= self.output.len() {
+            self.output.clear();
+            self.output_start = 0;
+        }
+        self.answer_bytes = self.answer_bytes.saturating_sub(count as u32);
+    }
+
+    /// The memory of the output, if there is none; where there is some, nothing.
+    pub fn take_buffer(&mut self) -> Option<Vec<u8>> {
+        (self.output.is_empty() && self.output.capacity() > 0)
+            .then(|| core::mem::take(&mut self.output))
+    }
+
+    /// Memory for the output. What does not fit the present need is given back.
+    pub fn give_buffer(&mut self, buffer: Vec<u8>) -> Option<Vec<u8>> {
+        if self.output.capacity() > 0 {
+            return Some(buffer);
+        }
+        self.output = buffer;
+        None
+    }
+
+    /// Whether the output has memory.
+    pub fn has_buffer(&self) -> bool {
+        self.output.capacity() > 0
+    }
+}
+
+impl FieldWriter<'_> {
+    /// The status of a reply, which comes first.
+    pub fn status(&mut self, status: u16) {
+        self.endpoint.encoder.status(status, &mut self.endpoint.output);
+    }
+
+    /// A field, whose name may have capitals.
+    pub fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.endpoint.encoder.field(name, value, &mut self.endpoint.output);
+    }
+
+    /// The fields of an interim reply are complete. How many bytes of frames they are.
+    pub fn finish_interim(self) -> usize {
+        self.close(0)
+    }
+
+    /// The fields of a head or of trailers are complete. How many bytes of frames they are.
+    pub fn finish(self, end_stream: bool) -> usize {
+        if let Some(state) = self.endpoint.streams.get(self.stream) {
+            state.local = if end_stream { StreamHalf::Ended } else { StreamHalf::ExpectBody };
+        }
+        self.close(if end_stream { END_STREAM } else { 0 })
+    }
+
+    /// Writes the heads of the frames, now that the length of the block is known.
+    fn close(self, flags: u8) -> usize {
+        let Self { endpoint, stream, start } = self;
+        let frame_max = endpoint.peer.max_frame_size as usize;
+        let block_start = start + FRAME_HEAD_BYTES;
+        let length = endpoint.output.len() - block_start;
+        let head = |length: usize, kind, flags| {
+            FrameHead { length: length as u32, kind, flags, stream: stream.id }.bytes()
+        };
+        if length <= frame_max {
+            let bytes = head(length, HEADERS, flags | END_HEADERS);
+            endpoint.output[start..block_start].copy_from_slice(&bytes);
+            return endpoint.output.len() - start;
+        }
+        let block = endpoint.output.split_off(block_start);
+        endpoint.output.truncate(start);
+        let mut pieces = block.chunks(frame_max).enumerate().peekable();
+        while let Some((index, piece)) = pieces.next() {
+            let kind = if index == 0 { HEADERS } else { CONTINUATION };
+            let first = if index == 0 { flags } else { 0 };
+            let last = if pieces.peek().is_none() { END_HEADERS } else { 0 };
+            endpoint.output.extend_from_slice(&head(piece.len(), kind, first | last));
+            endpoint.output.extend_from_slice(piece);
+        }
+        endpoint.output.len() - start
+    }
+}

@@ -1,0 +1,51 @@
+//! What ends a stream or a connection.
+
+/// An error code (RFC 9113, section 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Http2Code(pub u32);
+
+impl Http2Code {
+    /// Not an error.
+    pub const NO_ERROR: Self = Self(0);
+    /// The peer broke the protocol.
+    pub const PROTOCOL_ERROR: Self = Self(1);
+    /// This end failed.
+    pub const INTERNAL_ERROR: Self = Self(2);
+    /// More was sent than a window allows, or a window grew too large.
+    pub const FLOW_CONTROL_ERROR: Self = Self(3);
+    /// A frame for a stream that takes none.
+    pub const STREAM_CLOSED: Self = Self(5);
+    /// A frame of a wrong size.
+    pub const FRAME_SIZE_ERROR: Self = Self(6);
+    /// The stream was not processed at all.
+    pub const REFUSED_STREAM: Self = Self(7);
+    /// The stream is not needed any more.
+    pub const CANCEL: Self = Self(8);
+    /// A header block that cannot be decoded.
+    pub const COMPRESSION_ERROR: Self = Self(9);
+    /// The peer asks for too much work.
+    pub const ENHANCE_YOUR_CALM: Self = Self(11);
+}
+
+/// Why a connection is over. The GOAWAY frame that says so is in the output already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Http2Error {
+    /// What the peer is told.
+    pub code: Http2Code,
+    /// What the peer did, as nginx says it: "client sent ..." without its first word.
+    pub what: &'static str,
+}
+
+impl Http2Error {
+    pub(super) const fn protocol(what: &'static str) -> Self {
+        Self { code: Http2Code::PROTOCOL_ERROR, what }
+    }
+
+    pub(super) const fn size(what: &'static str) -> Self {
+        Self { code: Http2Code::FRAME_SIZE_ERROR, what }
+    }
+
+    pub(super) const fn flood(what: &'static str) -> Self {
+        Self { code: Http2Code::ENHANCE_YOUR_CALM, what }
+    }
+}

@@ -1,0 +1,59 @@
+//! The fields of one header block, decoded.
+
+use alloc::vec::Vec;
+
+use crate::Slice;
+
+/// Memory that a block keeps for the next one.
+const TEXT_KEPT_MAX: usize = 16 * 1024;
+
+/// Names and values, in the order in which they came. Reused for every block of a connection.
+#[derive(Clone, Debug, Default)]
+pub struct FieldBlock {
+    text: Vec<u8>,
+    fields: Vec<(Slice, Slice)>,
+    /// Whether there were more fields than are kept.
+    pub is_cut: bool,
+    /// Whether a name or a value was longer than it may be.
+    pub(super) has_long_field: bool,
+}
+
+impl FieldBlock {
+    /// The fields.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
+        self.fields.iter().map(|(name, value)| (name.of(&self.text), value.of(&self.text)))
+    }
+
+    /// The value of the first field with that name.
+    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        self.iter().find(|field| field.0 == name).map(|field| field.1)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        if self.text.capacity() > TEXT_KEPT_MAX {
+            self.text = Vec::new();
+            self.fields = Vec::new();
+        }
+        self.fields.clear();
+        (self.is_cut, self.has_long_field) = (false, false);
+    }
+
+    pub(super) fn push(&mut self, name: &[u8], value: &[u8]) {
+        let start = self.text.len();
+        self.text.extend_from_slice(name);
+        let middle = self.text.len();
+        self.text.extend_from_slice(value);
+        self.fields.push((Slice::new(start, middle), Slice::new(middle, self.text.len())));
+    }
+}

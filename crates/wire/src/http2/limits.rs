@@ -1,0 +1,175 @@
+//! Bounds on the work and the memory that a peer may ask for, and counts of what it did.
+//!
+//! Each kind of frame that costs its sender little and us something has a [`FloodLimit`]: so many
+//! at once, and so many more a second. The driver has the clock and calls
+//! [`Http2Endpoint::replenish`]. Some kinds are also earned: a stream that runs to its end gives
+//! back a reset, data that is sent or received gives back updates of windows.
+//!
+//! [`Http2Endpoint::replenish`]: super::Http2Endpoint::replenish
+
+use super::Http2Error;
+
+/// How many frames of a kind a peer may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloodLimit {
+    /// At once.
+    pub burst: u32,
+    /// More with each second.
+    pub per_second: u32,
+}
+
+/// What one peer may ask for on one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Http2Limits {
+    /// Streams that the peer resets before they have ended ("rapid reset", CVE-2023-44487).
+    pub client_resets: FloodLimit,
+    /// Streams that we have to reset because of what the peer sent ("made you reset",
+    /// CVE-2025-8671).
+    pub provoked_resets: FloodLimit,
+    /// SETTINGS frames (CVE-2019-9515).
+    pub settings: FloodLimit,
+    /// PING frames (CVE-2019-9512).
+    pub pings: FloodLimit,
+    /// PRIORITY frames (CVE-2019-9513).
+    pub priorities: FloodLimit,
+    /// DATA frames without data that do not end their stream (CVE-2019-9518).
+    pub empty_data: FloodLimit,
+    /// WINDOW_UPDATE frames, beyond those that data sent has earned (CVE-2019-9511).
+    pub window_updates: FloodLimit,
+    /// Frames of types that nobody knows.
+    pub unknown_frames: FloodLimit,
+    /// CONTINUATION frames of one header block (CVE-2024-27316).
+    pub continuation_frames_max: u32,
+    /// Bytes of one header block as it is sent.
+    pub block_bytes_max: u32,
+    /// Bytes of names and values of one header block, decoded.
+    pub fields_bytes_max: u32,
+    /// Bytes of one name or value.
+    pub field_bytes_max: u32,
+    /// Fields of one header block. Further ones are decoded and dropped.
+    pub fields_max: u32,
+    /// Bytes of answers (acknowledgements, resets) that wait because the peer does not read.
+    pub answer_bytes_max: u32,
+}
+
+impl Default for Http2Limits {
+    fn default() -> Self {
+        let limit = |burst, per_second| FloodLimit { burst, per_second };
+        Self {
+            client_resets: limit(200, 20),
+            provoked_resets: limit(100, 10),
+            settings: limit(100, 10),
+            pings: limit(200, 20),
+            priorities: limit(1000, 100),
+            empty_data: limit(100, 10),
+            window_updates: limit(1000, 100),
+            unknown_frames: limit(100, 10),
+            continuation_frames_max: 64,
+            block_bytes_max: 64 * 1024,
+            fields_bytes_max: 32 * 1024,
+            field_bytes_max: 8 * 1024,
+            fields_max: 1000,
+            answer_bytes_max: 64 * 1024,
+        }
+    }
+}
+
+/// How often a peer did what could be abused, since the connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Http2Counts {
+    /// Streams that the peer opened.
+    pub streams: u64,
+    /// Streams refused because too many were open.
+    pub refused_streams: u64,
+    /// Streams that the peer reset before their end.
+    pub client_resets: u64,
+    /// Streams reset by us because of what the peer sent.
+    pub provoked_resets: u64,
+    /// SETTINGS frames.
+    pub settings: u64,
+    /// PING frames that want an answer.
+    pub pings: u64,
+    /// PRIORITY frames.
+    pub priorities: u64,
+    /// DATA frames without data.
+    pub empty_data: u64,
+    /// WINDOW_UPDATE frames.
+    pub window_updates: u64,
+    /// Frames of unknown types.
+    pub unknown_frames: u64,
+    /// CONTINUATION frames.
+    pub continuation_frames: u64,
+    /// Their bytes.
+    pub continuation_bytes: u64,
+}
+
+/// What is left of a [`FloodLimit`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FloodBudget {
+    limit: FloodLimit,
+    left: u32,
+}
+
+impl FloodBudget {
+    fn new(limit: FloodLimit) -> Self {
+        Self { limit, left: limit.burst }
+    }
+
+    /// Takes one. `what` is the error where none is left.
+    pub(super) fn spend(&mut self, what: &'static str) -> Result<(), Http2Error> {
+        self.left = self.left.checked_sub(1).ok_or(Http2Error::flood(what))?;
+        Ok(())
+    }
+
+    /// Gives back what useful work has earned.
+    pub(super) fn earn(&mut self, count: u32) {
+        self.left = self.left.saturating_add(count).min(self.limit.burst);
+    }
+
+    fn replenish(&mut self, seconds: u32) {
+        self.earn(self.limit.per_second.saturating_mul(seconds));
+    }
+}
+
+/// The budgets of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FloodBudgets {
+    pub(super) client_resets: FloodBudget,
+    pub(super) provoked_resets: FloodBudget,
+    pub(super) settings: FloodBudget,
+    pub(super) pings: FloodBudget,
+    pub(super) priorities: FloodBudget,
+    pub(super) empty_data: FloodBudget,
+    pub(super) window_updates: FloodBudget,
+    pub(super) unknown_frames: FloodBudget,
+}
+
+impl FloodBudgets {
+    pub(super) fn new(limits: &Http2Limits) -> Self {
+        Self {
+            client_resets: FloodBudget::new(limits.client_resets),
+            provoked_resets: FloodBudget::new(limits.provoked_resets),
+            settings: FloodBudget::new(limits.settings),
+            pings: FloodBudget::new(limits.pings),
+            priorities: FloodBudget::new(limits.priorities),
+            empty_data: FloodBudget::new(limits.empty_data),
+            window_updates: FloodBudget::new(limits.window_updates),
+            unknown_frames: FloodBudget::new(limits.unknown_frames),
+        }
+    }
+
+    pub(super) fn replenish(&mut self, seconds: u32) {
+        for budget in [
+            &mut self.client_resets,
+            &mut self.provoked_resets,
+            &mut self.settings,
+            &mut self.pings,
+            &mut self.priorities,
+            &mut self.empty_data,
+            &mut self.window_updates,
+            &mut self.unknown_frames,
+        ] {
+            budget.replenish(seconds);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What a peer may do again and again, and no more.
+
+use alloc::vec;
+
+use super::super::frame::{
+    CONTINUATION, DATA, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+};
+use super::super::limits::{FloodLimit, Http2Limits};
+use super::super::{Http2Code, Http2Config};
+use super::*;
+
+const BURST: u32 = 20;
+
+/// All limits are a few at once, and one a second.
+fn strict() -> Http2Config {
+    let limit = FloodLimit { burst: BURST, per_second: 1 };
+    let limits = Http2Limits {
+        client_resets: limit,
+        provoked_resets: limit,
+        settings: limit,
+        pings: limit,
+        priorities: limit,
+        empty_data: limit,
+        window_updates: limit,
+        unknown_frames: limit,
+        ..Http2Limits::default()
+    };
+    Http2Config { limits, ..Http2Config::default() }
+}
+
+/// How often an input is taken before the connection ends with ENHANCE_YOUR_CALM.
+fn taken(script: &mut Script, mut input: impl FnMut(u32) -> Vec<u8>) -> u32 {
+    for count in 0..1000 {
+        if let Err(error) = script.receives(&input(count)) {
+            assert_eq!(error.code, Http2Code::ENHANCE_YOUR_CALM, "{}", error.what);
+            return count;
+        }
+        script.sent();
+    }
+    panic!("there is no limit");
+}
+
+#[test]
+fn frames_that_cost_only_us_are_limited() {
+    let cases = [
+        (frame(PING, 0, 0, &[0; 8]), BURST),
+        (frame(SETTINGS, 0, 0, &[]), BURST - 1),
+        (frame(PRIORITY, 0, 1, &[0; 5]), BURST),
+        (frame(DATA, 0, 1, b""), BURST),
+        (frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]), BURST),
+        (frame(0x77, 0, 1, b"abc"), BURST),
+    ];
+    for (input, expected) in cases {
+        let mut script = Script::server(strict());
+        script.opens(1, false);
+        assert_eq!(taken(&mut script, |_| input.clone()), expected, "{input:?}");
+        let mut script = Script::server(strict());
+        script.opens(1, false);
+        for _ in 0..10 * BURST {
+            script.receives(&input).unwrap();
+            script.endpoint.replenish(1);
+            script.sent();
+        }
+    }
+}
+
+/// CVE-2023-44487: each stream is opened and reset at once.
+#[test]
+fn rapid_resets_end_the_connection() {
+    let reset = |count: u32| {
+        let id = 2 * count + 1;
+        [request(id, true), frame(RST_STREAM, 0, id, &[0, 0, 0, 8])].concat()
+    };
+    let mut script = Script::server(strict());
+    let mut count = 0;
+    loop {
+        match script.receives(&reset(count)) {
+            Ok(seen) => {
+                let Seen::Event(Http2Event::Reset { stream, .. }) = seen[1] else {
+                    panic!("{seen:?}")
+                };
+                script.endpoint.release(stream, Http2Code::NO_ERROR);
+            }
+            Err(error) => break assert_eq!(error.code, Http2Code::ENHANCE_YOUR_CALM),
+        }
+        count += 1;
+    }
+    assert_eq!((count, script.endpoint.counts().client_resets), (BURST, BURST as u64 + 1));
+}
+
+/// Streams that run to their end pay for others that are reset.
+#[test]
+fn a_client_that_also_takes_replies_may_cancel() {
+    let mut script = Script::server(strict());
+    for round in 0..10 * BURST {
+        let stream = script.opens(4 * round + 1, true);
+        script.replies(stream, true);
+        script.endpoint.release(stream, Http2Code::NO_ERROR);
+        let stream = script.opens(4 * round + 3, true);
+        script.receives(&frame(RST_STREAM, 0, 4 * round + 3, &[0; 4])).unwrap();
+        script.endpoint.release(stream, Http2Code::NO_ERROR);
+        script.sent();
+    }
+}
+
+/// CVE-2025-8671: the client makes us reset its streams.
+#[test]
+fn provoked_resets_end_the_connection() {
+    let mut script = Script::server(strict());
+    let provoked = |count: u32| {
+        let id = 2 * count + 1;
+        let overflow = frame(WINDOW_UPDATE, 0, id, &[0x7f, 0xff, 0xff, 0xff]);
+        [request(id, true), overflow].concat()
+    };
+    assert_eq!(taken(&mut script, provoked), BURST);
+}
+
+/// CVE-2024-27316: a header block that never ends.
+#[test]
+fn continuation_frames_are_limited_by_count_and_bytes() {
+    for (piece, what) in [(1, "sent too many CONTINUATION frames"), (4096, "sent too large header")]
+    {
+        let mut script = Script::server(strict());
+        script.receives(&frame(HEADERS, 0, 1, &literals(&GET))).unwrap();
+        let error = (0..1000)
+            .find_map(|_| script.receives(&frame(CONTINUATION, 0, 1, &vec![0; piece])).err())
+            .unwrap();
+        assert_eq!((error.code, error.what), (Http2Code::ENHANCE_YOUR_CALM, what));
+        let counts = script.endpoint.counts();
+        assert!(counts.continuation_frames <= 65 && counts.continuation_bytes <= 70_000);
+    }
+}
+
+/// One byte of an indexed field stands for kilobytes of text ("HPACK bomb").
+#[test]
+fn decoded_fields_are_limited() {
+    let mut script = Script::server(Http2Config::default());
+    let value = [b'v'; 100];
+    let mut block = literals(&GET);
+    block.extend_from_slice(b"\x40\x01x\x64");
+    block.extend_from_slice(&value);
+    block.extend_from_slice(&[0x80 | 62; 1000]);
+    let error = script.receives(&frame(HEADERS, END_HEADERS, 1, &block)).unwrap_err();
+    assert_eq!((error.code, error.what), (Http2Code::ENHANCE_YOUR_CALM, "sent too large header"));
+    // Many that are small are cut.
+    let mut script = Script::server(Http2Config::default());
+    let mut block = literals(&GET);
+    block.extend([0x80 | 17; 1500]);
+    script.receives(&frame(HEADERS, END_HEADERS, 1, &block)).unwrap();
+    assert!(script.endpoint.fields().is_cut && script.endpoint.fields().len() <= 1000);
+}
+
+/// A client that asks and does not read makes us keep the answers.
+#[test]
+fn answers_that_nobody_reads_are_limited() {
+    let limit = FloodLimit { burst: u32::MAX, per_second: 0 };
+    let mut config = Http2Config::default();
+    config.limits.pings = limit;
+    config.limits.answer_bytes_max = 1700;
+    let mut script = Script::server(config);
+    let ping = frame(PING, 0, 0, &[0; 8]);
+    for _ in 0..100 {
+        script.receives(&ping).unwrap();
+    }
+    assert!(script.receives(&ping).is_err());
+    let mut script = Script::server(config);
+    for _ in 0..1000 {
+        script.receives(&ping).unwrap();
+        script.sent();
+    }
+}
