@@ -12,9 +12,9 @@ use aws_lc_rs::pbkdf2;
 use md5::{Digest, Md5};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
-use rustls::{Error, InconsistentKeys};
 use wire::encrypted_key::{EncryptedKey, EncryptedKeyError, KeyCipher, KeyDerivation, KeyHash};
 use wire::pem::{PemError, PemSection, PemSections};
+use wire::x509::X509;
 
 /// Bytes in a line of a password file, at most; nginx's limit.
 pub const PASSWORD_LENGTH_MAX: usize = 512;
@@ -62,14 +62,15 @@ impl Credential {
     ) -> Result<Self, CredentialError> {
         let chain = read_certificates(certificates).map_err(CredentialError::Certificate)?;
         let key = read_private_key(key, passwords).map_err(CredentialError::Key)?;
-        let certified = CertifiedKey::new(chain, key);
-        match certified.keys_match() {
-            Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {
-                Ok(Self(Arc::new(certified)))
-            }
-            Err(Error::InconsistentKeys(_)) => Err(CredentialError::Key(KeyError::Mismatch)),
-            Err(_) => Err(CredentialError::Certificate(KeyError::InvalidCertificate)),
+        // Not rustls's own check, which refuses certificates of version 1.
+        let first = chain.first().map(|first| X509::parse(first));
+        let Some(Ok(first)) = first else {
+            return Err(CredentialError::Certificate(KeyError::InvalidCertificate));
+        };
+        if key.public_key().is_some_and(|public| public.as_ref() != first.public_key.der) {
+            return Err(CredentialError::Key(KeyError::Mismatch));
         }
+        Ok(Self(Arc::new(CertifiedKey::new(chain, key))))
     }
 
     /// The certificates as DER, the key's own first.

@@ -11,7 +11,7 @@ pub use time::CertificateTime;
 
 use alloc::vec::Vec;
 
-use crate::der::{DerReader, InvalidDer, tag};
+use crate::der::{DerReader, Element, InvalidDer, tag};
 
 /// The parts of a certificate.
 #[derive(Clone, Debug)]
@@ -39,6 +39,8 @@ pub struct X509<'a> {
 /// A public key and its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKeyInfo<'a> {
+    /// All of it, as DER.
+    pub der: &'a [u8],
     /// The contents of its `AlgorithmIdentifier`.
     pub algorithm: &'a [u8],
     /// The bits of the key.
@@ -81,7 +83,7 @@ impl<'a> X509<'a> {
         let not_before = CertificateTime::read(validity.any()?)?;
         let not_after = CertificateTime::read(validity.any()?)?;
         let subject = DistinguishedName::new(tbs.element(tag::SEQUENCE)?);
-        let public_key = PublicKeyInfo::read(tbs.inside(tag::SEQUENCE)?)?;
+        let public_key = PublicKeyInfo::read(tbs.element(tag::SEQUENCE)?)?;
         tbs.optional(tag::primitive(1))?;
         tbs.optional(tag::primitive(2))?;
         let extensions = match tbs.optional(tag::constructed(3))? {
@@ -180,8 +182,10 @@ impl<'a> Signature<'a> {
 }
 
 impl<'a> PublicKeyInfo<'a> {
-    fn read(mut reader: DerReader<'a>) -> Result<Self, InvalidDer> {
-        Ok(Self { algorithm: reader.contents(tag::SEQUENCE)?, key: reader.bit_string()? })
+    fn read(element: Element<'a>) -> Result<Self, InvalidDer> {
+        let mut reader = DerReader::new(element.contents);
+        let algorithm = reader.contents(tag::SEQUENCE)?;
+        Ok(Self { der: element.whole, algorithm, key: reader.bit_string()? })
     }
 }
 

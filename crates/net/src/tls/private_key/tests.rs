@@ -21,6 +21,8 @@ fn refused(error: KeyError) -> Result<(), CredentialError> {
 fn keys_that_are_not_encrypted_need_no_password() {
     assert_eq!(read(file!("sec1.key"), &[]), Ok(()));
     assert_eq!(read(file!("pkcs8.key"), &["unused"]), Ok(()));
+    let version_1 = Credential::read(file!("version1.crt"), file!("sec1.key"), &[]);
+    assert!(version_1.is_ok(), "{version_1:?}");
     let ed25519 = Credential::read(file!("ed25519.crt"), file!("ed25519.key"), &[]);
     assert!(ed25519.is_ok(), "{ed25519:?}");
 }
