@@ -190,5 +190,7 @@ impl Drop for SessionLogGuard {
     fn drop(&mut self) {
         let generation = self.generation.clone();
         generation.server(self.server).loggers.iter().for_each(|logger| logger(&mut self.0));
+        // A client that sees the connection end may look for its line in the log.
+        observe::end_turn();
     }
 }

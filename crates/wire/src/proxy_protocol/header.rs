@@ -89,3 +89,9 @@ pub(super) fn write(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     }
     Bytes(out).write_fmt(text).expect("a vector takes everything");
 }
+
+/// Whether the input, as far as it goes, is the signature.
+pub(super) fn begins_as(input: &[u8], signature: &[u8]) -> bool {
+    let length = input.len().min(signature.len());
+    input[..length] == signature[..length]
+}

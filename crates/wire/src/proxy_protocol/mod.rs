@@ -13,6 +13,8 @@ pub use header::{Endpoint, Header, HeaderError, Read, V1_MAX, V2_MAX};
 pub use tlv::{TlvError, TlvName};
 pub use v1::write_v1;
 
+use header::begins_as;
+
 /// Reads the beginning of a connection. It is asked again with more bytes after [`Read::Partial`].
 pub fn read(input: &[u8]) -> Result<Read, HeaderError> {
     if begins_as(input, v2::SIGNATURE) && !input.is_empty() {
@@ -22,12 +24,6 @@ pub fn read(input: &[u8]) -> Result<Read, HeaderError> {
         return v1::read(input);
     }
     Err(HeaderError::Broken)
-}
-
-/// Whether the input, as far as it goes, is the signature.
-fn begins_as(input: &[u8], signature: &[u8]) -> bool {
-    let length = input.len().min(signature.len());
-    input[..length] == signature[..length]
 }
 
 #[cfg(test)]

@@ -48,6 +48,12 @@ fn version_1() {
         ("", "partial"),
         ("PRO", "partial"),
         ("PROXY TCP4 192.0.2.1 192.0.2.2 123 5678\r", "partial"),
+        ("PROXY UNK", "partial"),
+        ("PROXY TC", "partial"),
+        // Nothing can become of these.
+        ("PROXY INVALID", "broken header: \"PROXY INVALID\""),
+        ("PROXY TCP5", "broken header: \"PROXY TCP5\""),
+        ("PROXY TCP4 192.0.2.1 host", "broken header: \"PROXY TCP4 192.0.2.1 host\""),
         ("GET / HTTP/1.0\r\n\r\n", "broken header: \"GET / HTTP/1.0\""),
         ("PROXY TCP5 1 2 3 4\r\n", "broken header: \"PROXY TCP5 1 2 3 4\""),
         ("PROXY TCP4 1 g 3 4\r\n", "broken header: \"PROXY TCP4 1 g 3 4\""),

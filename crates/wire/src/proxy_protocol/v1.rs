@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use super::header::{Endpoint, Header, HeaderError, Read, V1_MAX, write};
+use super::header::{Endpoint, Header, HeaderError, Read, V1_MAX, begins_as, write};
 
 pub(super) const SIGNATURE: &[u8] = b"PROXY ";
 
@@ -16,8 +16,22 @@ pub(super) fn read(input: &[u8]) -> Result<Read, HeaderError> {
             Ok(Read::Complete { len: end + 2, header })
         }
         None if within.len() == V1_MAX => Err(HeaderError::Broken),
-        None => Ok(Read::Partial),
+        None if may_become_line(input.get(SIGNATURE.len()..).unwrap_or_default()) => {
+            Ok(Read::Partial)
+        }
+        None => Err(HeaderError::Broken),
     }
+}
+
+/// Whether more bytes can make a line of this text: nobody waits for the end of another one.
+fn may_become_line(text: &[u8]) -> bool {
+    const PROTOCOL_BYTES: usize = b"TCP4 ".len();
+    if begins_as(text, b"UNKNOWN") {
+        return true;
+    }
+    let addresses = text.get(PROTOCOL_BYTES..).unwrap_or_default();
+    (begins_as(text, b"TCP4 ") || begins_as(text, b"TCP6 "))
+        && addresses.iter().all(|byte| is_of_address(byte) || matches!(byte, b' ' | b'\r'))
 }
 
 /// The text after `PROXY `: `UNKNOWN` and anything, or `TCP4 SOURCE DESTINATION PORT PORT`.
@@ -34,8 +48,11 @@ fn line(text: &[u8]) -> Option<Option<Header>> {
 }
 
 fn address(text: &[u8]) -> Option<&[u8]> {
-    let valid = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
-    text.iter().all(valid).then_some(text)
+    text.iter().all(is_of_address).then_some(text)
+}
+
+fn is_of_address(byte: &u8) -> bool {
+    byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')
 }
 
 fn port(text: &[u8]) -> Option<u16> {
