@@ -14,6 +14,7 @@ mod load;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::sync::LazyLock;
 
 pub use load::{EnclosingBlock, LinePart};
@@ -153,9 +154,10 @@ impl LackingRow {
         self.inert.split(' ').any(|word| !word.is_empty() && value(word))
     }
 
-    fn has_variable(&self, name: &str) -> bool {
-        let mut names = self.defines.split(',').filter_map(|word| word.strip_prefix('$'));
-        names.any(|pattern| fits(pattern, name))
+    /// How many bytes of the name stand in the table, if the row has that variable.
+    fn variable(&self, name: &str) -> Option<usize> {
+        let names = self.defines.split(',').filter_map(|word| word.strip_prefix('$'));
+        names.filter(|pattern| fits(pattern, name)).map(str::len).max()
     }
 }
 
@@ -173,7 +175,9 @@ pub fn third_party(name: &[u8]) -> Option<&'static LackingRow> {
 /// The row of the module that has a variable of that name by itself.
 pub fn of_variable(name: &[u8]) -> Option<&'static LackingRow> {
     let name = std::str::from_utf8(name).ok()?;
-    OWN.iter().chain(THIRD_PARTY.iter()).find(|row| row.has_variable(name))
+    let rows = OWN.iter().chain(THIRD_PARTY.iter());
+    let rows = rows.filter_map(|row| Some((row.variable(name)?, row)));
+    rows.min_by_key(|(length, _)| Reverse(*length)).map(|(_, row)| row)
 }
 
 static OWN: LazyLock<Vec<LackingRow>> = LazyLock::new(|| rows(include_str!("../../lacking.tsv")));

@@ -121,6 +121,11 @@ impl DirectiveEntry {
     }
 }
 
+/// The contexts of a directive of nginx's, with commas between, as the reference calls them.
+pub fn contexts_of(known: &KnownDirective) -> String {
+    known.contexts.replace(',', ", ").replace('-', " ")
+}
+
 /// Everything that the tables have, by name; of one name, from the outer blocks to the inner.
 pub fn all() -> BTreeMap<String, Vec<DirectiveEntry>> {
     let rows = |tables: &'static [(&str, &'static str, &'static [Info])]| {

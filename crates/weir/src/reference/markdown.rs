@@ -155,7 +155,7 @@ pub fn unsupported() -> String {
             "\n## {module}\n\n| directive | context | with `--lenient` |\n|---|---|---|\n"
         );
         for known in rows {
-            let contexts = known.contexts.replace(',', ", ");
+            let contexts = entry::contexts_of(known);
             let _ = writeln!(out, "| `{}` | {contexts} | {} |", known.name, instead(known));
         }
     }

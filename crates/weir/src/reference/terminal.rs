@@ -18,8 +18,15 @@ pub fn list() -> String {
     let mut out = String::new();
     let supported = entry::supported();
     let width = supported.keys().map(String::len).max().unwrap_or_default();
-    for entry in supported.values().flatten() {
-        let _ = writeln!(out, "{:width$}  {}", entry.name, entry.doc.summary());
+    for entries in supported.values() {
+        for entry in entries {
+            // Of several directives with one name, the line says which is meant.
+            let contexts = match entries.len() {
+                1 => String::new(),
+                _ => format!(" ({})", entry.contexts()),
+            };
+            let _ = writeln!(out, "{:width$}  {}{contexts}", entry.name, entry.doc.summary());
+        }
     }
     out
 }
@@ -28,7 +35,8 @@ pub fn list() -> String {
 pub fn page(name: &str) -> Result<String, String> {
     let all = entry::all();
     if let Some(entries) = all.get(name) {
-        let pages: Vec<_> = entries.iter().map(of_entry).collect();
+        let mut pages: Vec<_> = entries.iter().map(of_entry).collect();
+        pages.extend(elsewhere(name));
         return Ok(pages.join("\n"));
     }
     match known::find(name.as_bytes()) {
@@ -71,6 +79,16 @@ fn of_entry(entry: &DirectiveEntry) -> String {
     out
 }
 
+/// Where nginx has a directive of this name that Weir has not.
+fn elsewhere(name: &str) -> Option<String> {
+    let missing = entry::missing().into_iter().filter(|known| known.name == name);
+    let places: Vec<_> =
+        missing.map(|known| format!("{} ({})", entry::contexts_of(known), known.module)).collect();
+    let mut out = String::new();
+    paragraph(&mut out, &format!("Not supported by this version in: {}.", places.join("; ")));
+    (!places.is_empty()).then_some(out)
+}
+
 fn field(out: &mut String, name: &str, text: &str) {
     let lines = wrap(text, COLUMNS - INDENT.len() - FIELD);
     for (at, line) in lines.iter().enumerate() {
@@ -90,7 +108,7 @@ fn unsupported(known: &[KnownDirective]) -> String {
     let mut out = format!("{}\n\n", known[0].name);
     for known in known {
         field(&mut out, "Module:", known.module);
-        field(&mut out, "Context:", &known.contexts.replace(',', ", "));
+        field(&mut out, "Context:", &entry::contexts_of(known));
     }
     out.push('\n');
     match known[0].warning() {

@@ -245,7 +245,7 @@ fn what_nginx_has_and_weir_has_not_is_said_to_be_missing() {
     let page = terminal::page("ntlm").unwrap();
     assert!(page.contains("configuration with this directive: connections to servers"), "{page}");
     let missing = markdown::unsupported();
-    assert!(missing.contains("| `grpc_pass` | location, if-in-location |"), "{missing}");
+    assert!(missing.contains("| `grpc_pass` | location, if in location |"), "{missing}");
     assert!(missing.contains("| `ntlm` | connections to servers"));
     assert!(!missing.contains("| `proxy_pass` | location"), "the one of streams is");
     let (_, obsolete) = missing.split_once("## Obsolete").unwrap();
@@ -282,4 +282,12 @@ fn the_list_has_every_directive() {
     let list = terminal::list();
     assert_eq!(list.lines().count(), entries().len());
     assert!(list.lines().any(|line| line.starts_with("health_check ")), "{list}");
+}
+
+#[test]
+fn a_directive_that_one_subsystem_lacks_is_said_to_be_missing_there() {
+    let page = terminal::page("proxy_pass").unwrap();
+    let missing = "Not supported by this version in: stream server (ngx_stream_proxy_module).";
+    assert!(page.contains(missing), "{page}");
+    assert!(!terminal::page("return").unwrap().contains("Not supported"));
 }
