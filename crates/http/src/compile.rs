@@ -16,7 +16,7 @@ use net::Address;
 
 use crate::backend::groups;
 use crate::builtin;
-use crate::features::{self, Layers, Scope, upstream};
+use crate::features::{self, Layers, Scope, ssl, upstream};
 use crate::site::{
     BlockContext, Listen, ListenLine, Location, LocationBuilder, LocationId, Locations, Matcher,
     ParsedSoFar, ProtocolLines, Protocols, Server, ServerId, ServerName, ServerNames, Site, unsaid,
@@ -290,6 +290,7 @@ impl HttpPlan {
         }
         site.locations = compiler.locations;
         sockets.list.iter_mut().try_for_each(|listen| listen.check_names(load))?;
+        sockets.check_tls(&site)?;
         site.listens = sockets.list;
         site.groups = groups::all(load)?.values().cloned().collect();
         site.variables = variables::resolve(load)?;
@@ -319,10 +320,31 @@ impl Sockets {
         };
         for line in lines {
             for address in &line.addresses {
-                let listen = self.socket(address, line, server, load)?;
+                let listen = self.socket(address, line, (server, from.name.span), load)?;
                 for name in &scope.server.names() {
                     listen.names.add(name, server);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses encrypted sockets whose default server has no certificate. Where that server turns
+    /// clients away, the others need one.
+    fn check_tls(&self, site: &Site) -> Result<()> {
+        let has_tls = |id: ServerId| site.server(id).tls.tls.is_some();
+        let rejects = |id: ServerId| site.server(id).tls.rejects_handshakes;
+        for listen in self.list.iter().filter(|listen| listen.protocols.has(Protocols::SSL)) {
+            let default = listen.names.default;
+            let said = &self.by_address[&listen.address];
+            let without = match (has_tls(default), rejects(default)) {
+                (true, _) => None,
+                (false, false) => said.servers.iter().find(|(id, _)| *id == default),
+                (false, true) => said.servers.iter().find(|(id, _)| !has_tls(*id) && !rejects(*id)),
+            };
+            if let Some((_, at)) = without {
+                let message = "no \"ssl_certificate\" is defined for";
+                return Err(Error::at(*at, format!("{message} the \"listen ... ssl\" directive")));
             }
         }
         Ok(())
@@ -333,7 +355,7 @@ impl Sockets {
         &mut self,
         address: &Address,
         line: &ListenLine,
-        server: ServerId,
+        (server, block): (ServerId, Span),
         load: &mut Load<'_>,
     ) -> Result<&mut Listen> {
         let at = match self.by_address.get(address) {
@@ -362,6 +384,7 @@ impl Sockets {
         let said = self.by_address.entry(address.clone()).or_default();
         listen.protocols = said.name_protocols(line, address, load);
         (said.at, said.last_server) = (at, server);
+        said.servers.push((server, block));
         if let Some(options) = &line.options {
             said.options_said = true;
             listen.options = options.clone();
@@ -379,6 +402,8 @@ impl Sockets {
 struct SocketLines {
     at: usize,
     last_server: ServerId,
+    /// The servers, and where their blocks are.
+    servers: Vec<(ServerId, Span)>,
     options_said: bool,
     default_said: bool,
     protocols: Option<ProtocolLines>,
@@ -418,11 +443,12 @@ struct Compiler<'a, 'f> {
 impl Compiler<'_, '_> {
     fn server(&mut self, scope: Scope, at: Span, inner: Vec<Block>) -> Result<Server> {
         let reading = scope.server.reading();
+        let tls = ssl::policy(&scope.ssl, &scope.ssl_shared, self.load)?;
         self.server_names = scope.server.names().into();
         let name = &self.server_names[0].text;
         let name = name.strip_prefix(b".").unwrap_or(name).into();
         let (outer, locations) = self.place(scope, at, Box::default(), inner)?;
-        Ok(Server { name, outer, locations, reading })
+        Ok(Server { name, outer, locations, reading, tls })
     }
 
     /// Compiles the blocks inside, then the block itself.

@@ -9,14 +9,15 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
+use wire::client_hello::{self, HelloBytes};
 use wire::proxy_protocol::{self, Header, HeaderError, Read};
 
 use crate::{SecureSession, Stream, Timer};
 
-/// Where the sessions of a listening socket, or towards a server, come from.
+/// Where sessions come from: those towards servers, and in tests those of listening sockets.
 pub trait Transport: Debug + Send + Sync {
-    /// A session for a new connection.
-    fn session(&self) -> io::Result<Box<dyn SecureSession>>;
+    /// A session for a connection of which this much was received.
+    fn session(&self, received: &[u8]) -> io::Result<Box<dyn SecureSession>>;
 }
 
 /// Why a connection does not come as far as its protocol.
@@ -62,17 +63,46 @@ pub async fn read_proxy_header(
     .await
 }
 
-/// Secures a connection, and agrees with the other end on its keys. The session takes what was
-/// `received`.
-pub async fn secure(
+/// Reads a TLS client's first message, and what comes with it, into `received`. `None`: the client
+/// does not begin with TLS.
+pub async fn read_client_hello(
     stream: &mut Stream,
-    transport: &dyn Transport,
     received: &mut Vec<u8>,
     timer: &Timer,
+) -> Result<Option<Vec<u8>>, ProxyRefusal> {
+    poll_fn(|cx| {
+        loop {
+            match client_hello::message(received) {
+                HelloBytes::Partial => {}
+                HelloBytes::NotTls => return Poll::Ready(Ok(None)),
+                HelloBytes::Complete(message) => {
+                    return Poll::Ready(Ok(Some(message.into_owned())));
+                }
+            }
+            if received.capacity() > 0 && received.len() == received.capacity() {
+                // The message has a limit, and so has this.
+                received.reserve(client_hello::MESSAGE_MAX);
+            }
+            match stream.poll_read(cx, received) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(ProxyRefusal::Closed)),
+                Poll::Ready(Err(error)) => {
+                    return Poll::Ready(Err(ProxyRefusal::Connection(error)));
+                }
+                Poll::Pending => return timer.poll(cx).map(|()| Err(ProxyRefusal::TimedOut)),
+            }
+        }
+    })
+    .await
+}
+
+/// Agrees on a connection's keys with its other end. From now on all bytes go through the session.
+pub async fn secure(
+    stream: &mut Stream,
+    session: Box<dyn SecureSession>,
+    timer: &Timer,
 ) -> Result<(), ProxyRefusal> {
-    let session = transport.session().map_err(ProxyRefusal::Connection)?;
-    stream.secure(session, received).map_err(ProxyRefusal::Connection)?;
-    received.clear();
+    stream.secure(session);
     poll_fn(|cx| match stream.poll_handshake(cx) {
         Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
             Poll::Ready(Err(ProxyRefusal::Closed))

@@ -108,7 +108,7 @@ impl Connecting {
             self.under_way = false;
         }
         if let Some(transport) = self.transport.take() {
-            stream.secure(transport.session()?, &[])?;
+            stream.secure(transport.session(&[])?);
         }
         ready!(stream.poll_handshake(cx))?;
         Poll::Ready(Ok(self.stream.take().expect("still there")))

@@ -55,7 +55,7 @@ pub use mailbox::{Mailbox, MailboxSender, mailbox};
 pub use offload::{Offloaded, offload};
 pub use probe::{SocketProbe, TcpInfo};
 pub use shared_words::SharedWords;
-pub use stream::{Detached, SecureSession, Stream};
+pub use stream::{Detached, SecureSession, SessionInput, Stream};
 pub use timer::{Timer, sleep};
 pub use turn_budget::TurnBudget;
 pub use worker::{Task, at_turn_end, run, spawn, spawn_if_running, yield_now};

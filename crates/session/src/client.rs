@@ -4,8 +4,10 @@ use std::cell::{Cell, OnceCell};
 use std::fmt::{self, Write};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use net::SocketProbe;
+use net::tls::TlsDetails;
 use observe::{ErrorLog, Level, MessageSource};
 use wire::proxy_protocol::Header;
 
@@ -20,6 +22,7 @@ pub struct Resting {
     debug: bool,
     proxy_protocol: Option<Rc<Header>>,
     is_secure: bool,
+    tls: Option<Arc<TlsDetails>>,
 }
 
 /// A connection as its exchanges see it.
@@ -44,6 +47,10 @@ pub struct Client {
     pub proxy_protocol: OnceCell<Rc<Header>>,
     /// Whether a session encrypts the connection.
     pub is_secure: Cell<bool>,
+    /// Whether it speaks plainly where it should not.
+    pub is_plain_by_mistake: Cell<bool>,
+    /// What its session has agreed on.
+    pub tls: OnceCell<Arc<TlsDetails>>,
     /// The client of the connection, where this one is only who that one speaks for.
     pub behind: Option<Rc<Client>>,
     /// `peer` without its port, as text.
@@ -64,6 +71,8 @@ impl Client {
             debug: false,
             proxy_protocol: OnceCell::new(),
             is_secure: Cell::new(false),
+            is_plain_by_mistake: Cell::new(false),
+            tls: OnceCell::new(),
             behind: None,
             address: AddressText::of(peer),
         }
@@ -73,18 +82,29 @@ impl Client {
     pub fn rest(&self) -> Resting {
         let Self { serial, peer, listen, accepted_ms, debug, .. } = *self;
         let (requests, proxy_protocol) = (self.requests.get(), self.proxy_protocol.get().cloned());
-        let is_secure = self.is_secure.get();
-        Resting { serial, peer, listen, requests, accepted_ms, debug, proxy_protocol, is_secure }
+        let (is_secure, tls) = (self.is_secure.get(), self.tls.get().cloned());
+        Resting {
+            serial,
+            peer,
+            listen,
+            requests,
+            accepted_ms,
+            debug,
+            proxy_protocol,
+            is_secure,
+            tls,
+        }
     }
 
     /// Is itself again.
     pub fn wake(resting: Resting, socket: SocketProbe) -> Self {
         let Resting { serial, peer, listen, accepted_ms, debug, proxy_protocol, .. } = resting;
         let is_secure = Cell::new(resting.is_secure);
+        let tls = resting.tls.map_or_else(OnceCell::new, OnceCell::from);
         let requests = Cell::new(resting.requests);
         let proxy_protocol = proxy_protocol.map_or_else(OnceCell::new, OnceCell::from);
         let new = Self::new(serial, peer, socket, listen);
-        Self { requests, accepted_ms, debug, proxy_protocol, is_secure, ..new }
+        Self { requests, accepted_ms, debug, proxy_protocol, is_secure, tls, ..new }
     }
 
     /// The client at `peer`, for which this one, a trusted proxy, speaks in one request.
@@ -101,6 +121,8 @@ impl Client {
             debug,
             proxy_protocol: self.proxy_protocol.clone(),
             is_secure: self.is_secure.clone(),
+            is_plain_by_mistake: self.is_plain_by_mistake.clone(),
+            tls: self.tls.clone(),
             behind: Some(self.clone()),
             address: AddressText::of(Some(peer)),
         }

@@ -25,6 +25,7 @@ pub mod regex;
 mod session;
 pub mod split_clients;
 pub mod table;
+pub mod tls;
 mod trusted;
 pub mod values;
 pub mod variables;

@@ -43,7 +43,7 @@ fn findings_are_grouped_by_what_follows_from_them() {
     let (code, text) = of("brotli on;
         sub_filter a b;
         server {
-            listen 127.0.0.1:1 ssl;
+            listen 127.0.0.1:1 quic;
             location / { grpc_pass a; grpc_set_header A b; grpc_set_header B c; }
             location /j { auth_jwt on; }
         }");

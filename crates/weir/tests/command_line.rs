@@ -111,7 +111,7 @@ fn the_parts_that_are_not_there_are_listed_as_left_out() {
     }
     assert!(arguments.contains("--without-http_ssi_module"));
     assert!(!arguments.contains("--without-http_rewrite_module"));
-    assert!(!arguments.contains("http_ssl") && !arguments.contains("http_v2"));
+    assert!(arguments.contains("--with-http_ssl_module") && !arguments.contains("http_v3"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ extern crate alloc;
 
 pub mod accept_encoding;
 pub mod cgi;
+pub mod client_hello;
 pub mod date;
 pub mod der;
 pub mod dns;

@@ -95,7 +95,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["values", "variables"],
             &["generation", "session"],
             &["evaluate"],
-            &["builtin", "geo", "keyed", "log", "regex", "split_clients"],
+            &["builtin", "geo", "keyed", "log", "regex", "split_clients", "tls"],
             &["limit_conn", "map", "realip"],
         ],
         upward: &[],

@@ -7,17 +7,22 @@
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use net::accept::{self, ProxyRefusal, Transport};
-use net::{Stream, Timer, buffers, clock};
+use net::tls::{self, RefusedHandshake};
+use net::{SecureSession, Stream, Timer, buffers, clock};
 use observe::{Errno, Level};
+use wire::client_hello::ClientHello;
+use wire::host::Host;
 
 use crate::client::Client;
 use crate::drive::{Preread, WorkerContext};
+use crate::exchange::Captures;
 use crate::h1::{self, ConnectionState, ParkableConnection};
-use crate::site::Protocols;
+use crate::site::{Listen, Protocols, Server, ServerId};
 
 /// Serves a new connection until it is over, or idle.
 pub(crate) async fn serve(
@@ -35,22 +40,36 @@ pub(crate) async fn serve(
 }
 
 /// A step, as log lines name it.
+#[derive(Clone, Copy)]
 struct AcceptStep {
     call: &'static str,
     doing: &'static str,
+    closed: &'static str,
 }
 
-const HEADER: AcceptStep = AcceptStep { call: "recv()", doing: "reading PROXY protocol" };
-const HANDSHAKE: AcceptStep = AcceptStep { call: "handshake", doing: "SSL handshaking" };
+const HEADER: AcceptStep = AcceptStep {
+    call: "recv()",
+    doing: "reading PROXY protocol",
+    closed: "client closed connection",
+};
+const HANDSHAKE: AcceptStep = AcceptStep {
+    call: "SSL_do_handshake()",
+    doing: "SSL handshaking",
+    closed: "peer closed connection in SSL handshake",
+};
 
 /// What a connection goes through before its protocol.
 struct Opening {
     context: Rc<WorkerContext>,
     client: Rc<Client>,
     has_header: bool,
+    has_tls: bool,
     transport: Option<Arc<dyn Transport>>,
     timeout_ms: u64,
 }
+
+/// The connection is over, which has been logged.
+struct ConnectionOver;
 
 impl Opening {
     /// What the listening socket asks for; `None`: nothing.
@@ -58,7 +77,8 @@ impl Opening {
         let generation = context.generation();
         let listen = generation.listen(client.listen)?;
         let has_header = listen.protocols.has(Protocols::PROXY_PROTOCOL);
-        if !has_header && listen.transport.is_none() {
+        let has_tls = listen.protocols.has(Protocols::SSL);
+        if !has_header && !has_tls && listen.transport.is_none() {
             return None;
         }
         let server = generation.server(listen.names.default);
@@ -66,6 +86,7 @@ impl Opening {
             context: context.clone(),
             client: client.clone(),
             has_header,
+            has_tls,
             transport: listen.transport.clone(),
             timeout_ms: server.reading.client_header_timeout_ms,
         })
@@ -88,14 +109,11 @@ impl Opening {
                 }
             }
         }
-        if let Some(transport) = &self.transport {
-            match accept::secure(&mut stream, &**transport, &mut bytes, &timer).await {
-                Ok(()) => self.client.is_secure.set(true),
-                Err(refusal) => {
-                    self.log_refusal(refusal, bytes, HANDSHAKE);
-                    return None;
-                }
-            }
+        if self.has_tls {
+            self.secure(&mut stream, &mut bytes, &timer).await.ok()?;
+        } else if let Some(transport) = &self.transport {
+            let session = transport.session(&std::mem::take(&mut bytes)).ok()?;
+            self.agree(&mut stream, session, &timer).await.ok()?;
         }
         if bytes.is_empty() {
             buffers::give_back(std::mem::take(&mut bytes));
@@ -105,30 +123,122 @@ impl Opening {
         Some((stream, Preread { bytes, left_ms }))
     }
 
+    /// Encrypts the connection, unless the client speaks plain HTTP, which the driver tells it.
+    async fn secure(
+        &self,
+        stream: &mut Stream,
+        bytes: &mut Vec<u8>,
+        timer: &Timer,
+    ) -> Result<(), ConnectionOver> {
+        let hello = match accept::read_client_hello(stream, bytes, timer).await {
+            Ok(Some(hello)) => hello,
+            Ok(None) => {
+                self.client.is_plain_by_mistake.set(true);
+                return Ok(());
+            }
+            Err(refusal) => {
+                self.log_refusal(refusal, std::mem::take(bytes), HANDSHAKE);
+                return Err(ConnectionOver);
+            }
+        };
+        let session = self.session(&hello, bytes, stream)?;
+        buffers::give_back(std::mem::take(bytes));
+        self.agree(stream, session, timer).await
+    }
+
+    /// A session with the settings of the server that the client names.
+    fn session(
+        &self,
+        hello: &[u8],
+        received: &[u8],
+        stream: &mut Stream,
+    ) -> Result<Box<dyn SecureSession>, ConnectionOver> {
+        let generation = self.context.generation();
+        let listen = generation.listen(self.client.listen).ok_or(ConnectionOver)?;
+        let hello = ClientHello::parse(hello);
+        let server = generation.server(named_server(listen, hello.as_ref()));
+        if server.tls.rejects_handshakes {
+            tls::refuse(stream, RefusedHandshake::UnrecognizedName);
+            self.log(Level::Info, format_args!("handshake rejected"), HANDSHAKE);
+            return Err(ConnectionOver);
+        }
+        // As in nginx, a server without a certificate has the default server's.
+        let default = generation.server(listen.names.default);
+        let Some(tls) = server.tls.tls.as_ref().or(default.tls.tls.as_ref()) else {
+            tls::refuse(stream, RefusedHandshake::InternalError);
+            let message = "no \"ssl_certificate\" is defined in server listening on SSL port";
+            self.log(Level::Error, format_args!("{message}"), HANDSHAKE);
+            return Err(ConnectionOver);
+        };
+        tls.session(hello.as_ref(), offers_h2(listen, server), received).map_err(|error| {
+            self.log_refusal(ProxyRefusal::Connection(error), Vec::new(), HANDSHAKE);
+            ConnectionOver
+        })
+    }
+
+    /// Agrees on keys.
+    async fn agree(
+        &self,
+        stream: &mut Stream,
+        session: Box<dyn SecureSession>,
+        timer: &Timer,
+    ) -> Result<(), ConnectionOver> {
+        if let Err(refusal) = accept::secure(stream, session, timer).await {
+            self.log_refusal(refusal, Vec::new(), HANDSHAKE);
+            return Err(ConnectionOver);
+        }
+        self.client.is_secure.set(true);
+        if let Some(tls) = stream.tls() {
+            // The client is new: nothing is set yet.
+            let _ = self.client.tls.set(tls.clone());
+        }
+        Ok(())
+    }
+
     /// Logs why the connection is over.
     fn log_refusal(&self, refusal: ProxyRefusal, received: Vec<u8>, step: AcceptStep) {
-        let generation = self.context.generation();
-        let Some(listen) = generation.listen(self.client.listen) else { return };
-        let outer = generation.server(listen.names.default).outer;
-        let log = &*generation.location(outer).core.error_log;
-        let say = |level, message: std::fmt::Arguments<'_>| {
-            self.client.log(log, level, message, step.doing, &listen.address);
-        };
         match refusal {
             ProxyRefusal::Header(error) => {
                 let mut message = Vec::new();
                 error.write_message(&received, &mut message);
-                say(Level::Error, format_args!("{}", observe::Text(&message)));
+                self.log(Level::Error, format_args!("{}", observe::Text(&message)), step);
             }
-            ProxyRefusal::Closed => say(Level::Info, format_args!("client closed connection")),
+            ProxyRefusal::Closed => {
+                self.log(Level::Info, format_args!("{}", step.closed), step);
+            }
+            ProxyRefusal::Connection(error) if error.kind() == io::ErrorKind::InvalidData => {
+                self.log(Level::Info, format_args!("{} failed (SSL: {error})", step.call), step);
+            }
             ProxyRefusal::Connection(error) => {
-                say(Level::Info, format_args!("{} failed{}", step.call, Errno(&error)));
+                self.log(Level::Info, format_args!("{} failed{}", step.call, Errno(&error)), step);
             }
             ProxyRefusal::TimedOut => {
                 let error = net::timed_out();
-                say(Level::Info, format_args!("client timed out{}", Errno(&error)));
+                self.log(Level::Info, format_args!("client timed out{}", Errno(&error)), step);
             }
         }
         buffers::give_back(received);
     }
+
+    fn log(&self, level: Level, message: std::fmt::Arguments<'_>, step: AcceptStep) {
+        let generation = self.context.generation();
+        let Some(listen) = generation.listen(self.client.listen) else { return };
+        let outer = generation.server(listen.names.default).outer;
+        let log = &*generation.location(outer).core.error_log;
+        self.client.log(log, level, message, step.doing, &listen.address);
+    }
+}
+
+/// The server that a client names before it sends a request (SNI), else the default one.
+fn named_server(listen: &Listen, hello: Option<&ClientHello<'_>>) -> ServerId {
+    let Some(name) = hello.and_then(|hello| hello.server_name) else { return listen.names.default };
+    let Some(valid) = Host::parse(name) else { return listen.names.default };
+    let mut host = Vec::new();
+    valid.write_lower(name, &mut host);
+    listen.names.find(&host, &mut Captures::default(), |_, _| {}).0
+}
+
+/// Whether clients may speak HTTP/2. There is no driver for it yet.
+fn offers_h2(_: &Listen, _: &Server) -> bool {
+    false
 }

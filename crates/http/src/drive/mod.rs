@@ -21,6 +21,7 @@ pub(crate) mod limit_rate;
 mod outlet;
 pub(crate) mod redirect;
 mod run;
+mod secure;
 mod send;
 mod server;
 #[cfg(test)]

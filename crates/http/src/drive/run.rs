@@ -6,7 +6,7 @@ use std::task::Poll;
 use super::cut::{dropped, gone};
 use super::send::{self, send};
 use super::tunnel::tunnel;
-use super::{CutReply, Outlet, WorkerContext, follow_up};
+use super::{CutReply, Outlet, WorkerContext, follow_up, secure};
 use crate::exchange::{Exchange, Flow, Wait};
 use crate::phases::{self, Ran};
 
@@ -33,7 +33,7 @@ async fn reply<O: Outlet>(
     refused: Option<u16>,
     outlet: &mut O,
 ) -> Result<(), CutReply> {
-    let mut ran = match refused {
+    let mut ran = match refused.or_else(|| secure::refusal(x)) {
         None => phases::run(x),
         Some(status) => phases::step(x, Flow::Status(status)),
     };

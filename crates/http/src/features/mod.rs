@@ -49,6 +49,7 @@ pub mod scgi;
 pub mod secure_link;
 pub mod server;
 pub mod split_clients;
+pub mod ssl;
 pub mod static_file;
 pub mod stub_status;
 pub mod subrequest;
@@ -65,12 +66,15 @@ use conf::{Directive, Levels, Load, Result};
 
 use crate::backend;
 use crate::variables::BuiltIn;
+use ssl::shared as ssl_shared;
 
 type Place<'a, 'f> = crate::site::LocationBuilder<'a, 'f>;
 
 conf::features! {
     into Place<'_, '_>, variables BuiltIn;
     server: server,
+    ssl_shared: ssl_shared "ssl_",
+    ssl: ssl "ssl_" over ssl_shared with VARIABLES,
     tables: tables,
     pools: pools,
     resolver: resolver,

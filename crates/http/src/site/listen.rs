@@ -24,7 +24,8 @@ pub struct Listen {
     pub options: SocketOptions,
     /// What is spoken there besides HTTP/1.
     pub protocols: Protocols,
-    /// What secures its connections. No directive says so yet.
+    /// What secures its connections in tests. What `listen ... ssl` means is
+    /// [`Protocols::SSL`].
     pub transport: Option<Arc<dyn Transport>>,
     /// Its servers.
     pub names: ServerNames,
@@ -120,7 +121,10 @@ impl ListenLine {
                 self.protocols = self.protocols | Protocols::PROXY_PROTOCOL;
                 return Ok(());
             }
-            (b"ssl", None) => return Err(requires(from, "ssl", "ngx_http_ssl_module")),
+            (b"ssl", None) => {
+                self.protocols = self.protocols | Protocols::SSL;
+                return Ok(());
+            }
             (b"http2", None) => return Err(requires(from, "http2", "ngx_http_v2_module")),
             (b"quic", None) => return Err(requires(from, "quic", "ngx_http_v3_module")),
             _ => {}
@@ -140,6 +144,6 @@ const PARAMETERS: [&str; 5] = ["default_server", "proxy_protocol", "ssl", "http2
 
 fn requires(from: &Directive, parameter: &str, module: &str) -> Error {
     from.error(format!("the \"{parameter}\" parameter requires {module}"))
-        .help("this version of weir does not support TLS, HTTP/2 or HTTP/3")
+        .help("this version of weir does not support HTTP/2 or HTTP/3")
         .lacks(Class::Block)
 }

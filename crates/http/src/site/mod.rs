@@ -20,6 +20,7 @@ use std::sync::Arc;
 use ::upstream::Group;
 use conf::VariableId;
 use net::Address;
+use net::tls::ServerTls;
 use session::{Configuration, WorkerGeneration};
 
 pub use context::{BlockContext, ParsedSoFar};
@@ -63,6 +64,17 @@ pub struct Server {
     pub locations: Locations,
     /// How requests are read.
     pub reading: ReadingPolicy,
+    /// What clients of encrypted sockets that name it come to.
+    pub tls: TlsPolicy,
+}
+
+/// How a server speaks TLS.
+#[derive(Clone, Default)]
+pub struct TlsPolicy {
+    /// Its sessions; `None`: it has no certificate.
+    pub tls: Option<Arc<ServerTls>>,
+    /// Whether it turns clients away.
+    pub rejects_handshakes: bool,
 }
 
 /// A location, or another block that settings hold in: a server outside its locations, an `if`.

@@ -10,6 +10,8 @@ pub struct Protocols(u8);
 impl Protocols {
     /// The PROXY protocol's header comes before everything else.
     pub const PROXY_PROTOCOL: Self = Self(1);
+    /// Connections are encrypted.
+    pub const SSL: Self = Self(2);
 
     /// Whether all of `other` are among them.
     pub const fn has(self, other: Self) -> bool {

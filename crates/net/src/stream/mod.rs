@@ -9,17 +9,22 @@
 
 mod secure_session;
 mod secured;
+mod session_input;
 mod socket;
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustix::net::{SendFlags, sockopt};
 
+use crate::tls::TlsDetails;
+
 pub use secure_session::SecureSession;
 use secured::Secured;
+pub use session_input::SessionInput;
 use socket::{PlainSocket, receive, sent};
 
 /// A connected socket.
@@ -52,16 +57,14 @@ impl Stream {
         Self { socket: PlainSocket::new(fd), secured: session.map(Secured::new) }
     }
 
-    /// From now on all bytes go through the session. `received` are those that were read before
-    /// they were known to be for it.
-    pub fn secure(
-        &mut self,
-        mut session: Box<dyn SecureSession>,
-        mut received: &[u8],
-    ) -> io::Result<()> {
-        while !received.is_empty() && session.receive(&mut received)? > 0 {}
+    /// From now on all bytes go through the session.
+    pub fn secure(&mut self, session: Box<dyn SecureSession>) {
         self.secured = Some(Secured::new(session));
-        Ok(())
+    }
+
+    /// What a session has agreed on.
+    pub fn tls(&self) -> Option<&Arc<TlsDetails>> {
+        self.secured.as_ref().and_then(|secured| secured.session().details())
     }
 
     /// Ready once the session is agreed on; at once where there is none.

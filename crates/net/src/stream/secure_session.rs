@@ -1,6 +1,10 @@
 //! What a protocol under a stream, such as TLS, has to offer.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Write};
+use std::sync::Arc;
+
+use super::session_input::SessionInput;
+use crate::tls::TlsDetails;
 
 /// A session between the user of a stream and its socket. It does no I/O of its own: the stream
 /// hands it the socket, which fails with `WouldBlock` where it is not ready.
@@ -8,9 +12,14 @@ pub trait SecureSession: Send {
     /// Whether keys are still being agreed on.
     fn is_handshaking(&self) -> bool;
 
+    /// Goes on with what was received before there was a session.
+    fn proceed(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Reads once, and makes plaintext of it as far as it is complete. 0 is the end. Called only
     /// while there is no plaintext, so there is never more of it than one read brings.
-    fn receive(&mut self, socket: &mut dyn Read) -> io::Result<usize>;
+    fn receive(&mut self, socket: &mut SessionInput<'_>) -> io::Result<usize>;
 
     /// Whether plaintext waits to be taken.
     fn has_plaintext(&self) -> bool;
@@ -34,4 +43,9 @@ pub trait SecureSession: Send {
 
     /// Writes once what waits for the socket.
     fn flush(&mut self, socket: &mut dyn Write) -> io::Result<usize>;
+
+    /// What was agreed on, once it was; `None`: there is nothing to say of it.
+    fn details(&self) -> Option<&Arc<TlsDetails>> {
+        None
+    }
 }

@@ -1,13 +1,14 @@
 //! A stream's session at work: it is given the socket when that is ready, and asked first whether
 //! something waits in memory.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::fd::BorrowedFd;
 use std::task::{Context, Poll, Waker, ready};
 
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::SendFlags;
 
-use super::SecureSession;
+use super::secure_session::SecureSession;
+use super::session_input::SessionInput;
 use super::socket::{PlainSocket, ReadResult, room_of};
 use crate::buffers;
 
@@ -31,6 +32,10 @@ impl Secured {
         self.session
     }
 
+    pub(super) fn session(&self) -> &dyn SecureSession {
+        &*self.session
+    }
+
     pub(super) fn has_plaintext(&self) -> bool {
         self.session.has_plaintext()
     }
@@ -40,13 +45,22 @@ impl Secured {
         cx: &mut Context<'_>,
         socket: &mut PlainSocket,
     ) -> Poll<io::Result<()>> {
+        if let Err(error) = self.session.proceed() {
+            self.say_why(socket);
+            return Poll::Ready(Err(error));
+        }
         loop {
             ready!(self.poll_flush(cx, socket))?;
             if !self.session.is_handshaking() {
                 return Poll::Ready(Ok(()));
             }
-            if ready!(self.poll_receive(cx, socket))? == 0 {
-                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            match ready!(self.poll_receive(cx, socket)) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                Ok(_) => {}
+                Err(error) => {
+                    self.say_why(socket);
+                    return Poll::Ready(Err(error));
+                }
             }
         }
     }
@@ -79,8 +93,16 @@ impl Secured {
             if self.session.has_plaintext() {
                 return Poll::Ready(Ok(true));
             }
-            if self.session.is_ended() || ready!(self.poll_receive(cx, socket))? == 0 {
+            if self.session.is_ended() {
                 return Poll::Ready(Ok(false));
+            }
+            match ready!(self.poll_receive(cx, socket)) {
+                Ok(0) => return Poll::Ready(Ok(false)),
+                Ok(_) => {}
+                Err(error) => {
+                    self.say_why(socket);
+                    return Poll::Ready(Err(error));
+                }
             }
         }
         cx.waker().wake_by_ref();
@@ -165,7 +187,7 @@ impl Secured {
         socket: &mut PlainSocket,
     ) -> Poll<io::Result<usize>> {
         socket.poll_in(cx, |fd| {
-            let mut incoming = SessionInput { fd, emptied: true };
+            let mut incoming = SessionInput::new(fd);
             match self.session.receive(&mut incoming) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
                 received => Poll::Ready(
@@ -173,6 +195,11 @@ impl Secured {
                 ),
             }
         })
+    }
+
+    /// Sends what a session that has failed still has to say, if the socket takes it at once.
+    fn say_why(&mut self, socket: &mut PlainSocket) {
+        let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()), socket);
     }
 
     fn poll_flush(
@@ -188,23 +215,6 @@ impl Secured {
             }))?;
         }
         Poll::Ready(Ok(()))
-    }
-}
-
-/// A socket that a session reads.
-struct SessionInput<'s> {
-    fd: BorrowedFd<'s>,
-    /// Whether there was less than the last read had room for.
-    emptied: bool,
-}
-
-impl Read for SessionInput<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let room = buffer.len();
-        let recv = || rustix::net::recv(self.fd, &mut *buffer, RecvFlags::empty());
-        let (count, _) = rustix::io::retry_on_intr(recv)?;
-        self.emptied = count < room;
-        Ok(count)
     }
 }
 

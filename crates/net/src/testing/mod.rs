@@ -2,6 +2,7 @@
 
 mod relay;
 mod time;
+pub mod tls;
 mod toy;
 
 pub use relay::{RelaySide, pause_for_relays, relay};

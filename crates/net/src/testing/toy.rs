@@ -3,10 +3,10 @@
 //! end of its own.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Read as _, Write};
 
-use crate::SecureSession;
 use crate::accept::Transport;
+use crate::{SecureSession, SessionInput};
 
 use super::RelaySide;
 
@@ -51,8 +51,10 @@ pub struct Toy {
 pub struct ToyTransport(pub RelaySide);
 
 impl Transport for ToyTransport {
-    fn session(&self) -> io::Result<Box<dyn SecureSession>> {
-        Ok(Box::new(Toy::new(self.0, false)))
+    fn session(&self, received: &[u8]) -> io::Result<Box<dyn SecureSession>> {
+        let mut toy = Toy::new(self.0, false);
+        toy.take(received)?;
+        Ok(Box::new(toy))
     }
 }
 
@@ -102,6 +104,16 @@ impl Toy {
         self.outgoing_key.apply(&mut self.outgoing[start..]);
     }
 
+    fn take(&mut self, received: &[u8]) -> io::Result<()> {
+        let start = self.incoming.len();
+        self.incoming.extend_from_slice(received);
+        self.incoming_key.apply(&mut self.incoming[start..]);
+        while let Some((kind, text)) = self.next() {
+            self.obey(kind, text)?;
+        }
+        Ok(())
+    }
+
     /// Takes the next frame, if all of it is there.
     fn next(&mut self) -> Option<(u8, Vec<u8>)> {
         let [kind, high, low, ..] = self.incoming[..] else { return None };
@@ -139,17 +151,12 @@ impl SecureSession for Toy {
         !self.is_greeted
     }
 
-    fn receive(&mut self, socket: &mut dyn Read) -> io::Result<usize> {
+    fn receive(&mut self, socket: &mut SessionInput<'_>) -> io::Result<usize> {
         assert!(!self.has_plaintext(), "read past plaintext");
-        let start = self.incoming.len();
-        self.incoming.resize(start + READ_MAX, 0);
-        let read = socket.read(&mut self.incoming[start..]);
-        self.incoming.truncate(start + *read.as_ref().unwrap_or(&0));
-        self.incoming_key.apply(&mut self.incoming[start..]);
-        while let Some((kind, text)) = self.next() {
-            self.obey(kind, text)?;
-        }
-        read
+        let mut bytes = [0; READ_MAX];
+        let count = socket.read(&mut bytes)?;
+        self.take(&bytes[..count])?;
+        Ok(count)
     }
 
     fn has_plaintext(&self) -> bool {

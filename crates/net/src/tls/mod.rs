@@ -1,5 +1,22 @@
-//! TLS.
+//! TLS: rustls for handshakes, our own records once keys are agreed on.
+//!
+//! A [`ServerTls`] is made when the configuration is loaded, and makes a session for each
+//! connection. Nothing outside this module names rustls. Deliberately absent: which server a
+//! connection belongs to, and all directives.
 
+mod details;
+mod output;
 mod private_key;
+mod record;
+mod refuse;
+mod server;
+mod session;
+mod side;
 
+pub use details::{OfferedByClient, TlsDetails};
 pub use private_key::{Credential, CredentialError, KeyError, PASSWORD_LENGTH_MAX, read_passwords};
+pub use refuse::{RefusedHandshake, refuse};
+pub use server::{H2, ServerTls, ServerTlsPlan};
+
+#[cfg(test)]
+mod tests;

@@ -146,6 +146,10 @@ fn as_proxy(text: &str) -> String {
     families.fold(text.to_owned(), |text, family| text.replace(&format!("{family}_"), "proxy_"))
 }
 
+/// The files that examples name.
+const CERTIFICATE: &str = include_str!("../../../net/src/testing/tls/ecdsa.pem");
+const KEY: &str = include_str!("../../../net/src/testing/tls/ecdsa.key");
+
 #[test]
 fn every_example_is_a_configuration_that_is_accepted() {
     let with_example: Vec<_> =
@@ -155,7 +159,10 @@ fn every_example_is_a_configuration_that_is_accepted() {
         let (text, lines) = parsed(&entry);
         assert!(mentions(&lines, &entry.name), "{} is not in its example:\n{text}", entry.name);
         let whole = around(&entry, &lines, &text);
-        let mut files = MemoryFiles::default().with("/nginx.conf", &*whole);
+        let mut files = MemoryFiles::default()
+            .with("/nginx.conf", &*whole)
+            .with("/etc/weir/example.com.pem", CERTIFICATE)
+            .with("/etc/weir/example.com.key", KEY);
         let origin = ConfigOrigin { conf: (*b"/nginx.conf").into(), ..ConfigOrigin::default() };
         let loaded = load::load(&origin, &mut files);
         assert!(loaded.is_ok(), "the example of {}:\n{whole}", entry.name);

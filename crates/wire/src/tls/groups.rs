@@ -45,6 +45,11 @@ impl TlsGroup {
         self as u16
     }
 
+    /// The group with IANA's number.
+    pub fn from_code(code: u16) -> Option<Self> {
+        KNOWN.into_iter().flat_map(|(_, groups)| groups).find(|group| group.code() == code).copied()
+    }
+
     /// The name that nginx logs (`$ssl_curve`), which is OpenSSL's short name.
     pub const fn name(self) -> &'static str {
         match self {

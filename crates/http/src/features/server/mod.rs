@@ -17,6 +17,7 @@ conf::directives! {
         /// The first server of an address, or the one with `default_server`, handles requests that
         /// match no `server_name`.
         /// - `default_server`: handles requests for unknown names
+        /// - `ssl`: connections are encrypted; the server needs an `ssl_certificate`
         /// - `proxy_protocol`: connections start with a PROXY protocol header
         /// - `deferred`, `deferred=off`: whether a connection is accepted only once its client has
         ///   sent something
@@ -25,12 +26,12 @@ conf::directives! {
         /// - `ipv6only=on|off`, `so_keepalive=on|off|IDLE:INTERVAL:COUNT`, `rcvbuf=SIZE`,
         ///   `sndbuf=SIZE`, `fastopen=NUMBER`, `multipath`: options of the socket
         ///
-        /// Syntax: ADDRESS[:PORT] | PORT | unix:PATH [default_server] [proxy_protocol]
+        /// Syntax: ADDRESS[:PORT] | PORT | unix:PATH [default_server] [ssl] [proxy_protocol]
         /// [deferred[=off]] [backlog=NUMBER] [reuseport] [OPTION...]
         /// Default: *:80, or *:8000 where the user may not bind port 80
         /// Differs: `deferred` is the default when the program is called `weir`; `deferred=off`
         /// turns it off. A client that connects and stays silent is then accepted a second later.
-        /// `ssl`, `http2` and `quic` are rejected.
+        /// `http2` and `quic` are rejected.
         ///
         /// ```nginx
         /// server {

@@ -301,6 +301,11 @@ fn wait(future: impl for<'x> FnOnce(&'x mut Exchange) -> Pending<'x> + 'static) 
 pub(crate) struct Client(UnixStream);
 
 impl Client {
+    /// The socket alone.
+    pub(crate) fn into_socket(self) -> UnixStream {
+        self.0
+    }
+
     pub(crate) fn send(&mut self, text: impl AsRef<[u8]>) {
         self.0.write_all(text.as_ref()).unwrap();
     }

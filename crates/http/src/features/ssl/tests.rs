@@ -1,0 +1,188 @@
+//! Which server a client comes to, what it is told, and what variables say.
+
+use std::io::{Read as _, Write as _};
+
+use net::testing::tls::{
+    ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient, TlsClientStream,
+};
+
+use crate::h1::tests::{Server, text};
+use crate::testing::{refusal, site};
+
+const ECDSA: &str = "ECDSA";
+const RSA: &str = "RSA";
+
+const RSA_KEY_LINE: &str = "ssl_certificate_key 'data:";
+
+/// Puts certificates in the place of their names.
+fn with_files(http: &str) -> String {
+    let lines = |certificate: &str, key: &str| {
+        format!("ssl_certificate 'data:{certificate}'; ssl_certificate_key 'data:{key}';")
+    };
+    http.replace("ECDSA;", &lines(ECDSA_CERTIFICATE, ECDSA_KEY))
+        .replace("RSA;", &lines(RSA_CERTIFICATE, RSA_KEY))
+}
+
+fn server(http: &str) -> Server {
+    Server::start(with_files(http))
+}
+
+/// The replies to requests for these paths on one connection.
+fn ask(server: &Server, client: &TlsClient, name: &str, paths: &[&str]) -> Vec<String> {
+    let mut stream = client.connect(name, server.connect_plain().into_socket());
+    paths.iter().map(|path| get(&mut stream, path)).collect()
+}
+
+fn get<S: std::io::Read + std::io::Write>(stream: &mut TlsClientStream<S>, path: &str) -> String {
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).unwrap();
+    let mut reply = Vec::new();
+    while !reply.ends_with(b".") {
+        let mut bytes = [0; 4096];
+        let count = stream.read(&mut bytes).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&reply));
+        reply.extend_from_slice(&bytes[..count]);
+    }
+    String::from_utf8(reply).unwrap().split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+fn common_name(server: &Server, client: &TlsClient, name: &str) -> &'static str {
+    let mut stream = client.connect(name, server.connect_plain().into_socket());
+    get(&mut stream, "/");
+    let certificate = stream.certificate();
+    let has = |name: &[u8]| certificate.windows(name.len()).any(|part| part == name);
+    if has(b"ecdsa") { ECDSA } else { RSA }
+}
+
+#[test]
+fn variables_say_what_was_agreed_on() {
+    let server = server(
+        "server { listen 1 ssl; server_name localhost; ECDSA; ssl_ecdh_curve prime256v1;
+             ssl_ciphers AES128;
+             location /a { return 200 '$ssl_protocol $ssl_cipher $ssl_curve.'; }
+             location /b { return 200 '$ssl_server_name $ssl_alpn_protocol $ssl_session_reused.'; }
+             location /c { return 200 '$scheme $https.'; } }",
+    );
+    let client = TlsClient::tls12().offering(&[b"http/1.1"]);
+    let replies = ask(&server, &client, "LOCALHOST", &["/a", "/b", "/c"]);
+    let agreed = "TLSv1.2 ECDHE-ECDSA-AES128-GCM-SHA256 prime256v1.";
+    assert_eq!(replies, [agreed, "LOCALHOST http/1.1 ..", "https on."]);
+}
+
+#[test]
+fn a_connection_without_tls_has_none_of_the_variables() {
+    let site = site("server { return 200 '[$ssl_protocol$ssl_cipher$ssl_server_name$https]'; }");
+    assert_eq!(site.get("/").body(), "[]");
+}
+
+#[test]
+fn a_client_comes_to_the_server_that_it_names() {
+    let server = server(
+        "server { listen 1 ssl; server_name a.test; ECDSA; return 200 a.; }
+         server { listen 1 ssl; server_name *.b.test; RSA; return 200 b.; }
+         server { listen 1 ssl; server_name no.test; ssl_reject_handshake on; }
+         server { listen 1 ssl; server_name bare.test; return 200 bare.; }
+         error_log e.log info;",
+    );
+    let client = TlsClient::new();
+    for (name, certificate) in
+        [("a.test", ECDSA), ("x.b.test", RSA), ("other", ECDSA), ("bare.test", ECDSA)]
+    {
+        assert_eq!(common_name(&server, &client, name), certificate, "{name}");
+    }
+    let mut rejected = client.connect("no.test", server.connect_plain().into_socket());
+    let error = rejected.read(&mut [0]).unwrap_err().to_string();
+    assert!(error.contains("UnrecognisedName"), "{error}");
+    let rejected = "handshake rejected while SSL handshaking, client: unix:, server: 0.0.0.0:1";
+    assert!(server.log().iter().any(|line| line == rejected), "{:?}", server.log());
+}
+
+#[test]
+fn a_client_is_shown_the_certificate_that_it_can_check() {
+    let server = server("server { listen 1 ssl; RSA; ECDSA; return 200 a.; }");
+    assert_eq!(common_name(&server, &TlsClient::new(), "a"), ECDSA);
+}
+
+#[test]
+fn plain_http_is_answered_with_497() {
+    let server = server(
+        "server { listen 1 ssl; ECDSA; error_log e.log info;
+             error_page 497 =200 /plain; location /plain { return 200 '$scheme'; } }",
+    );
+    let mut client = server.connect_plain();
+    client.head("GET / HTTP/1.1\nHost: h\n");
+    assert_eq!(client.rest(), text("200 OK", "close", "http"));
+    let said = "client sent plain HTTP request to HTTPS port, client: unix:, server: , \
+                request: \"GET / HTTP/1.1\", host: \"h\"";
+    assert_eq!(server.log(), [said]);
+}
+
+#[test]
+fn a_handshake_that_fails_is_logged_and_has_its_time() {
+    let server = server(
+        "server { listen 1 ssl; ECDSA; ssl_protocols TLSv1.3; error_log e.log info;
+             client_header_timeout 100ms; }",
+    );
+    let mut old = TlsClient::tls12().connect("a", server.connect_plain().into_socket());
+    let error = old.read(&mut [0]).unwrap_err().to_string();
+    assert!(error.contains("ProtocolVersion"), "{error}");
+    let context = "while SSL handshaking, client: unix:, server: 0.0.0.0:1";
+    let line = &server.log()[0];
+    assert!(
+        line.starts_with("SSL_do_handshake() failed (SSL: ") && line.ends_with(context),
+        "{line}"
+    );
+    drop(server.connect_plain());
+    let mut slow = server.connect_plain();
+    slow.send([22, 3, 1]);
+    server.advance(100);
+    slow.expect_end();
+    let log = server.log();
+    assert!(log.contains(&format!("peer closed connection in SSL handshake {context}")), "{log:?}");
+    let timed_out = format!("client timed out (110: Connection timed out) {context}");
+    assert!(log.contains(&timed_out), "{log:?}");
+}
+
+#[test]
+fn mistakes_are_refused_when_the_configuration_is_read() {
+    let refused = |http: &str| refusal(&with_files(http));
+    for (http, message) in [
+        (
+            "server { listen 1 ssl; }",
+            "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive:1",
+        ),
+        (
+            "server { listen 1 ssl; ssl_reject_handshake on; } server { listen 1 ssl; }",
+            "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive:1",
+        ),
+        (
+            "server { ssl_certificate a; }",
+            "no \"ssl_certificate_key\" is defined for certificate \"a\":1",
+        ),
+        (
+            "server { ssl_certificate a; ssl_certificate_key b; }",
+            "cannot load certificate \"/a\": open() \"/a\" failed (2: No such file or directory):1",
+        ),
+        (
+            "ssl_protocols TLSv1 SSLv3;",
+            "no protocol of \"ssl_protocols\" is supported: SSLv3: it is broken, and rustls does \
+             not have it:1",
+        ),
+        ("ssl_protocols TLSv1.4;", "invalid value \"TLSv1.4\":1"),
+    ] {
+        let said = refused(http);
+        assert!(said.starts_with(message), "{http}: {said}");
+    }
+    let lines =
+        ["server { ssl_certificate 'data:", ECDSA_CERTIFICATE, "'; ", RSA_KEY_LINE, RSA_KEY];
+    let mixed = format!("{}'; }}", lines.concat());
+    assert!(
+        refused(&mixed)
+            .starts_with("cannot load certificate key \"data:...\": key values mismatch")
+    );
+}
+
+#[test]
+fn what_rustls_does_not_have_is_a_warning() {
+    let site = site("ssl_protocols TLSv1.1 TLSv1.2; ssl_ecdh_curve X448:X25519; server { }");
+    assert_eq!(site.warnings.len(), 2, "{:?}", site.warnings);
+}

@@ -1,0 +1,159 @@
+//! A client that speaks TLS over any blocking stream, and certificates for the server's side.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned,
+    SupportedProtocolVersion, version,
+};
+
+/// A certificate for `localhost` with an ECDSA key, which says so in its common name.
+pub const ECDSA_CERTIFICATE: &str = include_str!("tls/ecdsa.pem");
+/// Its key.
+pub const ECDSA_KEY: &str = include_str!("tls/ecdsa.key");
+/// The same with an RSA key.
+pub const RSA_CERTIFICATE: &str = include_str!("tls/rsa.pem");
+/// Its key.
+pub const RSA_KEY: &str = include_str!("tls/rsa.key");
+
+/// What a client is capable of.
+#[derive(Clone)]
+pub struct TlsClient {
+    config: ClientConfig,
+}
+
+/// A client's end of a connection.
+pub struct TlsClientStream<S: Read + Write>(StreamOwned<ClientConnection, S>);
+
+impl TlsClient {
+    /// One that takes every certificate.
+    pub fn new() -> Self {
+        Self::with_versions(&[&version::TLS12, &version::TLS13])
+    }
+
+    /// One that speaks TLS 1.2 only.
+    pub fn tls12() -> Self {
+        Self::with_versions(&[&version::TLS12])
+    }
+
+    fn with_versions(versions: &[&'static SupportedProtocolVersion]) -> Self {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = Arc::new(TakesAll(provider.clone()));
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)
+            .expect("the versions exist")
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        Self { config }
+    }
+
+    /// Offers these application protocols.
+    pub fn offering(mut self, protocols: &[&[u8]]) -> Self {
+        self.config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        self
+    }
+
+    /// Begins a connection. The handshake is done by the first read or write.
+    pub fn connect<S: Read + Write>(&self, name: &str, stream: S) -> TlsClientStream<S> {
+        let name = ServerName::try_from(name.to_owned()).expect("a name");
+        let connection = ClientConnection::new(Arc::new(self.config.clone()), name);
+        TlsClientStream(StreamOwned::new(connection.expect("a sound configuration"), stream))
+    }
+}
+
+impl Default for TlsClient {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Read + Write> TlsClientStream<S> {
+    /// The server's certificate in DER.
+    pub fn certificate(&self) -> Vec<u8> {
+        let chain = self.0.conn.peer_certificates().unwrap_or_default();
+        chain.first().map(|der| der.to_vec()).unwrap_or_default()
+    }
+
+    /// The application protocol.
+    pub fn protocol(&self) -> Option<&[u8]> {
+        self.0.conn.alpn_protocol()
+    }
+
+    /// Changes the key that it sends with, and asks the server to do the same.
+    pub fn refresh_keys(&mut self) {
+        self.0.conn.refresh_traffic_keys().expect("the handshake is over");
+    }
+
+    /// Says that nothing more comes.
+    pub fn close(&mut self) -> io::Result<()> {
+        self.0.conn.send_close_notify();
+        self.0.flush()
+    }
+
+    /// The stream below.
+    pub fn below(&mut self) -> &mut S {
+        &mut self.0.sock
+    }
+}
+
+impl<S: Read + Write> Read for TlsClientStream<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl<S: Read + Write> Write for TlsClientStream<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Takes every certificate, but no signature that does not fit it.
+#[derive(Debug)]
+struct TakesAll(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TakesAll {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

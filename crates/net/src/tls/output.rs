@@ -1,0 +1,187 @@
+//! Sealed records on their way to the socket.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice, Write};
+use std::mem;
+
+use rustls::unbuffered::{EncodeError, InsufficientSizeError};
+
+use super::record::{ContentType, OVERHEAD_MAX, PLAINTEXT_MAX, RecordFault, RecordKey};
+
+/// Full records that are sealed before the socket is asked to take them.
+const RECORDS_AT_ONCE: usize = 4;
+/// Bytes in a buffer of sealed records.
+const OUTPUT_SIZE: usize = RECORDS_AT_ONCE * (PLAINTEXT_MAX + OVERHEAD_MAX);
+/// Buffers that a worker keeps for later.
+const KEPT_MAX: usize = 16;
+/// Pieces of plaintext that one record is made of, at most.
+const PIECES_MAX: usize = 16;
+
+thread_local! {
+    static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Bytes that wait for the socket. Without any, it has no buffer.
+#[derive(Default)]
+pub(crate) struct TlsOutput {
+    /// As long as its memory, so that nothing has to be cleared before it is written over.
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl TlsOutput {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Adds one record.
+    pub(crate) fn seal(
+        &mut self,
+        key: &mut RecordKey,
+        kind: ContentType,
+        plaintext: &[&[u8]],
+    ) -> Result<(), RecordFault> {
+        let length = plaintext.iter().map(|piece| piece.len()).sum::<usize>();
+        self.reserve(length + OVERHEAD_MAX);
+        self.end += key.seal(kind, plaintext, &mut self.bytes[self.end..])?;
+        Ok(())
+    }
+
+    /// Adds as few records as these bytes fit into, as far as there is room. How many bytes were
+    /// taken.
+    pub(crate) fn seal_data(
+        &mut self,
+        key: &mut RecordKey,
+        slices: &[IoSlice<'_>],
+        record_max: usize,
+    ) -> Result<usize, RecordFault> {
+        self.reserve(1 + OVERHEAD_MAX);
+        let mut rest = PlaintextSlices { slices, offset: 0 };
+        let mut taken = 0;
+        loop {
+            let room = (self.bytes.len() - self.end).saturating_sub(OVERHEAD_MAX);
+            let mut pieces = [&[][..]; PIECES_MAX];
+            let (count, length) = rest.take(record_max.min(room), &mut pieces);
+            if length == 0 {
+                return Ok(taken);
+            }
+            let kind = ContentType::APPLICATION_DATA;
+            self.end += key.seal(kind, &pieces[..count], &mut self.bytes[self.end..])?;
+            taken += length;
+        }
+    }
+
+    /// Adds what rustls encodes.
+    pub(crate) fn append_with(
+        &mut self,
+        mut encode: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
+    ) {
+        self.reserve(1);
+        loop {
+            match encode(&mut self.bytes[self.end..]) {
+                Ok(count) => {
+                    self.end += count;
+                    return;
+                }
+                Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => {
+                    self.reserve(required_size);
+                }
+                Err(EncodeError::AlreadyEncoded) => return,
+            }
+        }
+    }
+
+    /// Writes once.
+    pub(crate) fn flush(&mut self, socket: &mut dyn Write) -> io::Result<usize> {
+        let written = socket.write(&self.bytes[self.start..self.end])?;
+        self.start += written;
+        if self.is_empty() {
+            self.release();
+        }
+        Ok(written)
+    }
+
+    fn reserve(&mut self, count: usize) {
+        if self.bytes.is_empty() {
+            let free = FREE.with_borrow_mut(Vec::pop);
+            self.bytes = free.unwrap_or_else(|| vec![0; OUTPUT_SIZE]);
+        }
+        if self.bytes.len() - self.end < count {
+            self.bytes.resize(self.end + count, 0);
+        }
+    }
+
+    fn release(&mut self) {
+        (self.start, self.end) = (0, 0);
+        let bytes = mem::take(&mut self.bytes);
+        if bytes.len() != OUTPUT_SIZE {
+            return;
+        }
+        // While a thread ends, nothing is kept.
+        let _ = FREE.try_with(|free| {
+            let mut free = free.borrow_mut();
+            if free.len() < KEPT_MAX {
+                free.push(bytes);
+            }
+        });
+    }
+}
+
+impl Drop for TlsOutput {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// PlaintextSlices in slices, as far as it has not been taken.
+struct PlaintextSlices<'p> {
+    slices: &'p [IoSlice<'p>],
+    /// What of the first one has been.
+    offset: usize,
+}
+
+impl<'p> PlaintextSlices<'p> {
+    /// Takes up to `most` bytes: how many pieces they are in, and how many bytes.
+    fn take(&mut self, most: usize, pieces: &mut [&'p [u8]; PIECES_MAX]) -> (usize, usize) {
+        let (mut count, mut length) = (0, 0);
+        while let [first, rest @ ..] = self.slices
+            && length < most
+            && count < PIECES_MAX
+        {
+            let left = &first[self.offset..];
+            let piece = &left[..left.len().min(most - length)];
+            if !piece.is_empty() {
+                pieces[count] = piece;
+                count += 1;
+                length += piece.len();
+            }
+            self.offset += piece.len();
+            if self.offset == first.len() {
+                (self.slices, self.offset) = (rest, 0);
+            }
+        }
+        (count, length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_as_large_as_they_may_be() {
+        let slices = [&b""[..], b"head", b"", b"body and more"].map(IoSlice::new);
+        let mut rest = PlaintextSlices { slices: &slices, offset: 0 };
+        let mut taken = Vec::new();
+        loop {
+            let mut pieces = [&[][..]; PIECES_MAX];
+            let (count, length) = rest.take(6, &mut pieces);
+            if length == 0 {
+                break;
+            }
+            taken.push(pieces[..count].concat());
+        }
+        assert_eq!(taken, [&b"headbo"[..], b"dy and", b" more"]);
+    }
+}

@@ -1,0 +1,146 @@
+//! TLS with the clients of a server: what it is capable of, and a session for each connection.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
+use rustls::server::{
+    ClientHello as OfferedHello, NoServerSessionStorage, ResolvesServerCert, ServerConfig,
+    UnbufferedServerConnection,
+};
+use rustls::sign::CertifiedKey;
+use rustls::{SupportedCipherSuite, SupportedProtocolVersion, version};
+use wire::client_hello::ClientHello;
+use wire::tls::{TlsGroup, TlsSuite};
+
+use super::Credential;
+use super::details::OfferedByClient;
+use super::session::TlsSession;
+use super::side::ServerSide;
+use crate::SecureSession;
+
+/// What a server is to be capable of.
+#[derive(Clone, Debug, Default)]
+pub struct ServerTlsPlan {
+    /// Its certificates with their keys: one for each kind of key.
+    pub credentials: Vec<Credential>,
+    /// Whether TLS 1.2 is spoken.
+    pub has_tls12: bool,
+    /// Whether TLS 1.3 is spoken.
+    pub has_tls13: bool,
+    /// Cipher suites, best first.
+    pub suites: Vec<TlsSuite>,
+    /// Groups to exchange keys with, best first.
+    pub groups: Vec<TlsGroup>,
+    /// Whether our order of cipher suites counts, not the client's.
+    pub prefers_own_suites: bool,
+    /// Bytes of plaintext in a record, at most.
+    pub record_max: usize,
+    /// Application protocols (ALPN), best first.
+    pub protocols: Vec<Box<[u8]>>,
+}
+
+/// How TLS is spoken with the clients of a server.
+pub struct ServerTls {
+    config: Arc<ServerConfig>,
+    /// The same with HTTP/2 before the other application protocols, once somebody asks for it.
+    with_h2: OnceLock<Arc<ServerConfig>>,
+    record_max: usize,
+}
+
+/// The name of HTTP/2 as an application protocol.
+pub const H2: &[u8] = b"h2";
+
+impl ServerTls {
+    /// Fails with a reason if no cipher suite and group is left.
+    pub fn new(plan: ServerTlsPlan) -> Result<Self, String> {
+        let provider = Arc::new(CryptoProvider {
+            cipher_suites: plan.suites.iter().filter_map(|suite| suite_of(*suite)).collect(),
+            kx_groups: plan.groups.iter().map(|group| group_of(*group)).collect(),
+            ..aws_lc_rs::default_provider()
+        });
+        let credentials = plan.credentials.into_iter().map(|credential| credential.0).collect();
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions(plan.has_tls12, plan.has_tls13))
+            .map_err(|error| error.to_string())?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(Credentials(credentials)));
+        config.ignore_client_order = plan.prefers_own_suites;
+        config.alpn_protocols = plan.protocols.into_iter().map(Vec::from).collect();
+        config.enable_secret_extraction = true;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        let (config, with_h2) = (Arc::new(config), OnceLock::new());
+        Ok(Self { config, with_h2, record_max: plan.record_max })
+    }
+
+    /// A session with a client. `received` is all that has come of it, which begins with `hello`;
+    /// a broken one is refused in the handshake.
+    pub fn session(
+        &self,
+        hello: Option<&ClientHello<'_>>,
+        has_h2: bool,
+        received: &[u8],
+    ) -> io::Result<Box<dyn SecureSession>> {
+        let config = if has_h2 { self.with_h2() } else { &self.config };
+        let connection = UnbufferedServerConnection::new(config.clone());
+        let connection = connection.map_err(io::Error::other)?;
+        let offered = hello.map(OfferedByClient::of).unwrap_or_default();
+        let side = ServerSide { connection, offered };
+        Ok(Box::new(TlsSession::new(side, self.record_max, received)))
+    }
+
+    fn with_h2(&self) -> &Arc<ServerConfig> {
+        self.with_h2.get_or_init(|| {
+            let mut config = ServerConfig::clone(&self.config);
+            config.alpn_protocols.insert(0, H2.to_vec());
+            Arc::new(config)
+        })
+    }
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTls").field("record_max", &self.record_max).finish_non_exhaustive()
+    }
+}
+
+fn versions(has_tls12: bool, has_tls13: bool) -> Vec<&'static SupportedProtocolVersion> {
+    let tls12 = has_tls12.then_some(&version::TLS12);
+    tls12.into_iter().chain(has_tls13.then_some(&version::TLS13)).collect()
+}
+
+/// rustls's name of a suite.
+pub(crate) fn suite_of(suite: TlsSuite) -> Option<SupportedCipherSuite> {
+    let all = aws_lc_rs::ALL_CIPHER_SUITES.iter();
+    all.copied().find(|other| u16::from(other.suite()) == suite.code())
+}
+
+/// rustls's name of a group.
+pub(crate) fn group_of(group: TlsGroup) -> &'static dyn SupportedKxGroup {
+    match group {
+        TlsGroup::Secp256r1 => aws_lc_rs::kx_group::SECP256R1,
+        TlsGroup::Secp384r1 => aws_lc_rs::kx_group::SECP384R1,
+        TlsGroup::X25519 => aws_lc_rs::kx_group::X25519,
+        TlsGroup::Secp256r1MlKem768 => aws_lc_rs::kx_group::SECP256R1MLKEM768,
+        TlsGroup::X25519MlKem768 => aws_lc_rs::kx_group::X25519MLKEM768,
+        TlsGroup::MlKem768 => aws_lc_rs::kx_group::MLKEM768,
+    }
+}
+
+/// A server's certificates.
+#[derive(Debug)]
+struct Credentials(Vec<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Credentials {
+    /// The first one that fits what the client likes best.
+    fn resolve(&self, hello: OfferedHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if let [only] = &*self.0 {
+            return Some(only.clone());
+        }
+        let fits = |scheme| {
+            self.0.iter().find(|credential| credential.key.choose_scheme(&[scheme]).is_some())
+        };
+        hello.signature_schemes().iter().find_map(|scheme| fits(*scheme)).cloned()
+    }
+}

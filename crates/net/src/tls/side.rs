@@ -1,0 +1,76 @@
+//! What a handshake is to either side of a connection.
+
+use std::ops::{Deref, DerefMut};
+
+use rustls::kernel::KernelConnection;
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{ReadEarlyData, UnbufferedConnectionCommon, UnbufferedStatus};
+use rustls::{CommonState, Error, ExtractedSecrets};
+
+use super::details::{OfferedByClient, TlsDetails};
+
+/// A handshake under way, and what it leaves.
+pub(crate) trait TlsSide: Deref<Target = CommonState> + Send + 'static {
+    /// rustls's mark of the side.
+    type Data: Send + 'static;
+
+    /// Looks at received bytes.
+    fn process<'c, 'i>(&'c mut self, bytes: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
+
+    /// Takes early data.
+    fn read_early(data: ReadEarlyData<'_, '_, Self::Data>, out: &mut Vec<u8>) -> Result<(), Error>;
+
+    /// The keys of the established connection, and what makes new ones.
+    fn into_keys(self) -> Result<(ExtractedSecrets, KernelConnection<Self::Data>), Error>;
+
+    /// What was agreed on.
+    fn details(&self) -> TlsDetails;
+
+    /// Takes a message that came after the handshake and is no key update; `false`: it may not
+    /// come.
+    fn after_handshake(kernel: &mut KernelConnection<Self::Data>, kind: u8, body: &[u8]) -> bool;
+}
+
+/// The side that was connected to.
+pub(crate) struct ServerSide {
+    pub(crate) connection: UnbufferedServerConnection,
+    pub(crate) offered: OfferedByClient,
+}
+
+impl Deref for ServerSide {
+    type Target = CommonState;
+    fn deref(&self) -> &CommonState {
+        let common: &UnbufferedConnectionCommon<ServerConnectionData> = &self.connection;
+        common
+    }
+}
+
+impl TlsSide for ServerSide {
+    type Data = ServerConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, bytes: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.connection.deref_mut().process_tls_records(bytes)
+    }
+
+    fn read_early(
+        mut data: ReadEarlyData<'_, '_, Self::Data>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        while let Some(record) = data.next_record() {
+            out.extend_from_slice(record?.payload);
+        }
+        Ok(())
+    }
+
+    fn into_keys(self) -> Result<(ExtractedSecrets, KernelConnection<Self::Data>), Error> {
+        self.connection.dangerous_into_kernel_connection()
+    }
+
+    fn details(&self) -> TlsDetails {
+        TlsDetails::new(self, self.offered.clone())
+    }
+
+    fn after_handshake(_: &mut KernelConnection<Self::Data>, _: u8, _: &[u8]) -> bool {
+        false
+    }
+}

@@ -1,0 +1,140 @@
+//! Sessions over a pair of sockets, against rustls's own client.
+
+use std::future::poll_fn;
+use std::io::{IoSlice, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use wire::client_hello::ClientHello;
+use wire::tls::{TlsGroup, TlsSuite};
+
+use super::record::PLAINTEXT_MAX;
+use super::{Credential, ServerTls, ServerTlsPlan};
+use crate::testing::tls::{
+    ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient, TlsClientStream,
+};
+use crate::{Stream, Timer, accept};
+
+fn plan() -> ServerTlsPlan {
+    let credential = |certificate: &str, key: &str| {
+        Credential::read(certificate.as_bytes(), key.as_bytes(), &[]).unwrap()
+    };
+    ServerTlsPlan {
+        credentials: vec![
+            credential(ECDSA_CERTIFICATE, ECDSA_KEY),
+            credential(RSA_CERTIFICATE, RSA_KEY),
+        ],
+        has_tls12: true,
+        has_tls13: true,
+        suites: [&TlsSuite::TLS13[..], &TlsSuite::TLS12].concat(),
+        groups: vec![TlsGroup::X25519],
+        record_max: PLAINTEXT_MAX,
+        protocols: vec![b"http/1.1"[..].into()],
+        ..ServerTlsPlan::default()
+    }
+}
+
+/// A server that sends back what it receives, until the client ends.
+fn echo(plan: ServerTlsPlan) -> (UnixStream, thread::JoinHandle<Result<usize, String>>) {
+    let (near, far) = UnixStream::pair().unwrap();
+    near.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    far.set_nonblocking(true).unwrap();
+    let server = thread::spawn(move || {
+        crate::run(async move {
+            let mut stream = Stream::new(far.into());
+            serve_echo(&mut stream, &ServerTls::new(plan)?).await
+        })
+        .unwrap()
+    });
+    (near, server)
+}
+
+async fn serve_echo(stream: &mut Stream, tls: &ServerTls) -> Result<usize, String> {
+    let (timer, mut received) = (Timer::new(), Vec::new());
+    let hello = accept::read_client_hello(stream, &mut received, &timer).await;
+    let hello = hello.map_err(|error| format!("{error:?}"))?.ok_or("no TLS")?;
+    let session = tls.session(ClientHello::parse(&hello).as_ref(), false, &received);
+    let session = session.map_err(|error| error.to_string())?;
+    accept::secure(stream, session, &timer).await.map_err(|error| format!("{error:?}"))?;
+    let mut echoed = 0;
+    loop {
+        let mut bytes = Vec::new();
+        let read = poll_fn(|cx| stream.poll_read(cx, &mut bytes)).await;
+        if read.map_err(|error| error.to_string())? == 0 {
+            break;
+        }
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            // In two pieces, as heads and bodies are.
+            let (first, second) = rest.split_at(rest.len() / 3);
+            let slices = [IoSlice::new(first), IoSlice::new(second)];
+            let written = poll_fn(|cx| stream.poll_write(cx, &slices)).await;
+            let written = written.map_err(|error| error.to_string())?;
+            (rest, echoed) = (&rest[written..], echoed + written);
+        }
+    }
+    poll_fn(|cx| stream.poll_shutdown(cx)).await.map_err(|error| error.to_string())?;
+    Ok(echoed)
+}
+
+fn exchange(client: &mut TlsClientStream<UnixStream>, bytes: &[u8]) {
+    let mut echoed = vec![0; bytes.len()];
+    for (part, back) in bytes.chunks(40_000).zip(echoed.chunks_mut(40_000)) {
+        client.write_all(part).unwrap();
+        client.read_exact(back).unwrap();
+    }
+    assert_eq!(echoed, bytes);
+}
+
+#[test]
+fn bytes_come_and_go_in_both_versions() {
+    for (client, record_max) in
+        [(TlsClient::new(), PLAINTEXT_MAX), (TlsClient::tls12(), 1000), (TlsClient::new(), 1)]
+    {
+        let (near, server) = echo(ServerTlsPlan { record_max, ..plan() });
+        let mut client = client.offering(&[b"http/1.1"]).connect("localhost", near);
+        exchange(&mut client, b"first");
+        let length = if record_max == 1 { 500 } else { 300_000 };
+        let bytes: Vec<u8> = (0..length).map(|number: u32| number as u8).collect();
+        exchange(&mut client, &bytes);
+        assert_eq!(client.protocol(), Some(&b"http/1.1"[..]));
+        client.close().unwrap();
+        assert_eq!(client.read(&mut [0; 9]).unwrap(), 0, "close_notify comes back");
+        assert_eq!(server.join().unwrap(), Ok(5 + bytes.len()));
+    }
+}
+
+#[test]
+fn keys_can_change() {
+    let (near, server) = echo(plan());
+    let mut client = TlsClient::new().connect("localhost", near);
+    for number in 0..100 {
+        exchange(&mut client, &[number; 10]);
+        client.refresh_keys();
+    }
+    client.close().unwrap();
+    assert_eq!(server.join().unwrap(), Ok(1000));
+}
+
+#[test]
+fn a_record_that_was_changed_ends_the_session() {
+    let (near, server) = echo(plan());
+    let mut client = TlsClient::new().connect("localhost", near);
+    exchange(&mut client, b"hello");
+    let mut record = vec![23, 3, 3, 0, 40];
+    record.extend_from_slice(&[7; 40]);
+    client.below().write_all(&record).unwrap();
+    let error = client.read(&mut [0; 9]).unwrap_err();
+    assert!(error.to_string().contains("BadRecordMac"), "{error}");
+    assert_eq!(server.join().unwrap(), Err("bad record mac".into()));
+}
+
+#[test]
+fn a_client_without_a_common_protocol_is_told_so() {
+    let (near, server) = echo(plan());
+    let mut client = TlsClient::new().offering(&[b"spdy"]).connect("localhost", near);
+    let error = client.read(&mut [0; 9]).unwrap_err();
+    assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
+    assert!(server.join().unwrap().unwrap_err().contains("Connection"));
+}

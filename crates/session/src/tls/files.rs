@@ -1,0 +1,59 @@
+//! Certificates and keys from files: each pair of files is read once, however many servers name it.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use conf::{Load, Result};
+use net::tls::{Credential, CredentialError};
+
+use super::values::CertificateFile;
+
+/// The pairs that were read.
+#[derive(Default)]
+struct CredentialsByFile(HashMap<FilePair, Credential>);
+
+/// The names of a file with certificates and one with their key.
+type FilePair = (Box<[u8]>, Box<[u8]>);
+
+/// The certificates of one file with the key of another.
+pub(super) fn credential(
+    certificate: &CertificateFile,
+    key: &CertificateFile,
+    load: &mut Load<'_>,
+) -> Result<Credential> {
+    let pair = (certificate.text.clone(), key.text.clone());
+    if let Some(known) = load.registry.of::<CredentialsByFile>().0.get(&pair) {
+        return Ok(known.clone());
+    }
+    let texts = (certificate.read("certificate", load)?, key.read("certificate key", load)?);
+    let read = Credential::read(&texts.0, &texts.1, &[]);
+    let credential = read.map_err(|error| match error {
+        CredentialError::Certificate(reason) => certificate.refuse("certificate", &reason, load),
+        CredentialError::Key(reason) => key.refuse("certificate key", &reason, load),
+    })?;
+    load.registry.of::<CredentialsByFile>().0.insert(pair, credential.clone());
+    Ok(credential)
+}
+
+impl CertificateFile {
+    /// What is in it.
+    fn read(&self, what: &str, load: &mut Load<'_>) -> Result<Arc<[u8]>> {
+        if let Some(data) = self.text.strip_prefix(b"data:") {
+            return Ok(data.into());
+        }
+        let path = load.conf_path(&self.text);
+        let path = path.as_os_str().as_bytes();
+        let read = load.files.read(path);
+        read.map_err(|error| self.refuse(what, &error.describe(path), load))
+    }
+
+    fn refuse(&self, what: &str, reason: &dyn std::fmt::Display, load: &Load<'_>) -> conf::Error {
+        let name = match self.text.starts_with(b"data:") {
+            true => "data:...".into(),
+            false => load.conf_path(&self.text).display().to_string(),
+        };
+        let word = self.from.arg(0);
+        self.from.error_at(word, format!("cannot load {what} \"{name}\": {reason}"))
+    }
+}

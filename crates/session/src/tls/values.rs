@@ -1,0 +1,121 @@
+//! The values of TLS settings, towards clients and towards servers.
+
+use std::ops::RangeInclusive;
+
+use conf::{Directive, Error, Load, Result, Value};
+use wire::tls::{CipherList, GroupList, TlsGroup, TlsSuite};
+
+/// A file with certificates or a key.
+#[derive(Clone)]
+pub struct CertificateFile {
+    /// Its name as it was written, or `data:` and its contents.
+    pub text: Box<[u8]>,
+    /// The line.
+    pub from: Directive,
+}
+
+impl Value for CertificateFile {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        for scheme in ["engine:", "store:"] {
+            if word.text.starts_with(scheme.as_bytes()) {
+                let message = format!("\"{word}\": there are no OpenSSL engines and stores");
+                return Err(from.error_at(word, message).help("use a file"));
+            }
+        }
+        if word.text.contains(&b'$') && !word.text.starts_with(b"data:") {
+            let message = format!("variables in \"{}\" are not supported yet", from.name);
+            return Err(from.error_at(word, message));
+        }
+        Ok(Self { text: word.text.clone(), from: from.clone() })
+    }
+}
+
+/// Versions of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlsProtocols {
+    /// TLS 1.2
+    pub has_tls12: bool,
+    /// TLS 1.3
+    pub has_tls13: bool,
+}
+
+const PROTOCOLS: [&str; 6] = ["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
+
+impl Value for TlsProtocols {
+    const SYNTAX: &'static str = "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]";
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut protocols = Self { has_tls12: false, has_tls13: false };
+        let mut lacking = Vec::new();
+        for word in &from.args {
+            let is = |name: &&&str| word.text.eq_ignore_ascii_case(name.as_bytes());
+            match PROTOCOLS.iter().find(is) {
+                Some(&"TLSv1.2") => protocols.has_tls12 = true,
+                Some(&"TLSv1.3") => protocols.has_tls13 = true,
+                Some(name) => lacking.push((*name, word)),
+                None => {
+                    let error = from.error_at(word, format!("invalid value \"{word}\""));
+                    return Err(error.meant(&word.text, PROTOCOLS));
+                }
+            }
+        }
+        let Some((name, word)) = lacking.pop() else { return Ok(protocols) };
+        let reason = "it is broken, and rustls does not have it";
+        if protocols == (Self { has_tls12: false, has_tls13: false }) {
+            let message =
+                format!("no protocol of \"{}\" is supported: {name}: {reason}", from.name);
+            return Err(from.error_at(word, message).help("use TLSv1.2 and TLSv1.3"));
+        }
+        load.warn(from.error_at(word, format!("{name} is ignored: {reason}")));
+        Ok(protocols)
+    }
+}
+
+/// Cipher suites of TLS 1.2, best first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsCiphers(pub Vec<TlsSuite>);
+
+impl Value for TlsCiphers {
+    const SYNTAX: &'static str = "CIPHERS";
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        match CipherList::parse(&word.text) {
+            Ok(list) => Ok(Self(list.suites)),
+            Err(error) => {
+                let message = format!("no cipher suite is left of \"{word}\": {error}");
+                Err(from.error_at(word, message))
+            }
+        }
+    }
+}
+
+/// Groups to exchange keys with, best first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsGroups(pub Vec<TlsGroup>);
+
+/// What `auto` stands for.
+const AUTO: [TlsGroup; 4] =
+    [TlsGroup::X25519MlKem768, TlsGroup::X25519, TlsGroup::Secp256r1, TlsGroup::Secp384r1];
+
+impl Value for TlsGroups {
+    const SYNTAX: &'static str = "GROUPS";
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        let invalid = |reason: &dyn std::fmt::Display| -> Error {
+            from.error_at(word, format!("invalid groups \"{word}\": {reason}"))
+        };
+        match GroupList::parse(&word.text).map_err(|error| invalid(&error))? {
+            GroupList::Auto => Ok(Self(AUTO.to_vec())),
+            GroupList::Groups { groups, lacking } => {
+                for (start, end) in lacking {
+                    let name = String::from_utf8_lossy(&word.text[start..end]);
+                    let message =
+                        format!("the group \"{name}\" is ignored: rustls does not have it");
+                    load.warn(from.error_at(word, message));
+                }
+                Ok(Self(groups))
+            }
+        }
+    }
+}
