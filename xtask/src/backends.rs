@@ -181,13 +181,13 @@ fn report(name: &str, begun: Instant, done: Result<Vec<String>, String>, failed:
     }
 }
 
-type Prepared<'a> = Vec<(&'a BackendProgram, PathBuf)>;
+type PreparedPrograms<'a> = Vec<(&'a BackendProgram, PathBuf)>;
 
 /// Those whose programs and libraries are there; the others are told of.
 fn prepare_all<'a>(
     servers: impl Iterator<Item = &'a BackendProgram>,
     skipped: &mut Vec<String>,
-) -> Prepared<'a> {
+) -> PreparedPrograms<'a> {
     let mut ready = Vec::new();
     for server in servers {
         match prepare(server) {
@@ -234,7 +234,7 @@ fn configuration(port: u16) -> String {
 fn play(
     server: &BackendProgram,
     folder: &Path,
-    clients: &Prepared<'_>,
+    clients: &PreparedPrograms<'_>,
     weir: &Path,
     bytes: u64,
 ) -> Result<Vec<String>, String> {

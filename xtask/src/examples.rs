@@ -122,7 +122,7 @@ impl ApplicationKind {
     fn start(&self, folder: &Path) -> std::result::Result<(RunningApplication, String), String> {
         match self {
             Self::Script { interpreter, file } => {
-                let started = Script::start(interpreter, &folder.join(file));
+                let started = ExampleScript::start(interpreter, &folder.join(file));
                 let (script, address) = started.map_err(|err| format!("{file}: {err}"))?;
                 Ok((RunningApplication::Script(script), address))
             }
@@ -137,14 +137,14 @@ impl ApplicationKind {
 
 /// Only kept, to end with this.
 enum RunningApplication {
-    Script(#[allow(dead_code, reason = "it is dropped")] Script),
+    Script(#[allow(dead_code, reason = "it is dropped")] ExampleScript),
     Php(#[allow(dead_code, reason = "it is dropped")] PhpFpm),
 }
 
 /// A program that listens on a port of its choice, and ends with this.
-struct Script(Child);
+struct ExampleScript(Child);
 
-impl Script {
+impl ExampleScript {
     fn start(interpreter: &str, program: &Path) -> Result<(Self, String)> {
         let mut command = Command::new(interpreter);
         command.arg(program).env("PORT", "0").stdin(Stdio::null());
@@ -160,7 +160,7 @@ impl Script {
     }
 }
 
-impl Drop for Script {
+impl Drop for ExampleScript {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

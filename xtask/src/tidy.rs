@@ -13,6 +13,7 @@ mod manifest;
 mod papers;
 mod size;
 mod text;
+mod type_names;
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
@@ -25,8 +26,9 @@ pub(crate) const HELP: &str = "read every file git tracks for what the project's
 
 Long lines, stray characters, leftovers, files and functions that have grown too long, modules
 without a header, crates that depend on crates above them, modules that import from the
-layers above them, the runtime or unsafe code outside `net`, features that are not listed,
-dependencies that docs/dependencies.md does not explain.
+layers above them, cycles of imports, types with the name of another type, the runtime or
+unsafe code outside `net`, features that are not listed, dependencies that
+docs/dependencies.md does not explain.
 ";
 
 /// The folder of http's features.
@@ -44,6 +46,7 @@ const RULES: &[Rule] = &[
     features::check,
     layers::check,
     papers::check,
+    type_names::check,
 ];
 
 /// A file of the project.

@@ -8,14 +8,14 @@ use crate::exchange::Exchange;
 const SCHEME: &[u8] = b"Basic ";
 
 /// What a client says of who it is.
-pub struct Credentials {
+pub struct BasicCredentials {
     /// `name:password`
     text: Vec<u8>,
     /// The name's length, which is never 0.
     name_length: usize,
 }
 
-impl Credentials {
+impl BasicCredentials {
     /// `None` where the client sent none, or something else.
     pub fn of(x: &Exchange) -> Option<Self> {
         let mut text = Vec::new();

@@ -43,13 +43,13 @@ pub fn load_replies(input: &[u8]) {
 /// What was heard of a server: each reply with its fields and its body, and how it ended.
 #[derive(Debug, Default, PartialEq)]
 struct FuzzReplies {
-    replies: Vec<(CompleteReply, Fields, Vec<u8>)>,
+    replies: Vec<(CompleteReply, ReadFields, Vec<u8>)>,
     is_invalid: bool,
     /// What it means that nothing more comes, and whether that is in the middle of a reply.
     end: Option<(Option<CompleteReply>, bool)>,
 }
 
-type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+type ReadFields = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Hears a server as a client does, which keeps what belongs to no complete reply.
 fn hear(input: &[u8], to_head: bool, ends: &[usize]) -> FuzzReplies {

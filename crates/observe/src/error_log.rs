@@ -11,21 +11,21 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::files::write_once;
-use crate::{Level, Levels, LineBuffer, LogFile, Stamps, SyslogSender, system};
+use crate::{Level, LevelSet, LineBuffer, LogFile, Stamps, SyslogSender, system};
 
 /// Where the messages of one place in the configuration go.
 #[derive(Clone, Default)]
 pub struct ErrorLog {
     sinks: Vec<Sink>,
     /// What any of the sinks takes.
-    wanted: Levels,
+    wanted: LevelSet,
     /// Whether a log at another level of the configuration goes to standard error.
     stderr_elsewhere: bool,
 }
 
 #[derive(Clone)]
 struct Sink {
-    levels: Levels,
+    levels: LevelSet,
     destination: Arc<LogDestination>,
 }
 
@@ -51,15 +51,15 @@ pub struct MessageSource {
 impl ErrorLog {
     /// A log with one destination: a file.
     pub fn to_file(file: Arc<LogFile>, level: Level) -> Self {
-        Self::one(LogDestination::file(file), Levels::down_to(level))
+        Self::one(LogDestination::file(file), LevelSet::down_to(level))
     }
 
     /// A log with one destination: standard error.
     pub fn to_stderr(level: Level) -> Self {
-        Self::one(LogDestination::Stderr, Levels::down_to(level))
+        Self::one(LogDestination::Stderr, LevelSet::down_to(level))
     }
 
-    fn one(destination: LogDestination, levels: Levels) -> Self {
+    fn one(destination: LogDestination, levels: LevelSet) -> Self {
         let mut log = Self::default();
         log.add(Sink { levels, destination: Arc::new(destination) });
         log
@@ -227,7 +227,7 @@ pub fn copies_to_stderr() -> bool {
 pub fn main_log() -> Arc<ErrorLog> {
     let set = MAIN.read().unwrap_or_else(PoisonError::into_inner).clone();
     set.unwrap_or_else(|| {
-        let wanted = Levels::down_to(Level::Notice);
+        let wanted = LevelSet::down_to(Level::Notice);
         Arc::new(ErrorLog { wanted, ..ErrorLog::default() })
     })
 }

@@ -75,9 +75,9 @@ impl Level {
 
 /// A set of levels: what a log takes. One test of a bit says whether a message is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Levels(u16);
+pub struct LevelSet(u16);
 
-impl Levels {
+impl LevelSet {
     /// None.
     pub const NONE: Self = Self(0);
     /// All, debug messages included.
@@ -135,9 +135,9 @@ mod tests {
 
     #[test]
     fn a_level_takes_the_graver_ones() {
-        let warn = Levels::down_to(Warn);
+        let warn = LevelSet::down_to(Warn);
         assert!(warn.has(Emerg) && warn.has(Warn) && !warn.has(Notice) && !warn.has(DebugHttp));
-        let http = Levels::down_to(DebugHttp);
+        let http = LevelSet::down_to(DebugHttp);
         assert!(http.has(Info) && http.has(DebugHttp) && !http.has(DebugEvent));
     }
 }

@@ -24,10 +24,10 @@ pub use error_log::{
     tell,
 };
 pub use files::{LogFile, LogFiles, LogOpenError, append_to};
-pub use level::{Level, Levels};
+pub use level::{Level, LevelSet};
 pub use line::{LINE_MAX, LineBuffer};
 pub use lines::{Buffering, append, end_turn, flush, flush_all};
 pub use stamps::Stamps;
-pub use syslog::{SendError, SyslogSender, SyslogTarget, send};
+pub use syslog::{SyslogError, SyslogSender, SyslogTarget, send};
 pub use system::{System, settle, system};
 pub use text::Text;

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
 
 use observe::{Level, Stamps};
-use wire::proxy_protocol::{Endpoint, Header, TlvError, TlvName};
+use wire::proxy_protocol::{Header, ProxyEndpoint, TlvError, TlvName};
 
 use crate::variables::{BuiltIn, Getter, number, some};
 use crate::{Session, decimal, identity};
@@ -82,12 +82,12 @@ fn header<X: Session>(x: &X) -> Option<&Header> {
     x.client().proxy_protocol.get().map(|header| &**header)
 }
 
-fn address(end: Option<&Endpoint>, out: &mut Vec<u8>) -> bool {
+fn address(end: Option<&ProxyEndpoint>, out: &mut Vec<u8>) -> bool {
     end.is_some_and(|end| some(out, &end.address))
 }
 
 /// 0 is no port, but there: nothing is written.
-fn said(end: Option<&Endpoint>, out: &mut Vec<u8>) -> bool {
+fn said(end: Option<&ProxyEndpoint>, out: &mut Vec<u8>) -> bool {
     end.is_some_and(|end| end.port == 0 || number(out, end.port.into()))
 }
 

@@ -19,14 +19,14 @@ use crate::standing::ServerState;
 pub struct StateMemory {
     known: Mutex<HashMap<MemoryKey, Weak<ServerState>>>,
     found: Mutex<HashMap<MemoryName, Weak<Mutex<Vec<ResolvedPeer>>>>>,
-    lines: Mutex<ByName>,
+    lines: Mutex<QueuesByName>,
     table: OnceLock<Arc<SharedTable>>,
 }
 
 /// What was found last for a name.
 pub(crate) type LastResolved = Arc<Mutex<Vec<ResolvedPeer>>>;
 
-type ByName = HashMap<Box<[u8]>, Weak<WaitQueue<Handoff>>>;
+type QueuesByName = HashMap<Box<[u8]>, Weak<WaitQueue<Handoff>>>;
 
 /// The group, and what is looked up for it.
 type MemoryName = (GroupName, WatchedName);

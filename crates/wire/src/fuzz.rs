@@ -15,7 +15,7 @@ use crate::fastcgi::{self, RecordDecoder, RecordError};
 use crate::host::Host;
 use crate::hpack::{self, FieldLimits, HpackError};
 use crate::http1::chunked::{ChunkDecoded, ChunkedDecoder, InvalidChunked};
-use crate::http1::framing::{Body, RequestFraming};
+use crate::http1::framing::{BodyLength, RequestFraming};
 use crate::http1::request::{self, HeadError, HeadProgress};
 use crate::http1::response::{self, ReplyBody, ReplyError};
 use crate::http2::frame::{FRAME_HEAD_BYTES, FrameHead};
@@ -212,7 +212,7 @@ fn check_head(head: &RequestHead, progress: Result<HeadProgress, HeadError>, inp
     check_path(head.path.of(input), !head.needs_normalising);
     match RequestFraming::of(head, input, true) {
         Err(error) => check_error(error, input),
-        Ok(RequestFraming { body: Body::Chunked, .. }) => {
+        Ok(RequestFraming { body: BodyLength::Chunked, .. }) => {
             assert!(head.version >= Version::HTTP_11);
             assert!(head.field(Known::ContentLength).is_none());
         }
@@ -534,12 +534,12 @@ pub fn fastcgi(input: &[u8]) {
 }
 
 /// Output, what is said to the error log, and how far the request got.
-type Output = (Vec<u8>, Vec<u8>, Vec<usize>);
+type RecordsOutput = (Vec<u8>, Vec<u8>, Vec<usize>);
 
-fn records_in_pieces(input: &[u8], ends: &[usize]) -> (Output, Result<(), RecordError>) {
+fn records_in_pieces(input: &[u8], ends: &[usize]) -> (RecordsOutput, Result<(), RecordError>) {
     use fastcgi::RecordDecoded;
     let mut decoder = RecordDecoder::default();
-    let (mut output, mut at) = (Output::default(), 0);
+    let (mut output, mut at) = (RecordsOutput::default(), 0);
     for &end in ends {
         loop {
             let base = at;

@@ -33,10 +33,10 @@ const DRIP: Duration = Duration::from_millis(1);
 const SETTLED_MAX: Duration = Duration::from_secs(5);
 
 /// The backends of one server. Their threads end with the program.
-pub(super) struct ScriptedBackends(Arc<BackendShared>);
+pub(super) struct ScriptedBackends(Arc<ScriptedState>);
 
 #[derive(Default)]
-struct BackendShared {
+struct ScriptedState {
     turn: Mutex<ForwardedRequest>,
 }
 
@@ -77,7 +77,7 @@ impl ScriptedBackends {
         listeners: Vec<TcpListener>,
         dir: &Path,
     ) -> std::io::Result<ScriptedBackends> {
-        let shared = Arc::new(BackendShared::default());
+        let shared = Arc::new(ScriptedState::default());
         for (listener, name) in listeners.into_iter().zip(["backend", "backend2"]) {
             let shared = shared.clone();
             thread::spawn(move || {
@@ -122,7 +122,7 @@ impl ScriptedBackends {
     }
 }
 
-impl BackendShared {
+impl ScriptedState {
     fn lock(&self) -> MutexGuard<'_, ForwardedRequest> {
         self.turn.lock().expect("no thread panics with it")
     }
@@ -191,13 +191,13 @@ impl Wire for UnixStream {
 struct BackendConnection<'a, W> {
     stream: W,
     name: &'static str,
-    shared: &'a BackendShared,
+    shared: &'a ScriptedState,
     unparsed: Vec<u8>,
     kept: bool,
 }
 
 impl<'a, W: Wire> BackendConnection<'a, W> {
-    fn new(stream: W, name: &'static str, shared: &'a BackendShared) -> Self {
+    fn new(stream: W, name: &'static str, shared: &'a ScriptedState) -> Self {
         BackendConnection { stream, name, shared, unparsed: Vec::new(), kept: false }
     }
 

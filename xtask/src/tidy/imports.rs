@@ -60,6 +60,11 @@ impl<'a> Modules<'a> {
         self.by_path.keys().map(String::as_str)
     }
 
+    /// The module's code, without comments, literals and tests.
+    pub(super) fn code(&self, path: &str) -> &str {
+        &self.by_path[path].code
+    }
+
     /// The module's file.
     pub(super) fn file(&self, path: &str) -> &'a SourceFile {
         self.by_path[path].file

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ::upstream::Group;
-use ::upstream::address::{self, Endpoint as Whereabouts};
+use ::upstream::address::{self, Endpoint};
 use conf::{Directive, Inherited, Load, Result, Template, Value, Word};
 use net::Address;
 use observe::{Level, Text};
@@ -116,8 +116,8 @@ impl TargetGroup {
             return Err(Flow::Status(500));
         }
         let addresses = match &host.place {
-            Whereabouts::At(address) => vec![address.clone()],
-            Whereabouts::Named { host, port } => resolve(x, host, *port).await?,
+            Endpoint::At(address) => vec![address.clone()],
+            Endpoint::Named { host, port } => resolve(x, host, *port).await?,
         };
         Ok(Group::passing(&host.text, addresses))
     }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ::upstream::address::Endpoint as Whereabouts;
+use ::upstream::address::Endpoint;
 use ::upstream::{Group, Groups};
 use conf::{Directive, Error, Load, Result, Span, Word};
 use net::Address;
@@ -18,7 +18,7 @@ pub(crate) type ByName = HashMap<Box<[u8]>, Arc<Group>>;
 pub(crate) struct GroupHost {
     /// As it was written, with its port if that was said.
     pub(crate) text: Box<[u8]>,
-    pub(crate) place: Whereabouts,
+    pub(crate) place: Endpoint,
 }
 
 /// Where a line names a server.
@@ -51,9 +51,9 @@ impl GroupHost {
     /// Whether a server can be asked there without anything else being known.
     pub(crate) fn has_port(&self) -> bool {
         match &self.place {
-            Whereabouts::At(Address::Ip(address)) => address.port() != 0,
-            Whereabouts::At(Address::Unix(_)) => true,
-            Whereabouts::Named { port, .. } => *port != 0,
+            Endpoint::At(Address::Ip(address)) => address.port() != 0,
+            Endpoint::At(Address::Unix(_)) => true,
+            Endpoint::Named { port, .. } => *port != 0,
         }
     }
 
@@ -72,8 +72,8 @@ impl GroupHost {
     /// Host and port, the port also where it goes without saying.
     fn key(&self) -> Box<[u8]> {
         match &self.place {
-            Whereabouts::At(address) => address.to_string().into_bytes().into(),
-            Whereabouts::Named { host, port } => {
+            Endpoint::At(address) => address.to_string().into_bytes().into(),
+            Endpoint::Named { host, port } => {
                 let mut key = host.to_ascii_lowercase();
                 key.extend_from_slice(format!(":{port}").as_bytes());
                 key.into()

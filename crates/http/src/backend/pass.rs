@@ -87,7 +87,7 @@ struct Passing<'p, 'a, S> {
 }
 
 /// A server's answer.
-struct BackendReply<P> {
+struct AnsweredRequest<P> {
     connected: Connected,
     answered: Answered,
     protocol: P,
@@ -190,7 +190,7 @@ impl<S: Start> Passing<'_, '_, S> {
         x: &mut Exchange,
         lease: &mut Lease,
         attempt: &Rc<UpstreamAttempt>,
-    ) -> Result<BackendReply<S::Protocol>, Trouble> {
+    ) -> Result<AnsweredRequest<S::Protocol>, Trouble> {
         let timer = Timer::new();
         let (conf, filter) = (self.plan.conf, self.plan.filter);
         let mut connected = connect::connect(
@@ -228,7 +228,7 @@ impl<S: Start> Passing<'_, '_, S> {
             self.attempt.allow_another();
             self.tries -= 1;
         }
-        Ok(BackendReply { connected, answered: answered?, protocol })
+        Ok(AnsweredRequest { connected, answered: answered?, protocol })
     }
 
     fn body(&self, x: &Exchange) -> BodySource<'_> {
@@ -250,10 +250,10 @@ impl<S: Start> Passing<'_, '_, S> {
         x: &mut Exchange,
         mut lease: Lease,
         attempt: &Rc<UpstreamAttempt>,
-        reply: BackendReply<S::Protocol>,
+        reply: AnsweredRequest<S::Protocol>,
     ) -> Result<Flow, u16> {
         let conf = self.plan.conf;
-        let BackendReply { connected, answered, protocol } = reply;
+        let AnsweredRequest { connected, answered, protocol } = reply;
         head::drop_duplicates(x);
         let status = x.backends.head.status;
         attempt.status.set(status);

@@ -65,13 +65,12 @@ use conf::lacking::EnclosingBlock;
 use conf::{Directive, Levels, Load, Result};
 
 use crate::backend;
+use crate::site::LocationBuilder;
 use crate::variables::BuiltIn;
 use ssl::shared as ssl_shared;
 
-type Place<'a, 'f> = crate::site::LocationBuilder<'a, 'f>;
-
 conf::features! {
-    into Place<'_, '_>, variables BuiltIn;
+    into LocationBuilder<'_, '_>, variables BuiltIn;
     server: server,
     ssl_shared: ssl_shared "ssl_",
     ssl: ssl "ssl_" over ssl_shared with VARIABLES,

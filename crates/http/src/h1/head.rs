@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use net::buffers;
 use observe::{Errno, InRequest, Level};
-use wire::http1::framing::{Body, RequestFraming};
+use wire::http1::framing::{BodyLength, RequestFraming};
 use wire::http1::request::{HeadError, HeadProgress, RequestHeadParser};
 use wire::{Method, Slice, Version};
 
@@ -202,9 +202,9 @@ fn settle_framing(x: &mut Exchange) -> Result<RequestFraming, BadHead> {
         x.close_after(CloseReason::Client);
     }
     x.request.body.announce(match framing.body {
-        Body::None => Announced::None,
-        Body::Length(length) => Announced::Length(length),
-        Body::Chunked => Announced::Unknown,
+        BodyLength::None => Announced::None,
+        BodyLength::Length(length) => Announced::Length(length),
+        BodyLength::Chunked => Announced::Unknown,
     });
     Ok(framing)
 }

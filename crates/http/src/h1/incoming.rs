@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder};
-use wire::http1::framing::Body;
+use wire::http1::framing::BodyLength;
 
 use crate::exchange::RequestBodyError;
 
@@ -36,11 +36,11 @@ enum BodyCoding {
 }
 
 impl BodyInput {
-    pub(super) fn new(body: Body, expects_continue: bool) -> Self {
+    pub(super) fn new(body: BodyLength, expects_continue: bool) -> Self {
         let coding = match body {
-            Body::None | Body::Length(0) => BodyCoding::Ended,
-            Body::Length(length) => BodyCoding::Length(length),
-            Body::Chunked => BodyCoding::Chunked(ChunkedDecoder::default()),
+            BodyLength::None | BodyLength::Length(0) => BodyCoding::Ended,
+            BodyLength::Length(length) => BodyCoding::Length(length),
+            BodyLength::Chunked => BodyCoding::Chunked(ChunkedDecoder::default()),
         };
         Self { coding, expects_continue, ..Self::default() }
     }
@@ -162,14 +162,14 @@ mod tests {
 
     #[test]
     fn a_body_ends_where_the_next_request_begins() {
-        let table: [(Body, &[u8], usize, &str, usize); 7] = [
-            (Body::None, b"GET", 9, "", 0),
-            (Body::Length(0), b"GET", 9, "", 0),
-            (Body::Length(3), b"abcGET", 9, "abc", 3),
-            (Body::Length(3), b"ab", 9, "ab", 2),
-            (Body::Length(3), b"abcGET", 2, "ab", 2),
-            (Body::Chunked, b"3\r\nabc\r\n2;x\r\nde\r\n0\r\n\r\nGET", 99, "abcde", 22),
-            (Body::Chunked, b"3\r\nabc\r\n", 2, "ab", 5),
+        let table: [(BodyLength, &[u8], usize, &str, usize); 7] = [
+            (BodyLength::None, b"GET", 9, "", 0),
+            (BodyLength::Length(0), b"GET", 9, "", 0),
+            (BodyLength::Length(3), b"abcGET", 9, "abc", 3),
+            (BodyLength::Length(3), b"ab", 9, "ab", 2),
+            (BodyLength::Length(3), b"abcGET", 2, "ab", 2),
+            (BodyLength::Chunked, b"3\r\nabc\r\n2;x\r\nde\r\n0\r\n\r\nGET", 99, "abcde", 22),
+            (BodyLength::Chunked, b"3\r\nabc\r\n", 2, "ab", 5),
         ];
         for (body, input, room, data, used) in table {
             let mut incoming = BodyInput::new(body, false);
@@ -180,13 +180,13 @@ mod tests {
 
     #[test]
     fn a_body_that_is_there_already() {
-        let table: [(Body, &[u8], bool); 6] = [
-            (Body::Length(3), b"abcGET", true),
-            (Body::Length(3), b"ab", false),
-            (Body::Chunked, b"1\r\na\r\n1\r\nb\r\n0\r\n\r\nGET", true),
-            (Body::Chunked, b"1\r\na\r\n0\r\n\r", false),
-            (Body::Chunked, b"1\r\na\r\nx", false),
-            (Body::None, b"", true),
+        let table: [(BodyLength, &[u8], bool); 6] = [
+            (BodyLength::Length(3), b"abcGET", true),
+            (BodyLength::Length(3), b"ab", false),
+            (BodyLength::Chunked, b"1\r\na\r\n1\r\nb\r\n0\r\n\r\nGET", true),
+            (BodyLength::Chunked, b"1\r\na\r\n0\r\n\r", false),
+            (BodyLength::Chunked, b"1\r\na\r\nx", false),
+            (BodyLength::None, b"", true),
         ];
         for (body, input, whole) in table {
             assert_eq!(BodyInput::new(body, false).is_whole_in(input), whole, "{body:?}");
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_chunk_too_large_is_refused_by_its_head() {
-        let mut incoming = BodyInput::new(Body::Chunked, false);
+        let mut incoming = BodyInput::new(BodyLength::Chunked, false);
         assert_eq!(incoming.take(b"3\r\nabc\r\n", 9, 5, |_| {}).unwrap(), 8);
         match incoming.take(b"3\r\n", 9, 5, |_| {}) {
             Err(RequestBodyError::TooLarge { received: 3, chunk: 3 }) => {}
@@ -203,7 +203,7 @@ mod tests {
             Ok(_) => panic!("taken"),
         }
         assert!(matches!(
-            BodyInput::new(Body::Chunked, false).take(b"x", 9, 0, |_| {}),
+            BodyInput::new(BodyLength::Chunked, false).take(b"x", 9, 0, |_| {}),
             Err(RequestBodyError::Invalid)
         ));
     }

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use wire::http1::framing::Body;
+use wire::http1::framing::BodyLength;
 use wire::{Version, status_text};
 
 use super::incoming::BodyInput;
@@ -54,7 +54,7 @@ impl RequestStream {
         &self,
         version: Version,
         head_length: u64,
-        body: Body,
+        body: BodyLength,
         expects_continue: bool,
     ) {
         self.version.set(version);

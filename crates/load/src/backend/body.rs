@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder, InvalidChunked};
-use wire::http1::framing::Body;
+use wire::http1::framing::BodyLength;
 
 /// A body on its way.
 pub(super) enum RemainingBody {
@@ -15,11 +15,11 @@ pub(super) enum RemainingBody {
 
 impl RemainingBody {
     /// All of a body.
-    pub(super) fn of(body: Body) -> Self {
+    pub(super) fn of(body: BodyLength) -> Self {
         match body {
-            Body::None => Self::Length(0),
-            Body::Length(length) => Self::Length(length),
-            Body::Chunked => Self::Chunks(ChunkedDecoder::default()),
+            BodyLength::None => Self::Length(0),
+            BodyLength::Length(length) => Self::Length(length),
+            BodyLength::Chunked => Self::Chunks(ChunkedDecoder::default()),
         }
     }
 
@@ -52,7 +52,7 @@ impl RemainingBody {
 mod tests {
     use super::*;
 
-    fn read(body: Body, input: &[u8]) -> (Vec<u8>, usize) {
+    fn read(body: BodyLength, input: &[u8]) -> (Vec<u8>, usize) {
         let (mut rest, mut bytes, mut at) = (RemainingBody::of(body), Vec::new(), 0);
         while !rest.is_over() && at < input.len() {
             let (part, used) = rest.next(&input[at..]).unwrap();
@@ -64,9 +64,9 @@ mod tests {
 
     #[test]
     fn it_ends_where_the_next_request_begins() {
-        assert_eq!(read(Body::None, b"GET"), (vec![], 0));
-        assert_eq!(read(Body::Length(3), b"abcGET"), (b"abc".to_vec(), 3));
+        assert_eq!(read(BodyLength::None, b"GET"), (vec![], 0));
+        assert_eq!(read(BodyLength::Length(3), b"abcGET"), (b"abc".to_vec(), 3));
         let chunks = b"1\r\na\r\n2\r\nbc\r\n0\r\n\r\nGET";
-        assert_eq!(read(Body::Chunked, chunks), (b"abc".to_vec(), chunks.len() - 3));
+        assert_eq!(read(BodyLength::Chunked, chunks), (b"abc".to_vec(), chunks.len() - 3));
     }
 }

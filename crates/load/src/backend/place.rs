@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::log::ThreadLog;
 use super::misfortune::Luck;
-use super::pool::{QueueFull, WorkerPool};
+use super::pool::{PoolFull, WorkerPool};
 use super::reply::{BackendReply, ReplyContents, RequestFormat};
 use super::settings::BackendSettings;
 use super::stats::{Count, Port, Stats, ThreadCounters};
@@ -118,7 +118,7 @@ impl RequestInProgress {
     }
 
     /// Waits until it is served, where not all are at once; answers how many are with it.
-    pub(super) async fn be_served(&mut self) -> Result<u64, QueueFull> {
+    pub(super) async fn be_served(&mut self) -> Result<u64, PoolFull> {
         let Some(pool) = self.place.backend.pools.get(self.place.port) else {
             return Ok(self.number);
         };

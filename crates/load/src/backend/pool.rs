@@ -25,7 +25,7 @@ struct PoolState {
 
 /// The line is full.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct QueueFull;
+pub(super) struct PoolFull;
 
 impl WorkerPool {
     /// So many workers, and so many that may wait.
@@ -35,7 +35,7 @@ impl WorkerPool {
 
     /// Waits for a worker; answers how many are at work with it. Whoever gets one gives it back.
     /// Not to be dropped while it waits: its worker would be lost.
-    pub(super) async fn take(&self) -> Result<u64, QueueFull> {
+    pub(super) async fn take(&self) -> Result<u64, PoolFull> {
         let mut waiting = {
             let mut state = self.lock();
             if state.used < self.size {
@@ -43,13 +43,13 @@ impl WorkerPool {
                 return Ok(state.used);
             }
             if state.line.len() >= self.line_max {
-                return Err(QueueFull);
+                return Err(PoolFull);
             }
             let (sender, mailbox) = net::mailbox();
             state.line.push_back(sender);
             mailbox
         };
-        waiting.next().await.ok_or(QueueFull)
+        waiting.next().await.ok_or(PoolFull)
     }
 
     /// Releases a worker, or hands it to the request that has waited longest.
@@ -87,7 +87,7 @@ mod tests {
                 });
             }
             net::yield_now().await;
-            assert_eq!(pool.take().await, Err(QueueFull));
+            assert_eq!(pool.take().await, Err(PoolFull));
             for served_now in 1..=3 {
                 pool.give_back();
                 net::yield_now().await;

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Instant;
 
-use wire::http1::framing::{Body, RequestFraming};
+use wire::http1::framing::{BodyLength, RequestFraming};
 use wire::http1::request::HeadError;
 use wire::{Known, Method, Slice, Version};
 
@@ -189,7 +189,7 @@ impl ServedConnection {
     async fn read_body(&mut self, framing: &RequestFraming) -> Result<ReceivedBody, EarlyEnd> {
         let echoed = self.place.backend.settings.echo.then(Vec::new);
         let mut received = ReceivedBody { length: 0, echoed };
-        if framing.body == Body::None {
+        if framing.body == BodyLength::None {
             return Ok(received);
         }
         let counts = self.place.counts();
@@ -270,7 +270,7 @@ impl ServedConnection {
         let headers = vec!["Content-Type: application/json".to_owned()];
         let json = self.place.backend.stats.json().into_bytes();
         // A body that came with it is not read.
-        let keeps = asked.client.keeps && asked.framing.body == Body::None;
+        let keeps = asked.client.keeps && asked.framing.body == BodyLength::None;
         let reply = BackendReply::new(
             &ReplyContents { headers, ..ReplyContents::of(json) },
             RequestFormat { keeps, ..asked.client },

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use conf::{Directive, Load, Result, Value};
 
 use super::{ErrorLog, LogDestination, Sink};
-use crate::{Levels, LogFiles, SyslogSender, SyslogTarget};
+use crate::{LevelSet, LogFiles, SyslogSender, SyslogTarget};
 
 impl Value for ErrorLog {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
@@ -17,7 +17,7 @@ impl Value for ErrorLog {
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         let destination = Arc::new(destination(from, load)?);
-        self.add(Sink { levels: Levels::parse(from)?, destination });
+        self.add(Sink { levels: LevelSet::parse(from)?, destination });
         Ok(())
     }
 }

@@ -43,13 +43,13 @@ impl SyslogSender {
     }
 
     /// Sends one message, which begins with [`SyslogTarget::write_head`].
-    pub fn send(&mut self, message: &[u8]) -> Result<usize, SendError> {
+    pub fn send(&mut self, message: &[u8]) -> Result<usize, SyslogError> {
         self.socket.send(&self.target, message)
     }
 }
 
 impl Reopening {
-    fn send(&mut self, target: &SyslogTarget, message: &[u8]) -> Result<usize, SendError> {
+    fn send(&mut self, target: &SyslogTarget, message: &[u8]) -> Result<usize, SyslogError> {
         let socket = match &self.0 {
             Some(socket) => socket,
             None => self.0.insert(SyslogSocket::open(&target.address)?),
@@ -62,7 +62,7 @@ impl Reopening {
             if error.kind() != io::ErrorKind::WouldBlock {
                 self.0 = None;
             }
-            SendError { call: SEND, error }
+            SyslogError { call: SEND, error }
         })
     }
 }
@@ -79,7 +79,7 @@ thread_local! {
 pub fn send(
     target: &Arc<SyslogTarget>,
     write: impl FnOnce(&mut Vec<u8>),
-) -> Result<(usize, usize), SendError> {
+) -> Result<(usize, usize), SyslogError> {
     let mut message = MESSAGE.take();
     message.clear();
     target.write_head(target.severity(), &mut message);
@@ -110,12 +110,12 @@ pub(crate) fn forget_old() {
 const SEND: &str = "send()";
 
 /// Why a message was not sent.
-pub struct SendError {
+pub struct SyslogError {
     call: &'static str,
     error: io::Error,
 }
 
-impl SendError {
+impl SyslogError {
     /// Writes it to the main log, in nginx's words. A socket that is full is nothing to tell.
     pub fn tell(&self, target: &SyslogTarget) {
         let Some(level) = self.level() else { return };
@@ -142,8 +142,8 @@ impl SendError {
 }
 
 impl SyslogSocket {
-    fn open(address: &SyslogAddress) -> Result<Self, SendError> {
-        let failed = |call| move |error| SendError { call, error };
+    fn open(address: &SyslogAddress) -> Result<Self, SyslogError> {
+        let failed = |call| move |error| SyslogError { call, error };
         match address {
             SyslogAddress::Ip(address) => {
                 let own: std::net::IpAddr = match address {

@@ -17,7 +17,7 @@ use crate::Session;
 use crate::keyed::{KeyedZone, LogLevel};
 use counts::{CountExceeded, CountedKeys, Counts};
 
-type Zone = KeyedZone<Counts, ()>;
+type CountZone = KeyedZone<Counts, ()>;
 
 /// nginx counts in 16 bits.
 const COUNT_MAX: u64 = 65535;
@@ -31,7 +31,7 @@ pub struct ConnLimits(Vec<(Box<[u8]>, u32)>);
 
 /// `limit_conn_zone`
 pub fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    Zone::declare(from, load, (), |_, _| Ok(false))
+    CountZone::declare(from, load, (), |_, _| Ok(false))
 }
 
 impl Value for ConnLimits {
@@ -43,7 +43,7 @@ impl Value for ConnLimits {
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         let (name, most) = (from.arg(0), from.arg(1));
-        Zone::mention(&name.text, from, load)?;
+        CountZone::mention(&name.text, from, load)?;
         if self.0.iter().any(|(known, _)| *known == name.text) {
             return Err(from.refuse("is duplicate"));
         }
@@ -91,7 +91,7 @@ pub trait ConnLimit: Session {
 
 /// Limits that apply together.
 pub struct ConnLimiter {
-    limits: Box<[(Arc<Zone>, u32)]>,
+    limits: Box<[(Arc<CountZone>, u32)]>,
     level: Level,
     dry_run: bool,
 }
@@ -99,7 +99,7 @@ pub struct ConnLimiter {
 impl ConnLimiter {
     /// Finds the zones, once all lines have been read.
     pub fn new(limits: &ConnLimits, level: LogLevel, dry_run: bool, load: &mut Load<'_>) -> Self {
-        let limits = limits.0.iter().map(|(name, most)| (Zone::find(name, load), *most));
+        let limits = limits.0.iter().map(|(name, most)| (CountZone::find(name, load), *most));
         Self { limits: limits.collect(), level: level.level(), dry_run }
     }
 
@@ -123,7 +123,7 @@ impl ConnLimiter {
     }
 
     /// Whether it goes on all the same.
-    fn refuse<X: ConnLimit>(&self, x: &mut X, refused: CountExceeded, zone: &Zone) -> bool {
+    fn refuse<X: ConnLimit>(&self, x: &mut X, refused: CountExceeded, zone: &CountZone) -> bool {
         let name = observe::Text(&zone.name);
         match refused {
             CountExceeded::Limit => {

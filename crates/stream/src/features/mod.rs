@@ -18,11 +18,10 @@ pub mod upstream;
 use ::session::variables::BuiltIn;
 
 use crate::session::TcpSession;
-
-type Place<'a, 'f> = crate::site::ServerBuilder<'a, 'f>;
+use crate::site::ServerBuilder;
 
 conf::features! {
-    into Place<'_, '_>, variables BuiltIn<TcpSession>;
+    into ServerBuilder<'_, '_>, variables BuiltIn<TcpSession>;
     core: core,
     listen: listen,
     tables: tables,

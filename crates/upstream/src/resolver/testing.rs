@@ -34,7 +34,7 @@ pub(crate) struct TestResponse(Vec<u8>);
 
 type Answer = dyn FnMut(&ReceivedQuery) -> Option<TestResponse> + Send;
 
-pub(crate) struct NameServer {
+pub(crate) struct TestNameServer {
     pub(crate) address: SocketAddr,
     asked: Arc<Mutex<Vec<ReceivedQuery>>>,
     over: Arc<AtomicBool>,
@@ -52,7 +52,7 @@ struct Clerk {
     times: HashMap<(String, u16, bool), usize>,
 }
 
-impl NameServer {
+impl TestNameServer {
     /// Starts one; `None` says nothing.
     pub(crate) fn start(
         answer: impl FnMut(&ReceivedQuery) -> Option<TestResponse> + Send + 'static,
@@ -96,7 +96,7 @@ impl NameServer {
     }
 }
 
-impl Drop for NameServer {
+impl Drop for TestNameServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {

@@ -10,7 +10,7 @@ use crate::{Known, Method, Version};
 
 /// How the end of a request body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum BodyLength {
     /// No body is announced.
     None,
     /// `Content-Length`, at most [`CONTENT_LENGTH_MAX`].
@@ -26,7 +26,7 @@ pub const CONTENT_LENGTH_MAX: u64 = i64::MAX as u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestFraming {
     /// The body.
-    pub body: Body,
+    pub body: BodyLength,
     /// The client is willing to send another request.
     pub keep_alive: bool,
     /// The client waits for `100 Continue` before it sends the body.
@@ -54,7 +54,7 @@ impl RequestFraming {
     }
 }
 
-fn body(head: &RequestHead, input: &[u8]) -> Result<Body, HeadError> {
+fn body(head: &RequestHead, input: &[u8]) -> Result<BodyLength, HeadError> {
     let length = match head.field(Known::ContentLength) {
         None => None,
         Some(field) => {
@@ -63,7 +63,7 @@ fn body(head: &RequestHead, input: &[u8]) -> Result<Body, HeadError> {
         }
     };
     let Some(coding) = head.field(Known::TransferEncoding) else {
-        return Ok(length.map_or(Body::None, Body::Length));
+        return Ok(length.map_or(BodyLength::None, BodyLength::Length));
     };
     if head.version < Version::HTTP_11 {
         return Err(HeadError::TransferEncodingInHttp10);
@@ -73,7 +73,7 @@ fn body(head: &RequestHead, input: &[u8]) -> Result<Body, HeadError> {
     }
     match length {
         Some(_) => Err(HeadError::ContentLengthAndTransferEncoding),
-        None => Ok(Body::Chunked),
+        None => Ok(BodyLength::Chunked),
     }
 }
 
@@ -89,12 +89,16 @@ pub(super) fn content_length(value: &[u8]) -> Option<u64> {
     (length <= CONTENT_LENGTH_MAX).then_some(length)
 }
 
-fn check_method(head: &RequestHead, body: Body, allow_connect: bool) -> Result<(), HeadError> {
+fn check_method(
+    head: &RequestHead,
+    body: BodyLength,
+    allow_connect: bool,
+) -> Result<(), HeadError> {
     match head.method {
         Method::Connect if !allow_connect || head.version != Version::HTTP_11 => {
             Err(HeadError::ConnectMethod)
         }
-        Method::Connect if !matches!(body, Body::None | Body::Length(0)) => {
+        Method::Connect if !matches!(body, BodyLength::None | BodyLength::Length(0)) => {
             Err(HeadError::ConnectWithBody)
         }
         Method::Trace => Err(HeadError::TraceMethod),
@@ -145,17 +149,17 @@ mod tests {
         RequestFraming::of(&head, &input, false).map_err(|error| error.status())
     }
 
-    fn body_of(fields: &str) -> Result<Body, u16> {
+    fn body_of(fields: &str) -> Result<BodyLength, u16> {
         framing_of("POST / HTTP/1.1", &format!("Host: h\r\n{fields}")).map(|framing| framing.body)
     }
 
     #[test]
     fn bodies() {
-        let table: &[(&str, Result<Body, u16>)] = &[
-            ("", Ok(Body::None)),
-            ("Content-Length: 0\r\n", Ok(Body::Length(0))),
-            ("Content-Length:   017  \r\n", Ok(Body::Length(17))),
-            ("Content-Length: 9223372036854775807\r\n", Ok(Body::Length(CONTENT_LENGTH_MAX))),
+        let table: &[(&str, Result<BodyLength, u16>)] = &[
+            ("", Ok(BodyLength::None)),
+            ("Content-Length: 0\r\n", Ok(BodyLength::Length(0))),
+            ("Content-Length:   017  \r\n", Ok(BodyLength::Length(17))),
+            ("Content-Length: 9223372036854775807\r\n", Ok(BodyLength::Length(CONTENT_LENGTH_MAX))),
             ("Content-Length: 9223372036854775808\r\n", Err(400)),
             ("Content-Length: 99999999999999999999\r\n", Err(400)),
             ("Content-Length: \r\n", Err(400)),
@@ -166,8 +170,8 @@ mod tests {
             ("Content-Length: 0x1\r\n", Err(400)),
             ("Content-Length:\t1\r\n", Err(400)),
             ("Content-Length: 1\r\nContent-Length: 1\r\n", Err(400)),
-            ("Transfer-Encoding: chunked\r\n", Ok(Body::Chunked)),
-            ("transfer-encoding: CHUNKED\r\n", Ok(Body::Chunked)),
+            ("Transfer-Encoding: chunked\r\n", Ok(BodyLength::Chunked)),
+            ("transfer-encoding: CHUNKED\r\n", Ok(BodyLength::Chunked)),
             ("Transfer-Encoding: identity\r\n", Err(501)),
             ("Transfer-Encoding: chunked, identity\r\n", Err(501)),
             ("Transfer-Encoding: gzip, chunked\r\n", Err(501)),

@@ -14,16 +14,16 @@ pub const V2_MAX: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Who connected to the proxy.
-    pub source: Endpoint,
+    pub source: ProxyEndpoint,
     /// Where it connected to.
-    pub destination: Endpoint,
+    pub destination: ProxyEndpoint,
     /// The extra values of version 2; see [`Header::tlv`].
     pub(super) tlvs: Box<[u8]>,
 }
 
 /// One end of the connection to the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct ProxyEndpoint {
     /// The address as text. Version 1's is as it came: hexadecimal digits, dots, colons.
     pub address: Box<[u8]>,
     /// The port.
@@ -80,14 +80,14 @@ impl HeaderError {
 
 /// Appends text to bytes.
 pub(super) fn write(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
-    struct Bytes<'v>(&'v mut Vec<u8>);
-    impl Write for Bytes<'_> {
+    struct VecWriter<'v>(&'v mut Vec<u8>);
+    impl Write for VecWriter<'_> {
         fn write_str(&mut self, text: &str) -> fmt::Result {
             self.0.extend_from_slice(text.as_bytes());
             Ok(())
         }
     }
-    Bytes(out).write_fmt(text).expect("a vector takes everything");
+    VecWriter(out).write_fmt(text).expect("a vector takes everything");
 }
 
 /// Whether the input, as far as it goes, is the signature.

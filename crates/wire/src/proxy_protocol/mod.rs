@@ -9,7 +9,7 @@ mod tlv;
 mod v1;
 mod v2;
 
-pub use header::{Endpoint, Header, HeaderError, Read, V1_MAX, V2_MAX};
+pub use header::{Header, HeaderError, ProxyEndpoint, Read, V1_MAX, V2_MAX};
 pub use tlv::{TlvError, TlvName};
 pub use v1::write_v1;
 

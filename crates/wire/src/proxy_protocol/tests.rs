@@ -16,7 +16,7 @@ fn shown(input: &[u8]) -> String {
         Ok(Read::Partial) => "partial".into(),
         Ok(Read::Complete { len, header: None }) => format!("{len}"),
         Ok(Read::Complete { len, header: Some(Header { source, destination, .. }) }) => {
-            let end = |Endpoint { address, port }| format!("{} {port}", text(&address));
+            let end = |ProxyEndpoint { address, port }| format!("{} {port}", text(&address));
             format!("{len} {} - {}", end(source), end(destination))
         }
         Err(error) => {

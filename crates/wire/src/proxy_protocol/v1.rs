@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use super::header::{Endpoint, Header, HeaderError, Read, V1_MAX, begins_as, write};
+use super::header::{Header, HeaderError, ProxyEndpoint, Read, V1_MAX, begins_as, write};
 
 pub(super) const SIGNATURE: &[u8] = b"PROXY ";
 
@@ -42,8 +42,8 @@ fn line(text: &[u8]) -> Option<Option<Header>> {
     let text = text.strip_prefix(b"TCP4 ").or_else(|| text.strip_prefix(b"TCP6 "))?;
     let mut words = text.splitn(4, |&byte| byte == b' ');
     let (source, destination) = (address(words.next()?)?, address(words.next()?)?);
-    let source = Endpoint { address: source.into(), port: port(words.next()?)? };
-    let destination = Endpoint { address: destination.into(), port: port(words.next()?)? };
+    let source = ProxyEndpoint { address: source.into(), port: port(words.next()?)? };
+    let destination = ProxyEndpoint { address: destination.into(), port: port(words.next()?)? };
     Some(Some(Header { source, destination, tlvs: [].into() }))
 }
 

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use super::header::{Endpoint, Header, HeaderError, Read, V2_MAX, write};
+use super::header::{Header, HeaderError, ProxyEndpoint, Read, V2_MAX, write};
 
 pub(super) const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
@@ -62,8 +62,8 @@ fn header(source: IpAddr, destination: IpAddr, ports: &[u8], tlvs: &[u8]) -> Opt
     })
 }
 
-fn endpoint(ip: IpAddr, port: [u8; 2]) -> Endpoint {
+fn endpoint(ip: IpAddr, port: [u8; 2]) -> ProxyEndpoint {
     let mut address = Vec::new();
     write(&mut address, format_args!("{ip}"));
-    Endpoint { address: address.into(), port: u16::from_be_bytes(port) }
+    ProxyEndpoint { address: address.into(), port: u16::from_be_bytes(port) }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use conf::{Result, Template};
 use observe::{Level, Text};
 
-use crate::credentials::{Credentials, are_for_proxy};
+use crate::credentials::{BasicCredentials, are_for_proxy};
 use crate::exchange::{Exchange, Flow};
 use crate::site::LocationBuilder;
 use hash::Scheme;
@@ -66,7 +66,7 @@ fn check(realm: &Template, users: &UserFile, x: &mut Exchange) -> Flow {
     if realm == OFF {
         return Flow::Next;
     }
-    let Some(credentials) = Credentials::of(x) else {
+    let Some(credentials) = BasicCredentials::of(x) else {
         let nothing = "no user/password was provided for basic authentication";
         x.log(Level::Info, format_args!("{nothing}"));
         return challenge(x, &realm);
@@ -113,7 +113,7 @@ fn look_up(users: &UserFile, user: &[u8], x: &mut Exchange) -> Result<Option<Sto
     Ok(Some(StoredPassword { scheme, text }))
 }
 
-fn settle(x: &mut Exchange, accepted: bool, credentials: &Credentials, realm: &[u8]) -> Flow {
+fn settle(x: &mut Exchange, accepted: bool, credentials: &BasicCredentials, realm: &[u8]) -> Flow {
     if accepted {
         return Flow::Skip;
     }

@@ -17,7 +17,7 @@ use crate::lru::LruEntry;
 const KEY_MAX: usize = 65535;
 
 /// A zone with its rate: thousandths of requests in a second.
-pub(super) type Zone = KeyedZone<Rates, u64>;
+pub(super) type RateZone = KeyedZone<Rates, u64>;
 
 /// The limits of a location.
 pub(super) struct RateLimiter {
@@ -30,7 +30,7 @@ pub(super) struct RateLimiter {
 
 /// One of them.
 pub(super) struct RateLimit {
-    pub(super) zone: Arc<Zone>,
+    pub(super) zone: Arc<RateZone>,
     pub(super) burst: u64,
     pub(super) delay: u64,
 }

@@ -16,7 +16,7 @@ use conf::{Bounded, Directive, Load, Result, Value, Word, units};
 use crate::keyed::{LogLevel, missing_zone};
 use crate::site::LocationBuilder;
 use crate::variables::BuiltIn;
-use limiter::{RateLimit, RateLimited, RateLimiter, Zone};
+use limiter::{RateLimit, RateLimited, RateLimiter, RateZone};
 use rates::REQUEST;
 
 conf::directives! {
@@ -112,7 +112,7 @@ impl LimitReqLine {
         for word in &from.args {
             let text = &*word.text;
             if let Some(name) = text.strip_prefix(b"zone=") {
-                Zone::mention(name, from, load)?;
+                RateZone::mention(name, from, load)?;
                 zone = Some(name);
             } else if let Some(number) = text.strip_prefix(b"burst=") {
                 burst = requests(number, "burst value", word, from)?;
@@ -142,7 +142,7 @@ fn requests(number: &[u8], what: &str, word: &Word, from: &Directive) -> Result<
 const RATE: u64 = REQUEST;
 
 fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    Zone::declare(from, load, RATE, |own, word| {
+    RateZone::declare(from, load, RATE, |own, word| {
         let Some(text) = word.text.strip_prefix(b"rate=") else { return Ok(false) };
         let (number, seconds) = match text {
             [number @ .., b'r', b'/', b's'] => (number, 1),
@@ -166,7 +166,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
     let Some(LimitReqLines(lines)) = &conf.limit_req else { return Ok(()) };
     let limit = |line: &LimitReqLine| {
         let LimitReqLine { zone, burst, delay } = line;
-        RateLimit { zone: Zone::find(zone, place.load), burst: *burst, delay: *delay }
+        RateLimit { zone: RateZone::find(zone, place.load), burst: *burst, delay: *delay }
     };
     let limiter = RateLimiter {
         limits: lines.iter().map(limit).collect(),

@@ -121,7 +121,7 @@ pub(super) struct Cookies {
 
 /// `name=value` or `name`: the cookie itself, or an attribute of it.
 #[derive(Clone, Copy)]
-struct Attribute<'v> {
+struct CookieAttribute<'v> {
     name: &'v [u8],
     value: Option<&'v [u8]>,
 }
@@ -141,7 +141,9 @@ impl Cookies {
 
     /// The cookie as it is to be passed on, if anything is to be done to it.
     pub(super) fn rewritten(&self, x: &mut Exchange, cookie: &[u8]) -> Option<Vec<u8>> {
-        let Attribute { name, value: Some(_) } = attributes(cookie).next()? else { return None };
+        let CookieAttribute { name, value: Some(_) } = attributes(cookie).next()? else {
+            return None;
+        };
         let mut values = Vec::new();
         for (at, attribute) in attributes(cookie).enumerate().skip(1) {
             let value = attribute.value.and_then(|value| self.value(x, attribute.name, value));
@@ -166,10 +168,10 @@ impl Cookies {
     }
 }
 
-fn attributes(cookie: &[u8]) -> impl Iterator<Item = Attribute<'_>> {
+fn attributes(cookie: &[u8]) -> impl Iterator<Item = CookieAttribute<'_>> {
     cookie.split(|&byte| byte == b';').map(|text| match memchr::memchr(b'=', text) {
-        None => Attribute { name: trim(text), value: None },
-        Some(at) => Attribute { name: trim(&text[..at]), value: Some(trim(&text[at + 1..])) },
+        None => CookieAttribute { name: trim(text), value: None },
+        Some(at) => CookieAttribute { name: trim(&text[..at]), value: Some(trim(&text[at + 1..])) },
     })
 }
 
@@ -208,7 +210,7 @@ fn write(cookie: &[u8], values: &[(usize, Vec<u8>)], mut edits: u8) -> Vec<u8> {
     out
 }
 
-impl<'v> Attribute<'v> {
+impl<'v> CookieAttribute<'v> {
     fn write(self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.name);
         if let Some(value) = self.value {

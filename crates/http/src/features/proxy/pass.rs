@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ::upstream::Group;
-use ::upstream::address::{self, Endpoint as Whereabouts};
+use ::upstream::address::{self, Endpoint};
 use conf::lacking::{Class, LinePart};
 use conf::{Directive, Error, Inherited, Load, Result, Template, Value, Word};
 use net::Address;
@@ -304,8 +304,8 @@ pub(crate) fn evaluate(text: &[u8], groups: &ByName, x: &Exchange) -> Option<Com
         return Some(ComputedTarget::Target(url.whole_target(group.clone())));
     }
     Some(match &url.host.place {
-        Whereabouts::At(address) => ComputedTarget::Target(url.passing(vec![address.clone()])),
-        Whereabouts::Named { host, port } => {
+        Endpoint::At(address) => ComputedTarget::Target(url.passing(vec![address.clone()])),
+        Endpoint::Named { host, port } => {
             let (host, port) = (host.clone(), *port);
             ComputedTarget::Unresolved(Unresolved { url, host, port })
         }

@@ -67,7 +67,7 @@ conf::directives! {
 
 /// The settings, and where `$uid_reset` is.
 #[derive(Clone)]
-pub struct Rules {
+pub struct UseridRules {
     conf: Arc<Conf>,
     uid_reset: VariableId,
 }
@@ -88,7 +88,7 @@ pub(crate) const VARIABLES: &[BuiltIn] = &[
 ];
 
 /// What holds where the main request is.
-fn rules(x: &Exchange) -> Option<Rules> {
+fn rules(x: &Exchange) -> Option<UseridRules> {
     x.generation.location(x.main_location()).core.own.find().cloned()
 }
 
@@ -136,7 +136,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
         return Ok(());
     }
     let uid_reset = place.load.names.number(b"uid_reset", None);
-    let rules = Rules { conf: conf.clone(), uid_reset };
+    let rules = UseridRules { conf: conf.clone(), uid_reset };
     place.core.own.add(rules.clone());
     if conf.userid.gives() {
         place.main_filter(move |x| {
@@ -159,7 +159,7 @@ fn note(conf: &Conf, x: &mut Exchange) -> Note {
 }
 
 /// The same, and the number that it is given, if any.
-fn given(rules: &Rules, x: &mut Exchange) -> Note {
+fn given(rules: &UseridRules, x: &mut Exchange) -> Note {
     let mut note = note(&rules.conf, x);
     if note.set.is_some() {
         return note;
@@ -193,7 +193,7 @@ fn next_uid(conf: &Conf, x: &Exchange) -> Uid {
     }
 }
 
-fn give(rules: &Rules, x: &mut Exchange) {
+fn give(rules: &UseridRules, x: &mut Exchange) {
     let note = given(rules, x);
     let Some(uid) = note.set else { return };
     let known_text = note.sent.text.as_ref().filter(|_| note.got.is_some() && !note.is_reset);

@@ -3,7 +3,7 @@ mod services;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::rc::Rc;
 
-use super::testing::{A, AAAA, NameServer, ReceivedQuery, TestResponse};
+use super::testing::{A, AAAA, ReceivedQuery, TestNameServer, TestResponse};
 use super::*;
 
 /// Short enough to wait for on purpose.
@@ -15,7 +15,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     net::run(within::within(MAX_MS, test)).unwrap().expect("in time")
 }
 
-fn settings(servers: &[&NameServer]) -> ResolverSettings {
+fn settings(servers: &[&TestNameServer]) -> ResolverSettings {
     let servers = servers.iter().map(|server| server.address).collect();
     ResolverSettings { servers, valid_ms: None, ipv4: true, ipv6: true }
 }
@@ -32,13 +32,13 @@ fn hurried(settings: ResolverSettings, timeout_ms: u64) -> Resolver {
     Resolver { state: Rc::new(state), timeout_ms }
 }
 
-fn resolver(servers: &[&NameServer]) -> Resolver {
+fn resolver(servers: &[&TestNameServer]) -> Resolver {
     resolver_of(settings(servers), TIMEOUT_MS)
 }
 
 /// A name server that knows one address of every name.
-fn simple() -> NameServer {
-    NameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1"])))
+fn simple() -> TestNameServer {
+    TestNameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1"])))
 }
 
 /// Ports that nobody serves.
@@ -64,7 +64,7 @@ async fn pause(ms: u64) {
 #[test]
 fn both_families_are_asked_for_and_kept() {
     let server =
-        NameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1", "::1", "::2"])));
+        TestNameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1", "::1", "::2"])));
     let resolver = resolver(&[&server]);
     run(async {
         assert_eq!(resolver.known(b"example.net"), None);
@@ -96,7 +96,7 @@ fn addresses_are_not_asked_about() {
 
 #[test]
 fn one_family_may_be_enough() {
-    let server = NameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1", "::1"])));
+    let server = TestNameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1", "::1"])));
     let v4 = resolver_of(ResolverSettings { ipv6: false, ..settings(&[&server]) }, TIMEOUT_MS);
     let v6 = resolver_of(ResolverSettings { ipv4: false, ..settings(&[&server]) }, TIMEOUT_MS);
     run(async {
@@ -108,7 +108,7 @@ fn one_family_may_be_enough() {
 
 #[test]
 fn failures_are_told_in_nginx_s_words_and_not_kept() {
-    let server = NameServer::start(|asked| {
+    let server = TestNameServer::start(|asked| {
         let code = asked.name.bytes().next()? - b'0';
         Some(asked.reply().code(code))
     });
@@ -130,7 +130,7 @@ fn failures_are_told_in_nginx_s_words_and_not_kept() {
 
 #[test]
 fn a_name_server_that_fails_has_its_say_and_the_next_question_goes_to_the_next() {
-    let bad = NameServer::start(|asked| Some(asked.reply().code(2)));
+    let bad = TestNameServer::start(|asked| Some(asked.reply().code(2)));
     let good = simple();
     let resolver = resolver(&[&bad, &good]);
     run(async {
@@ -144,9 +144,10 @@ fn a_name_server_that_fails_has_its_say_and_the_next_question_goes_to_the_next()
 
 #[test]
 fn a_silent_name_server_is_asked_again_and_then_the_next() {
-    let silent = NameServer::start(|_| None);
-    let second =
-        NameServer::start(|asked| (asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1"])));
+    let silent = TestNameServer::start(|_| None);
+    let second = TestNameServer::start(|asked| {
+        (asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1"]))
+    });
     let resolver = hurried(settings(&[&silent, &second]), TIMEOUT_MS);
     run(async {
         assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1");
@@ -157,7 +158,7 @@ fn a_silent_name_server_is_asked_again_and_then_the_next() {
 
 #[test]
 fn only_what_is_unanswered_is_asked_again() {
-    let server = NameServer::start(|asked| {
+    let server = TestNameServer::start(|asked| {
         (asked.kind == A || asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1", "::1"]))
     });
     let resolver = hurried(settings(&[&server]), TIMEOUT_MS);
@@ -167,7 +168,7 @@ fn only_what_is_unanswered_is_asked_again() {
 
 #[test]
 fn a_wait_ends_in_time_and_so_does_the_lookup() {
-    let silent = NameServer::start(|_| None);
+    let silent = TestNameServer::start(|_| None);
     let resolver = hurried(settings(&[&silent]), RESEND_MS / 3);
     run(async {
         let expected = "a.net could not be resolved (110: Operation timed out)";
@@ -201,7 +202,7 @@ fn nobody_there_is_no_busy_loop() {
 
 #[test]
 fn what_is_truncated_comes_over_tcp() {
-    let server = NameServer::start(|asked| match asked.over_tcp {
+    let server = TestNameServer::start(|asked| match asked.over_tcp {
         true => Some(asked.addresses(300, &["127.0.0.1", "::1"])),
         false => Some(asked.addresses(300, &["127.0.0.201"]).truncated()),
     });
@@ -214,7 +215,7 @@ fn what_is_truncated_comes_over_tcp() {
 
 #[test]
 fn what_is_truncated_once_more_is_asked_elsewhere_and_over_tcp() {
-    let first = NameServer::start(|asked| Some(asked.reply().truncated()));
+    let first = TestNameServer::start(|asked| Some(asked.reply().truncated()));
     let second = simple();
     let resolver = resolver(&[&first, &second]);
     run(async { assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1") });
@@ -223,7 +224,7 @@ fn what_is_truncated_once_more_is_asked_elsewhere_and_over_tcp() {
 
 #[test]
 fn what_is_no_answer_is_waited_past() {
-    let server = NameServer::start(|asked| {
+    let server = TestNameServer::start(|asked| {
         let reply = asked.addresses(300, &["127.0.0.1"]);
         Some(match asked.times {
             1 => reply.forged(),
@@ -263,7 +264,7 @@ fn aliases(asked: &ReceivedQuery) -> Option<TestResponse> {
 
 #[test]
 fn aliases_are_followed() {
-    let server = NameServer::start(aliases);
+    let server = TestNameServer::start(aliases);
     let resolver = resolver(&[&server]);
     run(async {
         assert_eq!(shown(&resolver, "whole.net").await, "127.0.0.1 ::");
@@ -280,7 +281,7 @@ fn aliases_are_followed() {
 
 #[test]
 fn chains_of_aliases_have_an_end() {
-    let server = NameServer::start(aliases);
+    let server = TestNameServer::start(aliases);
     let resolver = resolver(&[&server]);
     run(async {
         let longest = format!("chain{}.net", ALIASES_FOLLOWED_MAX - 1);
@@ -296,7 +297,7 @@ fn chains_of_aliases_have_an_end() {
 /// What A and AAAA say, and what comes of it: nginx's http_resolver_aaaa.t.
 #[test]
 fn two_answers_make_one() {
-    let server = NameServer::start(|asked| {
+    let server = TestNameServer::start(|asked| {
         if asked.name == "target.net" {
             return Some(asked.addresses(300, &["127.0.0.9", "::9"]));
         }
@@ -336,7 +337,7 @@ fn two_answers_make_one() {
 
 #[test]
 fn an_answer_holds_as_long_as_its_ttl() {
-    let server = NameServer::start(|asked| {
+    let server = TestNameServer::start(|asked| {
         let ttl_s = if asked.name == "never.net" { 0 } else { 1 };
         Some(asked.addresses(ttl_s, &["127.0.0.1"]))
     });
@@ -363,7 +364,7 @@ fn an_answer_holds_as_long_as_its_ttl() {
 #[test]
 fn all_who_wait_for_a_name_share_one_lookup() {
     const WAITERS: usize = 500;
-    let server = NameServer::start(|asked| {
+    let server = TestNameServer::start(|asked| {
         std::thread::sleep(std::time::Duration::from_millis(50));
         Some(asked.addresses(300, &["127.0.0.1"]))
     });
@@ -379,8 +380,9 @@ fn all_who_wait_for_a_name_share_one_lookup() {
 
 #[test]
 fn who_gives_up_takes_nothing_from_others() {
-    let server =
-        NameServer::start(|asked| (asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1"])));
+    let server = TestNameServer::start(|asked| {
+        (asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1"]))
+    });
     let patient = hurried(settings(&[&server]), TIMEOUT_MS);
     let hasty = Resolver { timeout_ms: RESEND_MS / 3, ..patient.clone() };
     run(async {
@@ -395,7 +397,7 @@ fn who_gives_up_takes_nothing_from_others() {
 #[test]
 fn a_thousand_names_at_once() {
     const NAMES: usize = 1000;
-    let server = NameServer::start(|asked| {
+    let server = TestNameServer::start(|asked| {
         let number: usize = asked.name[1..asked.name.len() - 4].parse().ok()?;
         let address = format!("10.0.{}.{}", number / 250, number % 250);
         Some(asked.addresses(300, &[&address]))
@@ -430,7 +432,7 @@ fn every_lookup_has_a_port_of_its_own() {
 #[test]
 fn kept_addresses_take_turns() {
     let server =
-        NameServer::start(|asked| Some(asked.addresses(300, &["10.0.0.1", "10.0.0.2", "::1"])));
+        TestNameServer::start(|asked| Some(asked.addresses(300, &["10.0.0.1", "10.0.0.2", "::1"])));
     let resolver = resolver(&[&server]);
     run(async {
         assert_eq!(shown(&resolver, "a.net").await, "10.0.0.1 10.0.0.2 ::1");
@@ -447,7 +449,7 @@ fn kept_addresses_take_turns() {
 
 #[test]
 fn the_name_of_an_address() {
-    let server = NameServer::start(|asked| match &asked.name[..] {
+    let server = TestNameServer::start(|asked| match &asked.name[..] {
         "1.0.0.127.in-addr.arpa" => Some(asked.reply().pointer(&asked.name, 300, "one.net")),
         name if name.ends_with(".ip6.arpa") => Some(asked.reply().alias(name, 300, "other.arpa")),
         "other.arpa" => Some(asked.reply().pointer("other.arpa", 300, "six.net")),
@@ -467,7 +469,7 @@ fn the_name_of_an_address() {
 
 #[test]
 fn questions_of_types_are_told_apart() {
-    let server = NameServer::start(|asked| {
+    let server = TestNameServer::start(|asked| {
         assert!([A, AAAA].contains(&asked.kind));
         Some(asked.addresses(300, &["127.0.0.1"]))
     });

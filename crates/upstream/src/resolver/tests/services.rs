@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use net::clock;
 
-use super::super::testing::{NameServer, ReceivedQuery, SRV, TestResponse};
+use super::super::testing::{ReceivedQuery, SRV, TestNameServer, TestResponse};
 use super::{RESEND_MS, pause, resolver, resolver_of, run, settings};
 use crate::resolver::{ResolvedPeer, ResolverSettings, ServiceTarget, WatchedName, watch};
 
@@ -37,7 +37,7 @@ fn services(asked: &ReceivedQuery) -> Option<TestResponse> {
 
 #[test]
 fn services_and_their_addresses() {
-    let server = NameServer::start(services);
+    let server = TestNameServer::start(services);
     let resolver = resolver(&[&server]);
     run(async {
         let found = resolver.services(b"A.net", b"http").await.unwrap();
@@ -68,7 +68,7 @@ fn services_and_their_addresses() {
 
 #[test]
 fn services_that_are_not_found() {
-    let server = NameServer::start(services);
+    let server = TestNameServer::start(services);
     let resolver = resolver(&[&server]);
     run(async {
         let error = async |name: &str| {
@@ -87,7 +87,7 @@ fn services_that_are_not_found() {
 
 #[test]
 fn a_watched_name_is_told_of_when_it_changes() {
-    let server = NameServer::start(|asked| {
+    let server = TestNameServer::start(|asked| {
         Some(match asked.times {
             1 | 2 => asked.addresses(0, &["127.0.0.2", "127.0.0.1"]),
             3 => asked.reply().code(2),
@@ -108,7 +108,7 @@ fn a_watched_name_is_told_of_when_it_changes() {
 
 #[test]
 fn a_watched_service_has_backups() {
-    let server = NameServer::start(services);
+    let server = TestNameServer::start(services);
     let seen = reports(&server, Some("http"), 1);
     let expected = "127.0.0.1:8081 one.net 5 [::1]:8081 one.net 5 \
                     127.0.0.1:8082 two.net 1 backup [::1]:8082 two.net 1 backup";
@@ -116,7 +116,7 @@ fn a_watched_service_has_backups() {
 }
 
 /// The first so many reports about `a.net`.
-fn reports(server: &NameServer, service: Option<&str>, count: usize) -> Vec<String> {
+fn reports(server: &TestNameServer, service: Option<&str>, count: usize) -> Vec<String> {
     let settings = ResolverSettings { valid_ms: Some(100), ..settings(&[server]) };
     let resolver = resolver_of(settings, RESEND_MS);
     let service = service.map(|service| service.as_bytes().into());
