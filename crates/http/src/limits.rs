@@ -37,7 +37,7 @@ pub fn serve() {
             let mut goes_on = true;
             while goes_on {
                 net::sleep(Duration::from_millis(TICK_MS)).await;
-                goes_on = table.tick(|| StateMemory::process().settle_lines());
+                goes_on = table.tick(|| StateMemory::process().settle_queues());
             }
         }
     });

@@ -2,7 +2,7 @@
 
 use crate::peers::Peers;
 
-/// A request's way through a group: it is given no server twice.
+/// A request's attempts in a group: no server is tried twice.
 #[derive(Clone, Debug, Default)]
 pub struct Attempt {
     begun: bool,
@@ -10,7 +10,7 @@ pub struct Attempt {
     tries: u32,
     /// By position, backups after the primaries.
     tried: Tried,
-    /// How often a hash or chance has hit a server that could not be used.
+    /// How often a hash or a random choice has hit a server that could not be used.
     pub(crate) misses: u32,
     /// The hash after the last choice.
     pub(crate) hash: u64,
@@ -19,19 +19,19 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// How many servers are left to try; known after the first choice. Of a group with one server
-    /// none is, though [`choose`](crate::Group::choose) gives it again where the caller has reason
-    /// to try it again: a kept connection that turned out closed.
+    /// How many servers are left to try; known after the first choice. With only one server, none
+    /// is left, but [`choose`](crate::Group::choose) returns it again if the caller retries after a
+    /// kept connection turned out to be closed.
     pub fn tries_left(&self) -> u32 {
         self.tries
     }
 
-    /// Allows one try more: the last one failed on a kept connection, which says little.
+    /// Allows one more try, because the last one failed on a kept connection.
     pub fn allow_another(&mut self) {
         self.tries += 1;
     }
 
-    /// Takes up where it left, or starts again where the group's servers are others now.
+    /// Continues, or starts again if the group's servers have changed.
     pub(crate) fn resume(&mut self, peers: &Peers) {
         if self.begun && self.version == peers.version {
             return;

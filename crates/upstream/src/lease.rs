@@ -14,23 +14,23 @@ use crate::times::Until;
 
 /// One request in progress; dropping it ends the request.
 ///
-/// Whoever drops it without a verdict (the client went away) says nothing about the server.
+/// If it is dropped without a result, because the client is gone, the server is not judged.
 #[derive(Debug)]
 pub struct Lease {
     server: Arc<Server>,
-    /// Whether its server is the only one: failures are not held against it.
+    /// Whether its server is the only one, so that failures do not count.
     single: bool,
-    /// The times that the balancer asks for.
+    /// The times that the balancer needs.
     until: Option<Until>,
-    /// When it began, as long as the balancer counts it among those whose time is not known yet.
+    /// When it began, while the balancer counts it among the requests without a time.
     inflight: Option<u64>,
     header_ms: Option<u64>,
     is_header_counted: bool,
-    /// Its place in the limit. Given back after the request has been counted out.
+    /// Its slot of the limit. Freed after the request is no longer counted.
     slot: Option<ServerSlot<Handoff>>,
 }
 
-/// What is worth a line in the log.
+/// An event for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseEvent {
     /// The server has failed too often. A warning.
@@ -47,7 +47,7 @@ impl fmt::Display for LeaseEvent {
 }
 
 impl Lease {
-    /// Takes a place on the server; `None`: it has none.
+    /// Begins a request on the server; `None`: it has no free slot.
     pub(crate) fn take(
         server: &Arc<Server>,
         single: bool,
@@ -61,7 +61,7 @@ impl Lease {
         Some(Self::begin(server, slot, single, balance, now_ms))
     }
 
-    /// The same with a slot that was waited for.
+    /// Begins a request with a slot that was waited for.
     pub(crate) fn granted(
         server: &Arc<Server>,
         slot: ServerSlot<Handoff>,
@@ -72,7 +72,7 @@ impl Lease {
         Self::begin(server, Some(slot), single, balance, now_ms)
     }
 
-    /// Counts a request that has its place.
+    /// Counts a request that has its slot.
     fn begin(
         server: &Arc<Server>,
         slot: Option<ServerSlot<Handoff>>,
@@ -80,10 +80,10 @@ impl Lease {
         balance: &dyn Balance,
         now_ms: u64,
     ) -> Self {
-        server.standing.count();
+        server.state.count();
         let inflight = (!single && balance.counts_inflight()).then_some(now_ms);
         if inflight.is_some() {
-            server.standing.times.begin(now_ms);
+            server.state.times.begin(now_ms);
         }
         Self {
             server: server.clone(),
@@ -101,67 +101,65 @@ impl Lease {
         &self.server
     }
 
-    /// Where to connect to.
+    /// The address to connect to.
     pub fn address(&self) -> &Address {
         self.server.address()
     }
 
-    /// The address as `$upstream_addr` and the log have it.
+    /// The address, as in `$upstream_addr` and in the log.
     pub fn name(&self) -> &[u8] {
         self.server.name()
     }
 
-    /// The request failed for reasons that count for `max_fails`.
+    /// The request failed in a way that counts for `max_fails`.
     #[must_use = "the event belongs into the log"]
     pub fn failed(&mut self, now_ms: u64) -> Option<LeaseEvent> {
-        let Server { standing, terms, .. } = &*self.server;
+        let Server { state, terms, .. } = &*self.server;
         if self.single {
-            standing.forgive();
+            state.forgive();
             return None;
         }
-        if !standing.failed(terms.patience, terms.weight, now_ms) {
+        if !state.failed(terms.failure_policy, terms.weight, now_ms) {
             return None;
         }
         self.server.withdraw();
         Some(LeaseEvent::Disabled)
     }
 
-    /// The server did what it was asked for, or the next one is asked for reasons that do not
-    /// count.
+    /// The request succeeded, or is sent to another server in a way that does not count.
     pub fn succeeded(&mut self, now_ms: u64) {
-        let Server { standing, terms, .. } = &*self.server;
+        let Server { state, terms, .. } = &*self.server;
         match self.single {
-            true => standing.forgive(),
-            false if standing.succeeded(terms.patience, now_ms) => self.server.admit(),
+            true => state.forgive(),
+            false if state.succeeded(terms.failure_policy, now_ms) => self.server.admit(),
             false => {}
         }
     }
 
-    /// The head of the reply was there so long after the beginning.
+    /// The head of the reply arrived after this time.
     pub fn header_time(&mut self, time_ms: u64) {
         self.header_ms = Some(time_ms);
-        // Who looks at requests in progress wants to know at once.
+        // A balancer that counts requests in progress needs it at once.
         if self.inflight.is_some() && self.until == Some(Until::Header) {
-            self.server.standing.times.add(Until::Header, time_ms);
+            self.server.state.times.add(Until::Header, time_ms);
             self.is_header_counted = true;
             self.end_inflight();
         }
     }
 
-    /// The whole reply was there, and the client was given it: only such replies are counted, lest
-    /// servers that fail fast are preferred.
+    /// The whole reply arrived after this time and was passed to the client. Only such replies
+    /// count, because servers that fail fast would be preferred otherwise.
     pub fn last_byte_time(&mut self, time_ms: u64) {
         let (Some(_), Some(header_ms)) = (self.until, self.header_ms) else { return };
-        let times = &self.server.standing.times;
+        let times = &self.server.state.times;
         times.add(Until::LastByte, time_ms);
         if !self.is_header_counted {
             times.add(Until::Header, header_ms);
         }
     }
 
-    /// Ends it, and keeps its connection, made from that local address, for the next request: of
-    /// this worker or, if that one waits for this server and has no connection, of the worker whose
-    /// turn it is.
+    /// Ends it and keeps its connection, made from that local address, for the next request of this
+    /// worker, or hands it to another worker whose request waits for this server and needs one.
     pub fn end_with(
         mut self,
         pool: &GroupPool,
@@ -170,20 +168,20 @@ impl Lease {
     ) {
         let key = PoolKey { to: self.address().clone(), from };
         let is_awaited =
-            |slots: &ServerSlots<Handoff>| slots.waiting() > 0 && slots.awaits_gift(worker());
+            |slots: &ServerSlots<Handoff>| slots.waiting() > 0 && slots.awaits_handoff(worker());
         let slot = self.slot.take_if(|slot| is_awaited(slot.slots()));
         let Some(slot) = slot else { return pool.give_back(key, connection) };
         drop(self);
         match Handoff::of(pool, key, connection) {
-            // It comes back if whoever waited has just left, and is closed.
-            Some(gift) => drop(slot.release_with(gift)),
+            // It is returned and closed if the waiting request has just left.
+            Some(handoff) => drop(slot.release_with(handoff)),
             None => drop(slot),
         }
     }
 
     fn end_inflight(&mut self) {
         if let Some(began_ms) = self.inflight.take() {
-            self.server.standing.times.end(began_ms);
+            self.server.state.times.end(began_ms);
         }
     }
 }
@@ -191,6 +189,6 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.end_inflight();
-        self.server.standing.free();
+        self.server.state.free();
     }
 }

@@ -1,8 +1,8 @@
-//! Groups of servers: who is asked next, how many at once, who waits, who is well; and connections
-//! kept for later. For `http` and `stream` alike.
+//! Groups of servers: balancing, limits, queues, health checks, name resolution, and idle
+//! connections, for `http` and `stream`.
 //!
-//! Choosing is a pure machine: the time is an argument, no socket is touched, and what is worth a
-//! line in the log is returned. Deliberately absent: the protocols spoken with servers.
+//! Choosing is a pure machine: the time is an argument, no socket is used, and events for the log
+//! are returned. Deliberately absent: the protocols spoken with servers.
 
 pub mod address;
 mod attempt;
@@ -20,8 +20,8 @@ pub mod pool;
 mod random;
 pub mod resolver;
 mod server;
+mod server_state;
 pub mod settings;
-mod standing;
 pub mod sticky;
 #[cfg(test)]
 mod testing;

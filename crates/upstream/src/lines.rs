@@ -1,4 +1,4 @@
-//! The `server` lines of a group, and the servers that each stands for at the moment.
+//! The `server` lines of a group, and the servers that each of them has at the moment.
 
 use std::sync::{Arc, PoisonError};
 
@@ -18,34 +18,34 @@ pub(crate) struct GroupLine {
     pub backup: bool,
     pub lookup: LineLookup,
     pub servers: Vec<ResolvedServer>,
-    /// What was found last, which the next generation begins with.
+    /// The last result of resolving it, with which the next generation begins.
     pub known: LastResolved,
 }
 
-/// A server that a line stands for.
+/// A server of a line.
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedServer {
     pub server: Arc<Server>,
     pub backup: bool,
 }
 
-/// How a line is looked up at run time.
+/// How a line's name is resolved at run time.
 #[derive(Clone, Debug)]
 pub(crate) enum LineLookup {
     /// Not at all.
     None,
-    /// Again and again.
+    /// Periodically.
     Watch(WatchedName, LineResolver),
-    /// Until it is found.
+    /// Until that succeeds.
     Until(Endpoint),
 }
 
-/// Who is asked for names.
+/// The resolver of a line.
 #[derive(Clone, Debug)]
 pub struct LineResolver {
     /// The name servers.
     pub names: NameServers,
-    /// How long a lookup may take.
+    /// How long resolving may take.
     pub timeout_ms: u64,
 }
 
@@ -54,17 +54,17 @@ pub struct LineResolver {
 pub(crate) struct GroupLines {
     pub group: GroupName,
     pub lines: Vec<GroupLine>,
-    /// The limit that holds for each server.
+    /// The limit of each server.
     pub limit: Option<GroupLimit>,
 }
 
 impl GroupLines {
-    /// None yet.
+    /// A group without lines.
     pub fn new(group: GroupName) -> Self {
         Self { group, lines: Vec::new(), limit: None }
     }
 
-    /// Adds a line with the addresses that are known.
+    /// Adds a line with its known addresses.
     pub fn add(&mut self, line: GroupLine, addresses: Vec<Address>, memory: &StateMemory) {
         self.lines.push(line);
         let at = self.lines.len() - 1;
@@ -79,7 +79,7 @@ impl GroupLines {
         }
     }
 
-    /// Makes the servers that were found those of a line; those that it had already stay the same.
+    /// Replaces the servers of a line by these results; servers that it already has stay the same.
     pub fn found(&mut self, at: usize, found: &[ResolvedPeer], memory: &StateMemory) {
         let had = std::mem::take(&mut self.lines[at].servers);
         for peer in found {
@@ -103,12 +103,12 @@ impl GroupLines {
         found.filter(|found| found.backup == backup).map(|found| found.server.clone()).collect()
     }
 
-    /// Of two servers with one address each has a standing of its own.
+    /// Two servers with one address have separate states.
     fn server(&self, address: Address, terms: ServerTerms, memory: &StateMemory) -> Arc<Server> {
         let all = self.lines.iter().flat_map(|line| &line.servers);
         let twin = all.filter(|found| found.server.address == address).count() as u32;
-        let standing = memory.standing(&self.group, &address, twin);
-        let mut server = Server::new(address, terms, standing);
+        let state = memory.server_state(&self.group, &address, twin);
+        let mut server = Server::new(address, terms, state);
         let limit = self.limit.as_ref();
         server.limited =
             limit.and_then(|limit| limit.of_server(&server.name, server.terms.max_conns, twin));
@@ -117,7 +117,7 @@ impl GroupLines {
 }
 
 impl GroupLine {
-    /// A line that is not looked up at run time.
+    /// A line that is not resolved at run time.
     pub fn new(terms: ServerTerms, backup: bool) -> Self {
         Self {
             terms,
@@ -128,7 +128,7 @@ impl GroupLine {
         }
     }
 
-    /// What was found last, at the port that is meant now.
+    /// The last result, with the line's present port.
     fn known(&self) -> Vec<ResolvedPeer> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let LineLookup::Watch(WatchedName { service: None, port, .. }, _) = &self.lookup {
@@ -137,8 +137,8 @@ impl GroupLine {
         known
     }
 
-    /// What holds for a server that was found, and whether it is a backup. `None`: it is of no use,
-    /// for a line of backups has no backups of its own.
+    /// The parameters of a server that was found, and whether it is a backup. `None`: it is not
+    /// used, because a line of backups has no backups of its own.
     fn terms_of(&self, peer: &ResolvedPeer) -> Option<(ServerTerms, bool)> {
         let mut terms = self.terms.clone();
         if let Some(name) = &peer.name {

@@ -1,7 +1,8 @@
-//! The standing of every server by group and address, and the lines of waiting requests by name, so
-//! that a reload forgets nothing; and the table through which other processes share their limits.
+//! The state of every server by group and address, and the queues of waiting requests by name,
+//! which outlive configurations; and the table through which processes share limits.
 //!
-//! It holds what some group still uses: the new generation is built before the old one goes.
+//! Entries live as long as a group uses them: a new generation is built before the old one is
+//! dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -12,23 +13,23 @@ use crate::limit::{SharedTable, WaitQueue};
 use crate::name::GroupName;
 use crate::pool::Handoff;
 use crate::resolver::{ResolvedPeer, WatchedName};
-use crate::standing::ServerState;
+use crate::server_state::ServerState;
 
-/// Where standings are found again.
+/// State that reloads find again.
 #[derive(Debug, Default)]
 pub struct StateMemory {
     known: Mutex<HashMap<MemoryKey, Weak<ServerState>>>,
     found: Mutex<HashMap<MemoryName, Weak<Mutex<Vec<ResolvedPeer>>>>>,
-    lines: Mutex<QueuesByName>,
+    queues: Mutex<QueuesByName>,
     table: OnceLock<Arc<SharedTable>>,
 }
 
-/// What was found last for a name.
+/// The last result of resolving a name.
 pub(crate) type LastResolved = Arc<Mutex<Vec<ResolvedPeer>>>;
 
 type QueuesByName = HashMap<Box<[u8]>, Weak<WaitQueue<Handoff>>>;
 
-/// The group, and what is looked up for it.
+/// The group, and the name that is resolved for it.
 type MemoryName = (GroupName, WatchedName);
 
 /// The group, the address, and how many of the group's servers before it have the same.
@@ -40,14 +41,14 @@ struct MemoryKey {
 }
 
 impl StateMemory {
-    /// The process's.
+    /// The memory of this process.
     pub fn process() -> &'static Self {
         static PROCESS: OnceLock<StateMemory> = OnceLock::new();
         PROCESS.get_or_init(Self::default)
     }
 
-    /// The standing of a server, new where nobody uses it.
-    pub(crate) fn standing(
+    /// The state of a server; a new one if no group uses it yet.
+    pub(crate) fn server_state(
         &self,
         group: &GroupName,
         address: &Address,
@@ -55,18 +56,18 @@ impl StateMemory {
     ) -> Arc<ServerState> {
         let key = MemoryKey { group: group.clone(), address: address.clone(), twin };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(standing) = known.get(&key).and_then(Weak::upgrade) {
-            return standing;
+        if let Some(state) = known.get(&key).and_then(Weak::upgrade) {
+            return state;
         }
         if known.len() == known.capacity() {
-            known.retain(|_, standing| standing.strong_count() > 0);
+            known.retain(|_, state| state.strong_count() > 0);
         }
-        let standing = Arc::default();
-        known.insert(key, Arc::downgrade(&standing));
-        standing
+        let state = Arc::default();
+        known.insert(key, Arc::downgrade(&state));
+        state
     }
 
-    /// What was found last for a name of a group, whatever port was asked for.
+    /// The last result for a name of a group, whatever the port.
     pub(crate) fn found(&self, group: &GroupName, watched: &WatchedName) -> LastResolved {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (group.clone(), WatchedName { port: 0, ..watched.clone() });
@@ -79,23 +80,23 @@ impl StateMemory {
         known
     }
 
-    /// The line of that name, new where nothing counts in it. Where other processes share it there
-    /// is only one, whichever configurations know it.
-    pub(crate) fn line(&self, name: &[u8]) -> Arc<WaitQueue<Handoff>> {
+    /// The queue of that name. If it is shared with other processes, this process has only one,
+    /// whichever configurations name it; otherwise every call makes a new one.
+    pub(crate) fn queue(&self, name: &[u8]) -> Arc<WaitQueue<Handoff>> {
         let Some(table) = self.table.get() else { return WaitQueue::new() };
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lines.get(name).and_then(Weak::upgrade) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = queues.get(name).and_then(Weak::upgrade) {
             return known;
         }
-        lines.retain(|_, line| line.strong_count() > 0);
-        let line = WaitQueue::shared(name, table);
-        lines.insert(name.into(), Arc::downgrade(&line));
-        line
+        queues.retain(|_, queue| queue.strong_count() > 0);
+        let queue = WaitQueue::shared(name, table);
+        queues.insert(name.into(), Arc::downgrade(&queue));
+        queue
     }
 
-    /// New lines share their limits with other processes through this table.
+    /// From now on, new queues share their limits with other processes through this table.
     pub fn share(&self, table: Arc<SharedTable>) {
-        // Once for the process.
+        // Only the first table counts.
         let _ = self.table.set(table);
     }
 
@@ -106,12 +107,12 @@ impl StateMemory {
 
     /// Gives slots that other processes have freed to requests that wait. Answers whether a request
     /// still waits.
-    pub fn settle_lines(&self) -> bool {
-        let lines: Vec<_> = {
-            let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-            lines.values().filter_map(Weak::upgrade).collect()
+    pub fn settle_queues(&self) -> bool {
+        let queues: Vec<_> = {
+            let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+            queues.values().filter_map(Weak::upgrade).collect()
         };
-        lines.iter().fold(false, |waits, line| line.settle_all() | waits)
+        queues.iter().fold(false, |waits, queue| queue.settle_all() | waits)
     }
 }
 
@@ -125,17 +126,17 @@ mod tests {
     fn a_line_that_is_shared_is_one_as_long_as_it_is_used() {
         let file = SharedTable::create().unwrap();
         let memory = StateMemory::default();
-        let alone = memory.line(b"name");
-        assert!(!Arc::ptr_eq(&alone, &memory.line(b"name")));
+        let alone = memory.queue(b"name");
+        assert!(!Arc::ptr_eq(&alone, &memory.queue(b"name")));
         memory.share(SharedTable::join(file.as_fd(), || 0).unwrap());
-        let line = memory.line(b"name");
-        let slots = line.slots(b"server", 1);
-        drop(line);
+        let queue = memory.queue(b"name");
+        let slots = queue.slots(b"server", 1);
+        drop(queue);
         // No configuration names it now, but a request is in progress.
         let slot = slots.try_take();
-        let again = memory.line(b"name").slots(b"server", 1);
+        let again = memory.queue(b"name").slots(b"server", 1);
         assert!(Arc::ptr_eq(&slots, &again) && again.try_take().is_none());
         drop((slot, slots, again));
-        assert!(memory.line(b"name").slots(b"server", 1).try_take().is_some());
+        assert!(memory.queue(b"name").slots(b"server", 1).try_take().is_some());
     }
 }

@@ -9,7 +9,7 @@ use crate::server::{Server, ServerStatus};
 /// All servers. Changed only where names are resolved at run time.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
-    /// Changes with the servers: what an attempt remembers by position is void then.
+    /// Changes with the servers: positions in an attempt are void then.
     pub version: u32,
     pub primary: Tier,
     pub backup: Tier,
@@ -26,7 +26,7 @@ pub(crate) struct Tier {
     pub random: XorShift,
 }
 
-/// A server with its place in the rotation.
+/// A server and its state in the rotation.
 #[derive(Debug)]
 pub(crate) struct RotationPeer {
     pub server: Arc<Server>,
@@ -44,7 +44,7 @@ pub(crate) struct RingPoint {
 }
 
 impl Peers {
-    /// Replaces the servers; those that stay keep their place in the rotation. `arrange` prepares
+    /// Replaces the servers; those that stay keep their state in the rotation. `arrange` prepares
     /// each tier for the balancer.
     pub fn replace(
         &mut self,
@@ -59,12 +59,12 @@ impl Peers {
         }
     }
 
-    /// Whether there is no choice, so that failures are not held against the one server.
+    /// Whether there is only one server, whose failures do not count.
     pub fn is_single(&self) -> bool {
         self.primary.peers.len() == 1 && self.backup.peers.is_empty()
     }
 
-    /// How many servers a request may be tried at.
+    /// How many servers a request may try.
     pub fn tries(&self) -> u32 {
         match self.is_single() {
             true => 1,
@@ -95,10 +95,10 @@ impl Tier {
     }
 
     fn tries(&self) -> u32 {
-        self.peers.iter().filter(|peer| peer.server.state() != ServerStatus::Down).count() as u32
+        self.peers.iter().filter(|peer| peer.server.status() != ServerStatus::Down).count() as u32
     }
 
-    /// The server whose part of the weights `point` falls into.
+    /// The server whose share of the weights contains `point`.
     pub fn at_weight(&self, mut point: u64) -> usize {
         for (at, peer) in self.peers.iter().enumerate() {
             let weight = u64::from(peer.server.terms.weight);
@@ -110,7 +110,7 @@ impl Tier {
         0
     }
 
-    /// Any server, the likelier the more weight it has.
+    /// A random server, in proportion to the weights.
     pub fn by_chance(&mut self) -> usize {
         let point = self.random.next() % self.total_weight.max(1);
         self.at_weight(point)

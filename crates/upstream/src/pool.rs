@@ -1,7 +1,7 @@
-//! Connections to servers that wait for another request: one pool per worker and group, no lock.
+//! Idle connections to servers: one pool per worker and group, without a lock.
 //!
-//! `keepalive N` bounds those that have been idle for over [`YOUNG_MS`]. Younger ones above it
-//! stay: under load they are needed again at once, and opening them anew is what makes a pool that
+//! `keepalive N` limits those that have been idle for over [`YOUNG_MS`]. Younger ones above it
+//! stay: under load they are needed again at once, and opening new ones is what makes a pool that
 //! is too small so expensive.
 
 use std::cell::{Cell, RefCell};
@@ -19,7 +19,7 @@ use crate::settings::KeepaliveSettings;
 
 /// Idle for longer than this, a connection counts against `keepalive N`.
 const YOUNG_MS: u64 = 1000;
-/// How often idle connections are looked at.
+/// How often idle connections are checked.
 const ROUND_MS: u64 = 500;
 /// Idle connections of one worker and group, whatever their age.
 const IDLE_MAX: usize = 16 * 1024;
@@ -40,12 +40,12 @@ pub struct PooledConnection {
     opened_ms: u64,
 }
 
-/// What connections are kept apart by.
+/// Connections with different keys are not exchanged for each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolKey {
     /// The server.
     pub to: Address,
-    /// The local address that was asked for.
+    /// The local address that was requested.
     pub from: Option<SocketAddr>,
 }
 
@@ -91,11 +91,11 @@ impl Handoff {
     pub fn keep(self, pool: &GroupPool) {
         let Self { stream, key, requests, opened_ms } = self;
         let mut stream = Stream::attach(stream);
-        // What came on the way nobody has told this worker.
+        // This worker was not notified of what arrived on the way.
         if stream.is_disturbed() {
             return;
         }
-        // From now on it is told when the other end closes it.
+        // From now on it is notified when the peer closes the connection.
         if stream.poll_disturbed(&mut Context::from_waker(Waker::noop())).is_pending() {
             pool.give_back(key, PooledConnection { stream, requests, opened_ms });
         }
@@ -117,7 +117,7 @@ struct IdleConnection {
     until_ms: u64,
 }
 
-/// Numbers by the names of groups: a reload finds the pools of the generation before.
+/// Numbers by the names of groups, so that a reload finds the pools of the last generation.
 static NUMBERS: Mutex<BTreeMap<GroupName, u32>> = Mutex::new(BTreeMap::new());
 
 /// The number of the groups with that name.
@@ -214,14 +214,14 @@ impl ConnectionPool {
         loop {
             let at = self.idle.iter().rposition(|idle| idle.key == *key)?;
             let mut idle = self.idle.remove(at);
-            // Those whose time is over are closed once a round only.
+            // Expired connections are only closed once a round.
             if idle.until_ms > now_ms && !idle.connection.stream.is_disturbed() {
                 return Some(idle.connection);
             }
         }
     }
 
-    /// Closes those that are disturbed, out of time, or old and too many.
+    /// Closes connections that are disturbed, expired, or old and too many.
     fn tidy(&mut self, cx: &mut Context<'_>, now_ms: u64) {
         self.idle.retain_mut(|idle| {
             idle.until_ms > now_ms && idle.connection.stream.poll_disturbed(cx).is_pending()
@@ -233,7 +233,7 @@ impl ConnectionPool {
     }
 }
 
-/// Looks after idle connections as long as there are some.
+/// Checks idle connections as long as there are any.
 async fn tidy() {
     let timer = Timer::new();
     timer.set(ROUND_MS);

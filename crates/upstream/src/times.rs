@@ -1,6 +1,6 @@
-//! How fast a server replies: means over its replies, and what is still in progress.
+//! How fast a server replies: means over its replies, and over requests in progress.
 //!
-//! Only balancers that ask for times have them measured.
+//! Measured only for balancers that use times.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +14,7 @@ pub(crate) struct ServerTimes {
     inflight: Mutex<Inflight>,
 }
 
-/// What the time of a reply is measured until.
+/// The end of the time that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
     /// Its head.
@@ -34,12 +34,12 @@ struct Inflight {
 }
 
 impl ServerTimes {
-    /// The mean until then; 0: nothing is known.
+    /// The mean; 0: nothing is known.
     pub fn mean_ms(&self, until: Until) -> u64 {
         self.slot(until).load(Relaxed)
     }
 
-    /// A reply took so long.
+    /// Adds the time of a reply.
     pub fn add(&self, until: Until, time_ms: u64) {
         let moved = |mean| Some(moved(mean, time_ms));
         let _ = self.slot(until).fetch_update(Relaxed, Relaxed, moved);
@@ -59,7 +59,7 @@ impl ServerTimes {
         inflight.requests += 1;
     }
 
-    /// The request that began then is over: its share is taken out.
+    /// The request that began then is over: its share is removed.
     pub fn end(&self, began_ms: u64) {
         let mut inflight = self.inflight();
         let share_ms = inflight.changed_ms.saturating_sub(began_ms);
@@ -67,7 +67,7 @@ impl ServerTimes {
         inflight.requests = inflight.requests.saturating_sub(1);
     }
 
-    /// Moves the mean of what is in progress towards what it is now.
+    /// Updates the mean of requests in progress.
     pub fn look_at_inflight(&self, now_ms: u64) {
         let mut inflight = self.inflight();
         if let Some(taken_ms) = inflight.taken_ms.checked_div(inflight.requests) {
@@ -76,7 +76,7 @@ impl ServerTimes {
         }
     }
 
-    /// The mean of what is in progress; 0: nothing is.
+    /// The mean of requests in progress; 0: there are none.
     pub fn inflight_ms(&self) -> u64 {
         let inflight = self.inflight();
         if inflight.requests > 0 { inflight.mean_ms } else { 0 }
@@ -94,7 +94,7 @@ impl Inflight {
     }
 }
 
-/// A mean that forgets: the new value counts for a twentieth.
+/// A moving mean: the new value counts for a twentieth.
 fn moved(mean_ms: u64, value_ms: u64) -> u64 {
     match mean_ms {
         0 => value_ms,

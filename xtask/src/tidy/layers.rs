@@ -46,7 +46,7 @@ const LAYERED: &[LayeredCrate] = &[
         layers: &[
             &["address", "health::progress", "name", "random", "settings::keepalive", "times"],
             &["limit", "resolver"],
-            &["pool", "standing"],
+            &["pool", "server_state"],
             &["memory", "waiting::limit"],
             &["server", "sticky"],
             &["lines", "peers"],
@@ -58,7 +58,7 @@ const LAYERED: &[LayeredCrate] = &[
         ],
         upward: &[],
         // Slots belong to a queue, and a waiter of the queue gets one of them.
-        cycles: &[&["limit::line", "limit::slots", "limit::waiter"]],
+        cycles: &[&["limit::queue", "limit::slots", "limit::waiter"]],
         barred: &[],
     },
     LayeredCrate {

@@ -63,7 +63,7 @@ impl<'a> QueueTime<'a> {
             }
         };
         let before = std::mem::replace(&mut x.action, "waiting for upstream");
-        let place = waiting.place();
+        let place = waiting.position();
         if place > 0 {
             x.log(level, format_args!("limit upstream: request is queued at position {place}"));
         }

@@ -38,22 +38,22 @@ pub(crate) const TABLE: &[BuiltIn] = &[
         x.backends.each(out, |asked, out| decimal::write(asked.bytes_sent.get(), out))
     }),
     BuiltIn::fresh("limit_upstream_in_progress", |x, out| {
-        limit(x, out, |tally, out| decimal::write(tally.in_progress, out))
+        limit(x, out, |stats, out| decimal::write(stats.in_progress, out))
     }),
     BuiltIn::fresh("limit_upstream_waiting", |x, out| {
-        limit(x, out, |tally, out| decimal::write(tally.waiting, out))
+        limit(x, out, |stats, out| decimal::write(stats.waiting, out))
     }),
     BuiltIn::fresh("limit_upstream_queued", |x, out| {
-        limit(x, out, |tally, out| decimal::write(tally.queued, out))
+        limit(x, out, |stats, out| decimal::write(stats.queued, out))
     }),
     BuiltIn::fresh("limit_upstream_rejected", |x, out| {
-        limit(x, out, |tally, out| decimal::write(tally.rejected, out))
+        limit(x, out, |stats, out| decimal::write(stats.rejected, out))
     }),
     BuiltIn::fresh("limit_upstream_timed_out", |x, out| {
-        limit(x, out, |tally, out| decimal::write(tally.timed_out, out))
+        limit(x, out, |stats, out| decimal::write(stats.timed_out, out))
     }),
     BuiltIn::fresh("limit_upstream_waited", |x, out| {
-        limit(x, out, |tally, out| decimal::write_seconds(tally.waited_ms, out))
+        limit(x, out, |stats, out| decimal::write_seconds(stats.waited_ms, out))
     }),
     BuiltIn::prefix("upstream_http_", http),
     BuiltIn::prefix("upstream_trailer_", trailer),
@@ -76,7 +76,7 @@ fn times(x: &mut Exchange, out: &mut Vec<u8>, time: fn(&UpstreamAttempt) -> Opti
 fn limit(x: &Exchange, out: &mut Vec<u8>, write: fn(LimitStats, &mut Vec<u8>)) -> bool {
     let limit = x.backends.limited.as_ref().and_then(|group| group.limit());
     if let Some(limit) = limit {
-        write(limit.tally(), out);
+        write(limit.stats(), out);
     }
     limit.is_some()
 }

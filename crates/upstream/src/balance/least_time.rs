@@ -24,7 +24,7 @@ impl Balance for LeastTime {
         if self.inflight {
             for at in 0..round.tier.peers.len() {
                 if round.admits(at) {
-                    round.tier.peers[at].server.standing.times.look_at_inflight(now_ms);
+                    round.tier.peers[at].server.state.times.look_at_inflight(now_ms);
                 }
             }
         }
@@ -46,16 +46,16 @@ impl Balance for LeastTime {
 
 /// How long the server should take for what it has in progress and one more.
 pub(super) fn estimate(server: &Server, until: Until, now_ms: u64) -> u64 {
-    let standing = &server.standing;
+    let state = &server.state;
     let (unchecked_ms, timeout_ms) =
-        (standing.unchecked_ms(now_ms), server.terms.patience.fail_timeout_ms);
-    let mut time_ms = standing.times.mean_ms(until);
+        (state.unchecked_ms(now_ms), server.terms.failure_policy.fail_timeout_ms);
+    let mut time_ms = state.times.mean_ms(until);
     // A slow server gets another chance once in fail_timeout: half the time, then a quarter.
     if unchecked_ms > timeout_ms {
         let halvings = (unchecked_ms / 1000) / (timeout_ms / 1000 + 1);
         time_ms = u32::try_from(halvings).ok().and_then(|n| time_ms.checked_shr(n)).unwrap_or(0);
     }
-    time_ms = time_ms.max(standing.times.inflight_ms());
+    time_ms = time_ms.max(state.times.inflight_ms());
     let step_ms = match time_ms {
         0..=TIME_MAX_MS => time_ms + STEP_MS - time_ms % STEP_MS,
         _ => TIME_MAX_MS,

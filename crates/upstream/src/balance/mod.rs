@@ -1,7 +1,7 @@
-//! Balancers: which of the servers that could be used is.
+//! Balancers choose one of the servers that can be used.
 //!
-//! One file each. Whatever they remember between choices stands in the tier and in the attempt, so
-//! a balancer itself never changes. Adding one: its file, and its line in `settings/method.rs`.
+//! Each has its own file. What it remembers between choices is stored in the tier and in the
+//! attempt, so a balancer itself never changes. CONTRIBUTING.md says how to add one.
 
 mod consistent_hash;
 mod crc32;
@@ -33,40 +33,41 @@ pub(crate) use least_time::LeastTime;
 pub(crate) use random::{Better, RandomBalance};
 pub(crate) use round_robin::RoundRobin;
 
-/// How often a hash or chance may hit a server that cannot be used; then they are taken in turn.
+/// How often a hash or a random choice may hit a server that cannot be used; after that, servers
+/// are taken in turn.
 const MISSES_MAX: u32 = 20;
 
-/// A way of choosing.
+/// A balancing method.
 pub(crate) trait Balance: Debug + Send + Sync {
     /// The position of the server to use, which the round [admits](Round::admits).
     fn pick(&self, round: &mut Round<'_>) -> Option<usize>;
 
-    /// Takes note of a server that is used because the request is bound to it.
+    /// A server is used because the request is bound to it.
     fn bind(&self, _round: &mut Round<'_>, _at: usize) {}
 
     /// Prepares a tier whose servers have changed.
     fn arrange(&self, _tier: &mut Tier) {}
 
-    /// The text whose hash decides.
+    /// The text that is hashed.
     fn key(&self) -> Option<&Template> {
         None
     }
 
-    /// Which times of replies it wants to know.
+    /// Which time of replies it needs.
     fn until(&self) -> Option<Until> {
         None
     }
 
-    /// Whether it wants to know how long requests have been in progress.
+    /// Whether it needs to know how long requests have been in progress.
     fn counts_inflight(&self) -> bool {
         false
     }
 
-    /// Which parameters of `server` it does without.
+    /// Which parameters of `server` it rejects.
     fn refused(&self) -> RefusedParameters;
 }
 
-/// Parameters of `server` that are refused.
+/// Parameters of `server` that are rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RefusedParameters {
     pub backup: bool,
@@ -101,7 +102,7 @@ impl Round<'_> {
         self.admits_bound(at, false)
     }
 
-    /// The same for a request that may be bound to it.
+    /// The same; `bound`: for a request that is bound to it.
     pub fn admits_bound(&self, at: usize, bound: bool) -> bool {
         let server = &self.tier.peers[at].server;
         !self.attempt.has_tried(self.first + at)
@@ -115,16 +116,16 @@ impl Round<'_> {
         self.admits_bound(at, true).then_some(at)
     }
 
-    /// Takes the next in smooth rotation of those that are admitted and fit: every one gains its
-    /// weight, and the one that is furthest ahead pays what all have gained.
+    /// Smooth rotation among the servers that are admitted and fit: each gains its weight, and the
+    /// one with the most pays what all have gained.
     pub fn rotate(&mut self, fits: impl Fn(&RotationPeer) -> bool) -> Option<usize> {
         let (best, total) = self.advance(fits);
         self.tier.peers[best?].current_weight -= total;
         best
     }
 
-    /// Lets those that are admitted and fit gain their weight: which is furthest ahead, and how
-    /// much all have gained.
+    /// Gives the servers that are admitted and fit their weight. Returns the one with the most, and
+    /// how much all have gained.
     fn advance(&mut self, fits: impl Fn(&RotationPeer) -> bool) -> (Option<usize>, i64) {
         let (mut best, mut total) = (None, 0);
         for at in 0..self.tier.peers.len() {
@@ -133,7 +134,7 @@ impl Round<'_> {
             }
             let peer = &mut self.tier.peers[at];
             let weight = peer.server.effective_weight(self.ask.now_ms);
-            peer.server.standing.recover();
+            peer.server.state.recover();
             peer.current_weight += weight;
             total += weight;
             let ahead = peer.current_weight;
@@ -144,8 +145,8 @@ impl Round<'_> {
         (best, total)
     }
 
-    /// Takes the server that a hash hits, hashing again as long as that one is not admitted; after
-    /// too many misses, the next in turn.
+    /// The server that a hash hits, hashed again while that server is not admitted; after too many
+    /// misses, the next in turn.
     pub fn probe(
         &mut self,
         mut hash: impl FnMut(&mut Attempt, &mut XorShift) -> u64,
@@ -163,7 +164,7 @@ impl Round<'_> {
         self.rotate(|_| true)
     }
 
-    /// Takes the server with the least load by weight; among equals, the next in turn.
+    /// The server with the least load by weight; among equals, the next in turn.
     pub fn least(&mut self, load: impl Fn(&Server) -> u64) -> Option<usize> {
         let (mut best, mut many) = (None, false);
         for at in (0..self.tier.peers.len()).filter(|at| self.admits(*at)) {
@@ -180,7 +181,7 @@ impl Round<'_> {
         }
         let now_ms = self.ask.now_ms;
         let least = self.tier.peers[best].server.clone();
-        // Requests end without the group's lock, so they may not be equal any more.
+        // Requests end without the group's lock, so loads may differ by now.
         self.rotate(|peer| compare(&peer.server, &least, now_ms, &load).is_eq()).or(Some(best))
     }
 

@@ -24,8 +24,7 @@ use crate::settings::ServerCheck;
 use crate::sticky::{BoundName, Sticky};
 use crate::waiting::GroupLimit;
 
-/// How often a choice is repeated because the slot that was free has just been taken by another
-/// generation or process.
+/// How often a choice is repeated after another generation or process took the free slot.
 const PICKS_MAX: usize = 100;
 
 /// A group of servers, shared by all workers.
@@ -36,18 +35,18 @@ pub struct Group {
     sticky: Option<Sticky>,
     pool: GroupPool,
     peers: Mutex<Peers>,
-    /// Where the peers come from. Locked before them.
+    /// The lines of the peers. Locked before `peers`.
     lines: Mutex<GroupLines>,
     limit: Option<GroupLimit>,
-    /// Whether a worker looks its names up.
+    /// Whether a worker resolves its names.
     discovered: AtomicBool,
     /// `check`
     check: Option<Arc<ServerCheck>>,
-    /// Whether a server that a name comes to stand for is not used before it passes a check.
+    /// Whether a newly resolved server is not used before it passes a check.
     checks_newcomers: AtomicBool,
 }
 
-/// What a group is made of.
+/// The parts of a new group.
 pub(crate) struct GroupParts {
     pub balance: Arc<dyn Balance>,
     pub sticky: Option<Sticky>,
@@ -56,25 +55,25 @@ pub(crate) struct GroupParts {
     pub check: Option<Arc<ServerCheck>>,
 }
 
-/// What came of a choice.
+/// The result of a choice.
 #[derive(Debug)]
 pub enum ServerChoice {
     /// This server.
     Server(Lease),
-    /// Every server that could be used has as many requests as it may have.
+    /// Every server that could be used is at its limit.
     Busy,
     /// None can be used: "no live upstreams".
     None,
 }
 
 impl Group {
-    /// The group of a name that no `upstream` block has, as `proxy_pass http://name:port` means
-    /// it: every address is a server.
+    /// The group of a name without an `upstream` block (`proxy_pass http://name:port`): every
+    /// address is a server.
     pub fn implicit(subsystem: Subsystem, name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
         Self::of_addresses(GroupName::new(subsystem, name), addresses, StateMemory::process())
     }
 
-    /// The same of a name that is not found: its addresses are servers once it is.
+    /// The same for a name that cannot be resolved yet.
     pub(crate) fn sought(subsystem: Subsystem, name: &[u8], place: Endpoint) -> Arc<Self> {
         let line = GroupLine {
             lookup: LineLookup::Until(place),
@@ -83,8 +82,7 @@ impl Group {
         Self::of_line(GroupName::new(subsystem, name), line, Vec::new(), StateMemory::process())
     }
 
-    /// The same for once: nothing of it is remembered. For names that are known only when a request
-    /// is there.
+    /// The same without any state that outlives it, for names that only a request has.
     pub fn passing(name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
         let name = GroupName::new(Subsystem::Main, name);
         Self::of_addresses(name, addresses, &StateMemory::default())
@@ -135,18 +133,18 @@ impl Group {
         self.servers().iter().for_each(|server| server.apply_limit());
     }
 
-    /// Whether the caller is the first to ask: it looks the names up.
+    /// Whether the caller is the first one; it then resolves the names.
     pub(crate) fn claim_discovery(&self) -> bool {
         !self.discovered.swap(true, Ordering::Relaxed)
     }
 
-    /// How each line is looked up at run time.
+    /// How each line is resolved at run time.
     pub(crate) fn lookups(&self) -> Vec<(usize, LineLookup)> {
         let lines = self.lines();
         lines.lines.iter().map(|line| line.lookup.clone()).enumerate().collect()
     }
 
-    /// Makes the servers that were found those of a line, from the next choice on.
+    /// Replaces the servers of a line, from the next choice on.
     pub(crate) fn found(&self, line: usize, found: &[ResolvedPeer]) {
         let mut lines = self.lines();
         let had = self.servers();
@@ -165,12 +163,12 @@ impl Group {
         only(&have, &had).for_each(|new| new.admit());
     }
 
-    /// Tells whether servers that it will have are checked before they are used.
+    /// Sets whether newly resolved servers must pass a check before they are used.
     pub(crate) fn set_checks_newcomers(&self, checks: bool) {
         self.checks_newcomers.store(checks, Ordering::Relaxed);
     }
 
-    /// How its servers are checked, if its block says so.
+    /// How its servers are checked, if its block has `check`.
     pub fn check(&self) -> Option<&Arc<ServerCheck>> {
         self.check.as_ref()
     }
@@ -180,12 +178,12 @@ impl Group {
         &self.name
     }
 
-    /// The text whose hash decides, where one does.
+    /// The text that is hashed, if the balancer hashes one.
     pub fn key(&self) -> Option<&Template> {
         self.balance.key()
     }
 
-    /// How requests are bound to servers, where they are.
+    /// How requests are bound to servers, if they are.
     pub fn sticky(&self) -> Option<&Sticky> {
         self.sticky.as_ref()
     }
@@ -218,7 +216,7 @@ impl Group {
         without(&peers, attempt, ask.now_ms)
     }
 
-    /// The limit on requests in progress, where requests wait for servers.
+    /// The limit on requests in progress, if requests wait for servers.
     pub fn limit(&self) -> Option<&GroupLimit> {
         self.limit.as_ref()
     }
@@ -240,7 +238,7 @@ impl Group {
             let at = self.pick(bound, &mut round)?;
             let server = round.tier.peers[at].server.clone();
             if let Some(lease) = Lease::take(&server, false, &*self.balance, ask.now_ms) {
-                server.standing.chosen(server.terms.patience, ask.now_ms);
+                server.state.chosen(server.terms.failure_policy, ask.now_ms);
                 round.attempt.given(first + at);
                 return Some(ServerChoice::Server(lease));
             }
@@ -258,7 +256,7 @@ impl Group {
         }
     }
 
-    /// The only server is used whatever it did.
+    /// The only server is used even after failures.
     fn single(
         &self,
         server: &Arc<Server>,
@@ -283,12 +281,12 @@ impl Group {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Peers> {
-        // A panic between two steps leaves weights that are off by one choice, no more.
+        // After a panic between two steps, weights are off by one choice at most.
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Those of `these` that are none of `others`.
+/// The servers of `these` that are not in `others`.
 fn only<'a>(
     these: &'a [Arc<Server>],
     others: &'a [Arc<Server>],
@@ -297,8 +295,8 @@ fn only<'a>(
     these.iter().filter(move |one| !is_other(one))
 }
 
-/// Why there was nothing to choose from. A server that could be used and was not chosen was full,
-/// even if it is not full any more: others give slots back at any time.
+/// Why no server was chosen. One that could be used and was not chosen was full, even if it is not
+/// full any more: slots are freed at any time.
 fn without(peers: &Peers, attempt: &Attempt, now_ms: u64) -> ServerChoice {
     let waits = |(at, server): (usize, &Arc<Server>)| {
         !attempt.has_tried(at) && server.is_live(now_ms, false) && server.is_limited()

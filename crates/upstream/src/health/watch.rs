@@ -164,7 +164,7 @@ impl<P: Clone> Watch<P> {
             let number = std::mem::replace(count, *count + 1);
             let group: Arc<[u8]> = of.group.name().into();
             for server in
-                of.group.servers().into_iter().filter(|one| one.state() != ServerStatus::Down)
+                of.group.servers().into_iter().filter(|one| one.status() != ServerStatus::Down)
             {
                 let address = server.address().clone();
                 let key = CheckKey { group: group.clone(), check: number, address };

@@ -40,7 +40,7 @@ impl CountedServer {
         Self { server: WaitQueue::new().slots(b"a", max), in_use: Arc::default(), most: max }
     }
 
-    /// One request from beginning to end; the slot goes back with a gift.
+    /// One request from beginning to end; the slot goes back with a handoff.
     fn request(&self) {
         let slot = self.server.try_take().or_else(|| wait(join(&[&self.server])));
         let slot = slot.expect("the server stays");
@@ -58,15 +58,15 @@ impl CountedServer {
 fn join(servers: &[&Server]) -> Waiter<u32> {
     let servers: Vec<Server> = servers.iter().map(|server| Arc::clone(server)).collect();
     let backlog = Backlog::OfServer(9);
-    let wish = JoinRequest {
+    let request = JoinRequest {
         servers: &servers,
         tried: &[],
         group: GROUP,
         backlog,
-        taker: None,
+        worker: None,
         now_ms: 0,
     };
-    servers[0].line().join(wish).expect("there is room")
+    servers[0].queue().join(request).expect("there is room")
 }
 
 fn wait(mut waiter: Waiter<u32>) -> Option<ServerSlot<u32>> {
@@ -78,9 +78,9 @@ fn wait(mut waiter: Waiter<u32>) -> Option<ServerSlot<u32>> {
 
 fn is_at_rest(server: &Server) {
     assert_eq!((server.in_progress(), server.waiting()), (0, 0));
-    let tally = server.line().tally();
-    assert_eq!(tally.waiting, 0);
-    assert_eq!(tally.queued, tally.granted + tally.timed_out + tally.abandoned + tally.stranded);
+    let stats = server.queue().stats();
+    assert_eq!(stats.waiting, 0);
+    assert_eq!(stats.queued, stats.granted + stats.timed_out + stats.abandoned + stats.stranded);
 }
 
 /// Runs threads to their end, this one being the last of them.
@@ -171,8 +171,8 @@ fn giving_up_keeps_or_frees_a_grant_of_the_same_moment() {
 #[test]
 fn one_who_may_use_either_gets_one_of_two_released_at_once() {
     bounded(|| {
-        let line = WaitQueue::new();
-        let (a, b) = (line.slots(b"a", 1), line.slots(b"b", 1));
+        let queue = WaitQueue::new();
+        let (a, b) = (queue.slots(b"a", 1), queue.slots(b"b", 1));
         let (of_a, of_b) = (a.try_take(), b.try_take());
         let either = join(&[&a, &b]);
         together(vec![
@@ -237,8 +237,8 @@ fn a_server_withdrawn_while_released_serves_or_tells() {
 #[test]
 fn an_admitted_server_that_is_released_serves_who_waits() {
     bounded(|| {
-        let line = WaitQueue::new();
-        let (a, b) = (line.slots(b"a", 0), line.slots(b"b", 1));
+        let queue = WaitQueue::new();
+        let (a, b) = (queue.slots(b"a", 0), queue.slots(b"b", 1));
         let (slot, admitted) = (b.try_take(), Arc::clone(&b));
         let waiter = join(&[&a]);
         together(vec![
@@ -285,7 +285,7 @@ impl Deref for SharedWords {
 fn of_process(words: &SharedWords, watched: &Arc<AtomicU32>, max: u32) -> CountedServer {
     let table = SharedTable::join_words(words.clone(), || 0).expect("there is room");
     table.serve();
-    let server = WaitQueue::shared(b"line", &table).slots(b"a", max);
+    let server = WaitQueue::shared(b"queue", &table).slots(b"a", max);
     CountedServer { server, in_use: watched.clone(), most: max }
 }
 
@@ -313,7 +313,7 @@ impl CountedServer {
                     return drop(grant);
                 }
                 Poll::Ready(WaiterAnswer::NoServer) => panic!("the server stays"),
-                Poll::Pending => _ = self.server.line().settle_all(),
+                Poll::Pending => _ = self.server.queue().settle_all(),
             }
             thread::yield_now();
         }

@@ -1,13 +1,13 @@
 //! The exact limit on requests in progress towards a server, and the fair queue of those that wait.
 //!
-//! A pure machine: no clock, no timer, no socket. Callers on any thread tell it the time, own the
-//! timers, and say what a reusable connection is (`G`, the gift).
+//! A pure machine: no clock, no timer, no socket. Callers on any thread pass the time, have the
+//! timers, and choose the type of a connection that is handed over (`H`).
 //!
 //! ```text
-//!   Slots::try_take ── a slot is free, nobody waits ──────────────> Slot ── drop, release_with
+//!   Slots::try_take ── a slot is free, none waits  ──────────────> Slot ── drop, release_with
 //!        │ none                                                      ^              │
 //!        v                                                           │              v
-//!   Line::join ── a place ──> Waiter ── poll: granted ───────────────┘      nobody waits: free
+//!   Queue::join ── queued ──> Waiter ── poll: granted ───────────────┘      none waits: free
 //!        │                       │                                          else: to the oldest
 //!        v                       ├── poll: no server left                   waiter who may use
 //!       Full                     └── give_up, drop                          that server
@@ -16,13 +16,13 @@
 //! What holds at every moment, over all threads:
 //! - never more slots of a server are in use than its maximum (once that is lowered: none is given
 //!   until enough have come back);
-//! - who may use a server gets it in the order of joining, and nobody overtakes;
-//! - nobody waits for a server that has a free slot;
+//! - requests get a server in the order in which they joined;
+//! - no request waits for a server that has a free slot;
 //! - every slot comes back: a grant whose waiter is gone goes to the next one.
 //!
-//! The rule that carries this: each server has one atomic [`word`]. While nobody waits for the
-//! server, anyone changes it with one compare-and-swap. While somebody waits, only the holder of
-//! the line's mutex does.
+//! The rule that carries this: each server has one atomic [`word`]. While no request waits for
+//! the server, it changes by one compare-and-swap. While requests wait, only the holder of the
+//! queue's mutex changes it.
 //!
 //! Worker processes that serve side by side for a while share their limits through a
 //! [table](SharedTable) in shared memory. The first rule then holds over all of them. The order
@@ -32,19 +32,19 @@
 #[cfg(not(all(weir_loom, test)))]
 mod file;
 mod layout;
-mod line;
+mod queue;
 mod row;
 mod slots;
+mod stats;
 mod table;
-mod tally;
 mod waiter;
 mod word;
 mod word_state;
 
-pub use line::{Backlog, JoinRequest, QueueFull, WaitQueue};
+pub use queue::{Backlog, JoinRequest, QueueFull, WaitQueue};
 pub use slots::{ServerSlot, ServerSlots};
+pub use stats::LimitStats;
 pub use table::{SharedTable, TICK_MS};
-pub use tally::LimitStats;
 pub use waiter::{Grant, Waiter, WaiterAnswer};
 pub use word_state::SLOTS_MAX;
 

@@ -30,12 +30,12 @@ pub(super) struct TableRow {
     own: usize,
 }
 
-/// The key of a server in a line: the same in all processes.
-pub(super) fn key(line: &[u8], server: &[u8]) -> u64 {
+/// The key of a server in a queue: the same in all processes.
+pub(super) fn key(queue: &[u8], server: &[u8]) -> u64 {
     // FNV-1a. Two of 4096 servers have the same 64 bits in one of 2 * 10^12 configurations.
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
-    let bytes = line.iter().chain(&[0]).chain(server);
+    let bytes = queue.iter().chain(&[0]).chain(server);
     bytes.fold(BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME)).max(1)
 }
 

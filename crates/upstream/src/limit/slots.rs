@@ -1,43 +1,44 @@
 //! One server's slots, and a slot in use.
 //!
-//! Taking and freeing are one compare-and-swap while nobody waits; all else goes to the line.
+//! Taking and freeing are one compare-and-swap while no request waits; everything else goes through
+//! the queue.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use super::line::WaitQueue;
-use super::tally::{Counters, LimitStats};
+use super::queue::WaitQueue;
+use super::stats::{Counters, LimitStats};
 use super::word::{self, SlotWord};
 
 /// How many requests a server may have in progress, and how many it has.
 ///
 /// One for each server address of a [`WaitQueue`], shared by all threads and by every group that
 /// names the queue's zone. It outlives configurations.
-pub struct ServerSlots<G> {
+pub struct ServerSlots<H> {
     pub(super) word: SlotWord,
-    pub(super) line: Arc<WaitQueue<G>>,
-    /// Unique in the line.
+    pub(super) queue: Arc<WaitQueue<H>>,
+    /// Unique in the queue.
     pub(super) id: u64,
     name: Box<[u8]>,
     pub(super) counters: Counters,
 }
 
 /// A slot in use; dropping it frees it, or gives it to the oldest waiter.
-pub struct ServerSlot<G> {
-    slots: Arc<ServerSlots<G>>,
+pub struct ServerSlot<H> {
+    slots: Arc<ServerSlots<H>>,
     released: bool,
 }
 
-impl<G> ServerSlots<G> {
-    pub(super) fn new(line: &Arc<WaitQueue<G>>, id: u64, name: &[u8], max: u32) -> Self {
-        let word = SlotWord::new(max, line.row(name, max));
-        let (line, name) = (Arc::clone(line), name.into());
-        Self { word, line, id, name, counters: Counters::default() }
+impl<H> ServerSlots<H> {
+    pub(super) fn new(queue: &Arc<WaitQueue<H>>, id: u64, name: &[u8], max: u32) -> Self {
+        let word = SlotWord::new(max, queue.row(name, max));
+        let (queue, name) = (Arc::clone(queue), name.into());
+        Self { word, queue, id, name, counters: Counters::default() }
     }
 
-    /// Takes a slot, unless all are in use or somebody waits for one.
+    /// Takes a slot, unless all are in use or a request waits for one.
     #[inline]
-    pub fn try_take(self: &Arc<Self>) -> Option<ServerSlot<G>> {
+    pub fn try_take(self: &Arc<Self>) -> Option<ServerSlot<H>> {
         let slot = self.word.take().then(|| ServerSlot::new(Arc::clone(self)))?;
         match self.word.confirm() {
             true => Some(slot),
@@ -48,7 +49,7 @@ impl<G> ServerSlots<G> {
     /// Another process tried at the same moment. The slot is released like any other, since a
     /// request may have begun to wait for it.
     #[cold]
-    fn try_again(self: &Arc<Self>, slot: ServerSlot<G>) -> Option<ServerSlot<G>> {
+    fn try_again(self: &Arc<Self>, slot: ServerSlot<H>) -> Option<ServerSlot<H>> {
         drop(slot);
         for () in word::tries() {
             let slot = self.word.take().then(|| ServerSlot::new(Arc::clone(self)))?;
@@ -59,9 +60,9 @@ impl<G> ServerSlots<G> {
         None
     }
 
-    /// The line that requests join to wait for this server.
-    pub fn line(&self) -> &Arc<WaitQueue<G>> {
-        &self.line
+    /// The queue that requests join to wait for this server.
+    pub fn queue(&self) -> &Arc<WaitQueue<H>> {
+        &self.queue
     }
 
     /// The server's address, as it was given to [`WaitQueue::slots`].
@@ -91,82 +92,82 @@ impl<G> ServerSlots<G> {
         self.word.load().waiting()
     }
 
-    /// Whether a gift of this giver is welcome to whoever is next: one who wants it, and has not
-    /// the same at hand. Only a hint, since another may be next a moment later.
-    pub fn awaits_gift(&self, giver: u64) -> bool {
-        self.waiting() > 0 && self.line.awaits_gift(self, giver)
+    /// Whether the next waiting request can use a connection of the worker `from`: it needs one,
+    /// and belongs to another worker. Only a hint: another request may be next a moment later.
+    pub fn awaits_handoff(&self, from: u64) -> bool {
+        self.waiting() > 0 && self.queue.awaits_handoff(self, from)
     }
 
     /// The counters.
-    pub fn tally(&self) -> LimitStats {
+    pub fn stats(&self) -> LimitStats {
         self.counters.read(self.in_progress().into())
     }
 
-    /// Another maximum, at most [`super::SLOTS_MAX`]. Raised, it lets waiters in; lowered, nobody
-    /// is let in until enough slots have come back.
+    /// Sets the maximum, at most [`super::SLOTS_MAX`]. A higher one gives slots to waiting requests
+    /// at once; after a lower one, no slot is given until enough have come back.
     pub fn set_max(self: &Arc<Self>, max: u32) {
-        self.line.set_max(self, max);
+        self.queue.set_max(self, max);
     }
 
-    /// The server cannot be used by this group for now: its waiters no longer wait for it. Those
-    /// that wait for no other are told.
+    /// This group cannot use the server for now: its requests no longer wait for it. Those that
+    /// wait for no other server end with [`super::WaiterAnswer::NoServer`].
     pub fn withdraw(self: &Arc<Self>, group: u64) {
-        self.line.withdraw(self, group);
+        self.queue.withdraw(self, group);
     }
 
-    /// The server can be used by this group (again): its waiters that have not tried it may get it,
-    /// too, each in its place.
+    /// This group can use the server (again): its waiting requests that have not tried it may get
+    /// it, in their order.
     pub fn admit(self: &Arc<Self>, group: u64) {
-        self.line.admit(self, group);
+        self.queue.admit(self, group);
     }
 
-    fn release_with(self: &Arc<Self>, gift: G) -> Option<G> {
+    fn release_with(self: &Arc<Self>, handoff: H) -> Option<H> {
         if self.word.free_unless_awaited() {
-            return Some(gift);
+            return Some(handoff);
         }
-        self.line.pass_on(self, Some(gift))
+        self.queue.pass_on(self, Some(handoff))
     }
 }
 
-impl<G> Drop for ServerSlots<G> {
+impl<H> Drop for ServerSlots<H> {
     fn drop(&mut self) {
-        self.line.forget(&self.name);
+        self.queue.forget(&self.name);
     }
 }
 
-impl<G> ServerSlot<G> {
-    pub(super) fn new(slots: Arc<ServerSlots<G>>) -> Self {
+impl<H> ServerSlot<H> {
+    pub(super) fn new(slots: Arc<ServerSlots<H>>) -> Self {
         Self { slots, released: false }
     }
 
-    /// Whose slot this is.
-    pub fn slots(&self) -> &Arc<ServerSlots<G>> {
+    /// The server.
+    pub fn slots(&self) -> &Arc<ServerSlots<H>> {
         &self.slots
     }
 
-    /// Frees the slot, or gives it and the gift to the oldest waiter; a gift that nobody waits for
-    /// comes back.
-    pub fn release_with(mut self, gift: G) -> Option<G> {
+    /// Frees the slot, or gives it and the connection to the oldest waiting request. Without one,
+    /// the connection is returned.
+    pub fn release_with(mut self, handoff: H) -> Option<H> {
         self.released = true;
-        self.slots.release_with(gift)
+        self.slots.release_with(handoff)
     }
 }
 
-impl<G> Drop for ServerSlot<G> {
+impl<H> Drop for ServerSlot<H> {
     fn drop(&mut self) {
         if !self.released && !self.slots.word.free_unless_awaited() {
-            self.slots.line.pass_on(&self.slots, None);
+            self.slots.queue.pass_on(&self.slots, None);
         }
     }
 }
 
-impl<G> Debug for ServerSlots<G> {
+impl<H> Debug for ServerSlots<H> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         write!(out, "{}: {:?}", self.name.escape_ascii(), self.word)
     }
 }
 
-impl<G> Debug for ServerSlot<G> {
+impl<H> Debug for ServerSlot<H> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         write!(out, "a slot of {:?}", self.slots)
     }

@@ -1,4 +1,4 @@
-//! One thing at a time, by hand. The gift is a number.
+//! One thing at a time, by hand. The handoff is a number.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -25,27 +25,27 @@ impl Bell {
     }
 }
 
-fn line(max: &[u32]) -> (Arc<WaitQueue<u32>>, Vec<Arc<ServerSlots<u32>>>) {
-    let line = WaitQueue::new();
+fn queue(max: &[u32]) -> (Arc<WaitQueue<u32>>, Vec<Arc<ServerSlots<u32>>>) {
+    let queue = WaitQueue::new();
     let name = |index: usize| format!("10.0.0.{index}:80");
     let servers =
-        max.iter().enumerate().map(|(index, max)| line.slots(name(index).as_bytes(), *max));
-    (Arc::clone(&line), servers.collect())
+        max.iter().enumerate().map(|(index, max)| queue.slots(name(index).as_bytes(), *max));
+    (Arc::clone(&queue), servers.collect())
 }
 
-fn wish(servers: &[Arc<ServerSlots<u32>>]) -> JoinRequest<'_, u32> {
+fn request(servers: &[Arc<ServerSlots<u32>>]) -> JoinRequest<'_, u32> {
     JoinRequest {
         servers,
         tried: &[],
         group: GROUP,
         backlog: Backlog::OfServer(1000),
-        taker: None,
+        worker: None,
         now_ms: 0,
     }
 }
 
 fn join(servers: &[Arc<ServerSlots<u32>>]) -> Waiter<u32> {
-    servers[0].line().join(wish(servers)).expect("there is room")
+    servers[0].queue().join(request(servers)).expect("there is room")
 }
 
 fn poll(waiter: &mut Waiter<u32>) -> Poll<WaiterAnswer<u32>> {
@@ -66,63 +66,67 @@ fn waits(waiter: &mut Waiter<u32>) -> bool {
 
 #[test]
 fn no_more_than_the_maximum_and_back_again() {
-    let (_, servers) = line(&[2]);
+    let (_, servers) = queue(&[2]);
     let first = servers[0].try_take().expect("one of two");
     let second = servers[0].try_take().expect("two of two");
     assert!(servers[0].try_take().is_none() && servers[0].is_full());
     drop(first);
     assert_eq!(servers[0].in_progress(), 1);
     assert!(servers[0].try_take().is_some());
-    assert_eq!(second.release_with(7), Some(7), "nobody waits for the gift");
+    assert_eq!(second.release_with(7), Some(7), "nobody waits for the handoff");
     assert_eq!(servers[0].in_progress(), 0);
 }
 
 #[test]
 fn a_slot_and_its_gift_go_to_the_oldest() {
-    let (line, servers) = line(&[1]);
+    let (queue, servers) = queue(&[1]);
     let slot = servers[0].try_take().expect("free");
     let (mut first, mut second) = (join(&servers), join(&servers));
-    assert_eq!((first.place(), second.place()), (1, 2));
+    assert_eq!((first.position(), second.position()), (1, 2));
     assert!(waits(&mut first) && waits(&mut second));
     assert_eq!(slot.release_with(7), None);
     assert!(servers[0].try_take().is_none(), "nobody overtakes");
     let grant = granted(&mut first);
-    assert_eq!(grant.gift, Some(7));
+    assert_eq!(grant.handoff, Some(7));
     assert!(waits(&mut second));
     drop(grant);
-    assert_eq!(granted(&mut second).gift, None);
-    assert_eq!(line.tally().in_progress, 0);
+    assert_eq!(granted(&mut second).handoff, None);
+    assert_eq!(queue.stats().in_progress, 0);
 }
 
 #[test]
 fn a_gift_is_for_who_wants_it_from_others() {
-    let (_, servers) = line(&[1, 1]);
+    let (_, servers) = queue(&[1, 1]);
     let slots: Vec<_> = servers.iter().filter_map(ServerSlots::try_take).collect();
-    assert!(!servers[0].awaits_gift(1), "nobody waits");
+    assert!(!servers[0].awaits_handoff(1), "nobody waits");
     let join =
-        |taker| servers[0].line().join(JoinRequest { taker, ..wish(&servers[..1]) }).unwrap();
+        |worker| servers[0].queue().join(JoinRequest { worker, ..request(&servers[..1]) }).unwrap();
     let first = join(None);
     let second = join(Some(1));
-    assert!(!servers[0].awaits_gift(2), "the first wants none");
+    assert!(!servers[0].awaits_handoff(2), "the first wants none");
     drop(first);
-    assert!(servers[0].awaits_gift(2) && !servers[0].awaits_gift(1) && !servers[1].awaits_gift(2));
+    assert!(
+        servers[0].awaits_handoff(2)
+            && !servers[0].awaits_handoff(1)
+            && !servers[1].awaits_handoff(2)
+    );
     drop((second, slots));
 }
 
 #[test]
 fn a_slot_that_became_free_before_joining_is_granted_at_once() {
-    let (line, servers) = line(&[1]);
+    let (queue, servers) = queue(&[1]);
     let mut waiter = join(&servers);
-    assert_eq!(waiter.place(), 0);
+    assert_eq!(waiter.position(), 0);
     drop(granted(&mut waiter));
-    assert_eq!((line.tally().queued, servers[0].in_progress()), (0, 0));
+    assert_eq!((queue.stats().queued, servers[0].in_progress()), (0, 0));
     drop(join(&servers));
     assert_eq!(servers[0].in_progress(), 0, "never asked for, and back");
 }
 
 #[test]
 fn whoever_may_use_several_takes_the_first_that_is_free() {
-    let (_, servers) = line(&[1, 1]);
+    let (_, servers) = queue(&[1, 1]);
     let slots: Vec<_> = servers.iter().filter_map(ServerSlots::try_take).collect();
     let mut only_first = join(&servers[..1]);
     let mut either = join(&servers);
@@ -139,46 +143,46 @@ fn whoever_may_use_several_takes_the_first_that_is_free() {
 
 #[test]
 fn a_grant_nobody_took_goes_on_with_its_gift() {
-    let (line, servers) = line(&[1]);
+    let (queue, servers) = queue(&[1]);
     let slot = servers[0].try_take().expect("free");
     let (first, mut second) = (join(&servers), join(&servers));
     assert_eq!(slot.release_with(7), None);
     drop(first);
     let grant = granted(&mut second);
-    assert_eq!(grant.gift, Some(7));
+    assert_eq!(grant.handoff, Some(7));
     drop((grant, second));
-    let tally = line.tally();
-    assert_eq!((tally.queued, tally.granted, tally.abandoned), (2, 1, 1));
-    assert_eq!((tally.in_progress, tally.waiting), (0, 0));
+    let stats = queue.stats();
+    assert_eq!((stats.queued, stats.granted, stats.abandoned), (2, 1, 1));
+    assert_eq!((stats.in_progress, stats.waiting), (0, 0));
 }
 
 #[test]
 fn the_backlog_has_a_bound_at_each_server() {
-    let (line, servers) = line(&[0, 0]);
-    let wish = || JoinRequest { backlog: Backlog::OfServer(1), ..wish(&servers) };
-    let kept: Vec<_> = (0..4).map(|_| line.join(wish()).ok()).collect();
+    let (queue, servers) = queue(&[0, 0]);
+    let request = || JoinRequest { backlog: Backlog::OfServer(1), ..request(&servers) };
+    let kept: Vec<_> = (0..4).map(|_| queue.join(request()).ok()).collect();
     assert_eq!(kept.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false, false]);
-    assert_eq!([servers[0].tally().waiting, servers[1].tally().waiting], [1, 1]);
-    assert_eq!((line.tally().rejected, servers[0].tally().rejected), (2, 2));
+    assert_eq!([servers[0].stats().waiting, servers[1].stats().waiting], [1, 1]);
+    assert_eq!((queue.stats().rejected, servers[0].stats().rejected), (2, 2));
     drop(kept);
-    assert_eq!((servers[0].waiting(), line.tally().waiting), (0, 0));
+    assert_eq!((servers[0].waiting(), queue.stats().waiting), (0, 0));
 }
 
 #[test]
 fn the_backlog_has_a_bound_for_the_line() {
-    let (line, servers) = line(&[0, 0]);
-    let wish = || JoinRequest { backlog: Backlog::OfLine(1), ..wish(&servers) };
-    let _kept = line.join(wish());
-    assert!(line.join(wish()).is_err());
+    let (queue, servers) = queue(&[0, 0]);
+    let request = || JoinRequest { backlog: Backlog::OfQueue(1), ..request(&servers) };
+    let _kept = queue.join(request());
+    assert!(queue.join(request()).is_err());
 }
 
 #[test]
 fn without_a_backlog_nobody_waits_and_what_is_free_is_given() {
-    let (line, servers) = line(&[1]);
-    let wish = || JoinRequest { backlog: Backlog::OfServer(0), ..wish(&servers) };
-    let kept = line.join(wish());
+    let (queue, servers) = queue(&[1]);
+    let request = || JoinRequest { backlog: Backlog::OfServer(0), ..request(&servers) };
+    let kept = queue.join(request());
     assert!(kept.is_ok());
-    assert_eq!(line.join(wish()).err(), Some(QueueFull));
+    assert_eq!(queue.join(request()).err(), Some(QueueFull));
     drop(kept);
     assert_eq!(servers[0].waiting(), 0);
     assert!(servers[0].try_take().is_some());
@@ -186,7 +190,7 @@ fn without_a_backlog_nobody_waits_and_what_is_free_is_given() {
 
 #[test]
 fn a_raised_maximum_lets_in_and_a_lowered_one_does_not() {
-    let (_, servers) = line(&[1]);
+    let (_, servers) = queue(&[1]);
     let slot = servers[0].try_take().expect("free");
     let mut waiters = [join(&servers), join(&servers), join(&servers)];
     servers[0].set_max(3);
@@ -204,7 +208,7 @@ fn a_raised_maximum_lets_in_and_a_lowered_one_does_not() {
 
 #[test]
 fn whose_last_server_is_withdrawn_is_told() {
-    let (line, servers) = line(&[1, 1]);
+    let (queue, servers) = queue(&[1, 1]);
     let _slots: Vec<_> = servers.iter().filter_map(ServerSlots::try_take).collect();
     let bell = Arc::new(Bell::default());
     let mut waiter = join(&servers);
@@ -214,21 +218,21 @@ fn whose_last_server_is_withdrawn_is_told() {
     servers[0].withdraw(GROUP + 1);
     servers[0].withdraw(GROUP);
     assert_eq!((servers[0].waiting(), servers[1].waiting(), bell.rung()), (0, 1, 0));
-    assert_eq!((servers[0].tally().waiting, servers[1].tally().waiting), (0, 1));
+    assert_eq!((servers[0].stats().waiting, servers[1].stats().waiting), (0, 1));
     servers[1].withdraw(GROUP);
     assert_eq!(bell.rung(), 1);
     assert!(matches!(waiter.poll(&mut context, 0), Poll::Ready(WaiterAnswer::NoServer)));
-    assert_eq!((line.tally().stranded, line.tally().waiting), (1, 0));
+    assert_eq!((queue.stats().stranded, queue.stats().waiting), (1, 0));
 }
 
 #[test]
 fn an_admitted_server_serves_the_oldest_that_has_not_tried_it() {
-    let (line, servers) = line(&[0, 1]);
+    let (queue, servers) = queue(&[0, 1]);
     let tried = &servers[1..];
-    let mut first = line.join(JoinRequest { tried, ..wish(&servers[..1]) }).expect("room");
+    let mut first = queue.join(JoinRequest { tried, ..request(&servers[..1]) }).expect("room");
     let mut second = join(&servers[..1]);
     let mut third =
-        line.join(JoinRequest { group: GROUP + 1, ..wish(&servers[..1]) }).expect("room");
+        queue.join(JoinRequest { group: GROUP + 1, ..request(&servers[..1]) }).expect("room");
     servers[1].admit(GROUP);
     assert!(waits(&mut first) && waits(&mut third));
     assert!(Arc::ptr_eq(granted(&mut second).slot.slots(), &servers[1]));
@@ -236,26 +240,26 @@ fn an_admitted_server_serves_the_oldest_that_has_not_tried_it() {
 
 #[test]
 fn waiting_is_measured_by_the_waiter() {
-    let (line, servers) = line(&[1]);
+    let (queue, servers) = queue(&[1]);
     let slot = servers[0].try_take().expect("free");
-    let mut first = line.join(JoinRequest { now_ms: 100, ..wish(&servers) }).expect("room");
-    let second = line.join(JoinRequest { now_ms: 110, ..wish(&servers) }).expect("room");
+    let mut first = queue.join(JoinRequest { now_ms: 100, ..request(&servers) }).expect("room");
+    let second = queue.join(JoinRequest { now_ms: 110, ..request(&servers) }).expect("room");
     drop(slot);
     let answer = first.poll(&mut Context::from_waker(Waker::noop()), 130);
     assert!(matches!(answer, Poll::Ready(WaiterAnswer::Granted(Grant { waited_ms: 30, .. }))));
     drop(answer);
     let grant = second.give_up(170).expect("granted in the last moment");
     assert_eq!(grant.waited_ms, 60);
-    let third = line.join(JoinRequest { now_ms: 200, ..wish(&servers) }).expect("room");
+    let third = queue.join(JoinRequest { now_ms: 200, ..request(&servers) }).expect("room");
     assert!(third.give_up(205).is_none());
-    let tally = servers[0].tally();
-    assert_eq!((tally.granted, tally.timed_out), (2, 1));
-    assert_eq!((tally.waited_ms, tally.waited_ms_max, tally.waiting_max), (95, 60, 2));
+    let stats = servers[0].stats();
+    assert_eq!((stats.granted, stats.timed_out), (2, 1));
+    assert_eq!((stats.waited_ms, stats.waited_ms_max, stats.waiting_max), (95, 60, 2));
 }
 
 #[test]
 fn an_address_named_twice_counts_once() {
-    let (line, servers) = line(&[1]);
+    let (queue, servers) = queue(&[1]);
     let twice = [Arc::clone(&servers[0]), Arc::clone(&servers[0])];
     let slot = servers[0].try_take().expect("free");
     let mut waiter = join(&twice);
@@ -263,24 +267,24 @@ fn an_address_named_twice_counts_once() {
     drop(slot);
     drop(granted(&mut waiter));
     assert!(servers[0].try_take().is_some());
-    assert!(Arc::ptr_eq(&line.slots(servers[0].name(), 9), &servers[0]));
+    assert!(Arc::ptr_eq(&queue.slots(servers[0].name(), 9), &servers[0]));
 }
 
 #[test]
 fn a_server_nobody_uses_is_forgotten() {
-    let (line, servers) = line(&[1, 2]);
-    assert_eq!(line.servers().len(), 2);
+    let (queue, servers) = queue(&[1, 2]);
+    assert_eq!(queue.servers().len(), 2);
     let slot = servers[1].try_take();
     drop(servers);
-    assert_eq!((line.servers().len(), line.tally().in_progress), (1, 1));
+    assert_eq!((queue.servers().len(), queue.stats().in_progress), (1, 1));
     drop(slot);
-    assert_eq!(line.servers().len(), 0);
-    assert_eq!(line.slots(b"10.0.0.1:80", 5).max(), 5);
+    assert_eq!(queue.servers().len(), 0);
+    assert_eq!(queue.slots(b"10.0.0.1:80", 5).max(), 5);
 }
 
 #[test]
 fn a_maximum_too_large_to_count_is_the_largest() {
-    let (_, servers) = line(&[u32::MAX]);
+    let (_, servers) = queue(&[u32::MAX]);
     assert_eq!(servers[0].max(), SLOTS_MAX);
     servers[0].set_max(SLOTS_MAX + 1);
     assert_eq!((servers[0].max(), servers[0].in_progress()), (SLOTS_MAX, 0));
@@ -288,7 +292,7 @@ fn a_maximum_too_large_to_count_is_the_largest() {
 
 #[test]
 fn the_waker_of_the_last_poll_is_called() {
-    let (_, servers) = line(&[1]);
+    let (_, servers) = queue(&[1]);
     let slot = servers[0].try_take().expect("free");
     let mut waiter = join(&servers);
     let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
@@ -303,7 +307,7 @@ fn the_waker_of_the_last_poll_is_called() {
 
 #[test]
 fn a_server_says_how_it_stands() {
-    let (_, servers) = line(&[1]);
+    let (_, servers) = queue(&[1]);
     let slot = servers[0].try_take().expect("free");
     let _waiter = join(&servers);
     assert_eq!(format!("{slot:?}"), "a slot of 10.0.0.0:80: 1 of 1 in use, 1 wait");

@@ -44,9 +44,9 @@ struct WorkerThread<'a> {
 
 #[test]
 fn many_threads_share_few_slots_exactly() {
-    let line = WaitQueue::new();
+    let queue = WaitQueue::new();
     let servers: Vec<_> =
-        MAXIMA.iter().zip(0u8..).map(|(max, name)| line.slots(&[name], *max)).collect();
+        MAXIMA.iter().zip(0u8..).map(|(max, name)| queue.slots(&[name], *max)).collect();
     let in_use: [AtomicU32; MAXIMA.len()] = Default::default();
     let sums: Vec<Sums> = thread::scope(|scope| {
         let begin = |number: u64| {
@@ -59,22 +59,22 @@ fn many_threads_share_few_slots_exactly() {
         let workers: Vec<_> = (0..WORKERS).map(begin).collect();
         workers.into_iter().map(|worker| worker.join().expect("no worker panics")).collect()
     });
-    check(&line, &servers, &sums);
+    check(&queue, &servers, &sums);
 }
 
-fn check(line: &Arc<WaitQueue<usize>>, servers: &[Arc<ServerSlots<usize>>], sums: &[Sums]) {
+fn check(queue: &Arc<WaitQueue<usize>>, servers: &[Arc<ServerSlots<usize>>], sums: &[Sums]) {
     let sum = |of: fn(&Sums) -> u64| sums.iter().map(of).sum::<u64>();
-    let tally = line.tally();
-    assert_eq!((tally.in_progress, tally.waiting), (0, 0));
+    let stats = queue.stats();
+    assert_eq!((stats.in_progress, stats.waiting), (0, 0));
     assert!(servers.iter().all(|slots| slots.waiting() == 0 && slots.in_progress() == 0));
-    assert_eq!((tally.granted, tally.timed_out), (sum(|s| s.waited), sum(|s| s.gave_up)));
-    assert_eq!((tally.abandoned, tally.rejected), (sum(|s| s.left), sum(|s| s.rejected)));
-    assert_eq!(tally.queued, tally.granted + tally.timed_out + tally.abandoned);
-    let all = sum(|s| s.at_once) + tally.queued + tally.rejected;
+    assert_eq!((stats.granted, stats.timed_out), (sum(|s| s.waited), sum(|s| s.gave_up)));
+    assert_eq!((stats.abandoned, stats.rejected), (sum(|s| s.left), sum(|s| s.rejected)));
+    assert_eq!(stats.queued, stats.granted + stats.timed_out + stats.abandoned);
+    let all = sum(|s| s.at_once) + stats.queued + stats.rejected;
     assert_eq!(all, WORKERS * REQUESTS);
-    assert!(tally.granted > 0 && sum(|s| s.at_once) > 0, "{tally:?}");
-    let of_servers: u64 = servers.iter().map(|slots| slots.tally().queued).sum();
-    assert_eq!(of_servers, tally.queued);
+    assert!(stats.granted > 0 && sum(|s| s.at_once) > 0, "{stats:?}");
+    let of_servers: u64 = servers.iter().map(|slots| slots.stats().queued).sum();
+    assert_eq!(of_servers, stats.queued);
 }
 
 impl WorkerThread<'_> {
@@ -94,15 +94,16 @@ impl WorkerThread<'_> {
             return self.serve(slot);
         }
         let backlog = Backlog::OfServer(3);
-        let wish = JoinRequest { servers, tried: &[], group: 0, backlog, taker: None, now_ms: 0 };
-        match servers[0].line().join(wish) {
+        let request =
+            JoinRequest { servers, tried: &[], group: 0, backlog, worker: None, now_ms: 0 };
+        match servers[0].queue().join(request) {
             Ok(waiter) => self.wait(waiter),
             Err(QueueFull) => self.sums.rejected += 1,
         }
     }
 
     fn wait(&mut self, mut waiter: Waiter<usize>) {
-        let queued = waiter.place() > 0;
+        let queued = waiter.position() > 0;
         match self.below(10) {
             0 if queued => {
                 self.sums.left += 1;
@@ -124,8 +125,11 @@ impl WorkerThread<'_> {
             true => self.sums.waited += 1,
             false => self.sums.at_once += 1,
         }
-        if let Some(gift) = grant.gift {
-            assert!(Arc::ptr_eq(&self.servers[gift], grant.slot.slots()), "another server's gift");
+        if let Some(handoff) = grant.handoff {
+            assert!(
+                Arc::ptr_eq(&self.servers[handoff], grant.slot.slots()),
+                "another server's handoff"
+            );
         }
         self.serve(grant.slot);
     }
@@ -186,7 +190,7 @@ fn many_threads_of_several_processes_share_few_slots_exactly() {
     let tables = || SharedTable::join(file.as_fd(), || 0).expect("there is room");
     let tables: Vec<_> = (0..PROCESSES).map(|_| tables()).collect();
     let all: Vec<_> =
-        tables.iter().map(|table| WaitQueue::shared(b"line", table).slots(b"a", MAX)).collect();
+        tables.iter().map(|table| WaitQueue::shared(b"queue", table).slots(b"a", MAX)).collect();
     let request = |server: &Arc<ServerSlots<()>>| match server.try_take() {
         Some(slot) => use_slot(slot),
         None => use_slot(wait_and_look(server)),
@@ -203,14 +207,14 @@ fn many_threads_of_several_processes_share_few_slots_exactly() {
 fn wait_and_look(server: &Arc<ServerSlots<()>>) -> ServerSlot<()> {
     let servers = std::slice::from_ref(server);
     let backlog = Backlog::OfServer(1000);
-    let wish = JoinRequest { servers, tried: &[], group: 0, backlog, taker: None, now_ms: 0 };
-    let mut waiter = server.line().join(wish).expect("there is room");
+    let request = JoinRequest { servers, tried: &[], group: 0, backlog, worker: None, now_ms: 0 };
+    let mut waiter = server.queue().join(request).expect("there is room");
     let begin = Instant::now();
     loop {
         match waiter.poll(&mut Context::from_waker(Waker::noop()), 0) {
             Poll::Ready(WaiterAnswer::Granted(grant)) => return grant.slot,
             Poll::Ready(WaiterAnswer::NoServer) => panic!("the server stays"),
-            Poll::Pending => _ = server.line().settle_all(),
+            Poll::Pending => _ = server.queue().settle_all(),
         }
         assert!(begin.elapsed() < PATIENCE, "its turn never comes");
         thread::yield_now();

@@ -1,71 +1,71 @@
-//! A request that waits in the line.
+//! A request in the queue.
 
 use std::fmt::{self, Debug, Formatter};
 use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::line::{QueueEntry, WaitQueue};
+use super::queue::{QueueEntry, WaitQueue};
 use super::slots::ServerSlot;
-use super::tally::WaitEnd;
+use super::stats::WaitEnd;
 
-/// A place in the queue. Dropping it frees the place, and a slot granted meanwhile goes to the next
-/// request.
+/// A place in the queue. Dropping it frees the position, and a slot granted meanwhile goes to the
+/// next request.
 ///
 /// It is polled, given up and dropped on the thread whose clock [`super::JoinRequest::now_ms`]
 /// came from.
-pub struct Waiter<G> {
-    line: Arc<WaitQueue<G>>,
-    hold: Hold<G>,
-    place: u32,
+pub struct Waiter<H> {
+    queue: Arc<WaitQueue<H>>,
+    hold: Hold<H>,
+    position: u32,
     joined_ms: u64,
 }
 
-/// What a waiter was told.
+/// The result of waiting.
 #[derive(Debug)]
-pub enum WaiterAnswer<G> {
-    /// It is its turn.
-    Granted(Grant<G>),
-    /// The last server it waited for cannot be used any more.
+pub enum WaiterAnswer<H> {
+    /// It got a slot.
+    Granted(Grant<H>),
+    /// The last server that it waited for can no longer be used.
     NoServer,
 }
 
-/// A slot, got by waiting.
+/// A slot that was waited for.
 #[derive(Debug)]
-pub struct Grant<G> {
-    /// The slot, and with it which server.
-    pub slot: ServerSlot<G>,
-    /// What the previous holder left for this server.
-    pub gift: Option<G>,
-    /// How long it took.
+pub struct Grant<H> {
+    /// The slot; it names the server.
+    pub slot: ServerSlot<H>,
+    /// The connection that the previous holder hands over.
+    pub handoff: Option<H>,
+    /// How long the request waited.
     pub waited_ms: u64,
 }
 
-enum Hold<G> {
+enum Hold<H> {
     /// A slot was free, so it never waited.
-    Slot(ServerSlot<G>),
+    Slot(ServerSlot<H>),
     Ticket(u64),
     Told,
 }
 
-impl<G> Waiter<G> {
-    pub(super) fn served(line: &Arc<WaitQueue<G>>, slot: ServerSlot<G>, joined_ms: u64) -> Self {
-        Self { line: Arc::clone(line), hold: Hold::Slot(slot), place: 0, joined_ms }
+impl<H> Waiter<H> {
+    pub(super) fn served(queue: &Arc<WaitQueue<H>>, slot: ServerSlot<H>, joined_ms: u64) -> Self {
+        Self { queue: Arc::clone(queue), hold: Hold::Slot(slot), position: 0, joined_ms }
     }
 
     pub(super) fn queued(
-        line: &Arc<WaitQueue<G>>,
+        queue: &Arc<WaitQueue<H>>,
         ticket: u64,
-        place: u32,
+        position: u32,
         joined_ms: u64,
     ) -> Self {
-        Self { line: Arc::clone(line), hold: Hold::Ticket(ticket), place, joined_ms }
+        Self { queue: Arc::clone(queue), hold: Hold::Ticket(ticket), position, joined_ms }
     }
 
-    /// Its place when it joined, at the server with the shortest line: 1 is the next to be served,
-    /// 0 did not have to wait.
-    pub fn place(&self) -> u32 {
-        self.place
+    /// Its position when it joined, at the server with the shortest queue: 1 is next, 0 did not
+    /// have to wait.
+    pub fn position(&self) -> u32 {
+        self.position
     }
 
     /// How long it has waited.
@@ -73,11 +73,10 @@ impl<G> Waiter<G> {
         now_ms.saturating_sub(self.joined_ms)
     }
 
-    /// The answer, once; until then the waker is called when there is one. Whoever asks again after
-    /// the answer hears [`WaiterAnswer::NoServer`].
-    pub fn poll(&mut self, context: &mut Context<'_>, now_ms: u64) -> Poll<WaiterAnswer<G>> {
+    /// The result, once. Polled again after that, it is [`WaiterAnswer::NoServer`].
+    pub fn poll(&mut self, context: &mut Context<'_>, now_ms: u64) -> Poll<WaiterAnswer<H>> {
         if let Hold::Ticket(ticket) = self.hold {
-            let Some(entry) = self.line.answer(ticket, context.waker()) else {
+            let Some(entry) = self.queue.answer(ticket, context.waker()) else {
                 return Poll::Pending;
             };
             self.hold = Hold::Told;
@@ -86,20 +85,20 @@ impl<G> Waiter<G> {
             );
         }
         Poll::Ready(match mem::replace(&mut self.hold, Hold::Told) {
-            Hold::Slot(slot) => WaiterAnswer::Granted(Grant { slot, gift: None, waited_ms: 0 }),
+            Hold::Slot(slot) => WaiterAnswer::Granted(Grant { slot, handoff: None, waited_ms: 0 }),
             _ => WaiterAnswer::NoServer,
         })
     }
 
-    /// Leaves, since its time is over; a grant that came in the last moment is not lost.
-    pub fn give_up(mut self, now_ms: u64) -> Option<Grant<G>> {
+    /// Leaves because its time is over. A slot granted at the last moment is returned.
+    pub fn give_up(mut self, now_ms: u64) -> Option<Grant<H>> {
         match mem::replace(&mut self.hold, Hold::Told) {
-            Hold::Slot(slot) => Some(Grant { slot, gift: None, waited_ms: 0 }),
+            Hold::Slot(slot) => Some(Grant { slot, handoff: None, waited_ms: 0 }),
             Hold::Told => None,
-            Hold::Ticket(ticket) => match self.line.quit(ticket)? {
+            Hold::Ticket(ticket) => match self.queue.quit(ticket)? {
                 QueueEntry::Waiting(waiting) => {
                     let waited_ms = self.waited_ms(now_ms);
-                    self.line.end(&waiting.home, WaitEnd::TimedOut { waited_ms });
+                    self.queue.end(&waiting.home, WaitEnd::TimedOut { waited_ms });
                     None
                 }
                 entry => self.granted(entry, now_ms),
@@ -107,23 +106,23 @@ impl<G> Waiter<G> {
         }
     }
 
-    fn granted(&self, entry: QueueEntry<G>, now_ms: u64) -> Option<Grant<G>> {
-        let QueueEntry::Granted { slot, gift, home } = entry else { return None };
+    fn granted(&self, entry: QueueEntry<H>, now_ms: u64) -> Option<Grant<H>> {
+        let QueueEntry::Granted { slot, handoff, home } = entry else { return None };
         let waited_ms = self.waited_ms(now_ms);
-        self.line.end(&home, WaitEnd::Granted { waited_ms });
-        Some(Grant { slot, gift, waited_ms })
+        self.queue.end(&home, WaitEnd::Granted { waited_ms });
+        Some(Grant { slot, handoff, waited_ms })
     }
 }
 
-impl<G> Drop for Waiter<G> {
+impl<H> Drop for Waiter<H> {
     fn drop(&mut self) {
         let Hold::Ticket(ticket) = self.hold else { return };
-        match self.line.quit(ticket) {
-            Some(QueueEntry::Waiting(waiting)) => self.line.end(&waiting.home, WaitEnd::Abandoned),
-            Some(QueueEntry::Granted { slot, gift, home }) => {
-                self.line.end(&home, WaitEnd::Abandoned);
-                match gift {
-                    Some(gift) => drop(slot.release_with(gift)),
+        match self.queue.quit(ticket) {
+            Some(QueueEntry::Waiting(waiting)) => self.queue.end(&waiting.home, WaitEnd::Abandoned),
+            Some(QueueEntry::Granted { slot, handoff, home }) => {
+                self.queue.end(&home, WaitEnd::Abandoned);
+                match handoff {
+                    Some(handoff) => drop(slot.release_with(handoff)),
                     None => drop(slot),
                 }
             }
@@ -132,8 +131,8 @@ impl<G> Drop for Waiter<G> {
     }
 }
 
-impl<G> Debug for Waiter<G> {
+impl<H> Debug for Waiter<H> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write!(out, "joined at {} ms as number {}", self.joined_ms, self.place)
+        write!(out, "joined at {} ms as number {}", self.joined_ms, self.position)
     }
 }

@@ -1,7 +1,7 @@
 //! A server's state in one atomic word: slots in use, requests waiting, and the maximum.
 //!
-//! One word, so that "free, and nobody waits" and taking the slot are one step. It knows nothing of
-//! who waits; that is the line's, under its mutex.
+//! One word, so that "a slot is free and no request waits" and taking the slot are one step. Which
+//! requests wait is in the queue, under its mutex.
 
 use std::fmt::{self, Debug, Formatter};
 use std::hint;
@@ -17,7 +17,7 @@ const TRIES_MAX: u32 = 50;
 #[cfg(all(weir_loom, test))]
 const TRIES_MAX: u32 = 2;
 
-/// The word. What is said to be for the line is done only by who holds the line's mutex.
+/// The word. Methods "for the queue" are called only while the queue's mutex is held.
 pub(super) struct SlotWord(WordStorage);
 
 /// Where the word is.
@@ -59,7 +59,7 @@ impl SlotWord {
         WordState::of(self.cell().load(Acquire))
     }
 
-    /// Takes a slot, unless all are in use or somebody waits for one. The slot may be used once
+    /// Takes a slot, unless all are in use or a request waits for one. The slot may be used once
     /// [`SlotWord::confirm`] has said so.
     #[inline]
     pub(super) fn take(&self) -> bool {
@@ -78,27 +78,28 @@ impl SlotWord {
         self.shared().is_none_or(TableRow::has_room)
     }
 
-    /// Frees a slot, unless somebody waits for it.
+    /// Frees a slot, unless a request waits for it.
     pub(super) fn free_unless_awaited(&self) -> bool {
         self.change(|was| (was.waiting() == 0).then(|| USED.wrapping_neg()))
     }
 
-    /// For the line: frees a slot.
+    /// For the queue: frees a slot.
     pub(super) fn free(&self) {
         self.cell().fetch_sub(USED, SeqCst);
     }
 
-    /// For the line: one more waits. From here on nobody takes or frees without the line.
+    /// For the queue: one more request waits. From here on slots are taken and freed only through
+    /// the queue.
     pub(super) fn enter(&self) {
         self.cell().fetch_add(WAITING, SeqCst);
     }
 
-    /// For the line: one fewer waits.
+    /// For the queue: one request fewer waits.
     pub(super) fn leave(&self) {
         self.cell().fetch_sub(WAITING, SeqCst);
     }
 
-    /// For the line: takes a free slot for one who waits.
+    /// For the queue: takes a free slot for a waiting request.
     pub(super) fn claim(&self) -> bool {
         for () in tries() {
             if !self.has_room() || !self.change(|was| was.has_free().then_some(USED)) {
@@ -120,7 +121,7 @@ impl SlotWord {
         }
     }
 
-    /// For the line: another maximum.
+    /// For the queue: another maximum.
     pub(super) fn set_max(&self, max: u32) {
         let next = |was| Some(WordState::of(was).with_max(max).bits());
         let _ = self.cell().fetch_update(SeqCst, Acquire, next);

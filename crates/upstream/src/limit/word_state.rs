@@ -8,13 +8,13 @@ pub(super) const USED: u64 = 1;
 pub(super) const WAITING: u64 = 1 << BITS;
 const MAX_SHIFT: u32 = 2 * BITS;
 
-/// The largest maximum: as good as no limit. It bounds those who wait, too.
+/// The largest maximum: as good as no limit. It also limits how many wait.
 pub const SLOTS_MAX: u32 = MASK as u32;
 
 /// The process of this word uses the server. Set in shared memory only.
 const PRESENT: u64 = 1 << (3 * BITS);
 
-/// What the word was at one moment.
+/// The word's value at one moment.
 #[derive(Clone, Copy)]
 pub(super) struct WordState(u64);
 

@@ -1,13 +1,12 @@
 //! Names to addresses at run time, with the semantics of nginx's resolver.
 //!
-//! A question goes to one name server, and every few seconds to the next until one answers or
-//! nobody waits any more; `resolver_timeout` bounds each wait. However many wait for a name, it is
-//! asked about once. Answers are kept for their TTL or for what `valid=` says; failures are not
-//! kept, and a name server that fails is not made up for by another: the next question goes to the
-//! next. What stands where no name server is needed (an address) is never asked about.
+//! A query goes to one name server, and every few seconds to the next, until one answers or nobody
+//! waits any more; `resolver_timeout` limits each wait. However many wait for a name, there is one
+//! lookup. Answers are kept for their TTL or for `valid=`. Failures are not kept, and a failure is
+//! final: only the next lookup asks the next name server. An address is never looked up.
 //!
 //! Every worker has its own caches, and a reload begins with empty ones, as in nginx. Deliberately
-//! absent: /etc/hosts and search lists, since nothing but the name servers is asked; IDNA.
+//! absent: /etc/hosts and search lists, because only the name servers are queried; IDNA.
 //!
 //! ```text
 //! Resolver::addresses -> follow (aliases) -> Cache
@@ -49,7 +48,7 @@ pub use services::{ServiceTarget, Services};
 pub use state::ALIASES_FOLLOWED_MAX;
 pub use watch::{ResolvedPeer, WatchedName, watch};
 
-/// How long a failure is not worth asking again, where `valid=` does not say.
+/// How long a failure holds without `valid=`.
 pub const FAILURE_VALID_MS: u64 = 10_000;
 
 /// One worker's resolver for one `resolver` line.
@@ -62,14 +61,14 @@ pub struct Resolver {
 /// The addresses of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// At least one. From the cache they come in another order every time.
+    /// At least one. From the cache, they are rotated every time.
     pub addresses: Vec<IpAddr>,
-    /// Until when they hold, on the worker's clock.
+    /// Until when they are valid, on the worker's clock.
     pub valid_until_ms: u64,
 }
 
 impl Resolver {
-    /// The addresses of a name; one that is an address is its own.
+    /// The addresses of a name. An address is its own.
     pub async fn addresses(&self, name: &[u8]) -> Result<Resolved, ResolveError> {
         if let Some(literal) = literal(name) {
             return Ok(literal);
@@ -80,7 +79,7 @@ impl Resolver {
         }
     }
 
-    /// The same, if no name server need be asked now.
+    /// The same, if no lookup is necessary.
     pub fn known(&self, name: &[u8]) -> Option<Resolved> {
         literal(name).or_else(|| {
             let name = DomainName::from_text(name).ok()?;
@@ -129,7 +128,7 @@ impl Resolver {
         Some(Resolved { addresses, valid_until_ms: followed.valid_until_ms })
     }
 
-    /// An error that holds for as long as failures do.
+    /// An error that holds as long as a failure.
     fn error(&self, subject: String, failure: LookupFailure) -> ResolveError {
         let valid_ms = self.state.rotation.settings.valid_ms.unwrap_or(FAILURE_VALID_MS);
         let valid_until_ms = clock::now_ms().saturating_add(valid_ms);
@@ -147,8 +146,7 @@ fn shown(name: &[u8]) -> String {
     name.strip_suffix(b".").unwrap_or(name).to_ascii_lowercase().escape_ascii().to_string()
 }
 
-/// nginx's order: each family from a random place on, one after the other, all from a random place
-/// on.
+/// nginx's order: each family rotated at random, one after the other, then all rotated at random.
 fn rotated(v4: &[Ipv4Addr], v6: &[Ipv6Addr], random: &mut XorShift) -> Vec<IpAddr> {
     let mut addresses: Vec<IpAddr> = Vec::with_capacity(v4.len() + v6.len());
     addresses.extend(v4.iter().copied().map(IpAddr::V4));

@@ -1,4 +1,4 @@
-//! `resolver`: who is asked, and how the answers are used.
+//! `resolver`: the name servers, and how their answers are used.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,13 +18,12 @@ use crate::address;
 
 const DNS_PORT: u16 = 53;
 
-/// The value of `resolver`. Who inherits it shares its caches.
+/// The value of `resolver`. Blocks that inherit it share its caches.
 #[derive(Clone, Debug)]
 pub struct NameServers(Arc<ResolverSettings>);
 
 thread_local! {
-    /// This worker's resolvers by the line that each is for; lines of configurations that are gone
-    /// are weak.
+    /// This worker's resolvers by their lines, which are weak references: configurations end.
     static STATES: RefCell<HashMap<usize, OfWorker>> = RefCell::default();
 }
 

@@ -5,19 +5,19 @@ use std::net::SocketAddr;
 
 use super::line::NameServer;
 
-/// After how long a question is asked again; nginx's time.
+/// After how long a query is sent again, as in nginx.
 const RESEND_MS: u64 = 5000;
 
-/// What a `resolver` line says.
+/// The contents of a `resolver` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolverSettings {
     /// The name servers, asked in turn; at least one.
     pub servers: Vec<SocketAddr>,
-    /// How long an answer is used whatever its TTL says.
+    /// How long an answer is used, instead of its TTL.
     pub valid_ms: Option<u64>,
-    /// Whether IPv4 addresses are asked for.
+    /// Whether IPv4 addresses are looked up.
     pub ipv4: bool,
-    /// Whether IPv6 addresses are asked for.
+    /// Whether IPv6 addresses are looked up.
     pub ipv6: bool,
 }
 

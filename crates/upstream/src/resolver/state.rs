@@ -1,4 +1,4 @@
-//! What a worker keeps for one `resolver` line: answers, lookups under way, whose turn it is.
+//! A worker's state for one `resolver` line: answers, and lookups under way.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ impl ResolverState {
         }
     }
 
-    /// What is to be found under a name or what it is an alias of.
+    /// The records of a name, or of the name that it is an alias of.
     pub(super) async fn follow(
         self: &Rc<Self>,
         topic: Topic,
@@ -66,7 +66,7 @@ impl ResolverState {
         Err(Rcode::NXDOMAIN)
     }
 
-    /// The same, from what is known.
+    /// The same from the cache.
     pub(super) fn follow_known(&self, topic: Topic, name: &DomainName) -> Option<Followed> {
         let mut chain = Chain::new(name);
         while !chain.is_too_long() {
@@ -143,7 +143,7 @@ impl Chain {
     }
 }
 
-/// A lookup under way. However it ends, it is over for all who wait.
+/// A lookup under way. However it ends, it ends for everyone who waits for it.
 struct UnderWay {
     state: Rc<ResolverState>,
     key: (Topic, DomainName),

@@ -24,7 +24,7 @@ const QUEUE_TIMEOUT_MS: u64 = 60_000;
 #[derive(Default)]
 struct DeclaredZones(HashMap<Box<[u8]>, Option<Arc<LimitZone>>>);
 
-/// The line of a group without a zone: zones have names of their own.
+/// The queue of a group without a zone: zones have names of their own.
 struct UnnamedQueue(Arc<WaitQueue<Handoff>>);
 
 /// `limit_upstream_zone NAME SIZE`. The size is checked and has no effect: what is counted takes no
@@ -166,7 +166,7 @@ impl LimitLines<'_> {
                 zone: own(&name.text, load),
                 group,
                 rule: LimitRule::NoQueue,
-                backlog: Backlog::OfLine(0),
+                backlog: Backlog::OfQueue(0),
                 timeout_ms: None,
                 level,
             },
@@ -187,7 +187,7 @@ impl LimitLines<'_> {
                 zone: own(&name.text, load),
                 group,
                 rule: LimitRule::Group,
-                backlog: Backlog::OfLine(queue.length),
+                backlog: Backlog::OfQueue(queue.length),
                 timeout_ms: Some(queue.timeout_ms),
                 level,
             },
@@ -200,9 +200,9 @@ fn shared(name: &[u8], load: &mut Load<'_>) -> Arc<LimitZone> {
     if let Some(Some(zone)) = load.registry.of::<DeclaredZones>().0.get(name) {
         return zone.clone();
     }
-    let new = || StateMemory::process().line(&[b"zone ", name].concat());
-    let line = load.zones.keep::<WaitQueue<Handoff>>(name, |old| old.unwrap_or_else(new));
-    let zone = LimitZone::new(line);
+    let new = || StateMemory::process().queue(&[b"zone ", name].concat());
+    let queue = load.zones.keep::<WaitQueue<Handoff>>(name, |old| old.unwrap_or_else(new));
+    let zone = LimitZone::new(queue);
     load.registry.of::<DeclaredZones>().0.insert(name.into(), Some(zone.clone()));
     zone
 }
@@ -213,7 +213,7 @@ fn own(group: &[u8], load: &mut Load<'_>) -> Arc<LimitZone> {
         Subsystem::Stream => b"stream upstream ",
         Subsystem::Main | Subsystem::Http => b"upstream ",
     };
-    let new = || Arc::new(UnnamedQueue(StateMemory::process().line(&[kind, group].concat())));
+    let new = || Arc::new(UnnamedQueue(StateMemory::process().queue(&[kind, group].concat())));
     let own = load.zones.keep(group, |old| old.unwrap_or_else(new));
     LimitZone::new(own.0.clone())
 }

@@ -86,10 +86,10 @@ impl ServerLine {
                 }
             }
             b"max_conns=" => terms.max_conns = number()?,
-            b"max_fails=" => terms.patience.max_fails = number()?,
+            b"max_fails=" => terms.failure_policy.max_fails = number()?,
             b"fail_timeout=" => {
                 let seconds = units::seconds(value).ok_or_else(invalid)?;
-                terms.patience.fail_timeout_ms = seconds.saturating_mul(1000);
+                terms.failure_policy.fail_timeout_ms = seconds.saturating_mul(1000);
             }
             b"slow_start=" => {
                 refused(reading.refused.slow_start)?;
@@ -105,8 +105,8 @@ impl ServerLine {
                 return Err(from.error_at(word, "service is empty"));
             }
             b"service=" => self.service = Some(value.into()),
-            b"down" => terms.state = ServerStatus::Down,
-            b"drain" => terms.state = ServerStatus::Drain,
+            b"down" => terms.status = ServerStatus::Down,
+            b"drain" => terms.status = ServerStatus::Drain,
             _ => return Err(invalid().meant(name, PARAMETERS)),
         }
         Ok(())

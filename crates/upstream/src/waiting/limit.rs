@@ -1,4 +1,4 @@
-//! The limit of a group, and what it says of each server.
+//! The limit of a group, and of each of its servers.
 
 use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
@@ -13,7 +13,7 @@ use crate::pool::Handoff;
 #[derive(Clone)]
 pub struct GroupLimit {
     pub(crate) zone: Arc<LimitZone>,
-    /// Who the group is, among those that share the zone.
+    /// The group's number, unique in the zone.
     pub(crate) group: u64,
     pub(crate) rule: LimitRule,
     pub(crate) backlog: Backlog,
@@ -21,22 +21,22 @@ pub struct GroupLimit {
     pub(crate) level: Level,
 }
 
-/// What is counted, and how many there may be.
+/// What is counted, and the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitRule {
     /// `limit_upstream_conn`: by address, with all groups of the zone.
     Zone { limit: u32 },
     /// `queue`: by server, up to its `max_conns`.
     Group,
-    /// `max_conns` alone: the same, and nobody waits.
+    /// `max_conns` alone: the same, without waiting.
     NoQueue,
 }
 
-/// A zone as one configuration has it; that of a group without `limit_upstream_conn` is its own.
+/// A zone in one configuration. A group without `limit_upstream_conn` has a zone of its own.
 pub(crate) struct LimitZone {
-    /// What is counted, which outlives configurations.
-    line: Arc<WaitQueue<Handoff>>,
-    /// By server, the smallest that any of the groups says.
+    /// The counts, which outlive configurations.
+    queue: Arc<WaitQueue<Handoff>>,
+    /// By server: the smallest maximum of all groups.
     maxima: Mutex<HashMap<Box<[u8]>, u32>>,
 }
 
@@ -62,14 +62,14 @@ impl GroupLimit {
         }
     }
 
-    /// The level of what is said about waiting.
+    /// The level of log lines about waiting.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// The counters of all that share the limit.
-    pub fn tally(&self) -> LimitStats {
-        self.zone.line.tally()
+    /// The counters of all groups that share the limit.
+    pub fn stats(&self) -> LimitStats {
+        self.zone.queue.stats()
     }
 
     /// Whether requests wait.
@@ -101,21 +101,21 @@ impl GroupLimit {
 }
 
 impl LimitZone {
-    /// A zone of a new configuration, which counts in this line.
-    pub fn new(line: Arc<WaitQueue<Handoff>>) -> Arc<Self> {
-        Arc::new(Self { line, maxima: Mutex::default() })
+    /// A zone of a new configuration with these counts.
+    pub fn new(queue: Arc<WaitQueue<Handoff>>) -> Arc<Self> {
+        Arc::new(Self { queue, maxima: Mutex::default() })
     }
 
-    /// The slots of a server, of which one more group says how many there may be.
+    /// The slots of a server. `max` is one more group's maximum for it.
     fn slots(&self, name: &[u8], max: u32) -> Arc<ServerSlots<Handoff>> {
         let mut maxima = self.maxima.lock().unwrap_or_else(PoisonError::into_inner);
-        // Names that stand for ever other addresses must not add up.
+        // Names whose addresses keep changing must not fill the memory.
         if maxima.len() == maxima.capacity() {
-            maxima.retain(|name, _| self.line.has(name));
+            maxima.retain(|name, _| self.queue.has(name));
         }
         let smallest = maxima.entry(name.into()).or_insert(max);
         *smallest = max.min(*smallest);
-        self.line.slots(name, *smallest)
+        self.queue.slots(name, *smallest)
     }
 
     fn max(&self, name: &[u8]) -> Option<u32> {
@@ -124,7 +124,7 @@ impl LimitZone {
 }
 
 impl LimitedServer {
-    /// From now on what this configuration says holds.
+    /// From now on, this configuration's maximum holds.
     pub fn apply(&self) {
         if let Some(max) = self.zone.max(self.slots.name())
             && self.slots.max() != max
@@ -133,12 +133,12 @@ impl LimitedServer {
         }
     }
 
-    /// The group's requests wait for it no longer; those that wait for no other are told.
+    /// The group's requests no longer wait for it.
     pub fn withdraw(&self) {
         self.slots.withdraw(self.group);
     }
 
-    /// The group's requests may wait for it, too.
+    /// The group's requests may wait for it again.
     pub fn admit(&self) {
         self.slots.admit(self.group);
     }

@@ -1,7 +1,7 @@
-//! Requests that wait for a server: what joins a group to the [limit](crate::limit).
+//! Requests that wait for a server: connects a group with the [limit](crate::limit).
 //!
-//! A request waits only when every server that it may use is full, and then for all of them.
-//! Backups are among them, since they are used while every primary is full.
+//! A request waits only if every server that it may use is full, and then for all of them, backups
+//! included, because backups are used while every primary is full.
 
 mod limit;
 #[cfg(test)]
@@ -15,38 +15,38 @@ use crate::group::Group;
 use crate::lease::Lease;
 use crate::limit::{Grant, JoinRequest, Waiter, WaiterAnswer};
 use crate::peers::Peers;
-use crate::pool::{Handoff, worker};
+use crate::pool::{self, Handoff};
 use crate::server::Server;
 
 pub use limit::GroupLimit;
 pub(crate) use limit::{LimitRule, LimitZone, LimitedServer};
 
-/// A request that waits. Dropping it gives its place up.
+/// A request that waits. Dropping it leaves the queue.
 pub struct WaitingRequest {
     waiter: Waiter<Handoff>,
     group: Arc<Group>,
 }
 
-/// Why a request does not wait.
+/// Why a request cannot wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitRefused {
-    /// As many wait as may.
+    /// As many requests wait as may.
     Full,
-    /// There is no server that it could wait for, or none where requests wait.
+    /// No server that it may use has a queue.
     NoServer,
 }
 
-/// What waiting came to.
+/// The result of waiting.
 #[derive(Debug)]
 pub enum Waited {
     /// This server.
     Server(Lease),
-    /// There is none any more that it could wait for: choose again.
+    /// There is no server left to wait for: choose again.
     None,
 }
 
 impl Group {
-    /// Takes a place in the line for one of the servers that were all busy.
+    /// Joins the queue for one of the servers that were all busy.
     pub fn wait(
         self: &Arc<Self>,
         attempt: &mut Attempt,
@@ -65,15 +65,16 @@ impl Group {
             }
         }
         drop(peers);
-        let line = servers.first().ok_or(WaitRefused::NoServer)?.line().clone();
+        let queue = servers.first().ok_or(WaitRefused::NoServer)?.queue().clone();
         let (group, backlog) = (limit.group, limit.backlog);
-        let taker = (!self.pool().has_any()).then(worker);
-        let wish = JoinRequest { servers: &servers, tried: &tried, group, backlog, taker, now_ms };
-        let waiter = line.join(wish).map_err(|_| WaitRefused::Full)?;
+        let worker = (!self.pool().has_any()).then(pool::worker);
+        let request =
+            JoinRequest { servers: &servers, tried: &tried, group, backlog, worker, now_ms };
+        let waiter = queue.join(request).map_err(|_| WaitRefused::Full)?;
         Ok(WaitingRequest { waiter, group: self.clone() })
     }
 
-    /// Makes a place that was waited for a request in progress.
+    /// Turns a granted slot into a request in progress.
     fn take_grant(&self, grant: Grant<Handoff>, attempt: &mut Attempt, now_ms: u64) -> Waited {
         let peers = self.lock();
         attempt.resume(&peers);
@@ -83,37 +84,36 @@ impl Group {
                 && (peers.is_single() || !attempt.has_tried(*at))
                 && is_awaited(&peers, server, now_ms)
         };
-        // It may have gone, or failed, just now; its place then goes to whoever still waits for it.
+        // The server may be gone or have failed just now. Its slot then goes to the next request.
         let Some((at, server)) = peers.iter().enumerate().find(meant) else { return Waited::None };
         let single = peers.is_single();
         let lease = Lease::granted(server, grant.slot, single, &*self.balance, now_ms);
-        server.standing.chosen(server.terms.patience, now_ms);
+        server.state.chosen(server.terms.failure_policy, now_ms);
         attempt.given(at);
         drop(peers);
-        if let Some(gift) = grant.gift {
-            gift.keep(self.pool());
+        if let Some(handoff) = grant.handoff {
+            handoff.keep(self.pool());
         }
         Waited::Server(lease)
     }
 }
 
-/// Whether requests may wait for a server: as they are given it, which is whatever it did where
-/// there is no other.
+/// Whether requests may wait for a server. The only server of a group is used even after failures.
 fn is_awaited(peers: &Peers, server: &Server, now_ms: u64) -> bool {
     match peers.is_single() {
-        // Only those wait that were to have it: of a server that drains, those bound to it.
+        // Requests that wait have chosen it; at a draining server, those are bound to it.
         true => server.is_usable(true),
         false => server.is_live(now_ms, false),
     }
 }
 
 impl WaitingRequest {
-    /// Its place when it joined: 1 is the next to be served, 0 need not wait.
-    pub fn place(&self) -> u32 {
-        self.waiter.place()
+    /// Its position when it joined: 1 is next, 0 need not wait.
+    pub fn position(&self) -> u32 {
+        self.waiter.position()
     }
 
-    /// What came of it, once.
+    /// The result, once.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -126,7 +126,7 @@ impl WaitingRequest {
         })
     }
 
-    /// Its time is over. A server that came in the last moment is not lost.
+    /// Leaves because its time is over. A server granted at the last moment is returned.
     pub fn give_up(self, attempt: &mut Attempt, now_ms: u64) -> Option<Lease> {
         let Self { waiter, group } = self;
         match group.take_grant(waiter.give_up(now_ms)?, attempt, now_ms) {

@@ -53,9 +53,9 @@ fn a_queue_serves_in_order_whatever_server_comes_free() {
     let limit = group.limit().unwrap();
     assert_eq!((limit.timeout_ms(), limit.timeout_status()), (Some(5000), 502));
     assert!(other.give_up(second, NOW + 5000).is_none());
-    let tally = limit.tally();
-    assert_eq!((tally.in_progress, tally.waiting, tally.timed_out, tally.rejected), (2, 0, 1, 1));
-    assert_eq!((tally.waited_ms, tally.waited_ms_max), (5007, 5000));
+    let stats = limit.stats();
+    assert_eq!((stats.in_progress, stats.waiting, stats.timed_out, stats.rejected), (2, 0, 1, 1));
+    assert_eq!((stats.waited_ms, stats.waited_ms_max), (5007, 5000));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_server_that_failed_after_the_grant_is_passed_on() {
     drop(held);
     group.servers()[1].set_healthy(false, NOW);
     assert!(matches!(poll(&mut one, &mut attempt, NOW), Poll::Ready(Waited::None)));
-    assert_eq!(group.limit().unwrap().tally().in_progress, 0);
+    assert_eq!(group.limit().unwrap().stats().in_progress, 0);
     assert_eq!(group.wait(&mut attempt, NOW).err(), Some(WaitRefused::NoServer));
 }
 
@@ -201,7 +201,7 @@ fn what_is_counted_outlives_a_configuration_and_limits_hold_once_it_is_used() {
     let held = [lease(ask(&old[0], at(NOW))), lease(ask(&old[1], at(NOW)))];
     // The size does not matter. A queue and a zone of one name are two.
     let (new, _) = load_after(&zones, &text("2m", 2)).unwrap();
-    let in_progress = |group: &Group| group.limit().unwrap().tally().in_progress;
+    let in_progress = |group: &Group| group.limit().unwrap().stats().in_progress;
     assert_eq!([in_progress(&new[0]), in_progress(&new[1])], [1, 1]);
     assert!(matches!(ask(&new[0], at(NOW)), ServerChoice::Busy), "not in use yet");
     new.iter().for_each(|group| group.apply_limits());
@@ -250,14 +250,14 @@ fn the_limit_is_exact_over_threads() {
                 }
             });
         }
-        while limit.tally().waiting < THREADS as u64 {
+        while limit.stats().waiting < THREADS as u64 {
             std::thread::yield_now();
         }
         drop(held);
     });
-    let tally = limit.tally();
-    assert_eq!((tally.in_progress, tally.waiting, tally.rejected), (0, 0, 0));
-    assert!(tally.queued >= THREADS as u64 && tally.queued == tally.granted, "{tally:?}");
+    let stats = limit.stats();
+    assert_eq!((stats.in_progress, stats.waiting, stats.rejected), (0, 0, 0));
+    assert!(stats.queued >= THREADS as u64 && stats.queued == stats.granted, "{stats:?}");
 }
 
 fn served(group: &Arc<Group>) -> Lease {

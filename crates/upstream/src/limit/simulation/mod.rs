@@ -45,7 +45,7 @@ fn simulate(seeds: u64) {
 }
 
 /// How often each way through the limit was taken: granted, timed out, abandoned, stranded,
-/// rejected, and gifts got.
+/// rejected, and handoffs got.
 type PathCounts = [u64; 6];
 
 fn run(seed: u64) -> PathCounts {
@@ -127,7 +127,7 @@ enum RequestStage {
 
 struct World {
     random: SplitMix,
-    line: Arc<WaitQueue<SimulatedHandoff>>,
+    queue: Arc<WaitQueue<SimulatedHandoff>>,
     servers: Vec<Arc<ServerSlots<SimulatedHandoff>>>,
     /// Which servers each group can use now.
     usable: [Vec<bool>; GROUPS],
@@ -137,7 +137,7 @@ struct World {
     now_ms: u64,
     requests: Vec<SimulatedRequest>,
     next_id: u64,
-    gifts: Rc<Cell<u32>>,
+    handoffs: Rc<Cell<u32>>,
     gifts_got: u64,
     model: Model,
 }
@@ -145,25 +145,25 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let mut random = SplitMix(seed);
-        let line = WaitQueue::new();
+        let queue = WaitQueue::new();
         let mut model = Model::default();
         let count = random.within(1..6);
         let servers: Vec<_> = (0..count)
             .map(|index| {
                 let max = random.within(0..4);
                 model.add_server(max);
-                line.slots(&[index as u8], max)
+                queue.slots(&[index as u8], max)
             })
             .collect();
         let backlog = match random.below(2) {
             0 => Backlog::OfServer(random.within(0..6)),
-            _ => Backlog::OfLine(random.within(0..12)),
+            _ => Backlog::OfQueue(random.within(0..12)),
         };
         let clocks = (0..=random.below(4)).map(|worker| worker * 1000).collect();
         let usable = std::array::from_fn(|_| servers.iter().map(|_| !random.once_in(4)).collect());
         Self {
             random,
-            line,
+            queue,
             servers,
             usable,
             backlog,
@@ -171,7 +171,7 @@ impl World {
             now_ms: 0,
             requests: Vec::new(),
             next_id: 0,
-            gifts: Rc::default(),
+            handoffs: Rc::default(),
             gifts_got: 0,
             model,
         }
@@ -255,9 +255,9 @@ impl World {
         let (chosen, refused) = (handles(servers), handles(tried));
         let (backlog, now_ms) = (self.backlog, self.clock(worker));
         let expected = self.has_room(servers);
-        let wish =
-            JoinRequest { servers: &chosen, tried: &refused, group, backlog, taker: None, now_ms };
-        let joined = self.line.join(wish);
+        let request =
+            JoinRequest { servers: &chosen, tried: &refused, group, backlog, worker: None, now_ms };
+        let joined = self.queue.join(request);
         assert_eq!(joined.is_ok(), expected, "room in the backlog");
         let waiter = joined.ok()?;
         self.model.join(id, servers, tried, group);
@@ -268,8 +268,8 @@ impl World {
 
     fn has_room(&self, servers: &[usize]) -> bool {
         let room = |server: &usize| match self.backlog {
-            Backlog::OfServer(max) => self.servers[*server].tally().waiting < u64::from(max),
-            Backlog::OfLine(max) => self.model.waiting() < max as usize,
+            Backlog::OfServer(max) => self.servers[*server].stats().waiting < u64::from(max),
+            Backlog::OfQueue(max) => self.model.waiting() < max as usize,
         };
         servers.iter().any(|server| self.model.has_free(*server)) || servers.iter().any(room)
     }
@@ -281,9 +281,13 @@ impl World {
         };
         let goes_on = self.model.free(server);
         if self.random.once_in(2) {
-            self.gifts.set(self.gifts.get() + 1);
-            let gift = SimulatedHandoff { server, alive: Rc::clone(&self.gifts) };
-            assert_eq!(slot.release_with(gift).is_none(), goes_on, "the gift goes with the slot");
+            self.handoffs.set(self.handoffs.get() + 1);
+            let handoff = SimulatedHandoff { server, alive: Rc::clone(&self.handoffs) };
+            assert_eq!(
+                slot.release_with(handoff).is_none(),
+                goes_on,
+                "the handoff goes with the slot"
+            );
         } else {
             drop(slot);
         }
@@ -361,8 +365,11 @@ impl World {
             panic!("granted out of turn");
         };
         assert!(Arc::ptr_eq(grant.slot.slots(), &self.servers[server]), "another server");
-        self.gifts_got += u64::from(grant.gift.is_some());
-        assert!(grant.gift.is_none_or(|gift| gift.server == server), "another server's gift");
+        self.gifts_got += u64::from(grant.handoff.is_some());
+        assert!(
+            grant.handoff.is_none_or(|handoff| handoff.server == server),
+            "another server's handoff"
+        );
         if let RequestStage::Waits { joined_ms, .. } = request.stage {
             // 0: it never waited, whenever it was asked.
             assert!([0, now_ms - joined_ms].contains(&grant.waited_ms));
@@ -427,11 +434,11 @@ impl World {
             assert!(slots.in_progress() <= model.ceiling, "above what was ever allowed");
             assert_eq!(slots.waiting() as usize, self.model.waiting_for(server));
             assert!(slots.waiting() == 0 || slots.in_progress() >= slots.max(), "asleep");
-            assert!(slots.tally().waiting <= slots.waiting().into());
-            waiting += slots.tally().waiting;
+            assert!(slots.stats().waiting <= slots.waiting().into());
+            waiting += slots.stats().waiting;
         }
         assert_eq!(waiting as usize, self.model.waiting());
-        assert_eq!(self.line.tally().waiting, waiting);
+        assert_eq!(self.queue.stats().waiting, waiting);
         for request in &self.requests {
             let RequestStage::Waits { bell, polled: true, .. } = &request.stage else { continue };
             let rung = bell.0.load(SeqCst);
@@ -455,14 +462,14 @@ impl World {
             let served = self.requests.iter().any(|r| matches!(r.stage, RequestStage::Has { .. }));
             assert!(served || self.requests.len() < before, "all asleep");
         }
-        let tally = self.line.tally();
-        assert_eq!((tally.in_progress, tally.waiting, self.gifts.get()), (0, 0, 0));
+        let stats = self.queue.stats();
+        assert_eq!((stats.in_progress, stats.waiting, self.handoffs.get()), (0, 0, 0));
         assert!(self.servers.iter().all(|slots| slots.waiting() == 0 && slots.in_progress() == 0));
-        let ended = tally.granted + tally.timed_out + tally.abandoned + tally.stranded;
-        assert_eq!(tally.queued, ended);
+        let ended = stats.granted + stats.timed_out + stats.abandoned + stats.stranded;
+        assert_eq!(stats.queued, ended);
         self.servers.clear();
-        assert!(self.line.servers().is_empty());
-        let LimitStats { granted, timed_out, abandoned, stranded, rejected, .. } = tally;
+        assert!(self.queue.servers().is_empty());
+        let LimitStats { granted, timed_out, abandoned, stranded, rejected, .. } = stats;
         [granted, timed_out, abandoned, stranded, rejected, self.gifts_got]
     }
 }

@@ -63,8 +63,8 @@ struct ProcessWorld {
 impl Process {
     fn start(file: &OwnedFd, epoch: u64, maxima: [u32; SERVERS]) -> Self {
         let table = SharedTable::join(file.as_fd(), clock).expect("there is room");
-        let line = WaitQueue::shared(b"line", &table);
-        let servers = (0..SERVERS).map(|server| line.slots(&[server as u8], maxima[server]));
+        let queue = WaitQueue::shared(b"queue", &table);
+        let servers = (0..SERVERS).map(|server| queue.slots(&[server as u8], maxima[server]));
         let servers = servers.collect();
         table.serve();
         let (served, waiting) = (Vec::new(), Vec::new());
@@ -86,9 +86,10 @@ impl Process {
     fn join(&mut self, first: usize, all: bool) {
         let last = if all { SERVERS } else { first + 1 };
         let servers = &self.servers[first..last];
-        let backlog = Backlog::OfLine(100);
-        let wish = JoinRequest { servers, tried: &[], group: 0, backlog, taker: None, now_ms: 0 };
-        self.waiting.extend(servers[0].line().join(wish));
+        let backlog = Backlog::OfQueue(100);
+        let request =
+            JoinRequest { servers, tried: &[], group: 0, backlog, worker: None, now_ms: 0 };
+        self.waiting.extend(servers[0].queue().join(request));
         self.poll();
     }
 
@@ -117,8 +118,8 @@ impl Process {
     }
 
     fn tick(&mut self) -> usize {
-        let line = Arc::clone(self.servers[0].line());
-        self.table.tick(|| line.settle_all());
+        let queue = Arc::clone(self.servers[0].queue());
+        self.table.tick(|| queue.settle_all());
         self.poll()
     }
 }
@@ -484,16 +485,16 @@ fn a_number_is_given_anew_without_what_was_left_there() {
 fn rows_of_servers_that_are_gone_are_used_again() {
     let file = SharedTable::create().expect("memory");
     let table = SharedTable::join(file.as_fd(), clock).expect("there is room");
-    let line: Arc<WaitQueue<()>> = WaitQueue::shared(b"line", &table);
-    let stays = line.slots(b"stays", 1);
+    let queue: Arc<WaitQueue<()>> = WaitQueue::shared(b"queue", &table);
+    let stays = queue.slots(b"stays", 1);
     let _slot = stays.try_take();
     for reload in 0..3000_u32 {
         let names = (0..3_u32).map(|server| [reload.to_le_bytes(), server.to_le_bytes()].concat());
-        let servers: Vec<_> = names.map(|name| line.slots(&name, 1)).collect();
+        let servers: Vec<_> = names.map(|name| queue.slots(&name, 1)).collect();
         assert!(servers.iter().all(|slots| slots.try_take().is_some() && is_shared(slots)));
     }
     let other = SharedTable::join(file.as_fd(), clock).expect("there is room");
-    let other: Arc<WaitQueue<()>> = WaitQueue::shared(b"line", &other);
+    let other: Arc<WaitQueue<()>> = WaitQueue::shared(b"queue", &other);
     assert!(other.slots(b"stays", 1).try_take().is_none(), "it is taken");
 }
 
@@ -505,9 +506,9 @@ fn is_shared(slots: &ServerSlots<()>) -> bool {
 fn what_finds_no_room_counts_by_itself() {
     let file = SharedTable::create().expect("memory");
     let table = SharedTable::join(file.as_fd(), clock).expect("there is room");
-    let line: Arc<WaitQueue<()>> = WaitQueue::shared(b"line", &table);
+    let queue: Arc<WaitQueue<()>> = WaitQueue::shared(b"queue", &table);
     let name = |number: usize| number.to_le_bytes();
-    let all: Vec<_> = (0..=layout::ROWS_MAX).map(|number| line.slots(&name(number), 1)).collect();
+    let all: Vec<_> = (0..=layout::ROWS_MAX).map(|number| queue.slots(&name(number), 1)).collect();
     assert!(all[..layout::ROWS_MAX].iter().all(|slots| is_shared(slots)));
     let last = &all[layout::ROWS_MAX];
     assert!(!is_shared(last));

@@ -1,7 +1,7 @@
-//! The line of those that wait: one for each zone, or for each group that has no zone.
+//! The queue of waiting requests: one for each zone, or for each group that has no zone.
 //!
-//! Everything here happens under one mutex, which is taken only while somebody waits or wants to.
-//! Wakers are called, and what others own is dropped, after it is let go.
+//! One mutex protects all of it; it is locked only while requests wait or join. Wakers are called,
+//! and values of callers are dropped, after it is unlocked.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::{self, Debug, Formatter};
@@ -10,38 +10,39 @@ use std::task::Waker;
 
 use super::row::{self, TableRow};
 use super::slots::{ServerSlot, ServerSlots};
+use super::stats::{Counters, LimitStats, WaitEnd};
 use super::sync::{Mutex, MutexGuard};
 use super::table::SharedTable;
-use super::tally::{Counters, LimitStats, WaitEnd};
 use super::waiter::Waiter;
 use super::word_state::SLOTS_MAX;
 
 /// Servers, and the requests that wait for one of them, in the order of joining.
-pub struct WaitQueue<G> {
-    queue: Mutex<QueueState<G>>,
-    servers: std::sync::Mutex<QueueServers<G>>,
+pub struct WaitQueue<H> {
+    state: Mutex<QueueState<H>>,
+    servers: std::sync::Mutex<QueueServers<H>>,
     counters: Counters,
     shared: Option<ProcessLink>,
 }
 
-/// What connects the line with those of other processes.
+/// Connects the queue with the queues of other processes.
 struct ProcessLink {
     table: Arc<SharedTable>,
     name: Box<[u8]>,
 }
 
-/// What a request says when it joins.
-pub struct JoinRequest<'a, G> {
-    /// The servers it may use, all of this line; the one it likes best comes first.
-    pub servers: &'a [Arc<ServerSlots<G>>],
-    /// Servers it has tried before, so that [`ServerSlots::admit`] passes it by.
-    pub tried: &'a [Arc<ServerSlots<G>>],
+/// A request that joins the queue.
+pub struct JoinRequest<'a, H> {
+    /// The servers it may use, all of this queue, the preferred one first.
+    pub servers: &'a [Arc<ServerSlots<H>>],
+    /// Servers it has tried before; [`ServerSlots::admit`] does not offer them to it.
+    pub tried: &'a [Arc<ServerSlots<H>>],
     /// The group it belongs to, as in [`ServerSlots::withdraw`] and [`ServerSlots::admit`].
     pub group: u64,
-    /// How long the line may be for it.
+    /// How long the queue may be.
     pub backlog: Backlog,
-    /// Whom it takes gifts for, if it wants one: [`ServerSlots::awaits_gift`].
-    pub taker: Option<u64>,
+    /// The worker that would take a connection with the slot; `None`: it has one already. See
+    /// [`ServerSlots::awaits_handoff`].
+    pub worker: Option<u64>,
     /// The time, by the clock of the thread that will poll.
     pub now_ms: u64,
 }
@@ -49,67 +50,67 @@ pub struct JoinRequest<'a, G> {
 /// How many may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backlog {
-    /// So many at each server (`limit_upstream_conn backlog=`). A request has its place at the
-    /// first of its servers where one is left. 0: nobody waits (`nodelay`).
+    /// So many at each server (`limit_upstream_conn backlog=`). A request counts at the first of
+    /// its servers with room. 0: no request waits (`nodelay`).
     OfServer(u32),
-    /// So many in the whole line (`queue`).
-    OfLine(u32),
+    /// So many in the whole queue (`queue`).
+    OfQueue(u32),
 }
 
-/// There is no place left to wait.
+/// As many requests wait as may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFull;
 
 /// Under the mutex.
-struct QueueState<G> {
-    /// Tickets are numbered from here on, so the smaller one is the older.
+struct QueueState<H> {
+    /// The next ticket. A smaller ticket is older.
     next_ticket: u64,
-    waiters: BTreeMap<u64, QueueEntry<G>>,
-    /// `(server, ticket)`: who waits for a server, the oldest first.
+    waiters: BTreeMap<u64, QueueEntry<H>>,
+    /// `(server, ticket)`: the requests that wait for a server, the oldest first.
     order: BTreeSet<(u64, u64)>,
 }
 
-/// What the line knows of a ticket until its waiter has been told.
-pub(super) enum QueueEntry<G> {
-    Waiting(QueuedRequest<G>),
-    Granted { slot: ServerSlot<G>, gift: Option<G>, home: Arc<ServerSlots<G>> },
+/// The state of a ticket, until its waiter has polled the result.
+pub(super) enum QueueEntry<H> {
+    Waiting(QueuedRequest<H>),
+    Granted { slot: ServerSlot<H>, handoff: Option<H>, home: Arc<ServerSlots<H>> },
     Stranded,
 }
 
-pub(super) struct QueuedRequest<G> {
+pub(super) struct QueuedRequest<H> {
     /// Not empty, each once.
-    servers: Vec<Arc<ServerSlots<G>>>,
+    servers: Vec<Arc<ServerSlots<H>>>,
     tried: Vec<u64>,
     group: u64,
-    taker: Option<u64>,
-    /// The server in whose backlog it has its place.
-    pub(super) home: Arc<ServerSlots<G>>,
+    worker: Option<u64>,
+    /// The server in whose backlog it counts.
+    pub(super) home: Arc<ServerSlots<H>>,
     waker: Option<Waker>,
 }
 
-/// The line's servers by name.
-struct QueueServers<G> {
+/// The queue's servers by name.
+struct QueueServers<H> {
     next_id: u64,
-    by_name: HashMap<Box<[u8]>, Weak<ServerSlots<G>>>,
+    by_name: HashMap<Box<[u8]>, Weak<ServerSlots<H>>>,
 }
 
-impl<G> WaitQueue<G> {
-    /// A line without servers.
+impl<H> WaitQueue<H> {
+    /// A queue without servers.
     pub fn new() -> Arc<Self> {
         Self::make(None)
     }
 
-    /// The same, with limits shared with the lines of this name in other processes. In one process
-    /// there is at most one line of a name.
+    /// The same, with limits shared with the queues of this name in other processes. In one process
+    /// there is at most one queue of a name.
     pub fn shared(name: &[u8], table: &Arc<SharedTable>) -> Arc<Self> {
         Self::make(Some(ProcessLink { table: Arc::clone(table), name: name.into() }))
     }
 
     fn make(shared: Option<ProcessLink>) -> Arc<Self> {
-        let queue = QueueState { next_ticket: 0, waiters: BTreeMap::new(), order: BTreeSet::new() };
+        let state = QueueState { next_ticket: 0, waiters: BTreeMap::new(), order: BTreeSet::new() };
         let servers = QueueServers { next_id: 0, by_name: HashMap::new() };
         Arc::new(Self {
-            queue: Mutex::new(queue),
+            state: Mutex::new(state),
             servers: std::sync::Mutex::new(servers),
             counters: Counters::default(),
             shared,
@@ -129,8 +130,8 @@ impl<G> WaitQueue<G> {
         let mut is_awaited = false;
         for slots in self.servers() {
             if slots.waiting() > 0 {
-                let mut queue = self.lock();
-                wakers.extend(self.settle(&mut queue, &slots, &mut None));
+                let mut state = self.lock();
+                wakers.extend(self.settle(&mut state, &slots, &mut None));
                 is_awaited |= slots.waiting() > 0;
             }
         }
@@ -140,7 +141,7 @@ impl<G> WaitQueue<G> {
 
     /// The server of that name (its address): the one there is, left as it is, or a new one with
     /// this maximum.
-    pub fn slots(self: &Arc<Self>, name: &[u8], max: u32) -> Arc<ServerSlots<G>> {
+    pub fn slots(self: &Arc<Self>, name: &[u8], max: u32) -> Arc<ServerSlots<H>> {
         let mut servers = self.lock_servers();
         if let Some(known) = servers.by_name.get(name).and_then(Weak::upgrade) {
             return known;
@@ -151,121 +152,121 @@ impl<G> WaitQueue<G> {
         slots
     }
 
-    /// Whether somebody still uses the server of that name.
+    /// Whether the server of that name is still in use.
     pub fn has(&self, name: &[u8]) -> bool {
         self.lock_servers().by_name.get(name).is_some_and(|slots| slots.strong_count() > 0)
     }
 
-    /// The servers that somebody still uses.
-    pub fn servers(&self) -> Vec<Arc<ServerSlots<G>>> {
+    /// The servers still in use.
+    pub fn servers(&self) -> Vec<Arc<ServerSlots<H>>> {
         self.lock_servers().by_name.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// The counters of the whole line.
-    pub fn tally(&self) -> LimitStats {
+    /// The counters of the whole queue.
+    pub fn stats(&self) -> LimitStats {
         let in_progress = self.servers().iter().map(|slots| u64::from(slots.in_progress())).sum();
         self.counters.read(in_progress)
     }
 
-    /// Takes a place behind all who wait for one of these servers. A slot that is free after all is
-    /// granted at once, and the first poll tells.
-    pub fn join(self: &Arc<Self>, wish: JoinRequest<'_, G>) -> Result<Waiter<G>, QueueFull> {
-        debug_assert!(wish.servers.iter().all(|slots| Arc::ptr_eq(&slots.line, self)));
-        let servers = distinct(wish.servers);
-        let mut queue = self.lock();
-        // From here on none of them is taken or freed behind our back, so "all are full" is true of
+    /// Joins behind all requests that wait for one of these servers. If a slot is free after all,
+    /// it is granted at once, and the first poll returns it.
+    pub fn join(self: &Arc<Self>, request: JoinRequest<'_, H>) -> Result<Waiter<H>, QueueFull> {
+        debug_assert!(request.servers.iter().all(|slots| Arc::ptr_eq(&slots.queue, self)));
+        let servers = distinct(request.servers);
+        let mut state = self.lock();
+        // From here on slots are taken and freed under this mutex only, so "all are full" holds at
         // one moment.
         servers.iter().for_each(|slots| slots.word.enter());
-        if let Some(free) = wish.servers.iter().find(|slots| slots.word.claim()) {
+        if let Some(free) = request.servers.iter().find(|slots| slots.word.claim()) {
             servers.iter().for_each(|slots| slots.word.leave());
-            return Ok(Waiter::served(self, ServerSlot::new(Arc::clone(free)), wish.now_ms));
+            return Ok(Waiter::served(self, ServerSlot::new(Arc::clone(free)), request.now_ms));
         }
-        let Some(home) = self.place(&wish) else {
+        let Some(home) = self.backlog_of(&request) else {
             servers.iter().for_each(|slots| slots.word.leave());
-            self.reject(wish.servers.first());
+            self.reject(request.servers.first());
             return Err(QueueFull);
         };
-        let place = servers.iter().map(|slots| slots.word.load().waiting()).min().unwrap_or(0);
+        let position = servers.iter().map(|slots| slots.word.load().waiting()).min().unwrap_or(0);
         self.each_counter(&home, Counters::queue);
-        let tried = wish.tried.iter().map(|slots| slots.id).collect();
-        let JoinRequest { group, taker, .. } = wish;
-        let waiting = QueuedRequest { servers, tried, group, taker, home, waker: None };
-        let ticket = queue.push(waiting);
-        Ok(Waiter::queued(self, ticket, place, wish.now_ms))
+        let tried = request.tried.iter().map(|slots| slots.id).collect();
+        let JoinRequest { group, worker, .. } = request;
+        let waiting = QueuedRequest { servers, tried, group, worker, home, waker: None };
+        let ticket = state.push(waiting);
+        Ok(Waiter::queued(self, ticket, position, request.now_ms))
     }
 
-    /// The server in whose backlog the request gets a place.
-    fn place(&self, wish: &JoinRequest<'_, G>) -> Option<Arc<ServerSlots<G>>> {
-        let line = self.counters.waiting();
-        let room = |slots: &&Arc<ServerSlots<G>>| match wish.backlog {
+    /// The server in whose backlog the request counts.
+    fn backlog_of(&self, request: &JoinRequest<'_, H>) -> Option<Arc<ServerSlots<H>>> {
+        let waiting = self.counters.waiting();
+        let room = |slots: &&Arc<ServerSlots<H>>| match request.backlog {
             Backlog::OfServer(max) => slots.counters.waiting() < max.into(),
-            Backlog::OfLine(max) => line < max.into(),
+            Backlog::OfQueue(max) => waiting < max.into(),
         };
-        if line >= SLOTS_MAX.into() {
+        if waiting >= SLOTS_MAX.into() {
             return None;
         }
-        wish.servers.iter().find(room).cloned()
+        request.servers.iter().find(room).cloned()
     }
 
-    fn reject(&self, preferred: Option<&Arc<ServerSlots<G>>>) {
+    fn reject(&self, preferred: Option<&Arc<ServerSlots<H>>>) {
         self.counters.reject();
         if let Some(slots) = preferred {
             slots.counters.reject();
         }
     }
 
-    /// Frees a slot while somebody (perhaps) waits for it.
-    pub(super) fn pass_on(&self, slots: &Arc<ServerSlots<G>>, mut gift: Option<G>) -> Option<G> {
-        let mut queue = self.lock();
+    /// Frees a slot that a request may wait for.
+    pub(super) fn pass_on(&self, slots: &Arc<ServerSlots<H>>, mut handoff: Option<H>) -> Option<H> {
+        let mut state = self.lock();
         slots.word.free();
-        let wakers = self.settle(&mut queue, slots, &mut gift);
-        drop(queue);
+        let wakers = self.settle(&mut state, slots, &mut handoff);
+        drop(state);
         wake(wakers);
-        gift
+        handoff
     }
 
-    pub(super) fn awaits_gift(&self, slots: &ServerSlots<G>, giver: u64) -> bool {
-        let queue = self.lock();
-        let oldest = queue.oldest(slots).and_then(|ticket| queue.waiters.get(&ticket));
+    pub(super) fn awaits_handoff(&self, slots: &ServerSlots<H>, from: u64) -> bool {
+        let state = self.lock();
+        let oldest = state.oldest(slots).and_then(|ticket| state.waiters.get(&ticket));
         let Some(QueueEntry::Waiting(waiting)) = oldest else { return false };
-        waiting.taker.is_some_and(|taker| taker != giver)
+        waiting.worker.is_some_and(|worker| worker != from)
     }
 
-    pub(super) fn set_max(&self, slots: &Arc<ServerSlots<G>>, max: u32) {
-        let mut queue = self.lock();
+    pub(super) fn set_max(&self, slots: &Arc<ServerSlots<H>>, max: u32) {
+        let mut state = self.lock();
         slots.word.set_max(max);
-        let wakers = self.settle(&mut queue, slots, &mut None);
-        drop(queue);
+        let wakers = self.settle(&mut state, slots, &mut None);
+        drop(state);
         wake(wakers);
     }
 
-    /// Gives what is free of this server to those who wait for it, the oldest first.
+    /// Gives the server's free slots to the requests that wait for it, the oldest first.
     fn settle(
         &self,
-        queue: &mut QueueState<G>,
-        slots: &Arc<ServerSlots<G>>,
-        gift: &mut Option<G>,
+        state: &mut QueueState<H>,
+        slots: &Arc<ServerSlots<H>>,
+        handoff: &mut Option<H>,
     ) -> Vec<Waker> {
         let mut wakers = Vec::new();
-        while let Some(ticket) = queue.oldest(slots)
+        while let Some(ticket) = state.oldest(slots)
             && slots.word.claim()
-            && let Some(waiting) = queue.take_waiting(ticket)
+            && let Some(waiting) = state.take_waiting(ticket)
         {
             waiting.servers.iter().for_each(|slots| slots.word.leave());
             self.each_counter(&waiting.home, Counters::leave);
             wakers.extend(waiting.waker);
             let slot = ServerSlot::new(Arc::clone(slots));
-            let granted = QueueEntry::Granted { slot, gift: gift.take(), home: waiting.home };
-            queue.waiters.insert(ticket, granted);
+            let granted = QueueEntry::Granted { slot, handoff: handoff.take(), home: waiting.home };
+            state.waiters.insert(ticket, granted);
         }
         wakers
     }
 
-    pub(super) fn withdraw(&self, slots: &Arc<ServerSlots<G>>, group: u64) {
+    pub(super) fn withdraw(&self, slots: &Arc<ServerSlots<H>>, group: u64) {
         let mut wakers = Vec::new();
-        let mut queue = self.lock();
-        for ticket in queue.all(slots) {
-            let QueueState { waiters, order, .. } = &mut *queue;
+        let mut state = self.lock();
+        for ticket in state.all(slots) {
+            let QueueState { waiters, order, .. } = &mut *state;
             let Some(entry) = waiters.get_mut(&ticket) else { continue };
             let QueueEntry::Waiting(waiting) = entry else { continue };
             if waiting.group != group {
@@ -283,13 +284,13 @@ impl<G> WaitQueue<G> {
                 waiting.move_home();
             }
         }
-        drop(queue);
+        drop(state);
         wake(wakers);
     }
 
-    pub(super) fn admit(&self, slots: &Arc<ServerSlots<G>>, group: u64) {
-        let mut queue = self.lock();
-        let QueueState { waiters, order, .. } = &mut *queue;
+    pub(super) fn admit(&self, slots: &Arc<ServerSlots<H>>, group: u64) {
+        let mut state = self.lock();
+        let QueueState { waiters, order, .. } = &mut *state;
         for (ticket, entry) in waiters {
             let QueueEntry::Waiting(waiting) = entry else { continue };
             if waiting.group == group
@@ -300,45 +301,46 @@ impl<G> WaitQueue<G> {
                 waiting.servers.push(Arc::clone(slots));
             }
         }
-        let wakers = self.settle(&mut queue, slots, &mut None);
-        drop(queue);
+        let wakers = self.settle(&mut state, slots, &mut None);
+        drop(state);
         wake(wakers);
     }
 
-    /// What there is to tell the holder of a ticket, which is void then; else who to wake.
-    pub(super) fn answer(&self, ticket: u64, waker: &Waker) -> Option<QueueEntry<G>> {
-        let mut queue = self.lock();
-        if let Some(QueueEntry::Waiting(waiting)) = queue.waiters.get_mut(&ticket) {
+    /// The result of a ticket, once; the ticket is void after that. Until there is one, `waker` is
+    /// remembered.
+    pub(super) fn answer(&self, ticket: u64, waker: &Waker) -> Option<QueueEntry<H>> {
+        let mut state = self.lock();
+        if let Some(QueueEntry::Waiting(waiting)) = state.waiters.get_mut(&ticket) {
             let kept = waiting.waker.as_ref().is_some_and(|known| known.will_wake(waker));
             let old = if kept { None } else { waiting.waker.replace(waker.clone()) };
-            drop(queue);
+            drop(state);
             drop(old);
             return None;
         }
-        queue.waiters.remove(&ticket)
+        state.waiters.remove(&ticket)
     }
 
-    /// Out of the line, whatever has become of the ticket.
-    pub(super) fn quit(&self, ticket: u64) -> Option<QueueEntry<G>> {
-        let mut queue = self.lock();
-        let Some(waiting) = queue.take_waiting(ticket) else {
-            return queue.waiters.remove(&ticket);
+    /// Removes a ticket from the queue, in whatever state it is.
+    pub(super) fn quit(&self, ticket: u64) -> Option<QueueEntry<H>> {
+        let mut state = self.lock();
+        let Some(waiting) = state.take_waiting(ticket) else {
+            return state.waiters.remove(&ticket);
         };
         waiting.servers.iter().for_each(|slots| slots.word.leave());
         self.each_counter(&waiting.home, Counters::leave);
         Some(QueueEntry::Waiting(waiting))
     }
 
-    pub(super) fn end(&self, home: &ServerSlots<G>, how: WaitEnd) {
+    pub(super) fn end(&self, home: &ServerSlots<H>, how: WaitEnd) {
         self.each_counter(home, |counters| counters.end(how));
     }
 
-    fn each_counter(&self, home: &ServerSlots<G>, count: impl Fn(&Counters)) {
+    fn each_counter(&self, home: &ServerSlots<H>, count: impl Fn(&Counters)) {
         count(&self.counters);
         count(&home.counters);
     }
 
-    /// A server is gone; another may have taken its name meanwhile.
+    /// A server is gone; another one may have its name by now.
     pub(super) fn forget(&self, name: &[u8]) {
         let mut servers = self.lock_servers();
         if servers.by_name.get(name).is_some_and(|slots| slots.strong_count() == 0) {
@@ -346,17 +348,17 @@ impl<G> WaitQueue<G> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState<G>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState<H>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_servers(&self) -> std::sync::MutexGuard<'_, QueueServers<G>> {
+    fn lock_servers(&self) -> std::sync::MutexGuard<'_, QueueServers<H>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<G> QueueState<G> {
-    fn push(&mut self, waiting: QueuedRequest<G>) -> u64 {
+impl<H> QueueState<H> {
+    fn push(&mut self, waiting: QueuedRequest<H>) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.order.extend(waiting.servers.iter().map(|slots| (slots.id, ticket)));
@@ -364,18 +366,18 @@ impl<G> QueueState<G> {
         ticket
     }
 
-    fn oldest(&self, slots: &ServerSlots<G>) -> Option<u64> {
+    fn oldest(&self, slots: &ServerSlots<H>) -> Option<u64> {
         let all = (slots.id, 0)..=(slots.id, u64::MAX);
         self.order.range(all).next().map(|(_, ticket)| *ticket)
     }
 
-    fn all(&self, slots: &ServerSlots<G>) -> Vec<u64> {
+    fn all(&self, slots: &ServerSlots<H>) -> Vec<u64> {
         let all = (slots.id, 0)..=(slots.id, u64::MAX);
         self.order.range(all).map(|(_, ticket)| *ticket).collect()
     }
 
-    /// Takes out one who waits still; the words are the caller's to change.
-    fn take_waiting(&mut self, ticket: u64) -> Option<QueuedRequest<G>> {
+    /// Removes a request that still waits. The caller changes the words.
+    fn take_waiting(&mut self, ticket: u64) -> Option<QueuedRequest<H>> {
         if !matches!(self.waiters.get(&ticket), Some(QueueEntry::Waiting(_))) {
             return None;
         }
@@ -387,9 +389,9 @@ impl<G> QueueState<G> {
     }
 }
 
-impl<G> QueuedRequest<G> {
-    /// Its place in a backlog moves to another of its servers, even beyond that one's bound: nobody
-    /// is sent away who has been let in.
+impl<H> QueuedRequest<H> {
+    /// Moves it to the backlog of another of its servers, even beyond that server's limit: a
+    /// request that was let in is not turned away.
     fn move_home(&mut self) {
         if let Some(next) = self.servers.first() {
             self.home.counters.leave();
@@ -399,14 +401,14 @@ impl<G> QueuedRequest<G> {
     }
 }
 
-impl<G> Debug for WaitQueue<G> {
+impl<H> Debug for WaitQueue<H> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        self.tally().fmt(out)
+        self.stats().fmt(out)
     }
 }
 
 /// Each server once. A group may name an address twice.
-fn distinct<G>(servers: &[Arc<ServerSlots<G>>]) -> Vec<Arc<ServerSlots<G>>> {
+fn distinct<H>(servers: &[Arc<ServerSlots<H>>]) -> Vec<Arc<ServerSlots<H>>> {
     let mut distinct = servers.to_vec();
     distinct.sort_unstable_by_key(|slots| slots.id);
     distinct.dedup_by_key(|slots| slots.id);

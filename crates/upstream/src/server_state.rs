@@ -1,9 +1,8 @@
-//! What is known of a server beyond any one configuration: how many requests it has in progress,
-//! its failures, its health.
+//! The state of a server, which outlives configurations: requests in progress, failures, health.
 //!
-//! Shared by all workers and by all generations that mention the server. Every field is an atomic
-//! of its own: choosing is serialised by the group's mutex. How many requests a server may have in
-//! progress is not decided here: see [`crate::limit`].
+//! Shared by all workers and by all generations that name the server. Every field is an atomic of
+//! its own; choices are serialised by the group's mutex. How many requests a server may have in
+//! progress is decided in [`crate::limit`].
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -15,17 +14,17 @@ use crate::times::ServerTimes;
 pub(crate) struct ServerState {
     in_progress: AtomicU32,
     fails: AtomicU32,
-    /// When it failed last.
+    /// When it last failed.
     accessed_ms: AtomicU64,
-    /// When it failed last, or was given a request after `fail_timeout` without one.
+    /// When it last failed, or was tried again after `fail_timeout`.
     checked_ms: AtomicU64,
-    /// How much of its weight failures have taken; each choice it takes part in gives one back.
+    /// How much failures have reduced its weight; each choice that considers it gives one back.
     deficit: AtomicU32,
-    /// What active checks say.
+    /// The result of active checks.
     healthy: AtomicBool,
-    /// When it came back into service; 0: it never was out.
+    /// When it came back into service; 0: it was never out of service.
     back_ms: AtomicU64,
-    /// How fast it is.
+    /// How fast it replies.
     pub times: ServerTimes,
 }
 
@@ -44,9 +43,9 @@ impl Default for ServerState {
     }
 }
 
-/// When a server is to be left alone for its failures.
+/// When failures take a server out of use, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FailureRest {
+pub(crate) struct FailurePolicy {
     /// `max_fails`; 0: any number.
     pub max_fails: u32,
     /// `fail_timeout`
@@ -54,12 +53,12 @@ pub(crate) struct FailureRest {
 }
 
 impl ServerState {
-    /// Counts one request more.
+    /// One request more is in progress.
     pub fn count(&self) {
         self.in_progress.fetch_add(1, Relaxed);
     }
 
-    /// Counts one request less.
+    /// One request fewer is in progress.
     pub fn free(&self) {
         let before = self.in_progress.fetch_sub(1, Relaxed);
         debug_assert!(before > 0, "a request that was not counted ends");
@@ -70,16 +69,16 @@ impl ServerState {
         self.in_progress.load(Relaxed)
     }
 
-    /// Failures that count.
+    /// Failures since the last success.
     pub fn fails(&self) -> u32 {
         self.fails.load(Relaxed)
     }
 
-    /// Whether it has failed too often and its time is not over.
-    pub fn is_failed(&self, patience: FailureRest, now_ms: u64) -> bool {
-        patience.max_fails > 0
-            && self.fails() >= patience.max_fails
-            && self.unchecked_ms(now_ms) <= patience.fail_timeout_ms
+    /// Whether it is out of use after too many failures.
+    pub fn is_failed(&self, failure_policy: FailurePolicy, now_ms: u64) -> bool {
+        failure_policy.max_fails > 0
+            && self.fails() >= failure_policy.max_fails
+            && self.unchecked_ms(now_ms) <= failure_policy.fail_timeout_ms
     }
 
     /// How long ago it failed or was tried.
@@ -87,51 +86,51 @@ impl ServerState {
         now_ms.saturating_sub(self.checked_ms.load(Relaxed))
     }
 
-    /// It has been chosen: if long after it was looked at last, this is a trial.
-    pub fn chosen(&self, patience: FailureRest, now_ms: u64) {
-        if self.unchecked_ms(now_ms) > patience.fail_timeout_ms {
+    /// It has been chosen: after `fail_timeout`, this is a trial.
+    pub fn chosen(&self, failure_policy: FailurePolicy, now_ms: u64) {
+        if self.unchecked_ms(now_ms) > failure_policy.fail_timeout_ms {
             self.checked_ms.store(now_ms, Relaxed);
         }
     }
 
-    /// A request failed. True: that was one too many.
-    pub fn failed(&self, patience: FailureRest, weight: u32, now_ms: u64) -> bool {
+    /// A request failed. True: that takes the server out of use.
+    pub fn failed(&self, failure_policy: FailurePolicy, weight: u32, now_ms: u64) -> bool {
         let fails = self.fails.fetch_add(1, Relaxed).saturating_add(1);
         self.accessed_ms.store(now_ms, Relaxed);
         self.checked_ms.store(now_ms, Relaxed);
-        let Some(share) = weight.checked_div(patience.max_fails) else { return false };
+        let Some(share) = weight.checked_div(failure_policy.max_fails) else { return false };
         let less = |deficit: u32| Some(deficit.saturating_add(share).min(weight));
         let _ = self.deficit.fetch_update(Relaxed, Relaxed, less);
-        fails >= patience.max_fails
+        fails >= failure_policy.max_fails
     }
 
-    /// A request succeeded; after a trial, that forgives the failures before. True: with that, the
-    /// server is back in service.
-    pub fn succeeded(&self, patience: FailureRest, now_ms: u64) -> bool {
+    /// A request succeeded; after a trial, that clears earlier failures. True: the server is back
+    /// in service.
+    pub fn succeeded(&self, failure_policy: FailurePolicy, now_ms: u64) -> bool {
         if self.accessed_ms.load(Relaxed) >= self.checked_ms.load(Relaxed) {
             return false;
         }
         let fails = self.fails.swap(0, Relaxed);
-        let is_back = patience.max_fails > 0 && fails >= patience.max_fails;
+        let is_back = failure_policy.max_fails > 0 && fails >= failure_policy.max_fails;
         if is_back {
             self.back_ms.store(now_ms, Relaxed);
         }
         is_back
     }
 
-    /// Forgives all failures: a server that is alone is not left alone.
+    /// Clears all failures: the only server of a group stays in use.
     pub fn forgive(&self) {
         if self.fails() != 0 {
             self.fails.store(0, Relaxed);
         }
     }
 
-    /// What is left of its weight after failures.
+    /// Its weight after failures.
     pub fn effective(&self, weight: u32) -> u32 {
         weight.saturating_sub(self.deficit.load(Relaxed))
     }
 
-    /// Gives one back of what failures took.
+    /// Gives one back of the weight that failures took.
     pub fn recover(&self) {
         if self.deficit.load(Relaxed) > 0 {
             let more = |deficit: u32| deficit.checked_sub(1);
@@ -139,12 +138,12 @@ impl ServerState {
         }
     }
 
-    /// Whether active checks find it well, or nobody checks it.
+    /// Whether it passes active checks, or has none.
     pub fn is_healthy(&self) -> bool {
         self.healthy.load(Relaxed)
     }
 
-    /// What an active check found. True: that is a change.
+    /// Sets the result of active checks. True: it changed.
     pub fn set_healthy(&self, healthy: bool, now_ms: u64) -> bool {
         let changed = self.healthy.swap(healthy, Relaxed) != healthy;
         if changed && healthy {
@@ -153,7 +152,7 @@ impl ServerState {
         changed
     }
 
-    /// How long it has been back in service; `None`: it never was out.
+    /// How long it has been back in service; `None`: it was never out of service.
     pub fn back_since_ms(&self, now_ms: u64) -> Option<u64> {
         match self.back_ms.load(Relaxed) {
             0 => None,

@@ -1,12 +1,12 @@
 //! What the limit counts. Readable at any time, without a lock.
 //!
-//! A request that waits for several servers is counted at one of them, where it has its place in
-//! the backlog. So the numbers of a line's servers add up to the line's.
+//! A request that waits for several servers counts at one of them, in whose backlog it is. So the
+//! numbers of a queue's servers add up to the queue's.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Numbers of one server, or of a whole line. Those in the past tense only grow, and
+/// Numbers of one server, or of a whole queue. Those in the past tense only grow, and
 /// `queued` = `granted` + `timed_out` + `abandoned` + `stranded` + those still waiting or about to
 /// take their grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct LimitStats {
     pub granted: u64,
     /// Of these, how many gave up when their time was over.
     pub timed_out: u64,
-    /// Of these, how many left by themselves.
+    /// Of these, how many were dropped while they waited.
     pub abandoned: u64,
     /// Of these, how many lost the last server they could wait for.
     pub stranded: u64,
@@ -35,7 +35,7 @@ pub struct LimitStats {
     pub waited_ms_max: u64,
 }
 
-/// The numbers as they are counted; written under the line's mutex.
+/// The numbers as they are counted; written under the queue's mutex.
 #[derive(Default)]
 pub(super) struct Counters {
     waiting: AtomicU64,
