@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::answer::BenchAnswer;
 use super::server::BenchServer;
 use super::{Sample, procfs};
 
@@ -28,7 +27,6 @@ pub(super) fn sample(
     server: &BenchServer,
     port: u16,
     idle: &IdleConnections,
-    answer: BenchAnswer,
 ) -> Result<Sample, String> {
     let before = procfs::memory(server.pid())?;
     let connections = idle.connections;
@@ -40,10 +38,7 @@ pub(super) fn sample(
     let complaint = format!("{closed} of {connections} connections were closed by the server");
     Ok(Sample {
         figure: (after - before) / connections as f64,
-        split: None,
-        busy: None,
         complaint: (closed > 0).then_some(complaint),
-        answer,
     })
 }
 

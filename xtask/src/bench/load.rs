@@ -1,10 +1,9 @@
 //! CPU time per request under a load generator.
 
+use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
-use super::answer::BenchAnswer;
-use super::procfs::Cpu;
+use super::rows::TurnLoad;
 use super::server::BenchServer;
 use super::{Sample, procfs};
 use crate::project;
@@ -13,51 +12,74 @@ const WARM_UP_SECONDS: u64 = 1;
 
 const MICROSECONDS: f64 = 1e6;
 
+/// What a browser sends besides, on a page that it was led to.
+const BROWSER: [&str; 6] = [
+    "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+    "Accept: text/html,application/xhtml+xml,*/*;q=0.8",
+    "Accept-Language: en-US,en;q=0.5",
+    "Accept-Encoding: identity",
+    "Referer: http://127.0.0.1/start",
+    "Cookie: id=8f14e45fceea167a; theme=dark",
+];
+
+/// Paths that a turn with varying requests goes through.
+const VARIED: usize = 50_000;
+
+/// The paths that `weir load --list` is given.
+pub(super) fn varied(path: &str) -> String {
+    (0..VARIED).map(|number| format!("{path}?i={number}\n")).collect()
+}
+
+/// The generator's command for a turn.
+pub(super) fn of_turn(
+    weir: &Path,
+    turn: &TurnLoad,
+    turn_ms: u64,
+    list: &Path,
+    url: &str,
+) -> Vec<String> {
+    let mut words = vec![weir.display().to_string(), "load".into(), "-q".into(), "-t1".into()];
+    words.extend([format!("-c{}", turn.connections), format!("-d{turn_ms}ms")]);
+    if turn.close {
+        words.push("--close".into());
+    }
+    let browser: &[&str] = if turn.vary { &BROWSER } else { &[] };
+    for field in turn.fields.iter().chain(browser) {
+        words.extend(["-H".into(), (*field).into()]);
+    }
+    if turn.vary {
+        words.extend(["--list".into(), list.display().to_string()]);
+    }
+    words.push(url.into());
+    words
+}
+
 /// Runs the generator on its core and charges the server's CPU time to the requests answered.
 pub(super) fn sample(
     server: &BenchServer,
-    generator: &str,
+    generator: &[String],
     core: usize,
-    seconds: u64,
-    answer: BenchAnswer,
 ) -> Result<Sample, String> {
-    run(server, generator, core, seconds, answer, |server, _| server)
+    let before = procfs::cpu_s(server.pid())?;
+    let done = generate(generator, core)?;
+    let used = procfs::cpu_s(server.pid())? - before;
+    Ok(done.sample(used))
 }
 
-/// The same, and charges the generator's own.
+/// Runs another generator for so many seconds and charges its own CPU time.
 pub(super) fn sample_generator(
-    server: &BenchServer,
     generator: &str,
     core: usize,
     seconds: u64,
-    answer: BenchAnswer,
 ) -> Result<Sample, String> {
-    run(server, generator, core, seconds, answer, |_, load| load)
-}
-
-fn run(
-    server: &BenchServer,
-    generator: &str,
-    core: usize,
-    seconds: u64,
-    answer: BenchAnswer,
-    charged: fn(Cpu, Cpu) -> Cpu,
-) -> Result<Sample, String> {
-    generate(generator, core, WARM_UP_SECONDS)?;
-    let (before, load_before) = (procfs::cpu(server.pid())?, procfs::cpu_of_the_ended()?);
-    let begin = Instant::now();
-    let done = generate(generator, core, seconds)?;
-    let wall = begin.elapsed().as_secs_f64();
-    let used = procfs::cpu(server.pid())? - before;
-    let load = procfs::cpu_of_the_ended()? - load_before;
-    let each = charged(used, load) / (done.requests / MICROSECONDS);
-    Ok(Sample {
-        figure: each.total(),
-        split: Some(each),
-        busy: Some((used.total() / wall, load.total() / wall)),
-        complaint: done.complaint,
-        answer,
-    })
+    let words = |seconds: u64| -> Vec<String> {
+        let command = generator.replace("{seconds}", &seconds.to_string());
+        command.split_whitespace().map(str::to_owned).collect()
+    };
+    generate(&words(WARM_UP_SECONDS), core)?;
+    let before = procfs::cpu_of_the_ended_s()?;
+    let done = generate(&words(seconds), core)?;
+    Ok(done.sample(procfs::cpu_of_the_ended_s()? - before))
 }
 
 /// What a load generator says it did.
@@ -68,12 +90,18 @@ struct Done {
     complaint: Option<String>,
 }
 
-fn generate(generator: &str, core: usize, seconds: u64) -> Result<Done, String> {
-    let command = generator.replace("{seconds}", &seconds.to_string());
+impl Done {
+    fn sample(self, used_s: f64) -> Sample {
+        Sample { figure: used_s * MICROSECONDS / self.requests, complaint: self.complaint }
+    }
+}
+
+fn generate(generator: &[String], core: usize) -> Result<Done, String> {
     let mut taskset = Command::new("taskset");
-    taskset.args(["-c", &core.to_string()]).args(command.split_whitespace());
+    taskset.args(["-c", &core.to_string()]).args(generator);
     let output = project::output(&mut taskset)?;
     let text = String::from_utf8_lossy(&output);
+    let command = generator.join(" ");
     done(&text).ok_or_else(|| format!("no request was answered\n{command}\n{}", text.trim_end()))
 }
 
@@ -90,6 +118,17 @@ fn done(text: &str) -> Option<Done> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_of_a_turn() {
+        let turn = TurnLoad { connections: 3, close: true, vary: true, fields: &["A: b"] };
+        let words = of_turn(Path::new("weir"), &turn, 200, Path::new("list"), "http://h/");
+        let (first, last) = (words[..7].join(" "), words[words.len() - 3..].join(" "));
+        assert_eq!(first, "weir load -q -t1 -c3 -d200ms --close");
+        assert_eq!(words[7..9], ["-H", "A: b"]);
+        assert_eq!(last, "--list list http://h/");
+        assert!(varied("/a").starts_with("/a?i=0\n/a?i=1\n"));
+    }
 
     #[test]
     fn wrk_s_summary_is_read() {

@@ -1,44 +1,9 @@
 //! What the kernel accounts to processes: CPU time, memory, children (proc(5)).
 
 use std::fs;
-use std::ops::{Add, Div, Sub};
 
 /// Unit of the times in /proc/PID/stat; fixed by the kernel's ABI on the machines we know.
 const TICKS_PER_SECOND: f64 = 100.0;
-
-/// CPU time in seconds, or after a division per something.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Cpu {
-    pub(super) user: f64,
-    pub(super) sys: f64,
-}
-
-impl Cpu {
-    pub(super) fn total(self) -> f64 {
-        self.user + self.sys
-    }
-}
-
-impl Add for Cpu {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self { user: self.user + other.user, sys: self.sys + other.sys }
-    }
-}
-
-impl Sub for Cpu {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        Self { user: self.user - other.user, sys: self.sys - other.sys }
-    }
-}
-
-impl Div<f64> for Cpu {
-    type Output = Self;
-    fn div(self, by: f64) -> Self {
-        Self { user: self.user / by, sys: self.sys / by }
-    }
-}
 
 /// A process and all that descend from it.
 pub(super) fn family(pid: u32) -> Vec<u32> {
@@ -62,29 +27,35 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// What a process and its descendants have used so far.
-pub(super) fn cpu(pid: u32) -> Result<Cpu, String> {
-    let mut each = family(pid).into_iter().map(|pid| stat(&pid.to_string(), 11));
-    each.try_fold(Cpu::default(), |sum, cpu| Ok(sum + cpu?))
+/// How long a process and its descendants have been on a processor so far, in seconds: the
+/// scheduler's own account, in nanoseconds.
+pub(super) fn cpu_s(pid: u32) -> Result<f64, String> {
+    let mut seconds = 0.0;
+    for pid in family(pid) {
+        let folder = format!("/proc/{pid}/task");
+        for task in fs::read_dir(&folder).map_err(|err| format!("{folder}: {err}"))?.flatten() {
+            // A thread that has ended meanwhile has no account.
+            let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+            let ns = text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
+            seconds += ns.unwrap_or_default() / 1e9;
+        }
+    }
+    Ok(seconds)
 }
 
-/// What the children of this process that it has waited for have used so far.
-pub(super) fn cpu_of_the_ended() -> Result<Cpu, String> {
-    stat("self", 13)
-}
-
-/// Two neighbouring times of /proc/PID/stat, counted from the field after the name.
-fn stat(pid: &str, field: usize) -> Result<Cpu, String> {
-    let path = format!("/proc/{pid}/stat");
-    let text = fs::read_to_string(&path).map_err(|err| format!("{path}: {err}"))?;
-    times(&text, field).ok_or_else(|| format!("{path}: {text}"))
+/// How long the children of this process that it has waited for were on a processor, in seconds.
+pub(super) fn cpu_of_the_ended_s() -> Result<f64, String> {
+    const PATH: &str = "/proc/self/stat";
+    let text = fs::read_to_string(PATH).map_err(|err| format!("{PATH}: {err}"))?;
+    times_of_children_s(&text).ok_or_else(|| format!("{PATH}: {text}"))
 }
 
 /// The name may hold spaces and brackets, so fields are counted from its last bracket.
-fn times(stat: &str, field: usize) -> Option<Cpu> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(field);
+fn times_of_children_s(stat: &str) -> Option<f64> {
+    const FIELDS_BEFORE: usize = 13;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(FIELDS_BEFORE);
     let mut seconds = || Some(fields.next()?.parse::<f64>().ok()? / TICKS_PER_SECOND);
-    Some(Cpu { user: seconds()?, sys: seconds()? })
+    Some(seconds()? + seconds()?)
 }
 
 /// Bytes a process and its descendants have taken, what they share counted once: the proportional
@@ -115,9 +86,17 @@ mod tests {
     #[test]
     fn times_are_counted_from_behind_the_name() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 150 25 300 50 20 0 1 0 99";
-        assert_eq!(times(stat, 11), Some(Cpu { user: 1.5, sys: 0.25 }));
-        assert_eq!(times(stat, 13), Some(Cpu { user: 3.0, sys: 0.5 }));
-        assert_eq!(times("7 (a) S 1", 11), None);
+        assert_eq!(times_of_children_s(stat), Some(3.5));
+        assert_eq!(times_of_children_s("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn what_this_process_does_is_counted() {
+        let (pid, begin) = (std::process::id(), std::time::Instant::now());
+        let before = cpu_s(pid).expect("its own account");
+        while cpu_s(pid).expect("its own account") <= before {
+            assert!(begin.elapsed().as_secs() < 10);
+        }
     }
 
     #[test]

@@ -1,12 +1,7 @@
 //! What was measured, as a table.
 
-use super::procfs::Cpu;
 use super::rows::{BenchRow, BenchWork};
-use super::{ROUNDS_MEANT, Sample};
-
-/// The load generator was the limit when its core was this busy and the server's was not.
-const LOAD_BUSY: f64 = 0.95;
-const SERVER_FREE: f64 = 0.90;
+use super::{ContenderSamples, ROUNDS_MEANT, Sample};
 
 pub(super) struct BenchReport {
     failed: Vec<&'static str>,
@@ -25,11 +20,11 @@ impl BenchReport {
         &mut self,
         row: &'static BenchRow,
         goal: f64,
-        result: Result<[Vec<Sample>; 2], String>,
+        result: Result<[ContenderSamples; 2], String>,
     ) {
         let passed = match result {
             Err(why) => {
-                println!("{:9} not measured: {why}", row.name);
+                println!("{:11} not measured: {why}", row.name);
                 false
             }
             Ok(samples) => {
@@ -56,14 +51,14 @@ impl BenchReport {
 struct MeasuredRow {
     row: &'static BenchRow,
     goal: f64,
-    samples: [Vec<Sample>; 2],
+    samples: [ContenderSamples; 2],
 }
 
 impl MeasuredRow {
     /// Of each round, in ascending order.
     fn ratios(&self) -> Vec<f64> {
         let [weir, nginx] = &self.samples;
-        let pairs = weir.iter().zip(nginx);
+        let pairs = weir.samples.iter().zip(&nginx.samples);
         sorted(pairs.map(|(weir, nginx)| weir.figure / nginx.figure).collect())
     }
 
@@ -72,8 +67,7 @@ impl MeasuredRow {
         if let Some(difference) = self.difference() {
             return Some(format!("ANSWERS DIFFER: {difference}"));
         }
-        if let Some(complaint) = self.samples[0].iter().find_map(|sample| sample.complaint.as_ref())
-        {
+        if let Some(complaint) = self.complaint(0) {
             return Some(format!("FAILED: {complaint}"));
         }
         let at_goal = self.goal == 0.0 || median(&self.ratios()) <= self.goal;
@@ -82,44 +76,34 @@ impl MeasuredRow {
 
     fn difference(&self) -> Option<String> {
         let [weir, nginx] = &self.samples;
-        let mut pairs = weir.iter().zip(nginx);
-        pairs.find_map(|(weir, nginx)| weir.answer.difference(&nginx.answer))
+        weir.answer.difference(&nginx.answer)
     }
 
-    /// Where not the server but the load generator set the pace; the cost per request still holds.
+    fn complaint(&self, which: usize) -> Option<&str> {
+        self.samples[which].samples.iter().find_map(|sample| sample.complaint.as_deref())
+    }
+
+    /// What did not go well with the peer.
     fn remarks(&self) -> String {
-        let mut remarks = String::new();
-        // The generator is what is measured there.
-        let is_server = !matches!(self.row.work, BenchWork::Generator { .. });
-        for (samples, name) in self.samples.iter().zip(["weir", self.row.peer()]) {
-            let busy: Vec<(f64, f64)> = samples.iter().filter_map(|sample| sample.busy).collect();
-            let server = median(&sorted(busy.iter().map(|(server, _)| *server).collect()));
-            let load = median(&sorted(busy.iter().map(|(_, load)| *load).collect()));
-            if is_server && load >= LOAD_BUSY && server < SERVER_FREE {
-                let (load, server) = (load * 100.0, server * 100.0);
-                remarks += &format!("\n{:9} the load generator was {name}'s limit: ", "");
-                remarks += &format!("its core {load:.0} % busy, the server's {server:.0} %");
-            }
-        }
-        let complaint = self.samples[1].iter().find_map(|sample| sample.complaint.as_ref());
-        complaint.map_or(String::new(), |complaint| {
-            format!("\n{:9} {}: {complaint}", "", self.row.peer())
-        }) + &remarks
+        self.complaint(1).map_or(String::new(), |complaint| {
+            format!("\n{:11} {}: {complaint}", "", self.row.peer())
+        })
     }
 
     fn line(&self) -> String {
         let ratios = self.ratios();
-        let [weir, peer] = self.samples.each_ref().map(|samples| self.cost(samples));
+        let quarter = ratios.len() / 4;
+        let [weir, peer] = self.samples.each_ref().map(|of| self.cost(&of.samples));
         let goal = if self.goal == 0.0 { "   -".into() } else { format!("{:.2}", self.goal) };
         let passed = if self.goal == 0.0 { "shown" } else { "at goal" };
         let verdict = self.verdict().unwrap_or_else(|| passed.into());
         format!(
-            "{:9} weir {weir}  {} {peer}  ratio {:.2} [{:.2} {:.2}]  goal {goal}  {verdict}{}",
+            "{:11} weir {weir}  {} {peer}  ratio {:.3} [{:.3} {:.3}]  goal {goal}  {verdict}{}",
             self.row.name,
             self.row.peer(),
             median(&ratios),
-            ratios[0],
-            ratios[ratios.len() - 1],
+            ratios[quarter],
+            ratios[ratios.len() - 1 - quarter],
             self.remarks(),
         )
     }
@@ -132,26 +116,12 @@ impl MeasuredRow {
     }
 
     fn cost(&self, samples: &[Sample]) -> String {
-        let figure = median(&figures(samples));
-        let unit = self.unit();
-        match split(samples) {
-            None => format!("{figure:6.0} {unit:20}"),
-            Some(Cpu { user, sys }) => {
-                format!("{figure:6.2} {unit} ({user:.2} + {sys:.2})").to_string()
-            }
+        let figure = median(&sorted(samples.iter().map(|sample| sample.figure).collect()));
+        match self.unit() {
+            "us" => format!("{figure:6.2} us"),
+            unit => format!("{figure:6.0} {unit}"),
         }
     }
-}
-
-fn figures(samples: &[Sample]) -> Vec<f64> {
-    sorted(samples.iter().map(|sample| sample.figure).collect())
-}
-
-/// The medians of user and of system time.
-fn split(samples: &[Sample]) -> Option<Cpu> {
-    let splits: Vec<Cpu> = samples.iter().filter_map(|sample| sample.split).collect();
-    let of = |part: fn(&Cpu) -> f64| median(&sorted(splits.iter().map(part).collect()));
-    (!splits.is_empty()).then(|| Cpu { user: of(|cpu| cpu.user), sys: of(|cpu| cpu.sys) })
 }
 
 fn sorted(mut numbers: Vec<f64>) -> Vec<f64> {
@@ -173,30 +143,31 @@ mod tests {
     use super::super::rows::ROWS;
     use super::*;
 
-    fn samples(figures: &[f64], busy: (f64, f64)) -> Vec<Sample> {
-        let sample = |figure: &f64| Sample {
-            figure: *figure,
-            split: Some(Cpu { user: figure / 4.0, sys: figure * 0.75 }),
-            busy: Some(busy),
-            complaint: None,
-            answer: BenchAnswer::of_test("HTTP/1.1 200 OK"),
-        };
-        figures.iter().map(sample).collect()
+    fn samples(figures: &[f64]) -> ContenderSamples {
+        let sample = |figure: &f64| Sample { figure: *figure, complaint: None };
+        let answer = BenchAnswer::of_test("HTTP/1.1 200 OK");
+        ContenderSamples { samples: figures.iter().map(sample).collect(), answer }
     }
 
     fn measured(goal: f64, weir: &[f64], nginx: &[f64]) -> MeasuredRow {
-        let samples = [samples(weir, (0.98, 0.7)), samples(nginx, (0.99, 0.7))];
-        MeasuredRow { row: &ROWS[0], goal, samples }
+        MeasuredRow { row: &ROWS[0], goal, samples: [samples(weir), samples(nginx)] }
     }
 
     #[test]
     fn the_ratio_is_the_median_of_the_pairs() {
         let row = measured(0.80, &[4.0, 6.0, 4.0], &[5.0, 6.0, 8.0]);
-        let expected = "null      weir   4.00 us (1.00 + 3.00)  nginx   6.00 us (1.50 + 4.50)  \
-                        ratio 0.80 [0.50 1.00]  goal 0.80  at goal";
+        let expected = "null        weir   4.00 us  nginx   6.00 us  \
+                        ratio 0.800 [0.500 1.000]  goal 0.80  at goal";
         assert_eq!(row.line(), expected);
         assert_eq!(row.verdict(), None);
         assert_eq!(median(&[1.0, 2.0, 4.0, 8.0]), 3.0);
+    }
+
+    #[test]
+    fn quartiles_are_shown() {
+        let weir = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 80.0];
+        let line = measured(0.0, &weir, &[1.0; 8]).line();
+        assert!(line.contains("ratio 4.500 [3.000 6.000]"), "{line}");
     }
 
     #[test]
@@ -206,22 +177,11 @@ mod tests {
         // A ratio that is no number is not at its goal.
         assert_eq!(measured(0.9, &[f64::NAN], &[5.0]).verdict(), Some("ABOVE GOAL".into()));
         let mut row = measured(0.9, &[4.0], &[5.0]);
-        row.samples[0][0].complaint = Some("Socket errors".into());
+        row.samples[1].samples[0].complaint = Some("Non-2xx".into());
+        assert!(row.verdict().is_none() && row.line().contains("nginx: Non-2xx"));
+        row.samples[0].samples[0].complaint = Some("Socket errors".into());
         assert_eq!(row.verdict(), Some("FAILED: Socket errors".into()));
-        row.samples[0][0].answer = BenchAnswer::of_test("HTTP/1.1 404 Not Found");
+        row.samples[0].answer = BenchAnswer::of_test("HTTP/1.1 404 Not Found");
         assert!(row.verdict().is_some_and(|why| why.starts_with("ANSWERS DIFFER")));
-    }
-
-    #[test]
-    fn a_load_generator_at_its_limit_is_told() {
-        let mut row = measured(0.9, &[4.0], &[5.0]);
-        assert_eq!(row.remarks(), "");
-        row.samples[0] = samples(&[4.0], (0.80, 0.99));
-        let said = "\n          the load generator was weir's limit: its core 99 % busy, \
-                    the server's 80 %";
-        assert_eq!(row.remarks(), said);
-        // Both busy: the two are matched, neither waits for the other alone.
-        row.samples[0] = samples(&[4.0], (0.97, 0.99));
-        assert_eq!(row.remarks(), "");
     }
 }

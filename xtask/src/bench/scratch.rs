@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use crate::project;
 
+use super::load::varied;
 use super::rows::BenchRow;
 
 /// Enough for the idle connections; nginx counts its listeners in.
-const FRONT: &str = "worker_processes 1; daemon off; pid {d}/front.pid; error_log {d}/front.err;
+const FRONT: &str = "worker_processes 1; daemon off; pid {d}/{name}.pid; error_log {d}/{name}.err;
 events { worker_connections 16000; }
 http {
     access_log off; keepalive_requests 100000000;
@@ -24,7 +25,8 @@ http {
 }
 ";
 
-const BACKEND: &str = "worker_processes 1; daemon off; pid {d}/back.pid; error_log {d}/back.err;
+const BACKEND: &str = "worker_processes 1; daemon off; pid {d}/{name}-back.pid;
+error_log {d}/{name}-back.err;
 events { worker_connections 9000; }
 http {
     access_log off; keepalive_requests 100000000;
@@ -62,8 +64,11 @@ fn text() -> std::io::Result<Vec<u8>> {
 
 /// What one measurement is configured with.
 pub(super) struct BenchSite {
+    name: &'static str,
     pub(super) front: PathBuf,
     pub(super) backend: PathBuf,
+    /// Paths that differ, for the generator.
+    pub(super) list: PathBuf,
     pub(super) ports: Ports,
     folder: PathBuf,
 }
@@ -104,17 +109,21 @@ impl BenchFolder {
         fs::write(self.folder.join("close.lua"), CLOSE)
     }
 
-    /// Configures a measurement of this row.
-    pub(super) fn site(&self, row: &BenchRow) -> Result<BenchSite, String> {
+    /// Configures one of the servers for this row.
+    pub(super) fn site(&self, row: &BenchRow, name: &'static str) -> Result<BenchSite, String> {
         let site = BenchSite {
-            front: self.folder.join("front.conf"),
-            backend: self.folder.join("back.conf"),
+            name,
+            front: self.folder.join(format!("{name}.conf")),
+            backend: self.folder.join(format!("{name}-back.conf")),
+            list: self.folder.join(format!("{name}.list")),
             ports: Ports::free().map_err(|err| format!("a free port: {err}"))?,
             folder: self.folder.clone(),
         };
         let front = FRONT.replace("{http lines}", row.http).replace("{server lines}", row.server);
         site.write(&site.front, &front)?;
         site.write(&site.backend, BACKEND)?;
+        let path = row.url.rsplit('/').next().unwrap_or_default();
+        site.write(&site.list, &varied(&format!("/{path}")))?;
         Ok(site)
     }
 }
@@ -135,6 +144,7 @@ impl BenchSite {
         let Ports { http, https, tcp, backend } = self.ports;
         let ports = [("{http}", http), ("{https}", https), ("{tcp}", tcp), ("{backend}", backend)];
         let text = template.replace("{d}", &self.folder.to_string_lossy());
+        let text = text.replace("{name}", self.name);
         ports.iter().fold(text, |text, (name, port)| text.replace(name, &port.to_string()))
     }
 }
@@ -158,10 +168,10 @@ mod tests {
     fn no_row_leaves_a_name_unfilled() {
         let scratch = BenchFolder::new().expect("a folder");
         for row in ROWS {
-            let site = scratch.site(row).expect("a configuration");
+            let site = scratch.site(row, "weir").expect("a configuration");
             let text =
                 fs::read_to_string(&site.front).expect("it was written") + &site.fill(row.url);
-            for name in ["{d}", "{http", "{server", "{backend}", "{tcp}"] {
+            for name in ["{d}", "{name}", "{http", "{server", "{backend}", "{tcp}"] {
                 assert!(!text.contains(name), "{}: {text}", row.name);
             }
         }
