@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 /// The words after the command's name.
+#[derive(Clone)]
 pub(crate) struct Args(Vec<String>);
 
 impl Args {

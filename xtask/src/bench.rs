@@ -1,15 +1,15 @@
 //! The yardstick: what a server's processes cost per request, Weir against nginx.
 //!
 //! CPU time repeats where requests per second do not, and only as a ratio of two servers measured
-//! in turn on the same configuration in one run. Both servers run at once on one core, and each gets
-//! short turns of load, so that what else the machine does meets both. CPU time is the scheduler's
-//! account in nanoseconds, and what counts is the ratio within a round. Memory, and the generator
-//! itself, are measured with a fresh server each time. This says nothing of latency.
+//! in turn on the same configuration in one run. Both servers run at once on one core, and each
+//! gets short turns of load, so that what else the machine does meets both. CPU time is the
+//! scheduler's account in nanoseconds, and what counts is the ratio within a round. Memory, and the
+//! generator itself, are measured with a fresh server each time. This says nothing of latency.
 
 mod answer;
 mod idle;
 mod load;
-mod procfs;
+pub(crate) mod procfs;
 mod report;
 mod rows;
 mod scratch;

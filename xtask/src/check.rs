@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
-use crate::{compare, docs, examples, generator, latency, project, takeover, tidy};
+use crate::prove::{self, ProofVerdict};
+use crate::{compare, docs, examples, project, takeover, tidy};
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
@@ -43,6 +44,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "examples", slow: true, run: shown },
     CheckStep { name: "takeover", slow: true, run: taken_over },
     CheckStep { name: "generator", slow: true, run: generated },
+    CheckStep { name: "stream", slow: true, run: streamed },
     CheckStep { name: "latency", slow: true, run: latencies },
 ];
 
@@ -107,25 +109,30 @@ fn taken_over() -> Result<StepOutcome, String> {
     if !Path::new(REFERENCE).exists() {
         return Ok(StepOutcome::Skipped(format!("{REFERENCE} is not there")));
     }
-    takeover::run(&proof("--times", "1")?).map(|()| StepOutcome::Done)
+    let weir = project::release("weir")?.display().to_string();
+    let words = ["--weir".to_owned(), weir, "--times".to_owned(), "1".to_owned()];
+    takeover::run(&words).map(|()| StepOutcome::Done)
 }
 
 /// What is not installed is skipped there.
 fn generated() -> Result<StepOutcome, String> {
-    generator::run(&proof("--requests", "10000")?).map(|()| StepOutcome::Done)
+    proof("generator", &["--requests", "10000"])
+}
+
+fn streamed() -> Result<StepOutcome, String> {
+    proof("stream", &[])
 }
 
 /// One pause of the schedule. A machine that is busy with something else proves nothing.
 fn latencies() -> Result<StepOutcome, String> {
-    Ok(match latency::prove(project::release("weir")?, 12, 3, true)? {
-        latency::ProofVerdict::Right => StepOutcome::Done,
-        latency::ProofVerdict::Disturbed(why) => StepOutcome::Skipped(why),
-    })
+    proof("latency", &["--seconds", "12", "--runs", "3", "--alone"])
 }
 
-fn proof(option: &str, value: &str) -> Result<Vec<String>, String> {
-    let weir = project::release("weir")?.display().to_string();
-    Ok(vec!["--weir".to_owned(), weir, option.to_owned(), value.to_owned()])
+fn proof(name: &str, options: &[&str]) -> Result<StepOutcome, String> {
+    Ok(match prove::one(name, options)? {
+        ProofVerdict::Right => StepOutcome::Done,
+        ProofVerdict::Skipped(why) | ProofVerdict::Disturbed(why) => StepOutcome::Skipped(why),
+    })
 }
 
 /// The nginx that `compare` asks.

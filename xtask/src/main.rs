@@ -13,13 +13,11 @@ mod check;
 mod compare;
 mod docs;
 mod examples;
-mod generator;
-mod latency;
-mod limit;
 mod new_feature;
 mod packages;
 mod php_fpm;
 mod project;
+mod prove;
 mod running;
 mod suite;
 mod takeover;
@@ -41,11 +39,9 @@ const COMMANDS: &[Command] = &[
     Command { name: "tidy", help: tidy::HELP, run: tidy::run },
     Command { name: "docs", help: docs::HELP, run: docs::run },
     Command { name: "bench", help: bench::HELP, run: bench::run },
-    Command { name: "latency", help: latency::HELP, run: latency::run },
-    Command { name: "limit", help: limit::HELP, run: limit::run },
+    Command { name: "prove", help: prove::HELP, run: prove::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
     Command { name: "backends", help: backends::HELP, run: backends::run },
-    Command { name: "generator", help: generator::HELP, run: generator::run },
     Command { name: "examples", help: examples::HELP, run: examples::run },
     Command { name: "takeover", help: takeover::HELP, run: takeover::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },

@@ -63,7 +63,7 @@ fn missing<'a>(programs: &[(&str, &'a str)]) -> Vec<&'a str> {
     programs.iter().filter(|(name, _)| find(name).is_none()).map(|(_, package)| *package).collect()
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
 }
 

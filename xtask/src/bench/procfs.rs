@@ -6,7 +6,7 @@ use std::fs;
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A process and all that descend from it.
-pub(super) fn family(pid: u32) -> Vec<u32> {
+pub(crate) fn family(pid: u32) -> Vec<u32> {
     let mut members = vec![pid];
     let mut next = 0;
     while next < members.len() {
@@ -60,7 +60,7 @@ fn times_of_children_s(stat: &str) -> Option<f64> {
 
 /// Bytes a process and its descendants have taken, what they share counted once: the proportional
 /// set size without pages of files, whose share also hangs on who else runs the same program.
-pub(super) fn memory(pid: u32) -> Result<f64, String> {
+pub(crate) fn memory(pid: u32) -> Result<f64, String> {
     let mut bytes = 0.0;
     for pid in family(pid) {
         let path = format!("/proc/{pid}/smaps_rollup");

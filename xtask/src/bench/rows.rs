@@ -1,8 +1,8 @@
 //! What is measured, as data: a row is its load and the configuration it needs.
 //!
-//! `{http}`, `{https}`, `{tcp}` and `{backend}` are ports, `{d}` the folder of this run, `{seconds}`
-//! the length of a measurement of a load generator. The goals are the "must" of the project's numbers: the
-//! ratio to nginx that a lean path reaches, lower being better.
+//! `{http}`, `{https}`, `{tcp}` and `{backend}` are ports, `{d}` the folder of this run,
+//! `{seconds}` the length of a measurement of a load generator. The goals are the "must" of the
+//! project's numbers: the ratio to nginx that a lean path reaches, lower being better.
 
 use super::idle::IdleConnections;
 

@@ -100,7 +100,7 @@ impl BenchServer {
         Ok(server)
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 

@@ -1,4 +1,4 @@
-//! `xtask generator`: `weir load` before servers that count for themselves, and beside wrk.
+//! `weir load` before servers that count for themselves, and beside wrk.
 //!
 //! What is reported must be what the server saw. Nothing is measured: how fast they are is `bench`.
 
@@ -10,23 +10,11 @@ mod servers;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::{ProofFolder, ProofVerdict};
 use crate::args::Args;
 use crate::{packages, project};
 use said::GeneratorOutput;
 use servers::GeneratorServer;
-
-pub(crate) const HELP: &str = "weir load before servers that count, and beside wrk
-
-Usage: cargo xtask generator [--weir PATH] [--requests N] [--scripts DIR] [--strict]
-
-  --weir PATH     the program under test; built where none is named
-  --requests N    sent in each way to each server (10000)
-  --scripts DIR   run wrk's scripts of this folder with both programs
-  --strict        what is skipped is a failure
-
-Servers: weir, nginx, haproxy, Go's net/http. With wrk the texts of both are compared, and read by
-npm's parser of them. See conformance/generator/README.md.
-";
 
 /// Ways of sending them, and what is asked for.
 const WAYS: &[(&str, &str)] = &[
@@ -42,31 +30,27 @@ const WAYS: &[(&str, &str)] = &[
 /// How long a run may take, in seconds.
 const RUN_MAX_S: &str = "120";
 
-pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let mut args = Args::new(words);
-    let weir = args.option("--weir")?.map(PathBuf::from);
+pub(super) fn run(mut args: Args, weir: &Path) -> Result<ProofVerdict, String> {
     let requests = args.parsed("--requests", 10_000)?;
     let scripts = args.option("--scripts")?.map(PathBuf::from);
     let strict = args.flag("--strict");
     args.end()?;
-    let weir = weir.map_or_else(|| project::debug("weir"), Ok)?;
-    let weir = weir.canonicalize().map_err(|err| format!("{}: {err}", weir.display()))?;
     let (mut failed, mut skipped) = (Vec::new(), Vec::new());
     for (name, start) in servers::SERVERS {
-        let counted = match start(&weir) {
-            Ok(Some(server)) => count(&weir, &server, requests),
+        let counted = match start(weir) {
+            Ok(Some(server)) => count(weir, &server, requests),
             Ok(None) => Ok(PartOutcome::Skipped("it is not installed".into())),
             Err(why) => Err(why),
         };
         note(name, counted, &mut failed, &mut skipped);
     }
-    let beside = || scripts::compare(&weir, scripts.as_deref());
+    let beside = || scripts::compare(weir, scripts.as_deref());
     note("wrk", beside(), &mut failed, &mut skipped);
-    note("node-wrk", node_wrk::read(&weir), &mut failed, &mut skipped);
+    note("node-wrk", node_wrk::read(weir), &mut failed, &mut skipped);
     if strict {
         failed.extend(skipped);
     }
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+    if failed.is_empty() { Ok(ProofVerdict::Right) } else { Err(failed.join("\n")) }
 }
 
 /// What came of a part that did not fail.
@@ -120,27 +104,19 @@ fn run_bounded(program: &Path, words: &str) -> Result<String, String> {
     project::output(&mut command).map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
-/// A folder with a link to the program that is called `wrk`; it goes with the value.
-struct WrkLink(PathBuf);
+/// A link to the program that is called `wrk`; it goes with the value.
+struct WrkLink(ProofFolder);
 
 impl WrkLink {
     fn to(weir: &Path) -> Result<Self, String> {
-        let folder = std::env::temp_dir().join(format!("weir-generator-{}", std::process::id()));
-        let fail = |err: std::io::Error| format!("{}: {err}", folder.display());
-        std::fs::create_dir_all(&folder).map_err(fail)?;
-        let link = Self(folder.clone());
+        let link = Self(ProofFolder::new("generator")?);
+        let fail = |err: std::io::Error| format!("{}: {err}", link.wrk().display());
         std::os::unix::fs::symlink(weir, link.wrk()).map_err(fail)?;
         Ok(link)
     }
 
     fn wrk(&self) -> PathBuf {
         self.0.join("wrk")
-    }
-}
-
-impl Drop for WrkLink {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -78,7 +78,7 @@ fn answer(line: &str) -> Option<BackendRequest> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::schedule;
+    use crate::prove::latency::schedule;
 
     const BEGAN_US: u64 = 1_795_204_191_798_000;
 

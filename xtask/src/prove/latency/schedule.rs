@@ -85,7 +85,7 @@ fn mix(state: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::DISTURBED_US;
+    use crate::prove::latency::DISTURBED_US;
 
     #[test]
     fn the_generator_of_chances_is_splitmix64() {

@@ -6,27 +6,14 @@
 
 mod report;
 
-use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
+use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
 use crate::bench::server::{BenchServer, raise_descriptors};
 use crate::weir_backend::WeirBackend;
-use crate::{packages, project, wrk};
+use crate::{packages, wrk};
 use report::{LimitReport, LimitRun};
-
-pub(crate) const HELP: &str = "what the limit towards a slow backend is worth, as a table
-
-Usage: cargo xtask limit [--rounds N] [--seconds N] [--weir PATH]
-
-  --rounds N    runs of each, in turn (1)
-  --seconds N   length of a run (5)
-  --weir PATH   this program instead of a fresh release build
-
-Fails when with the limit 500 clients get less than 95 % of what 200 get, or a request fails, or
-the backend ever has more than the limit. Needs wrk; nginx is shown beside where it is installed.
-";
 
 /// How many clients ask at once: first as many as the limit, last far more.
 const CLIENTS: [usize; 3] = [200, 300, 500];
@@ -82,30 +69,24 @@ http {
 struct LimitPlan {
     weir: PathBuf,
     nginx: Option<PathBuf>,
-    folder: PathBuf,
+    folder: ProofFolder,
     seconds: u64,
 }
 
-pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let mut args = Args::new(words);
+pub(super) fn run(mut args: Args, weir: &Path) -> Result<ProofVerdict, String> {
     let rounds: usize = args.parsed("--rounds", 1)?;
     let seconds = args.parsed("--seconds", 5)?;
-    let weir = args.option("--weir")?.map(PathBuf::from);
     args.end()?;
     if packages::find("wrk").is_none() {
-        println!("skipped: wrk is not installed (apt-get install wrk)");
-        return Ok(());
+        return Ok(ProofVerdict::Skipped("wrk is not installed (apt-get install wrk)".into()));
     }
     raise_descriptors()?;
-    let folder = std::env::temp_dir().join(format!("weir-limit-{}", std::process::id()));
-    let weir = weir.map_or_else(|| project::release("weir"), Ok)?;
-    let plan = LimitPlan { weir, nginx: packages::find("nginx"), folder, seconds };
-    fs::create_dir_all(&plan.folder).map_err(|err| format!("{}: {err}", plan.folder.display()))?;
-    let report = plan.measure(rounds);
-    let _ = fs::remove_dir_all(&plan.folder);
-    let (report, variants) = (report?, plan.variants());
-    print!("{}", report.table(&variants));
-    report.verdict(&LIMITED).map_err(|why| format!("limit: {why}"))
+    let (folder, nginx) = (ProofFolder::new("limit")?, packages::find("nginx"));
+    let plan = LimitPlan { weir: weir.into(), nginx, folder, seconds };
+    let report = plan.measure(rounds)?;
+    print!("{}", report.table(&plan.variants()));
+    let verdict = report.verdict(&LIMITED).map_err(|why| format!("limit: {why}"));
+    verdict.map(|()| ProofVerdict::Right)
 }
 
 impl LimitPlan {
@@ -129,15 +110,14 @@ impl LimitPlan {
 
     fn run(&self, variant: &'static Variant, clients: usize) -> Result<LimitRun, String> {
         let backend = WeirBackend::start(&self.weir, 0, &BACKEND)?;
-        let port = free_port().map_err(|err| format!("a free port: {err}"))?;
-        let conf = self.folder.join("nginx.conf");
+        let port = free_port()?;
         let text = CONF
             .replace("{http lines}", variant.http)
             .replace("{upstream lines}", variant.upstream)
-            .replace("{d}", &self.folder.to_string_lossy())
+            .replace("{d}", &self.folder.0.to_string_lossy())
             .replace("{backend}", &backend.port.to_string())
             .replace("{port}", &port.to_string());
-        fs::write(&conf, text).map_err(|err| format!("{}: {err}", conf.display()))?;
+        let conf = self.folder.write("nginx.conf", &text)?;
         let _server = BenchServer::start(self.binary(variant), &conf, port)?;
         let url = format!("http://127.0.0.1:{port}/");
         let summary = wrk::run(&url, clients, self.seconds)?;
@@ -150,9 +130,4 @@ impl LimitPlan {
             _ => &self.weir,
         }
     }
-}
-
-/// A port that is free now; the server takes it a moment later.
-fn free_port() -> std::io::Result<u16> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr().map(|address| address.port())
 }

@@ -1,4 +1,4 @@
-//! `xtask latency`: whether the latencies that `weir load` reports are those that requests had.
+//! Whether the latencies that `weir load` reports are those that requests had.
 //!
 //! The backend keeps a schedule of delays and pauses, so what they had is known twice without the
 //! generator: from the schedule alone, and from the times in the backend's log. A closed loop and
@@ -10,47 +10,23 @@ mod log;
 mod schedule;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::{ProofFolder, ProofVerdict};
 use crate::args::Args;
+use crate::packages;
 use crate::weir_backend::WeirBackend;
 use crate::wrk::{self, WrkSummary};
-use crate::{packages, project};
 use figures::{Figures, names};
 use load::GeneratorReport;
 use log::BackendLog;
-
-pub(crate) const HELP: &str = "prove that the load generator's latencies are right
-
-Usage: cargo xtask latency [--weir PATH] [--seconds N] [--runs N] [--alone]
-
-  --weir PATH   this program instead of a fresh release build
-  --seconds N   length of a run (60; at least 11)
-  --runs N      a run that the machine spoilt is repeated, up to so many in all (5)
-  --alone       the open loop only, nothing beside it
-
-weir backend answers 200 requests a second after 52 ms, 1 % of them 200 ms later, and nothing in
-the last second of ten. Fails when p50, p99 or p99.9 are off by more than 1 ms and 1 %, or the
-maximum by more than 5 ms, from what follows from that schedule or from the backend's log. Where a
-request was started or answered 2 ms late a wrong figure may be the machine's as far as that goes,
-and the run is repeated; right figures count nevertheless: nothing is made right by being late.
-";
 
 /// A wrong figure says nothing if the generator or the backend did something so much too late.
 const DISTURBED_US: u64 = 2000;
 /// The generator's own judgement of when its threads are too busy.
 const BUSY_MAX: f64 = 0.9;
 
-/// How the proof ended, unless the generator was wrong.
-pub(crate) enum ProofVerdict {
-    Right,
-    /// The machine did not let it be found out.
-    Disturbed(String),
-}
-
-pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let mut args = Args::new(words);
-    let weir = args.option("--weir")?.map(PathBuf::from);
+pub(super) fn run(mut args: Args, weir: &Path) -> Result<ProofVerdict, String> {
     let seconds = args.parsed("--seconds", 60)?;
     let runs = args.parsed("--runs", 5)?;
     let is_alone = args.flag("--alone");
@@ -58,37 +34,13 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     if seconds < schedule::SECONDS_MIN {
         return Err(format!("--seconds {seconds}: there is no pause in it"));
     }
-    let weir = weir.map_or_else(|| project::release("weir"), Ok)?;
-    match prove(weir, seconds, runs, is_alone)? {
-        ProofVerdict::Right => Ok(()),
-        ProofVerdict::Disturbed(why) => Err(why),
-    }
-}
-
-/// The proof; an error says what is wrong.
-pub(crate) fn prove(
-    weir: PathBuf,
-    seconds: u64,
-    runs: usize,
-    is_alone: bool,
-) -> Result<ProofVerdict, String> {
-    let folder = scratch().join(format!("weir-latency-{}", std::process::id()));
-    fs::create_dir_all(&folder).map_err(|err| format!("{}: {err}", folder.display()))?;
-    let plan = LatencyPlan { weir, folder, seconds, is_alone };
-    let verdict = plan.prove(runs);
-    let _ = fs::remove_dir_all(&plan.folder);
-    verdict
-}
-
-/// In memory where there is a folder of that kind: a disk may have the backend wait with its log.
-fn scratch() -> PathBuf {
-    let memory = PathBuf::from("/dev/shm");
-    if memory.is_dir() { memory } else { std::env::temp_dir() }
+    let folder = ProofFolder::in_memory("latency")?;
+    LatencyPlan { weir: weir.into(), folder, seconds, is_alone }.prove(runs)
 }
 
 struct LatencyPlan {
     weir: PathBuf,
-    folder: PathBuf,
+    folder: ProofFolder,
     seconds: u64,
     is_alone: bool,
 }
@@ -117,7 +69,7 @@ impl LatencyPlan {
     fn trial(&self) -> Result<Trial, String> {
         let requests = self.seconds * schedule::RATE;
         let (open, log) =
-            self.with_backend(|url| load::open(&self.weir, url, self.seconds, &self.folder))?;
+            self.with_backend(|url| load::open(&self.weir, url, self.seconds, &self.folder.0))?;
         let schedule = Figures::of(schedule::latencies_us(requests));
         Ok(Trial { requests, schedule, log, open })
     }
@@ -128,7 +80,7 @@ impl LatencyPlan {
             return Ok(String::new());
         }
         let (closed, _) =
-            self.with_backend(|url| load::closed(&self.weir, url, self.seconds, &self.folder))?;
+            self.with_backend(|url| load::closed(&self.weir, url, self.seconds, &self.folder.0))?;
         let mut rows = row("weir load, closed loop", &closed.figures, closed.requests);
         if packages::find("wrk").is_some() {
             let (wrk, log) =

@@ -1,0 +1,178 @@
+//! `xtask prove`: promises about the program that only whole processes can show.
+//!
+//! A proof is a file here and a line in [`PROOFS`]. What they share is here: the program under
+//! test, a folder, and how a proof ends. How cheap the program is, `bench` measures.
+
+mod generator;
+mod latency;
+mod limit;
+mod stream;
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use crate::args::Args;
+use crate::project;
+
+pub(crate) const HELP: &str = "latencies and counts of weir load, the limit, endurance of stream
+
+Usage: cargo xtask prove [PROOF [OPTION]...] [--weir PATH]
+
+  --weir PATH   this program instead of a fresh release build
+
+Without PROOF all are run, as long as none fails.
+
+latency     The latencies that weir load reports are those that requests had. weir backend answers
+            200 requests a second after 52 ms, 1 % of them 200 ms later, and nothing in the last
+            second of ten. Fails when p50, p99 or p99.9 are off by more than 1 ms and 1 %, or the
+            maximum by more than 5 ms, from what follows from that schedule or from the backend's
+            log. Where a request was started or answered 2 ms late a wrong figure may be the
+            machine's, and the run is repeated.
+  --seconds N   length of a run (60; at least 11)
+  --runs N      a run that the machine spoilt is repeated, up to so many in all (5)
+  --alone       the open loop only, nothing beside it
+
+limit       The limit towards a backend that gets slower the more it has to do at once, as a
+            table. Fails when with the limit 500 clients get less than 95 % of what 200 get, or a
+            request fails, or the backend ever has more than the limit. Needs wrk; nginx is shown
+            beside where it is installed.
+  --rounds N    runs of each, in turn (1)
+  --seconds N   length of a run (5)
+
+generator   weir load before servers that count (weir, nginx, haproxy, Go's net/http), and beside
+            wrk: the texts of both are compared, and read by npm's parser of them. See
+            conformance/generator/README.md.
+  --requests N  sent in each way to each server (10000)
+  --scripts DIR run wrk's scripts of this folder with both programs
+  --strict      what is skipped is a failure
+
+stream      Many connections to a server of stream {}: many at once, many more one after the
+            other, and many at once again. Fails when one is not answered or not logged, when
+            descriptors are left over, or when the memory grows on after the first time.
+  --connections N  one after the other (100000)
+  --at-once N      at once (4000)
+  --nginx PATH     an nginx with stream, which is shown beside it
+";
+
+/// How a proof ended that found nothing wrong.
+pub(crate) enum ProofVerdict {
+    Right,
+    /// What it needs is not installed.
+    Skipped(String),
+    /// The machine did not let it be found out.
+    Disturbed(String),
+}
+
+struct Proof {
+    name: &'static str,
+    run: fn(Args, &Path) -> Result<ProofVerdict, String>,
+}
+
+const PROOFS: &[Proof] = &[
+    Proof { name: "latency", run: latency::run },
+    Proof { name: "limit", run: limit::run },
+    Proof { name: "generator", run: generator::run },
+    Proof { name: "stream", run: stream::run },
+];
+
+pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    let (proofs, options) = chosen(words)?;
+    let mut args = Args::new(options);
+    let weir = args.option("--weir")?.map(PathBuf::from);
+    let weir = weir.map_or_else(|| project::release("weir"), Ok)?;
+    let weir = weir.canonicalize().map_err(|err| format!("{}: {err}", weir.display()))?;
+    for proof in proofs {
+        println!("== {}", proof.name);
+        match (proof.run)(args.clone(), &weir)? {
+            ProofVerdict::Right => {}
+            ProofVerdict::Skipped(why) => println!("skipped: {why}"),
+            ProofVerdict::Disturbed(why) => return Err(why),
+        }
+    }
+    Ok(())
+}
+
+/// One proof with a fresh release build, for another command.
+pub(crate) fn one(name: &str, options: &[&str]) -> Result<ProofVerdict, String> {
+    let name = [name.to_owned()];
+    let (proofs, _) = chosen(&name)?;
+    let options: Vec<String> = options.iter().map(|word| (*word).to_owned()).collect();
+    (proofs[0].run)(Args::new(&options), &project::release("weir")?)
+}
+
+/// The proof that is named first, or all, and what follows.
+fn chosen(words: &[String]) -> Result<(&'static [Proof], &[String]), String> {
+    match words {
+        [name, options @ ..] if !name.starts_with('-') => {
+            let place = PROOFS.iter().position(|proof| proof.name == name);
+            let place = place.ok_or_else(|| {
+                let names: Vec<&str> = PROOFS.iter().map(|proof| proof.name).collect();
+                format!("there is no proof \"{name}\": {}", names.join(" "))
+            })?;
+            Ok((&PROOFS[place..=place], options))
+        }
+        _ => Ok((PROOFS, words)),
+    }
+}
+
+/// A folder of a proof; it goes away with this.
+struct ProofFolder(PathBuf);
+
+impl ProofFolder {
+    fn new(name: &str) -> Result<Self, String> {
+        Self::within(std::env::temp_dir(), name)
+    }
+
+    /// In memory where there is a folder of that kind: a disk may have a program wait with its log.
+    fn in_memory(name: &str) -> Result<Self, String> {
+        let memory = PathBuf::from("/dev/shm");
+        Self::within(if memory.is_dir() { memory } else { std::env::temp_dir() }, name)
+    }
+
+    fn within(parent: PathBuf, name: &str) -> Result<Self, String> {
+        let folder = parent.join(format!("weir-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(|err| format!("{}: {err}", folder.display()))?;
+        Ok(Self(folder))
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+        let file = self.join(name);
+        fs::write(&file, text).map_err(|err| format!("{}: {err}", file.display()))?;
+        Ok(file)
+    }
+}
+
+impl Drop for ProofFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A port that is free now; the server takes it a moment later.
+fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let address = listener.and_then(|listener| listener.local_addr());
+    address.map(|address| address.port()).map_err(|err| format!("a free port: {err}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_is_chosen_by_its_name() {
+        let words = ["limit".to_owned(), "--rounds".to_owned(), "2".to_owned()];
+        let (proofs, options) = chosen(&words).expect("it exists");
+        assert_eq!((proofs.len(), proofs[0].name, options.len()), (1, "limit", 2));
+        assert_eq!(chosen(&words[1..]).map(|(all, _)| all.len()), Ok(PROOFS.len()));
+        assert!(chosen(&["limits".to_owned()]).is_err_and(|why| why.contains("latency limit")));
+        for proof in PROOFS {
+            assert!(HELP.contains(&format!("\n{:11} ", proof.name)), "{}", proof.name);
+        }
+    }
+}
