@@ -4,6 +4,7 @@
 //! connection. Nothing outside this module names rustls. Deliberately absent: which server a
 //! connection belongs to, and all directives.
 
+mod client;
 mod details;
 mod output;
 mod private_key;
@@ -13,6 +14,9 @@ mod server;
 mod session;
 mod side;
 
+pub use client::{
+    ClientTls, ClientTlsPlan, ClientTransport, ServerTrust, TlsServerName, TrustedRoots,
+};
 pub use details::{OfferedByClient, TlsDetails};
 pub use private_key::{Credential, CredentialError, KeyError, PASSWORD_LENGTH_MAX, read_passwords};
 pub use refuse::{RefusedHandshake, refuse};
