@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::args::Args;
 use crate::prove::{self, ProofVerdict};
-use crate::{compare, docs, examples, project, takeover, tidy};
+use crate::{certbot, compare, docs, examples, project, takeover, tidy};
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
@@ -43,6 +43,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "compare", slow: true, run: side_by_side },
     CheckStep { name: "examples", slow: true, run: shown },
     CheckStep { name: "takeover", slow: true, run: taken_over },
+    CheckStep { name: "certbot", slow: true, run: certified },
     CheckStep { name: "generator", slow: true, run: generated },
     CheckStep { name: "stream", slow: true, run: streamed },
     CheckStep { name: "latency", slow: true, run: latencies },
@@ -112,6 +113,12 @@ fn taken_over() -> Result<StepOutcome, String> {
     let weir = project::release("weir")?.display().to_string();
     let words = ["--weir".to_owned(), weir, "--times".to_owned(), "1".to_owned()];
     takeover::run(&words).map(|()| StepOutcome::Done)
+}
+
+/// What is not installed is skipped there.
+fn certified() -> Result<StepOutcome, String> {
+    let weir = project::release("weir")?.display().to_string();
+    certbot::run(&["--weir".to_owned(), weir]).map(|()| StepOutcome::Done)
 }
 
 /// What is not installed is skipped there.

@@ -154,7 +154,7 @@ impl Drop for ProofFolder {
 }
 
 /// A port that is free now; the server takes it a moment later.
-fn free_port() -> Result<u16, String> {
+pub(crate) fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let address = listener.and_then(|listener| listener.local_addr());
     address.map(|address| address.port()).map_err(|err| format!("a free port: {err}"))

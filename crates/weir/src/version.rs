@@ -13,9 +13,20 @@ pub fn text(command: &CommandLine) -> String {
     if command.show_configure {
         let rustc = env!("WEIR_RUSTC");
         let (places, parts) = (places(), parts());
-        let _ = write!(text, "built by {rustc}\nconfigure arguments:{places}{parts}\n");
+        let tls = tls();
+        let _ = write!(text, "built by {rustc}\n{tls}configure arguments:{places}{parts}\n");
     }
     text
+}
+
+/// What TLS is made of, and that servers are told apart by name: certbot looks for both. nginx's
+/// words are those of its builds with the same library, AWS-LC.
+fn tls() -> String {
+    let library = match name().is_nginx() {
+        true => "OpenSSL 1.1.1 (compatible; AWS-LC)",
+        false => "rustls and AWS-LC",
+    };
+    format!("built with {library}\nTLS SNI support enabled\n")
 }
 
 /// nginx's own places for what Weir does without: tools look for them.

@@ -94,6 +94,9 @@ fn the_parts_that_are_not_there_are_listed_as_left_out() {
     let mut lines = said.lines();
     assert_eq!(lines.next(), Some("nginx version: nginx/1.31.3"));
     assert!(lines.next().unwrap().starts_with("built by rustc"));
+    // certbot finds the version of the library and the word SNI like this.
+    assert_eq!(lines.next(), Some("built with OpenSSL 1.1.1 (compatible; AWS-LC)"));
+    assert_eq!(lines.next(), Some("TLS SNI support enabled"));
     let arguments = lines.next().unwrap();
     assert!(arguments.starts_with("configure arguments: --prefix="), "{arguments}");
     // acme.sh finds the configuration like this.
