@@ -4,6 +4,7 @@
 //! map may be used above the line that declares it.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use conf::lacking::EnclosingBlock as Around;
@@ -432,6 +433,20 @@ impl SocketLines {
     }
 }
 
+/// What makes a server different from others: its names and ports. Machines that share a
+/// configuration may have different addresses.
+fn identity(scope: &Scope) -> Vec<Box<[u8]>> {
+    let mut parts: Vec<Box<[u8]>> = vec![b"http"[..].into()];
+    parts.extend(scope.server.names().into_iter().map(|name| name.text));
+    for address in scope.server.listens().iter().flat_map(|line| &line.addresses) {
+        parts.push(match address {
+            Address::Ip(address) => address.port().to_be_bytes()[..].into(),
+            Address::Unix(path) => path.as_os_str().as_bytes().into(),
+        });
+    }
+    parts
+}
+
 /// Numbers locations as it compiles them.
 struct Compiler<'a, 'f> {
     locations: Vec<Location>,
@@ -443,7 +458,7 @@ struct Compiler<'a, 'f> {
 impl Compiler<'_, '_> {
     fn server(&mut self, scope: Scope, at: Span, inner: Vec<Block>) -> Result<Server> {
         let reading = scope.server.reading();
-        let tls = ssl::policy(&scope.ssl, &scope.ssl_shared, self.load)?;
+        let tls = ssl::policy(&scope.ssl, &scope.ssl_shared, identity(&scope), self.load)?;
         self.server_names = scope.server.names().into();
         let name = &self.server_names[0].text;
         let name = name.strip_prefix(b".").unwrap_or(name).into();

@@ -27,7 +27,7 @@ const SESSION: &[BuiltIn<TcpSession>] = &[
     BuiltIn::fresh("server_name", |_, _| true),
 ];
 
-/// What nginx makes of variables of backends and TLS for a session that has neither.
+/// What nginx makes of variables of backends for a session that has none.
 const ABSENT: &[BuiltIn<TcpSession>] = &[
     absent("upstream_addr"),
     absent("upstream_bytes_received"),
@@ -35,9 +35,6 @@ const ABSENT: &[BuiltIn<TcpSession>] = &[
     absent("upstream_connect_time"),
     absent("upstream_first_byte_time"),
     absent("upstream_session_time"),
-    absent("ssl_cipher"),
-    absent("ssl_protocol"),
-    absent("ssl_server_name"),
 ];
 
 const fn absent(name: &'static str) -> BuiltIn<TcpSession> {

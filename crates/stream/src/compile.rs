@@ -4,11 +4,12 @@
 //! with it: half of what it is to do could be worse than nothing.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
 
 use ::session::variables;
 use ::upstream::Groups;
 use conf::lacking::{Class, EnclosingBlock as Around};
-use conf::{Directive, Error, Info, Load, MAIN, Result, SERVER, Subsystem};
+use conf::{Directive, Error, Info, Load, MAIN, Result, SERVER, Span, Subsystem};
 use net::Address;
 
 use crate::builtin;
@@ -55,10 +56,11 @@ pub const BLOCKS: &[Info] = conf::rows! {
     upstream(1..=1) {} in MAIN;
 };
 
-/// Every directive inside `stream {}`, without its blocks.
-pub fn directives() -> impl Iterator<Item = &'static Info> {
-    let rows = features::TABLES.iter().flat_map(|(_, _, rows)| rows.iter());
-    rows.filter(|row| !upstream::is_of_http(row.name.as_bytes()))
+/// Every directive inside `stream {}`, without its blocks: its prefix, and its row.
+pub fn directives() -> impl Iterator<Item = (&'static str, &'static Info)> {
+    let tables = features::TABLES.iter();
+    let rows = tables.flat_map(|(_, prefix, rows)| rows.iter().map(move |row| (*prefix, row)));
+    rows.filter(|(_, row)| !upstream::is_of_http(row.name.as_bytes()))
 }
 
 /// Reads `stream {}`.
@@ -105,14 +107,16 @@ impl StreamPlan {
         let all_left_out = self.main.is_left_out;
         let main = Scope::outermost(load).child(self.main.layers, false);
         let mut site = StreamSite::default();
-        let mut sockets = StreamSockets::default();
+        let (mut sockets, mut blocks) = (StreamSockets::default(), Vec::new());
         for block in self.servers.into_iter().filter(|block| !block.is_left_out && !all_left_out) {
             let id = StreamServerId(site.servers.len() as u32);
             let scope = main.child(block.layers, false);
             let added = sockets.add(&scope, id, &block.from);
             let server = added.and_then(|()| server(&scope, load));
             site.servers.extend(load.tolerate(server)?);
+            blocks.push(block.from.name.span);
         }
+        check_tls(&sockets, &site, &blocks)?;
         site.listens = sockets.list;
         site.groups = load.own.of::<Groups>().all().into_values().collect();
         site.variables = variables::resolve(load)?;
@@ -120,10 +124,37 @@ impl StreamPlan {
     }
 }
 
+/// Refuses encrypted sockets whose server has no certificate. `blocks` are the places of servers.
+fn check_tls(sockets: &StreamSockets, site: &StreamSite, blocks: &[Span]) -> Result<()> {
+    for listen in sockets.list.iter().filter(|listen| listen.ssl) {
+        let server = listen.server.0 as usize;
+        let Some((server, at)) = site.servers.get(server).zip(blocks.get(server)) else { continue };
+        if server.tls.tls.is_none() && !server.tls.rejects_handshakes {
+            let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+            return Err(Error::at(*at, message));
+        }
+    }
+    Ok(())
+}
+
 fn server(scope: &Scope, load: &mut Load<'_>) -> Result<StreamServer> {
-    let mut place = ServerBuilder { load, server: StreamServer::default() };
+    let mut place =
+        ServerBuilder { load, server: StreamServer::default(), identity: identity(scope) };
     scope.install(&mut place)?;
     Ok(place.server)
+}
+
+/// What makes a server different from others: its ports. Machines that share a configuration may
+/// have different addresses.
+fn identity(scope: &Scope) -> Vec<Box<[u8]>> {
+    let mut parts: Vec<Box<[u8]>> = vec![b"stream"[..].into()];
+    for address in scope.listen.lines().iter().flat_map(|line| &line.addresses) {
+        parts.push(match address {
+            Address::Ip(address) => address.port().to_be_bytes()[..].into(),
+            Address::Unix(path) => path.as_os_str().as_bytes().into(),
+        });
+    }
+    parts
 }
 
 impl StreamBlock {
@@ -205,6 +236,7 @@ impl StreamSockets {
                 address: address.clone(),
                 options,
                 proxy_protocol,
+                ssl: line.ssl,
                 server,
             });
             let (options, default_server) = (line.options.is_some(), line.default_server);
@@ -225,6 +257,7 @@ impl StreamSockets {
         said.last_server = server;
         let listen = &mut self.list[said.at];
         listen.proxy_protocol |= line.proxy_protocol;
+        listen.ssl |= line.ssl;
         if let Some(options) = &line.options {
             said.options = true;
             listen.options = options.clone();

@@ -8,6 +8,7 @@
 mod builtin;
 mod compile;
 mod features;
+mod secure;
 mod serve;
 mod session;
 mod site;

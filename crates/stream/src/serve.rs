@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! accepted -> PROXY header -> postaccept (realip) -> preaccess (set, limit_conn)
-//!   -> access (allow, deny) -> content -> log -> closed
+//!   -> access (allow, deny) -> handshake of TLS -> content -> log -> closed
 //! ```
 //!
 //! A session that is cut short is logged all the same, since that is done when it is dropped.
@@ -19,6 +19,7 @@ use net::{ConnectionPermit, Stream, Timer};
 use observe::{Errno, Level, OpenConnection};
 use wire::proxy_protocol::HeaderError;
 
+use crate::secure;
 use crate::session::TcpSession;
 use crate::site::{Decision, PhaseHandler, StreamGeneration, StreamServerId};
 
@@ -59,8 +60,9 @@ pub(crate) async fn serve(
 /// Runs the phases.
 async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSession> {
     let generation = x.generation.clone();
+    let mut received = Vec::new();
     if generation.listen(x.client.listen).is_some_and(|listen| listen.proxy_protocol) {
-        read_proxy_header(x, stream).await?;
+        received = read_proxy_header(x, stream).await?;
     }
     let server = generation.server(x.server);
     phase(&server.postaccept, x)?;
@@ -68,6 +70,10 @@ async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSes
     phase(&server.access, x)?;
     if server.tcp_nodelay {
         stream.set_nodelay();
+    }
+    if generation.listen(x.client.listen).is_some_and(|listen| listen.ssl) {
+        let failed = |_| FinishedSession(INTERNAL_SERVER_ERROR);
+        secure::handshake(x, stream, received).await.map_err(failed)?;
     }
     match &server.content {
         Some(content) => Ok(content(x, stream).await),
@@ -86,22 +92,24 @@ fn phase(handlers: &[PhaseHandler], x: &mut TcpSession) -> Result<(), FinishedSe
     Ok(())
 }
 
-/// Reads the PROXY header, and keeps what it says with the client. What comes behind it is left
-/// alone: no content handler reads from the client yet.
-async fn read_proxy_header(x: &mut TcpSession, stream: &mut Stream) -> Result<(), FinishedSession> {
+/// Reads the PROXY header, and keeps what it says with the client. What comes behind it is
+/// returned: the handshake reads it. No content handler reads from the client yet.
+async fn read_proxy_header(
+    x: &mut TcpSession,
+    stream: &mut Stream,
+) -> Result<Vec<u8>, FinishedSession> {
     x.action = "reading PROXY protocol";
     let timer = Timer::new();
     timer.set(x.server().proxy_protocol_timeout_ms);
     let mut received = Vec::new();
     let header = accept::read_proxy_header(stream, &mut received, &timer).await;
     let header = header.map_err(|refusal| refuse(x, refusal, &received));
-    net::buffers::give_back(received);
     if let Some(header) = header? {
         // The client is new: nothing is set yet.
         let _ = x.client.proxy_protocol.set(Rc::new(header));
     }
     x.action = "initializing session";
-    Ok(())
+    Ok(received)
 }
 
 /// Logs why there is no header. As in nginx, one that is cut short is a broken one.

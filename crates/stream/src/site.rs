@@ -10,6 +10,7 @@ use ::session::variables::Variable;
 use ::session::{Configuration, WorkerGeneration};
 use ::upstream::Group;
 use conf::{Load, VariableId};
+use net::tls::ServerTls;
 use net::{Address, SocketOptions, Stream};
 use observe::ErrorLog;
 
@@ -36,6 +37,8 @@ pub struct StreamListen {
     pub options: SocketOptions,
     /// Whether a PROXY header comes first.
     pub(crate) proxy_protocol: bool,
+    /// Whether its connections are encrypted.
+    pub(crate) ssl: bool,
     /// The server that has its connections.
     pub(crate) server: StreamServerId,
 }
@@ -46,12 +49,23 @@ pub struct StreamServer {
     pub(crate) error_log: Arc<ErrorLog>,
     pub(crate) tcp_nodelay: bool,
     pub(crate) proxy_protocol_timeout_ms: u64,
+    pub(crate) tls: StreamTls,
     pub(crate) postaccept: Vec<PhaseHandler>,
     pub(crate) preaccess: Vec<PhaseHandler>,
     pub(crate) access: Vec<PhaseHandler>,
     /// Has the client's end until the session is over; `None`: the server does nothing.
     pub(crate) content: Option<ContentHandler>,
     pub(crate) loggers: Vec<SessionLogger>,
+}
+
+/// How a server speaks TLS.
+#[derive(Default)]
+pub struct StreamTls {
+    /// Its sessions; `None`: it has no certificate.
+    pub(crate) tls: Option<Arc<ServerTls>>,
+    /// Whether it turns clients away.
+    pub(crate) rejects_handshakes: bool,
+    pub(crate) handshake_timeout_ms: u64,
 }
 
 /// What a handler says of a session.
@@ -84,6 +98,8 @@ pub struct ServerBuilder<'a, 'f> {
     pub load: &'a mut Load<'f>,
     /// The server as far as it is done.
     pub server: StreamServer,
+    /// What makes it different from others.
+    pub identity: Vec<Box<[u8]>>,
 }
 
 /// One worker's reference to a site.

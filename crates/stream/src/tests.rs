@@ -9,6 +9,7 @@ use std::sync::Arc;
 use ::session::Client;
 use conf::{Directive, Load, MemoryFiles, Subsystem};
 use net::Arrival;
+use net::testing::tls;
 use observe::LogFiles;
 
 use crate::session::TcpSession;
@@ -76,10 +77,7 @@ fn answer(text: &str, folder: &Folder, input: &'static [u8]) -> Vec<u8> {
 }
 
 async fn serve(generation: Rc<StreamGeneration>, input: &'static [u8]) -> Vec<u8> {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let client = std::thread::spawn(move || {
-        let mut stream = TcpStream::connect(address).unwrap();
+    serve_with(generation, move |mut stream| {
         stream.write_all(input).unwrap();
         if !input.is_empty() {
             stream.shutdown(Shutdown::Write).unwrap();
@@ -88,7 +86,18 @@ async fn serve(generation: Rc<StreamGeneration>, input: &'static [u8]) -> Vec<u8
         // A reset after the last byte is no error here.
         let _ = stream.read_to_end(&mut answer);
         answer
-    });
+    })
+    .await
+}
+
+/// What a client on a thread of its own makes of a connection.
+async fn serve_with(
+    generation: Rc<StreamGeneration>,
+    client: impl FnOnce(TcpStream) -> Vec<u8> + Send + 'static,
+) -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let client = std::thread::spawn(move || client(TcpStream::connect(address).unwrap()));
     let (stream, peer) = listener.accept().unwrap();
     stream.set_nonblocking(true).unwrap();
     let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
@@ -288,4 +297,48 @@ fn leniently_a_server_that_asks_for_too_much_is_left_out() {
     let site = load(text, Path::new("/nowhere"), true).unwrap();
     let ports: Vec<_> = site.listens.iter().map(|listen| listen.address.to_string()).collect();
     assert_eq!(ports, ["127.0.0.1:2"]);
+}
+
+/// Puts certificates in the place of their names.
+fn with_certificate(text: &str) -> String {
+    let (certificate, key) = (tls::ECDSA_CERTIFICATE, tls::ECDSA_KEY);
+    let lines = format!("ssl_certificate 'data:{certificate}'; ssl_certificate_key 'data:{key}';");
+    text.replace("ECDSA;", &lines)
+}
+
+#[test]
+fn an_encrypted_connection_says_what_was_agreed_on() {
+    let folder = Folder::new();
+    let text = with_certificate(
+        "server { listen 127.0.0.1:1 ssl; ECDSA; ssl_alpn a b;
+             return '$ssl_protocol $ssl_alpn_protocol $ssl_server_name'; }",
+    );
+    let generation = StreamGeneration::new(Arc::new(load(&text, &folder.0, false).unwrap()), 1);
+    let answer = net::run(serve_with(generation, |stream| {
+        let mut answer = Vec::new();
+        let mut stream = tls::TlsClient::new().offering(&[b"b"]).connect("n.test", stream);
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    }));
+    assert_eq!(String::from_utf8(answer.unwrap()).unwrap(), "TLSv1.3 b n.test");
+}
+
+#[test]
+fn a_handshake_that_fails_ends_the_session() {
+    let folder = Folder::new();
+    let log = "error_log e.log info;";
+    let server = with_certificate("listen 127.0.0.1:1 ssl; ECDSA; return secret;");
+    assert_eq!(answer(&format!("{log} server {{ {server} }}"), &folder, b"plain"), b"");
+    let rejects = "ssl_reject_handshake on; listen 127.0.0.1:1 ssl; return secret;";
+    let hello = b"\x16\x03\x01\0\x04\x01\0\0\0";
+    let alert = b"\x15\x03\x01\0\x02\x02\x70";
+    assert_eq!(answer(&format!("{log} server {{ {rejects} }}"), &folder, hello), alert);
+    let log = folder.read("e.log");
+    for said in ["the client does not speak TLS) while SSL handshaking", "handshake rejected"] {
+        assert!(log.contains(said), "{said}: {log}");
+    }
+    assert!(
+        refusal("server { listen 127.0.0.1:1 ssl; return a; }")
+            .starts_with("no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive")
+    );
 }

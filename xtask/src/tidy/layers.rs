@@ -106,7 +106,8 @@ const LAYERED: &[LayeredCrate] = &[
         folder: "crates/stream/src/",
         layers: &[
             &["session", "site"],
-            &["builtin", "serve"],
+            &["builtin", "secure"],
+            &["serve"],
             &["features"],
             &["compile"],
             &["worker"],

@@ -4,7 +4,6 @@
 //! connection. Nothing outside this module names rustls. Deliberately absent: which server a
 //! connection belongs to, and all directives.
 
-mod client;
 mod details;
 mod output;
 mod private_key;
@@ -12,15 +11,16 @@ mod record;
 mod refuse;
 mod server;
 mod session;
+mod session_cache;
 mod side;
+mod tickets;
 
-pub use client::{
-    ClientTls, ClientTlsPlan, ClientTransport, ServerTrust, TlsServerName, TrustedRoots,
-};
 pub use details::{OfferedByClient, TlsDetails};
 pub use private_key::{Credential, CredentialError, KeyError, PASSWORD_LENGTH_MAX, read_passwords};
 pub use refuse::{RefusedHandshake, refuse};
-pub use server::{H2, ServerTls, ServerTlsPlan};
+pub use server::{H2, ResumptionPlan, ServerTls, ServerTlsPlan};
+pub use session_cache::TlsSessionCache;
+pub use tickets::{RotatingTicketKeys, TicketKey, TicketKeys};
 
 #[cfg(test)]
 mod tests;

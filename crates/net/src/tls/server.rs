@@ -17,7 +17,9 @@ use wire::tls::{TlsGroup, TlsSuite};
 use super::Credential;
 use super::details::OfferedByClient;
 use super::session::TlsSession;
+use super::session_cache::{ServerSessions, TlsSessionCache};
 use super::side::ServerSide;
+use super::tickets::{self, ServerTickets, TicketKeys};
 use crate::SecureSession;
 
 /// What a server is to be capable of.
@@ -39,6 +41,21 @@ pub struct ServerTlsPlan {
     pub record_max: usize,
     /// Application protocols (ALPN), best first.
     pub protocols: Vec<Box<[u8]>>,
+    /// How sessions are resumed.
+    pub resumption: ResumptionPlan,
+}
+
+/// How a server resumes sessions.
+#[derive(Clone, Default)]
+pub struct ResumptionPlan {
+    /// What makes the server different from others: a session is worth nothing to those.
+    pub identity: Vec<Box<[u8]>>,
+    /// Seconds that a session is good for.
+    pub lifetime_s: u64,
+    /// The keys of tickets; `None`: there are no tickets.
+    pub ticket_keys: Option<TicketKeys>,
+    /// Where sessions are kept for clients without tickets.
+    pub cache: Option<Arc<TlsSessionCache>>,
 }
 
 /// How TLS is spoken with the clients of a server.
@@ -69,7 +86,7 @@ impl ServerTls {
         config.ignore_client_order = plan.prefers_own_suites;
         config.alpn_protocols = plan.protocols.into_iter().map(Vec::from).collect();
         config.enable_secret_extraction = true;
-        config.session_storage = Arc::new(NoServerSessionStorage {});
+        plan.resumption.apply(&mut config);
         let (config, with_h2) = (Arc::new(config), OnceLock::new());
         Ok(Self { config, with_h2, record_max: plan.record_max })
     }
@@ -105,7 +122,35 @@ impl fmt::Debug for ServerTls {
     }
 }
 
-pub(crate) fn versions(has_tls12: bool, has_tls13: bool) -> Vec<&'static SupportedProtocolVersion> {
+impl ResumptionPlan {
+    fn apply(self, config: &mut ServerConfig) {
+        let parts: Vec<&[u8]> = self.identity.iter().map(|part| &**part).collect();
+        let identity = tickets::identity(&parts);
+        let lifetime_s = u32::try_from(self.lifetime_s).unwrap_or(u32::MAX);
+        if let Some(keys) = self.ticket_keys {
+            if let TicketKeys::Rotating(keys) = &keys {
+                keys.keep_for(self.lifetime_s);
+            }
+            config.ticketer = Arc::new(ServerTickets { keys, identity, lifetime_s });
+        }
+        config.session_storage = match self.cache {
+            None => Arc::new(NoServerSessionStorage {}),
+            Some(cache) => {
+                Arc::new(ServerSessions { cache, identity, lifetime_s: self.lifetime_s })
+            }
+        };
+    }
+}
+
+impl fmt::Debug for ResumptionPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResumptionPlan")
+            .field("lifetime_s", &self.lifetime_s)
+            .finish_non_exhaustive()
+    }
+}
+
+fn versions(has_tls12: bool, has_tls13: bool) -> Vec<&'static SupportedProtocolVersion> {
     let tls12 = has_tls12.then_some(&version::TLS12);
     tls12.into_iter().chain(has_tls13.then_some(&version::TLS13)).collect()
 }

@@ -188,33 +188,28 @@ struct HandshakeStep<'s> {
 
 impl HandshakeStep<'_> {
     fn run<S: TlsSide>(&mut self, side: &mut S) -> Result<(), rustls::Error> {
-        self.drain(side)?;
+        while self.once(side, false)? {}
+        if !side.is_handshaking() {
+            // Nothing may be left to send when the keys are taken over.
+            self.drain(side)?;
+        }
         self.input.release();
         Ok(())
     }
 
-    /// Goes on until nothing is left to send, which the keys are not taken over without. After an
-    /// error that is its alert: rustls remembers the error, but not without the bytes of messages
-    /// that wait behind the one that failed.
+    /// Takes what there is to send, without looking at what was received.
     fn drain<S: TlsSide>(&mut self, side: &mut S) -> Result<(), rustls::Error> {
-        while self.once(side)? {}
+        while self.once(side, true)? {}
         Ok(())
     }
 
     /// Whether there is more to do. Once the handshake is over, what follows is left to our own
     /// records.
-    fn once<S: TlsSide>(&mut self, side: &mut S) -> Result<bool, rustls::Error> {
-        let is_over = !side.is_handshaking();
+    fn once<S: TlsSide>(&mut self, side: &mut S, drains: bool) -> Result<bool, rustls::Error> {
+        let is_over = drains || !side.is_handshaking();
         let waiting = if is_over { &mut [][..] } else { &mut self.input.bytes[self.input.next..] };
         let UnbufferedStatus { discard, state } = side.process(waiting);
-        let state = match state {
-            Ok(state) => state,
-            Err(error) => {
-                self.input.next += discard;
-                return Err(error);
-            }
-        };
-        let goes_on = match state {
+        let goes_on = match state? {
             ConnectionState::EncodeTlsData(mut data) => {
                 self.output.append_with(|out| data.encode(out));
                 true

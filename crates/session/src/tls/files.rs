@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use conf::{Load, Result};
-use net::tls::{Credential, CredentialError};
+use conf::{Directive, Load, Result, Value};
+use net::tls::{Credential, CredentialError, read_passwords};
 
 use super::values::CertificateFile;
 
@@ -20,6 +20,7 @@ type FilePair = (Box<[u8]>, Box<[u8]>);
 pub(super) fn credential(
     certificate: &CertificateFile,
     key: &CertificateFile,
+    passwords: Option<&PasswordFile>,
     load: &mut Load<'_>,
 ) -> Result<Credential> {
     let pair = (certificate.text.clone(), key.text.clone());
@@ -27,13 +28,35 @@ pub(super) fn credential(
         return Ok(known.clone());
     }
     let texts = (certificate.read("certificate", load)?, key.read("certificate key", load)?);
-    let read = Credential::read(&texts.0, &texts.1, &[]);
+    let passwords = passwords.map_or(&[][..], |file| &file.0);
+    let read = Credential::read(&texts.0, &texts.1, passwords);
     let credential = read.map_err(|error| match error {
         CredentialError::Certificate(reason) => certificate.refuse("certificate", &reason, load),
         CredentialError::Key(reason) => key.refuse("certificate key", &reason, load),
     })?;
     load.registry.of::<CredentialsByFile>().0.insert(pair, credential.clone());
     Ok(credential)
+}
+
+/// `ssl_password_file`
+#[derive(Clone)]
+pub struct PasswordFile(Arc<[Vec<u8>]>);
+
+impl Value for PasswordFile {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        let path = load.conf_path(&word.text);
+        let path = path.as_os_str().as_bytes();
+        let text = load.files.read(path);
+        let text = text.map_err(|error| from.error_at(word, error.describe(path)))?;
+        match read_passwords(&text) {
+            Some(passwords) => Ok(Self(passwords.into())),
+            None => {
+                let name = String::from_utf8_lossy(path);
+                Err(from.error_at(word, format!("too long line in \"{name}\"")))
+            }
+        }
+    }
 }
 
 impl CertificateFile {

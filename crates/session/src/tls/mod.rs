@@ -7,9 +7,15 @@
 
 mod files;
 mod server;
+mod sessions;
 pub mod values;
+pub mod variables;
 
-use values::{CertificateFile, TlsCiphers, TlsGroups, TlsProtocols};
+use conf::Seconds;
+
+use files::PasswordFile;
+use sessions::{SessionCache, TicketKeyFile};
+use values::{CertificateFile, ConfCommand, NoDhparam, TlsCiphers, TlsGroups, TlsProtocols};
 
 pub use server::ServerTlsParts;
 
@@ -90,4 +96,62 @@ conf::directives! {
     /// }
     /// ```
     reject_handshake: bool = "off",
+    /// Where sessions are kept for clients that resume one without a ticket. `shared` caches belong
+    /// to all workers, and servers may use the same one; a session is found only by the server that
+    /// it was made with.
+    ///
+    /// Syntax: off | none | builtin[:NUMBER] | [builtin[:NUMBER]] shared:NAME:SIZE
+    /// Differs: `builtin` is one cache for all workers, too; beside `shared` it has no effect.
+    ///
+    /// ```nginx
+    /// ssl_session_cache shared:tls:10m;
+    /// ```
+    session_cache: SessionCache = "none",
+    /// Whether clients get session tickets, with which they resume a session.
+    ///
+    /// ```nginx
+    /// ssl_session_tickets off;
+    /// ```
+    session_tickets: bool = "on",
+    /// A file with the key of session tickets: 48 or 80 random bytes. The key of the first line
+    /// encrypts, the others only decrypt. Without a file, keys are made by the program, change
+    /// every hour, and are shared by all workers, also after a reload or an upgrade.
+    ///
+    /// Syntax: FILE
+    /// Differs: tickets are not those of nginx, so nginx and Weir cannot resume each other's
+    /// sessions.
+    ///
+    /// ```nginx
+    /// ssl_session_ticket_key /etc/weir/ticket.key;
+    /// ```
+    session_ticket_key: Vec<TicketKeyFile>,
+    /// How long a session can be resumed.
+    ///
+    /// ```nginx
+    /// ssl_session_timeout 1h;
+    /// ```
+    session_timeout: Seconds = "300s",
+    /// A file with passwords of private keys, one in a line. Each is tried.
+    ///
+    /// Syntax: FILE
+    ///
+    /// ```nginx
+    /// ssl_password_file /etc/weir/tls.pass;
+    /// ```
+    password_file: Option<PasswordFile>,
+    /// Parameters for key exchange by finite-field Diffie-Hellman.
+    ///
+    /// Syntax: FILE
+    /// Differs: no effect, with a warning; such suites do not exist, and the file is not read.
+    dhparam: Option<NoDhparam>,
+    /// A command of OpenSSL's configuration. `Ciphersuites` selects suites of TLS 1.3,
+    /// `CipherString` those of TLS 1.2, and `Groups` or `Curves` the groups.
+    ///
+    /// Syntax: NAME VALUE
+    /// Differs: other commands have no effect, with a warning.
+    ///
+    /// ```nginx
+    /// ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
+    /// ```
+    conf_command: Vec<ConfCommand>,
 }

@@ -1,9 +1,10 @@
 //! What the settings of a server come to.
 
 use conf::{Load, Result};
-use net::tls::{ServerTls, ServerTlsPlan};
+use net::tls::{ResumptionPlan, RotatingTicketKeys, ServerTls, ServerTlsPlan, TicketKeys};
 use wire::tls::TlsSuite;
 
+use super::values::ConfCommand;
 use super::{Conf, files};
 
 /// What a subsystem adds to the settings.
@@ -12,6 +13,8 @@ pub struct ServerTlsParts {
     pub record_max: usize,
     /// Application protocols (ALPN), best first.
     pub protocols: Vec<Box<[u8]>>,
+    /// What makes the server different from others.
+    pub identity: Vec<Box<[u8]>>,
 }
 
 impl Conf {
@@ -43,14 +46,31 @@ impl Conf {
                     format!("no \"ssl_certificate_key\" is defined for certificate \"{name}\"");
                 return Err(certificate.from.error(message));
             };
-            credentials.push(files::credential(certificate, key, load)?);
+            credentials.push(files::credential(
+                certificate,
+                key,
+                self.password_file.as_ref(),
+                load,
+            )?);
         }
+        let mut suites = (TlsSuite::TLS13.to_vec(), self.ciphers.0.clone());
+        let mut groups = self.ecdh_curve.0.clone();
+        for command in &self.conf_command {
+            match command {
+                ConfCommand::Tls13Suites(list) => suites.0 = list.clone(),
+                ConfCommand::Ciphers(list) => suites.1 = list.0.clone(),
+                ConfCommand::Groups(list) => groups = list.0.clone(),
+                ConfCommand::Ignored => {}
+            }
+        }
+        let resumption = self.resumption(parts.identity, load)?;
         let plan = ServerTlsPlan {
+            resumption,
             credentials,
             has_tls12: self.protocols.has_tls12,
             has_tls13: self.protocols.has_tls13,
-            suites: [&TlsSuite::TLS13[..], &self.ciphers.0].concat(),
-            groups: self.ecdh_curve.0.clone(),
+            suites: [suites.0, suites.1].concat(),
+            groups,
             prefers_own_suites: self.prefer_server_ciphers,
             record_max: parts.record_max,
             protocols: parts.protocols,
@@ -59,5 +79,19 @@ impl Conf {
             Ok(tls) => Ok(Some(tls)),
             Err(reason) => Err(first.from.error(format!("TLS cannot be set up: {reason}"))),
         }
+    }
+
+    fn resumption(&self, identity: Vec<Box<[u8]>>, load: &mut Load<'_>) -> Result<ResumptionPlan> {
+        let files = &self.session_ticket_key;
+        let ticket_keys = match files.is_empty() {
+            true => TicketKeys::Rotating(RotatingTicketKeys::of_process().clone()),
+            false => TicketKeys::Fixed(files.iter().map(|file| file.0.clone()).collect()),
+        };
+        Ok(ResumptionPlan {
+            identity,
+            lifetime_s: self.session_timeout.0,
+            ticket_keys: self.session_tickets.then_some(ticket_keys),
+            cache: self.session_cache.open(load)?,
+        })
     }
 }

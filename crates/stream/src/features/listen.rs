@@ -15,14 +15,15 @@ conf::directives! {
     also {
         /// Where the server listens: an address with a port or a range of ports, a port, or the
         /// path of a Unix socket. Of several servers on one address, the `default_server` has its
-        /// connections, else the first. With `proxy_protocol` each connection begins with a PROXY
-        /// protocol header. `bind` and `reuseport` are accepted and change nothing: every address
+        /// connections, else the first. With `ssl` connections are encrypted; the server needs an
+        /// `ssl_certificate`. With `proxy_protocol` each connection begins with a PROXY protocol
+        /// header. `bind` and `reuseport` are accepted and change nothing: every address
         /// has a socket of its own for each worker.
         ///
-        /// Syntax: ADDRESS:PORT | PORT | unix:PATH [default_server] [proxy_protocol] [bind]
+        /// Syntax: ADDRESS:PORT | PORT | unix:PATH [default_server] [ssl] [proxy_protocol] [bind]
         /// [reuseport] [backlog=NUMBER] [rcvbuf=SIZE] [sndbuf=SIZE] [deferred] [fastopen=NUMBER]
         /// [multipath] [ipv6only=on|off] [so_keepalive=on|off|[IDLE]:[INTERVAL]:[COUNT]]
-        /// Differs: `udp` and `ssl` are not supported.
+        /// Differs: `udp` is not supported.
         ///
         /// ```nginx
         /// server {
@@ -62,6 +63,8 @@ pub struct StreamListenLine {
     pub default_server: bool,
     /// Whether a PROXY header comes first.
     pub proxy_protocol: bool,
+    /// Whether connections are encrypted.
+    pub ssl: bool,
     /// How the socket is opened, where the line says anything about it.
     pub options: Option<SocketOptions>,
     /// The line, for messages about sockets.
@@ -76,6 +79,7 @@ impl Value for StreamListenLine {
             addresses: listen::addresses(from.arg(0), None, from)?,
             default_server: false,
             proxy_protocol: false,
+            ssl: false,
             options: None,
             from: from.clone(),
         };
@@ -95,7 +99,7 @@ impl StreamListenLine {
         match &*word.text {
             b"default_server" => self.default_server = true,
             b"proxy_protocol" => self.proxy_protocol = true,
-            b"ssl" => return lacks("listen ... ssl", "ngx_stream_ssl_module", word, from, load),
+            b"ssl" => self.ssl = true,
             b"udp" => return lacks("listen ... udp", "ngx_stream_module", word, from, load),
             _ => {
                 let v6 = matches!(self.addresses.first(), Some(Address::Ip(SocketAddr::V6(_))));

@@ -12,6 +12,7 @@ pub mod resolver;
 pub mod return_text;
 pub mod set;
 pub mod split_clients;
+pub mod ssl;
 pub mod tables;
 pub mod upstream;
 
@@ -19,11 +20,14 @@ use ::session::variables::BuiltIn;
 
 use crate::session::TcpSession;
 use crate::site::ServerBuilder;
+use ssl::shared as ssl_shared;
 
 conf::features! {
     into ServerBuilder<'_, '_>, variables BuiltIn<TcpSession>;
     core: core,
     listen: listen,
+    ssl_shared: ssl_shared "ssl_",
+    ssl: ssl "ssl_" over ssl_shared with VARIABLES,
     tables: tables,
     resolver: resolver,
     map: map,

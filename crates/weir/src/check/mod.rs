@@ -131,13 +131,14 @@ mod tests {
         let blocks = http::BLOCKS.iter().chain(crate::settings::BLOCKS);
         let mut supported: Vec<_> = rows.chain(blocks.map(|block| block.name.to_owned())).collect();
         supported.push("include".to_owned());
-        let of_stream = stream::directives().chain(stream::BLOCKS).map(|row| row.name);
-        let of_stream: Vec<_> = of_stream.chain(["stream"]).collect();
+        let of_stream = stream::directives().map(|(prefix, row)| format!("{prefix}{}", row.name));
+        let blocks = stream::BLOCKS.iter().map(|block| block.name.to_owned());
+        let of_stream: Vec<_> = of_stream.chain(blocks).chain(["stream".to_owned()]).collect();
         let mut count = 0;
         for known in conf::known::all() {
             let obsolete = matches!(known.standing, conf::known::DirectiveSupport::Obsolete { .. });
             let is_here = match known.module.split('_').nth(1) {
-                Some("stream") => of_stream.contains(&known.name),
+                Some("stream") => of_stream.iter().any(|name| name == known.name),
                 Some("mail") => false,
                 _ => supported.iter().any(|name| name == known.name),
             };

@@ -82,7 +82,8 @@ impl DirectiveEntry {
 
     /// The directives of `upstream` blocks are the same in both subsystems.
     fn with_stream_upstreams(mut self) -> Self {
-        let is_same = |row: &Info| row.levels.has(conf::UPSTREAM) && row.name == self.name;
+        let is_same =
+            |(_, row): (&str, &Info)| row.levels.has(conf::UPSTREAM) && row.name == self.name;
         if self.info.levels.has(conf::UPSTREAM) && stream::directives().any(is_same) {
             self.contexts.push(STREAM[2]);
         }
@@ -141,9 +142,9 @@ pub fn all() -> BTreeMap<String, Vec<DirectiveEntry>> {
     let http = http
         .chain(blocks(http::BLOCKS).map(|(prefix, row)| DirectiveEntry::new(prefix, row, &HTTP)));
     let http = http.map(DirectiveEntry::with_stream_upstreams);
-    let stream = stream::directives().filter(|row| !row.levels.has(conf::UPSTREAM));
-    let stream = stream.chain(stream::BLOCKS);
-    let stream = stream.map(|row| DirectiveEntry::new("", row, &STREAM));
+    let stream = stream::directives().filter(|(_, row)| !row.levels.has(conf::UPSTREAM));
+    let stream = stream.chain(blocks(stream::BLOCKS));
+    let stream = stream.map(|(prefix, row)| DirectiveEntry::new(prefix, row, &STREAM));
     let include = conf::INCLUDE.iter().map(|row| DirectiveEntry::new("", row, &[ANYWHERE]));
 
     let mut all: BTreeMap<String, Vec<DirectiveEntry>> = BTreeMap::new();

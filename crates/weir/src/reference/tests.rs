@@ -162,7 +162,9 @@ fn every_example_is_a_configuration_that_is_accepted() {
         let mut files = MemoryFiles::default()
             .with("/nginx.conf", &*whole)
             .with("/etc/weir/example.com.pem", CERTIFICATE)
-            .with("/etc/weir/example.com.key", KEY);
+            .with("/etc/weir/example.com.key", KEY)
+            .with("/etc/weir/tls.pass", "password\n")
+            .with("/etc/weir/ticket.key", [7; 80]);
         let origin = ConfigOrigin { conf: (*b"/nginx.conf").into(), ..ConfigOrigin::default() };
         let loaded = load::load(&origin, &mut files);
         assert!(loaded.is_ok(), "the example of {}:\n{whole}", entry.name);

@@ -6,17 +6,17 @@
 pub mod shared;
 #[cfg(test)]
 mod tests;
-mod variables;
 
 use std::sync::Arc;
 
 use ::session::tls::ServerTlsParts;
+use ::session::tls::variables::TlsVariables;
 use conf::{Load, Result, Size};
 use net::tls::ServerTls;
 
+use crate::exchange::Exchange;
 use crate::site::{LocationBuilder, TlsPolicy};
-
-pub(crate) use variables::VARIABLES;
+use crate::variables::BuiltIn;
 
 conf::directives! {
     in MAIN | SERVER;
@@ -29,6 +29,9 @@ conf::directives! {
     /// ```
     buffer_size: Size = "16k",
 }
+
+/// `$ssl_protocol` and the others.
+pub(crate) const VARIABLES: &[BuiltIn] = TlsVariables::<Exchange>::TABLE;
 
 /// The application protocols of HTTP/1 (ALPN).
 const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
@@ -43,10 +46,16 @@ pub fn install(
 }
 
 /// What a server's settings come to.
-pub(crate) fn policy(conf: &Conf, shared: &shared::Conf, load: &mut Load<'_>) -> Result<TlsPolicy> {
+pub(crate) fn policy(
+    conf: &Conf,
+    shared: &shared::Conf,
+    identity: Vec<Box<[u8]>>,
+    load: &mut Load<'_>,
+) -> Result<TlsPolicy> {
     let parts = ServerTlsParts {
         record_max: conf.buffer_size.0 as usize,
         protocols: HTTP1.map(Box::from).to_vec(),
+        identity,
     };
     let tls: Option<ServerTls> = shared.server_tls(parts, load)?;
     Ok(TlsPolicy { tls: tls.map(Arc::new), rejects_handshakes: shared.rejects_handshakes() })

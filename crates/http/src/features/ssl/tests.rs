@@ -186,3 +186,48 @@ fn what_rustls_does_not_have_is_a_warning() {
     let site = site("ssl_protocols TLSv1.1 TLSv1.2; ssl_ecdh_curve X448:X25519; server { }");
     assert_eq!(site.warnings.len(), 2, "{:?}", site.warnings);
 }
+
+#[test]
+fn a_session_is_resumed_with_its_server_alone() {
+    let reply = "return 200 '$ssl_session_reused.';";
+    for settings in ["", "ssl_session_tickets off; ssl_session_cache shared:a:1m;"] {
+        let server = server(&format!(
+            "{settings} ECDSA;
+             server {{ listen 1 ssl; server_name a.test; {reply} }}
+             server {{ listen 1 ssl; server_name b.test; {reply} }}"
+        ));
+        for client in [TlsClient::new(), TlsClient::tls12()] {
+            let reused = |name| ask(&server, &client, name, &["/"]).remove(0);
+            assert_eq!([reused("a.test"), reused("a.test")], ["..", "r."], "{settings}");
+            assert_eq!([reused("b.test"), reused("b.test")], ["..", "r."], "{settings}");
+        }
+    }
+}
+
+#[test]
+fn a_server_may_keep_no_session() {
+    for settings in ["ssl_session_tickets off;", "ssl_session_timeout 0;"] {
+        let server = server(&format!(
+            "server {{ listen 1 ssl; ECDSA; {settings} return 200 '$ssl_session_reused.'; }}"
+        ));
+        for client in [TlsClient::new(), TlsClient::tls12()] {
+            ask(&server, &client, "a", &["/"]);
+            assert_eq!(ask(&server, &client, "a", &["/"]), [".."], "{settings}");
+        }
+    }
+}
+
+#[test]
+fn settings_of_sessions_are_checked() {
+    for (http, message) in [
+        ("ssl_session_cache shared:a:1k;", "session cache \"shared:a:1k\" is too small:1"),
+        ("ssl_session_cache shared:a;", "invalid session cache \"shared:a\":1"),
+        ("ssl_session_ticket_key a;", "open() \"/a\" failed (2: No such file or directory):1"),
+        ("ssl_ciphers MD5;", "no cipher suite is left of \"MD5\""),
+    ] {
+        let said = refusal(http);
+        assert!(said.starts_with(message), "{http}: {said}");
+    }
+    let site = site("ssl_dhparam a; ssl_conf_command Options KTLS; server { }");
+    assert_eq!(site.warnings.len(), 2, "{:?}", site.warnings);
+}

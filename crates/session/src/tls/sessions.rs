@@ -1,0 +1,105 @@
+//! How sessions are resumed: where they are kept, and what their tickets are encrypted with.
+
+use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Value, Word, units};
+use net::tls::{TicketKey, TlsSessionCache};
+
+/// Sessions in a `builtin` cache of no other size, as in nginx.
+const BUILTIN_SESSIONS: u64 = 20_480;
+/// Bytes that a session takes in a `builtin` cache, about.
+const SESSION_BYTES: u64 = 1024;
+/// The smallest `shared` cache, as in nginx: eight pages.
+const SHARED_MIN: u64 = 8 * 4096;
+
+/// `ssl_session_cache`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionCache {
+    kept: KeptSessions,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum KeptSessions {
+    None,
+    Builtin { sessions: u64, line: Box<[u8]> },
+    Shared { name: Box<[u8]>, size: u64 },
+}
+
+impl Value for SessionCache {
+    const ARGS: RangeInclusive<usize> = 1..=2;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut kept = KeptSessions::None;
+        for word in &from.args {
+            match &*word.text {
+                b"off" | b"none" => kept = KeptSessions::None,
+                _ => {
+                    let said = one(word, from, load)?;
+                    if !matches!(kept, KeptSessions::Shared { .. }) {
+                        kept = said;
+                    }
+                }
+            }
+        }
+        Ok(Self { kept })
+    }
+}
+
+fn one(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<KeptSessions> {
+    let invalid = || from.error_at(word, format!("invalid session cache \"{word}\""));
+    let mut parts = word.text.split(|byte| *byte == b':');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(b"builtin"), sessions, None, None) => {
+            let sessions = sessions.map(|text| units::number(text).ok_or_else(invalid));
+            let sessions = sessions.transpose()?.unwrap_or(BUILTIN_SESSIONS);
+            let line = format!("builtin at {}", load.sources.place(from.end)).into_bytes().into();
+            Ok(KeptSessions::Builtin { sessions, line })
+        }
+        (Some(b"shared"), Some(name), Some(size), None) if !name.is_empty() => {
+            let size = units::size(size).ok_or_else(invalid)?;
+            if size < SHARED_MIN {
+                let message = format!("session cache \"{word}\" is too small");
+                return Err(from.error_at(word, message));
+            }
+            load.zones.mention::<TlsSessionCache>(name, Some(size), from)?;
+            Ok(KeptSessions::Shared { name: name.into(), size })
+        }
+        _ => Err(invalid()),
+    }
+}
+
+impl SessionCache {
+    /// The cache, which the configuration before may have had.
+    pub(super) fn open(&self, load: &mut Load<'_>) -> Result<Option<Arc<TlsSessionCache>>> {
+        let new = |bytes| Arc::new(TlsSessionCache::new(bytes as usize));
+        match &self.kept {
+            KeptSessions::None => Ok(None),
+            KeptSessions::Builtin { sessions, line } => {
+                let bytes = sessions.saturating_mul(SESSION_BYTES);
+                Ok(Some(load.zones.keep(line, |before| before.unwrap_or_else(|| new(bytes)))))
+            }
+            KeptSessions::Shared { name, size } => {
+                load.zones.open(name, |before| Ok(before.unwrap_or_else(|| new(*size)))).map(Some)
+            }
+        }
+    }
+}
+
+/// `ssl_session_ticket_key`
+#[derive(Clone)]
+pub struct TicketKeyFile(pub(super) TicketKey);
+
+impl Value for TicketKeyFile {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        let path = load.conf_path(&word.text);
+        let path = path.as_os_str().as_bytes();
+        let text = load.files.read(path);
+        let text = text.map_err(|error| from.error_at(word, error.describe(path)))?;
+        TicketKey::read(&text).map(Self).ok_or_else(|| {
+            let name = String::from_utf8_lossy(path);
+            from.error_at(word, format!("\"{name}\" must be 48 or 80 bytes"))
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! TLS with clients: settings of a server, and variables.
+//!
+//! Settings that `http {}` has as well are in [`shared`].
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use ::session::tls::ServerTlsParts;
+use ::session::tls::variables::TlsVariables;
+use ::session::variables::BuiltIn;
+use conf::{Directive, Load, Milliseconds, Result, Value};
+
+use crate::session::TcpSession;
+use crate::site::{ServerBuilder, StreamTls};
+
+/// The settings of TLS that `http {}` has, too (`session::tls`).
+pub mod shared {
+    use std::sync::Arc;
+
+    pub use ::session::tls::{Conf, Layer};
+    use conf::Result;
+
+    use crate::site::ServerBuilder;
+
+    /// They are installed with the settings of this subsystem.
+    pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+conf::directives! {
+    in MAIN | SERVER;
+
+    /// How long a client may take for the handshake.
+    ///
+    /// ```nginx
+    /// ssl_handshake_timeout 10s;
+    /// ```
+    handshake_timeout: Milliseconds = "60s",
+    /// The application protocols that the server speaks (ALPN), best first. A client that offers
+    /// none of them is turned away.
+    ///
+    /// Syntax: PROTOCOL...
+    ///
+    /// ```nginx
+    /// ssl_alpn h2 http/1.1;
+    /// ```
+    alpn: Option<AlpnProtocols>,
+}
+
+/// `$ssl_protocol` and the others.
+pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] = TlsVariables::<TcpSession>::TABLE;
+
+/// Bytes of plaintext in a record: nginx has no setting here.
+const RECORD_MAX: usize = 16 * 1024;
+
+/// Hands the settings to the server.
+pub fn install(
+    conf: &Arc<Conf>,
+    shared: &Arc<shared::Conf>,
+    place: &mut ServerBuilder<'_, '_>,
+) -> Result<()> {
+    let parts = ServerTlsParts {
+        record_max: RECORD_MAX,
+        protocols: conf.alpn.clone().map_or_else(Vec::new, |names| names.0),
+        identity: std::mem::take(&mut place.identity),
+    };
+    place.server.tls = StreamTls {
+        tls: shared.server_tls(parts, place.load)?.map(Arc::new),
+        rejects_handshakes: shared.rejects_handshakes(),
+        handshake_timeout_ms: conf.handshake_timeout.0,
+    };
+    Ok(())
+}
+
+/// Names of application protocols.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlpnProtocols(Vec<Box<[u8]>>);
+
+impl Value for AlpnProtocols {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        if let Some(word) = from.args.iter().find(|word| word.text.len() > 255) {
+            return Err(from.error_at(word, "protocol too long"));
+        }
+        Ok(Self(from.args.iter().map(|word| word.text.clone()).collect()))
+    }
+}
