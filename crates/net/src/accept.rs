@@ -7,12 +7,13 @@
 use std::fmt::Debug;
 use std::future::poll_fn;
 use std::io;
+use std::rc::Rc;
 use std::task::Poll;
 
 use wire::client_hello::{self, HelloBytes};
 use wire::proxy_protocol::{self, Header, HeaderError, Read};
 
-use crate::{SecureSession, Stream, Timer};
+use crate::{SecureSession, Stream, Timer, TurnBudget};
 
 /// Where sessions come from: those towards servers, and in tests those of listening sockets.
 pub trait Transport: Debug + Send + Sync {
@@ -96,12 +97,29 @@ pub async fn read_client_hello(
     .await
 }
 
+/// Handshakes that a worker begins in one turn of its event loop. Each takes as long as dozens of
+/// requests, most of it for one signature, and those of established connections come in between.
+const HANDSHAKES_PER_TURN: usize = 1;
+
+thread_local! {
+    static HANDSHAKES: Rc<TurnBudget> = TurnBudget::new(HANDSHAKES_PER_TURN);
+}
+
 /// Agrees on a connection's keys with its other end. From now on all bytes go through the session.
 pub async fn secure(
     stream: &mut Stream,
     session: Box<dyn SecureSession>,
     timer: &Timer,
 ) -> Result<(), ProxyRefusal> {
+    let budget = HANDSHAKES.with(Rc::clone);
+    poll_fn(|cx| match budget.poll_available(cx) {
+        Poll::Ready(()) => {
+            budget.spend();
+            Poll::Ready(Ok(()))
+        }
+        Poll::Pending => timer.poll(cx).map(|()| Err(ProxyRefusal::TimedOut)),
+    })
+    .await?;
     stream.secure(session);
     poll_fn(|cx| match stream.poll_handshake(cx) {
         Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
