@@ -186,7 +186,7 @@ pub fn has_module(module: &str) -> bool {
 }
 
 fn stream_has(directive: &str) -> bool {
-    stream::directives().any(|row| row.name == directive)
+    stream::directives().any(|(prefix, row)| directive.strip_prefix(prefix) == Some(row.name))
 }
 
 fn has(tables: &[(&str, &str, &[conf::Info])], directive: &str) -> bool {
