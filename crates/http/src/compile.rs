@@ -459,11 +459,12 @@ impl Compiler<'_, '_> {
     fn server(&mut self, scope: Scope, at: Span, inner: Vec<Block>) -> Result<Server> {
         let reading = scope.server.reading();
         let tls = ssl::policy(&scope.ssl, &scope.ssl_shared, identity(&scope), self.load)?;
+        let http2 = scope.http2.policy();
         self.server_names = scope.server.names().into();
         let name = &self.server_names[0].text;
         let name = name.strip_prefix(b".").unwrap_or(name).into();
         let (outer, locations) = self.place(scope, at, Box::default(), inner)?;
-        Ok(Server { name, outer, locations, reading, tls })
+        Ok(Server { name, outer, locations, reading, tls, http2 })
     }
 
     /// Compiles the blocks inside, then the block itself.

@@ -18,6 +18,7 @@ mod files;
 pub mod fuzz;
 mod gateway;
 mod h1;
+mod h2;
 mod header_text;
 mod health;
 pub mod limits;

@@ -20,7 +20,16 @@ pub fn write_seconds(ms: u64, out: &mut Vec<u8>) {
 /// The digits of the largest number.
 const DIGITS_MAX: usize = 20;
 
+/// Gives a number as text.
+pub fn with_text<T>(number: u64, take: impl FnOnce(&[u8]) -> T) -> T {
+    with_padded(number, 1, take)
+}
+
 fn write_padded(number: u64, least: usize, out: &mut Vec<u8>) {
+    with_padded(number, least, |text| out.extend_from_slice(text));
+}
+
+fn with_padded<T>(number: u64, least: usize, take: impl FnOnce(&[u8]) -> T) -> T {
     let mut digits = [b'0'; DIGITS_MAX];
     let (mut at, mut rest) = (DIGITS_MAX, number);
     while rest > 0 {
@@ -28,7 +37,7 @@ fn write_padded(number: u64, least: usize, out: &mut Vec<u8>) {
         digits[at] = b'0' + (rest % 10) as u8;
         rest /= 10;
     }
-    out.extend_from_slice(&digits[at.min(DIGITS_MAX - least)..]);
+    take(&digits[at.min(DIGITS_MAX - least)..])
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["phases", "subrequest"],
             &["backend"],
             &["drive"],
-            &["h1"],
+            &["h1", "h2"],
             &["health"],
             &["gateway"],
             &["features"],

@@ -7,9 +7,11 @@
 #[cfg(test)]
 mod tests;
 
+use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use net::accept::{self, ProxyRefusal, Transport};
 use net::tls::{self, RefusedHandshake};
@@ -17,11 +19,13 @@ use net::{SecureSession, Stream, Timer, buffers, clock};
 use observe::{Errno, Level};
 use wire::client_hello::ClientHello;
 use wire::host::Host;
+use wire::http2::PREFACE;
 
 use crate::client::Client;
 use crate::drive::{Preread, WorkerContext};
 use crate::exchange::Captures;
 use crate::h1::{self, ConnectionState, ParkableConnection};
+use crate::h2;
 use crate::site::{Listen, Protocols, Server, ServerId};
 
 /// Serves a new connection until it is over, or idle.
@@ -36,7 +40,86 @@ pub(crate) async fn serve(
         // Boxed: a connection that is served later needs no memory for what came before.
         Some(opening) => Box::pin(opening.run(stream)).await?,
     };
+    let (stream, preread) = match Http2Sign::of(&context, &client) {
+        None => (stream, preread),
+        // Boxed: other connections need no room for it.
+        Some(sign) => {
+            let (context, client) = (context.clone(), client.clone());
+            Box::pin(serve_http2(context, client, stream, preread, sign)).await?
+        }
+    };
     h1::serve(context, client, stream, held, preread).await
+}
+
+/// By what a connection of HTTP/2 is known.
+enum Http2Sign {
+    /// Its session has agreed on it.
+    Agreed,
+    /// It may begin with the preface, for which there is so much time.
+    Preface { timeout_ms: u64 },
+}
+
+impl Http2Sign {
+    /// `None`: it is one of HTTP/1.
+    fn of(context: &WorkerContext, client: &Client) -> Option<Self> {
+        if let Some(tls) = client.tls.get() {
+            return tls.has_protocol(tls::H2).then_some(Self::Agreed);
+        }
+        let generation = context.generation();
+        let listen = generation.listen(client.listen)?;
+        let server = generation.server(listen.names.default);
+        let is_plain = !client.is_secure.get() && !listen.protocols.has(Protocols::SSL);
+        let timeout_ms = server.reading.client_header_timeout_ms;
+        (is_plain && offers_h2(listen, server)).then_some(Self::Preface { timeout_ms })
+    }
+}
+
+/// Serves a connection if it is one of HTTP/2; else it is given back.
+async fn serve_http2(
+    context: Rc<WorkerContext>,
+    client: Rc<Client>,
+    mut stream: Stream,
+    mut preread: Preread,
+    sign: Http2Sign,
+) -> Option<(Stream, Preread)> {
+    if let Http2Sign::Preface { timeout_ms } = sign
+        && !begins_http2(&context, &mut stream, &mut preread, timeout_ms).await
+    {
+        return Some((stream, preread));
+    }
+    h2::serve(context, client, stream, preread).await;
+    None
+}
+
+/// Whether the first bytes are HTTP/2's preface. They stay in `preread`, whatever they are, and
+/// where they do not come, that is left for the driver to find.
+async fn begins_http2(
+    context: &WorkerContext,
+    stream: &mut Stream,
+    preread: &mut Preread,
+    timeout_ms: u64,
+) -> bool {
+    let timeout_ms = preread.left_ms.unwrap_or(timeout_ms);
+    let _waiting = context.counts.wait();
+    let (timer, began_ms) = (Timer::new(), clock::now_ms());
+    timer.set(timeout_ms);
+    loop {
+        let bytes = &preread.bytes;
+        let count = bytes.len().min(PREFACE.len());
+        if bytes[..count] != PREFACE[..count] || count == PREFACE.len() {
+            break;
+        }
+        let read = poll_fn(|cx| match stream.poll_read(cx, &mut preread.bytes) {
+            Poll::Ready(read) => Poll::Ready(read.ok()),
+            Poll::Pending => timer.poll(cx).map(|()| None),
+        });
+        if read.await.is_none_or(|count| count == 0) {
+            break;
+        }
+    }
+    let spent_ms = clock::now_ms() - began_ms;
+    preread.left_ms = Some(timeout_ms.saturating_sub(spent_ms));
+    preread.bytes.starts_with(PREFACE)
 }
 
 /// A step, as log lines name it.
@@ -238,7 +321,7 @@ fn named_server(listen: &Listen, hello: Option<&ClientHello<'_>>) -> ServerId {
     listen.names.find(&host, &mut Captures::default(), |_, _| {}).0
 }
 
-/// Whether clients may speak HTTP/2. There is no driver for it yet.
-fn offers_h2(_: &Listen, _: &Server) -> bool {
-    false
+/// Whether clients may speak HTTP/2.
+fn offers_h2(listen: &Listen, server: &Server) -> bool {
+    server.http2.enabled || listen.protocols.has(Protocols::HTTP2)
 }

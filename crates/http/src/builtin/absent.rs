@@ -1,5 +1,5 @@
 //! Variables of what this version does not have, and so no request has either: they are what nginx
-//! makes of them for a request without TLS, HTTP/2 or a cache.
+//! makes of them for a request without TLS, HTTP/3 or a cache.
 //!
 //! Those about a client's certificate are not among them. Who asks for one wants it checked, and
 //! must hear that it is not.
@@ -7,7 +7,6 @@
 use crate::variables::BuiltIn;
 
 pub(super) const TABLE: &[BuiltIn] = &[
-    BuiltIn::fresh("http2", |_, _| true),
     BuiltIn::fresh("http3", |_, _| true),
     absent("ssl_early_data"),
     absent("ssl_session_id"),

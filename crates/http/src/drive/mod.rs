@@ -15,6 +15,7 @@
 
 mod context;
 mod cut;
+mod date;
 mod follow_up;
 mod lent;
 pub(crate) mod limit_rate;
@@ -30,6 +31,7 @@ mod tunnel;
 
 pub(crate) use context::WorkerContext;
 pub(crate) use cut::{CutReply, dropped, timed_out};
+pub(crate) use date::with_date;
 pub(crate) use lent::LentExchange;
 pub(crate) use outlet::{BodyBound, Framing, Outlet};
 pub(crate) use run::run;

@@ -64,6 +64,10 @@ impl RequestBodyError {
                 x.log(Level::Error, format_args!("client sent invalid chunked body"));
                 Flow::Status(400)
             }
+            Self::Malformed(what) => {
+                x.log(Level::Info, format_args!("client {what}"));
+                Flow::Status(400)
+            }
             Self::TooLarge { received, chunk } => {
                 let message = "client intended to send too large chunked body";
                 x.log(Level::Error, format_args!("{message}: {received}+{chunk} bytes"));

@@ -50,6 +50,8 @@ pub enum StoredBody {
 pub enum RequestBodyError {
     /// It is not chunked as it should be.
     Invalid,
+    /// It is not what its head says: what the client did.
+    Malformed(&'static str),
     /// The next chunk makes it longer than `client_max_body_size`.
     TooLarge {
         /// Bytes before the chunk.

@@ -19,6 +19,7 @@ pub mod gzip;
 pub mod gzip_clients;
 pub mod gzip_static;
 pub mod headers;
+pub mod http2;
 pub mod index;
 pub mod internal;
 pub mod keepalive;
@@ -72,6 +73,7 @@ use ssl::shared as ssl_shared;
 conf::features! {
     into LocationBuilder<'_, '_>, variables BuiltIn;
     server: server,
+    http2: http2 with VARIABLES,
     ssl_shared: ssl_shared "ssl_",
     ssl: ssl "ssl_" over ssl_shared with VARIABLES,
     tables: tables,

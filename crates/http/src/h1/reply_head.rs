@@ -1,11 +1,9 @@
 //! The head of a reply, its fields in nginx's order.
 
-use std::cell::RefCell;
-
 use wire::{Method, Version, status_text};
 
 use crate::decimal;
-use crate::drive::{BodyBound, Framing, redirect};
+use crate::drive::{BodyBound, Framing, redirect, with_date};
 use crate::exchange::{CloseReason, Exchange, FieldName, Reply};
 use crate::site::policy::Policy;
 
@@ -126,25 +124,7 @@ fn write_opening(reply: &Reply, server: &str, out: &mut Vec<u8>) {
 }
 
 fn write_date(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"Date: ");
-    DATE.with_borrow_mut(|date| {
-        let second = net::clock::unix_ms() / 1000;
-        if date.second != second {
-            *date = Date { second, text: wire::date::http(second as i64) };
-        }
-        out.extend_from_slice(&date.text);
-    });
-    out.extend_from_slice(b"\r\n");
-}
-
-thread_local! {
-    static DATE: RefCell<Date> = const { RefCell::new(Date { second: 0, text: [0; 29] }) };
-}
-
-/// The date as it stands in replies: it changes once a second.
-struct Date {
-    second: u64,
-    text: [u8; 29],
+    with_date(|date| line(out, b"Date: ", date));
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ impl Value for ListenLine {
             from: from.clone(),
         };
         for word in &from.args[1..] {
-            let read = line.parameter(word, from);
+            let read = line.parameter(word, from, load);
             load.tolerate(read)?;
         }
         Ok(line)
@@ -110,7 +110,7 @@ impl ListenLine {
         Self { addresses, default_server: false, options: None, protocols, from: from.clone() }
     }
 
-    fn parameter(&mut self, word: &Word, from: &Directive) -> Result<()> {
+    fn parameter(&mut self, word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         let (name, value) = listen::parameter(word);
         match (name, value) {
             (b"default_server" | b"default", None) => {
@@ -125,7 +125,13 @@ impl ListenLine {
                 self.protocols = self.protocols | Protocols::SSL;
                 return Ok(());
             }
-            (b"http2", None) => return Err(requires(from, "http2", "ngx_http_v2_module")),
+            (b"http2", None) => {
+                self.protocols = self.protocols | Protocols::HTTP2;
+                let message = "the \"listen ... http2\" directive is deprecated, use the \"http2\" \
+                               directive instead";
+                load.warn(from.error(message));
+                return Ok(());
+            }
             (b"quic", None) => return Err(requires(from, "quic", "ngx_http_v3_module")),
             _ => {}
         }
@@ -144,6 +150,6 @@ const PARAMETERS: [&str; 5] = ["default_server", "proxy_protocol", "ssl", "http2
 
 fn requires(from: &Directive, parameter: &str, module: &str) -> Error {
     from.error(format!("the \"{parameter}\" parameter requires {module}"))
-        .help("this version of weir does not support HTTP/2 or HTTP/3")
+        .help("this version of weir does not support HTTP/3")
         .lacks(Class::Block)
 }

@@ -66,6 +66,8 @@ pub struct Server {
     pub reading: ReadingPolicy,
     /// What clients of encrypted sockets that name it come to.
     pub tls: TlsPolicy,
+    /// How HTTP/2 is spoken.
+    pub http2: Http2Policy,
 }
 
 /// How a server speaks TLS.
@@ -112,6 +114,17 @@ pub struct ReadingPolicy {
     pub head: wire::request::HeadLimits,
     /// Whether `//` in a path is one slash.
     pub merge_slashes: bool,
+}
+
+/// How a server speaks HTTP/2.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Http2Policy {
+    /// `http2`
+    pub enabled: bool,
+    /// `http2_max_concurrent_streams`
+    pub max_concurrent_streams: u32,
+    /// `http2_body_preread_size`
+    pub body_preread_size: u32,
 }
 
 impl Configuration for Site {

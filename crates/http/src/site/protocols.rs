@@ -12,6 +12,8 @@ impl Protocols {
     pub const PROXY_PROTOCOL: Self = Self(1);
     /// Connections are encrypted.
     pub const SSL: Self = Self(2);
+    /// HTTP/2, whatever the directive `http2` says: `listen ... http2`.
+    pub const HTTP2: Self = Self(4);
 
     /// Whether all of `other` are among them.
     pub const fn has(self, other: Self) -> bool {

@@ -23,6 +23,10 @@ pub enum Http2Role {
     Server,
 }
 
+/// The longest payload that we take unless a configuration says otherwise. It is taken in pieces,
+/// so no memory depends on it.
+const FRAME_PAYLOAD_TAKEN: u32 = 1 << 20;
+
 /// What this end of a connection tells the other, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Http2Config {
@@ -41,7 +45,7 @@ impl Default for Http2Config {
         Self {
             max_concurrent_streams: 128,
             stream_window: 65_536,
-            max_frame_size: FRAME_PAYLOAD_MAX,
+            max_frame_size: FRAME_PAYLOAD_TAKEN,
             limits: Http2Limits::default(),
         }
     }

@@ -159,6 +159,13 @@ impl StreamTable {
         self.ended_next = (self.ended_next + 1) % ENDED_MAX;
     }
 
+    /// The peer has seen that we reset a stream.
+    pub(super) fn forget_reset(&mut self, id: u32) {
+        if let Some(ended) = self.ended.iter_mut().find(|ended| ended.0 == id) {
+            ended.1 = StreamEnd::Closed;
+        }
+    }
+
     /// How a stream ended, if it did so lately.
     pub(super) fn end_of(&self, id: u32) -> Option<StreamEnd> {
         self.ended.iter().find(|ended| ended.0 == id).map(|ended| ended.1)

@@ -20,6 +20,11 @@ conf::directives! {
     /// Syntax: SIZE
     /// Differs: checked, but has no effect; memory is allocated as needed.
     request_pool_size: PoolSize = "4k",
+    /// The size of nginx's memory pool for an HTTP/2 connection.
+    ///
+    /// Syntax: SIZE
+    /// Differs: checked, but has no effect; memory is allocated as needed.
+    http2_pool_size: PoolSize = "4k",
 }
 
 const POOL_SIZE_LEAST: u64 = 112;

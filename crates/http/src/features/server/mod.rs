@@ -19,6 +19,7 @@ conf::directives! {
         /// - `default_server`: handles requests for unknown names
         /// - `ssl`: connections are encrypted; the server needs an `ssl_certificate`
         /// - `proxy_protocol`: connections start with a PROXY protocol header
+        /// - `http2`: HTTP/2, whatever `http2` says; deprecated
         /// - `deferred`, `deferred=off`: whether a connection is accepted only once its client has
         ///   sent something
         /// - `backlog=NUMBER`: maximum number of connections waiting to be accepted; 511
@@ -26,12 +27,12 @@ conf::directives! {
         /// - `ipv6only=on|off`, `so_keepalive=on|off|IDLE:INTERVAL:COUNT`, `rcvbuf=SIZE`,
         ///   `sndbuf=SIZE`, `fastopen=NUMBER`, `multipath`: options of the socket
         ///
-        /// Syntax: ADDRESS[:PORT] | PORT | unix:PATH [default_server] [ssl] [proxy_protocol]
-        /// [deferred[=off]] [backlog=NUMBER] [reuseport] [OPTION...]
+        /// Syntax: ADDRESS[:PORT] | PORT | unix:PATH [default_server] [ssl] [http2]
+        /// [proxy_protocol] [deferred[=off]] [backlog=NUMBER] [reuseport] [OPTION...]
         /// Default: *:80, or *:8000 where the user may not bind port 80
         /// Differs: `deferred` is the default when the program is called `weir`; `deferred=off`
         /// turns it off. A client that connects and stays silent is then accepted a second later.
-        /// `http2` and `quic` are rejected.
+        /// `quic` is rejected.
         ///
         /// ```nginx
         /// server {

@@ -298,7 +298,7 @@ fn wait(future: impl for<'x> FnOnce(&'x mut Exchange) -> Pending<'x> + 'static) 
 }
 
 /// The client's end.
-pub(crate) struct Client(UnixStream);
+pub(crate) struct Client(pub(crate) UnixStream);
 
 impl Client {
     /// The socket alone.

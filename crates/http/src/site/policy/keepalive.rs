@@ -25,10 +25,14 @@ pub struct Keepalive {
 impl Keepalive {
     /// Whether a connection that its client wants to keep may be kept after this exchange.
     pub(crate) fn admits(&self, client: &Client, request: &Request) -> bool {
+        self.admits_connection(client) && !self.disable.has(request)
+    }
+
+    /// The same, whoever asks for what.
+    pub(crate) fn admits_connection(&self, client: &Client) -> bool {
         self.timeout_ms > 0
             && client.requests.get() < self.requests
             && net::clock::now_ms() - client.accepted_ms <= self.time_ms
-            && !self.disable.has(request)
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Policy {
     pub client_body: ClientBody,
     /// Writing to the client.
     pub output: Output,
+    /// `http2_chunk_size`
+    pub http2_chunk_size: usize,
     /// How fast.
     pub limit_rate: LimitRate,
     /// Closing while the client sends.

@@ -42,6 +42,7 @@ impl Http2Endpoint {
             };
             let Some(state) = self.streams.peek(key) else { return Err(incorrect) };
             return match state.remote {
+                _ if state.reset == Some(StreamEnd::Closed) => Err(incorrect),
                 _ if state.reset.is_some() || state.is_malformed => Ok(true),
                 StreamHalf::ExpectBody => Ok(false),
                 StreamHalf::ExpectHead | StreamHalf::Ended => Err(incorrect),
@@ -130,6 +131,7 @@ impl Http2Endpoint {
         let bounds = FieldLimits { bytes_max: limits.fields_bytes_max as usize, fields_max: kept };
         let fields = &mut self.fields;
         fields.clear();
+        self.fields_length = block.len() as u32;
         let wants = !self.block.is_discarded;
         let decoded = self.decoder.decode(block, bounds, |name: &[u8], value: &[u8], _| {
             fields.has_long_field |= name.len().max(value.len()) > longest;
@@ -148,6 +150,9 @@ impl Http2Endpoint {
             }
             Err(HpackError::TooManyBytes | HpackError::Excessive) => {
                 Err(Http2Error::flood("sent too large header"))
+            }
+            Err(HpackError::Truncated) => {
+                Err(Http2Error::size("sent header block with incorrect length"))
             }
             Err(_) => {
                 let what = "sent header block that cannot be decoded";

@@ -140,6 +140,8 @@ impl Http2Endpoint {
         }
         let Some(stream) = self.streams.find(id) else {
             self.budgets.client_resets.spend("sent too many RST_STREAM frames")?;
+            // From now on the peer knows.
+            self.streams.forget_reset(id);
             return Ok(Step::Again);
         };
         let Some(state) = self.streams.get(stream).filter(|state| state.reset.is_none()) else {

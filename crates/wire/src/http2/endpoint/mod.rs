@@ -130,6 +130,7 @@ pub struct Http2Endpoint {
     gathered_len: usize,
     block: HeaderBlock,
     fields: FieldBlock,
+    fields_length: u32,
     decoder: Decoder,
     encoder: Encoder,
     streams: StreamTable,
@@ -191,6 +192,7 @@ impl Http2Endpoint {
             gathered_len: 0,
             block: HeaderBlock::default(),
             fields: FieldBlock::default(),
+            fields_length: 0,
             decoder: Decoder::new(TABLE_BYTES_DEFAULT),
             encoder: Encoder::new(ENCODER_TABLE_MAX),
             streams: StreamTable::new(),
@@ -335,6 +337,11 @@ impl Http2Endpoint {
         &self.fields
     }
 
+    /// How many bytes the last header block had, as it was sent.
+    pub fn fields_length(&self) -> u32 {
+        self.fields_length
+    }
+
     /// Whether a frame or a header block has begun and is not complete.
     pub fn is_within_frame(&self) -> bool {
         self.has_partial_block() || self.gathered_len > 0 || !matches!(self.expect, Expect::Head)
@@ -393,6 +400,14 @@ impl Http2Endpoint {
         }
     }
 
+    /// The head of a stream makes no message. It can be answered; it is reset then.
+    pub fn mark_malformed(&mut self, stream: StreamKey) {
+        if let Some(state) = self.streams.get(stream) {
+            state.remote = StreamHalf::Ended;
+            state.is_malformed = true;
+        }
+    }
+
     /// Lets the peer send more on a stream, up to `window` bytes in all.
     pub fn raise_window(&mut self, stream: StreamKey, window: u32) {
         let Some(state) = self.streams.get(stream) else { return };
@@ -404,6 +419,13 @@ impl Http2Endpoint {
             state.receive_window += increment;
             frame::write_window_update(&mut self.output, stream.id, increment as u32);
         }
+    }
+
+    /// Whether the peer may send all of the body that it has announced without being let.
+    pub fn rest_fits(&self, stream: StreamKey) -> bool {
+        self.streams.peek(stream).is_some_and(|state| {
+            state.announced.is_some_and(|left| i128::from(left) <= state.receive_window.into())
+        })
     }
 
     /// How much the peer may still send on a stream.

@@ -23,8 +23,13 @@ impl Http2Endpoint {
             };
         };
         let Some(state) = self.streams.get(key) else { return self.expect_prefix() };
-        if state.reset.is_some() {
-            return self.expect_prefix();
+        match state.reset {
+            Some(StreamEnd::ResetByUs) => return self.expect_prefix(),
+            Some(StreamEnd::Closed) => {
+                self.write_provoked(id, Http2Code::STREAM_CLOSED)?;
+                return self.expect_prefix();
+            }
+            None => {}
         }
         let fault = match state.remote {
             _ if i64::from(length) > state.receive_window => Some(Http2Code::FLOW_CONTROL_ERROR),

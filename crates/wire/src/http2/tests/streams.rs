@@ -121,12 +121,14 @@ fn frames_for_a_stream_that_was_reset_are_ignored() {
     for late in [
         frame(DATA, 0, 1, b"late"),
         frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]),
-        frame(RST_STREAM, 0, 1, &[0; 4]),
         trailers,
+        frame(RST_STREAM, 0, 1, &[0; 4]),
     ] {
         assert_eq!(script.receives(&late).unwrap(), []);
         assert_eq!(script.sent(), []);
     }
+    assert_eq!(script.receives(&frame(DATA, 0, 1, b"knowing better")).unwrap(), []);
+    assert_eq!(script.resets(), [(1, Http2Code::STREAM_CLOSED)]);
 }
 
 #[test]
@@ -136,6 +138,8 @@ fn a_stream_that_the_client_resets_is_over() {
     let seen = script.receives(&frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])).unwrap();
     assert_eq!(seen, [Seen::Event(Http2Event::Reset { stream, code: Http2Code::CANCEL })]);
     assert!(script.endpoint.begin_fields(stream).is_none());
+    script.receives(&frame(DATA, 0, 1, b"late")).unwrap();
+    assert_eq!(script.resets(), [(1, Http2Code::STREAM_CLOSED)]);
     script.endpoint.release(stream, Http2Code::INTERNAL_ERROR);
     assert_eq!(script.sent(), []);
     assert_eq!(script.endpoint.counts().client_resets, 1);

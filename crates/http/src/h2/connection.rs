@@ -1,0 +1,354 @@
+//! A connection: the socket, the machine of its frames, and the turns in which both move.
+
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use net::{Stream, buffers, clock};
+use observe::{Errno, Level, WaitingConnection};
+use wire::http2::limits::Http2Limits;
+use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Role};
+
+use super::head;
+use super::ready::ReadyStreams;
+use super::shared::Http2Shared;
+use super::stream_link::StreamLink;
+use super::stream_reply::{OUTPUT_BYTES_MAX, StreamReply};
+use super::streams::Http2Streams;
+use super::timers::Http2Timers;
+use crate::client::Client;
+use crate::drive::{self, LentExchange, Preread, WorkerContext};
+use crate::exchange::{CloseReason, Downstream};
+use crate::site::Location;
+use crate::site::policy::{Close, Lingering};
+
+/// Rounds of reading, running and writing before other connections get their turn.
+const ROUNDS_PER_TURN: u32 = 16;
+
+/// Output with which nothing more is read: its client does not read either.
+const OUTPUT_READ_MAX: usize = 4 * OUTPUT_BYTES_MAX;
+
+/// Fields of a head beside those that `max_headers` counts.
+const PSEUDO_FIELDS_MAX: u32 = 8;
+
+/// An HTTP/2 connection. `F` is what a stream runs.
+pub(super) struct Http2Connection<F> {
+    pub(super) context: Rc<WorkerContext>,
+    pub(super) client: Rc<Client>,
+    stream: Stream,
+    pub(super) shared: Rc<Http2Shared>,
+    ready: Arc<ReadyStreams>,
+    pub(super) streams: Http2Streams<F>,
+    pub(super) timers: Http2Timers,
+    /// Counts it while no stream is under way.
+    pub(super) waiting: Option<WaitingConnection>,
+    /// Nothing more is read: the client has closed, or broken the protocol.
+    is_deaf: bool,
+    /// Nothing more can be written.
+    is_mute: bool,
+    writes: u8,
+}
+
+/// How a connection ends.
+enum Http2End {
+    Close,
+    Linger,
+}
+
+/// Serves a connection until it is over.
+pub(crate) async fn serve(
+    context: Rc<WorkerContext>,
+    client: Rc<Client>,
+    stream: Stream,
+    preread: Preread,
+) {
+    let Some(config) = config_of(&context, &client) else { return };
+    let run = |link: Rc<StreamLink>, end_stream: bool| {
+        run_stream(context.clone(), client.clone(), link, end_stream)
+    };
+    let mut connection = Http2Connection::new(context.clone(), client.clone(), stream, config);
+    connection.timers.begin(preread.left_ms);
+    connection.take_input(&preread.bytes, &run);
+    buffers::give_back(preread.bytes);
+    let end = std::future::poll_fn(|cx| connection.poll_turn(cx, &run)).await;
+    observe::end_turn();
+    let rules = connection.policy(|location| location.core.lingering);
+    let Http2Connection { mut stream, streams, .. } = connection;
+    drop(streams);
+    match end {
+        Http2End::Linger if rules.close != Close::Off => linger(stream, rules).await,
+        _ => stream.close_session(),
+    }
+}
+
+/// What the default server of the socket says of connections.
+fn config_of(context: &WorkerContext, client: &Client) -> Option<Http2Config> {
+    let generation = context.generation();
+    let listen = generation.listen(client.listen)?;
+    let server = generation.server(listen.names.default);
+    let (buffers, buffer_size) = server.reading.head.large_client_header_buffers;
+    let bytes = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
+    let fields_bytes_max = bytes(buffers.saturating_mul(buffer_size));
+    let limits = Http2Limits {
+        fields_max: bytes(server.reading.head.max_headers).saturating_add(PSEUDO_FIELDS_MAX),
+        field_bytes_max: bytes(buffer_size),
+        fields_bytes_max,
+        block_bytes_max: fields_bytes_max.saturating_mul(2),
+        ..Http2Limits::default()
+    };
+    Some(Http2Config {
+        max_concurrent_streams: server.http2.max_concurrent_streams,
+        stream_window: server.http2.body_preread_size,
+        limits,
+        ..Http2Config::default()
+    })
+}
+
+/// One stream, from its head to the end of its reply.
+async fn run_stream(
+    context: Rc<WorkerContext>,
+    client: Rc<Client>,
+    link: Rc<StreamLink>,
+    end_stream: bool,
+) {
+    clock::pass();
+    let mut counted = context.counts.request();
+    counted.head_complete();
+    let Some(mut x) = LentExchange::new(&context, &client) else {
+        return link.release(Http2Code::REFUSED_STREAM);
+    };
+    let refused = head::begin(&mut x, &link, end_stream).err();
+    // The rest of what has arrived is looked at first: a body, or a reset.
+    link.yield_once().await;
+    let mut reply = StreamReply::new(link.clone());
+    let ran = drive::run(&context, &mut x, refused, &mut reply).await;
+    x.reply.head_bytes += link.overhead.get();
+    x.request.length = link.request_length();
+    if ran.is_ok() {
+        x.close_after(CloseReason::Over);
+    }
+    let rules = x.location().core.lingering;
+    drop(x);
+    if ran.is_ok() {
+        link.await_rest(rules.timeout_ms).await;
+    }
+    link.release(match link.timed_out.get() {
+        true => Http2Code::PROTOCOL_ERROR,
+        false => Http2Code::INTERNAL_ERROR,
+    });
+}
+
+/// Closes this side, and reads what the client still sends.
+async fn linger(mut stream: Stream, rules: Lingering) {
+    let timer = net::Timer::new();
+    let until_ms = clock::now_ms().saturating_add(rules.time_ms);
+    timer.set(rules.timeout_ms.min(rules.time_ms));
+    let mut is_shut = false;
+    std::future::poll_fn(|cx| {
+        if !is_shut && let Poll::Ready(shut) = stream.poll_shutdown(cx) {
+            is_shut = shut.is_ok();
+        }
+        loop {
+            let mut buffer = Vec::new();
+            let read = stream.poll_read(cx, &mut buffer);
+            buffers::give_back(buffer);
+            match read {
+                Poll::Ready(Ok(1..)) => {
+                    let left_ms = until_ms.saturating_sub(clock::now_ms());
+                    timer.set(rules.timeout_ms.min(left_ms));
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return timer.poll(cx),
+            }
+        }
+    })
+    .await;
+}
+
+impl<F: Future<Output = ()>> Http2Connection<F> {
+    fn new(
+        context: Rc<WorkerContext>,
+        client: Rc<Client>,
+        stream: Stream,
+        config: Http2Config,
+    ) -> Self {
+        let endpoint = Http2Endpoint::new(Http2Role::Server, config);
+        let ready = Arc::new(ReadyStreams::default());
+        Self {
+            waiting: Some(context.counts.wait()),
+            streams: Http2Streams::new(ready.clone()),
+            timers: Http2Timers::new(),
+            shared: Rc::new(Http2Shared::new(endpoint)),
+            context,
+            client,
+            stream,
+            ready,
+            is_deaf: false,
+            is_mute: false,
+            writes: 0,
+        }
+    }
+
+    /// A setting of the default server, outside its locations.
+    pub(super) fn policy<T: Default>(&self, get: impl FnOnce(&Location) -> T) -> T {
+        let generation = self.context.generation();
+        let Some(listen) = generation.listen(self.client.listen) else { return T::default() };
+        get(generation.location(generation.server(listen.names.default).outer))
+    }
+
+    fn poll_turn<R>(&mut self, cx: &mut Context<'_>, run: &R) -> Poll<Http2End>
+    where
+        R: Fn(Rc<StreamLink>, bool) -> F,
+    {
+        self.ready.begin_turn(cx.waker());
+        self.timers.replenish(&mut self.shared.endpoint.borrow_mut());
+        let mut rounds = 0;
+        loop {
+            let mut moves = self.poll_read(cx, run);
+            moves |= self.streams.run_ready();
+            self.check_leaving();
+            moves |= self.poll_write(cx);
+            if let Some(end) = self.end() {
+                return Poll::Ready(end);
+            }
+            moves |= self.poll_timers(cx);
+            rounds += 1;
+            if !moves {
+                break;
+            }
+            if rounds == ROUNDS_PER_TURN {
+                cx.waker().wake_by_ref();
+                break;
+            }
+        }
+        if !self.ready.end_turn() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Whether it is over.
+    fn end(&self) -> Option<Http2End> {
+        let endpoint = self.shared.endpoint.borrow();
+        let is_written = self.is_mute || endpoint.output().is_empty();
+        let is_done = self.streams.len() == 0 && is_written;
+        match (is_done, endpoint.is_going_away()) {
+            (true, _) if self.is_mute => Some(Http2End::Close),
+            (true, true) => Some(Http2End::Linger),
+            _ => None,
+        }
+    }
+
+    /// Whether the worker is about to stop, or the socket is gone.
+    fn check_leaving(&mut self) {
+        if !self.context.keeps(&self.client) {
+            self.go_away(Http2Code::NO_ERROR);
+        }
+    }
+
+    pub(super) fn go_away(&mut self, code: Http2Code) {
+        self.shared.endpoint.borrow_mut().go_away(code);
+    }
+
+    /// Reads once. Whether anything came.
+    fn poll_read<R>(&mut self, cx: &mut Context<'_>, run: &R) -> bool
+    where
+        R: Fn(Rc<StreamLink>, bool) -> F,
+    {
+        let is_behind = self.shared.endpoint.borrow().output().len() > OUTPUT_READ_MAX;
+        if self.is_deaf || is_behind {
+            return false;
+        }
+        let mut buffer = Vec::new();
+        let read = self.stream.poll_read(cx, &mut buffer);
+        match read {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(1..)) => self.take_input(&buffer, run),
+            Poll::Ready(Ok(0)) => {
+                let is_incomplete = self.shared.endpoint.borrow().is_within_frame();
+                if is_incomplete || self.streams.len() > 0 {
+                    self.log(Level::Info, format_args!("client prematurely closed connection"));
+                }
+                self.lose_client();
+            }
+            Poll::Ready(Err(error)) => {
+                self.log(Level::Info, format_args!("recv() failed{}", Errno(&error)));
+                self.lose_client();
+            }
+        }
+        buffers::give_back(buffer);
+        true
+    }
+
+    /// The client is gone: streams end, or go on without it.
+    pub(super) fn lose_client(&mut self) {
+        self.is_mute = true;
+        self.stop_streams();
+    }
+
+    /// Nothing more is read.
+    pub(super) fn stop_streams(&mut self) {
+        self.is_deaf = true;
+        self.streams.links().for_each(|link| link.lose_client());
+    }
+
+    /// Writes what all streams have put into the output. Whether any of it was written.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut moves = false;
+        while !self.is_mute {
+            let mut endpoint = self.shared.endpoint.borrow_mut();
+            if endpoint.output().is_empty() {
+                break;
+            }
+            note_write(&mut self.writes, &self.stream);
+            match self.stream.poll_write(cx, &[IoSlice::new(endpoint.output())]) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(count)) => {
+                    endpoint.advance_output(count);
+                    self.timers.note_written();
+                    moves = true;
+                }
+                Poll::Ready(Err(error)) => {
+                    drop(endpoint);
+                    self.log(Level::Info, format_args!("send() failed{}", Errno(&error)));
+                    self.lose_client();
+                    return true;
+                }
+            }
+        }
+        self.give_room();
+        moves
+    }
+
+    /// Streams that wait for room in the output get it; memory that is not needed goes back.
+    fn give_room(&mut self) {
+        let mut endpoint = self.shared.endpoint.borrow_mut();
+        if self.is_mute || endpoint.output().len() < OUTPUT_BYTES_MAX {
+            self.shared.give_room();
+        }
+        if endpoint.output().is_empty()
+            && self.streams.len() == 0
+            && let Some(buffer) = endpoint.take_buffer()
+        {
+            buffers::give_back(buffer);
+        }
+    }
+
+    pub(super) fn log(&self, level: Level, message: std::fmt::Arguments<'_>) {
+        let generation = self.context.generation();
+        let Some(listen) = generation.listen(self.client.listen) else { return };
+        let outer = generation.server(listen.names.default).outer;
+        let log = &*generation.location(outer).core.error_log;
+        self.client.log(log, level, message, "processing HTTP/2 connection", &listen.address);
+    }
+}
+
+/// Before a write: from the second one on, what the client has not acknowledged yet must not hold
+/// back what follows.
+fn note_write(writes: &mut u8, stream: &Stream) {
+    if *writes == 1 {
+        stream.set_nodelay();
+    }
+    *writes = writes.saturating_add(1);
+}

@@ -1,0 +1,127 @@
+//! What arrives: events of the machine, brought to the streams they are for.
+
+use std::rc::Rc;
+
+use observe::Level;
+use wire::http2::{Http2Code, Http2Event, StreamKey};
+
+use super::connection::Http2Connection;
+use super::stream_link::StreamLink;
+
+impl<F: Future<Output = ()>> Http2Connection<F> {
+    /// Takes input to its end. An error of the protocol ends the connection.
+    pub(super) fn take_input<R>(&mut self, input: &[u8], run: &R)
+    where
+        R: Fn(Rc<StreamLink>, bool) -> F,
+    {
+        self.lend_output();
+        let mut at = 0;
+        loop {
+            let rest = &input[at..];
+            let received = self.shared.endpoint.borrow_mut().receive(rest);
+            let received = match received {
+                Ok(received) => received,
+                Err(error) => {
+                    self.log(Level::Info, format_args!("client {}", error.what));
+                    return self.stop_streams();
+                }
+            };
+            at += received.consumed;
+            let Some(event) = received.event else { return };
+            self.take_event(event, rest, run);
+        }
+    }
+
+    /// Answers and replies are about to be written.
+    fn lend_output(&self) {
+        let mut endpoint = self.shared.endpoint.borrow_mut();
+        if !endpoint.has_buffer()
+            && let Some(unneeded) = endpoint.give_buffer(net::buffers::lend())
+        {
+            net::buffers::give_back(unneeded);
+        }
+    }
+
+    fn take_event<R>(&mut self, event: Http2Event, input: &[u8], run: &R)
+    where
+        R: Fn(Rc<StreamLink>, bool) -> F,
+    {
+        match event {
+            Http2Event::Head { stream, end_stream } => self.begin_stream(stream, end_stream, run),
+            Http2Event::Data { stream, range, end_stream } => {
+                if let Some(link) = self.streams.link(stream) {
+                    link.take_data(&input[range], end_stream);
+                }
+            }
+            Http2Event::Trailers { stream } => {
+                if let Some(link) = self.streams.link(stream) {
+                    link.take_data(&[], true);
+                }
+            }
+            Http2Event::Malformed { stream, what } => {
+                if let Some(link) = self.streams.link(stream) {
+                    link.fail(what);
+                }
+            }
+            Http2Event::Reset { stream, code } => self.end_stream(stream, code, true),
+            Http2Event::Provoked { stream, code } => self.end_stream(stream, code, false),
+            Http2Event::Writable { stream: Some(stream) } => {
+                self.streams.link(stream).into_iter().for_each(|link| unblock(link));
+            }
+            Http2Event::Writable { stream: None } => {
+                self.streams.links().for_each(|link| unblock(link));
+            }
+            Http2Event::Interim { .. }
+            | Http2Event::SettingsAcked
+            | Http2Event::Pong { .. }
+            | Http2Event::GoAway { .. } => {}
+        }
+    }
+
+    fn begin_stream<R>(&mut self, stream: StreamKey, end_stream: bool, run: &R)
+    where
+        R: Fn(Rc<StreamLink>, bool) -> F,
+    {
+        self.waiting = None;
+        self.timers.note_stream();
+        let client = &self.client;
+        client.requests.set(client.requests.get() + 1);
+        let admits = self.policy(|location| location.core.keepalive.admits_connection(client));
+        if !admits {
+            self.go_away(Http2Code::NO_ERROR);
+        }
+        self.streams.start(&self.shared, stream, end_stream, |link| run(link, end_stream));
+    }
+
+    /// A stream was reset, by the client or because of it.
+    fn end_stream(&mut self, stream: StreamKey, code: Http2Code, by_client: bool) {
+        let id = stream.id;
+        match (by_client, code) {
+            (true, Http2Code::CANCEL) => {
+                self.log(Level::Info, format_args!("client canceled stream {id}"));
+            }
+            (true, Http2Code::INTERNAL_ERROR) => {
+                let why = "due to internal error";
+                self.log(Level::Info, format_args!("client terminated stream {id} {why}"));
+            }
+            (true, Http2Code(code)) => {
+                let message = format_args!("client terminated stream {id} with status {code}");
+                self.log(Level::Info, message);
+            }
+            (false, Http2Code(code)) => {
+                let message = format_args!("client made stream {id} end with status {code}");
+                self.log(Level::Info, message);
+            }
+        }
+        if let Some(link) = self.streams.link(stream) {
+            link.lose_client();
+        }
+    }
+}
+
+/// A window has opened.
+fn unblock(link: &StreamLink) {
+    if link.is_blocked.replace(false) {
+        link.waker.make_ready();
+    }
+}

@@ -1,0 +1,315 @@
+//! A stream as its exchange and its connection share it: the request's body on its way in, and how
+//! the stream ended if it did. It is all that the exchange sees of its connection.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use net::Timer;
+use wire::http2::{Http2Code, StreamKey};
+
+use super::ready::StreamWaker;
+use super::shared::Http2Shared;
+use crate::exchange::{BodyRules, Downstream, Fields, RequestBodyError};
+
+/// How much a client may have sent of a body that is being read before it has to wait.
+const READ_WINDOW: u32 = 256 * 1024;
+
+/// How long a stream whose reply is complete waits for a body that may go on for ever.
+const REST_MS: u64 = 100;
+
+/// Bytes of bodies that a connection keeps unread before windows stay as they are.
+pub(super) const UNREAD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Memory for a body that a stream keeps for the next one.
+const INPUT_KEPT_MAX: usize = 16 * 1024;
+
+/// What belongs to one stream of a connection.
+pub(super) struct StreamLink {
+    pub(super) shared: Rc<Http2Shared>,
+    pub(super) key: Cell<StreamKey>,
+    pub(super) waker: Arc<StreamWaker>,
+    /// What has come of the body and was not read.
+    input: RefCell<Vec<u8>>,
+    /// How much of `input` was read.
+    input_read: Cell<usize>,
+    is_ended: Cell<bool>,
+    /// What is wrong with the body.
+    fault: Cell<Option<&'static str>>,
+    /// The client has reset the stream, or is gone.
+    is_gone: Cell<bool>,
+    /// Somebody wants the body.
+    is_claimed: Cell<bool>,
+    /// Nobody will.
+    is_unwanted: Cell<bool>,
+    received: Cell<u64>,
+    head_length: Cell<u64>,
+    /// Whether the client was too slow.
+    pub(super) timed_out: Cell<bool>,
+    /// Whether windows hold data back.
+    pub(super) is_blocked: Cell<bool>,
+    /// Bytes of frames' heads among what was sent of a body.
+    pub(super) overhead: Cell<u64>,
+    timer: Timer,
+    waits_for: Cell<StreamWait>,
+}
+
+/// What a stream's deadline is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamWait {
+    Nothing,
+    /// More of a body that somebody reads.
+    Body,
+    /// The rest of a body that nobody reads.
+    Rest,
+    /// Room, in a window or in the output.
+    Room,
+    /// The time when more may be sent.
+    Rate,
+}
+
+impl StreamLink {
+    pub(super) fn new(shared: Rc<Http2Shared>, key: StreamKey, waker: Arc<StreamWaker>) -> Self {
+        Self {
+            shared,
+            key: Cell::new(key),
+            waker,
+            input: RefCell::default(),
+            input_read: Cell::new(0),
+            is_ended: Cell::new(false),
+            fault: Cell::new(None),
+            is_gone: Cell::new(false),
+            is_claimed: Cell::new(false),
+            is_unwanted: Cell::new(false),
+            received: Cell::new(0),
+            head_length: Cell::new(0),
+            timed_out: Cell::new(false),
+            is_blocked: Cell::new(false),
+            overhead: Cell::new(0),
+            timer: Timer::new(),
+            waits_for: Cell::new(StreamWait::Nothing),
+        }
+    }
+
+    /// Becomes that of another stream, of which the head has come.
+    pub(super) fn renew(&self, key: StreamKey, is_ended: bool) {
+        self.key.set(key);
+        self.drop_input();
+        self.is_ended.set(is_ended);
+        self.fault.set(None);
+        self.is_gone.set(false);
+        self.is_claimed.set(false);
+        self.is_unwanted.set(false);
+        self.received.set(0);
+        self.head_length.set(0);
+        self.timed_out.set(false);
+        self.is_blocked.set(false);
+        self.overhead.set(0);
+        self.end_wait();
+    }
+
+    /// The head has so many bytes.
+    pub(super) fn note_head(&self, length: u64) {
+        self.head_length.set(length);
+    }
+
+    /// Data of the body has come.
+    pub(super) fn take_data(&self, data: &[u8], is_last: bool) {
+        if !self.is_unwanted.get() {
+            self.input.borrow_mut().extend_from_slice(data);
+            self.shared.unread.set(self.shared.unread.get() + data.len());
+        }
+        self.is_ended.set(is_last);
+        self.waker.make_ready();
+    }
+
+    /// The body has ended with what is no end of one.
+    pub(super) fn fail(&self, what: &'static str) {
+        self.fault.set(Some(what));
+        self.waker.make_ready();
+    }
+
+    /// The client has reset the stream, or is gone.
+    pub(super) fn lose_client(&self) {
+        self.is_gone.set(true);
+        self.waker.make_ready();
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone.get()
+    }
+
+    /// Nobody wants the body, not what has come of it and not what will.
+    pub(super) fn drop_input(&self) {
+        let mut input = self.input.borrow_mut();
+        let unread = input.len() - self.input_read.replace(0);
+        self.shared.unread.set(self.shared.unread.get() - unread);
+        input.clear();
+        if input.capacity() > INPUT_KEPT_MAX {
+            *input = Vec::new();
+        }
+    }
+
+    /// Discards the body, unless somebody reads it.
+    pub(super) fn discard_unclaimed(&self) {
+        if !self.is_claimed.get() {
+            self.is_unwanted.set(true);
+            self.drop_input();
+        }
+    }
+
+    /// Moves what has come into the buffer's spare room.
+    pub(super) fn take_input(&self, out: &mut Vec<u8>) -> usize {
+        let input = self.input.borrow();
+        let rest = &input[self.input_read.get()..];
+        let count = rest.len().min(out.capacity() - out.len());
+        out.extend_from_slice(&rest[..count]);
+        self.input_read.set(self.input_read.get() + count);
+        drop(input);
+        self.received.set(self.received.get() + count as u64);
+        self.shared.unread.set(self.shared.unread.get() - count);
+        if self.unread() == 0 {
+            let mut input = self.input.borrow_mut();
+            input.clear();
+            self.input_read.set(0);
+        }
+        count
+    }
+
+    fn unread(&self) -> usize {
+        self.input.borrow().len() - self.input_read.get()
+    }
+
+    /// Lets the client send more, where enough of it was read.
+    pub(super) fn open_window(&self) {
+        if self.is_ended.get() || self.shared.unread.get() > UNREAD_BYTES_MAX {
+            return;
+        }
+        let target = READ_WINDOW.saturating_sub(self.unread() as u32);
+        let mut endpoint = self.shared.endpoint.borrow_mut();
+        if endpoint.receive_window(self.key.get()) < i64::from(target / 2) {
+            endpoint.raise_window(self.key.get(), target);
+        }
+    }
+
+    /// Whether the body has ended, and all of it was read.
+    pub(super) fn is_read(&self) -> bool {
+        self.is_ended.get() && self.unread() == 0
+    }
+
+    /// Ready once this wait has lasted for `timeout_ms`.
+    pub(super) fn poll_deadline(
+        &self,
+        cx: &mut Context<'_>,
+        waits_for: StreamWait,
+        timeout_ms: u64,
+    ) -> Poll<()> {
+        if self.waits_for.replace(waits_for) != waits_for {
+            self.timer.set(timeout_ms);
+        }
+        self.timer.poll(cx)
+    }
+
+    /// Waits for the rest of a body that nobody reads: for `timeout_ms` if its end is known and the
+    /// client may send all of it, else for a moment. A reset would come too late to stop what is
+    /// under way, and hides the reply from some clients.
+    pub(super) async fn await_rest(&self, timeout_ms: u64) {
+        self.is_unwanted.set(true);
+        self.drop_input();
+        let key = self.key.get();
+        let fits = self.shared.endpoint.borrow().rest_fits(key);
+        std::future::poll_fn(|cx| {
+            let is_over = self.is_ended.get() || self.is_gone() || self.fault.get().is_some();
+            if is_over {
+                return Poll::Ready(());
+            }
+            let timeout_ms = if fits { timeout_ms } else { REST_MS };
+            self.poll_deadline(cx, StreamWait::Rest, timeout_ms)
+        })
+        .await;
+    }
+
+    /// The exchange is over: what is not complete of the stream is reset.
+    pub(super) fn release(&self, code: Http2Code) {
+        self.shared.endpoint.borrow_mut().release(self.key.get(), code);
+    }
+
+    /// Lets the connection go on with its turn, and the stream after it.
+    pub(super) async fn yield_once(&self) {
+        let mut has_yielded = false;
+        std::future::poll_fn(|_| {
+            if has_yielded {
+                return Poll::Ready(());
+            }
+            has_yielded = true;
+            self.waker.make_ready();
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// The wait is over; the next one has a deadline of its own.
+    pub(super) fn end_wait(&self) {
+        self.waits_for.set(StreamWait::Nothing);
+    }
+}
+
+impl Downstream for StreamLink {
+    fn poll_body(
+        &self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<u8>,
+        rules: BodyRules,
+    ) -> Poll<Result<usize, RequestBodyError>> {
+        self.is_claimed.set(true);
+        if let Some(what) = self.fault.get() {
+            return Poll::Ready(Err(RequestBodyError::Malformed(what)));
+        }
+        let (received, chunk) = (self.received.get(), self.unread() as u64);
+        if rules.size_max != 0 && received + chunk > rules.size_max {
+            return Poll::Ready(Err(RequestBodyError::TooLarge { received, chunk }));
+        }
+        let count = self.take_input(out);
+        self.open_window();
+        if count > 0 || self.is_ended.get() || out.len() == out.capacity() {
+            self.end_wait();
+            return Poll::Ready(Ok(count));
+        }
+        if self.is_gone.get() {
+            return Poll::Ready(Err(RequestBodyError::Closed));
+        }
+        ready!(self.poll_deadline(cx, StreamWait::Body, rules.timeout_ms));
+        self.timed_out.set(true);
+        Poll::Ready(Err(RequestBodyError::TimedOut))
+    }
+
+    fn has_whole_body(&self) -> bool {
+        self.is_ended.get()
+    }
+
+    fn discard_body(&self) -> Result<bool, RequestBodyError> {
+        self.is_unwanted.set(true);
+        self.drop_input();
+        match self.fault.get() {
+            Some(what) => Err(RequestBodyError::Malformed(what)),
+            None => Ok(self.is_ended.get()),
+        }
+    }
+
+    fn takes_interim(&self) -> bool {
+        true
+    }
+
+    fn send_interim(&self, status: u16, fields: &Fields) -> usize {
+        let mut endpoint = self.shared.endpoint.borrow_mut();
+        let Some(mut writer) = endpoint.begin_fields(self.key.get()) else { return 0 };
+        writer.status(status);
+        fields.iter().for_each(|(name, value)| writer.field(name, value));
+        writer.finish_interim()
+    }
+
+    fn request_length(&self) -> u64 {
+        self.head_length.get() + self.received.get()
+    }
+}

@@ -1,0 +1,121 @@
+//! The streams of a connection, and their futures.
+//!
+//! A slot is a place for one stream after another: its future, its link and its waker keep their
+//! memory.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use wire::http2::StreamKey;
+
+use super::ready::{ReadyStreams, StreamWaker};
+use super::shared::Http2Shared;
+use super::stream_link::StreamLink;
+
+/// Slots that are kept although there are fewer streams.
+const SLOTS_KEPT_MAX: usize = 32;
+
+/// The streams of a connection by slot. `F` is what a stream runs.
+pub(super) struct Http2Streams<F> {
+    slots: Vec<Option<StreamSlot<F>>>,
+    ready: Arc<ReadyStreams>,
+    /// The list of those that are run in a round.
+    round: Vec<u32>,
+    open: usize,
+}
+
+struct StreamSlot<F> {
+    link: Rc<StreamLink>,
+    future: Pin<Box<Option<F>>>,
+    waker: Waker,
+}
+
+impl<F: Future<Output = ()>> Http2Streams<F> {
+    pub(super) fn new(ready: Arc<ReadyStreams>) -> Self {
+        Self { slots: Vec::new(), ready, round: Vec::new(), open: 0 }
+    }
+
+    /// How many are under way.
+    pub(super) fn len(&self) -> usize {
+        self.open
+    }
+
+    /// A stream begins: its future runs for the first time, while the fields of its head are there.
+    pub(super) fn start(
+        &mut self,
+        shared: &Rc<Http2Shared>,
+        key: StreamKey,
+        end_stream: bool,
+        run: impl FnOnce(Rc<StreamLink>) -> F,
+    ) {
+        let at = key.slot as usize;
+        if self.slots.len() <= at {
+            self.slots.resize_with(at + 1, || None);
+        }
+        let ready = &self.ready;
+        let slot = self.slots[at].get_or_insert_with(|| {
+            let waker = StreamWaker::new(ready, key.slot);
+            let link = Rc::new(StreamLink::new(shared.clone(), key, waker.clone()));
+            StreamSlot { link, future: Box::pin(None), waker: waker.into() }
+        });
+        // A subrequest beside the last stream may hold its link still.
+        if Rc::get_mut(&mut slot.link).is_none() {
+            let waker = slot.link.waker.clone();
+            slot.link = Rc::new(StreamLink::new(shared.clone(), key, waker));
+        }
+        slot.link.renew(key, end_stream);
+        slot.future.set(Some(run(slot.link.clone())));
+        self.open += 1;
+        self.run(key.slot);
+    }
+
+    /// Runs those that are ready. Whether there was any.
+    pub(super) fn run_ready(&mut self) -> bool {
+        let mut round = std::mem::take(&mut self.round);
+        self.ready.take(&mut round);
+        let any = !round.is_empty();
+        for slot in round.drain(..) {
+            if let Some(Some(slot)) = self.slots.get(slot as usize) {
+                slot.link.waker.leave_queue();
+            }
+            self.run(slot);
+        }
+        self.round = round;
+        any
+    }
+
+    fn run(&mut self, at: u32) {
+        let Some(Some(slot)) = self.slots.get_mut(at as usize) else { return };
+        let mut cx = Context::from_waker(&slot.waker);
+        let Some(future) = slot.future.as_mut().as_pin_mut() else { return };
+        if future.poll(&mut cx).is_ready() {
+            slot.future.set(None);
+            slot.link.drop_input();
+            self.open -= 1;
+            if at as usize >= SLOTS_KEPT_MAX {
+                self.slots[at as usize] = None;
+            }
+        }
+    }
+
+    /// The link of a stream that is under way.
+    pub(super) fn link(&self, key: StreamKey) -> Option<&Rc<StreamLink>> {
+        let slot = self.slots.get(key.slot as usize)?.as_ref()?;
+        (slot.future.is_some() && slot.link.key.get() == key).then_some(&slot.link)
+    }
+
+    /// The links of all streams that are under way.
+    pub(super) fn links(&self) -> impl Iterator<Item = &Rc<StreamLink>> {
+        let open = self.slots.iter().flatten().filter(|slot| slot.future.is_some());
+        open.map(|slot| &slot.link)
+    }
+
+    /// No stream is under way: gives back the memory of slots.
+    pub(super) fn shrink(&mut self) {
+        self.slots.clear();
+        self.slots.shrink_to_fit();
+        self.round = Vec::new();
+    }
+}

@@ -1,0 +1,455 @@
+//! The driver over a socket pair, with `wire::http2` at the client's end.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+
+use wire::http2::frame::{self, END_HEADERS, END_STREAM, FrameHead, HEADERS};
+use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role, StreamKey};
+
+use crate::h1::tests::{Client, Server};
+use crate::testing::{TestSite, handle};
+
+const SITE: &str = "error_log e.log info; http2 on; keepalive_timeout 10s;
+     client_header_timeout 3s; send_timeout 4s; large_client_header_buffers 2 1k;
+     server {
+         server_name one;
+         location / { return 200 \"$http2 $server_protocol $request $http_x [$http_cookie]\"; }
+         location /long { }
+         location /deny { deny all; }
+     }
+     server { server_name two; http2 off; }";
+
+/// What has come on a stream.
+#[derive(Debug, Default)]
+struct Answer {
+    status: String,
+    fields: Vec<(String, String)>,
+    body: Vec<u8>,
+    is_complete: bool,
+    reset: Option<Http2Code>,
+}
+
+/// A client.
+struct Http2Client {
+    socket: Client,
+    endpoint: Http2Endpoint,
+    answers: BTreeMap<u32, Answer>,
+    went_away: Option<Http2Code>,
+    pongs: usize,
+    knows_settings: bool,
+    is_closed: bool,
+    /// Whether windows are opened as data comes.
+    reads: bool,
+}
+
+impl Http2Client {
+    /// A client that knows the server's settings, and the other way round.
+    fn connect(server: &Server) -> Self {
+        let mut client = Self::begin(server);
+        client.until(|client| client.knows_settings);
+        client
+    }
+
+    fn begin(server: &Server) -> Self {
+        Self {
+            knows_settings: false,
+            socket: server.connect(),
+            endpoint: Http2Endpoint::new(Http2Role::Client, Http2Config::default()),
+            answers: BTreeMap::new(),
+            went_away: None,
+            pongs: 0,
+            is_closed: false,
+            reads: true,
+        }
+    }
+
+    /// Begins a request.
+    fn ask(&mut self, path: &str, fields: &[(&str, &str)], end_stream: bool) -> StreamKey {
+        let stream = self.endpoint.open().unwrap();
+        let method = if end_stream { "GET" } else { "POST" };
+        let head = [(":method", method), (":scheme", "http"), (":path", path)];
+        let named = fields.iter().any(|field| field.0 == ":authority");
+        let host = (!named).then_some((":authority", "one"));
+        let mut writer = self.endpoint.begin_fields(stream).unwrap();
+        for (name, value) in head.iter().chain(&host).chain(fields) {
+            writer.field(name.as_bytes(), value.as_bytes());
+        }
+        writer.finish(end_stream);
+        self.answers.insert(stream.id, Answer::default());
+        stream
+    }
+
+    fn get(&mut self, path: &str) -> u32 {
+        self.ask(path, &[], true).id
+    }
+
+    fn flush(&mut self) {
+        let output = self.endpoint.output().to_vec();
+        self.endpoint.advance_output(output.len());
+        self.send(&output);
+    }
+
+    /// Sends bytes. A server that has had enough may be gone.
+    fn send(&mut self, bytes: &[u8]) {
+        self.is_closed |= self.socket.0.write_all(bytes).is_err();
+    }
+
+    /// Reads until that holds, or the connection is over.
+    fn until(&mut self, holds: impl Fn(&Self) -> bool) {
+        let mut buffer = vec![0; 65_536];
+        while !holds(self) && !self.is_closed {
+            self.flush();
+            let count = self.socket.0.read(&mut buffer).unwrap_or(0);
+            self.is_closed |= count == 0;
+            let mut at = 0;
+            while let Ok(received) = self.endpoint.receive(&buffer[at..count]) {
+                let input = &buffer[at..count];
+                at += received.consumed;
+                let Some(event) = received.event else { break };
+                self.take(event, input);
+            }
+        }
+        assert!(holds(self), "{:?}", self.answers);
+    }
+
+    fn take(&mut self, event: Http2Event, input: &[u8]) {
+        let Self { answers, endpoint, .. } = self;
+        match event {
+            Http2Event::Head { stream, end_stream } => {
+                let answer = answers.get_mut(&stream.id).unwrap();
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                let fields = endpoint.fields().iter().map(|(n, v)| (text(n), text(v)));
+                answer.fields = fields.collect();
+                answer.status = answer.fields[0].1.clone();
+                answer.is_complete = end_stream;
+            }
+            Http2Event::Data { stream, range, end_stream } => {
+                let answer = answers.get_mut(&stream.id).unwrap();
+                answer.body.extend_from_slice(&input[range]);
+                answer.is_complete = end_stream;
+                if self.reads {
+                    endpoint.raise_window(stream, 65_536);
+                }
+            }
+            Http2Event::Trailers { stream } => {
+                answers.get_mut(&stream.id).unwrap().is_complete = true;
+            }
+            Http2Event::Reset { stream, code } => {
+                answers.get_mut(&stream.id).unwrap().reset = Some(code);
+            }
+            Http2Event::GoAway { code, .. } => self.went_away = Some(code),
+            Http2Event::Pong { .. } => self.pongs += 1,
+            Http2Event::SettingsAcked => self.knows_settings = true,
+            _ => {}
+        }
+    }
+
+    /// Waits for a whole answer: its status and its body.
+    fn answer(&mut self, stream: u32) -> (&str, String) {
+        self.until(|client| client.answers[&stream].is_complete);
+        let answer = &self.answers[&stream];
+        (&answer.status, String::from_utf8_lossy(&answer.body).into_owned())
+    }
+
+    /// Waits for a stream to be reset.
+    fn reset(&mut self, stream: u32) -> Http2Code {
+        self.until(|client| client.answers[&stream].reset.is_some());
+        self.answers[&stream].reset.unwrap()
+    }
+
+    /// Reads to the end of a connection whose streams the machine does not know. What it was told.
+    fn last_words(&mut self) -> Option<Http2Code> {
+        let mut bytes = Vec::new();
+        let _ = self.socket.0.read_to_end(&mut bytes);
+        let (mut rest, mut code) = (&bytes[..], None);
+        while let Some((head, after)) = rest.split_first_chunk() {
+            let head = FrameHead::parse(head);
+            let (payload, after) = after.split_at(head.length as usize);
+            if head.kind == frame::GOAWAY {
+                code = Some(Http2Code(u32::from_be_bytes(payload[4..8].try_into().unwrap())));
+            }
+            rest = after;
+        }
+        code
+    }
+
+    /// Waits for the end of the connection. What it was told.
+    fn end(&mut self) -> Option<Http2Code> {
+        self.until(|client| client.is_closed);
+        self.went_away
+    }
+}
+
+fn with_files(site: &TestSite) {
+    site.file("long", vec![b'x'; 300_000]);
+}
+
+fn server() -> Server {
+    Server::with(SITE, |_| {}, with_files)
+}
+
+#[test]
+fn many_requests_share_a_connection() {
+    let server = server();
+    let mut client = Http2Client::connect(&server);
+    let streams: Vec<u32> = (0..100).map(|n| client.get(&format!("/{n}"))).collect();
+    let long = client.get("/long");
+    for (n, stream) in streams.into_iter().enumerate() {
+        let body = format!("h2c HTTP/2.0 GET /{n} HTTP/2.0  []");
+        assert_eq!(client.answer(stream), ("200", body));
+        let (status, bytes) = server.logged();
+        assert!(status == 200 && bytes > 50, "{status} {bytes}");
+    }
+    let (status, body) = client.answer(long);
+    assert_eq!((status, body.len()), ("200", 300_000));
+    let stream = client.ask("/x", &[("x", "1"), ("cookie", "a=b"), ("cookie", "c=d")], true).id;
+    assert_eq!(client.answer(stream).1, "h2c HTTP/2.0 GET /x HTTP/2.0 1 [a=b; c=d]");
+    assert_eq!(client.answers[&stream].fields[1].0, "server");
+}
+
+#[test]
+fn a_wrong_head_is_answered_and_reset() {
+    let server = server();
+    let mut client = Http2Client::connect(&server);
+    let refused: [(&[(&str, &str)], &str); 6] = [
+        (&[("connection", "close")], "sent \"Connection\" header"),
+        (&[(":authority", "")], "sent neither \":authority\" nor \"Host\" header"),
+        (&[("te", "gzip")], "sent invalid \"TE\" header"),
+        (&[("content-length", "3")], "prematurely closed stream"),
+        (
+            &[(":authority", "one"), ("host", "other")],
+            "sent \":authority\" and \"Host\" headers with different values",
+        ),
+        (&[("x", "a\nb")], "sent header with invalid value"),
+    ];
+    for (fields, what) in refused {
+        let stream = client.ask("/", fields, true).id;
+        assert_eq!(client.answer(stream).0, "400", "{what}");
+        assert_eq!(client.reset(stream), Http2Code::PROTOCOL_ERROR, "{what}");
+        let log = server.log();
+        assert!(log.last().unwrap().starts_with(&format!("client {what}")), "{log:?}");
+    }
+    let stream = client.get("/..");
+    assert_eq!(client.answer(stream).0, "400");
+    let stream = client.ask("/", &[(":authority", "two")], true).id;
+    assert_eq!(client.answer(stream).0, "421");
+    let stream = client.get("/deny");
+    assert_eq!(client.answer(stream).0, "403");
+}
+
+/// HTTP/1 goes on beside it, also where its first bytes are those of the preface.
+#[test]
+fn clients_of_http_1_are_served() {
+    let server = server();
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\nHost: one\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 OK"),
+        ("PRI * HTTP/2.0\r\n\r\nxxxxxxxx", "HTTP/1.1 400 Bad Request"),
+        ("P / HTTP/1.1\r\nHost: one\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 OK"),
+    ] {
+        let reply = server.ask(request);
+        assert!(reply.starts_with(status), "{request:?} {reply:?}");
+    }
+}
+
+/// A handler that reads the body, and says how long it was.
+fn measure(site: &mut crate::site::Site) {
+    handle(site, "/", |_| {
+        crate::exchange::Flow::Wait(Box::new(|x| {
+            Box::pin(async move {
+                if let Err(flow) = x.read_body().await {
+                    return flow;
+                }
+                let length = x.request.body.length().unwrap_or_default();
+                x.reply.status = 200;
+                x.reply.body = crate::exchange::Body::Bytes(crate::exchange::Bytes::Owned(
+                    length.to_string().into_bytes(),
+                ));
+                crate::exchange::Flow::Done
+            })
+        }))
+    });
+}
+
+#[test]
+fn bodies_are_read_and_held_to_their_length() {
+    let site = "error_log e.log info; http2 on; client_max_body_size 1m; client_body_timeout 2s;
+                http2_body_preread_size 100; server { location / { } }";
+    let server = Server::with(site, measure, |_| {});
+    let mut client = Http2Client::connect(&server);
+    let body = vec![b'b'; 200_000];
+    for announced in [None, Some("200000")] {
+        let fields = announced.map(|length| ("content-length", length));
+        let stream = client.ask("/", &Vec::from_iter(fields), false);
+        let mut rest = &body[..];
+        while !rest.is_empty() {
+            client.until(|client| client.endpoint.sendable(stream) > 0);
+            let count = client.endpoint.sendable(stream).min(rest.len());
+            client.endpoint.send_data(stream, &rest[..count], count == rest.len(), 16_384);
+            rest = &rest[count..];
+        }
+        assert_eq!(client.answer(stream.id), ("200", "200000".to_owned()));
+        assert_eq!(client.answers[&stream.id].reset, None);
+    }
+    // More than was announced.
+    let stream = client.ask("/", &[("content-length", "3")], false);
+    client.endpoint.send_data(stream, b"four", false, 100);
+    assert_eq!(client.answer(stream.id).0, "400");
+    assert_eq!(client.reset(stream.id), Http2Code::PROTOCOL_ERROR);
+    // Too slow.
+    let stream = client.ask("/", &[], false);
+    client.endpoint.ping([0; 8]);
+    client.until(|client| client.pongs == 1);
+    server.advance(2000);
+    assert_eq!(client.reset(stream.id), Http2Code::PROTOCOL_ERROR);
+    let stream = client.ask("/", &[("content-length", "2000000")], false);
+    assert_eq!(client.answer(stream.id).0, "413");
+    server.advance(200);
+    assert_eq!(client.reset(stream.id), Http2Code::NO_ERROR);
+}
+
+#[test]
+fn a_stream_that_is_cancelled_is_logged() {
+    let server = server();
+    let mut client = Http2Client::connect(&server);
+    client.reads = false;
+    let stream = client.ask("/long", &[], true);
+    client.until(|client| client.answers[&1].body.len() > 60_000);
+    client.endpoint.reset(stream, Http2Code::CANCEL);
+    client.flush();
+    let (status, bytes) = server.logged();
+    assert!(status == 200 && bytes < 100_000, "{status} {bytes}");
+    assert!(server.log()[0].starts_with("client canceled stream 1"), "{:?}", server.log());
+    let stream = client.get("/");
+    assert_eq!(client.answer(stream).0, "200");
+}
+
+/// A client that opens no window holds a stream for `send_timeout`, and nothing else.
+#[test]
+fn a_stalled_stream_is_reset() {
+    let server = server();
+    let mut client = Http2Client::connect(&server);
+    client.reads = false;
+    let stalled = client.get("/long");
+    client.until(|client| client.answers[&stalled].body.len() == 65_536);
+    let other = client.get("/");
+    assert_eq!(client.answer(other).0, "200");
+    server.logged();
+    server.advance(4100);
+    assert_eq!(client.reset(stalled), Http2Code::PROTOCOL_ERROR);
+    let (_, bytes) = server.logged();
+    assert!((65_536..70_000).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn an_idle_connection_ends() {
+    let server = server();
+    let mut client = Http2Client::connect(&server);
+    let stream = client.get("/");
+    client.answer(stream);
+    for _ in 0..3 {
+        server.advance(4000);
+        client.endpoint.ping([0; 8]);
+        client.flush();
+    }
+    assert_eq!(client.end(), Some(Http2Code::NO_ERROR));
+    let mut silent = Http2Client::connect(&server);
+    silent.flush();
+    server.advance(3100);
+    assert_eq!(silent.end(), Some(Http2Code::NO_ERROR));
+}
+
+#[test]
+fn a_header_block_has_its_time() {
+    let server = server();
+    let mut client = Http2Client::connect(&server);
+    let stream = client.get("/");
+    client.answer(stream);
+    client.get("/late");
+    let output = client.endpoint.output().to_vec();
+    client.endpoint.advance_output(output.len());
+    client.send(&output[..12]);
+    server.advance(100);
+    server.advance(3000);
+    assert_eq!(client.reset(3), Http2Code::PROTOCOL_ERROR);
+    client.send(&output[12..]);
+    let stream = client.get("/");
+    assert_eq!(client.answer(stream).0, "200");
+}
+
+/// A worker that leaves says so; what is under way goes on.
+#[test]
+fn a_worker_that_leaves_takes_no_further_streams() {
+    let server = server();
+    let mut client = Http2Client::connect(&server);
+    client.reads = false;
+    let stream = client.ask("/long", &[], true);
+    client.until(|client| client.answers[&1].body.len() == 65_536);
+    server.drain();
+    client.until(|client| client.went_away.is_some());
+    client.reads = true;
+    client.endpoint.raise_window(stream, 400_000);
+    assert_eq!(client.answer(stream.id).1.len(), 300_000);
+    assert_eq!(client.end(), Some(Http2Code::NO_ERROR));
+}
+
+#[test]
+fn keepalive_requests_hold_for_a_connection() {
+    let site = "http2 on; keepalive_requests 2; server { return 200 $connection_requests; }";
+    let server = Server::start(site);
+    let mut client = Http2Client::connect(&server);
+    for expected in ["1", "2"] {
+        let stream = client.get("/");
+        assert_eq!(client.answer(stream).1, expected);
+    }
+    assert_eq!(client.end(), Some(Http2Code::NO_ERROR));
+}
+
+/// Its name, what comes first, and what comes again and again.
+type Attack<'a> = (&'a str, Vec<u8>, &'a dyn Fn(u32) -> Vec<u8>);
+
+/// Each attack ends its connection with ENHANCE_YOUR_CALM, and others are served.
+#[test]
+fn attacks_end_their_connection() {
+    let frame = |kind, flags, stream, payload: &[u8]| {
+        let mut out = Vec::new();
+        frame::write(&mut out, kind, flags, stream, payload);
+        out
+    };
+    let block = b"\x82\x86\x84\x41\x03one";
+    let bomb = [&block[..], b"\x40\x01x\x64", &[b'v'; 100], &[0xbe; 500]].concat();
+    let get = |id| frame(HEADERS, END_HEADERS | END_STREAM, id, block);
+    let open = frame(HEADERS, END_HEADERS, 1, block);
+    let cancel = |id| frame(frame::RST_STREAM, 0, id, &[0, 0, 0, 8]);
+    let overflow = |id| frame(frame::WINDOW_UPDATE, 0, id, &[0x7f, 0xff, 0xff, 0xff]);
+    let attacks: [Attack<'_>; 9] = [
+        ("rapid reset", vec![], &|n| [get(2 * n + 1), cancel(2 * n + 1)].concat()),
+        ("provoked resets", vec![], &|n| [get(2 * n + 1), overflow(2 * n + 1)].concat()),
+        ("CONTINUATION", frame(HEADERS, 0, 1, block), &|_| frame(frame::CONTINUATION, 0, 1, &[])),
+        ("PING", vec![], &|_| frame(frame::PING, 0, 0, &[0; 8])),
+        ("SETTINGS", vec![], &|_| frame(frame::SETTINGS, 0, 0, &[])),
+        ("PRIORITY", vec![], &|_| frame(frame::PRIORITY, 0, 1, &[0; 5])),
+        ("empty DATA", open.clone(), &|_| frame(frame::DATA, 0, 1, &[])),
+        ("tiny windows", open, &|_| frame(frame::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
+        ("HPACK bomb", vec![], &|_| frame(HEADERS, END_HEADERS, 1, &bomb)),
+    ];
+    let server = Server::with(
+        SITE.replace("send_timeout", "keepalive_requests 100000; send_timeout"),
+        measure,
+        |_| {},
+    );
+    for (name, before, next) in attacks {
+        let mut client = Http2Client::connect(&server);
+        client.flush();
+        client.send(&before);
+        for n in 0..5000 {
+            client.send(&next(n));
+            if client.is_closed {
+                break;
+            }
+        }
+        assert_eq!(client.last_words(), Some(Http2Code::ENHANCE_YOUR_CALM), "{name}");
+        let mut other = Http2Client::connect(&server);
+        let stream = other.get("/");
+        assert_eq!(other.answer(stream).0, "200", "{name}");
+    }
+}

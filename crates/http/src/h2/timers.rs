@@ -1,0 +1,95 @@
+//! The deadlines of a connection; each stream has its own besides.
+
+use std::cell::Cell;
+use std::task::{Context, Poll};
+
+use net::{Timer, clock};
+use wire::http2::Http2Endpoint;
+
+/// The deadlines of a connection.
+pub(super) struct Http2Timers {
+    /// Of the client: until it asks for something, or ends a header block.
+    client: Timer,
+    pub(super) waits_for: Cell<ClientWait>,
+    /// Of a write.
+    write: Timer,
+    is_writing: Cell<bool>,
+    /// The rest of the time for the first head, where some of it is over.
+    pub(super) left_ms: Option<u64>,
+    /// Whether a stream has begun.
+    pub(super) is_used: bool,
+    pub(super) since_ms: u64,
+    /// The second up to which the machine's budgets have grown.
+    replenished_s: u64,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClientWait {
+    Nothing,
+    /// The first stream.
+    First,
+    /// The rest of a header block.
+    Block,
+    /// Another stream, until memory is given back.
+    Shrinking,
+    /// Another stream.
+    Next,
+}
+
+impl Http2Timers {
+    pub(super) fn new() -> Self {
+        Self {
+            client: Timer::new(),
+            waits_for: Cell::new(ClientWait::Nothing),
+            write: Timer::new(),
+            is_writing: Cell::new(false),
+            left_ms: None,
+            is_used: false,
+            since_ms: clock::now_ms(),
+            replenished_s: clock::now_ms() / 1000,
+        }
+    }
+
+    pub(super) fn begin(&mut self, left_ms: Option<u64>) {
+        self.left_ms = left_ms;
+    }
+
+    /// A stream begins.
+    pub(super) fn note_stream(&mut self) {
+        self.is_used = true;
+    }
+
+    /// Some of the output was written.
+    pub(super) fn note_written(&self) {
+        self.is_writing.set(false);
+    }
+
+    /// Lets the machine's budgets grow with the time.
+    pub(super) fn replenish(&mut self, endpoint: &mut Http2Endpoint) {
+        let now_s = clock::now_ms() / 1000;
+        if now_s > self.replenished_s {
+            endpoint.replenish(u32::try_from(now_s - self.replenished_s).unwrap_or(u32::MAX));
+            self.replenished_s = now_s;
+        }
+    }
+
+    pub(super) fn poll_client(
+        &self,
+        cx: &mut Context<'_>,
+        wait: ClientWait,
+        timeout_ms: u64,
+    ) -> Poll<()> {
+        if self.waits_for.replace(wait) != wait {
+            self.client.set(timeout_ms);
+        }
+        self.client.poll(cx)
+    }
+
+    pub(super) fn poll_write(&self, cx: &mut Context<'_>, timeout_ms: u64) -> Poll<()> {
+        if !self.is_writing.replace(true) {
+            self.write.set(timeout_ms);
+        }
+        self.write.poll(cx)
+    }
+}
