@@ -129,7 +129,8 @@ impl<S: TlsSide> TlsSession<S> {
             Ok(()) => self.establish(),
             Err(error) => {
                 // rustls has an alert for the peer.
-                let _ = step.drain(&mut **side);
+                // It has to see the same bytes again: it has noted places in them.
+                let _ = step.run(&mut **side);
                 self.fail();
                 Err(io::Error::new(io::ErrorKind::InvalidData, error))
             }
