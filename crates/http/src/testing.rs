@@ -40,6 +40,14 @@ pub(crate) fn site(http: &str) -> TestSite {
     site_with(http, |_| {})
 }
 
+/// The same for a text that names the site's directory.
+pub(crate) fn site_in(http: impl FnOnce(&Path) -> String) -> TestSite {
+    let folder = Folder::new();
+    let http = http(&folder.0);
+    let loaded = load(&http, &folder.0, false).unwrap_or_else(|refusal| panic!("{refusal}"));
+    loaded.into_site(folder)
+}
+
 /// The same, changed after it was compiled: by handlers that no directive installs.
 pub(crate) fn site_with(http: &str, change: impl FnOnce(&mut Site)) -> TestSite {
     let folder = Folder::new();

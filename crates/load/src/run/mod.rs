@@ -61,7 +61,8 @@ pub fn run(
 ) -> Result<FinishedRun, String> {
     let run = async {
         let (news, heard) = mailbox();
-        // Until scripts have begun a signal ends the program: nothing is measured yet.
+        // Until scripts have begun, a signal ends the program: nothing is measured yet.
+        signals::set_default(ENDING)?;
         let run = RunThreads::start(plan, &news)?;
         let signals = Signals::take(ENDING)?;
         begins().map_err(io::Error::other)?;

@@ -30,7 +30,14 @@ pub fn load_within(files: u64, words: &str) -> Report {
     Generator::start(command.args(["-c", &script, env!("CARGO_BIN_EXE_weir")]), words).end()
 }
 
-/// It is ended where the test ends before it.
+/// Starts it as a shell without job control starts background jobs: SIGINT is ignored.
+pub fn start_in_background(words: &str) -> Generator {
+    let script = "trap '' INT && exec \"$0\" load \"$@\"";
+    let command = &mut Command::new("sh");
+    Generator::start(command.args(["-c", script, env!("CARGO_BIN_EXE_weir")]), words)
+}
+
+/// Killed if the test ends before it does.
 pub struct Generator {
     child: Child,
     out: BufReader<ChildStdout>,

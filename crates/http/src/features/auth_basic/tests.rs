@@ -1,40 +1,30 @@
-use std::path::PathBuf;
-use std::sync::OnceLock;
-
 use wire::Method;
 
 use crate::base64;
 use crate::exchange::{Exchange, Flow};
-use crate::testing::{TestAnswer, TestSite, refused, site, site_with};
+use crate::testing::{TestAnswer, TestSite, refused, site, site_in, site_with};
 
 const USERS: &str = "plain:{PLAIN}secret\nslow:$apr1$saltsalt$yAAkm4libquA.ZWLHbSBq/\n\
                      other:$7$C6..../....SodiumChloride$x\n";
 
-/// A site whose file of users is there.
+/// A site with a file of users.
 fn site_of_users(http: &str) -> TestSite {
-    let site = site(&format!("error_log log info; {http}"));
+    with_files(site(&format!("error_log log info; {http}")))
+}
+
+/// A server that asks for users of that file.
+fn asking(inside: &str) -> TestSite {
+    with_files(site_in(|folder| {
+        let users = folder.join("html/users");
+        let file = format!("auth_basic_user_file {};", users.display());
+        format!("error_log log info; {file} server {{ {inside} }}")
+    }))
+}
+
+fn with_files(site: TestSite) -> TestSite {
     site.file("users", USERS);
     site.file("a", "here");
     site
-}
-
-/// A server that knows users.
-fn asking(inside: &str) -> TestSite {
-    let users = users_file();
-    site_of_users(&format!("auth_basic_user_file {}; server {{ {inside} }}", users.display()))
-}
-
-/// A file that all tests share.
-fn users_file() -> PathBuf {
-    static FILE: OnceLock<PathBuf> = OnceLock::new();
-    let write = || {
-        let folder = std::env::temp_dir().join(format!("weir-users-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("users");
-        std::fs::write(&file, USERS).unwrap();
-        file
-    };
-    FILE.get_or_init(write).clone()
 }
 
 fn ask(site: &TestSite, path: &str, credentials: &str) -> TestAnswer {
@@ -74,18 +64,18 @@ fn a_name_and_its_password_are_asked_for() {
 #[test]
 fn the_log_says_why() {
     let site = asking("auth_basic a;");
+    let users = site.file("users", USERS).display().to_string();
     let said = |credentials: &str| {
         ask(&site, "/a", credentials);
         let message = site.messages("log").pop().unwrap();
-        message.replace(&std::env::temp_dir().display().to_string(), "")
+        message.replace(&users, "USERS")
     };
     assert_eq!(said("plain:x"), "[error] user \"plain\": password mismatch");
     assert_eq!(said("slow:x"), "[error] user \"slow\": password mismatch");
-    let path = format!("/weir-users-{}/users", std::process::id());
-    assert_eq!(said("me:x"), format!("[error] user \"me\" was not found in \"{path}\""));
+    assert_eq!(said("me:x"), "[error] user \"me\" was not found in \"USERS\"");
     assert_eq!(said("x"), "[info] no user/password was provided for basic authentication");
     let kind = "passwords of the kind \"$7$\" are not supported";
-    assert_eq!(said("other:x"), format!("[crit] user \"other\" in \"{path}\": {kind}"));
+    assert_eq!(said("other:x"), format!("[crit] user \"other\" in \"USERS\": {kind}"));
 }
 
 #[test]
@@ -185,21 +175,19 @@ fn satisfy_any_is_content_with_one() {
 
 #[test]
 fn a_proxys_client_is_asked_by_other_names() {
-    let users = users_file();
-    let http = format!(
-        "auth_basic_user_file {}; server {{ satisfy any; auth_basic a; deny all; }}",
-        users.display()
-    );
+    let http = "auth_basic_user_file $document_root/users;
+        server { satisfy any; auth_basic a; deny all; }";
     // Nothing takes CONNECT yet: a handler makes it of what has come.
     let connect = |x: &mut Exchange| {
         x.request.head.method = Method::Connect;
         Flow::Next
     };
-    let site = site_with(&http, |site| {
+    let site = site_with(http, |site| {
         for location in &mut site.locations {
             location.preaccess = Box::new([Box::new(connect)]);
         }
     });
+    site.file("users", USERS);
     let known = authorization("plain:secret");
     let answer = site.get_with("/", &known);
     assert_eq!(answer.status(), 407);

@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use net::testing::{RelaySide, relay};
@@ -42,6 +42,18 @@ pub(crate) struct Server {
     orders: net::MailboxSender<Order>,
     /// Status and bytes sent of every exchange that is over.
     logged: Receiver<(u16, u64)>,
+    /// After `orders`, whose end lets the thread end.
+    _thread: JoinedThread,
+}
+
+/// A thread that has ended, its site's folder removed, before the test ends.
+struct JoinedThread(Option<JoinHandle<()>>);
+
+impl Drop for JoinedThread {
+    fn drop(&mut self) {
+        // The test sees for itself what a panic there leaves undone.
+        let _ = self.0.take().map(JoinHandle::join);
+    }
 }
 
 enum Order {
@@ -73,7 +85,7 @@ impl Server {
         let (orders, mut mailbox) = net::mailbox();
         let (log, logged) = channel();
         let http = http.into();
-        thread::spawn(move || {
+        let thread = thread::spawn(move || {
             net::run(async {
                 net::testing::stop_clock();
                 let site = site_with(&http, |site| {
@@ -123,7 +135,7 @@ impl Server {
             })
             .unwrap();
         });
-        Self { orders, logged }
+        Self { orders, logged, _thread: JoinedThread(Some(thread)) }
     }
 
     pub(crate) fn connect(&self) -> Client {
