@@ -11,6 +11,7 @@ mod backends;
 mod bench;
 mod certbot;
 mod check;
+mod clients;
 mod compare;
 mod docs;
 mod examples;
@@ -45,6 +46,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "backends", help: backends::HELP, run: backends::run },
     Command { name: "examples", help: examples::HELP, run: examples::run },
     Command { name: "takeover", help: takeover::HELP, run: takeover::run },
+    Command { name: "clients", help: clients::HELP, run: clients::run },
     Command { name: "certbot", help: certbot::HELP, run: certbot::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },
