@@ -4,7 +4,7 @@
 //! connection. Nothing outside this module names rustls. Deliberately absent: which server a
 //! connection belongs to, and all directives.
 
-mod chain;
+mod client;
 mod details;
 mod output;
 mod private_key;
@@ -16,7 +16,9 @@ mod session_cache;
 mod side;
 mod tickets;
 
-pub use chain::{ChainFault, ChainPurpose, ChainRules, RevocationLists, TrustedCertificates};
+pub use client::{
+    ClientTls, ClientTlsPlan, ClientTransport, ServerTrust, TlsServerName, TrustedRoots,
+};
 pub use details::{OfferedByClient, TlsDetails};
 pub use private_key::{Credential, CredentialError, KeyError, PASSWORD_LENGTH_MAX, read_passwords};
 pub use refuse::{RefusedHandshake, refuse};

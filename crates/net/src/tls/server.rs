@@ -150,7 +150,7 @@ impl fmt::Debug for ResumptionPlan {
     }
 }
 
-fn versions(has_tls12: bool, has_tls13: bool) -> Vec<&'static SupportedProtocolVersion> {
+pub(crate) fn versions(has_tls12: bool, has_tls13: bool) -> Vec<&'static SupportedProtocolVersion> {
     let tls12 = has_tls12.then_some(&version::TLS12);
     tls12.into_iter().chain(has_tls13.then_some(&version::TLS13)).collect()
 }

@@ -128,9 +128,14 @@ impl<S: TlsSide> TlsSession<S> {
             Ok(()) if side.is_handshaking() => Ok(()),
             Ok(()) => self.establish(),
             Err(error) => {
-                // rustls has an alert for the peer.
-                // It has to see the same bytes again: it has noted places in them.
-                let _ = step.run(&mut **side);
+                // rustls has an alert for the peer. Where a record is broken that is one step: another
+                // one would look at the record again.
+                let _ = match error {
+                    rustls::Error::InvalidMessage(_)
+                    | rustls::Error::DecryptError
+                    | rustls::Error::PeerSentOversizedRecord => step.once(&mut **side).map(drop),
+                    _ => step.drain(&mut **side),
+                };
                 self.fail();
                 Err(io::Error::new(io::ErrorKind::InvalidData, error))
             }
@@ -189,28 +194,31 @@ struct HandshakeStep<'s> {
 
 impl HandshakeStep<'_> {
     fn run<S: TlsSide>(&mut self, side: &mut S) -> Result<(), rustls::Error> {
-        while self.once(side, false)? {}
-        if !side.is_handshaking() {
-            // Nothing may be left to send when the keys are taken over.
-            self.drain(side)?;
-        }
+        self.drain(side)?;
         self.input.release();
         Ok(())
     }
 
-    /// Takes what there is to send, without looking at what was received.
+    /// Goes on until nothing is left to send: the keys are not taken over before.
     fn drain<S: TlsSide>(&mut self, side: &mut S) -> Result<(), rustls::Error> {
-        while self.once(side, true)? {}
+        while self.once(side)? {}
         Ok(())
     }
 
     /// Whether there is more to do. Once the handshake is over, what follows is left to our own
     /// records.
-    fn once<S: TlsSide>(&mut self, side: &mut S, drains: bool) -> Result<bool, rustls::Error> {
-        let is_over = drains || !side.is_handshaking();
+    fn once<S: TlsSide>(&mut self, side: &mut S) -> Result<bool, rustls::Error> {
+        let is_over = !side.is_handshaking();
         let waiting = if is_over { &mut [][..] } else { &mut self.input.bytes[self.input.next..] };
         let UnbufferedStatus { discard, state } = side.process(waiting);
-        let goes_on = match state? {
+        let state = match state {
+            Ok(state) => state,
+            Err(error) => {
+                self.input.next += discard;
+                return Err(error);
+            }
+        };
+        let goes_on = match state {
             ConnectionState::EncodeTlsData(mut data) => {
                 self.output.append_with(|out| data.encode(out));
                 true

@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::kernel::KernelConnection;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ReadEarlyData, UnbufferedConnectionCommon, UnbufferedStatus};
@@ -72,5 +73,44 @@ impl TlsSide for ServerSide {
 
     fn after_handshake(_: &mut KernelConnection<Self::Data>, _: u8, _: &[u8]) -> bool {
         false
+    }
+}
+
+/// The side that has connected.
+pub(crate) struct ClientSide(pub(crate) UnbufferedClientConnection);
+
+/// A server's ticket for another session (RFC 8446 section 4.6.1).
+const NEW_SESSION_TICKET: u8 = 4;
+
+impl Deref for ClientSide {
+    type Target = CommonState;
+    fn deref(&self) -> &CommonState {
+        let common: &UnbufferedConnectionCommon<ClientConnectionData> = &self.0;
+        common
+    }
+}
+
+impl TlsSide for ClientSide {
+    type Data = ClientConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, bytes: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.0.deref_mut().process_tls_records(bytes)
+    }
+
+    /// Servers send none.
+    fn read_early(_: ReadEarlyData<'_, '_, Self::Data>, _: &mut Vec<u8>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn into_keys(self) -> Result<(ExtractedSecrets, KernelConnection<Self::Data>), Error> {
+        self.0.dangerous_into_kernel_connection()
+    }
+
+    fn details(&self) -> TlsDetails {
+        TlsDetails::new(self, OfferedByClient::default())
+    }
+
+    fn after_handshake(kernel: &mut KernelConnection<Self::Data>, kind: u8, body: &[u8]) -> bool {
+        kind == NEW_SESSION_TICKET && kernel.handle_new_session_ticket(body).is_ok()
     }
 }
