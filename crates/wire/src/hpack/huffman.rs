@@ -4,8 +4,9 @@
 //! symbols. So the lengths are all that has to be written down; the tables for both directions are
 //! computed from them when Weir is compiled.
 //!
-//! Decoding takes one symbol per step: the next [`LOOKUP_BITS`] bits select a symbol and its
-//! length. Only symbols that hardly occur in fields have longer codes, and are searched by length.
+//! Decoding takes one or two symbols per step, those that the next [`LOOKUP_BITS`] bits hold
+//! completely. Only symbols that hardly occur in fields have longer codes, and are searched by
+//! length.
 
 use alloc::vec::Vec;
 
@@ -15,7 +16,8 @@ use super::HpackError;
 const SYMBOLS: usize = 257;
 const CODE_BITS_MIN: u8 = 5;
 const CODE_BITS_MAX: u8 = 30;
-const LOOKUP_BITS: u8 = 10;
+/// Two of the most frequent symbols: digits and most lower-case letters.
+const LOOKUP_BITS: u8 = 12;
 
 /// The bits of each symbol's code.
 const LENGTHS: [u8; SYMBOLS] = [
@@ -33,9 +35,8 @@ const LENGTHS: [u8; SYMBOLS] = [
 
 /// Each symbol's code, right-aligned.
 static CODES: [u32; SYMBOLS] = codes();
-/// A symbol and the length of its code, by the next [`LOOKUP_BITS`] bits; length 0 if the code is
-/// longer than these.
-static LOOKUP: [(u8, u8); 1 << LOOKUP_BITS] = lookup();
+/// The symbols that the next [`LOOKUP_BITS`] bits hold.
+static LOOKUP: [CodePrefix; 1 << LOOKUP_BITS] = lookup();
 /// For each length of a code: its first code, the number of codes, and where their symbols begin
 /// in [`BY_CODE`].
 static GROUPS: [CodeGroup; CODE_BITS_MAX as usize + 1] = groups();
@@ -47,6 +48,26 @@ struct CodeGroup {
     first: u32,
     count: u32,
     symbols_at: u32,
+}
+
+/// What the next bits hold.
+#[derive(Clone, Copy)]
+struct CodePrefix {
+    symbols: [u8; 2],
+    /// How many of the symbols there are; 0 if the first code is longer than these bits.
+    count: u8,
+    /// The bits of all their codes, and of the first one: four bits each.
+    bits: u8,
+}
+
+impl CodePrefix {
+    fn bits(self) -> u8 {
+        self.bits & 15
+    }
+
+    fn first_bits(self) -> u8 {
+        self.bits >> 4
+    }
 }
 
 const fn by_code() -> [u16; SYMBOLS] {
@@ -81,7 +102,28 @@ const fn codes() -> [u32; SYMBOLS] {
     codes
 }
 
-const fn lookup() -> [(u8, u8); 1 << LOOKUP_BITS] {
+const fn lookup() -> [CodePrefix; 1 << LOOKUP_BITS] {
+    let first = first_symbols();
+    let mut table = [CodePrefix { symbols: [0; 2], count: 0, bits: 0 }; 1 << LOOKUP_BITS];
+    let mut at = 0;
+    while at < table.len() {
+        let (one, bits) = first[at];
+        if bits > 0 {
+            let (two, more) = first[(at << bits) & (table.len() - 1)];
+            let is_pair = more > 0 && bits + more <= LOOKUP_BITS;
+            table[at] = CodePrefix {
+                symbols: [one, if is_pair { two } else { 0 }],
+                count: 1 + is_pair as u8,
+                bits: bits << 4 | if is_pair { bits + more } else { bits },
+            };
+        }
+        at += 1;
+    }
+    table
+}
+
+/// A symbol and the length of its code for all bits that begin with it; length 0 for the others.
+const fn first_symbols() -> [(u8, u8); 1 << LOOKUP_BITS] {
     let codes = codes();
     let mut table = [(0, 0); 1 << LOOKUP_BITS];
     let mut symbol = 0;
@@ -120,23 +162,34 @@ const fn groups() -> [CodeGroup; CODE_BITS_MAX as usize + 1] {
 
 /// Appends to `out` what `code` says.
 pub(super) fn decode(code: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
-    let start = out.len();
-    // One more than fits, so that the loop ends at the code's end and not at the output's.
-    out.resize(start + code.len() * 8 / usize::from(CODE_BITS_MIN) + 1, 0);
+    let mut at = out.len();
+    // Room for a pair behind the last symbol.
+    out.resize(at + code.len() * 8 / usize::from(CODE_BITS_MIN) + 2, 0);
     let mut bits = CodeBits { input: code, window: 0, count: 0 };
-    for (at, slot) in out.iter_mut().enumerate().skip(start) {
-        match bits.next_symbol()? {
-            Some(symbol) => *slot = symbol,
-            None => {
-                out.truncate(at);
-                break;
-            }
+    loop {
+        if bits.count < CODE_BITS_MAX {
+            bits = bits.refilled();
         }
+        let prefix = LOOKUP[(bits.window >> (64 - LOOKUP_BITS)) as usize];
+        if prefix.count > 0 && prefix.bits() <= bits.count {
+            let Some(pair) = out.get_mut(at..at + 2) else { break };
+            pair.copy_from_slice(&prefix.symbols);
+            at += usize::from(prefix.count);
+            bits = bits.without(prefix.bits());
+            continue;
+        }
+        let Some((symbol, rest)) = bits.last_symbol(prefix)? else { break };
+        let Some(slot) = out.get_mut(at) else { break };
+        *slot = symbol;
+        at += 1;
+        bits = rest;
     }
+    out.truncate(at);
     Ok(())
 }
 
-/// The bits of a string that are not decoded yet.
+/// The bits of a string that are not decoded yet. Passed by value, to stay in registers.
+#[derive(Clone, Copy)]
 struct CodeBits<'a> {
     input: &'a [u8],
     /// The next bits, left-aligned; zeros, or a part of `input`, after the `count` valid ones.
@@ -146,40 +199,40 @@ struct CodeBits<'a> {
 
 impl CodeBits<'_> {
     #[inline(always)]
-    fn next_symbol(&mut self) -> Result<Option<u8>, HpackError> {
-        if self.count < CODE_BITS_MAX {
-            self.refill();
-        }
-        let (symbol, bits) = LOOKUP[(self.window >> (64 - LOOKUP_BITS)) as usize];
-        if bits == 0 || bits > self.count {
-            return self.rare_symbol();
-        }
-        self.window <<= bits;
-        self.count -= bits;
-        Ok(Some(symbol))
-    }
-
-    #[inline(always)]
-    fn refill(&mut self) {
-        let Some(word) = self.input.first_chunk::<8>() else { return self.refill_bytewise() };
+    fn refilled(mut self) -> Self {
+        let Some(word) = self.input.first_chunk::<8>() else { return self.refilled_bytewise() };
         self.window |= u64::from_be_bytes(*word) >> self.count;
         let bytes = (63 - self.count) >> 3;
         self.input = &self.input[usize::from(bytes)..];
         self.count += bytes * 8;
+        self
     }
 
-    fn refill_bytewise(&mut self) {
+    #[inline(always)]
+    fn refilled_bytewise(mut self) -> Self {
         while self.count <= 56 {
-            let Some((&byte, rest)) = self.input.split_first() else { return };
+            let Some((&byte, rest)) = self.input.split_first() else { break };
             self.window |= u64::from(byte) << (56 - self.count);
             self.count += 8;
             self.input = rest;
         }
+        self
     }
 
-    /// A code longer than [`LOOKUP_BITS`], or the end.
+    #[inline(always)]
+    fn without(mut self, bits: u8) -> Self {
+        self.window <<= bits;
+        self.count -= bits;
+        self
+    }
+
+    /// A symbol before the end, where the next bits hold more than there are; or a rare one, whose
+    /// code is longer than [`LOOKUP_BITS`]. `None` at the end.
     #[cold]
-    fn rare_symbol(&mut self) -> Result<Option<u8>, HpackError> {
+    fn last_symbol(self, prefix: CodePrefix) -> Result<Option<(u8, Self)>, HpackError> {
+        if prefix.count > 0 && prefix.first_bits() <= self.count {
+            return Ok(Some((prefix.symbols[0], self.without(prefix.first_bits()))));
+        }
         // The padding: less than a byte, all ones (RFC 7541, 5.2). No symbol has such a code.
         if self.count < 8 && self.window.leading_ones() >= u32::from(self.count) {
             return Ok(None);
@@ -189,9 +242,8 @@ impl CodeBits<'_> {
             let place = ((self.window >> (64 - bits)) as u32).wrapping_sub(group.first);
             if place < group.count {
                 let symbol = BY_CODE[(group.symbols_at + place) as usize];
-                self.window <<= bits;
-                self.count -= bits;
-                return u8::try_from(symbol).map(Some).map_err(|_| HpackError::InvalidHuffman);
+                let symbol = u8::try_from(symbol).map_err(|_| HpackError::InvalidHuffman)?;
+                return Ok(Some((symbol, self.without(bits))));
             }
         }
         Err(HpackError::InvalidHuffman)
