@@ -25,6 +25,8 @@ pub(crate) const CHOICES: &[OptionRow] = &[
     choice('\0', "close", "", "use a new connection for every request"),
     choice('\0', "per-connection", "N", "use a new connection after N requests"),
     choice('\0', "pipeline", "N", "send N requests at once on a connection"),
+    choice('\0', "h2", "", "speak HTTP/2: over https://, and without TLS over http://"),
+    choice('\0', "streams", "N", "HTTP/2: requests at once on a connection (default: 1)"),
     choice('m', "method", "NAME", "method (default: GET, or POST with a body)"),
     choice('b', "body", "TEXT", "body of every request; message for tcp:// and udp://"),
     choice('\0', "body-file", "FILE", "read the body from a file"),
@@ -35,6 +37,33 @@ pub(crate) const CHOICES: &[OptionRow] = &[
         "FILE",
         "send the requests of a file in order, one per line:\n\"/path\" or \"METHOD /path\"",
     ),
+    choice('\0', "tls", "VERSION", "TLS version of https://, 1.2 or 1.3 (default: both)"),
+    choice(
+        '\0',
+        "ciphers",
+        "LIST",
+        "cipher suites in OpenSSL's notation; names of TLS 1.3 and\n\
+         TLS 1.2 can be mixed: TLS_AES_128_GCM_SHA256:ECDHE+AESGCM",
+    ),
+    choice(
+        '\0',
+        "groups",
+        "LIST",
+        "key exchange groups, best first (default: X25519 and others,\n\
+         see docs/load.md); X25519MLKEM768:X25519:prime256v1",
+    ),
+    choice('\0', "resume", "", "new connections resume earlier TLS sessions"),
+    choice('\0', "alpn", "LIST", "application protocols to offer (default: http/1.1)"),
+    choice('\0', "sni", "NAME", "server name to send instead of the URL's host"),
+    choice(
+        '\0',
+        "cacert",
+        "FILE",
+        "verify the server's certificate with the CAs in this file\n\
+         (default: accept any certificate)",
+    ),
+    choice('\0', "cert", "FILE", "client certificate, and its key unless --key is given"),
+    choice('\0', "key", "FILE", "key of the client certificate"),
     choice('\0', "from", "IP,IP...", "source addresses, used in turn"),
     choice(
         '\0',
@@ -93,9 +122,9 @@ Options:
 
 /// The text after the options.
 pub(crate) const ABOUT: &str = "
-URLs: http://host:port/path, http://unix:/socket:/path, and for echo servers tcp://host:port and
-udp://host:port. The user and password in http://user:password@host/ are sent as Basic
-authorization.
+URLs: http://host:port/path, https://host:port/path, http://unix:/socket:/path, and for echo
+servers tcp://host:port and udp://host:port. The user and password in
+http://user:password@host/ are sent as Basic authorization.
 
 Numbers can have a unit (1k, 1M, 1G), and so can times (100ms, 2s, 2m, 2h).
 

@@ -22,6 +22,7 @@ pub mod script;
 mod search;
 mod settings;
 pub mod target;
+mod tls;
 pub mod units;
 
 pub use command::{CalledAs, CommandError, command};

@@ -2,13 +2,15 @@
 //!
 //! A mix is a cycle: each request comes as often in it as its weight says, as evenly as can be.
 
-use crate::target::LoadTarget;
+use crate::target::{LoadTarget, TargetScheme};
 
 /// A request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedRequest {
-    /// What is sent.
+    /// What is sent; over HTTP/2 the body alone.
     pub bytes: Vec<u8>,
+    /// Over HTTP/2 the header fields.
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
     /// Whether its reply is a head alone.
     pub to_head: bool,
 }
@@ -24,6 +26,8 @@ pub struct RequestDefaults {
     pub body: Vec<u8>,
     /// Whether the server is to close after the reply.
     pub close: bool,
+    /// Whether requests are those of HTTP/2.
+    pub is_http2: bool,
 }
 
 impl RequestDefaults {
@@ -58,7 +62,14 @@ impl RequestDefaults {
     /// A request for that path.
     pub fn request(&self, target: &LoadTarget, method: &str, path: &str) -> PreparedRequest {
         if target.scheme.is_echo() {
-            return PreparedRequest { bytes: self.body.clone(), to_head: false };
+            return PreparedRequest {
+                bytes: self.body.clone(),
+                fields: Vec::new(),
+                to_head: false,
+            };
+        }
+        if self.is_http2 {
+            return self.http2_request(target, method, path);
         }
         let mut bytes = format!("{method} {path} HTTP/1.1\r\n").into_bytes();
         let mut line = |name: &str, value: &str| {
@@ -79,7 +90,38 @@ impl RequestDefaults {
         }
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(&self.body);
-        PreparedRequest { bytes, to_head: method == "HEAD" }
+        PreparedRequest { bytes, fields: Vec::new(), to_head: method == "HEAD" }
+    }
+
+    /// The pseudo-header fields come first; fields of a connection do not exist (RFC 9113,
+    /// section 8.2.2).
+    fn http2_request(&self, target: &LoadTarget, method: &str, path: &str) -> PreparedRequest {
+        const OF_CONNECTIONS: [&str; 5] =
+            ["Host", "Connection", "Keep-Alive", "Transfer-Encoding", "Upgrade"];
+        let scheme = if target.scheme == TargetScheme::Https { "https" } else { "http" };
+        let host = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("Host"));
+        let authority = host.map_or_else(|| target.authority(), |(_, value)| value.clone());
+        let mut fields = vec![
+            (":method", method.to_owned()),
+            (":scheme", scheme.to_owned()),
+            (":authority", authority),
+            (":path", path.to_owned()),
+        ];
+        let headers = self.headers_for(target);
+        let is_sent = |name: &str| !OF_CONNECTIONS.iter().any(|no| no.eq_ignore_ascii_case(name));
+        let own = headers.iter().filter(|(name, _)| is_sent(name));
+        fields.extend(own.map(|(name, value)| (name.as_str(), value.clone())));
+        if !self.says("Content-Length") && !self.body.is_empty() {
+            fields.push(("content-length", self.body.len().to_string()));
+        }
+        let bytes = |(name, value): (&str, String)| {
+            (name.to_ascii_lowercase().into_bytes(), value.into_bytes())
+        };
+        PreparedRequest {
+            bytes: self.body.clone(),
+            fields: fields.into_iter().map(bytes).collect(),
+            to_head: method == "HEAD",
+        }
     }
 }
 
@@ -236,7 +278,8 @@ mod tests {
 
     #[test]
     fn weights_are_spread_evenly() {
-        let request = |name: &str| PreparedRequest { bytes: name.into(), to_head: false };
+        let request =
+            |name: &str| PreparedRequest { bytes: name.into(), fields: Vec::new(), to_head: false };
         let mix = Mix::new(vec![(request("a"), 4), (request("b"), 2), (request("c"), 0)]);
         let mix = mix.expect("a mix");
         let order: Vec<&[u8]> = (0..6).map(|n| &mix.at(n).bytes[..]).collect();

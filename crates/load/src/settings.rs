@@ -18,6 +18,7 @@ use crate::run::plan::{RunPlan, ScriptPlan};
 use crate::run::schedule::RateSchedule;
 use crate::script;
 use crate::target::{LoadTarget, TargetScheme};
+use crate::tls::TlsOptions;
 use crate::units;
 
 /// wrk's defaults.
@@ -29,6 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const THREADS_MAX: u64 = 1024;
 const CONNECTIONS_MAX: u64 = 1_000_000;
 const PIPELINE_MAX: u64 = 1024;
+const STREAMS_MAX: u64 = 10_000;
 const REPEAT_MAX: u64 = 1000;
 const RATE_MAX: u64 = 100_000_000;
 const PERCENTILES_MAX: usize = 32;
@@ -82,6 +84,9 @@ pub(crate) struct LoadSettings {
     weights: Vec<u64>,
     list: Option<PathBuf>,
     from: Vec<IpAddr>,
+    tls: TlsOptions,
+    is_http2: bool,
+    streams: Option<u64>,
 }
 
 /// The parts of a run that are printed in addition to wrk's text.
@@ -144,6 +149,8 @@ impl LoadSettings {
             "method" => self.common.method = token(value)?,
             "body" => self.common.body = value.into(),
             "body-file" => self.common.body = std::fs::read(value).map_err(of(value))?,
+            "h2" => self.is_http2 = true,
+            "streams" => self.streams = Some(within(value, 1, STREAMS_MAX)?),
             "weights" => self.weights = list(value, units::count)?,
             "list" => self.list = Some(value.into()),
             "from" => self.from = list(value, address)?,
@@ -152,7 +159,7 @@ impl LoadSettings {
             "repeat" => self.repeat = within(value, 1, REPEAT_MAX)?,
             "search" => self.search = Some(goal(value)?),
             "quiet" => self.quiet = true,
-            other => unreachable!("{other} is in the table"),
+            other => self.tls.set(other, value)?,
         }
         Ok(())
     }
@@ -220,6 +227,19 @@ impl LoadSettings {
             (
                 self.per_connection.is_some_and(|most| most % self.pipeline != 0),
                 "the requests per connection must be a multiple of --pipeline",
+            ),
+            (self.streams.is_some() && !self.is_http2, "--streams requires --h2"),
+            (
+                self.is_http2 && (self.script.is_some() || self.pipeline > 1 || is_echo),
+                "--h2 cannot be combined with --pipeline (use --streams), a script, tcp:// or \
+                 udp://",
+            ),
+            (
+                first.scheme != TargetScheme::Https
+                    && self.against.as_ref().is_none_or(|a| a.scheme != TargetScheme::Https)
+                    && self.tls != TlsOptions::default(),
+                "--tls, --ciphers, --groups, --resume, --alpn, --sni, --cacert and --cert require \
+                 https://",
             ),
             (
                 first.scheme == TargetScheme::Udp
@@ -330,6 +350,8 @@ impl LoadSettings {
             per_connection: self.per_connection,
             pipeline: self.pipeline,
             in_turns: false,
+            tls: self.tls.transport(target, self.is_http2)?,
+            streams: self.is_http2.then(|| self.streams.unwrap_or(1)),
         })
     }
 
@@ -376,11 +398,12 @@ impl LoadSettings {
         let Some(path) = &self.script else { return Ok(None) };
         let name = path.display().to_string();
         let has_port = !target.port.is_empty();
+        let scheme = if target.scheme == TargetScheme::Https { "https" } else { "http" };
         Ok(Some(ScriptPlan {
             source: std::fs::read(path).map_err(of(&name))?,
             name,
             target: script::ScriptTarget {
-                scheme: "http".into(),
+                scheme: scheme.into(),
                 host: target.host.clone(),
                 port: has_port.then(|| target.port()),
                 path: target.path.clone(),
@@ -406,8 +429,11 @@ impl LoadSettings {
     }
 
     fn mix(&self) -> Result<Mix, String> {
-        let common =
-            RequestDefaults { close: self.per_connection == Some(1), ..self.common.clone() };
+        let common = RequestDefaults {
+            close: self.per_connection == Some(1),
+            is_http2: self.is_http2,
+            ..self.common.clone()
+        };
         if let Some(path) = &self.list {
             let name = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(of(&name))?;
@@ -448,6 +474,9 @@ impl Default for LoadSettings {
             weights: Vec::new(),
             list: None,
             from: Vec::new(),
+            tls: TlsOptions::default(),
+            is_http2: false,
+            streams: None,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Where requests go: a URL taken apart, and the address behind its name.
 //!
-//! `http://host:port/path?query`, `http://unix:/path/to/socket:/path` in nginx's notation, and
-//! `tcp://host:port`, `udp://host:port` for servers that send back what they get.
+//! `http://host:port/path?query`, the same with `https`, `http://unix:/path/to/socket:/path` in
+//! nginx's notation, and `tcp://host:port`, `udp://host:port` for servers that send back what they
+//! get.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -32,6 +33,8 @@ pub struct LoadTarget {
 pub enum TargetScheme {
     /// HTTP over TCP.
     Http,
+    /// HTTP over TLS.
+    Https,
     /// HTTP over a Unix socket.
     Unix,
     /// Bytes that come back, over TCP.
@@ -66,8 +69,8 @@ impl LoadTarget {
             "http" => TargetScheme::Http,
             "tcp" => TargetScheme::Tcp,
             "udp" => TargetScheme::Udp,
-            "https" => return Err(wrong("TLS is not supported by this version")),
-            other => return Err(wrong(&format!("\"{other}\" is not http, tcp or udp"))),
+            "https" => TargetScheme::Https,
+            other => return Err(wrong(&format!("\"{other}\" is not http, https, tcp or udp"))),
         };
         let rest = rest.split('#').next().unwrap_or_default();
         if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
@@ -91,11 +94,11 @@ impl LoadTarget {
         let (authority, path) = rest.split_at(end);
         let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
         let credentials = credentials(user).map_err(wrong)?;
-        if !credentials.is_empty() && scheme != TargetScheme::Http {
-            return Err(wrong("only http:// supports a user"));
+        if !credentials.is_empty() && scheme.is_echo() {
+            return Err(wrong("only http:// and https:// support a user"));
         }
         let (host, port) = split_port(authority).ok_or_else(|| wrong("invalid host or port"))?;
-        if port.is_empty() && scheme != TargetScheme::Http {
+        if port.is_empty() && scheme.is_echo() {
             return Err(wrong("the port is missing"));
         }
         Ok(Self {
@@ -115,8 +118,9 @@ impl LoadTarget {
 
     /// The port's number.
     pub fn port(&self) -> u16 {
+        let default = if self.scheme == TargetScheme::Https { 443 } else { 80 };
         // A number by construction.
-        self.port.parse().unwrap_or(80)
+        self.port.parse().unwrap_or(default)
     }
 
     /// What the field `Host` says of it.
@@ -254,6 +258,8 @@ mod tests {
             ("http://unix:/tmp/s.sock:/x", TargetScheme::Unix, "/tmp/s.sock", "localhost", "/x"),
             ("http://unix:/tmp/s.sock:x", TargetScheme::Unix, "/tmp/s.sock", "localhost", "/x"),
             ("http://unix:/tmp/s.sock", TargetScheme::Unix, "/tmp/s.sock", "localhost", "/"),
+            ("https://h/a", TargetScheme::Https, "h", "h", "/a"),
+            ("https://h:8443", TargetScheme::Https, "h", "h:8443", "/"),
             ("udp://h:53", TargetScheme::Udp, "h", "h:53", "/"),
         ];
         for (url, scheme, host, authority, path) in table {
@@ -283,7 +289,7 @@ mod tests {
             ("http://a:%0d%0aX@h/", "control character in the user or password"),
             ("http://a%:c@h/", "invalid escape in the user"),
             ("http://a:%4@h/", "invalid escape in the password"),
-            ("tcp://a:secret@h:1", "only http:// supports a user"),
+            ("tcp://a:secret@h:1", "only http:// and https:// support a user"),
         ] {
             let error = LoadTarget::parse(url).expect_err(url);
             assert!(error.ends_with(what) && !error.contains("secret"), "{error}");
@@ -295,7 +301,7 @@ mod tests {
         let target = LoadTarget::parse("HTTP://h/A").expect("a URL");
         assert_eq!((target.scheme, target.path.as_str()), (TargetScheme::Http, "/A"));
         assert_eq!(parts("Http://unix:/s:/").0, TargetScheme::Unix);
-        assert!(LoadTarget::parse("HTTPS://h/").expect_err("no TLS").contains("TLS is not"));
+        assert_eq!(parts("HTTPS://h/").0, TargetScheme::Https);
     }
 
     #[test]
@@ -304,7 +310,7 @@ mod tests {
             "h",
             "http://",
             "ftp://h/",
-            "https://h/",
+            "https://:443/",
             "http://:80/",
             "http://h:x/",
             "http://h:0/",
@@ -327,6 +333,8 @@ mod tests {
         let target = |url| LoadTarget::parse(url).expect("a URL");
         assert!(target("http://h/a").is_with(&target("http://h:80/b")));
         assert!(!target("http://h/a").is_with(&target("http://h:81/a")));
+        assert!(target("https://h/a").is_with(&target("https://h:443/b")));
+        assert!(!target("https://h:80/").is_with(&target("http://h/")));
     }
 
     #[test]

@@ -97,6 +97,11 @@ impl Connect {
 }
 
 impl Connecting {
+    /// Whether the connection stands, and its handshake has begun.
+    pub fn is_securing(&self) -> bool {
+        !self.under_way && self.transport.is_none()
+    }
+
     /// Ready once the connection stands and its handshake is over, or either has failed.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Stream>> {
         let stream = self.stream.as_mut().expect("polled until ready");

@@ -92,7 +92,19 @@ pub fn block(numbers: &[SignalNumber]) -> io::Result<()> {
     mask(libc::SIG_BLOCK, numbers)
 }
 
-/// Has these signals do again what they do by themselves, in this thread.
+/// These signals have their default effect, even if the parent process ignores them, as a shell
+/// does with SIGINT for the jobs that it starts in the background.
+pub fn set_default(numbers: &[SignalNumber]) -> io::Result<()> {
+    for &number in numbers {
+        // SAFETY: the default effect replaces no handler of ours; no memory is touched.
+        if unsafe { libc::signal(number, libc::SIG_DFL) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Unblocks these signals in this thread: they have their effect again.
 pub fn unblock(numbers: &[SignalNumber]) -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, numbers)
 }

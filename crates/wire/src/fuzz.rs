@@ -28,7 +28,7 @@ use crate::reply::{FIELDS_MAX, ReplyHead};
 use crate::request::{HeadLimits, RequestHead};
 use crate::tls::{self, CipherList, GroupList};
 use crate::uri::{self, EscapeSet, Unescape, UriTarget};
-use crate::x509::X509;
+use crate::x509::{RevocationListParts, X509};
 use crate::{Known, Version};
 
 /// Panics where what must hold does not.
@@ -102,6 +102,9 @@ pub fn pem(input: &[u8]) {
 
 /// Whatever a certificate says can be written, as ASCII without line breaks.
 pub fn x509(input: &[u8]) {
+    if let Ok(list) = RevocationListParts::parse(input) {
+        let _ = list.revokes(&[1]);
+    }
     let Ok(x509) = X509::parse(input) else { return };
     let mut out = Vec::new();
     for name in [x509.subject, x509.issuer] {
@@ -113,7 +116,8 @@ pub fn x509(input: &[u8]) {
     assert!(out.iter().all(|byte| matches!(byte, b' '..=b'~')), "{out:?}");
     x509.write_serial(&mut out);
     assert!(x509.days_left(0) >= 0);
-    let _ = (x509.ocsp_responder(), x509.may_sign_ocsp());
+    let _ = (x509.ocsp_responder(), x509.may_sign_ocsp(), x509.may_issue(0));
+    let _ = (x509.has_purpose(1), x509.has_unknown_critical(), x509.is_of_host(b"a.b.c"));
 }
 
 /// A reply's head means the same in pieces and in one, lies within its input, and nothing in its

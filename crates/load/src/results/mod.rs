@@ -17,6 +17,7 @@ mod statuses;
 mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
+mod tls_stats;
 mod turns;
 pub mod wrk;
 
@@ -29,6 +30,7 @@ pub use hlog::hlog;
 pub use percentile::Percentile;
 pub use spread::Spread;
 pub use statuses::StatusCounts;
+pub use tls_stats::{AgreedTls, TlsStats};
 pub use turns::{ComparedSide, MeasuredTurn, TurnBlock, Turns};
 
 /// What one thread has seen, or all of them together.
@@ -50,6 +52,8 @@ pub struct RunStats {
     pub unsent: u64,
     /// What went wrong.
     pub errors: Errors,
+    /// Handshakes, where there were any.
+    pub tls: TlsStats,
 }
 
 /// Requests and connections that went wrong, each counted once, as what it is.
@@ -59,6 +63,8 @@ pub struct Errors {
     pub refused: u64,
     /// Connections that failed otherwise: no route, no address, no port left.
     pub unreachable: u64,
+    /// TLS handshakes that failed.
+    pub handshake: u64,
     /// Connections reset while a request was on its way or waited for its reply.
     pub reset: u64,
     /// Connections that the server closed before the first byte of a reply.

@@ -2,7 +2,7 @@
 //!
 //! Said to people, after wrk's text; nothing reads it back.
 
-use super::{Doubt, Errors, LoadKind, Results, RunStats, amounts, doubts};
+use super::{Doubt, Errors, LoadKind, Results, RunStats, TlsStats, amounts, doubts};
 
 /// Columns that the names of a list take.
 const NAMES: usize = 34;
@@ -22,6 +22,7 @@ pub fn notes(results: &Results, further: bool) -> String {
     if further {
         parts.push(percentiles(&results.tally));
     }
+    parts.extend(tls(&results.tally.tls));
     parts.extend(statuses(&results.tally));
     if results.tally.failures() > 0 {
         parts.push(errors(&results.tally));
@@ -91,11 +92,12 @@ fn percentiles(tally: &RunStats) -> String {
 
 /// Every kind by its name, those that occurred.
 pub(super) fn errors(tally: &RunStats) -> String {
-    let Errors { refused, unreachable, reset, closed, short, invalid, write, timeout } =
+    let Errors { refused, unreachable, handshake, reset, closed, short, invalid, write, timeout } =
         tally.errors;
     let kinds = [
         ("connection refused", refused),
         ("connection failed", unreachable),
+        ("TLS handshake failed", handshake),
         ("connection reset", reset),
         ("closed before the reply", closed),
         ("reply ended too early", short),
@@ -114,6 +116,25 @@ pub(super) fn errors(tally: &RunStats) -> String {
         text += &line(&format!("status {status}"), &count.to_string());
     }
     format!("Errors, each counted once:\n{text}")
+}
+
+/// What connections agreed on, and how long it took; and why the first one did not.
+fn tls(tls: &TlsStats) -> Option<String> {
+    let mut text = String::new();
+    for agreed in &tls.agreed {
+        let counts = format!("{} full, {} resumed", agreed.full, agreed.resumed);
+        text += &line(&counts, &agreed.what);
+    }
+    if !tls.connect_us.is_empty() {
+        let at = |quantile| amounts::time_us(tls.connect_us.value_at_quantile(quantile) as f64);
+        let max = amounts::time_us(tls.connect_us.max() as f64);
+        let times = format!("p50 {}, p99 {}, max {max}", at(0.5), at(0.99));
+        text += &line("time to connect, with handshake", &times);
+    }
+    if let Some(error) = &tls.first_error {
+        text += &line("first failed handshake", error);
+    }
+    (!text.is_empty()).then(|| format!("TLS handshakes:\n{text}"))
 }
 
 /// Every status that was received, where some are neither 200 nor listed as errors.
@@ -182,12 +203,13 @@ Latency counts from the scheduled start of a request and includes waiting for a 
 Errors, each counted once:
   connection refused                  1
   connection failed                   2
-  connection reset                    3
-  closed before the reply             4
-  reply ended too early               5
-  reply is not valid HTTP             6
-  request could not be written        7
-  no complete reply in time           8
+  TLS handshake failed                3
+  connection reset                    4
+  closed before the reply             5
+  reply ended too early               6
+  reply is not valid HTTP             7
+  request could not be written        8
+  no complete reply in time           9
   status 404                          30
   status 429                          10
   status 503                          50
@@ -198,6 +220,23 @@ Errors, each counted once:
         results.tally.statuses = Default::default();
         let text = notes(&results, false);
         assert!(text.ends_with("once:\n  connection reset                    3\n"), "{text}");
+    }
+
+    #[test]
+    fn handshakes() {
+        let mut results = results();
+        let tls = &mut results.tally.tls;
+        tls.count("TLSv1.3, X25519".into(), false);
+        tls.count("TLSv1.3, X25519".into(), true);
+        tls.connect_us.record(1500).unwrap();
+        tls.first_error = Some("alert".into());
+        let expected = "
+TLS handshakes:
+  1 full, 1 resumed                   TLSv1.3, X25519
+  time to connect, with handshake     p50 1.50ms, p99 1.50ms, max 1.50ms
+  first failed handshake              alert
+";
+        assert_eq!(notes(&results, false), CLOSED.to_owned() + expected);
     }
 
     #[test]

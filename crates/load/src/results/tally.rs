@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::{Errors, Results, RunStats, StatusCounts};
+use super::{Errors, Results, RunStats, StatusCounts, TlsStats};
 
 /// Significant digits of histograms.
 const DIGITS: u8 = 3;
@@ -23,6 +23,7 @@ impl Default for RunStats {
             lateness_us: histogram(),
             unsent: 0,
             errors: Errors::default(),
+            tls: TlsStats::default(),
         }
     }
 }
@@ -42,6 +43,7 @@ impl RunStats {
         }
         self.unsent += other.unsent;
         self.errors.add(&other.errors);
+        self.tls.add(&other.tls);
     }
 
     /// Replies with a status of 400 or more, or with one that no class has.
@@ -74,23 +76,23 @@ impl Errors {
     }
 
     /// Every kind by its name.
-    pub fn named(&self) -> [(&'static str, u64); 8] {
+    pub fn named(&self) -> [(&'static str, u64); 9] {
         // The one list of names is that of `named_mut`.
         let mut copy = *self;
         copy.named_mut().map(|(name, count)| (name, *count))
     }
 
-    pub(super) fn named_mut(&mut self) -> [(&'static str, &mut u64); 8] {
-        let Self { refused, unreachable, reset, closed, short, invalid, write, timeout } = self;
+    pub(super) fn named_mut(&mut self) -> [(&'static str, &mut u64); 9] {
         [
-            ("refused", refused),
-            ("unreachable", unreachable),
-            ("reset", reset),
-            ("closed", closed),
-            ("short", short),
-            ("invalid", invalid),
-            ("write", write),
-            ("timeout", timeout),
+            ("refused", &mut self.refused),
+            ("unreachable", &mut self.unreachable),
+            ("handshake", &mut self.handshake),
+            ("reset", &mut self.reset),
+            ("closed", &mut self.closed),
+            ("short", &mut self.short),
+            ("invalid", &mut self.invalid),
+            ("write", &mut self.write),
+            ("timeout", &mut self.timeout),
         ]
     }
 }
@@ -140,13 +142,13 @@ mod tests {
         sum.add(&tally(10));
         assert_eq!((sum.replies, sum.bytes, sum.unsent), (11, 22, 33));
         assert_eq!(sum.statuses.classes(), [0, 11, 22, 33, 44, 55]);
-        assert_eq!(sum.errors.named().map(|(_, n)| n), [11, 22, 33, 44, 55, 66, 77, 88]);
+        assert_eq!(sum.errors.named().map(|(_, n)| n), [11, 22, 33, 44, 55, 66, 77, 88, 99]);
         let histograms = [&sum.latency_us, &sum.rate, &sum.lateness_us];
         assert_eq!(histograms.map(|h| (h.len(), h.min())), [(2, 1000), (2, 10), (2, 1)]);
     }
 
     #[test]
     fn failures_are_errors_and_bad_statuses() {
-        assert_eq!(tally(1).failures(), 36 + 4 + 5);
+        assert_eq!(tally(1).failures(), 45 + 4 + 5);
     }
 }

@@ -95,11 +95,12 @@ fn latency_distribution(latency_us: &Histogram<u64>, percentiles: &[Percentile])
 
 /// wrk's four kinds of errors stand for our eight; without any there is no line.
 fn socket_errors(errors: &Errors) -> String {
-    let Errors { refused, unreachable, reset, closed, short, invalid, write, timeout } = errors;
+    let Errors { refused, unreachable, handshake, reset, closed, short, invalid, write, timeout } =
+        errors;
     if errors.sum() == 0 {
         return String::new();
     }
-    let connect = refused + unreachable;
+    let connect = refused + unreachable + handshake;
     let read = reset + closed + short + invalid;
     format!("  Socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}\n")
 }

@@ -1,16 +1,15 @@
 //! A client: one connection at a time, one turn after the other.
 
 use std::future::poll_fn;
-use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use net::{Address, Connect, Timer};
+use net::{Address, Timer};
 
 use super::failure::RunFailure;
 use super::link::ClientLink;
+use super::opener::Opener;
 use super::pace::{PaceClient, SendPermit};
 use super::thread::ThreadShared;
 use crate::script::ScriptError;
@@ -22,8 +21,7 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct LoadClient {
     shared: Rc<ThreadShared>,
     seat: Rc<PaceClient>,
-    address: Rc<Address>,
-    connect: Connect,
+    opener: Opener,
     link: ClientLink,
     timer: Timer,
 }
@@ -39,11 +37,9 @@ enum TurnError {
 impl LoadClient {
     /// The `number`th of all threads' clients.
     pub(super) fn new(shared: Rc<ThreadShared>, address: Rc<Address>, number: u64) -> Self {
-        let from = shared.plan.source(number).map(|ip| SocketAddr::new(ip, 0));
         Self {
             seat: shared.pace.seat(),
-            address,
-            connect: Connect { from, ..Connect::default() },
+            opener: Opener::new(Rc::clone(&shared), address, number),
             link: ClientLink::default(),
             timer: Timer::new(),
             shared,
@@ -132,26 +128,17 @@ impl LoadClient {
     }
 
     /// Opens a connection within the time of a turn. One for few requests does not wait until it
-    /// stands: the first of them finds out.
+    /// stands: the first of them finds out. With TLS it has to.
     async fn reopen(&mut self) -> Result<(), RunFailure> {
-        if self.shared.plan.per_connection.is_none() {
+        if self.shared.plan.per_connection.is_none() || self.opener.is_secure() {
             return self.open().await;
         }
-        let begun = self.connect.begin_stream(&self.address);
-        self.link.open(begun.map_err(|(_, error)| RunFailure::of_connect(&error))?);
+        self.link.open(self.opener.begin()?);
         Ok(())
     }
 
     async fn open(&mut self) -> Result<(), RunFailure> {
-        let failed = |error: io::Error| RunFailure::of_connect(&error);
-        let begun = self.connect.begin(&self.address);
-        let mut connecting = begun.map_err(|(_, error)| failed(error))?;
-        let connected = poll_fn(|cx| match connecting.poll(cx) {
-            Poll::Ready(connected) => Poll::Ready(connected.map_err(failed)),
-            Poll::Pending => self.timer.poll(cx).map(|()| Err(RunFailure::Timeout)),
-        });
-        let stream = connected.await?;
-        stream.set_nodelay();
+        let stream = self.opener.open(&self.timer).await?;
         self.link.open(stream);
         Ok(())
     }

@@ -35,7 +35,7 @@ impl Director {
             duration: results.elapsed,
             requests: tally.replies,
             bytes: tally.bytes,
-            connect: errors.refused + errors.unreachable,
+            connect: errors.refused + errors.unreachable + errors.handshake,
             read: errors.reset + errors.closed + errors.short + errors.invalid,
             write: errors.write,
             status: tally.bad_statuses(),

@@ -8,6 +8,7 @@ use crate::results::Errors;
 pub(super) enum RunFailure {
     Refused,
     Unreachable,
+    Handshake,
     Reset,
     Closed,
     Short,
@@ -26,6 +27,14 @@ impl RunFailure {
         }
     }
 
+    /// A connection that could not be opened, or on which no keys were agreed on.
+    pub(super) fn of_secure_connect(error: &io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::Other => Self::Handshake,
+            _ => Self::of_connect(error),
+        }
+    }
+
     /// A request that could not be written.
     pub(super) fn of_write(error: &io::Error) -> Self {
         match error.kind() {
@@ -36,7 +45,7 @@ impl RunFailure {
 
     /// Whether there is no server to connect to.
     pub(super) fn is_of_connect(self) -> bool {
-        matches!(self, Self::Refused | Self::Unreachable)
+        matches!(self, Self::Refused | Self::Unreachable | Self::Handshake)
     }
 
     /// Counts it for so many requests.
@@ -44,6 +53,7 @@ impl RunFailure {
         let count = match self {
             Self::Refused => &mut errors.refused,
             Self::Unreachable => &mut errors.unreachable,
+            Self::Handshake => &mut errors.handshake,
             Self::Reset => &mut errors.reset,
             Self::Closed => &mut errors.closed,
             Self::Short => &mut errors.short,

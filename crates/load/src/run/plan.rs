@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use net::Address;
+use net::tls::ClientTransport;
 
 use super::schedule::RateSchedule;
 use crate::requests::Mix;
@@ -44,6 +45,10 @@ pub struct RunPlan {
     /// Whether threads go on after the time is up, with another turn of as long. There is a
     /// duration then, no script, and neither a number of requests nor a ramp.
     pub in_turns: bool,
+    /// HTTP/2: requests at once on a connection. `None`: HTTP/1.
+    pub streams: Option<u64>,
+    /// What secures connections.
+    pub tls: Option<ClientTransport>,
 }
 
 /// A script, read but not understood yet: every thread has its own state.

@@ -1,7 +1,9 @@
 use std::ffi::OsString;
-use std::io;
-use std::net::TcpListener;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
+
+use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role};
 
 use super::plan::RunPlan;
 use super::{explained, run};
@@ -53,4 +55,80 @@ fn a_limit_of_the_system_is_named() {
     let plan = plan(&format!("-c 100 http://{}/", server.local_addr().unwrap()));
     let error = io::Error::from_raw_os_error(net::listening::EMFILE);
     assert!(explained(&error, &plan).ends_with(": ulimit -n is too low for 100 connections"));
+}
+
+/// Answers every request over HTTP/2 with 200 and a short body, without TLS.
+fn http2_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || serve_http2(socket));
+        }
+    });
+    format!("http://{address}/")
+}
+
+fn serve_http2(mut socket: TcpStream) -> Option<()> {
+    let mut endpoint = Http2Endpoint::new(Http2Role::Server, Http2Config::default());
+    let mut input = [0; 4096];
+    loop {
+        socket.write_all(endpoint.output()).ok()?;
+        endpoint.advance_output(endpoint.output().len());
+        let count = socket.read(&mut input).ok().filter(|count| *count > 0)?;
+        let mut at = 0;
+        loop {
+            let received = endpoint.receive(&input[at..count]).ok()?;
+            at += received.consumed;
+            match received.event {
+                None => break,
+                Some(
+                    Http2Event::Head { stream, end_stream: true }
+                    | Http2Event::Data { stream, end_stream: true, .. },
+                ) => {
+                    let mut head = endpoint.begin_fields(stream)?;
+                    head.status(200);
+                    head.field(b"content-length", b"5");
+                    head.finish(false);
+                    endpoint.send_data(stream, b"hello", true, 16_384);
+                    endpoint.release(stream, Http2Code::NO_ERROR);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn as_many_requests_over_http2_as_were_asked_for() {
+    let url = http2_server();
+    for options in ["-n 500", "-n 500 --per-connection 7", "-n 40 --close", "-n 100 -b body"] {
+        let plan = plan(&format!("--h2 --streams 8 -c 3 -t 2 {options} {url}"));
+        let results = results(&plan);
+        let asked = plan.requests.unwrap();
+        assert_eq!((results.tally.replies, results.tally.errors.sum()), (asked, 0), "{options}");
+        assert_eq!(results.tally.statuses.codes(), [(200, asked)]);
+    }
+}
+
+#[test]
+fn an_open_loop_over_http2_starts_every_request() {
+    let url = http2_server();
+    let plan = plan(&format!("--h2 --streams 4 -c 2 -t 1 --rate 500 -d 200ms {url}"));
+    let results = results(&plan);
+    assert_eq!((results.tally.replies, results.tally.errors.sum()), (100, 0));
+}
+
+#[test]
+fn a_server_without_tls_fails_the_handshake() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", server.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for socket in server.incoming().map_while(Result::ok) {
+            let _ = (&socket).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let results = results(&plan(&format!("-n 1 -c 1 -t 1 -d 5s {url}")));
+    assert_eq!((results.tally.replies, results.tally.errors.handshake), (0, 1));
+    assert!(results.tally.tls.first_error.is_some());
 }

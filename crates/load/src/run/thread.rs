@@ -15,10 +15,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use net::accept::Transport;
+use net::tls::{ClientTransport, TlsDetails};
 use net::{Address, Alarm, Mailbox, MailboxSender, Task};
 
 use super::client::LoadClient;
 use super::datagrams::DatagramClient;
+use super::http2::Http2Client;
 use super::pace::Pace;
 use super::plan::RunPlan;
 use super::scripted::Scripted;
@@ -109,6 +112,8 @@ pub(super) struct ThreadShared {
     /// Since the last second was told.
     pub(super) tally: RefCell<RunStats>,
     pub(super) script: Option<Scripted>,
+    /// What secures connections; sessions are resumed within a thread.
+    pub(super) transport: Option<Arc<dyn Transport>>,
     started: Cell<u64>,
     last_reply: Cell<Option<Instant>>,
     /// Open loop: when the time of starts was over.
@@ -167,6 +172,13 @@ impl ThreadShared {
         Poll::Pending
     }
 
+    /// Counts a connection that was opened and secured.
+    pub(super) fn secured(&self, details: &TlsDetails, begun: Instant) {
+        let mut tally = self.tally.borrow_mut();
+        note(&mut tally.tls.connect_us, begun.elapsed().as_micros() as u64);
+        tally.tls.count(crate::tls::agreed(details), details.is_resumed);
+    }
+
     /// A request started so much after its time, though a client was free.
     pub(super) fn is_late(&self, late: Duration) {
         note(&mut self.tally.borrow_mut().lateness_us, late.as_micros() as u64);
@@ -214,6 +226,7 @@ impl LoadThread {
                 (None, Some(total)) => plan.first(number, total),
                 _ => number,
             }),
+            transport: plan.tls.as_ref().map(own_transport),
             plan,
             pace: Pace::default(),
             tally: RefCell::default(),
@@ -285,6 +298,10 @@ impl LoadThread {
             if plan.scheme == TargetScheme::Udp {
                 let client = DatagramClient::new(shared, &address, number);
                 return client.map(|client| net::spawn(client.run()));
+            }
+            if let Some(streams) = plan.streams {
+                let client = Http2Client::new(shared, Rc::clone(&address), number, streams);
+                return Some(net::spawn(client.run()));
             }
             Some(net::spawn(LoadClient::new(shared, Rc::clone(&address), number).run()))
         };
@@ -439,6 +456,11 @@ impl LoadThread {
         let end = over.map(|over| self.shared.last_reply.get().map_or(over, |last| last.max(over)));
         end.unwrap_or_else(Instant::now).saturating_duration_since(begin)
     }
+}
+
+fn own_transport(of_all: &ClientTransport) -> Arc<dyn Transport> {
+    let ClientTransport { tls, name } = of_all;
+    Arc::new(ClientTransport { tls: tls.with_own_sessions(), name: name.clone() })
 }
 
 /// Once a second what was counted in it.

@@ -4,6 +4,7 @@
 //! connection. Nothing outside this module names rustls. Deliberately absent: which server a
 //! connection belongs to, and all directives.
 
+mod chain;
 mod client;
 mod details;
 mod output;
@@ -16,6 +17,7 @@ mod session_cache;
 mod side;
 mod tickets;
 
+pub use chain::{ChainFault, ChainPurpose, ChainRules, RevocationLists, TrustedCertificates};
 pub use client::{
     ClientTls, ClientTlsPlan, ClientTransport, ServerTrust, TlsServerName, TrustedRoots,
 };

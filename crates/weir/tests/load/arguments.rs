@@ -55,7 +55,6 @@ const WRONG: &[(&str, &str)] = &[
         "udp:// cannot be combined with --close, --per-connection or --pipeline",
     ),
     ("127.0.0.1:1", "\"127.0.0.1:1\" is not a valid URL: the scheme is missing"),
-    ("https://127.0.0.1:1/", "\"https://127.0.0.1:1/\" is not a valid URL: TLS is "),
     ("--percentiles 50,,99 http://127.0.0.1:1/", "--percentiles: \"\" is not a percentile, such "),
     ("--expect p99<20 http://127.0.0.1:1/", "--expect: \"20\" needs a unit of time, such as 20ms"),
     ("--expect speed>1 http://127.0.0.1:1/", "--expect: \"speed\" is not a quantity: pNN (p50, "),

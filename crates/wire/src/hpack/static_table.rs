@@ -154,19 +154,19 @@ pub(super) fn field_index(first: u8, value: &[u8]) -> Option<u8> {
 
 /// The indexes of names that something depends on.
 pub(super) mod index {
-    pub const METHOD: u8 = 2;
-    pub const PATH: u8 = 4;
-    pub const SCHEME: u8 = 6;
-    pub const STATUS: u8 = 8;
-    pub const ACCEPT_ENCODING: u8 = 16;
-    pub const AGE: u8 = 21;
-    pub const AUTHORIZATION: u8 = 23;
-    pub const CONTENT_LENGTH: u8 = 28;
-    pub const CONTENT_RANGE: u8 = 30;
-    pub const ETAG: u8 = 34;
-    pub const IF_MODIFIED_SINCE: u8 = 40;
-    pub const IF_NONE_MATCH: u8 = 41;
-    pub const LOCATION: u8 = 46;
-    pub const PROXY_AUTHORIZATION: u8 = 49;
-    pub const SET_COOKIE: u8 = 55;
+    pub(in crate::hpack) const METHOD: u8 = 2;
+    pub(in crate::hpack) const PATH: u8 = 4;
+    pub(in crate::hpack) const SCHEME: u8 = 6;
+    pub(in crate::hpack) const STATUS: u8 = 8;
+    pub(in crate::hpack) const ACCEPT_ENCODING: u8 = 16;
+    pub(in crate::hpack) const AGE: u8 = 21;
+    pub(in crate::hpack) const AUTHORIZATION: u8 = 23;
+    pub(in crate::hpack) const CONTENT_LENGTH: u8 = 28;
+    pub(in crate::hpack) const CONTENT_RANGE: u8 = 30;
+    pub(in crate::hpack) const ETAG: u8 = 34;
+    pub(in crate::hpack) const IF_MODIFIED_SINCE: u8 = 40;
+    pub(in crate::hpack) const IF_NONE_MATCH: u8 = 41;
+    pub(in crate::hpack) const LOCATION: u8 = 46;
+    pub(in crate::hpack) const PROXY_AUTHORIZATION: u8 = 49;
+    pub(in crate::hpack) const SET_COOKIE: u8 = 55;
 }

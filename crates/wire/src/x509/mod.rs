@@ -3,10 +3,13 @@
 //! Deliberately absent: whether a certificate is to be trusted; rustls verifies.
 
 mod attributes;
+mod host;
 mod name;
+mod revocation;
 mod time;
 
 pub use name::DistinguishedName;
+pub use revocation::RevocationListParts;
 pub use time::CertificateTime;
 
 use alloc::vec::Vec;
@@ -16,6 +19,8 @@ use crate::der::{DerReader, Element, InvalidDer, tag};
 /// The parts of a certificate.
 #[derive(Clone, Debug)]
 pub struct X509<'a> {
+    /// The version: 1, 2 or 3.
+    pub version: u32,
     /// The number that its issuer gave it, as a signed integer of any length.
     pub serial: &'a [u8],
     /// Who signed it.
@@ -66,6 +71,25 @@ const EXTENSIONS_MAX: usize = 100;
 const AUTHORITY_INFORMATION_ACCESS: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 1, 1];
 const OCSP_ACCESS: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1];
 const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
+const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
+const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
+const ANY_PURPOSE: &[u8] = &[0x55, 0x1d, 0x25, 0];
+/// `id-kp`
+const PURPOSES: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3];
+/// Critical extensions that are heeded, or that say nothing which matters here: policies.
+const HEEDED: [&[u8]; 8] = [
+    BASIC_CONSTRAINTS,
+    KEY_USAGE,
+    EXTENDED_KEY_USAGE,
+    &[0x55, 0x1d, 0x11],
+    &[0x55, 0x1d, 0x20],
+    &[0x55, 0x1d, 0x21],
+    &[0x55, 0x1d, 0x24],
+    &[0x55, 0x1d, 0x36],
+];
+/// Bits of the key's usage.
+const KEY_CERT_SIGN: u8 = 0x04;
+const CRL_SIGN: u8 = 0x02;
 const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 
 impl<'a> X509<'a> {
@@ -75,7 +99,10 @@ impl<'a> X509<'a> {
         let signed = outer.element(tag::SEQUENCE)?;
         let signature = Signature::read(&mut outer)?;
         let mut tbs = DerReader::new(signed.contents);
-        tbs.optional(tag::constructed(0))?;
+        let version = match tbs.optional(tag::constructed(0))? {
+            Some(version) => DerReader::new(version.contents).number()?.saturating_add(1),
+            None => 1,
+        };
         let serial = tbs.contents(tag::INTEGER)?;
         tbs.element(tag::SEQUENCE)?;
         let issuer = DistinguishedName::new(tbs.element(tag::SEQUENCE)?);
@@ -92,6 +119,7 @@ impl<'a> X509<'a> {
         };
         let signed = signed.whole;
         Ok(Self {
+            version,
             serial,
             issuer,
             subject,
@@ -150,17 +178,78 @@ impl<'a> X509<'a> {
 
     /// Whether its issuer lets it sign OCSP responses (RFC 6960, section 4.2.2.2).
     pub fn may_sign_ocsp(&self) -> bool {
-        let usage = self.extension(EXTENDED_KEY_USAGE);
-        let Some(Ok(mut purposes)) = usage.map(|der| DerReader::new(der).inside(tag::SEQUENCE))
+        self.extended_key_usage().is_some_and(|purposes| purposes.contains(&OCSP_SIGNING))
+    }
+
+    /// Whether it says who issued itself.
+    pub fn is_self_issued(&self) -> bool {
+        self.subject.der == self.issuer.der
+    }
+
+    /// Whether it may be used for this purpose, the last number of `id-kp`.
+    pub fn has_purpose(&self, purpose: u8) -> bool {
+        let Some(purposes) = self.extended_key_usage() else { return true };
+        let is =
+            |oid: &&[u8]| *oid == ANY_PURPOSE || oid.split_last() == Some((&purpose, PURPOSES));
+        purposes.iter().any(is)
+    }
+
+    /// Whether it may issue certificates, with so many issuers between it and the last one (RFC
+    /// 5280, sections 4.2.1.9 and 4.2.1.3).
+    pub fn may_issue(&self, below: usize) -> bool {
+        let constraints = self.extension(BASIC_CONSTRAINTS);
+        let Some(Ok(mut constraints)) =
+            constraints.map(|der| DerReader::new(der).inside(tag::SEQUENCE))
         else {
             return false;
         };
-        while let Ok(purpose) = purposes.contents(tag::OBJECT_IDENTIFIER) {
-            if purpose == OCSP_SIGNING {
+        let is_true = |value: Element<'_>| value.contents == [0xff];
+        let is_ca =
+            constraints.optional(tag::BOOLEAN).is_ok_and(|value| value.is_some_and(is_true));
+        let is_short =
+            constraints.is_empty() || constraints.number().is_ok_and(|most| below <= most as usize);
+        is_ca && is_short && self.has_key_usage(KEY_CERT_SIGN)
+    }
+
+    /// Whether its key may sign lists of revoked certificates.
+    pub fn may_sign_revocations(&self) -> bool {
+        self.has_key_usage(CRL_SIGN)
+    }
+
+    /// Whether an extension that has to be understood is none that verification heeds, or needs
+    /// not to.
+    pub fn has_unknown_critical(&self) -> bool {
+        let mut reader = DerReader::new(self.extensions);
+        while !reader.is_empty() {
+            let Ok(extension) = reader.inside(tag::SEQUENCE) else { return true };
+            let mut fields = extension;
+            let Ok(oid) = fields.contents(tag::OBJECT_IDENTIFIER) else { return true };
+            let is_critical =
+                matches!(fields.optional(tag::BOOLEAN), Ok(Some(value)) if value.contents != [0]);
+            if is_critical && !HEEDED.contains(&oid) {
                 return true;
             }
         }
         false
+    }
+
+    fn has_key_usage(&self, bit: u8) -> bool {
+        let Some(usage) = self.extension(KEY_USAGE) else { return true };
+        match DerReader::new(usage).contents(tag::BIT_STRING) {
+            Ok([_, first, ..]) => first & bit != 0,
+            _ => false,
+        }
+    }
+
+    /// The purposes it is limited to.
+    fn extended_key_usage(&self) -> Option<Vec<&'a [u8]>> {
+        let mut reader = DerReader::new(self.extension(EXTENDED_KEY_USAGE)?);
+        let mut purposes = Vec::new();
+        let Ok(mut reader) = reader.inside(tag::SEQUENCE) else { return Some(purposes) };
+        while let Ok(purpose) = reader.contents(tag::OBJECT_IDENTIFIER) {
+            purposes.push(purpose);
+        }
+        Some(purposes)
     }
 
     fn extension(&self, oid: &[u8]) -> Option<&'a [u8]> {

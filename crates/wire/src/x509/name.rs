@@ -71,6 +71,14 @@ impl<'a> DistinguishedName<'a> {
         Ok(())
     }
 
+    /// The common names in it.
+    pub(super) fn common_names(&self) -> impl Iterator<Item = &'a [u8]> {
+        const COMMON_NAME: &[u8] = &[0x55, 4, 3];
+        let attributes = self.attributes().unwrap_or_default().into_iter();
+        let is_common = |attribute: &NameAttribute<'a>| attribute.oid == COMMON_NAME;
+        attributes.filter(is_common).map(|attribute| attribute.value.contents)
+    }
+
     fn attributes(&self) -> Result<Vec<NameAttribute<'a>>, InvalidDer> {
         let mut attributes = Vec::new();
         let mut sets = DerReader::new(self.contents);

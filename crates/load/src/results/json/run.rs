@@ -9,8 +9,8 @@ use hdrhistogram::Histogram;
 
 use super::super::compare::turns::{ValueRatio, effects};
 use super::super::{
-    ComparedSide, Errors, Judged, LoadKind, MeasuredTurn, Moment, Results, RunStats, Spread,
-    StatusCounts, Turns, tally,
+    AgreedTls, ComparedSide, Errors, Judged, LoadKind, MeasuredTurn, Moment, Results, RunStats,
+    Spread, StatusCounts, TlsStats, Turns, tally,
 };
 use super::fields::{MapFields, list, named, number, text, truth, whole};
 use super::{Json, WHOLE_MAX, parse};
@@ -102,6 +102,9 @@ fn run_to(run: &Results) -> Json {
         ("thread_rate", histogram_to(&tally.rate)),
         ("seconds", run.seconds.iter().map(moment_to).collect()),
     ]);
+    if !tally.tls.agreed.is_empty() {
+        json.push("tls", tls_to(&tally.tls));
+    }
     if !run.judged.is_empty() {
         json.push("expectations", run.judged.iter().map(judged_to).collect());
     }
@@ -136,6 +139,7 @@ fn run_from(json: &Json) -> Result<Results, String> {
             lateness_us: run.read("lateness_us", histogram_from)?,
             unsent: run.read("unsent", whole)?,
             errors: run.read("errors", errors_from)?,
+            tls: TlsStats::default(),
         },
         seconds: run.read("seconds", |json| list(json, moment_from))?,
         cpu: run.read("cpu_s", time)?,
@@ -143,6 +147,20 @@ fn run_from(json: &Json) -> Result<Results, String> {
         interrupted: run.read("interrupted", truth)?,
         judged: Vec::new(),
     })
+}
+
+fn tls_to(tls: &TlsStats) -> Json {
+    let agreed = |agreed: &AgreedTls| {
+        Json::map([
+            ("what", agreed.what.as_str().into()),
+            ("full", agreed.full.into()),
+            ("resumed", agreed.resumed.into()),
+        ])
+    };
+    Json::map([
+        ("agreed", tls.agreed.iter().map(agreed).collect()),
+        ("connect_us", histogram_to(&tls.connect_us)),
+    ])
 }
 
 fn judged_to(judged: &Judged) -> Json {
@@ -204,7 +222,11 @@ fn errors_from(json: &Json) -> Result<Errors, String> {
     let fields = MapFields::of(json)?;
     let mut errors = Errors::default();
     for (name, count) in errors.named_mut() {
-        *count = fields.read(name, whole)?;
+        *count = match name {
+            // Older files lack it.
+            "handshake" => fields.optional(name, whole)?.unwrap_or_default(),
+            _ => fields.read(name, whole)?,
+        };
     }
     Ok(errors)
 }

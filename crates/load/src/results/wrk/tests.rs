@@ -90,6 +90,7 @@ fn errors_and_statuses() {
     results.tally.errors = Errors {
         refused: 1,
         unreachable: 2,
+        handshake: 4,
         reset: 10,
         closed: 20,
         short: 30,
@@ -98,7 +99,7 @@ fn errors_and_statuses() {
         timeout: 6,
     };
     let expected = "  4440 requests in 1.10s, 186.45KB read
-  Socket errors: connect 3, read 100, write 5, timeout 6
+  Socket errors: connect 7, read 100, write 5, timeout 6
   Non-2xx or 3xx responses: 400
 Requests/sec:   4036.36
 Transfer/sec:    169.50KB

@@ -88,8 +88,8 @@ const BAD: [(&str, &str, &str); 18] = [
         ".status_codes.404: expected a whole number, or the number is too large",
     ),
     (
-        "\"reset\": 3",
-        "\"reset\": \"3\"",
+        "\"reset\": 4",
+        "\"reset\": \"4\"",
         ".errors.reset: expected a whole number, or the number is too large",
     ),
     ("\"interrupted\": true", "\"interrupted\": 1", ".interrupted: expected true or false"),

@@ -1,0 +1,65 @@
+//! Handshakes of TLS: how many, what was agreed on, how long they took.
+
+use hdrhistogram::Histogram;
+
+use super::tally::histogram;
+
+/// Different agreements that are counted one by one; later ones count as the last.
+const AGREED_MAX: usize = 8;
+
+/// What one thread has seen of TLS, or all of them together.
+#[derive(Clone, Debug)]
+pub struct TlsStats {
+    /// Handshakes by what they agreed on.
+    pub agreed: Vec<AgreedTls>,
+    /// How long connections took to open, with their handshake.
+    pub connect_us: Histogram<u64>,
+    /// Why the first handshake failed, of those that did.
+    pub first_error: Option<String>,
+}
+
+/// What handshakes agreed on, and how many did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgreedTls {
+    /// Version, cipher suite, group, application protocol.
+    pub what: String,
+    /// Full handshakes.
+    pub full: u64,
+    /// Handshakes that resumed an earlier session.
+    pub resumed: u64,
+}
+
+impl Default for TlsStats {
+    fn default() -> Self {
+        Self { agreed: Vec::new(), connect_us: histogram(), first_error: None }
+    }
+}
+
+impl TlsStats {
+    /// Counts a handshake.
+    pub fn count(&mut self, what: String, is_resumed: bool) {
+        let (full, resumed) = (u64::from(!is_resumed), u64::from(is_resumed));
+        self.add_agreed(&AgreedTls { what, full, resumed });
+    }
+
+    /// Adds what another thread has seen.
+    pub fn add(&mut self, other: &Self) {
+        other.agreed.iter().for_each(|agreed| self.add_agreed(agreed));
+        self.connect_us.add(&other.connect_us).expect("a histogram that grows");
+        if self.first_error.is_none() {
+            self.first_error.clone_from(&other.first_error);
+        }
+    }
+
+    fn add_agreed(&mut self, more: &AgreedTls) {
+        let is_full = self.agreed.len() == AGREED_MAX;
+        let same = self.agreed.iter().position(|agreed| agreed.what == more.what);
+        match same.or(is_full.then_some(AGREED_MAX - 1)) {
+            Some(place) => {
+                self.agreed[place].full += more.full;
+                self.agreed[place].resumed += more.resumed;
+            }
+            None => self.agreed.push(more.clone()),
+        }
+    }
+}

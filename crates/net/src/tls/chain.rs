@@ -1,0 +1,307 @@
+//! Verification of a peer's chain of certificates, with OpenSSL's rules and words.
+//!
+//! Not webpki's, which refuses what OpenSSL accepts and configurations for nginx rely on:
+//! certificates of version 1, self-signed ones that are themselves trusted, authorities as servers.
+//! Trust ends at a self-signed certificate of the trusted file; others in it only help to get
+//! there. Name constraints are not implemented: a critical one refuses the chain.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
+use wire::pem::PemSections;
+use wire::x509::{PublicKeyInfo, RevocationListParts, Signature, X509};
+
+use super::private_key::{KeyError, read_certificates};
+
+/// Certificates that a peer's chain may end at or lead through.
+#[derive(Clone, Debug)]
+pub struct TrustedCertificates(Arc<Vec<CertificateDer<'static>>>);
+
+/// Lists of revoked certificates, as DER.
+#[derive(Clone, Debug)]
+pub struct RevocationLists(Arc<Vec<Vec<u8>>>);
+
+/// What a chain has to fulfil.
+#[derive(Clone, Debug)]
+pub struct ChainRules {
+    /// Whom to trust.
+    pub trusted: TrustedCertificates,
+    /// What was revoked; `None`: nobody asks.
+    pub revoked: Option<RevocationLists>,
+    /// Certificates between the peer's and the trusted one, at most.
+    pub depth_max: usize,
+}
+
+/// What a peer's certificate is used for: the last number of `id-kp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainPurpose {
+    /// It is a server's.
+    Server = 1,
+    /// It is a client's.
+    Client = 2,
+}
+
+/// Why a chain is refused: OpenSSL's `X509_V_ERR_`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)] // The texts below say it.
+pub enum ChainFault {
+    Unspecified = 1,
+    NoRevocationList = 3,
+    BadSignature = 7,
+    NotYetValid = 9,
+    Expired = 10,
+    RevocationListExpired = 12,
+    SelfSigned = 18,
+    SelfSignedInChain = 19,
+    UnknownIssuer = 20,
+    TooLong = 22,
+    Revoked = 23,
+    WrongPurpose = 26,
+    UnknownCritical = 34,
+    InvalidAuthority = 79,
+}
+
+/// Certificates in a chain, at most, whatever the rules say.
+const CHAIN_MAX: usize = 12;
+
+/// Signatures that are verified for one chain, at most.
+const SIGNATURES_MAX: usize = 50;
+
+impl TrustedCertificates {
+    /// Reads a PEM file.
+    pub fn read(text: &[u8]) -> Result<Self, KeyError> {
+        let certificates = read_certificates(text)?;
+        if certificates.iter().any(|certificate| X509::parse(certificate).is_err()) {
+            return Err(KeyError::InvalidCertificate);
+        }
+        Ok(Self(Arc::new(certificates)))
+    }
+}
+
+impl RevocationLists {
+    /// Reads a PEM file.
+    pub fn read(text: &[u8]) -> Result<Self, KeyError> {
+        let mut lists = Vec::new();
+        for section in PemSections::new(text) {
+            let section = section.map_err(KeyError::Pem)?;
+            if section.label == b"X509 CRL" {
+                let parsed = RevocationListParts::parse(&section.contents);
+                parsed.map_err(|_| KeyError::InvalidCertificate)?;
+                lists.push(section.contents);
+            }
+        }
+        if lists.is_empty() { Err(KeyError::Missing) } else { Ok(Self(Arc::new(lists))) }
+    }
+}
+
+impl ChainFault {
+    /// OpenSSL's number.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl fmt::Display for ChainFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unspecified => "unspecified certificate verification error",
+            Self::NoRevocationList => "unable to get certificate CRL",
+            Self::BadSignature => "certificate signature failure",
+            Self::NotYetValid => "certificate is not yet valid",
+            Self::Expired => "certificate has expired",
+            Self::RevocationListExpired => "CRL has expired",
+            Self::SelfSigned => "self-signed certificate",
+            Self::SelfSignedInChain => "self-signed certificate in certificate chain",
+            Self::UnknownIssuer => "unable to get local issuer certificate",
+            Self::TooLong => "certificate chain too long",
+            Self::Revoked => "certificate revoked",
+            Self::WrongPurpose => "unsuitable certificate purpose",
+            Self::UnknownCritical => "unhandled critical extension",
+            Self::InvalidAuthority => "invalid CA certificate",
+        })
+    }
+}
+
+impl ChainRules {
+    /// Verifies the chain of a certificate; `others` came with it.
+    pub fn verify(
+        &self,
+        leaf: &[u8],
+        others: &[&[u8]],
+        purpose: ChainPurpose,
+        now_seconds: i64,
+    ) -> Result<(), ChainFault> {
+        let leaf_x509 = X509::parse(leaf).map_err(|_| ChainFault::Unspecified)?;
+        let trusted: Vec<_> =
+            self.trusted.0.iter().filter_map(|der| X509::parse(der).ok()).collect();
+        let others: Vec<_> =
+            others.iter().take(CHAIN_MAX).filter_map(|der| X509::parse(der).ok()).collect();
+        let mut search = ChainSearch {
+            rules: self,
+            trusted: &trusted,
+            others: &others,
+            purpose,
+            now_seconds,
+            signatures: 0,
+            worst: None,
+        };
+        let mut chain = vec![&leaf_x509];
+        if search.extend(&mut chain) { Ok(()) } else { Err(search.fault(&leaf_x509)) }
+    }
+}
+
+/// The search for a chain that ends at a trusted certificate.
+struct ChainSearch<'s, 'a> {
+    rules: &'s ChainRules,
+    trusted: &'s [X509<'a>],
+    others: &'s [X509<'a>],
+    purpose: ChainPurpose,
+    now_seconds: i64,
+    signatures: usize,
+    /// Why the first complete chain was refused.
+    worst: Option<ChainFault>,
+}
+
+impl<'s, 'a> ChainSearch<'s, 'a> {
+    /// Whether the chain is a good one, or becomes one.
+    fn extend(&mut self, chain: &mut Vec<&'s X509<'a>>) -> bool {
+        let Some(last) = chain.last().copied() else { return false };
+        if last.is_self_issued() {
+            if !self
+                .trusted
+                .iter()
+                .any(|trusted| trusted.signed == last.signed && trusted.signature == last.signature)
+            {
+                return false;
+            }
+            return match self.check(chain) {
+                Ok(()) => true,
+                Err(fault) => {
+                    self.worst.get_or_insert(fault);
+                    false
+                }
+            };
+        }
+        if chain.len() >= CHAIN_MAX {
+            self.worst.get_or_insert(ChainFault::TooLong);
+            return false;
+        }
+        let (trusted, others) = (self.trusted, self.others);
+        for issuer in trusted.iter().chain(others) {
+            if issuer.subject.der != last.issuer.der
+                || chain.iter().any(|one| one.signed == issuer.signed)
+            {
+                continue;
+            }
+            self.signatures += 1;
+            if self.signatures > SIGNATURES_MAX {
+                return false;
+            }
+            if !is_signed(last.signed, &last.signature, &issuer.public_key) {
+                self.worst.get_or_insert(ChainFault::BadSignature);
+                continue;
+            }
+            chain.push(issuer);
+            if self.extend(chain) {
+                return true;
+            }
+            chain.pop();
+        }
+        false
+    }
+
+    /// Checks a chain whose signatures are right and whose end is trusted.
+    fn check(&self, chain: &[&X509<'_>]) -> Result<(), ChainFault> {
+        let between = chain.len().saturating_sub(2);
+        if between > self.rules.depth_max {
+            return Err(ChainFault::TooLong);
+        }
+        for (at, certificate) in chain.iter().enumerate() {
+            if certificate.has_unknown_critical() {
+                return Err(ChainFault::UnknownCritical);
+            }
+            let is_end = at + 1 == chain.len();
+            // A root of version 1 says nothing of itself, and is trusted by name.
+            let is_old_root = is_end && certificate.version == 1;
+            if at > 0 && !is_old_root && !certificate.may_issue(at - 1) {
+                return Err(ChainFault::InvalidAuthority);
+            }
+            if !certificate.has_purpose(self.purpose as u8) {
+                return Err(ChainFault::WrongPurpose);
+            }
+            if self.now_seconds < certificate.not_before.seconds() {
+                return Err(ChainFault::NotYetValid);
+            }
+            if self.now_seconds > certificate.not_after.seconds() {
+                return Err(ChainFault::Expired);
+            }
+        }
+        match &self.rules.revoked {
+            Some(lists) => self.check_revoked(chain, lists),
+            None => Ok(()),
+        }
+    }
+
+    /// Each certificate's issuer has to have a list, which does not name it.
+    fn check_revoked(
+        &self,
+        chain: &[&X509<'_>],
+        lists: &RevocationLists,
+    ) -> Result<(), ChainFault> {
+        for (at, certificate) in chain.iter().enumerate() {
+            let issuer = chain.get(at + 1).unwrap_or(certificate);
+            let mut fault = ChainFault::NoRevocationList;
+            let mut is_listed = false;
+            for list in lists.0.iter().filter_map(|der| RevocationListParts::parse(der).ok()) {
+                let is_issuers = list.issuer.der == certificate.issuer.der
+                    && issuer.may_sign_revocations()
+                    && is_signed(list.signed, &list.signature, &issuer.public_key);
+                if !is_issuers {
+                    continue;
+                }
+                if list.next_update.is_some_and(|time| time.seconds() < self.now_seconds) {
+                    fault = ChainFault::RevocationListExpired;
+                    continue;
+                }
+                if list.revokes(certificate.serial) {
+                    return Err(ChainFault::Revoked);
+                }
+                is_listed = true;
+            }
+            if !is_listed {
+                return Err(fault);
+            }
+        }
+        Ok(())
+    }
+
+    /// Why there is no chain.
+    fn fault(&self, leaf: &X509<'_>) -> ChainFault {
+        if let Some(worst) = self.worst {
+            return worst;
+        }
+        if leaf.is_self_issued() {
+            return ChainFault::SelfSigned;
+        }
+        match self.others.iter().any(X509::is_self_issued) {
+            true => ChainFault::SelfSignedInChain,
+            false => ChainFault::UnknownIssuer,
+        }
+    }
+}
+
+/// Whether a key has made a signature, in one of the ways that TLS has for certificates.
+fn is_signed(signed: &[u8], signature: &Signature<'_>, key: &PublicKeyInfo<'_>) -> bool {
+    let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms.all;
+    algorithms.iter().any(|algorithm| {
+        algorithm.public_key_alg_id().as_ref() == key.algorithm
+            && algorithm.signature_alg_id().as_ref() == signature.algorithm
+            && algorithm.verify_signature(key.key, signed, signature.bits).is_ok()
+    })
+}
+
+#[cfg(test)]
+mod tests;

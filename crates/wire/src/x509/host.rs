@@ -1,0 +1,67 @@
+//! Whether a certificate is a host's, as OpenSSL's `X509_check_host` decides it.
+
+use super::X509;
+use crate::der::{DerReader, tag};
+
+const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
+
+/// `dNSName` of `GeneralName`.
+const DNS_NAME: u8 = tag::primitive(2);
+
+impl X509<'_> {
+    /// Whether one of its names is the host's. Common names count only where there is no name of
+    /// the DNS beside them.
+    ///
+    /// A `*` stands for a whole first label, and at least two labels follow it. Unlike OpenSSL, one
+    /// within a label stands for itself.
+    pub fn is_of_host(&self, host: &[u8]) -> bool {
+        if host.is_empty() {
+            return false;
+        }
+        let mut has_names = false;
+        let names = self.extension(SUBJECT_ALT_NAME);
+        let names = names.and_then(|der| DerReader::new(der).inside(tag::SEQUENCE).ok());
+        if let Some(mut names) = names {
+            while let Ok(name) = names.any() {
+                has_names |= name.tag == DNS_NAME;
+                if name.tag == DNS_NAME && matches(name.contents, host) {
+                    return true;
+                }
+            }
+        }
+        !has_names && self.subject.common_names().any(|name| matches(name, host))
+    }
+}
+
+/// Whether a pattern in a certificate stands for the host.
+fn matches(pattern: &[u8], host: &[u8]) -> bool {
+    if pattern.eq_ignore_ascii_case(host) {
+        return true;
+    }
+    let Some(rest) = pattern.strip_prefix(b"*") else { return false };
+    let Some(dot) = host.iter().position(|byte| *byte == b'.') else { return false };
+    let is_long = rest.iter().filter(|byte| **byte == b'.').count() >= 2;
+    is_long && dot > 0 && rest.eq_ignore_ascii_case(&host[dot..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_star_stands_for_a_label() {
+        for (pattern, host, expected) in [
+            ("example.com", "Example.COM", true),
+            ("*.example.com", "foo.example.com", true),
+            ("*.example.com", "a.b.example.com", false),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", ".example.com", false),
+            ("*.com", "example.com", false),
+            ("*", "example", false),
+            ("f*.example.com", "foo.example.com", false),
+            ("example.com", "foo.example.com", false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), host.as_bytes()), expected, "{pattern} {host}");
+        }
+    }
+}
