@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(added_lines(&list, &copy), lines);
 
         let filter = format!("features::{NAME}::");
-        let mut cargo = project::cargo(&["test", "--package", "http", "--lib", &filter]);
+        let mut cargo = project::cargo(&["test", "--package", "http@0.1.0", "--lib", &filter]);
         cargo.current_dir(&copy).env("CARGO_TARGET_DIR", copy.with_file_name("target"));
         let said = project::output(&mut cargo).unwrap_or_else(|why| panic!("{why}"));
         assert!(String::from_utf8_lossy(&said).contains("test result: ok. 1 passed"));
