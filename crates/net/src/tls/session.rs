@@ -128,14 +128,8 @@ impl<S: TlsSide> TlsSession<S> {
             Ok(()) if side.is_handshaking() => Ok(()),
             Ok(()) => self.establish(),
             Err(error) => {
-                // rustls has an alert for the peer. Where a record is broken that is one step: another
-                // one would look at the record again.
-                let _ = match error {
-                    rustls::Error::InvalidMessage(_)
-                    | rustls::Error::DecryptError
-                    | rustls::Error::PeerSentOversizedRecord => step.once(&mut **side).map(drop),
-                    _ => step.drain(&mut **side),
-                };
+                // rustls has an alert for the peer.
+                let _ = step.drain(&mut **side);
                 self.fail();
                 Err(io::Error::new(io::ErrorKind::InvalidData, error))
             }
@@ -194,30 +188,30 @@ struct HandshakeStep<'s> {
 
 impl HandshakeStep<'_> {
     fn run<S: TlsSide>(&mut self, side: &mut S) -> Result<(), rustls::Error> {
+        while side.is_handshaking() && self.once(side)? {}
         self.drain(side)?;
         self.input.release();
         Ok(())
     }
 
-    /// Goes on until nothing is left to send: the keys are not taken over before.
+    /// Takes what rustls has to send, and nothing else: after an error or the end of the handshake
+    /// it must not look at the input again, where it has noted places and opened records.
     fn drain<S: TlsSide>(&mut self, side: &mut S) -> Result<(), rustls::Error> {
-        while self.once(side)? {}
+        while side.wants_write() {
+            self.once(side)?;
+        }
         Ok(())
     }
 
     /// Whether there is more to do. Once the handshake is over, what follows is left to our own
     /// records.
     fn once<S: TlsSide>(&mut self, side: &mut S) -> Result<bool, rustls::Error> {
-        let is_over = !side.is_handshaking();
-        let waiting = if is_over { &mut [][..] } else { &mut self.input.bytes[self.input.next..] };
+        let takes_input = side.is_handshaking() && !side.wants_write();
+        let waiting =
+            if takes_input { &mut self.input.bytes[self.input.next..] } else { &mut [][..] };
         let UnbufferedStatus { discard, state } = side.process(waiting);
-        let state = match state {
-            Ok(state) => state,
-            Err(error) => {
-                self.input.next += discard;
-                return Err(error);
-            }
-        };
+        self.input.next += discard;
+        let state = state?;
         let goes_on = match state {
             ConnectionState::EncodeTlsData(mut data) => {
                 self.output.append_with(|out| data.encode(out));
@@ -243,7 +237,6 @@ impl HandshakeStep<'_> {
             }
             _ => false,
         };
-        self.input.next += discard;
         Ok(goes_on)
     }
 }
