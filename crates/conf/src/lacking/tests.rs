@@ -100,7 +100,6 @@ fn what_asks_for_nothing_is_no_error_and_not_worth_a_word() {
         ("grpc_set_header A b;", "http"),
         ("grpc_buffer_size 16k;", "http"),
         ("ssi off;", "http"),
-        ("http2 off;", "server"),
         ("ssl_protocols TLSv1.2 TLSv1.3;", "http"),
         ("ssl_session_cache shared:a:10m;", "http"),
         ("ssl_session_timeout 1d;", "http"),
@@ -127,7 +126,6 @@ fn the_directive_to_blame_is_the_one_that_asks() {
     for (line, context) in [
         ("proxy_cache zone;", "location"),
         ("ssi on;", "http"),
-        ("http2 on;", "server"),
         ("ssl_verify_client on;", "server"),
         ("mail { }", "main"),
         ("proxy_pass a;", "stream-server"),
