@@ -9,6 +9,7 @@ use core::ops::Range;
 use crate::Slice;
 use crate::accept_encoding::accepts_gzip;
 use crate::cgi;
+use crate::client_hello::{self, ClientHello, HelloBytes};
 use crate::dns::{self, DnsQuestion, DomainName, NAME_BYTES_MAX, RecordData, RecordType, Response};
 use crate::encrypted_key::EncryptedKey;
 use crate::fastcgi::{self, RecordDecoder, RecordError};
@@ -52,7 +53,11 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("pem", pem),
     ("hpack", hpack),
     ("x509", x509),
+    ("client_hello", client_hello),
 ];
+
+/// Ends of an input that are tried.
+const CUTS_MAX: usize = 600;
 
 /// Splits that depend on the input alone, so that a finding can be repeated.
 const SPLITS: usize = 4;
@@ -98,6 +103,26 @@ pub fn pem(input: &[u8]) {
             assert!(key.ciphertext.len().is_multiple_of(key.cipher.block_len()));
         }
     }
+}
+
+/// Once a ClientHello is there, more bytes do not change it, and what it names lies within it.
+pub fn client_hello(input: &[u8]) {
+    let mut complete = None;
+    for end in (0..=input.len()).rev().take(CUTS_MAX) {
+        match (client_hello::message(&input[..end]), &complete) {
+            (HelloBytes::Complete(message), None) if end == input.len() => complete = Some(message),
+            (HelloBytes::Complete(message), whole) => assert_eq!(Some(&message), whole.as_ref()),
+            (HelloBytes::NotTls, None) => return,
+            (HelloBytes::NotTls, Some(_)) => panic!("no TLS any more"),
+            (HelloBytes::Partial, _) => {}
+        }
+    }
+    let Some(hello) = complete.as_deref().and_then(ClientHello::parse) else { return };
+    let numbers = [hello.cipher_suites, hello.groups, hello.signature_schemes, hello.versions];
+    let numbers: usize = numbers.iter().map(|list| client_hello::numbers(list).count() * 2).sum();
+    let names: usize = hello.protocols().map(<[u8]>::len).sum();
+    let name = hello.server_name.map_or(0, <[u8]>::len);
+    assert!(numbers + names + name <= client_hello::MESSAGE_MAX);
 }
 
 /// Whatever a certificate says can be written, as ASCII without line breaks.
