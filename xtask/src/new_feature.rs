@@ -81,12 +81,12 @@ mod tests {
     use super::*;
 
     const OLD: &str = "//! All.\n\npub mod charset;\npub mod gzip;\n\n\
-                       conf::features! {\n    into Place;\n    gzip: gzip,\n}\n";
+                       conf::features! {\n    into LocationBuilder;\n    gzip: gzip,\n}\n";
 
     #[test]
     fn the_two_lines_go_to_their_places() {
         let expected = "//! All.\n\npub mod charset;\npub mod dav;\npub mod gzip;\n\n\
-                        conf::features! {\n    into Place;\n    gzip: gzip,\n    \
+                        conf::features! {\n    into LocationBuilder;\n    gzip: gzip,\n    \
                         dav: dav with VARIABLES,\n}\n";
         assert_eq!(listed(OLD, "dav"), Ok(expected.into()));
         let last = listed(OLD, "map").expect("the list is whole");
