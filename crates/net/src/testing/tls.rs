@@ -3,13 +3,11 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned,
-    SupportedProtocolVersion, version,
-};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned, SupportedProtocolVersion, version};
+
+use crate::tls::AnyCertificate;
 
 /// A certificate for `localhost` with an ECDSA key, which says so in its common name.
 pub const ECDSA_CERTIFICATE: &str = include_str!("tls/ecdsa.pem");
@@ -42,7 +40,7 @@ impl TlsClient {
 
     fn with_versions(versions: &[&'static SupportedProtocolVersion]) -> Self {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let verifier = Arc::new(TakesAll(provider.clone()));
+        let verifier = Arc::new(AnyCertificate(provider.clone()));
         let config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)
             .expect("the versions exist")
@@ -114,46 +112,5 @@ impl<S: Read + Write> Write for TlsClientStream<S> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
-    }
-}
-
-/// Takes every certificate, but no signature that does not fit it.
-#[derive(Debug)]
-struct TakesAll(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for TakesAll {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -18,6 +18,8 @@ mod side;
 mod tickets;
 
 pub use chain::{ChainFault, ChainPurpose, ChainRules, RevocationLists, TrustedCertificates};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use client::AnyCertificate;
 pub use client::{
     ClientTls, ClientTlsPlan, ClientTransport, ServerTrust, TlsServerName, TrustedRoots,
 };
