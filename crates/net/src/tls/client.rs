@@ -187,7 +187,7 @@ fn verifier(
     }
 }
 
-/// Believes every certificate; the server only has to have its key.
+/// Accepts every certificate, but the server must prove that it has the key.
 #[derive(Debug)]
 pub(crate) struct AnyCertificate(pub(crate) Arc<CryptoProvider>);
 
