@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::project;
 
@@ -47,6 +47,28 @@ pub(crate) fn need(programs: &[(&str, &str)]) -> Result<(), String> {
         [] => Ok(()),
         still => Err(format!("apt-get did not install {}", still.join(" "))),
     }
+}
+
+/// Installs what is missing of `(Perl module, Debian package)`.
+pub(crate) fn need_perl(modules: &[(&str, &str)]) -> Result<(), String> {
+    let missing = missing_perl(modules);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    install(&missing)?;
+    match missing_perl(modules).as_slice() {
+        [] => Ok(()),
+        still => Err(format!("apt-get did not install {}", still.join(" "))),
+    }
+}
+
+fn missing_perl<'a>(modules: &[(&str, &'a str)]) -> Vec<&'a str> {
+    let is_there = |module: &str| {
+        let mut perl = Command::new("perl");
+        perl.arg(format!("-M{module}")).args(["-e", "1"]).stderr(Stdio::null());
+        perl.status().is_ok_and(|status| status.success())
+    };
+    modules.iter().filter(|(name, _)| !is_there(name)).map(|(_, package)| *package).collect()
 }
 
 /// Installs these Debian packages, if that is allowed here.

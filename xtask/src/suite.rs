@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::args::Args;
-use crate::project;
+use crate::{packages, project};
 
 pub(crate) const HELP: &str = "run nginx's test suite and hold it to conformance/nginx-tests.txt
 
@@ -31,6 +31,11 @@ Fails on a file that falls short and is not listed, and on a listed one that pas
 /// The runner that the project's developers share; its table of areas lies beside it.
 const RUNNER: &str = "/work/shared/nginx/suite";
 const AREAS: &str = "tests.tsv";
+
+/// Perl modules that the suite speaks TLS with, and their Debian packages. Without them it skips a
+/// hundred files.
+const MODULES: &[(&str, &str)] =
+    &[("IO::Socket::SSL", "libio-socket-ssl-perl"), ("Net::SSLeay", "libnet-ssleay-perl")];
 
 /// Lines of `NAME.t why it falls short`; `#` starts a comment.
 const KNOWN: &str = "conformance/nginx-tests.txt";
@@ -54,6 +59,8 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     if ran.is_empty() {
         return Err(format!("{tests} has no test file of that choice"));
     }
+    packages::need(&[("perl", "perl"), ("prove", "perl"), ("openssl", "openssl")])?;
+    packages::need_perl(MODULES)?;
     let known = known(&fs::read_to_string(project::root().join(KNOWN)).unwrap_or_default())?;
     let weir = weir.map_or_else(|| project::release("weir"), Ok)?;
 
