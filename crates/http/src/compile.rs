@@ -290,7 +290,7 @@ impl HttpPlan {
             site.servers.extend(compiler.load.tolerate(server)?);
         }
         site.locations = compiler.locations;
-        sockets.list.iter_mut().try_for_each(|listen| listen.check_names(load))?;
+        sockets.list.iter_mut().try_for_each(|listen| listen.names.check(&listen.address, load))?;
         sockets.check_tls(&site)?;
         site.listens = sockets.list;
         site.groups = groups::all(load)?.values().cloned().collect();

@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 
-pub use session::regex::{MatchError, MatchFailure};
+pub use session::regex::MatchError;
 
 /// A regular expression of the configuration.
 pub type Pattern = session::regex::Pattern<Exchange>;

@@ -22,6 +22,7 @@ pub mod lru;
 pub mod map;
 pub mod realip;
 pub mod regex;
+pub mod server_names;
 mod session;
 pub mod split_clients;
 pub mod table;

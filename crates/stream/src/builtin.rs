@@ -23,8 +23,7 @@ const SESSION: &[BuiltIn<TcpSession>] = &[
         true
     }),
     BuiltIn::fresh("protocol", |_, out| some(out, b"TCP")),
-    // No server has a name yet.
-    BuiltIn::fresh("server_name", |_, _| true),
+    BuiltIn::fresh("server_name", |x, out| some(out, &x.server().name)),
 ];
 
 /// What nginx makes of variables of backends for a session that has none.

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 
+use ::session::server_names::ServerNames;
 use ::session::variables;
 use ::upstream::Groups;
 use conf::lacking::{Class, EnclosingBlock as Around};
@@ -116,6 +117,7 @@ impl StreamPlan {
             site.servers.extend(load.tolerate(server)?);
             blocks.push(block.from.name.span);
         }
+        sockets.list.iter_mut().try_for_each(|listen| listen.names.check(&listen.address, load))?;
         check_tls(&sockets, &site, &blocks)?;
         site.listens = sockets.list;
         site.groups = load.own.of::<Groups>().all().into_values().collect();
@@ -124,12 +126,25 @@ impl StreamPlan {
     }
 }
 
-/// Refuses encrypted sockets whose server has no certificate. `blocks` are the places of servers.
+/// Refuses encrypted sockets whose default server has no certificate. Where that server turns
+/// clients away, the others need one. `blocks` are the places of servers.
 fn check_tls(sockets: &StreamSockets, site: &StreamSite, blocks: &[Span]) -> Result<()> {
+    let lacks = |id: &StreamServerId| {
+        let server = site.servers.get(id.0 as usize);
+        server.is_some_and(|server| server.tls.tls.is_none() && !server.tls.rejects_handshakes)
+    };
+    let rejects = |id: StreamServerId| {
+        let server = site.servers.get(id.0 as usize);
+        server.is_some_and(|server| server.tls.tls.is_none() && server.tls.rejects_handshakes)
+    };
     for listen in sockets.list.iter().filter(|listen| listen.ssl) {
-        let server = listen.server.0 as usize;
-        let Some((server, at)) = site.servers.get(server).zip(blocks.get(server)) else { continue };
-        if server.tls.tls.is_none() && !server.tls.rejects_handshakes {
+        let default = listen.names.default;
+        let said = &sockets.by_address[&listen.address];
+        let without = match rejects(default) {
+            true => said.servers.iter().find(|id| lacks(id)),
+            false => Some(&default).filter(|id| lacks(id)),
+        };
+        if let Some(at) = without.and_then(|id| blocks.get(id.0 as usize)) {
             let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
             return Err(Error::at(*at, message));
         }
@@ -144,10 +159,11 @@ fn server(scope: &Scope, load: &mut Load<'_>) -> Result<StreamServer> {
     Ok(place.server)
 }
 
-/// What makes a server different from others: its ports. Machines that share a configuration may
-/// have different addresses.
+/// What makes a server different from others: its names and ports. Machines that share a
+/// configuration may have different addresses.
 fn identity(scope: &Scope) -> Vec<Box<[u8]>> {
     let mut parts: Vec<Box<[u8]>> = vec![b"stream"[..].into()];
+    parts.extend(scope.listen.names().into_iter().map(|name| name.text));
     for address in scope.listen.lines().iter().flat_map(|line| &line.addresses) {
         parts.push(match address {
             Address::Ip(address) => address.port().to_be_bytes()[..].into(),
@@ -202,7 +218,8 @@ struct StreamSockets {
 /// What has been said of a socket so far.
 struct ListenOptions {
     at: usize,
-    last_server: StreamServerId,
+    /// In the order in which they name the address.
+    servers: Vec<StreamServerId>,
     options: bool,
     default_server: bool,
 }
@@ -214,20 +231,24 @@ impl StreamSockets {
             let message = "no \"listen\" is defined for server";
             return Err(Error::at(from.name.span, message).marked(from.name.span));
         }
+        let names = scope.listen.names();
         for line in lines {
-            line.addresses.iter().try_for_each(|address| self.socket(address, line, server))?;
+            for address in &line.addresses {
+                let listen = self.socket(address, line, server)?;
+                names.iter().for_each(|name| listen.names.add(name, server));
+            }
         }
         Ok(())
     }
 
-    /// Several servers may name an address; the default one, which is the first unless a line says
-    /// otherwise, has its connections.
+    /// Several servers may name an address; the default one is the first unless a line says
+    /// otherwise.
     fn socket(
         &mut self,
         address: &Address,
         line: &StreamListenLine,
         server: StreamServerId,
-    ) -> Result<()> {
+    ) -> Result<&mut StreamListen> {
         let Some(said) = self.by_address.get_mut(address) else {
             let at = self.list.len();
             let options = line.options.clone().unwrap_or_default();
@@ -237,15 +258,15 @@ impl StreamSockets {
                 options,
                 proxy_protocol,
                 ssl: line.ssl,
-                server,
+                names: ServerNames::new(server),
             });
             let (options, default_server) = (line.options.is_some(), line.default_server);
-            let said = ListenOptions { at, last_server: server, options, default_server };
+            let said = ListenOptions { at, servers: vec![server], options, default_server };
             self.by_address.insert(address.clone(), said);
-            return Ok(());
+            return Ok(&mut self.list[at]);
         };
         let refuse = |what: &str| Err(line.from.error(format!("{what} {address}")));
-        if said.last_server == server {
+        if said.servers.last() == Some(&server) {
             return refuse("a duplicate listen");
         }
         if said.options && line.options.is_some() {
@@ -254,7 +275,7 @@ impl StreamSockets {
         if said.default_server && line.default_server {
             return refuse("a duplicate default server for");
         }
-        said.last_server = server;
+        said.servers.push(server);
         let listen = &mut self.list[said.at];
         listen.proxy_protocol |= line.proxy_protocol;
         listen.ssl |= line.ssl;
@@ -264,8 +285,8 @@ impl StreamSockets {
         }
         if line.default_server {
             said.default_server = true;
-            listen.server = server;
+            listen.names.default = server;
         }
-        Ok(())
+        Ok(listen)
     }
 }

@@ -8,6 +8,7 @@ use net::tls::{self, RefusedHandshake};
 use net::{Stream, Timer, buffers};
 use observe::{Errno, Level};
 use wire::client_hello::ClientHello;
+use wire::host::Host;
 
 use crate::session::TcpSession;
 
@@ -50,26 +51,44 @@ enum HandshakeRefusal {
 }
 
 async fn agree(
-    x: &TcpSession,
+    x: &mut TcpSession,
     stream: &mut Stream,
     received: &mut Vec<u8>,
     timer: &Timer,
 ) -> Result<(), HandshakeRefusal> {
     let hello = accept::read_client_hello(stream, received, timer).await;
     let hello = hello.map_err(HandshakeRefusal::Failed)?.ok_or(HandshakeRefusal::NotTls)?;
-    let policy = &x.server().tls;
+    let parsed = ClientHello::parse(&hello);
+    let default = x.server;
+    choose_server(x, parsed.and_then(|hello| hello.server_name));
+    let generation = x.generation.clone();
+    let policy = &generation.server(x.server).tls;
     if policy.rejects_handshakes {
         tls::refuse(stream, RefusedHandshake::UnrecognizedName);
         return Err(HandshakeRefusal::Rejected);
     }
-    let Some(tls) = &policy.tls else {
+    // As in nginx, a server without a certificate has the default server's.
+    let Some(tls) = policy.tls.as_ref().or(generation.server(default).tls.tls.as_ref()) else {
         tls::refuse(stream, RefusedHandshake::InternalError);
         return Err(HandshakeRefusal::NoCertificate);
     };
-    let session = tls.session(ClientHello::parse(&hello).as_ref(), false, received);
+    let session = tls.session(parsed.as_ref(), false, received);
     let failed = |error| HandshakeRefusal::Failed(ProxyRefusal::Connection(error));
     let session = session.map_err(failed)?;
     accept::secure(stream, session, timer).await.map_err(HandshakeRefusal::Failed)
+}
+
+/// The session goes on with the server that the client names (SNI).
+fn choose_server(x: &mut TcpSession, name: Option<&[u8]>) {
+    let generation = x.generation.clone();
+    let Some(listen) = generation.listen(x.client.listen) else { return };
+    let Some((name, valid)) = name.and_then(|name| Host::parse(name).map(|valid| (name, valid)))
+    else {
+        return;
+    };
+    let mut host = Vec::new();
+    valid.write_lower(name, &mut host);
+    x.server = listen.names.choose(&host, x);
 }
 
 fn log_refusal(x: &TcpSession, refusal: HandshakeRefusal) {

@@ -54,6 +54,7 @@ pub(crate) async fn serve(
         Ok(status) | Err(FinishedSession(status)) => status,
     };
     drop(x);
+    stream.close_session();
     drop((stream, held));
 }
 
@@ -75,7 +76,7 @@ async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSes
         let failed = |_| FinishedSession(INTERNAL_SERVER_ERROR);
         secure::handshake(x, stream, received).await.map_err(failed)?;
     }
-    match &server.content {
+    match &generation.server(x.server).content {
         Some(content) => Ok(content(x, stream).await),
         None => Err(FinishedSession(INTERNAL_SERVER_ERROR)),
     }

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use ::session::server_names::ServerNames;
 use ::session::variables::Variable;
 use ::session::{Configuration, WorkerGeneration};
 use ::upstream::Group;
@@ -39,13 +40,15 @@ pub struct StreamListen {
     pub(crate) proxy_protocol: bool,
     /// Whether its connections are encrypted.
     pub(crate) ssl: bool,
-    /// The server that has its connections.
-    pub(crate) server: StreamServerId,
+    /// The servers that have its connections.
+    pub(crate) names: ServerNames<TcpSession, StreamServerId>,
 }
 
 /// A server.
 #[derive(Default)]
 pub struct StreamServer {
+    /// Its first name.
+    pub(crate) name: Box<[u8]>,
     pub(crate) error_log: Arc<ErrorLog>,
     pub(crate) tcp_nodelay: bool,
     pub(crate) proxy_protocol_timeout_ms: u64,

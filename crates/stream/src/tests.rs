@@ -252,10 +252,10 @@ fn no_more_connections_than_the_limit() {
 fn the_default_server_has_the_connections_of_an_address() {
     let site = |text: &str| load(text, Path::new("/nowhere"), false).unwrap();
     let two = "server { listen 127.0.0.1:1; } server { listen 127.0.0.1:1; listen 127.0.0.1:2; }";
-    let listens: Vec<_> = site(two).listens.iter().map(|listen| listen.server.0).collect();
+    let listens: Vec<_> = site(two).listens.iter().map(|listen| listen.names.default.0).collect();
     assert_eq!(listens, [0, 1]);
     let two = "server { listen 127.0.0.1:1; } server { listen 127.0.0.1:1 default_server; }";
-    assert_eq!(site(two).listens[0].server.0, 1);
+    assert_eq!(site(two).listens[0].names.default.0, 1);
 }
 
 #[test]
@@ -341,4 +341,45 @@ fn a_handshake_that_fails_ends_the_session() {
         refusal("server { listen 127.0.0.1:1 ssl; return a; }")
             .starts_with("no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive")
     );
+}
+
+#[test]
+fn a_client_comes_to_the_server_that_it_names() {
+    let folder = Folder::new();
+    let text = with_certificate(
+        "server { listen 127.0.0.1:1 ssl; server_name a.test; ECDSA; return '$server_name.'; }
+         server { listen 127.0.0.1:1; server_name .b.test; ECDSA; ssl_protocols TLSv1.3;
+                  return '$server_name.'; }
+         server { listen 127.0.0.1:1; server_name ~^(?<sub>\\w+)\\.c\\.test$; return '$sub.'; }
+         server { listen 127.0.0.1:1; server_name no.test; ssl_reject_handshake on; }",
+    );
+    let ask = |name: &'static str, client: tls::TlsClient| {
+        let site = Arc::new(load(&text, &folder.0, false).unwrap());
+        let generation = StreamGeneration::new(site, 1);
+        let answer = net::run(async move {
+            serve_with(generation, move |stream| {
+                let mut answer = String::new();
+                match client.connect(name, stream).read_to_string(&mut answer) {
+                    Ok(_) => answer.into_bytes(),
+                    Err(error) => error.to_string().into_bytes(),
+                }
+            })
+            .await
+        });
+        String::from_utf8(answer.unwrap()).unwrap()
+    };
+    for (name, said) in
+        [("other", "a.test."), ("A.test", "a.test."), ("x.b.test", "b.test."), ("y.c.test", "y.")]
+    {
+        assert_eq!(ask(name, tls::TlsClient::new()), said, "{name}");
+    }
+    assert!(ask("no.test", tls::TlsClient::new()).contains("UnrecognisedName"));
+    assert!(ask("b.test", tls::TlsClient::tls12()).contains("ProtocolVersion"));
+    let default_rejects = with_certificate(
+        "server { listen 127.0.0.1:1 ssl; ssl_reject_handshake on; return a; }
+         server { listen 127.0.0.1:1; server_name b; return b; }",
+    );
+    let refused = refusal(&default_rejects);
+    assert!(refused.starts_with("no \"ssl_certificate\" is defined"), "{refused}");
+    assert!(refused.ends_with(":2"), "{refused}");
 }

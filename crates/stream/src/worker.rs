@@ -43,7 +43,7 @@ impl StreamWorker {
             Client::new(observe::connection_number(), peer, SocketProbe::new(&stream), slot);
         client.debug = debug;
         let number = generation.number;
-        if let Some(server) = generation.listen(slot).map(|listen| listen.server) {
+        if let Some(server) = generation.listen(slot).map(|listen| listen.names.default) {
             let client = Rc::new(client);
             self.tracker.spawn(number, serve(generation, server, client, stream, held));
         }

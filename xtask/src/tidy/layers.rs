@@ -96,7 +96,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["generation", "session"],
             &["evaluate"],
             &["builtin", "geo", "keyed", "log", "regex", "split_clients", "tls"],
-            &["limit_conn", "map", "realip"],
+            &["limit_conn", "map", "realip", "server_names"],
         ],
         upward: &[],
         cycles: &[],

@@ -11,6 +11,8 @@ pub(crate) fn choose_server(x: &mut Exchange) {
     request.host.extend_from_slice(host);
     request.host.make_ascii_lowercase();
     let generation = x.generation.clone();
-    x.server = generation.listen(x.client.listen).map_or(x.server, |l| l.names.choose(x));
+    let host = std::mem::take(&mut x.request.host);
+    x.server = generation.listen(x.client.listen).map_or(x.server, |l| l.names.choose(&host, x));
+    x.request.host = host;
     x.location = phases::outer(x);
 }

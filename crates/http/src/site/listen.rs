@@ -11,7 +11,6 @@ use net::{Address, SocketOptions};
 use session::listen;
 
 use super::{Protocols, ServerNames};
-use crate::wildcards::WildcardError;
 
 /// Where a server listens whose `listen` names no port.
 const DEFAULT_PORT: u16 = 80;
@@ -29,30 +28,6 @@ pub struct Listen {
     pub transport: Option<Arc<dyn Transport>>,
     /// Its servers.
     pub names: ServerNames,
-}
-
-impl Listen {
-    /// Tells of names that could not be added.
-    pub(crate) fn check_names(&mut self, load: &mut Load<'_>) -> Result<()> {
-        let address = &self.address;
-        for (name, refused) in self.names.refused() {
-            let shown = String::from_utf8_lossy(&name.text);
-            let error = Error::bare(match refused {
-                WildcardError::Conflicting => {
-                    format!("conflicting server name \"{shown}\" on {address}, ignored")
-                }
-                WildcardError::Invalid => {
-                    format!("invalid server name or wildcard \"{shown}\" on {address}")
-                }
-            });
-            let error = Error { mark: name.named, ..error };
-            match refused {
-                WildcardError::Conflicting => load.warn(error),
-                WildcardError::Invalid => return Err(error),
-            }
-        }
-        Ok(())
-    }
 }
 
 /// One `listen` line.

@@ -8,7 +8,6 @@ mod ids;
 mod listen;
 mod locate;
 mod matcher;
-mod names;
 mod place;
 pub(crate) mod policy;
 mod protocols;
@@ -30,7 +29,6 @@ pub use listen::{Listen, ListenLine};
 pub use locate::Locations;
 pub(crate) use locate::choose as choose_location;
 pub(crate) use matcher::Matcher;
-pub use names::{ServerName, ServerNames};
 pub use place::LocationBuilder;
 pub(crate) use protocols::ProtocolLines;
 pub use protocols::Protocols;
@@ -38,6 +36,11 @@ pub use protocols::Protocols;
 use crate::exchange::{Exchange, Filter, Handler, Logger, Reach};
 use crate::files::Caches;
 use crate::variables::Variable;
+
+/// The servers of a listening socket by name.
+pub type ServerNames = session::server_names::ServerNames<Exchange, ServerId>;
+/// A name of a server.
+pub type ServerName = session::server_names::ServerName<Exchange>;
 use policy::Policy;
 
 /// A configuration ready to serve.

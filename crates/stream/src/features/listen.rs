@@ -1,24 +1,26 @@
-//! `listen`: where a server's connections come in.
+//! `listen` and `server_name`: where a server's connections come in, and which of them are its own.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ::session::listen;
+use ::session::server_names::{ServerName, ServerNameLine};
 use conf::lacking::{Class, LinePart};
 use conf::{Directive, Inherited, Load, Result, Value, Word};
 use net::{Address, SocketOptions};
 
+use crate::session::TcpSession;
 use crate::site::ServerBuilder;
 
 conf::directives! {
     also {
         /// Where the server listens: an address with a port or a range of ports, a port, or the
-        /// path of a Unix socket. Of several servers on one address, the `default_server` has its
-        /// connections, else the first. With `ssl` connections are encrypted; the server needs an
-        /// `ssl_certificate`. With `proxy_protocol` each connection begins with a PROXY protocol
-        /// header. `bind` and `reuseport` are accepted and change nothing: every address
-        /// has a socket of its own for each worker.
+        /// path of a Unix socket. Of several servers on one address, the `default_server`, else the
+        /// first, handles connections that match no `server_name`. With `ssl` connections are
+        /// encrypted; the server needs an `ssl_certificate`. With `proxy_protocol` each connection
+        /// begins with a PROXY protocol header. `bind` and `reuseport` are accepted and change
+        /// nothing: every address has a socket of its own for each worker.
         ///
         /// Syntax: ADDRESS:PORT | PORT | unix:PATH [default_server] [ssl] [proxy_protocol] [bind]
         /// [reuseport] [backlog=NUMBER] [rcvbuf=SIZE] [sndbuf=SIZE] [deferred] [fastopen=NUMBER]
@@ -33,8 +35,22 @@ conf::directives! {
         /// }
         /// ```
         listen(1..=usize::MAX) in SERVER => lines;
+        /// The names of the server: exact names, `*.example.com`, `www.*`, `.example.com` (with and
+        /// without a prefix), or a regular expression after `~`. On encrypted sockets, a client
+        /// that names one of them in its handshake (SNI) is served by this server. Exact names win,
+        /// then the longest wildcards, then the first regular expression.
+        ///
+        /// Syntax: NAME...
+        /// Default: ""
+        ///
+        /// ```nginx
+        /// server_name example.com *.example.com;
+        /// ```
+        server_name(1..=usize::MAX) in SERVER => names;
     }
     slots {
+        /// The names.
+        names: Option<ServerNameLine<TcpSession>>,
         /// The `listen` lines.
         lines: Vec<StreamListenLine>,
     }
@@ -42,8 +58,11 @@ conf::directives! {
     in SERVER;
 }
 
-/// Nothing hooks into the server: the sockets are made of all lines together.
-pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
+/// The server gets its name. The sockets are made of all lines together.
+pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
+    let names = conf.names();
+    let name = &names[0].text;
+    place.server.name = name.strip_prefix(b".").unwrap_or(name).into();
     Ok(())
 }
 
@@ -51,6 +70,11 @@ impl Conf {
     /// The lines, in order.
     pub fn lines(&self) -> &[StreamListenLine] {
         &self.lines
+    }
+
+    /// The names, of which there is always one.
+    pub fn names(&self) -> Vec<ServerName<TcpSession>> {
+        self.names.clone().unwrap_or_default().0
     }
 }
 

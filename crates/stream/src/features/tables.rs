@@ -17,6 +17,14 @@ conf::directives! {
     ///
     /// Differs: no effect; the table is sized by its contents.
     variables_hash_bucket_size: Number = "64",
+    /// The largest size of nginx's table of server names.
+    ///
+    /// Differs: no effect; the table is sized by its contents.
+    server_names_hash_max_size: Number = "512",
+    /// The size of a bucket in nginx's table of server names.
+    ///
+    /// Differs: no effect; the table is sized by its contents.
+    server_names_hash_bucket_size: Number = "64",
 }
 
 /// Nothing to hook in.

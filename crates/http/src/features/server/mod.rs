@@ -1,15 +1,13 @@
 //! What makes a virtual server: its sockets, its names, and how its requests are read.
 
-mod names;
-
 use std::sync::Arc;
 
 use conf::{Buffers, Milliseconds, Number, Result, Size};
-
+use session::server_names::ServerNameLine;
 use wire::request::HeadLimits;
 
+use crate::exchange::Exchange;
 use crate::site::{ListenLine, LocationBuilder, ReadingPolicy, ServerName};
-use names::ServerNameLine;
 
 conf::directives! {
     also {
@@ -58,7 +56,7 @@ conf::directives! {
         /// The sockets.
         listens: Vec<ListenLine>,
         /// The names.
-        names: Option<ServerNameLine>,
+        names: Option<ServerNameLine<Exchange>>,
     }
 
     in MAIN | SERVER;
