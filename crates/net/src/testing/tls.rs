@@ -7,7 +7,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned, SupportedProtocolVersion, version};
 
-use crate::tls::AnyCertificate;
+use crate::tls::ServerVerifier;
 
 /// A certificate for `localhost` with an ECDSA key, which says so in its common name.
 pub const ECDSA_CERTIFICATE: &str = include_str!("tls/ecdsa.pem");
@@ -40,7 +40,7 @@ impl TlsClient {
 
     fn with_versions(versions: &[&'static SupportedProtocolVersion]) -> Self {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let verifier = Arc::new(AnyCertificate(provider.clone()));
+        let verifier = Arc::new(ServerVerifier::of_any(provider.clone()));
         let config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)
             .expect("the versions exist")

@@ -5,21 +5,19 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{
     ClientSessionStore, ResolvesClientCert, Resumption, Tls12ClientSessionValue,
-    Tls13ClientSessionValue, UnbufferedClientConnection, WebPkiServerVerifier,
+    Tls13ClientSessionValue, UnbufferedClientConnection,
 };
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::ServerName;
 use rustls::sign::CertifiedKey;
-use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, NamedGroup, RootCertStore, SignatureScheme,
-};
+use rustls::{ClientConfig, NamedGroup, SignatureScheme};
 use wire::tls::{TlsGroup, TlsSuite};
 
-use super::private_key::{Credential, KeyError, read_certificates};
+use super::private_key::Credential;
 use super::server::{group_of, suite_of, versions};
+use super::server_trust::{ServerTrust, TlsServerName, verifier};
 use super::session::TlsSession;
 use super::side::ClientSide;
 use crate::SecureSession;
@@ -51,40 +49,6 @@ pub struct ClientTlsPlan {
     pub sends_name: bool,
     /// Whether earlier sessions are resumed.
     pub resumes: bool,
-}
-
-/// Which certificates a server may have.
-#[derive(Clone, Debug, Default)]
-pub enum ServerTrust {
-    /// Any whose key it has.
-    #[default]
-    Any,
-    /// Those for its name that one of these has signed.
-    Roots(TrustedRoots),
-}
-
-/// Certificates whose signatures are trusted.
-#[derive(Clone, Debug)]
-pub struct TrustedRoots(Arc<RootCertStore>);
-
-impl TrustedRoots {
-    /// Reads a PEM file. Certificates that cannot sign anything are skipped, as long as one can.
-    pub fn read(text: &[u8]) -> Result<Self, KeyError> {
-        let mut roots = RootCertStore::empty();
-        let (added, _) = roots.add_parsable_certificates(read_certificates(text)?);
-        if added == 0 { Err(KeyError::InvalidCertificate) } else { Ok(Self(Arc::new(roots))) }
-    }
-}
-
-/// The name of a server, for SNI and for its certificate: of the DNS, or an IP address.
-#[derive(Clone, Debug)]
-pub struct TlsServerName(ServerName<'static>);
-
-impl TlsServerName {
-    /// `None` if it is neither.
-    pub fn parse(text: &str) -> Option<Self> {
-        ServerName::try_from(text.to_owned()).ok().map(Self)
-    }
 }
 
 /// How TLS is spoken with servers.
@@ -119,6 +83,15 @@ impl ClientTls {
         config.resumption = if plan.resumes { own_sessions() } else { Resumption::disabled() };
         let (config, record_max) = (Arc::new(config), plan.record_max);
         Ok(Self { config, record_max, resumes: plan.resumes })
+    }
+
+    /// The same with another certificate of its own.
+    pub fn with_credential(&self, credential: Credential) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        config.client_auth_cert_resolver = Arc::new(OwnKey(credential.0));
+        // A session that another certificate began must not be resumed under this one.
+        config.resumption = if self.resumes { own_sessions() } else { Resumption::disabled() };
+        Self { config: Arc::new(config), ..*self }
     }
 
     /// The same for another server: it does not resume the sessions of this one.
@@ -171,60 +144,6 @@ impl ResolvesClientCert for OwnKey {
 
     fn has_certs(&self) -> bool {
         true
-    }
-}
-
-fn verifier(
-    trust: ServerTrust,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, String> {
-    match trust {
-        ServerTrust::Any => Ok(Arc::new(AnyCertificate(provider.clone()))),
-        ServerTrust::Roots(TrustedRoots(roots)) => {
-            let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
-            Ok(builder.build().map_err(|error| error.to_string())?)
-        }
-    }
-}
-
-/// Accepts every certificate, but the server must prove that it has the key.
-#[derive(Debug)]
-pub(crate) struct AnyCertificate(pub(crate) Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 

@@ -12,21 +12,21 @@ mod private_key;
 mod record;
 mod refuse;
 mod server;
+mod server_trust;
 mod session;
 mod session_cache;
 mod side;
 mod tickets;
 
 pub use chain::{ChainFault, ChainPurpose, ChainRules, RevocationLists, TrustedCertificates};
-#[cfg(any(test, feature = "testing"))]
-pub(crate) use client::AnyCertificate;
-pub use client::{
-    ClientTls, ClientTlsPlan, ClientTransport, ServerTrust, TlsServerName, TrustedRoots,
-};
+pub use client::{ClientTls, ClientTlsPlan, ClientTransport};
 pub use details::{OfferedByClient, TlsDetails};
 pub use private_key::{Credential, CredentialError, KeyError, PASSWORD_LENGTH_MAX, read_passwords};
 pub use refuse::{RefusedHandshake, refuse};
 pub use server::{H2, ResumptionPlan, ServerTls, ServerTlsPlan};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use server_trust::ServerVerifier;
+pub use server_trust::{CertificateFault, ServerTrust, TlsServerName, TrustedRoots};
 pub use session_cache::TlsSessionCache;
 pub use tickets::{RotatingTicketKeys, TicketKey, TicketKeys};
 

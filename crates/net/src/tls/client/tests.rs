@@ -8,7 +8,10 @@ use wire::tls::{TlsGroup, TlsSuite};
 use super::*;
 use crate::Stream;
 use crate::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY};
-use crate::tls::{H2, ServerTls, ServerTlsPlan, TlsDetails};
+use crate::tls::{
+    CertificateFault, ChainFault, ChainRules, H2, ServerTls, ServerTlsPlan, TlsDetails,
+    TrustedCertificates, TrustedRoots,
+};
 
 fn server() -> ServerTls {
     let (certificate, key) = (ECDSA_CERTIFICATE.as_bytes(), ECDSA_KEY.as_bytes());
@@ -40,11 +43,15 @@ fn plan() -> ClientTlsPlan {
 
 /// Both ends agree on keys, and the client sends a line that the server sends back.
 async fn connect(plan: ClientTlsPlan) -> io::Result<Arc<TlsDetails>> {
+    connect_to("localhost", plan).await
+}
+
+async fn connect_to(name: &str, plan: ClientTlsPlan) -> io::Result<Arc<TlsDetails>> {
     let (here, there) = UnixStream::pair().unwrap();
     here.set_nonblocking(true).unwrap();
     there.set_nonblocking(true).unwrap();
     let (mut client, mut accepted) = (Stream::new(here.into()), Stream::new(there.into()));
-    let name = TlsServerName::parse("localhost").unwrap();
+    let name = TlsServerName::parse(name).unwrap();
     client.secure(ClientTls::new(plan).unwrap().session(&name)?);
     accepted.secure(server().session(None, false, &[])?);
     crate::spawn(async move {
@@ -99,6 +106,25 @@ fn a_certificate_that_no_root_has_signed_is_refused() {
         let trust = ServerTrust::Roots(TrustedRoots::read(other).unwrap());
         let error = connect(ClientTlsPlan { trust, ..plan() }).await.unwrap_err();
         assert!(error.to_string().contains("certificate"), "{error}");
+    })
+    .unwrap();
+}
+
+#[test]
+fn the_fault_of_a_certificate_is_told() {
+    crate::run(async {
+        use crate::testing::tls::RSA_CERTIFICATE;
+        let trusting = |text: &str| {
+            let trusted = TrustedCertificates::read(text.as_bytes()).unwrap();
+            let rules = ChainRules { trusted, revoked: None, depth_max: 1 };
+            ClientTlsPlan { trust: ServerTrust::Chain(rules), ..plan() }
+        };
+        let fault = |error: io::Error| CertificateFault::of(&error).expect("a fault");
+        assert!(connect_to("localhost", trusting(ECDSA_CERTIFICATE)).await.is_ok());
+        let error = connect_to("other.test", trusting(ECDSA_CERTIFICATE)).await.unwrap_err();
+        assert_eq!(fault(error), CertificateFault::OtherName);
+        let error = connect_to("localhost", trusting(RSA_CERTIFICATE)).await.unwrap_err();
+        assert_eq!(fault(error), CertificateFault::Chain(ChainFault::SelfSigned));
     })
     .unwrap();
 }
