@@ -460,9 +460,9 @@ macro_rules! rows {
 /// Lists a subsystem's features: the order of handlers within a phase and of filters.
 ///
 /// Each row is `field: module "prefix" over family with VARIABLES`. A module has `Conf`, `Layer`
-/// and `install(&Arc<Conf>, &mut Place) -> Result<()>`. One whose settings complete those of
-/// another row names that row after `over`, and its `install` is given both; one that has variables
-/// names their table.
+/// and `install(&Arc<Conf>, &mut Place) -> Result<()>`. One whose settings complete those of other
+/// rows names those rows after `over` (`over family & tls`), and its `install` is given all of
+/// them; one that has variables names their table.
 #[macro_export]
 macro_rules! features {
     (into $place:ty, variables $variable:ty; $($rows:tt)*) => {
@@ -471,7 +471,7 @@ macro_rules! features {
     };
     (
         @variables $variable:ty;
-        $( $field:ident : $module:ident $($prefix:literal)? $(over $family:ident)?
+        $( $field:ident : $module:ident $($prefix:literal)? $(over $($family:ident)&+)?
             $(with $variables:ident)?, )*
     ) => {
         /// The tables of the features' variables.
@@ -479,7 +479,7 @@ macro_rules! features {
     };
     (
         into $place:ty;
-        $( $field:ident : $module:ident $($prefix:literal)? $(over $family:ident)?
+        $( $field:ident : $module:ident $($prefix:literal)? $(over $($family:ident)&+)?
             $(with $variables:ident)?, )*
     ) => {
         /// The settings given in one block of the configuration.
@@ -543,7 +543,7 @@ macro_rules! features {
 
             /// Lets every feature hook into the place.
             pub fn install(&self, place: &mut $place) -> $crate::Result<()> {
-                $( $module::install(&self.$field, $(&self.$family,)? place)?; )*
+                $( $module::install(&self.$field, $($(&self.$family,)+)? place)?; )*
                 Ok(())
             }
         }

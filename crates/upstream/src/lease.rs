@@ -1,14 +1,13 @@
 //! A request in progress on a server, from the choice to the end of the reply.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use net::Address;
 
 use crate::balance::Balance;
 use crate::limit::{ServerSlot, ServerSlots};
-use crate::pool::{GroupPool, Handoff, PoolKey, PooledConnection, worker};
+use crate::pool::{GroupPool, Handoff, PoolKey, PoolOrigin, PooledConnection, worker};
 use crate::server::Server;
 use crate::times::Until;
 
@@ -158,15 +157,15 @@ impl Lease {
         }
     }
 
-    /// Ends it and keeps its connection, made from that local address, for the next request of this
-    /// worker, or hands it to another worker whose request waits for this server and needs one.
+    /// Ends it and keeps its connection, made in that way, for the next request of this worker, or
+    /// hands it to another worker whose request waits for this server and needs one.
     pub fn end_with(
         mut self,
         pool: &GroupPool,
-        from: Option<SocketAddr>,
+        origin: Option<Arc<PoolOrigin>>,
         connection: PooledConnection,
     ) {
-        let key = PoolKey { to: self.address().clone(), from };
+        let key = PoolKey { to: self.address().clone(), origin };
         let is_awaited =
             |slots: &ServerSlots<Handoff>| slots.waiting() > 0 && slots.awaits_handoff(worker());
         let slot = self.slot.take_if(|slot| is_awaited(slot.slots()));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use net::{Address, Detached, Stream, Timer, clock};
@@ -45,8 +45,37 @@ pub struct PooledConnection {
 pub struct PoolKey {
     /// The server.
     pub to: Address,
+    /// How it was connected to; `None`: in the plainest way.
+    pub origin: Option<Arc<PoolOrigin>>,
+}
+
+/// How a connection was made.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PoolOrigin {
     /// The local address that was requested.
     pub from: Option<SocketAddr>,
+    /// How it is secured.
+    pub secured: Option<SecuredAs>,
+}
+
+/// How a connection is secured. A connection serves only requests that would be secured alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecuredAs {
+    /// The number of the TLS settings.
+    pub settings: u64,
+    /// The server's name.
+    pub name: Arc<[u8]>,
+    /// This side's certificate, if it depends on the request.
+    pub certificate: Option<CertificateNames>,
+}
+
+/// The names of the files of a certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateNames {
+    /// The certificate's.
+    pub certificate: Arc<[u8]>,
+    /// The key's.
+    pub key: Arc<[u8]>,
 }
 
 impl PooledConnection {
@@ -267,7 +296,7 @@ mod tests {
         let group = group("server 10.0.0.1; keepalive 2;");
         let (near, far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
-        let key = PoolKey { to: group.servers()[0].address().clone(), from: None };
+        let key = PoolKey { to: group.servers()[0].address().clone(), origin: None };
         let opened_ms = clock::now_ms();
         let stream = OwnedFd::from(near).into();
         let handoff = Handoff { stream, key: key.clone(), requests: 1, opened_ms };

@@ -70,7 +70,8 @@ fn the_code_says_what_matters() {
     let cases = [
         ("", 0),
         ("ssl_protocols TLSv1.3; proxy_cache off;", 0),
-        ("server { location / { proxy_pass https://127.0.0.1; } }", 2),
+        ("server { location / { proxy_pass https://127.0.0.1; } }", 0),
+        ("server { location / { grpc_pass grpcs://127.0.0.1; } }", 2),
         ("modsecurity on;", 2),
         ("js_set $a f; add_header X $a;", 2),
         ("log_format f $ssl_client_verify;", 2),

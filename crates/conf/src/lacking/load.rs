@@ -15,7 +15,7 @@ pub struct EnclosingBlock<'a> {
 
 /// A part of a line.
 pub struct LinePart {
-    /// The text to report: `proxy_pass https://`.
+    /// The text to report: `resolver ... status_zone=`.
     pub what: &'static str,
     /// Who has it.
     pub module: &'static str,

@@ -105,8 +105,6 @@ fn what_asks_for_nothing_is_no_error_and_not_worth_a_word() {
         ("ssl_session_timeout 1d;", "http"),
         ("ssl_certificate a.pem;", "server"),
         ("ssl_verify_client off;", "server"),
-        ("proxy_ssl_verify off;", "location"),
-        ("proxy_ssl_server_name on;", "location"),
         ("sub_filter_once off;", "location"),
         ("dav_methods off;", "location"),
         ("slice 0;", "location"),

@@ -19,9 +19,21 @@ use crate::exchange::{Exchange, Flow};
 #[derive(Clone, Debug)]
 pub enum PassTo {
     /// The same for all requests.
-    Fixed(GroupHost),
+    Fixed {
+        /// The host.
+        host: GroupHost,
+        /// Whether the scheme before it is the one of TLS.
+        is_tls: bool,
+    },
     /// What this renders to.
     Computed(Template),
+}
+
+/// The schemes that may stand before an address; empty: there is none.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct AddressSchemes {
+    pub(crate) plain: &'static str,
+    pub(crate) tls: &'static str,
 }
 
 /// No address has this port, nor goes one without saying.
@@ -31,38 +43,59 @@ impl Value for PassTo {
     const ARGS: RangeInclusive<usize> = 1..=1;
     const INHERITED: Inherited = Inherited::Nameless;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        Self::of(&from.arg(0).text, from.arg(0), from, load)
+        Self::of(from.arg(0), AddressSchemes::default(), from, load)
+    }
+}
+
+impl AddressSchemes {
+    /// What follows the scheme, and whether that is the one of TLS.
+    fn split<'a>(&self, text: &'a [u8]) -> (&'a [u8], bool) {
+        let after = |scheme: &str| {
+            let (start, rest) = text.split_at_checked(scheme.len())?;
+            let begins = !scheme.is_empty() && start.eq_ignore_ascii_case(scheme.as_bytes());
+            begins.then_some(rest)
+        };
+        match after(self.tls) {
+            Some(rest) => (rest, true),
+            None => (after(self.plain).unwrap_or(text), false),
+        }
     }
 }
 
 impl PassTo {
-    /// Reads `text`, which is `word` or a part of it.
+    /// Reads an address that may have a scheme.
     pub(crate) fn of(
-        text: &[u8],
         word: &Word,
+        schemes: AddressSchemes,
         from: &Directive,
         load: &mut Load<'_>,
     ) -> Result<Self> {
         load.registry.of::<AnyBackend>().0 = true;
-        let template = Template::from_bytes(text, word, from, load)?;
+        let template = Template::compile(word, from, load)?;
         if template.as_fixed().is_none() {
             return Ok(Self::Computed(template));
         }
+        let (text, is_tls) = schemes.split(&word.text);
         let host = parse(text).map_err(|why| {
             let text = String::from_utf8_lossy(text);
             from.error_at(word, format!("{why} in upstream \"{text}\""))
         })?;
         host.declare(from, word, load);
-        Ok(Self::Fixed(host))
+        Ok(Self::Fixed { host, is_tls })
+    }
+
+    /// Whether no request is passed on over TLS.
+    pub(crate) fn is_never_tls(&self) -> bool {
+        matches!(self, Self::Fixed { is_tls: false, .. })
     }
 
     /// The group it names, or the groups it may name.
     pub(crate) fn compile(&self, load: &mut Load<'_>) -> Result<TargetGroup> {
         let groups = groups::all(load)?;
         Ok(match self {
-            Self::Fixed(host) => {
+            Self::Fixed { host, is_tls } => {
                 let group = host.find(&groups).expect("every line declares its host");
-                TargetGroup::Fixed(group.clone())
+                TargetGroup::Fixed { group: group.clone(), is_tls: *is_tls }
             }
             Self::Computed(template) => TargetGroup::Computed(template.clone(), groups),
         })
@@ -76,8 +109,8 @@ fn parse(text: &[u8]) -> std::result::Result<GroupHost, address::AddressRefusal>
 
 /// The backends of a location, found when it is compiled.
 pub(crate) enum TargetGroup {
-    /// This one.
-    Fixed(Arc<Group>),
+    /// This one, perhaps over TLS.
+    Fixed { group: Arc<Group>, is_tls: bool },
     /// Depends on the request; the groups it may name.
     Computed(Template, Arc<ByName>),
 }
@@ -86,30 +119,30 @@ impl TargetGroup {
     /// The group, unless it depends on the request.
     pub(crate) fn fixed(&self) -> Option<&Arc<Group>> {
         match self {
-            Self::Fixed(group) => Some(group),
+            Self::Fixed { group, .. } => Some(group),
             Self::Computed(..) => None,
         }
     }
 
-    /// The group of this request. A failure has been logged. `prefix` may stand before an address.
+    /// The group of this request, and whether the scheme before its name is one of TLS. A failure
+    /// has been logged.
     pub(crate) async fn group(
         &self,
         x: &mut Exchange,
-        prefix: &[u8],
-    ) -> std::result::Result<Arc<Group>, Flow> {
+        schemes: AddressSchemes,
+    ) -> std::result::Result<(Arc<Group>, bool), Flow> {
         let (template, groups) = match self {
-            Self::Fixed(group) => return Ok(group.clone()),
+            Self::Fixed { group, is_tls } => return Ok((group.clone(), *is_tls)),
             Self::Computed(template, groups) => (template, groups),
         };
         let text = x.render(template);
-        let begins = text.get(..prefix.len()).is_some_and(|own| own.eq_ignore_ascii_case(prefix));
-        let text = if begins { &text[prefix.len()..] } else { &text[..] };
+        let (text, is_tls) = schemes.split(&text);
         let host = parse(text).map_err(|why| {
             x.log(Level::Error, format_args!("{why} in upstream \"{}\"", Text(text)));
             Flow::Status(500)
         })?;
         if let Some(group) = host.find(groups) {
-            return Ok(group.clone());
+            return Ok((group.clone(), is_tls));
         }
         if !host.has_port() {
             x.log(Level::Error, format_args!("no port in upstream \"{}\"", Text(text)));
@@ -119,7 +152,7 @@ impl TargetGroup {
             Endpoint::At(address) => vec![address.clone()],
             Endpoint::Named { host, port } => resolve(x, host, *port).await?,
         };
-        Ok(Group::passing(&host.text, addresses))
+        Ok((Group::passing(&host.text, addresses), is_tls))
     }
 }
 

@@ -6,12 +6,11 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use ::upstream::pool::PooledConnection;
+use ::upstream::pool::{PoolOrigin, PooledConnection};
 use ::upstream::{Group, Lease};
 use net::buffers::{self, LentPart};
 use net::{SocketProbe, Timer, clock};
@@ -37,8 +36,8 @@ pub(super) struct BusyConnection {
     pub(super) connection: PooledConnection,
     pub(super) lease: Lease,
     pub(super) group: Arc<Group>,
-    /// The local address that the connection was made from, if one was asked for.
-    pub(super) from: Option<SocketAddr>,
+    /// How the connection was made.
+    pub(super) origin: Option<Arc<PoolOrigin>>,
     pub(super) attempt: Rc<UpstreamAttempt>,
     /// What is to be learned once the reply has ended.
     pub(super) session: Option<SessionToLearn>,
@@ -63,7 +62,7 @@ impl BusyConnection {
             session.learn(self.lease.server());
         }
         if reuse && self.sent {
-            self.lease.end_with(self.group.pool(), self.from, self.connection);
+            self.lease.end_with(self.group.pool(), self.origin, self.connection);
         }
     }
 }

@@ -20,6 +20,7 @@ use super::caller::Caller;
 use super::connect::{self, CONNECTING};
 use super::protocol::{Protocol, Start};
 use super::request::{BackendRequestBody, BodySource};
+use super::secured::SecuredRequest;
 
 /// How much is read at once.
 const READ_SIZE: usize = 16 * 1024;
@@ -52,6 +53,8 @@ pub(crate) struct CheckCall<'a> {
     /// The server's name in log lines.
     pub(crate) name: &'a [u8],
     pub(crate) options: Connect,
+    /// How the connection is secured, if it is.
+    pub(crate) secured: Option<&'a SecuredRequest<'a>>,
     pub(crate) request: &'a CheckRequest,
     pub(crate) times: CheckTimes,
     /// The longest head of a reply.
@@ -153,7 +156,7 @@ pub(crate) async fn check_connection(
 ) -> Result<&'static str, CheckFailure> {
     let (timer, mut checker) = (Timer::new(), Checker::new());
     timer.set(timeout_ms);
-    let opened = open(&mut checker, to, name, &Connect::default(), &timer).await;
+    let opened = open(&mut checker, to, name, &Connect::default(), None, &timer).await;
     opened.map(|_| CONNECTING)
 }
 
@@ -178,7 +181,13 @@ pub(crate) async fn check(
         timer.set(connect_ms);
     }
     let mut checker = Checker::new();
-    let connection = open(&mut checker, &check.to, check.name, &check.options, &timer).await?;
+    let mut options = check.options.clone();
+    if let Some(secured) = check.secured {
+        let transport = secured.transport(&mut checker, &check.to);
+        options.transport = Some(transport.map_err(|_| checker.failure())?);
+    }
+    let connection =
+        open(&mut checker, &check.to, check.name, &options, check.secured, &timer).await?;
     check.ask(&timer, connection, &Cell::new(0)).await
 }
 
@@ -188,11 +197,12 @@ async fn open(
     to: &Address,
     name: &[u8],
     options: &Connect,
+    secured: Option<&SecuredRequest<'_>>,
     timer: &Timer,
 ) -> Result<PooledConnection, CheckFailure> {
     let connecting = connect::begin(checker, to, name, options);
     let connecting = connecting.map_err(|_| checker.failure())?;
-    let connected = connect::finish(checker, connecting, timer).await;
+    let connected = connect::finish(checker, connecting, secured, timer).await;
     connected.map_err(|_| checker.failure())
 }
 

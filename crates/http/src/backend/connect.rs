@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use ::upstream::pool::{PoolKey, PooledConnection};
+use ::upstream::pool::{PoolKey, PoolOrigin, PooledConnection};
 use ::upstream::{Group, Lease};
 use net::accept::Transport;
 use net::{Address, Connect, Connecting, Timer};
@@ -15,11 +15,15 @@ use observe::{Errno, Level};
 use super::Conf;
 use super::call::{Trouble, timed_out};
 use super::caller::Caller;
+use super::secured::SecuredRequest;
 use super::values::{self, Bind};
 use crate::exchange::Exchange;
 
 /// What is done until there is a connection.
 pub(crate) const CONNECTING: &str = "connecting to upstream";
+
+/// What is done until it is secured.
+pub(super) const SECURING: &str = "SSL handshaking to upstream";
 
 /// A connection, and whether it has been used before.
 pub(super) struct Connected {
@@ -44,7 +48,11 @@ pub(crate) fn local_end(conf: &Conf, x: &mut Exchange) -> Result<Option<SocketAd
 }
 
 /// How connections are opened.
-pub(crate) fn connect_options(conf: &Conf, from: Option<SocketAddr>) -> Connect {
+pub(crate) fn connect_options(
+    conf: &Conf,
+    from: Option<SocketAddr>,
+    transport: Option<Arc<dyn Transport>>,
+) -> Connect {
     let size = |bytes: u64| usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
     Connect {
         from,
@@ -52,12 +60,12 @@ pub(crate) fn connect_options(conf: &Conf, from: Option<SocketAddr>) -> Connect 
         rcvbuf: size(conf.socket_rcvbuf.0),
         sndbuf: size(conf.socket_sndbuf.0),
         keepalive: conf.socket_keepalive,
-        transport: transport(),
+        transport: transport.or_else(test_transport),
     }
 }
 
-/// What secures connections to backends. No directive says so yet; tests do.
-fn transport() -> Option<Arc<dyn Transport>> {
+/// What secures connections that no directive secures: tests do.
+fn test_transport() -> Option<Arc<dyn Transport>> {
     #[cfg(test)]
     return crate::testing::transport(net::testing::RelaySide::Client);
     #[cfg(not(test))]
@@ -70,19 +78,25 @@ pub(super) async fn connect(
     kept_by: Option<&Arc<Group>>,
     lease: &Lease,
     conf: &Conf,
-    from: Option<SocketAddr>,
+    secured: Option<&SecuredRequest<'_>>,
+    origin: Option<Arc<PoolOrigin>>,
     timer: &Timer,
 ) -> Result<Connected, Trouble> {
     // What is in this block need not be kept while a connection is waited for.
     let connecting = {
-        let key = PoolKey { to: lease.address().clone(), from };
+        let key = PoolKey { to: lease.address().clone(), origin };
         if let Some(connection) = kept_by.and_then(|group| group.pool().take(&key)) {
             return Ok(Connected { connection, reused: true });
         }
-        begin(caller, &key.to, lease.name(), &connect_options(conf, from))?
+        let transport = match secured {
+            Some(secured) => Some(secured.transport(caller, &key.to)?),
+            None => None,
+        };
+        let from = key.origin.as_ref().and_then(|origin| origin.from);
+        begin(caller, &key.to, lease.name(), &connect_options(conf, from, transport))?
     };
     timer.set(conf.connect_timeout.0);
-    let connection = finish(caller, connecting, timer).await?;
+    let connection = finish(caller, connecting, secured, timer).await?;
     Ok(Connected { connection, reused: false })
 }
 
@@ -101,18 +115,26 @@ pub(super) fn begin(
 pub(super) async fn finish(
     caller: &mut impl Caller,
     mut connecting: Connecting,
+    secured: Option<&SecuredRequest<'_>>,
     timer: &Timer,
 ) -> Result<PooledConnection, Trouble> {
     let connected = poll_fn(|cx| match connecting.poll(cx) {
         Poll::Ready(connected) => Poll::Ready(Some(connected)),
         Poll::Pending => {
+            if secured.is_some() && connecting.is_securing() {
+                caller.set_action(SECURING);
+            }
             ready!(timer.poll(cx));
             Poll::Ready(None)
         }
     });
-    match connected.await {
+    let connected = connected.await;
+    match connected {
         None => Err(timed_out(caller)),
-        Some(Err(error)) => Err(failed(caller, &error)),
+        Some(Err(error)) => match secured.filter(|_| connecting.is_securing()) {
+            Some(secured) => Err(secured.failed(caller, &error)),
+            None => Err(failed(caller, &error)),
+        },
         Some(Ok(stream)) => Ok(PooledConnection::new(stream)),
     }
 }

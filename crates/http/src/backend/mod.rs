@@ -28,6 +28,7 @@ mod pass;
 pub(crate) mod protocol;
 mod queue;
 mod request;
+pub(crate) mod secured;
 mod spool;
 mod store;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use ::upstream::pool::PoolOrigin;
 use ::upstream::{Ask, Attempt, Group, Lease, ServerChoice};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
@@ -24,6 +25,7 @@ use super::head::{self, HeaderFilter, ReplyRewriter};
 use super::protocol::{Protocol, ReplyLength, Start};
 use super::queue::{QueueTime, Queued};
 use super::request::{BackendRequestBody, BodySource, Streamed};
+use super::secured::SecuredRequest;
 use super::store;
 use super::tunnel::Switched;
 use super::values::NextUpstream;
@@ -40,6 +42,8 @@ pub(crate) struct PassPlan<'a, S> {
     pub(crate) policy: &'a Arc<BodyPolicy>,
     pub(crate) rewriter: &'a dyn ReplyRewriter,
     pub(crate) group: &'a Arc<Group>,
+    /// How connections are secured; `None`: they are not.
+    pub(crate) tls: Option<SecuredRequest<'a>>,
     /// What stands before the body, in the protocol's own form.
     pub(crate) head: Vec<u8>,
     pub(crate) body: BackendRequestBody,
@@ -50,13 +54,13 @@ pub(crate) struct PassPlan<'a, S> {
 ///
 /// It is lent: given away, it would be copied into the future, which would have room for it twice.
 pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut PassPlan<'_, S>) -> Flow {
-    x.backends.set_schema(S::SCHEMA);
+    x.backends.set_schema(if plan.tls.is_some() { S::SECURE_SCHEMA } else { S::SCHEMA });
     let Ok(from) = connect::local_end(plan.conf, x) else { return Flow::Status(500) };
     x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
     let mut passing = Passing {
         bound: Bound::of(x, plan.group),
+        origin: origin(from, plan.tls.as_ref()),
         plan,
-        from,
         attempt: Attempt::default(),
         tries: 0,
         begun_ms: clock::now_ms(),
@@ -73,8 +77,8 @@ pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut PassPlan<'_, S>)
 struct Passing<'p, 'a, S> {
     plan: &'p mut PassPlan<'a, S>,
     bound: Bound,
-    /// The local address of connections, if one is asked for.
-    from: Option<SocketAddr>,
+    /// How connections are made, if not in the plainest way.
+    origin: Option<Arc<PoolOrigin>>,
     attempt: Attempt,
     /// How many servers have been asked.
     tries: u64,
@@ -84,6 +88,15 @@ struct Passing<'p, 'a, S> {
     request_sent: bool,
     /// Whether a kept connection turned out closed.
     had_stale: bool,
+}
+
+fn origin(from: Option<SocketAddr>, tls: Option<&SecuredRequest<'_>>) -> Option<Arc<PoolOrigin>> {
+    let secured = tls.map(SecuredRequest::origin);
+    if from.is_none() {
+        return secured.cloned();
+    }
+    let secured = secured.and_then(|origin| origin.secured.clone());
+    Some(Arc::new(PoolOrigin { from, secured }))
 }
 
 /// A server's answer.
@@ -198,7 +211,8 @@ impl<S: Start> Passing<'_, '_, S> {
             (!self.had_stale).then_some(self.plan.group),
             lease,
             conf,
-            self.from,
+            self.plan.tls.as_ref(),
+            self.origin.clone(),
             &timer,
         )
         .await?;
@@ -274,7 +288,7 @@ impl<S: Start> Passing<'_, '_, S> {
             connection: connected.connection,
             lease,
             group: self.plan.group.clone(),
-            from: self.from,
+            origin: self.origin.clone(),
             attempt: attempt.clone(),
         };
         if conf.intercept_errors && status >= 300 && answer::has_page(x, status) {

@@ -5,6 +5,7 @@ pub mod aio;
 pub mod auth_basic;
 pub mod auth_request;
 pub mod autoindex;
+pub mod backend_tls;
 pub mod charset;
 pub mod client_body;
 pub mod client_body_early_read;
@@ -114,11 +115,13 @@ conf::features! {
     stub_status: stub_status with VARIABLES,
     empty_gif: empty_gif,
     proxy_family: backend "proxy_" with VARIABLES,
-    proxy: proxy "proxy_" over proxy_family with VARIABLES,
+    proxy_tls: backend_tls "proxy_ssl_",
+    proxy: proxy "proxy_" over proxy_family & proxy_tls with VARIABLES,
     fastcgi_family: backend "fastcgi_",
     fastcgi: fastcgi "fastcgi_" over fastcgi_family with VARIABLES,
     uwsgi_family: backend "uwsgi_",
-    uwsgi: uwsgi "uwsgi_" over uwsgi_family,
+    uwsgi_tls: backend_tls "uwsgi_ssl_",
+    uwsgi: uwsgi "uwsgi_" over uwsgi_family & uwsgi_tls,
     scgi_family: backend "scgi_",
     scgi: scgi "scgi_" over scgi_family,
     memcached: memcached "memcached_",

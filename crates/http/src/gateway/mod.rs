@@ -8,14 +8,16 @@ pub(crate) mod params;
 
 use std::sync::Arc;
 
+use ::session::tls::client::BackendTls;
 use ::upstream::Group;
 use conf::{Error, Load, Result};
 use wire::Method;
 use wire::reply::ReplyName;
 
-use crate::backend::address::{PassTo, TargetGroup};
+use crate::backend::address::{AddressSchemes, PassTo, TargetGroup};
 use crate::backend::check::CheckRequest;
 use crate::backend::protocol::Start;
+use crate::backend::secured::SecuredBackend;
 use crate::backend::{
     self, BackendRequestBody, BodyPolicy, Conf as Family, HeaderFilter, PassPlan, ReplyFields,
 };
@@ -33,7 +35,7 @@ pub(crate) trait Dialect: Send + Sync + 'static {
     /// The prefix of the family's directives: `fastcgi_`.
     const FAMILY: &'static str;
     /// What may stand before the address that variables give.
-    const PREFIX: &'static str = "";
+    const SCHEMES: AddressSchemes = AddressSchemes { plain: "", tls: "" };
     /// Whether a body can be sent as it comes although its length is not known.
     const STREAMS_WITHOUT_LENGTH: bool = false;
     /// Fields of replies that are not passed on unless the configuration says so.
@@ -56,6 +58,8 @@ pub(crate) trait Dialect: Send + Sync + 'static {
 /// What a location's directives say, whatever the protocol.
 pub(crate) struct GatewaySettings<'a> {
     pub(crate) family: &'a Arc<Family>,
+    /// How TLS is spoken with backends; `None`: it never is.
+    pub(crate) tls: Option<Arc<BackendTls>>,
     pub(crate) pass: Option<&'a PassTo>,
     pub(crate) params: &'a [Param],
     pub(crate) temp_path: &'a TempPath,
@@ -65,6 +69,7 @@ pub(crate) struct GatewaySettings<'a> {
 struct Gateway<D> {
     dialect: D,
     family: Arc<Family>,
+    tls: Option<SecuredBackend>,
     filter: HeaderFilter,
     policy: Arc<BodyPolicy>,
     params: Params,
@@ -96,13 +101,19 @@ impl<D: Dialect> Gateway<D> {
     ) -> Result<Self> {
         let family = settings.family;
         let fields = ReplyFields { hidden: D::HIDDEN, own_are_optional: false };
+        let target = pass.compile(load)?;
+        let tls = settings
+            .tls
+            .as_ref()
+            .map(|tls| SecuredBackend::new(tls.clone(), target.fixed().map(|group| &**group)));
         Ok(Self {
             dialect,
             filter: HeaderFilter::new(family, &fields),
             policy: Arc::new(BodyPolicy::new(family, settings.temp_path, None)),
             params: Params::new(settings.params, family.passes_fields()),
-            target: pass.compile(load)?,
+            target,
             family: family.clone(),
+            tls,
         })
     }
 
@@ -121,8 +132,8 @@ impl<D: Dialect> Gateway<D> {
             Err(flow) => return flow,
         };
         x.backends.begin_unnamed_request(D::Request::SCHEMA);
-        let group = match self.target.group(x, D::PREFIX.as_bytes()).await {
-            Ok(group) => group,
+        let (group, is_tls) = match self.target.group(x, D::SCHEMES).await {
+            Ok(found) => found,
             Err(flow) => return flow,
         };
         let mut head = std::mem::take(&mut x.backends.request);
@@ -136,6 +147,7 @@ impl<D: Dialect> Gateway<D> {
             policy: &self.policy,
             rewriter: &(),
             group: &group,
+            tls: self.tls.as_ref().filter(|_| is_tls).map(|tls| tls.request(&group, x)),
             head,
             body,
             start: self.start(x),
@@ -155,6 +167,10 @@ impl<D: Dialect> Checkable for Gateway<D> {
 
     fn family(&self) -> &Family {
         &self.family
+    }
+
+    fn tls(&self) -> Option<&SecuredBackend> {
+        self.tls.as_ref()
     }
 
     fn request(&self, x: &mut Exchange, _uri: &Arc<[u8]>) -> Option<CheckRequest> {

@@ -8,6 +8,7 @@ use net::Address;
 
 use crate::backend::Conf as Family;
 use crate::backend::check::{CheckFailure, CheckRequest};
+use crate::backend::secured::SecuredBackend;
 use crate::exchange::Exchange;
 
 /// What came of a question: what was looked at last, or what is wrong.
@@ -19,6 +20,10 @@ pub(crate) trait Checkable: Send + Sync {
     fn group(&self) -> Option<&Arc<Group>>;
     /// What all families of backends are told.
     fn family(&self) -> &Family;
+    /// How connections are secured; `None`: they are not.
+    fn tls(&self) -> Option<&SecuredBackend> {
+        None
+    }
     /// Makes a request; `None`, with a line in the log: it is none.
     fn request(&self, x: &mut Exchange, uri: &Arc<[u8]>) -> Option<CheckRequest>;
 }

@@ -109,10 +109,12 @@ impl LocationProbe {
             .map_err(|()| CheckFailure::new(CONNECTING, "invalid local address"))?;
         let request = own.backend.request(x, &own.uri);
         let request = request.ok_or_else(|| CheckFailure::new(SENDING, "there is no request"))?;
+        let secured = own.backend.tls().map(|tls| tls.request(&own.group, x));
         let question = CheckCall {
             to: place(server, own.port),
             name: server.name(),
-            options: connect_options(family, from),
+            options: connect_options(family, from, None),
+            secured: secured.as_ref(),
             request: &request,
             times: CheckTimes::Steps(family.timeouts()),
             head_max: family.head_bytes_max() as u64,

@@ -57,6 +57,7 @@ impl ServerProbe {
             to: place(server, self.check.port),
             name: server.name(),
             options: Connect::default(),
+            secured: None,
             request: &request,
             times: CheckTimes::Whole(self.check.timeout_ms),
             head_max: HEAD_MAX,

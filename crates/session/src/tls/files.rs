@@ -28,7 +28,7 @@ pub(super) fn credential(
         return Ok(known.clone());
     }
     let texts = (certificate.read("certificate", load)?, key.read("certificate key", load)?);
-    let passwords = passwords.map_or(&[][..], |file| &file.0);
+    let passwords = passwords.map_or(&[][..], PasswordFile::passwords);
     let read = Credential::read(&texts.0, &texts.1, passwords);
     let credential = read.map_err(|error| match error {
         CredentialError::Certificate(reason) => certificate.refuse("certificate", &reason, load),
@@ -38,9 +38,15 @@ pub(super) fn credential(
     Ok(credential)
 }
 
-/// `ssl_password_file`
+/// The passwords of private keys.
 #[derive(Clone)]
 pub struct PasswordFile(Arc<[Vec<u8>]>);
+
+impl PasswordFile {
+    pub(super) fn passwords(&self) -> &[Vec<u8>] {
+        &self.0
+    }
+}
 
 impl Value for PasswordFile {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
@@ -61,7 +67,7 @@ impl Value for PasswordFile {
 
 impl CertificateFile {
     /// What is in it.
-    fn read(&self, what: &str, load: &mut Load<'_>) -> Result<Arc<[u8]>> {
+    pub(super) fn read(&self, what: &str, load: &mut Load<'_>) -> Result<Arc<[u8]>> {
         if let Some(data) = self.text.strip_prefix(b"data:") {
             return Ok(data.into());
         }
@@ -71,7 +77,12 @@ impl CertificateFile {
         read.map_err(|error| self.refuse(what, &error.describe(path), load))
     }
 
-    fn refuse(&self, what: &str, reason: &dyn std::fmt::Display, load: &Load<'_>) -> conf::Error {
+    pub(super) fn refuse(
+        &self,
+        what: &str,
+        reason: &dyn std::fmt::Display,
+        load: &Load<'_>,
+    ) -> conf::Error {
         let name = match self.text.starts_with(b"data:") {
             true => "data:...".into(),
             false => load.conf_path(&self.text).display().to_string(),

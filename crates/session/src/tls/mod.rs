@@ -5,6 +5,9 @@
 //! Settings that `proxy_ssl_` has too have their types in [`values`]. Deliberately absent: the
 //! protocol itself (`net::tls`), and which server a connection belongs to.
 
+mod certificates;
+pub mod client;
+mod commands;
 mod files;
 mod server;
 mod sessions;
@@ -13,9 +16,10 @@ pub mod variables;
 
 use conf::Seconds;
 
+use commands::ConfCommand;
 use files::PasswordFile;
 use sessions::{SessionCache, TicketKeyFile};
-use values::{CertificateFile, ConfCommand, NoDhparam, TlsCiphers, TlsGroups, TlsProtocols};
+use values::{CertificateFile, NoDhparam, TlsCiphers, TlsGroups, TlsProtocols};
 
 pub use server::ServerTlsParts;
 
@@ -145,7 +149,9 @@ conf::directives! {
     /// Differs: no effect, with a warning; such suites do not exist, and the file is not read.
     dhparam: Option<NoDhparam>,
     /// A command of OpenSSL's configuration. `Ciphersuites` selects suites of TLS 1.3,
-    /// `CipherString` those of TLS 1.2, and `Groups` or `Curves` the groups.
+    /// `CipherString` those of TLS 1.2, and `Groups` or `Curves` the groups. `Protocol`,
+    /// `MinProtocol` and `MaxProtocol` turn versions on and off; `Certificate` and `PrivateKey` are
+    /// a certificate and its key.
     ///
     /// Syntax: NAME VALUE
     /// Differs: other commands have no effect, with a warning.

@@ -2,9 +2,8 @@
 
 use conf::{Load, Result};
 use net::tls::{ResumptionPlan, RotatingTicketKeys, ServerTls, ServerTlsPlan, TicketKeys};
-use wire::tls::TlsSuite;
 
-use super::values::ConfCommand;
+use super::commands::TlsChoices;
 use super::{Conf, files};
 
 /// What a subsystem adds to the settings.
@@ -53,24 +52,19 @@ impl Conf {
                 load,
             )?);
         }
-        let mut suites = (TlsSuite::TLS13.to_vec(), self.ciphers.0.clone());
-        let mut groups = self.ecdh_curve.0.clone();
-        for command in &self.conf_command {
-            match command {
-                ConfCommand::Tls13Suites(list) => suites.0 = list.clone(),
-                ConfCommand::Ciphers(list) => suites.1 = list.0.clone(),
-                ConfCommand::Groups(list) => groups = list.0.clone(),
-                ConfCommand::Ignored => {}
-            }
+        let groups = &self.ecdh_curve.0;
+        let choices = TlsChoices::new(self.protocols, &self.ciphers, groups, &self.conf_command);
+        if let Some(credential) = choices.credential(self.password_file.as_ref(), load)? {
+            credentials.insert(0, credential);
         }
         let resumption = self.resumption(parts.identity, load)?;
         let plan = ServerTlsPlan {
             resumption,
             credentials,
-            has_tls12: self.protocols.has_tls12,
-            has_tls13: self.protocols.has_tls13,
-            suites: [suites.0, suites.1].concat(),
-            groups,
+            has_tls12: choices.protocols.has_tls12,
+            has_tls13: choices.protocols.has_tls13,
+            suites: choices.suites(),
+            groups: choices.groups,
             prefers_own_suites: self.prefer_server_ciphers,
             record_max: parts.record_max,
             protocols: parts.protocols,

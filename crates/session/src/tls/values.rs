@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use conf::{Directive, Error, Load, Result, Value, Word};
-use wire::tls::{CipherList, GroupList, TlsGroup, TlsSuite, parse_tls13_suites};
+use wire::tls::{CipherList, GroupList, TlsGroup, TlsSuite};
 
 /// A file with certificates or a key.
 #[derive(Clone)]
@@ -84,7 +84,7 @@ impl Value for TlsCiphers {
 }
 
 impl TlsCiphers {
-    fn read(word: &Word, from: &Directive) -> Result<Self> {
+    pub(super) fn read(word: &Word, from: &Directive) -> Result<Self> {
         match CipherList::parse(&word.text) {
             Ok(list) => Ok(Self(list.suites)),
             Err(error) => {
@@ -111,7 +111,7 @@ impl Value for TlsGroups {
 }
 
 impl TlsGroups {
-    fn read(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+    pub(super) fn read(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let invalid = |reason: &dyn std::fmt::Display| -> Error {
             from.error_at(word, format!("invalid groups \"{word}\": {reason}"))
         };
@@ -139,36 +139,5 @@ impl Value for NoDhparam {
         let reason = "rustls has no cipher suites with finite-field Diffie-Hellman";
         load.warn(from.error(format!("\"{}\" is ignored: {reason}", from.name)));
         Ok(Self)
-    }
-}
-
-/// `ssl_conf_command`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConfCommand {
-    /// `Ciphersuites`
-    Tls13Suites(Vec<TlsSuite>),
-    /// `CipherString`
-    Ciphers(TlsCiphers),
-    /// `Groups`, `Curves`
-    Groups(TlsGroups),
-    /// Any other.
-    Ignored,
-}
-
-impl Value for ConfCommand {
-    const ARGS: RangeInclusive<usize> = 2..=2;
-    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let (name, value) = (from.arg(0), from.arg(1));
-        Ok(match &*name.text.to_ascii_lowercase() {
-            b"ciphersuites" => Self::Tls13Suites(parse_tls13_suites(&value.text)),
-            b"cipherstring" => Self::Ciphers(TlsCiphers::read(value, from)?),
-            b"groups" | b"curves" => Self::Groups(TlsGroups::read(value, from, load)?),
-            _ => {
-                let reason = "it is a command of OpenSSL's, and rustls has nothing like it";
-                let message = format!("\"{} {name}\" is ignored: {reason}", from.name);
-                load.warn(from.error_at(name, message));
-                Self::Ignored
-            }
-        })
     }
 }

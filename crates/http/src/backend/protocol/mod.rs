@@ -68,6 +68,9 @@ pub(crate) trait Start: 'static {
     /// What stands before the server's address in log lines: `http://`.
     const SCHEMA: &'static str;
 
+    /// The same over TLS.
+    const SECURE_SCHEMA: &'static str = Self::SCHEMA;
+
     /// The protocol as it is before the first byte.
     fn start(&self) -> Self::Protocol;
 }

@@ -121,6 +121,7 @@ pub fn install(
     names.into_iter().for_each(|names| place.core.own.add(names));
     let settings = gateway::GatewaySettings {
         family,
+        tls: None,
         pass: conf.target.as_ref(),
         params: &conf.param,
         temp_path: &conf.temp_path,

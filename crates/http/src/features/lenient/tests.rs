@@ -120,7 +120,7 @@ fn pages_whose_sources_are_not_processed_are_not_served() {
 #[test]
 fn a_backend_that_cannot_be_asked_is_not_files() {
     let site = lenient_site(
-        "server { location / { proxy_pass https://127.0.0.1:1/x; proxy_redirect default; } }",
+        "server { location / { grpc_pass grpcs://127.0.0.1:1; grpc_set_header a b; } }",
     );
     assert_eq!(statuses(&site, &["/a"]), [503]);
 }
@@ -225,5 +225,5 @@ fn no_directive_that_is_ignored_lets_anybody_see_what_it_guards() {
         assert_eq!(statuses(&site, &["/wp-config.php"]), [expected], "{http}");
         seen[usize::from(expected == 200)] += 1;
     }
-    assert!(seen[0] >= 8 && seen[1] >= 200, "{seen:?}");
+    assert!(seen[0] >= 8 && seen[1] >= 170, "{seen:?}");
 }

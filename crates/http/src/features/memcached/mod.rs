@@ -11,7 +11,7 @@ use conf::{Directive, Inherited, Load, Milliseconds, Number, Result, Size, Templ
 use observe::Level;
 use wire::Method;
 
-use crate::backend::address::{PassTo, TargetGroup};
+use crate::backend::address::{AddressSchemes, PassTo, TargetGroup};
 use crate::backend::check::CheckRequest;
 use crate::backend::protocol::Start;
 use crate::backend::protocol::memcached::MemcachedRequest;
@@ -181,8 +181,8 @@ impl MemcachedPass {
 
     async fn pass(&self, x: &mut Exchange) -> Flow {
         x.backends.begin_unnamed_request(MemcachedRequest::SCHEMA);
-        let group = match self.target.group(x, b"").await {
-            Ok(group) => group,
+        let group = match self.target.group(x, AddressSchemes::default()).await {
+            Ok((group, _)) => group,
             Err(flow) => return flow,
         };
         let mut head = std::mem::take(&mut x.backends.request);
@@ -195,6 +195,7 @@ impl MemcachedPass {
             policy: &self.policy,
             rewriter: &(),
             group: &group,
+            tls: None,
             head,
             body: BackendRequestBody::None,
             start: request,

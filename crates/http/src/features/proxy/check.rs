@@ -7,6 +7,7 @@ use ::upstream::Group;
 use super::{Proxy, ProxyBackend, ProxyTarget};
 use crate::backend::check::CheckRequest;
 use crate::backend::protocol::{Start, http1};
+use crate::backend::secured::SecuredBackend;
 use crate::backend::{BackendRequestBody, Conf as Family};
 use crate::exchange::Exchange;
 use crate::health::Checkable;
@@ -23,12 +24,20 @@ impl Checkable for Proxy {
         &self.family
     }
 
+    fn tls(&self) -> Option<&SecuredBackend> {
+        self.tls.as_ref()
+    }
+
     fn request(&self, x: &mut Exchange, uri: &Arc<[u8]>) -> Option<CheckRequest> {
         let ProxyBackend::Fixed(target) = &self.backend else { return None };
         let (group, host, port) = (target.group.clone(), target.host.clone(), target.port.clone());
-        let target = ProxyTarget { group, host, port, uri: Some(uri.clone()), uri_is_whole: true };
+        let is_tls = target.is_tls;
+        let target =
+            ProxyTarget { group, host, port, uri: Some(uri.clone()), uri_is_whole: true, is_tls };
         x.backends.begin_request();
-        x.backends.set_schema(http1::Http1Start::SCHEMA);
+        type Start1 = http1::Http1Start;
+        let schema = if is_tls { Start1::SECURE_SCHEMA } else { Start1::SCHEMA };
+        x.backends.set_schema(schema);
         x.backends.request_to.name(&target.host, &target.port);
         let body = self.made_body(x).unwrap_or(BackendRequestBody::None);
         let mut head = Vec::new();

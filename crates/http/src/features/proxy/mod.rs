@@ -22,10 +22,12 @@ use conf::{Bounded, Error, Result, Size, Template};
 use crate::backend::Conf as Family;
 use crate::backend::groups::ByName;
 use crate::backend::protocol::http1;
+use crate::backend::secured::SecuredBackend;
 use crate::backend::{
     self, BackendRequestBody, BodyPolicy, HeaderFilter, PassPlan, ReplyFields, ReplyRewriter,
 };
 use crate::exchange::{Exchange, Flow};
+use crate::features::backend_tls;
 use crate::files::TempPath;
 use crate::health::Checkable;
 use crate::site::LocationBuilder;
@@ -46,8 +48,8 @@ conf::directives! {
         /// the request's path is passed on unchanged. With variables, the URL is used as evaluated.
         ///
         /// Syntax: URL
-        /// Differs: `https://` is rejected, because TLS is not supported yet. A host that cannot be
-        /// resolved at start is a warning (see `upstream_host_not_found`).
+        /// Differs: a host that cannot be resolved at start is a warning (see
+        /// `upstream_host_not_found`).
         ///
         /// ```nginx
         /// location /api/ {
@@ -171,6 +173,8 @@ struct Proxy {
     redirects: Redirects,
     cookies: Option<Cookies>,
     backend: ProxyBackend,
+    /// How TLS is spoken with backends; `None`: it never is.
+    tls: Option<SecuredBackend>,
     location: Box<[u8]>,
 }
 
@@ -193,6 +197,7 @@ const REPLY_FIELDS: ReplyFields = ReplyFields {
 pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,
+    tls: &Arc<backend_tls::Conf>,
     place: &mut LocationBuilder<'_, '_>,
 ) -> Result<()> {
     family.check("proxy_").map_err(|message| Error::at(place.at, message))?;
@@ -200,6 +205,14 @@ pub fn install(
     conf.temp_path.need(place.load);
     let filter = Arc::new(HeaderFilter::new(family, &REPLY_FIELDS));
     let trailers = conf.pass_trailers.then(|| filter.clone());
+    let backend = ProxyBackend::compile(pass, place.load)?;
+    let tls = match backend.is_never_tls() {
+        true => None,
+        false => {
+            let tls = backend_tls::compile(tls, "proxy_ssl_", place)?;
+            Some(SecuredBackend::new(tls, backend.fixed_group().map(|group| &**group)))
+        }
+    };
     let proxy = Arc::new(Proxy {
         fields: Compiled::new(&conf.set_header),
         policy: Arc::new(BodyPolicy::new(family, &conf.temp_path, trailers)),
@@ -210,7 +223,8 @@ pub fn install(
             conf.cookie_path.as_ref(),
             conf.cookie_flags.as_ref(),
         ),
-        backend: ProxyBackend::compile(pass, place.load)?,
+        backend,
+        tls,
         location: place.name.clone(),
         conf: conf.clone(),
         family: family.clone(),
@@ -267,12 +281,15 @@ impl Proxy {
         let mut head = std::mem::take(&mut x.backends.request);
         head.clear();
         let start = self.write_head(x, target, &body, &mut head)?;
+        let tls = self.tls.as_ref().filter(|_| target.is_tls);
+        let tls = tls.map(|tls| tls.request(&target.group, x));
         Some(PassPlan {
             conf: &self.family,
             filter: &self.filter,
             policy: &self.policy,
             rewriter: self,
             group: &target.group,
+            tls,
             head,
             body,
             start,

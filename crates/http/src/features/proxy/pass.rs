@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use ::upstream::Group;
 use ::upstream::address::{self, Endpoint};
-use conf::lacking::{Class, LinePart};
 use conf::{Directive, Error, Inherited, Load, Result, Template, Value, Word};
 use net::Address;
 use observe::{Level, Text};
@@ -32,6 +31,8 @@ pub struct Url {
     /// All of it, as it was written.
     text: Box<[u8]>,
     host: GroupHost,
+    /// Whether it begins with `https://`.
+    is_tls: bool,
     port_said: bool,
     /// The part after host and port, if there is any.
     uri: Option<Box<[u8]>>,
@@ -56,10 +57,14 @@ pub(crate) struct ProxyTarget {
     pub(crate) uri: Option<Arc<[u8]>>,
     /// Whether that is the whole URI: it came out of variables.
     pub(crate) uri_is_whole: bool,
+    /// Whether the servers speak TLS.
+    pub(crate) is_tls: bool,
 }
 
 const SCHEMA: &[u8] = b"http://";
 const PORT: u16 = 80;
+const TLS_SCHEMA: &[u8] = b"https://";
+const TLS_PORT: u16 = 443;
 
 impl Value for ProxyPass {
     const ARGS: RangeInclusive<usize> = 1..=1;
@@ -76,10 +81,8 @@ impl Value for ProxyPass {
                 .replace(PassLine::Computed);
             return Ok(Self::Computed(template));
         }
-        let url = match Url::parse(&word.text) {
-            Err(Refusal::Tls) => Url::of_ignored(word, from, load)?,
-            parsed => parsed.map_err(|refusal| refusal.into_error(&word.text, word, from))?,
-        };
+        let parsed = Url::parse(&word.text);
+        let url = parsed.map_err(|refusal| refusal.into_error(&word.text, word, from))?;
         let location = match load.registry.of::<BlockContext>() {
             BlockContext::Prefix(name) => name.clone(),
             _ if url.uri.is_some() => return Err(from.error_at(word, URI_PART)),
@@ -96,8 +99,6 @@ const URI_PART: &str = "\"proxy_pass\" cannot have URI part in location given by
     expression, or inside named location, or inside \"if\" statement, or inside \"limit_except\" \
     block";
 
-const NO_TLS: &str = "\"https://\" in \"proxy_pass\" is not supported by this version";
-
 fn prefix_missing(from: &Directive, word: &Word) -> Error {
     let error = from.error_at(word, "invalid URL prefix");
     match word.text.windows(3).any(|three| three == b"://") {
@@ -108,7 +109,6 @@ fn prefix_missing(from: &Directive, word: &Word) -> Error {
 
 enum Refusal {
     Prefix,
-    Tls,
     Address(&'static str),
 }
 
@@ -116,9 +116,8 @@ impl Refusal {
     fn into_error(self, text: &[u8], word: &Word, from: &Directive) -> Error {
         match self {
             Self::Prefix => prefix_missing(from, word),
-            Self::Tls => from.error_at(word, NO_TLS),
             Self::Address(why) => {
-                let rest = String::from_utf8_lossy(&text[SCHEMA.len()..]).into_owned();
+                let rest = String::from_utf8_lossy(after_schema(text)).into_owned();
                 from.error_at(word, format!("{why} in upstream \"{rest}\""))
             }
         }
@@ -126,31 +125,21 @@ impl Refusal {
 }
 
 impl Url {
-    /// What a URL would be without TLS. A lenient server ignores the line, so nobody is asked
-    /// there; what else the line says is checked all the same.
-    fn of_ignored(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let error = from.error_at(word, NO_TLS);
-        let (what, module) = ("proxy_pass https://", "ngx_http_ssl_module");
-        load.without_part(from, LinePart { what, module, class: Class::Handler }, error)?;
-        let plain = [SCHEMA, &word.text[b"https://".len()..]].concat();
-        Self::parse(&plain).map_err(|refusal| refusal.into_error(&plain, word, from))
-    }
-
     fn parse(text: &[u8]) -> std::result::Result<Self, Refusal> {
         let begins = |schema: &[u8]| {
             text.get(..schema.len()).is_some_and(|start| start.eq_ignore_ascii_case(schema))
         };
-        if begins(b"https://") {
-            return Err(Refusal::Tls);
-        }
-        if !begins(SCHEMA) {
+        let is_tls = begins(TLS_SCHEMA);
+        if !is_tls && !begins(SCHEMA) {
             return Err(Refusal::Prefix);
         }
-        let (host, uri) = split(&text[SCHEMA.len()..]);
-        let parsed = address::parse(host, PORT).map_err(Refusal::Address)?;
+        let (host, uri) = split(after_schema(text));
+        let port = if is_tls { TLS_PORT } else { PORT };
+        let parsed = address::parse(host, port).map_err(Refusal::Address)?;
         Ok(Self {
             text: text.into(),
             host: GroupHost { text: host.into(), place: parsed.place },
+            is_tls,
             port_said: parsed.port_said,
             uri: (!uri.is_empty()).then(|| uri.into()),
         })
@@ -172,21 +161,22 @@ impl Url {
         if host.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:")) {
             return (b"localhost"[..].into(), b""[..].into());
         }
+        let default: &[u8] = if self.is_tls { b"443" } else { b"80" };
         if !self.port_said {
-            return (host.clone().into(), b"80"[..].into());
+            return (host.clone().into(), default.into());
         }
         let colon = host.iter().rposition(|&byte| byte == b':').unwrap_or(host.len());
         let port = &host[(colon + 1).min(host.len())..];
-        match port {
-            b"80" => (host[..colon].into(), port.into()),
-            _ => (host.clone().into(), port.into()),
+        match port == default {
+            true => (host[..colon].into(), port.into()),
+            false => (host.clone().into(), port.into()),
         }
     }
 
     fn target(&self, group: Arc<Group>) -> ProxyTarget {
         let (host, port) = self.host_field();
         let uri = self.uri.as_deref().map(Arc::from);
-        ProxyTarget { group, host, port, uri, uri_is_whole: false }
+        ProxyTarget { group, host, port, uri, uri_is_whole: false, is_tls: self.is_tls }
     }
 
     /// The same where the URI came out of variables.
@@ -212,6 +202,12 @@ impl Url {
         let group = self.host.find(&groups).expect("every line declares its host");
         Ok(self.target(group.clone()))
     }
+}
+
+/// What follows `http://` or `https://`.
+fn after_schema(text: &[u8]) -> &[u8] {
+    let start = text.windows(3).position(|three| three == b"://").map_or(0, |at| at + 3);
+    &text[start..]
 }
 
 /// Host and URI: a Unix socket's path ends at a colon.
@@ -240,6 +236,19 @@ impl ProxyBackend {
             ProxyPass::Fixed(url) => Self::Fixed(url.compile(load)?),
             ProxyPass::Computed(template) => Self::Computed(template.clone(), groups::all(load)?),
         })
+    }
+
+    /// Whether no request is passed on over TLS.
+    pub(super) fn is_never_tls(&self) -> bool {
+        matches!(self, Self::Fixed(target) if !target.is_tls)
+    }
+
+    /// The group of all requests, if there is one.
+    pub(super) fn fixed_group(&self) -> Option<&Arc<Group>> {
+        match self {
+            Self::Fixed(target) => Some(&target.group),
+            Self::Computed(..) => None,
+        }
     }
 }
 
@@ -290,12 +299,8 @@ pub(crate) fn evaluate(text: &[u8], groups: &ByName, x: &Exchange) -> Option<Com
             x.log(Level::Error, format_args!("invalid URL prefix in \"{}\"", Text(text)));
             return None;
         }
-        Err(Refusal::Tls) => {
-            x.log(Level::Error, format_args!("https protocol requires SSL support"));
-            return None;
-        }
         Err(Refusal::Address(why)) => {
-            let rest = Text(&text[SCHEMA.len()..]);
+            let rest = Text(after_schema(text));
             x.log(Level::Error, format_args!("{why} in upstream \"{rest}\""));
             return None;
         }

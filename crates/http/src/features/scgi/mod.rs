@@ -79,6 +79,7 @@ pub fn install(
 ) -> Result<()> {
     let settings = gateway::GatewaySettings {
         family,
+        tls: None,
         pass: conf.target.as_ref(),
         params: &conf.param,
         temp_path: &conf.temp_path,

@@ -6,17 +6,17 @@ mod tests;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::lacking::{Class, LinePart};
 use conf::{Bounded, Directive, Inherited, Load, Result, Text, Value};
 use observe::Level;
 use wire::reply::ReplyName;
 use wire::uwsgi::{SizedPairs, TooLarge, UwsgiRequest};
 
 use crate::backend::Conf as Family;
-use crate::backend::address::PassTo;
+use crate::backend::address::{AddressSchemes, PassTo};
 use crate::backend::protocol::Start;
 use crate::backend::protocol::cgi::Cgi;
 use crate::exchange::Exchange;
+use crate::features::backend_tls;
 use crate::files::TempPath;
 use crate::gateway::params::{Param, Params};
 use crate::gateway::{self, Dialect};
@@ -27,8 +27,10 @@ conf::directives! {
         /// Passes requests on to an application that speaks uwsgi, or to the servers of an
         /// `upstream`. The application is told of a request by `uwsgi_param`. See docs/fastcgi.md.
         ///
+        /// `suwsgi://` is uwsgi over TLS.
+        ///
         /// Syntax: [uwsgi://]ADDRESS
-        /// Differs: `suwsgi://` is refused, as there is no TLS yet.
+        /// Syntax: suwsgi://ADDRESS
         ///
         /// ```nginx
         /// location / {
@@ -80,33 +82,17 @@ conf::directives! {
     temp_path: TempPath = "uwsgi_temp 1 2",
 }
 
-/// An address, perhaps after `uwsgi://`.
+/// An address, perhaps after `uwsgi://` or `suwsgi://`.
 #[derive(Clone, Debug)]
 pub struct UwsgiPass(PassTo);
 
-const PREFIX: &str = "uwsgi://";
-const TLS_PREFIX: &[u8] = b"suwsgi://";
-const NO_TLS: &str = "\"suwsgi://\" in \"uwsgi_pass\" is not supported by this version";
+const SCHEMES: AddressSchemes = AddressSchemes { plain: "uwsgi://", tls: "suwsgi://" };
 
 impl Value for UwsgiPass {
     const ARGS: RangeInclusive<usize> = 1..=1;
     const INHERITED: Inherited = Inherited::Nameless;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let word = from.arg(0);
-        let after = |prefix: &[u8]| {
-            let (start, rest) = word.text.split_at_checked(prefix.len())?;
-            start.eq_ignore_ascii_case(prefix).then_some(rest)
-        };
-        let text = match after(TLS_PREFIX) {
-            Some(address) => {
-                let (what, module) = ("uwsgi_pass suwsgi://", "ngx_http_ssl_module");
-                let part = LinePart { what, module, class: Class::Handler };
-                load.without_part(from, part, from.error_at(word, NO_TLS))?;
-                address
-            }
-            None => after(PREFIX.as_bytes()).unwrap_or(&word.text),
-        };
-        PassTo::of(text, word, from, load).map(Self)
+        PassTo::of(from.arg(0), SCHEMES, from, load).map(Self)
     }
 }
 
@@ -126,11 +112,17 @@ struct Started {
 pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,
+    tls: &Arc<backend_tls::Conf>,
     place: &mut LocationBuilder<'_, '_>,
 ) -> Result<()> {
+    let pass = conf.target.as_ref().map(|pass| &pass.0);
     let settings = gateway::GatewaySettings {
         family,
-        pass: conf.target.as_ref().map(|pass| &pass.0),
+        tls: match pass.is_none_or(PassTo::is_never_tls) {
+            true => None,
+            false => Some(backend_tls::compile(tls, "uwsgi_ssl_", place)?),
+        },
+        pass,
         params: &conf.param,
         temp_path: &conf.temp_path,
     };
@@ -144,7 +136,7 @@ impl Dialect for UwsgiDialect {
     type Request = Started;
 
     const FAMILY: &'static str = "uwsgi_";
-    const PREFIX: &'static str = PREFIX;
+    const SCHEMES: AddressSchemes = SCHEMES;
     /// Unlike the others, it passes `Status` on.
     const HIDDEN: &'static [ReplyName] = &[
         ReplyName::XAccelExpires,
@@ -172,7 +164,8 @@ impl Dialect for UwsgiDialect {
 
 impl Start for Started {
     type Protocol = Cgi;
-    const SCHEMA: &'static str = PREFIX;
+    const SCHEMA: &'static str = SCHEMES.plain;
+    const SECURE_SCHEMA: &'static str = SCHEMES.tls;
 
     fn start(&self) -> Cgi {
         Cgi::new(self.to_head)

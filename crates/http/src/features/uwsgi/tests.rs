@@ -18,9 +18,7 @@ fn a_request_and_its_reply() {
 }
 
 #[test]
-fn there_is_no_tls() {
-    assert_eq!(
-        refusal("server { location / { uwsgi_pass suwsgi://127.0.0.1:1; } }"),
-        "\"suwsgi://\" in \"uwsgi_pass\" is not supported by this version:1"
-    );
+fn tls_has_the_settings_of_uwsgi() {
+    let http = "server { location / { uwsgi_pass suwsgi://127.0.0.1:1; uwsgi_ssl_verify on; } }";
+    assert_eq!(refusal(http), "no uwsgi_ssl_trusted_certificate for uwsgi_ssl_verify:1");
 }

@@ -42,6 +42,7 @@ const CHUNK_AND_BODY_END: &[u8] = b"\r\n0\r\n\r\n";
 impl Start for Http1Start {
     type Protocol = Http1;
     const SCHEMA: &'static str = "http://";
+    const SECURE_SCHEMA: &'static str = "https://";
 
     fn start(&self) -> Http1 {
         Http1 {

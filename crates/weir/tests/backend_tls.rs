@@ -1,0 +1,110 @@
+//! TLS with backends: the real program is both ends.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod server;
+
+use server::{Folder, Server};
+
+/// Its only name is the common name `first`.
+const FIRST: &str = include_str!("../../net/src/tls/testdata/first.crt");
+const FIRST_KEY: &str = include_str!("../../net/src/tls/testdata/pbes2_aes256.key");
+const PLAIN_KEY: &str = include_str!("../../net/src/tls/testdata/sec1.key");
+const SECOND: &str = include_str!("../../net/src/tls/testdata/second.crt");
+
+/// A backend that speaks TLS at `BACK`, and a server before it.
+fn start(locations: &str) -> Server {
+    Server::start_with(|folder: &Folder, address: &str| {
+        for (name, text) in [
+            ("first.crt", FIRST),
+            ("first.key", FIRST_KEY),
+            ("plain.key", PLAIN_KEY),
+            ("second.crt", SECOND),
+            ("password", "wrong\nweir\n"),
+        ] {
+            folder.write(name, text);
+        }
+        let back = format!("unix:{}", folder.join("back.sock").display());
+        let http = format!(
+            "upstream group {{ server BACK; keepalive 4; }}
+             server {{ listen {address}; {locations} }}
+             server {{ listen BACK ssl; ssl_certificate first.crt; ssl_certificate_key plain.key;
+                 return 200 '$ssl_server_name $ssl_protocol $connection'; }}"
+        );
+        folder.configure(address, "events {}\n", &http.replace("BACK", &back));
+    })
+}
+
+#[test]
+fn a_name_is_sent_and_a_certificate_verified() {
+    let server = start(
+        "proxy_ssl_trusted_certificate first.crt; proxy_ssl_server_name on;
+         proxy_ssl_verify on;
+         location /good { proxy_pass https://group; proxy_ssl_name first:443; }
+         location /name { proxy_pass https://group; proxy_ssl_name other.test; }
+         location /trust { proxy_pass https://group; proxy_ssl_trusted_certificate second.crt; }
+         location /any { proxy_pass https://group; proxy_ssl_verify off; }
+         location /plain { proxy_pass http://group; }",
+    );
+    assert!(server.get("/good").starts_with("first TLSv1.3 "), "{}", server.get("/good"));
+    assert!(server.get("/any").starts_with("group TLSv1.3 "));
+    for (path, words) in [
+        ("/name", "upstream SSL certificate does not match \"other.test\" while SSL handshaking"),
+        ("/trust", "upstream SSL certificate verify error: (18:self-signed certificate)"),
+    ] {
+        assert!(server.get(path).contains("502 Bad Gateway"), "{path}");
+        server.await_log(words, 1);
+    }
+    // HTTP on a socket that expects TLS.
+    assert!(server.get("/plain").contains("plain HTTP request was sent to HTTPS port"));
+}
+
+#[test]
+fn connections_are_kept_for_the_same_settings_and_name() {
+    let server = start(
+        "location /a { proxy_pass https://group; proxy_ssl_server_name on;
+             proxy_ssl_name $arg_name; }
+         location /b { proxy_pass https://group; proxy_ssl_protocols TLSv1.2; }",
+    );
+    let ask = |path: &str| server.get(path);
+    let one = ask("/a?name=one");
+    let two = ask("/a?name=two");
+    let old = ask("/b");
+    assert!(one.starts_with("one TLSv1.3 ") && two.starts_with("two TLSv1.3 "), "{one} {two}");
+    assert!(old.starts_with(" TLSv1.2 "), "{old}");
+    assert_eq!([ask("/a?name=one"), ask("/a?name=two"), ask("/b")], [one, two, old]);
+}
+
+#[test]
+fn a_certificate_of_its_own_may_have_an_encrypted_key_and_variables() {
+    let server = start(
+        "proxy_ssl_password_file password; proxy_ssl_certificate_key first.key;
+         location /fixed { proxy_pass https://group; proxy_ssl_certificate first.crt; }
+         location /computed { proxy_pass https://group; proxy_ssl_certificate $arg_name.crt;
+             proxy_ssl_certificate_cache max=2; }",
+    );
+    assert!(server.get("/fixed").contains("TLSv1.3"), "{}", server.log());
+    assert!(server.get("/computed?name=first").contains("TLSv1.3"), "{}", server.log());
+    for (name, words) in [("none", "none.crt\": "), ("second", "key values mismatch")] {
+        let reply = server.get(&format!("/computed?name={name}"));
+        assert!(reply.contains("500 Internal Server Error"), "{reply}");
+        server.await_log(words, 1);
+    }
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    for (line, words) in [
+        ("proxy_ssl_verify on;", "no proxy_ssl_trusted_certificate for proxy_ssl_verify"),
+        ("proxy_ssl_certificate a.crt;", "no \"proxy_ssl_certificate_key\" is defined"),
+        ("proxy_ssl_ciphers RC4;", "no cipher suite is left"),
+        ("proxy_ssl_certificate_cache valid=1s;", "must have the \"max\" parameter"),
+        ("proxy_ssl_password_file nothing;", "nothing\" failed (2: No such file"),
+    ] {
+        let folder = Folder::new();
+        let http = format!("server {{ location / {{ {line} proxy_pass https://127.0.0.1; }} }}");
+        folder.configure("127.0.0.1:1", "events {}\n", &http);
+        let complaint = server::complaint(&folder.run(&["-t", "-c", "nginx.conf"]));
+        assert!(complaint.contains(words), "{complaint}");
+    }
+}
