@@ -44,7 +44,12 @@ conf::directives! {
         /// Default: ""
         ///
         /// ```nginx
-        /// server_name example.com *.example.com;
+        /// server {
+        ///     listen 127.0.0.1:9443 ssl;
+        ///     server_name example.com *.example.com;
+        ///     ssl_reject_handshake on;
+        ///     return "hello\n";
+        /// }
         /// ```
         server_name(1..=usize::MAX) in SERVER => names;
     }
