@@ -23,10 +23,6 @@ pub enum Http2Role {
     Server,
 }
 
-/// The longest payload that we take unless a configuration says otherwise. It is taken in pieces,
-/// so no memory depends on it.
-const FRAME_PAYLOAD_TAKEN: u32 = 1 << 20;
-
 /// What this end of a connection tells the other, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Http2Config {
@@ -34,7 +30,8 @@ pub struct Http2Config {
     pub max_concurrent_streams: u32,
     /// The window of a new stream for what the peer sends.
     pub stream_window: u32,
-    /// The longest payload that we take.
+    /// The longest payload that we accept. Announced only if it differs from the protocol's
+    /// default.
     pub max_frame_size: u32,
     /// Bounds on what a peer may ask for.
     pub limits: Http2Limits,
@@ -45,7 +42,7 @@ impl Default for Http2Config {
         Self {
             max_concurrent_streams: 128,
             stream_window: 65_536,
-            max_frame_size: FRAME_PAYLOAD_TAKEN,
+            max_frame_size: FRAME_PAYLOAD_DEFAULT,
             limits: Http2Limits::default(),
         }
     }

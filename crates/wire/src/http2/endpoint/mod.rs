@@ -16,7 +16,7 @@ use core::ops::Range;
 
 pub use send::FieldWriter;
 
-use super::frame::{self, FRAME_HEAD_BYTES, FrameHead};
+use super::frame::{self, FRAME_HEAD_BYTES, FRAME_PAYLOAD_DEFAULT, FrameHead};
 use super::limits::{FloodBudgets, Http2Counts};
 use super::settings::{
     ENABLE_PUSH, ENCODER_TABLE_MAX, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE,
@@ -219,17 +219,19 @@ impl Http2Endpoint {
         let Http2Config { max_concurrent_streams, stream_window, max_frame_size, .. } = self.config;
         let window = (INITIAL_WINDOW_SIZE, stream_window);
         let frame_size = (MAX_FRAME_SIZE, max_frame_size);
-        match self.role {
+        let first = match self.role {
             Http2Role::Server => {
                 self.expect = Expect::Preface(0);
-                let streams = (MAX_CONCURRENT_STREAMS, max_concurrent_streams);
-                frame::write_settings(&mut self.output, &[streams, window, frame_size]);
+                (MAX_CONCURRENT_STREAMS, max_concurrent_streams)
             }
             Http2Role::Client => {
                 self.output.extend_from_slice(PREFACE);
-                frame::write_settings(&mut self.output, &[(ENABLE_PUSH, 0), window, frame_size]);
+                (ENABLE_PUSH, 0)
             }
-        }
+        };
+        let settings = [first, window, frame_size];
+        let is_usual = max_frame_size == FRAME_PAYLOAD_DEFAULT;
+        frame::write_settings(&mut self.output, &settings[..if is_usual { 2 } else { 3 }]);
         frame::write_window_update(&mut self.output, 0, WINDOW_MAX - WINDOW_DEFAULT);
         self.receive_window = WINDOW_MAX.into();
     }

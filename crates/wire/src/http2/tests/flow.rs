@@ -2,7 +2,7 @@
 
 use alloc::vec;
 
-use super::super::frame::{DATA, SETTINGS, WINDOW_UPDATE};
+use super::super::frame::{DATA, FRAME_PAYLOAD_DEFAULT, SETTINGS, WINDOW_UPDATE};
 use super::super::{Http2Code, Http2Config, Http2Event, WINDOW_DEFAULT, WINDOW_MAX};
 use super::*;
 
@@ -84,13 +84,13 @@ fn the_window_of_the_connection_is_opened_as_data_comes() {
     let stream = script.opens(1, false);
     script.endpoint.raise_window(stream, WINDOW_MAX);
     script.sent();
-    let megabyte = frame(DATA, 0, 1, &vec![0; 1 << 20]);
-    for _ in 0..(WINDOW_MAX >> 20) - (WINDOW_MAX >> 22) - 1 {
-        script.receives(&megabyte).unwrap();
+    let full = frame(DATA, 0, 1, &[0; 1 << 14]);
+    for _ in 0..(WINDOW_MAX >> 14) - (WINDOW_MAX >> 16) - 1 {
+        script.receives(&full).unwrap();
     }
     assert_eq!(script.sent(), []);
-    script.receives(&megabyte).unwrap();
-    script.receives(&megabyte).unwrap();
+    script.receives(&full).unwrap();
+    script.receives(&full).unwrap();
     let sent = script.sent();
     assert_eq!((sent.len(), sent[0].0.kind, sent[0].0.stream), (1, WINDOW_UPDATE, 0));
     script.endpoint.raise_window(stream, WINDOW_MAX);
@@ -110,5 +110,24 @@ fn a_body_before_the_settings_are_known_is_refused_where_they_matter() {
         assert!(resets.iter().all(|reset| *reset == (1, Http2Code::REFUSED_STREAM)));
         script.receives(&frame(SETTINGS, ACK, 0, &[])).unwrap();
         script.opens(3, false);
+    }
+}
+
+/// RFC 9113, section 4.2: a frame may be as long as announced, and not a byte longer.
+#[test]
+fn frames_are_as_long_as_announced() {
+    for announced in [FRAME_PAYLOAD_DEFAULT, 1 << 20] {
+        let config = Http2Config { max_frame_size: announced, ..Http2Config::default() };
+        let introduced = Http2Endpoint::new(Http2Role::Server, config);
+        let setting = [&[0, 5][..], &announced.to_be_bytes()].concat();
+        let is_said = introduced.output().windows(6).any(|window| window == setting);
+        assert_eq!(is_said, announced != FRAME_PAYLOAD_DEFAULT);
+        for (excess, error) in [(0, None), (1, Some(Http2Code::FRAME_SIZE_ERROR))] {
+            let mut script = Script::server(config);
+            let stream = script.opens(1, false);
+            script.endpoint.raise_window(stream, WINDOW_MAX);
+            let seen = script.receives(&frame(DATA, 0, 1, &vec![0; (announced + excess) as usize]));
+            assert_eq!(seen.err().map(|error| error.code), error, "{announced} + {excess}");
+        }
     }
 }
