@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::args::Args;
+use crate::own_certificate::OwnCertificate;
 use crate::running::Running;
 use crate::{packages, project};
 
@@ -207,26 +208,12 @@ struct ClientsServer {
     running: Running,
     /// The directives of [`SETTINGS`] that it has.
     settings: Vec<&'static str>,
-    _folder: KeyFolder,
-    root: PathBuf,
-}
-
-struct KeyFolder(PathBuf);
-
-impl Drop for KeyFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    keys: OwnCertificate,
 }
 
 impl ClientsServer {
     fn start(weir: &Path) -> Result<Self, String> {
-        packages::need(&[("openssl", "openssl")])?;
-        let folder = std::env::temp_dir().join(format!("weir-clients-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).map_err(|err| format!("{}: {err}", folder.display()))?;
-        let folder = KeyFolder(folder);
-        let [root, key] = ["cert.pem", "key.pem"].map(|name| folder.0.join(name));
-        own_certificate(&root, &key)?;
+        let keys = OwnCertificate::new()?;
         let mut settings = Vec::new();
         let mut lines = String::new();
         for (directive, line) in SETTINGS {
@@ -250,18 +237,18 @@ impl ClientsServer {
                  client_max_body_size 0;
                  location / {{ return 204; }}
              }}",
-            root.display(),
-            key.display(),
+            keys.certificate.display(),
+            keys.key.display(),
             lines
         );
-        Ok(Self { settings, running: Running::start(weir, 2, &http)?, _folder: folder, root })
+        Ok(Self { settings, running: Running::start(weir, 2, &http)?, keys })
     }
 
     fn play(&self, client: &ClientProgram) -> Result<(), String> {
         let mut command = Command::new("timeout");
         command.args([CLIENT_MAX_S, "sh", "-c", client.command]).stdin(Stdio::null());
         command.env("URL", format!("https://{}/", self.running.address));
-        command.env("AT", self.running.address.to_string()).env("CA", &self.root);
+        command.env("AT", self.running.address.to_string()).env("CA", &self.keys.certificate);
         command.env("HERE", project::root().join("conformance/clients"));
         let output = command.output().map_err(|err| err.to_string())?;
         let text = [output.stdout, output.stderr].concat();
@@ -278,13 +265,4 @@ impl ClientsServer {
             false => Err(format!("{}\n{text}", output.status)),
         }
     }
-}
-
-/// A key, and a certificate that it has signed itself.
-fn own_certificate(certificate: &Path, key: &Path) -> Result<(), String> {
-    let mut openssl = Command::new("openssl");
-    openssl.args(["req", "-x509", "-nodes", "-days", "2", "-newkey", "ec", "-pkeyopt"]);
-    openssl.args(["ec_paramgen_curve:prime256v1", "-subj", "/CN=localhost", "-addext"]);
-    openssl.args(["subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout"]);
-    project::output(openssl.arg(key).arg("-out").arg(certificate)).map(|_| ())
 }

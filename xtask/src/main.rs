@@ -15,7 +15,9 @@ mod clients;
 mod compare;
 mod docs;
 mod examples;
+mod h2spec;
 mod new_feature;
+mod own_certificate;
 mod packages;
 mod php_fpm;
 mod project;
@@ -47,6 +49,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "examples", help: examples::HELP, run: examples::run },
     Command { name: "takeover", help: takeover::HELP, run: takeover::run },
     Command { name: "clients", help: clients::HELP, run: clients::run },
+    Command { name: "h2spec", help: h2spec::HELP, run: h2spec::run },
     Command { name: "certbot", help: certbot::HELP, run: certbot::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },

@@ -62,6 +62,11 @@ impl Running {
         self.read("error.log")
     }
 
+    /// Where a file of its folder is.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
     /// A file of its folder; empty where there is none.
     pub(crate) fn read(&self, name: &str) -> String {
         let bytes = fs::read(self.folder.join(name)).unwrap_or_default();
