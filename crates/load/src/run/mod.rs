@@ -8,6 +8,7 @@ mod http2;
 mod link;
 mod opener;
 mod pace;
+mod panics;
 pub mod plan;
 pub mod schedule;
 mod scripted;

@@ -23,6 +23,7 @@ use super::client::LoadClient;
 use super::datagrams::DatagramClient;
 use super::http2::Http2Client;
 use super::pace::Pace;
+use super::panics::ClientPanics;
 use super::plan::RunPlan;
 use super::scripted::Scripted;
 use crate::results::RunStats;
@@ -202,7 +203,7 @@ pub(super) fn run(
 ) {
     let work = || {
         net::signals::block(super::ENDING)?;
-        net::run(async { LoadThread::new(plan, number)?.run(orders, news).await })?
+        net::run(async { LoadThread::new(plan, number)?.run_watched(orders, news).await })?
     };
     let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     // What a panic has to say it has said.
@@ -214,6 +215,7 @@ pub(super) fn run(
 struct LoadThread {
     shared: Rc<ThreadShared>,
     number: u64,
+    panics: Rc<ClientPanics>,
 }
 
 impl LoadThread {
@@ -237,7 +239,23 @@ impl LoadThread {
             halted: RefCell::default(),
             window: Cell::new(None),
         };
-        Ok(Self { shared: Rc::new(shared), number })
+        Ok(Self { shared: Rc::new(shared), number, panics: Rc::default() })
+    }
+
+    /// Runs the thread until it ends or one of its clients panics.
+    async fn run_watched(
+        self,
+        orders: Mailbox<ThreadOrder>,
+        news: &MailboxSender<News>,
+    ) -> io::Result<()> {
+        let panics = Rc::clone(&self.panics);
+        let panicked = poll_fn(|cx| panics.poll_any(cx));
+        let ended = until(self.run(orders, news), panicked).await;
+        ended.unwrap_or_else(|| Err(io::Error::other("a client panicked")))
+    }
+
+    fn spawn_client(&self, client: impl Future<Output = ()> + 'static) -> Task {
+        net::spawn(Rc::clone(&self.panics).watch(client))
     }
 
     async fn run(
@@ -297,13 +315,14 @@ impl LoadThread {
             let (shared, number) = (Rc::clone(&self.shared), number * plan.threads + self.number);
             if plan.scheme == TargetScheme::Udp {
                 let client = DatagramClient::new(shared, &address, number);
-                return client.map(|client| net::spawn(client.run()));
+                return client.map(|client| self.spawn_client(client.run()));
             }
             if let Some(streams) = plan.streams {
                 let client = Http2Client::new(shared, Rc::clone(&address), number, streams);
-                return Some(net::spawn(client.run()));
+                return Some(self.spawn_client(client.run()));
             }
-            Some(net::spawn(LoadClient::new(shared, Rc::clone(&address), number).run()))
+            let client = LoadClient::new(shared, Rc::clone(&address), number);
+            Some(self.spawn_client(client.run()))
         };
         Ok((0..plan.share(self.number, plan.connections)).filter_map(spawn).collect())
     }
@@ -518,4 +537,38 @@ async fn until<T>(work: impl Future<Output = T>, end: impl Future<Output = ()>) 
         Poll::Pending => end.as_mut().poll(cx).map(|()| None),
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::command::CalledAs;
+    use crate::settings::{LoadSettings, RequestedRun};
+
+    #[test]
+    fn a_thread_ends_with_an_error_if_a_client_panics() {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let words = [OsString::from(format!("http://{}/", server.local_addr().unwrap()))];
+        let Ok(RequestedRun::Load(settings)) = LoadSettings::read(&words, CalledAs::Load) else {
+            panic!("a run was asked for")
+        };
+        let plan = Arc::new(settings.plan().unwrap());
+        let (orders, ordered) = net::mailbox();
+        let (news, _heard) = net::mailbox();
+        let ended = net::run(async {
+            let thread = LoadThread::new(plan, 0).unwrap();
+            thread.spawn_client(async { panic!("on purpose") });
+            // Without the panic, the thread ends as soon as nobody can give it orders.
+            net::spawn(async move {
+                for _ in 0..8 {
+                    net::yield_now().await;
+                }
+                drop(orders);
+            });
+            thread.run_watched(ordered, &news).await
+        });
+        assert_eq!(ended.unwrap().unwrap_err().to_string(), "a client panicked");
+    }
 }
