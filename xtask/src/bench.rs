@@ -128,6 +128,13 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         turn_ms,
         seconds,
     };
+    if goals.iter().any(|(row, _)| row.has_tls()) {
+        packages::need(&[("openssl", "openssl")])?;
+        bench.scratch.certify()?;
+    }
+    if goals.iter().any(|(row, _)| row.peer() == "h2load") {
+        packages::need(&[("h2load", "nghttp2-client")])?;
+    }
     let report = bench.measure(&goals);
     report.verdict()
 }
@@ -258,12 +265,12 @@ impl Bench {
         let sample = match &row.work {
             BenchWork::Load(_) => return Err("it is measured in short turns".into()),
             BenchWork::Idle(idle) => idle::sample(&running.server, site.ports.http, idle),
-            BenchWork::Generator { weir, wrk } => {
-                let (program, options) = match contender.name {
-                    "weir" => (format!("{} load -q", contender.binary.display()), weir),
-                    _ => ("wrk".to_owned(), wrk),
+            BenchWork::Generator { weir, peer } => {
+                let command = match contender.name {
+                    "weir" => format!("{} load -q {weir}", contender.binary.display()),
+                    _ => (*peer).to_owned(),
                 };
-                let generator = site.fill(&format!("{program} {options} {}", row.url));
+                let generator = site.fill(&format!("{command} {}", row.url));
                 load::sample_generator(&generator, self.cores.load, self.seconds)
             }
         };

@@ -43,6 +43,9 @@ pub(super) fn of_turn(
     if turn.close {
         words.push("--close".into());
     }
+    if turn.streams > 0 {
+        words.extend(["--h2".into(), "--streams".into(), turn.streams.to_string()]);
+    }
     let browser: &[&str] = if turn.vary { &BROWSER } else { &[] };
     for field in turn.fields.iter().chain(browser) {
         words.extend(["-H".into(), (*field).into()]);
@@ -105,14 +108,28 @@ fn generate(generator: &[String], core: usize) -> Result<Done, String> {
     done(&text).ok_or_else(|| format!("no request was answered\n{command}\n{}", text.trim_end()))
 }
 
-/// wrk's summary: `N requests in 2.00s`, and a line for each kind of error it saw.
+/// wrk's summary: `N requests in 2.00s`, and a line for each kind of error it saw. h2load's, where
+/// there is none: `requests: 9 total, 9 started, 9 done, 9 succeeded, 0 failed, ...`.
 fn done(text: &str) -> Option<Done> {
     let lines = || text.lines().map(str::trim);
-    let requests = lines().find_map(|line| line.split_once(" requests in "))?.0;
+    let Some((requests, _)) = lines().find_map(|line| line.split_once(" requests in ")) else {
+        return done_by_h2load(text);
+    };
     let requests: f64 = requests.parse().ok().filter(|requests| *requests > 0.0)?;
     let errors = |line: &&str| line.starts_with("Socket errors:") || line.starts_with("Non-2xx");
     let complaints: Vec<&str> = lines().filter(errors).collect();
     Some(Done { requests, complaint: (!complaints.is_empty()).then(|| complaints.join("; ")) })
+}
+
+fn done_by_h2load(text: &str) -> Option<Done> {
+    let line = text.lines().find(|line| line.starts_with("requests: "))?;
+    let count = |kind: &str| -> Option<f64> {
+        let part = line.split(", ").find_map(|part| part.strip_suffix(kind))?;
+        part.trim().parse().ok()
+    };
+    let requests = count("succeeded").filter(|requests| *requests > 0.0)?;
+    let has_failed = count("failed")? > 0.0;
+    Some(Done { requests, complaint: has_failed.then(|| line.to_owned()) })
 }
 
 #[cfg(test)]
@@ -121,11 +138,12 @@ mod tests {
 
     #[test]
     fn the_command_of_a_turn() {
-        let turn = TurnLoad { connections: 3, close: true, vary: true, fields: &["A: b"] };
+        let (fields, streams) = (&["A: b"][..], 8);
+        let turn = TurnLoad { connections: 3, close: true, vary: true, streams, fields };
         let words = of_turn(Path::new("weir"), &turn, 200, Path::new("list"), "http://h/");
-        let (first, last) = (words[..7].join(" "), words[words.len() - 3..].join(" "));
-        assert_eq!(first, "weir load -q -t1 -c3 -d200ms --close");
-        assert_eq!(words[7..9], ["-H", "A: b"]);
+        let (first, last) = (words[..10].join(" "), words[words.len() - 3..].join(" "));
+        assert_eq!(first, "weir load -q -t1 -c3 -d200ms --close --h2 --streams 8");
+        assert_eq!(words[10..12], ["-H", "A: b"]);
         assert_eq!(last, "--list list http://h/");
         assert!(varied("/a").starts_with("/a?i=0\n/a?i=1\n"));
     }
@@ -141,5 +159,18 @@ mod tests {
         assert!(complaint.contains("read 3") && complaint.contains("responses: 84"), "{complaint}");
         assert_eq!(done("  0 requests in 2.00s\n"), None);
         assert_eq!(done("unable to connect\n"), None);
+    }
+
+    #[test]
+    fn h2load_s_summary_is_read() {
+        let said = |failed: u32| {
+            format!(
+                "finished in 2.00s, 4.50 req/s, 1.2MB/s\nrequests: 9 total, 9 started, 9 done, \
+                 9 succeeded, {failed} failed, {failed} errored, 0 timeout\n"
+            )
+        };
+        assert_eq!(done(&said(0)), Some(Done { requests: 9.0, complaint: None }));
+        assert!(done(&said(1)).is_some_and(|done| done.complaint.is_some()));
+        assert_eq!(done("requests: 0 total, 0 done, 0 succeeded, 0 failed\n"), None);
     }
 }

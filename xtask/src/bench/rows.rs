@@ -33,9 +33,9 @@ pub(super) enum BenchWork {
     Load(TurnLoad),
     /// Memory per idle connection.
     Idle(IdleConnections),
-    /// CPU time per request of the load generator itself, `weir load` and wrk, each with its
-    /// options; the server is nginx.
-    Generator { weir: &'static str, wrk: &'static str },
+    /// CPU time per request of the load generator itself: `weir load` with these options, and
+    /// another one with its own; the server is nginx.
+    Generator { weir: &'static str, peer: &'static str },
 }
 
 /// What `weir load` does in a turn, in a closed loop.
@@ -45,6 +45,8 @@ pub(super) struct TurnLoad {
     pub(super) close: bool,
     /// Requests that never repeat, with a browser's fields.
     pub(super) vary: bool,
+    /// Requests at once on a connection, with HTTP/2; 0: HTTP/1.1, one at a time.
+    pub(super) streams: usize,
     pub(super) fields: &'static [&'static str],
 }
 
@@ -52,13 +54,21 @@ impl BenchRow {
     /// What Weir is compared with.
     pub(super) fn peer(&self) -> &'static str {
         match self.work {
-            BenchWork::Generator { .. } => "wrk",
+            BenchWork::Generator { peer, .. } => {
+                peer.split_once(' ').map_or(peer, |(program, _)| program)
+            }
             BenchWork::Load(_) | BenchWork::Idle(_) => "nginx",
         }
     }
+
+    /// Whether its servers have certificates.
+    pub(super) fn has_tls(&self) -> bool {
+        self.url.starts_with("https:")
+    }
 }
 
-const TURN: TurnLoad = TurnLoad { connections: 64, close: false, vary: false, fields: &[] };
+const TURN: TurnLoad =
+    TurnLoad { connections: 64, close: false, vary: false, streams: 0, fields: &[] };
 const KEPT: BenchWork = BenchWork::Load(TURN);
 const MANY: BenchWork = BenchWork::Load(TurnLoad { connections: 512, ..TURN });
 const ALONE: BenchWork = BenchWork::Load(TurnLoad { connections: 1, ..TURN });
@@ -67,11 +77,18 @@ const CLOSE: BenchWork = BenchWork::Load(TurnLoad { close: true, ..TURN });
 const GZIP: BenchWork =
     BenchWork::Load(TurnLoad { connections: 16, fields: &["Accept-Encoding: gzip"], ..TURN });
 
+const HANDSHAKES: BenchWork = BenchWork::Load(TurnLoad { connections: 32, close: true, ..TURN });
+const STREAMS: BenchWork = BenchWork::Load(TurnLoad { connections: 16, streams: 32, ..TURN });
+
 const GENERATOR: BenchWork =
-    BenchWork::Generator { weir: "-t1 -c64 -d{seconds}s", wrk: "-t1 -c64 -d{seconds}s" };
+    BenchWork::Generator { weir: "-t1 -c64 -d{seconds}s", peer: "wrk -t1 -c64 -d{seconds}s" };
 const GENERATOR_CLOSE: BenchWork = BenchWork::Generator {
     weir: "-t1 -c64 -d{seconds}s --close",
-    wrk: "-t1 -c64 -d{seconds}s -s {d}/close.lua",
+    peer: "wrk -t1 -c64 -d{seconds}s -s {d}/close.lua",
+};
+const GENERATOR_STREAMS: BenchWork = BenchWork::Generator {
+    weir: "-t1 -c16 -d{seconds}s --h2 --streams 32",
+    peer: "h2load -t1 -c16 -m32 -D{seconds}",
 };
 
 const NULL: &str = "location = /null { return 200 \"hello world\"; }";
@@ -80,6 +97,31 @@ const FILES: &str = "location / {
         open_file_cache max=10000 inactive=60s;
         open_file_cache_valid 80s; open_file_cache_min_uses 1;
     }";
+/// The same group and cipher suite on both sides; no session is resumed.
+const TLS: &str = "listen 127.0.0.1:{https} ssl backlog=4096;
+    ssl_certificate {d}/ecdsa.crt; ssl_certificate_key {d}/ecdsa.key;
+    ssl_protocols TLSv1.3; ssl_ecdh_curve X25519;
+    ssl_session_cache off; ssl_session_tickets off;
+    location / {
+        root {d}/www;
+        open_file_cache max=10000 inactive=60s;
+        open_file_cache_valid 80s; open_file_cache_min_uses 1;
+    }
+    location = /null { return 200 \"hello world\"; }";
+const TLS_RSA: &str = "listen 127.0.0.1:{https} ssl backlog=4096;
+    ssl_certificate {d}/rsa.crt; ssl_certificate_key {d}/rsa.key;
+    ssl_protocols TLSv1.3; ssl_ecdh_curve X25519;
+    ssl_session_cache off; ssl_session_tickets off;
+    location = /null { return 200 \"hello world\"; }";
+/// In the notation that older versions of nginx know, too.
+const TLS_HTTP2: &str = "listen 127.0.0.1:{https} ssl http2 backlog=4096;
+    ssl_certificate {d}/ecdsa.crt; ssl_certificate_key {d}/ecdsa.key;
+    ssl_protocols TLSv1.3; ssl_ecdh_curve X25519;
+    ssl_session_cache off; ssl_session_tickets off;
+    location = /null { return 200 \"hello world\"; }";
+/// HTTP/2 without TLS.
+const HTTP2: &str = "listen 127.0.0.1:{https} http2 backlog=4096;
+    location = /null { return 200 \"hello world\"; }";
 const POOL: &str = "upstream up {
         server 127.0.0.1:{backend}; keepalive 128; keepalive_requests 100000000;
     }";
@@ -130,6 +172,11 @@ const fn file(name: &'static str, url: &'static str, goal: f64) -> BenchRow {
     BenchRow { name, goal, url, server: FILES, ..PLAIN }
 }
 
+const fn secured(name: &'static str, goal: f64, work: BenchWork) -> BenchRow {
+    let url = "https://127.0.0.1:{https}/null";
+    BenchRow { name, goal, work, url, server: TLS, ..PLAIN }
+}
+
 const fn gzip(name: &'static str, http: &'static str) -> BenchRow {
     let url = "http://127.0.0.1:{http}/100k.html";
     BenchRow { http, work: GZIP, ..file(name, url, 0.80) }
@@ -161,6 +208,11 @@ pub(super) const ROWS: &[BenchRow] = &[
         server: FRESH,
         ..proxied("fresh", 0.93, KEPT)
     },
+    secured("tls", 0.85, KEPT),
+    BenchRow { url: "https://127.0.0.1:{https}/100k.bin", ..secured("tls100k", 0.80, KEPT) },
+    secured("handshake", 0.65, HANDSHAKES),
+    BenchRow { server: TLS_RSA, ..secured("handshake-rsa", 0.65, HANDSHAKES) },
+    BenchRow { server: TLS_HTTP2, ..secured("h2", 0.90, STREAMS) },
     BenchRow {
         name: "tunnels",
         goal: 1.0,
@@ -172,4 +224,12 @@ pub(super) const ROWS: &[BenchRow] = &[
     BenchRow { name: "load", goal: 0.85, work: GENERATOR, ..PLAIN },
     BenchRow { name: "loadclose", goal: 0.85, work: GENERATOR_CLOSE, ..PLAIN },
     BenchRow { work: GENERATOR, ..file("load100k", "http://127.0.0.1:{http}/100k.bin", 0.85) },
+    secured("loadtls", 0.85, GENERATOR),
+    secured("loadhandshake", 0.85, GENERATOR_CLOSE),
+    BenchRow {
+        url: "http://127.0.0.1:{https}/null",
+        server: HTTP2,
+        ..secured("loadh2", 0.85, GENERATOR_STREAMS)
+    },
+    BenchRow { server: TLS_HTTP2, ..secured("loadh2tls", 0.85, GENERATOR_STREAMS) },
 ];

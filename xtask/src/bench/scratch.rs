@@ -6,6 +6,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::project;
 
@@ -47,6 +48,21 @@ const FILES_KB: &[usize] = &[1, 10, 100];
 const TEXTS: &[&str] =
     &["ARCHITECTURE.md", "CHANGELOG.md", "docs/proxy.md", "docs/load.md", "docs/directives.md"];
 const TEXT_BYTES: usize = 100 * 1024;
+
+/// Kinds of keys, in the words of `openssl req`.
+const CERTIFICATES: &[(&str, &[&str])] = &[
+    ("ecdsa", &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]),
+    ("rsa", &["-newkey", "rsa:2048"]),
+];
+
+/// Makes a key and a certificate of that name in the folder: `NAME.key` and `NAME.crt`.
+pub(crate) fn make_certificate(folder: &Path, name: &str, key: &[&str]) -> Result<(), String> {
+    let mut openssl = Command::new("openssl");
+    openssl.args(["req", "-x509", "-nodes", "-days", "30", "-subj", "/CN=localhost"]).args(key);
+    openssl.arg("-keyout").arg(folder.join(format!("{name}.key")));
+    openssl.arg("-out").arg(folder.join(format!("{name}.crt")));
+    project::output(&mut openssl).map(drop)
+}
 
 /// The folder; it goes away with this.
 pub(super) struct BenchFolder {
@@ -107,6 +123,14 @@ impl BenchFolder {
         fs::write(&file, text()?)?;
         fs::set_permissions(&file, Permissions::from_mode(0o644))?;
         fs::write(self.folder.join("close.lua"), CLOSE)
+    }
+
+    /// Makes a certificate for each kind of key, signed by itself.
+    pub(super) fn certify(&self) -> Result<(), String> {
+        for (name, key) in CERTIFICATES {
+            make_certificate(&self.folder, name, key)?;
+        }
+        Ok(())
     }
 
     /// Configures one of the servers for this row.
