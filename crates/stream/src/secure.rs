@@ -72,7 +72,7 @@ async fn agree(
         tls::refuse(stream, RefusedHandshake::InternalError);
         return Err(HandshakeRefusal::NoCertificate);
     };
-    let session = tls.session(parsed.as_ref(), false, received);
+    let session = tls.session(parsed.as_ref(), false, received, None);
     let failed = |error| HandshakeRefusal::Failed(ProxyRefusal::Connection(error));
     let session = session.map_err(failed)?;
     accept::secure(stream, session, timer).await.map_err(HandshakeRefusal::Failed)

@@ -25,7 +25,7 @@ const LAYERS: &[&[&str]] = &[
 const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("wire", &["memchr"], &["bytes", "h2", "httlib-hpack", "http-types", "tokio"]),
     ("observe", &["flate2"], &[]),
-    ("net", &["aws-lc-rs", "libc", "md-5", "rustix", "rustls", "socket2", "tokio"], &[]),
+    ("net", &["aws-lc-rs", "libc", "md-5", "rustix", "rustls", "socket2", "tokio", "zlib-rs"], &[]),
     ("upstream", &["md-5"], &["loom"]),
     ("session", &["memchr", "pcre2"], &[]),
     (

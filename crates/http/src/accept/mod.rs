@@ -253,7 +253,7 @@ impl Opening {
             self.log(Level::Error, format_args!("{message}"), HANDSHAKE);
             return Err(ConnectionOver);
         };
-        tls.session(hello.as_ref(), offers_h2(listen, server), received).map_err(|error| {
+        tls.session(hello.as_ref(), offers_h2(listen, server), received, None).map_err(|error| {
             self.log_refusal(ProxyRefusal::Connection(error), Vec::new(), HANDSHAKE);
             ConnectionOver
         })

@@ -8,9 +8,6 @@ use crate::variables::BuiltIn;
 
 pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh("http3", |_, _| true),
-    absent("ssl_early_data"),
-    absent("ssl_session_id"),
-    absent("ssl_sigalg"),
     absent("upstream_cache_etag"),
     absent("upstream_cache_last_modified"),
     absent("upstream_cache_status"),

@@ -101,9 +101,10 @@ impl Stream {
     }
 
     /// Whether bytes may be there that were not read: the last read took all it had room for, some
-    /// came while [`poll_closed`](Self::poll_closed) was asked, or a session holds plaintext.
+    /// came while [`poll_closed`](Self::poll_closed) was asked, or a session holds plaintext or
+    /// waits for the end of the handshake.
     pub fn may_have_unread(&self) -> bool {
-        self.socket.unread || self.secured.as_ref().is_some_and(Secured::has_plaintext)
+        self.socket.unread || self.secured.as_ref().is_some_and(Secured::may_have_unread)
     }
 
     /// Ready once the other end has closed its side, or is gone. Bytes that come meanwhile stay

@@ -12,6 +12,12 @@ pub trait SecureSession: Send {
     /// Whether keys are still being agreed on.
     fn is_handshaking(&self) -> bool;
 
+    /// Whether plaintext is exchanged although the other end's part of the handshake is still to
+    /// come.
+    fn is_early(&self) -> bool {
+        false
+    }
+
     /// Goes on with what was received before there was a session.
     fn proceed(&mut self) -> io::Result<()> {
         Ok(())

@@ -36,8 +36,8 @@ impl Secured {
         &*self.session
     }
 
-    pub(super) fn has_plaintext(&self) -> bool {
-        self.session.has_plaintext()
+    pub(super) fn may_have_unread(&self) -> bool {
+        self.session.has_plaintext() || self.session.is_early()
     }
 
     pub(super) fn poll_handshake(

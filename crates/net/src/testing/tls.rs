@@ -2,7 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rustls::CertificateCompressionAlgorithm;
+use rustls::compress::{CertDecompressor, DecompressionFailed};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned, SupportedProtocolVersion, version};
@@ -56,6 +59,19 @@ impl TlsClient {
         self
     }
 
+    /// Sends early data where it may.
+    pub fn with_early_data(mut self) -> Self {
+        self.config.enable_early_data = true;
+        self
+    }
+
+    /// Takes compressed certificates, and counts them.
+    pub fn decompressing(mut self, decompressed: &'static AtomicUsize) -> Self {
+        let decompressor = Box::leak(Box::new(CountingDecompressor(decompressed)));
+        self.config.cert_decompressors = vec![decompressor];
+        self
+    }
+
     /// Begins a connection. The handshake is done by the first read or write.
     pub fn connect<S: Read + Write>(&self, name: &str, stream: S) -> TlsClientStream<S> {
         let name = ServerName::try_from(name.to_owned()).expect("a name");
@@ -70,7 +86,38 @@ impl Default for TlsClient {
     }
 }
 
+/// What decompresses certificates.
+#[derive(Debug)]
+struct CountingDecompressor(&'static AtomicUsize);
+
+impl CertDecompressor for CountingDecompressor {
+    fn decompress(&self, input: &[u8], output: &mut [u8]) -> Result<(), DecompressionFailed> {
+        let length = output.len();
+        match zlib_rs::decompress_slice(output, input, zlib_rs::InflateConfig::default()) {
+            (certificate, zlib_rs::ReturnCode::Ok) if certificate.len() == length => {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Err(DecompressionFailed),
+        }
+    }
+
+    fn algorithm(&self) -> CertificateCompressionAlgorithm {
+        CertificateCompressionAlgorithm::Zlib
+    }
+}
+
 impl<S: Read + Write> TlsClientStream<S> {
+    /// Sends this before the handshake, if the session may; whether it may.
+    pub fn write_early(&mut self, bytes: &[u8]) -> bool {
+        self.0.conn.early_data().is_some_and(|mut early| early.write_all(bytes).is_ok())
+    }
+
+    /// Whether the server took early data.
+    pub fn is_early_data_accepted(&self) -> bool {
+        self.0.conn.is_early_data_accepted()
+    }
+
     /// The server's certificate in DER.
     pub fn certificate(&self) -> Vec<u8> {
         let chain = self.0.conn.peer_certificates().unwrap_or_default();

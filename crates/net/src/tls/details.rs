@@ -1,8 +1,9 @@
 //! What the two ends of a session agreed on, for variables and checks.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustls::{CommonState, HandshakeKind, ProtocolVersion};
+use rustls::{CommonState, HandshakeKind, ProtocolVersion, SignatureScheme};
 use wire::client_hello::{self, ClientHello};
 use wire::tls::{TlsGroup, TlsSuite};
 
@@ -20,7 +21,7 @@ pub struct OfferedByClient {
 }
 
 /// What was agreed on.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct TlsDetails {
     /// What the client offered.
     pub offered: OfferedByClient,
@@ -32,10 +33,43 @@ pub struct TlsDetails {
     pub group: u16,
     /// Whether an earlier session was resumed.
     pub is_resumed: bool,
+    /// What identifies the session.
+    pub session_id: SessionId,
+    /// IANA's number of the scheme that the server signed the handshake with; 0: it did not.
+    pub signature_scheme: u16,
+    /// Whether the handshake is still going on: what the client has sent may be a replay.
+    pub(crate) is_early: AtomicBool,
     /// The application protocol (ALPN).
     pub protocol: Option<Box<[u8]>>,
     /// The peer's certificates in DER, its own first.
     pub peer_certificates: Arc<[Box<[u8]>]>,
+}
+
+/// Up to 32 bytes that identify a session.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SessionId {
+    length: u8,
+    bytes: [u8; SESSION_ID_MAX],
+}
+
+/// RFC 5246 section 7.4.1.2
+const SESSION_ID_MAX: usize = 32;
+
+impl SessionId {
+    /// A copy; one that is too long is none.
+    pub(crate) fn of(id: &[u8]) -> Self {
+        let mut copy = Self::default();
+        if let Some(place) = copy.bytes.get_mut(..id.len()) {
+            place.copy_from_slice(id);
+            copy.length = id.len() as u8;
+        }
+        copy
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
 }
 
 impl OfferedByClient {
@@ -63,8 +97,53 @@ impl TlsDetails {
             cipher_suite: agreed.negotiated_cipher_suite().map_or(0, |suite| suite.suite().into()),
             group,
             is_resumed: agreed.handshake_kind() == Some(HandshakeKind::Resumed),
+            session_id: SessionId::default(),
+            signature_scheme: 0,
+            is_early: AtomicBool::new(false),
             protocol: agreed.alpn_protocol().map(Box::from),
             peer_certificates: certificates.iter().map(|der| Box::from(der.as_ref())).collect(),
+        }
+    }
+
+    /// Whether the handshake is still going on: what the client has sent may be a replay.
+    pub fn is_early(&self) -> bool {
+        self.is_early.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_tls13(&self) -> bool {
+        self.version == "TLSv1.3"
+    }
+
+    /// The signature schemes that the client offered, as far as the version and the cipher suite
+    /// allow them.
+    pub(super) fn usable_schemes(&self) -> Vec<SignatureScheme> {
+        let offered = client_hello::numbers(&self.offered.signature_schemes);
+        let has_rsa = TlsSuite::from_code(self.cipher_suite).is_some_and(TlsSuite::has_rsa);
+        let is_usable = |scheme: &SignatureScheme| match scheme {
+            SignatureScheme::RSA_PKCS1_SHA256
+            | SignatureScheme::RSA_PKCS1_SHA384
+            | SignatureScheme::RSA_PKCS1_SHA512 => !self.is_tls13() && has_rsa,
+            SignatureScheme::RSA_PSS_SHA256
+            | SignatureScheme::RSA_PSS_SHA384
+            | SignatureScheme::RSA_PSS_SHA512 => self.is_tls13() || has_rsa,
+            _ => self.is_tls13() || !has_rsa,
+        };
+        offered.map(SignatureScheme::from).filter(is_usable).collect()
+    }
+
+    /// Writes the scheme that the server signed the handshake with.
+    pub fn write_signature_scheme(&self, out: &mut Vec<u8>) {
+        if self.signature_scheme != 0 {
+            write_scheme(self.signature_scheme, out);
+        }
+    }
+
+    /// Writes what identifies the session.
+    pub fn write_session_id(&self, out: &mut Vec<u8>) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        for byte in self.session_id.as_bytes() {
+            out.push(DIGITS[usize::from(byte >> 4)]);
+            out.push(DIGITS[usize::from(byte & 15)]);
         }
     }
 
@@ -122,6 +201,24 @@ fn write_group(code: u16, out: &mut Vec<u8>) {
         Some(group) => out.extend_from_slice(group.name().as_bytes()),
         None => write_number(code, out),
     }
+}
+
+/// In IANA's words, which are OpenSSL's.
+fn write_scheme(code: u16, out: &mut Vec<u8>) {
+    let name = match SignatureScheme::from(code) {
+        SignatureScheme::RSA_PKCS1_SHA256 => "rsa_pkcs1_sha256",
+        SignatureScheme::RSA_PKCS1_SHA384 => "rsa_pkcs1_sha384",
+        SignatureScheme::RSA_PKCS1_SHA512 => "rsa_pkcs1_sha512",
+        SignatureScheme::RSA_PSS_SHA256 => "rsa_pss_rsae_sha256",
+        SignatureScheme::RSA_PSS_SHA384 => "rsa_pss_rsae_sha384",
+        SignatureScheme::RSA_PSS_SHA512 => "rsa_pss_rsae_sha512",
+        SignatureScheme::ECDSA_NISTP256_SHA256 => "ecdsa_secp256r1_sha256",
+        SignatureScheme::ECDSA_NISTP384_SHA384 => "ecdsa_secp384r1_sha384",
+        SignatureScheme::ECDSA_NISTP521_SHA512 => "ecdsa_secp521r1_sha512",
+        SignatureScheme::ED25519 => "ed25519",
+        _ => return write_number(code, out),
+    };
+    out.extend_from_slice(name.as_bytes());
 }
 
 fn write_number(code: u16, out: &mut Vec<u8>) {

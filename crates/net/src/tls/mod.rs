@@ -4,6 +4,7 @@
 //! connection. Nothing outside this module names rustls. Deliberately absent: which server a
 //! connection belongs to, and all directives.
 
+mod certificate_compression;
 mod chain;
 mod client;
 mod details;
@@ -12,6 +13,7 @@ mod private_key;
 mod record;
 mod refuse;
 mod server;
+mod server_credentials;
 mod server_trust;
 mod session;
 mod session_cache;
@@ -20,7 +22,7 @@ mod tickets;
 
 pub use chain::{ChainFault, ChainPurpose, ChainRules, RevocationLists, TrustedCertificates};
 pub use client::{ClientTls, ClientTlsPlan, ClientTransport};
-pub use details::{OfferedByClient, TlsDetails};
+pub use details::{OfferedByClient, SessionId, TlsDetails};
 pub use private_key::{Credential, CredentialError, KeyError, PASSWORD_LENGTH_MAX, read_passwords};
 pub use refuse::{RefusedHandshake, refuse};
 pub use server::{H2, ResumptionPlan, ServerTls, ServerTlsPlan};

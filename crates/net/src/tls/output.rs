@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice, Write};
 use std::mem;
 
-use rustls::unbuffered::{EncodeError, InsufficientSizeError};
+use rustls::unbuffered::{EncodeError, EncryptError, InsufficientSizeError};
 
 use super::record::{ContentType, OVERHEAD_MAX, PLAINTEXT_MAX, RecordFault, RecordKey};
 
@@ -72,22 +72,21 @@ impl TlsOutput {
         }
     }
 
-    /// Adds what rustls encodes.
-    pub(crate) fn append_with(
+    /// Adds what rustls encodes, and shows it.
+    pub(crate) fn append_with<E: NeedsRoom>(
         &mut self,
-        mut encode: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
-    ) {
+        mut encode: impl FnMut(&mut [u8]) -> Result<usize, E>,
+    ) -> &[u8] {
         self.reserve(1);
+        let start = self.end;
         loop {
-            match encode(&mut self.bytes[self.end..]) {
+            match encode(&mut self.bytes[start..]).map_err(|error| error.needed()) {
                 Ok(count) => {
                     self.end += count;
-                    return;
+                    return &self.bytes[start..self.end];
                 }
-                Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => {
-                    self.reserve(required_size);
-                }
-                Err(EncodeError::AlreadyEncoded) => return,
+                Err(Some(needed)) => self.reserve(needed),
+                Err(None) => return &[],
             }
         }
     }
@@ -125,6 +124,30 @@ impl TlsOutput {
                 free.push(bytes);
             }
         });
+    }
+}
+
+/// Why rustls does not encode.
+pub(crate) trait NeedsRoom {
+    /// How many bytes it needs room for; `None`: there is nothing to encode.
+    fn needed(&self) -> Option<usize>;
+}
+
+impl NeedsRoom for EncodeError {
+    fn needed(&self) -> Option<usize> {
+        match self {
+            Self::InsufficientSize(InsufficientSizeError { required_size }) => Some(*required_size),
+            Self::AlreadyEncoded => None,
+        }
+    }
+}
+
+impl NeedsRoom for EncryptError {
+    fn needed(&self) -> Option<usize> {
+        match self {
+            Self::InsufficientSize(InsufficientSizeError { required_size }) => Some(*required_size),
+            Self::EncryptExhausted => None,
+        }
     }
 }
 

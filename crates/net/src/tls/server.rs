@@ -5,27 +5,26 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
-use rustls::server::{
-    ClientHello as OfferedHello, NoServerSessionStorage, ResolvesServerCert, ServerConfig,
-    UnbufferedServerConnection,
-};
-use rustls::sign::CertifiedKey;
+use rustls::server::{NoServerSessionStorage, ServerConfig, UnbufferedServerConnection};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion, version};
 use wire::client_hello::ClientHello;
 use wire::tls::{TlsGroup, TlsSuite};
 
 use super::Credential;
+use super::certificate_compression;
 use super::details::OfferedByClient;
+use super::server_credentials::ServerCredentials;
 use super::session::TlsSession;
 use super::session_cache::{ServerSessions, TlsSessionCache};
-use super::side::ServerSide;
+use super::side::{ServerHello, ServerSide};
 use super::tickets::{self, ServerTickets, TicketKeys};
 use crate::SecureSession;
 
 /// What a server is to be capable of.
 #[derive(Clone, Debug, Default)]
 pub struct ServerTlsPlan {
-    /// Its certificates with their keys: one for each kind of key.
+    /// Its certificates with their keys. Of several with the same kind of key, the last one is
+    /// used. Without any, each [session](ServerTls::session) needs its own.
     pub credentials: Vec<Credential>,
     /// Whether TLS 1.2 is spoken.
     pub has_tls12: bool,
@@ -43,6 +42,12 @@ pub struct ServerTlsPlan {
     pub protocols: Vec<Box<[u8]>>,
     /// How sessions are resumed.
     pub resumption: ResumptionPlan,
+    /// Bytes that a client may send together with its first message, when it resumes a session;
+    /// 0: none. Needs a cache of sessions, which takes the place of tickets: what a session is
+    /// resumed from must be used only once, or the bytes could be replayed.
+    pub early_data_max: u32,
+    /// Whether certificates are compressed for clients that can decompress them (RFC 8879).
+    pub compresses_certificates: bool,
 }
 
 /// How a server resumes sessions.
@@ -60,6 +65,7 @@ pub struct ResumptionPlan {
 
 /// How TLS is spoken with the clients of a server.
 pub struct ServerTls {
+    credentials: Arc<ServerCredentials>,
     config: Arc<ServerConfig>,
     /// The same with HTTP/2 before the other application protocols, once somebody asks for it.
     with_h2: OnceLock<Arc<ServerConfig>>,
@@ -77,33 +83,47 @@ impl ServerTls {
             kx_groups: plan.groups.iter().map(|group| group_of(*group)).collect(),
             ..aws_lc_rs::default_provider()
         });
-        let credentials = plan.credentials.into_iter().map(|credential| credential.0).collect();
+        let credentials = Arc::new(ServerCredentials::new(plan.credentials));
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(plan.has_tls12, plan.has_tls13))
             .map_err(|error| error.to_string())?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(Credentials(credentials)));
+            .with_cert_resolver(credentials.clone());
         config.ignore_client_order = plan.prefers_own_suites;
         config.alpn_protocols = plan.protocols.into_iter().map(Vec::from).collect();
         config.enable_secret_extraction = true;
+        if plan.compresses_certificates {
+            config.cert_compressors = certificate_compression::COMPRESSORS.to_vec();
+        }
+        config.max_early_data_size = plan.early_data_max;
+        config.send_half_rtt_data = plan.early_data_max > 0;
         plan.resumption.apply(&mut config);
         let (config, with_h2) = (Arc::new(config), OnceLock::new());
-        Ok(Self { config, with_h2, record_max: plan.record_max })
+        Ok(Self { credentials, config, with_h2, record_max: plan.record_max })
     }
 
     /// A session with a client. `received` is all that has come of it, which begins with `hello`;
-    /// a broken one is refused in the handshake.
+    /// a broken one is refused in the handshake. `credentials` replace those of the server.
     pub fn session(
         &self,
         hello: Option<&ClientHello<'_>>,
         has_h2: bool,
         received: &[u8],
+        credentials: Option<Vec<Credential>>,
     ) -> io::Result<Box<dyn SecureSession>> {
         let config = if has_h2 { self.with_h2() } else { &self.config };
-        let connection = UnbufferedServerConnection::new(config.clone());
-        let connection = connection.map_err(io::Error::other)?;
+        let (config, credentials) = match credentials {
+            None => (config.clone(), self.credentials.clone()),
+            Some(own) => {
+                let credentials = Arc::new(ServerCredentials::new(own));
+                let mut config = ServerConfig::clone(config);
+                config.cert_resolver = credentials.clone();
+                (Arc::new(config), credentials)
+            }
+        };
+        let connection = UnbufferedServerConnection::new(config).map_err(io::Error::other)?;
         let offered = hello.map(OfferedByClient::of).unwrap_or_default();
-        let side = ServerSide { connection, offered };
+        let side = ServerSide { connection, offered, credentials, hello: ServerHello::default() };
         Ok(Box::new(TlsSession::new(side, self.record_max, received)))
     }
 
@@ -127,7 +147,7 @@ impl ResumptionPlan {
         let parts: Vec<&[u8]> = self.identity.iter().map(|part| &**part).collect();
         let identity = tickets::identity(&parts);
         let lifetime_s = u32::try_from(self.lifetime_s).unwrap_or(u32::MAX);
-        if let Some(keys) = self.ticket_keys {
+        if let Some(keys) = self.ticket_keys.filter(|_| config.max_early_data_size == 0) {
             if let TicketKeys::Rotating(keys) = &keys {
                 keys.keep_for(self.lifetime_s);
             }
@@ -170,22 +190,5 @@ pub(crate) fn group_of(group: TlsGroup) -> &'static dyn SupportedKxGroup {
         TlsGroup::Secp256r1MlKem768 => aws_lc_rs::kx_group::SECP256R1MLKEM768,
         TlsGroup::X25519MlKem768 => aws_lc_rs::kx_group::X25519MLKEM768,
         TlsGroup::MlKem768 => aws_lc_rs::kx_group::MLKEM768,
-    }
-}
-
-/// A server's certificates.
-#[derive(Debug)]
-struct Credentials(Vec<Arc<CertifiedKey>>);
-
-impl ResolvesServerCert for Credentials {
-    /// The first one that fits what the client likes best.
-    fn resolve(&self, hello: OfferedHello<'_>) -> Option<Arc<CertifiedKey>> {
-        if let [only] = &*self.0 {
-            return Some(only.clone());
-        }
-        let fits = |scheme| {
-            self.0.iter().find(|credential| credential.key.choose_scheme(&[scheme]).is_some())
-        };
-        hello.signature_schemes().iter().find_map(|scheme| fits(*scheme)).cloned()
     }
 }

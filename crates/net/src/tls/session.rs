@@ -14,9 +14,10 @@ use std::io::{self, IoSlice, Write};
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rustls::kernel::KernelConnection;
-use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
+use rustls::unbuffered::{ConnectionState, UnbufferedStatus, WriteTraffic};
 
 use super::details::TlsDetails;
 use super::output::TlsOutput;
@@ -55,6 +56,7 @@ pub(crate) struct TlsSession<S: TlsSide> {
     output: TlsOutput,
     /// Bytes of plaintext in a record, at most.
     record_max: usize,
+    /// What was agreed on. Early data makes it known before the handshake is over.
     details: Option<Arc<TlsDetails>>,
     /// Whether nobody has looked yet at what came before there was a session.
     is_new: bool,
@@ -125,7 +127,14 @@ impl<S: TlsSide> TlsSession<S> {
             is_ended: &mut self.is_ended,
         };
         match step.run(&mut **side) {
-            Ok(()) if side.is_handshaking() => Ok(()),
+            Ok(()) if side.is_handshaking() => {
+                if !self.early.is_empty() && self.details.is_none() {
+                    let details = side.details();
+                    details.is_early.store(true, Ordering::Relaxed);
+                    self.details = Some(Arc::new(details));
+                }
+                Ok(())
+            }
             Ok(()) => self.establish(),
             Err(error) => {
                 // rustls has an alert for the peer.
@@ -141,7 +150,10 @@ impl<S: TlsSide> TlsSession<S> {
         let TlsPhase::Handshaking(side) = mem::replace(&mut self.phase, TlsPhase::Failed) else {
             return Ok(());
         };
-        self.details = Some(Arc::new(side.details()));
+        match &self.details {
+            Some(early) => early.is_early.store(false, Ordering::Relaxed),
+            None => self.details = Some(Arc::new(side.details())),
+        }
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         let (secrets, kernel) = side.into_keys().map_err(invalid)?;
         let is_tls13 = kernel.protocol_version() == rustls::ProtocolVersion::TLSv1_3;
@@ -176,6 +188,25 @@ impl<S: TlsSide> TlsSession<S> {
         self.input.clear();
         (self.is_ended, self.is_closed) = (true, true);
     }
+}
+
+/// Sends something before the client's part of the handshake is over; `false`: it may not be sent
+/// yet.
+fn send_early<S: TlsSide>(
+    side: &mut S,
+    input: &mut TlsInput,
+    send: impl FnOnce(&mut WriteTraffic<'_, S::Data>),
+) -> bool {
+    let UnbufferedStatus { discard, state } = side.process(&mut input.bytes[input.next..]);
+    let sent = match state {
+        Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+            send(&mut traffic);
+            true
+        }
+        _ => false,
+    };
+    input.next += discard;
+    sent
 }
 
 /// One step of a handshake: what rustls needs of the session.
@@ -214,7 +245,8 @@ impl HandshakeStep<'_> {
         let state = state?;
         let goes_on = match state {
             ConnectionState::EncodeTlsData(mut data) => {
-                self.output.append_with(|out| data.encode(out));
+                let records = self.output.append_with(|out| data.encode(out));
+                side.note_sent(records);
                 true
             }
             ConnectionState::TransmitTlsData(sent) => {
@@ -359,8 +391,13 @@ impl From<RecordFault> for TlsFault {
 }
 
 impl<S: TlsSide> SecureSession for TlsSession<S> {
+    /// Early data is served before the handshake is over.
     fn is_handshaking(&self) -> bool {
-        matches!(self.phase, TlsPhase::Handshaking(_))
+        matches!(self.phase, TlsPhase::Handshaking(_)) && self.details.is_none()
+    }
+
+    fn is_early(&self) -> bool {
+        matches!(self.phase, TlsPhase::Handshaking(_)) && self.details.is_some()
     }
 
     fn proceed(&mut self) -> io::Result<()> {
@@ -408,13 +445,26 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
     }
 
     fn send(&mut self, plaintext: &[IoSlice<'_>]) -> io::Result<usize> {
-        let TlsPhase::EstablishedTls(established) = &mut self.phase else {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        };
         if self.is_closed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+        let established = match &mut self.phase {
+            TlsPhase::EstablishedTls(established) => established,
+            TlsPhase::Handshaking(side) => {
+                let Some(slice) = plaintext.iter().find(|slice| !slice.is_empty()) else {
+                    return Ok(0);
+                };
+                let piece = &slice[..slice.len().min(self.record_max)];
+                return match send_early(&mut **side, &mut self.input, |traffic| {
+                    self.output.append_with(|out| traffic.encrypt(piece, out));
+                }) {
+                    true => Ok(piece.len()),
+                    false => Err(io::ErrorKind::BrokenPipe.into()),
+                };
+            }
+            TlsPhase::Failed => return Err(io::ErrorKind::BrokenPipe.into()),
+        };
         if established.seal.is_tls13() && established.seal.sequence() >= KEY_RECORDS_MAX {
             established.update_key(&mut self.output).map_err(|_| invalid())?;
         }
@@ -427,9 +477,17 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
         if mem::replace(&mut self.is_closed, true) {
             return;
         }
-        if let TlsPhase::EstablishedTls(established) = &mut self.phase {
-            // Nobody is told where it cannot be.
-            let _ = established.alert(WARNING, CLOSE_NOTIFY, &mut self.output);
+        match &mut self.phase {
+            TlsPhase::EstablishedTls(established) => {
+                // Nobody is told where it cannot be.
+                let _ = established.alert(WARNING, CLOSE_NOTIFY, &mut self.output);
+            }
+            TlsPhase::Handshaking(side) => {
+                send_early(&mut **side, &mut self.input, |traffic| {
+                    self.output.append_with(|out| traffic.queue_close_notify(out));
+                });
+            }
+            TlsPhase::Failed => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a handshake is to either side of a connection.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::kernel::KernelConnection;
@@ -8,7 +9,9 @@ use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ReadEarlyData, UnbufferedConnectionCommon, UnbufferedStatus};
 use rustls::{CommonState, Error, ExtractedSecrets};
 
-use super::details::{OfferedByClient, TlsDetails};
+use super::details::{OfferedByClient, SessionId, TlsDetails};
+use super::record::HEADER;
+use super::server_credentials::ServerCredentials;
 
 /// A handshake under way, and what it leaves.
 pub(crate) trait TlsSide: Deref<Target = CommonState> + Send + 'static {
@@ -20,6 +23,9 @@ pub(crate) trait TlsSide: Deref<Target = CommonState> + Send + 'static {
 
     /// Takes early data.
     fn read_early(data: ReadEarlyData<'_, '_, Self::Data>, out: &mut Vec<u8>) -> Result<(), Error>;
+
+    /// Looks at records that are sent.
+    fn note_sent(&mut self, _records: &[u8]) {}
 
     /// The keys of the established connection, and what makes new ones.
     fn into_keys(self) -> Result<(ExtractedSecrets, KernelConnection<Self::Data>), Error>;
@@ -36,6 +42,34 @@ pub(crate) trait TlsSide: Deref<Target = CommonState> + Send + 'static {
 pub(crate) struct ServerSide {
     pub(crate) connection: UnbufferedServerConnection,
     pub(crate) offered: OfferedByClient,
+    pub(crate) credentials: Arc<ServerCredentials>,
+    /// What was answered.
+    pub(crate) hello: ServerHello,
+}
+
+/// A server's first message (RFC 8446 section 4.1.3), as far as `$ssl_session_id` needs it.
+#[derive(Default)]
+pub(crate) struct ServerHello {
+    random: [u8; 32],
+    session_id: SessionId,
+}
+
+impl ServerHello {
+    /// Reads the first message of a record that we send; `None`: it is another.
+    fn read(record: &[u8]) -> Option<Self> {
+        const HANDSHAKE: u8 = 22;
+        const SERVER_HELLO: u8 = 2;
+        /// Type and length of the message, and the version in it.
+        const BEFORE_RANDOM: usize = 4 + 2;
+        let ([kind, ..], message) = record.split_first_chunk::<HEADER>()?;
+        if *kind != HANDSHAKE || message.first() != Some(&SERVER_HELLO) {
+            return None;
+        }
+        let (random, rest) = message.get(BEFORE_RANDOM..)?.split_first_chunk()?;
+        let (length, rest) = rest.split_first()?;
+        let session_id = SessionId::of(rest.get(..usize::from(*length))?);
+        Some(Self { random: *random, session_id })
+    }
 }
 
 impl Deref for ServerSide {
@@ -67,8 +101,26 @@ impl TlsSide for ServerSide {
         self.connection.dangerous_into_kernel_connection()
     }
 
+    fn note_sent(&mut self, records: &[u8]) {
+        if let Some(hello) = ServerHello::read(records) {
+            self.hello = hello;
+        }
+    }
+
     fn details(&self) -> TlsDetails {
-        TlsDetails::new(self, self.offered.clone())
+        let mut details = TlsDetails::new(self, self.offered.clone());
+        // A session of TLS 1.3 has no number of its own; the random bytes of its handshake are as
+        // unique.
+        details.session_id = match details.is_tls13() {
+            true => SessionId::of(&self.hello.random),
+            false => self.hello.session_id,
+        };
+        if !details.is_resumed {
+            let schemes = details.usable_schemes();
+            let scheme = self.credentials.signed_with(&schemes);
+            details.signature_scheme = scheme.map_or(0, u16::from);
+        }
+        details
     }
 
     fn after_handshake(_: &mut KernelConnection<Self::Data>, _: u8, _: &[u8]) -> bool {

@@ -1,8 +1,9 @@
 //! Sessions over a pair of sockets, against rustls's own client.
 
 use std::future::poll_fn;
-use std::io::{IoSlice, Read as _, Write as _};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use wire::client_hello::ClientHello;
 use wire::tls::{TlsGroup, TlsSuite};
 
 use super::record::PLAINTEXT_MAX;
-use super::{Credential, ServerTls, ServerTlsPlan};
+use super::server_credentials::ServerCredentials;
+use super::{Credential, ResumptionPlan, ServerTls, ServerTlsPlan, TlsSessionCache};
 use crate::testing::tls::{
     ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient, TlsClientStream,
 };
@@ -54,7 +56,7 @@ async fn serve_echo(stream: &mut Stream, tls: &ServerTls) -> Result<usize, Strin
     let (timer, mut received) = (Timer::new(), Vec::new());
     let hello = accept::read_client_hello(stream, &mut received, &timer).await;
     let hello = hello.map_err(|error| format!("{error:?}"))?.ok_or("no TLS")?;
-    let session = tls.session(ClientHello::parse(&hello).as_ref(), false, &received);
+    let session = tls.session(ClientHello::parse(&hello).as_ref(), false, &received, None);
     let session = session.map_err(|error| error.to_string())?;
     accept::secure(stream, session, &timer).await.map_err(|error| format!("{error:?}"))?;
     let mut echoed = 0;
@@ -137,4 +139,81 @@ fn a_client_without_a_common_protocol_is_told_so() {
     let error = client.read(&mut [0; 9]).unwrap_err();
     assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
     assert!(server.join().unwrap().unwrap_err().contains("Connection"));
+}
+
+/// Keeps what is written; nothing ever comes.
+#[derive(Default)]
+struct WrittenBytes(Vec<u8>);
+
+impl Read for WrittenBytes {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+}
+
+impl Write for WrittenBytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn with_early_data() -> ServerTlsPlan {
+    let cache = Some(Arc::new(TlsSessionCache::new(100_000)));
+    let resumption = ResumptionPlan { lifetime_s: 60, cache, ..ResumptionPlan::default() };
+    ServerTlsPlan { early_data_max: 16_384, resumption, ..plan() }
+}
+
+#[test]
+fn early_data_is_taken_once() {
+    let plan = with_early_data();
+    let client = TlsClient::new().with_early_data();
+    let (near, server) = echo(plan.clone());
+    let mut first = client.connect("localhost", near);
+    exchange(&mut first, b"first");
+    first.close().unwrap();
+    assert_eq!(server.join().unwrap(), Ok(5));
+
+    let mut flight = client.connect("localhost", WrittenBytes::default());
+    assert!(flight.write_early(b"early"));
+    flight.read(&mut [0]).unwrap_err();
+    let flight = std::mem::take(&mut flight.below().0);
+    let replay = || {
+        let (mut near, server) = echo(plan.clone());
+        near.write_all(&flight).unwrap();
+        near.shutdown(std::net::Shutdown::Write).unwrap();
+        near.read_to_end(&mut Vec::new()).unwrap();
+        server.join().unwrap()
+    };
+    assert_eq!(replay(), Ok(5), "served before the handshake is over");
+    assert_eq!(replay(), Err("Closed".into()), "the same bytes again");
+}
+
+#[test]
+fn more_early_data_than_allowed_ends_the_session() {
+    let plan = with_early_data();
+    let client = TlsClient::new().with_early_data();
+    let (near, server) = echo(plan.clone());
+    let mut first = client.connect("localhost", near);
+    exchange(&mut first, b"first");
+    first.close().unwrap();
+    assert_eq!(server.join().unwrap(), Ok(5));
+    let (near, server) = echo(ServerTlsPlan { early_data_max: 100, ..plan });
+    let mut second = client.connect("localhost", near);
+    assert!(second.write_early(&[b'x'; 101]));
+    assert!(second.read(&mut [0]).unwrap_err().to_string().contains("UnexpectedMessage"));
+    server.join().unwrap().unwrap_err();
+}
+
+#[test]
+fn the_last_certificate_of_a_kind_counts() {
+    let [ecdsa, rsa] = plan().credentials.try_into().unwrap();
+    let replaced = plan().credentials.remove(1);
+    let kept = ServerCredentials::new(vec![replaced, ecdsa.clone(), rsa.clone()]);
+    let is_kept = |credential: &Credential| kept.iter().any(|one| Arc::ptr_eq(one, &credential.0));
+    assert!(is_kept(&ecdsa) && is_kept(&rsa) && kept.iter().count() == 2);
 }

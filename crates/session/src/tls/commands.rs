@@ -25,6 +25,13 @@ pub enum ConfCommand {
         /// TLS 1.3
         tls13: Option<bool>,
     },
+    /// `Options`: those that exist here.
+    Options {
+        /// `SessionTicket`
+        tickets: Option<bool>,
+        /// `ServerPreference`
+        server_preference: Option<bool>,
+    },
     /// `Certificate`
     Certificate(CertificateFile),
     /// `PrivateKey`
@@ -39,6 +46,10 @@ pub(super) struct TlsChoices {
     pub(super) tls13_suites: Vec<TlsSuite>,
     pub(super) tls12_suites: Vec<TlsSuite>,
     pub(super) groups: Vec<TlsGroup>,
+    /// Whether a server gives tickets, if a command says so.
+    pub(super) tickets: Option<bool>,
+    /// Whether the server's order of cipher suites counts, if a command says so.
+    pub(super) server_preference: Option<bool>,
     certificate: Option<CertificateFile>,
     key: Option<CertificateFile>,
 }
@@ -61,6 +72,7 @@ impl Value for ConfCommand {
             b"protocol" => Self::protocol(&value.text),
             b"minprotocol" => Self::between(&value.text, |named, version| version >= named),
             b"maxprotocol" => Self::between(&value.text, |named, version| version <= named),
+            b"options" => Some(Self::options(from, load)),
             b"certificate" => Some(Self::Certificate(file())),
             b"privatekey" => Some(Self::PrivateKey(file())),
             _ => {
@@ -76,14 +88,33 @@ impl Value for ConfCommand {
 }
 
 impl ConfCommand {
+    /// A list such as `-SessionTicket,ServerPreference`.
+    fn options(from: &Directive, load: &mut Load<'_>) -> Self {
+        let (mut tickets, mut server_preference) = (None, None);
+        let value = from.arg(1);
+        for item in value.text.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            let (is_on, name) = switch(item);
+            match &*name.to_ascii_lowercase() {
+                b"sessionticket" => tickets = Some(is_on),
+                b"serverpreference" => server_preference = Some(is_on),
+                // Nobody renegotiates here.
+                b"norenegotiation" if is_on => {}
+                _ => {
+                    let name = String::from_utf8_lossy(item);
+                    let reason = "it is an option of OpenSSL's, and rustls has nothing like it";
+                    let message = format!("\"{} Options {name}\" is ignored: {reason}", from.name);
+                    load.warn(from.error_at(value, message));
+                }
+            }
+        }
+        Self::Options { tickets, server_preference }
+    }
+
     /// A list such as `-ALL,TLSv1.2`; `None`: a name is unknown.
     fn protocol(text: &[u8]) -> Option<Self> {
         let (mut tls12, mut tls13) = (None, None);
         for item in text.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-            let (is_on, name) = match item {
-                [b'-', name @ ..] => (false, name),
-                [b'+', name @ ..] | name => (true, name),
-            };
+            let (is_on, name) = switch(item);
             let is_all = name.eq_ignore_ascii_case(b"ALL");
             let version = version(name);
             if !is_all && version.is_none() && !name.eq_ignore_ascii_case(b"SSLv2") {
@@ -110,6 +141,14 @@ impl ConfCommand {
     }
 }
 
+/// Whether an item of a list turns something on, and its name.
+fn switch(item: &[u8]) -> (bool, &[u8]) {
+    match item {
+        [b'-', name @ ..] => (false, name),
+        [b'+', name @ ..] | name => (true, name),
+    }
+}
+
 fn version(name: &[u8]) -> Option<usize> {
     VERSIONS.iter().position(|version| version.eq_ignore_ascii_case(name))
 }
@@ -127,6 +166,8 @@ impl TlsChoices {
             tls13_suites: TlsSuite::TLS13.to_vec(),
             tls12_suites: ciphers.0.clone(),
             groups: groups.to_vec(),
+            tickets: None,
+            server_preference: None,
             certificate: None,
             key: None,
         };
@@ -143,6 +184,10 @@ impl TlsChoices {
                 let TlsProtocols { has_tls12, has_tls13 } = &mut self.protocols;
                 *has_tls12 = tls12.unwrap_or(*has_tls12);
                 *has_tls13 = tls13.unwrap_or(*has_tls13);
+            }
+            ConfCommand::Options { tickets, server_preference } => {
+                self.tickets = tickets.or(self.tickets);
+                self.server_preference = server_preference.or(self.server_preference);
             }
             ConfCommand::Certificate(file) => self.certificate = Some(file.clone()),
             ConfCommand::PrivateKey(file) => self.key = Some(file.clone()),

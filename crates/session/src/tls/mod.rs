@@ -56,6 +56,14 @@ conf::directives! {
     /// }
     /// ```
     certificate_key: Vec<CertificateFile>,
+    /// Whether certificates are compressed for clients of TLS 1.3 that can decompress them.
+    ///
+    /// Differs: with zlib only. Brotli and Zstandard, which some clients prefer, are not supported.
+    ///
+    /// ```nginx
+    /// ssl_certificate_compression on;
+    /// ```
+    certificate_compression: bool = "off",
     /// The versions of TLS that are spoken.
     ///
     /// Differs: SSLv2, SSLv3, TLSv1 and TLSv1.1 do not exist; naming them is a warning, and naming
@@ -151,7 +159,7 @@ conf::directives! {
     /// A command of OpenSSL's configuration. `Ciphersuites` selects suites of TLS 1.3,
     /// `CipherString` those of TLS 1.2, and `Groups` or `Curves` the groups. `Protocol`,
     /// `MinProtocol` and `MaxProtocol` turn versions on and off; `Certificate` and `PrivateKey` are
-    /// a certificate and its key.
+    /// a certificate and its key. `Options` takes `SessionTicket` and `ServerPreference`.
     ///
     /// Syntax: NAME VALUE
     /// Differs: other commands have no effect, with a warning.

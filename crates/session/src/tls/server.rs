@@ -4,7 +4,7 @@ use conf::{Load, Result};
 use net::tls::{ResumptionPlan, RotatingTicketKeys, ServerTls, ServerTlsPlan, TicketKeys};
 
 use super::commands::TlsChoices;
-use super::{Conf, files};
+use super::{Conf, files, sessions};
 
 /// What a subsystem adds to the settings.
 pub struct ServerTlsParts {
@@ -14,6 +14,8 @@ pub struct ServerTlsParts {
     pub protocols: Vec<Box<[u8]>>,
     /// What makes the server different from others.
     pub identity: Vec<Box<[u8]>>,
+    /// Bytes of early data, at most; 0: none.
+    pub early_data_max: u32,
 }
 
 impl Conf {
@@ -55,9 +57,9 @@ impl Conf {
         let groups = &self.ecdh_curve.0;
         let choices = TlsChoices::new(self.protocols, &self.ciphers, groups, &self.conf_command);
         if let Some(credential) = choices.credential(self.password_file.as_ref(), load)? {
-            credentials.insert(0, credential);
+            credentials.push(credential);
         }
-        let resumption = self.resumption(parts.identity, load)?;
+        let resumption = self.resumption(&parts, choices.tickets, load)?;
         let plan = ServerTlsPlan {
             resumption,
             credentials,
@@ -65,9 +67,11 @@ impl Conf {
             has_tls13: choices.protocols.has_tls13,
             suites: choices.suites(),
             groups: choices.groups,
-            prefers_own_suites: self.prefer_server_ciphers,
+            prefers_own_suites: choices.server_preference.unwrap_or(self.prefer_server_ciphers),
             record_max: parts.record_max,
             protocols: parts.protocols,
+            early_data_max: parts.early_data_max,
+            compresses_certificates: self.certificate_compression,
         };
         match ServerTls::new(plan) {
             Ok(tls) => Ok(Some(tls)),
@@ -75,17 +79,26 @@ impl Conf {
         }
     }
 
-    fn resumption(&self, identity: Vec<Box<[u8]>>, load: &mut Load<'_>) -> Result<ResumptionPlan> {
+    fn resumption(
+        &self,
+        parts: &ServerTlsParts,
+        tickets: Option<bool>,
+        load: &mut Load<'_>,
+    ) -> Result<ResumptionPlan> {
         let files = &self.session_ticket_key;
         let ticket_keys = match files.is_empty() {
             true => TicketKeys::Rotating(RotatingTicketKeys::of_process().clone()),
             false => TicketKeys::Fixed(files.iter().map(|file| file.0.clone()).collect()),
         };
+        let mut cache = self.session_cache.open(load)?;
+        if parts.early_data_max > 0 {
+            cache = cache.or_else(|| Some(sessions::early_data_cache(load)));
+        }
         Ok(ResumptionPlan {
-            identity,
+            identity: parts.identity.clone(),
             lifetime_s: self.session_timeout.0,
-            ticket_keys: self.session_tickets.then_some(ticket_keys),
-            cache: self.session_cache.open(load)?,
+            ticket_keys: tickets.unwrap_or(self.session_tickets).then_some(ticket_keys),
+            cache,
         })
     }
 }

@@ -11,6 +11,8 @@ use net::tls::{TicketKey, TlsSessionCache};
 const BUILTIN_SESSIONS: u64 = 20_480;
 /// Bytes that a session takes in a `builtin` cache, about.
 const SESSION_BYTES: u64 = 1024;
+/// Bytes of the cache of servers that take early data and have no other.
+const EARLY_DATA_CACHE_BYTES: usize = 4 << 20;
 /// The smallest `shared` cache, as in nginx: eight pages.
 const SHARED_MIN: u64 = 8 * 4096;
 
@@ -84,6 +86,12 @@ impl SessionCache {
             }
         }
     }
+}
+
+/// Sessions of servers that take early data and have no cache of their own.
+pub(super) fn early_data_cache(load: &mut Load<'_>) -> Arc<TlsSessionCache> {
+    let new = || Arc::new(TlsSessionCache::new(EARLY_DATA_CACHE_BYTES));
+    load.zones.keep(b"early data", |before| before.unwrap_or_else(new))
 }
 
 /// `ssl_session_ticket_key`

@@ -20,6 +20,11 @@ impl<X: Session> TlsVariables<X> {
         BuiltIn::fresh("ssl_ciphers", |x, out| of(x, out, TlsDetails::write_ciphers)),
         BuiltIn::fresh("ssl_curve", |x, out| of(x, out, TlsDetails::write_group)),
         BuiltIn::fresh("ssl_curves", |x, out| of(x, out, TlsDetails::write_groups)),
+        BuiltIn::fresh("ssl_early_data", |x, out| {
+            of(x, out, |tls, out| out.extend_from_slice(if tls.is_early() { b"1" } else { b"" }))
+        }),
+        BuiltIn::fresh("ssl_ech_outer_server_name", |_, _| false),
+        BuiltIn::fresh("ssl_ech_status", |_, _| false),
         BuiltIn::fresh("ssl_protocol", |x, out| {
             of(x, out, |tls, out| out.extend_from_slice(tls.version.as_bytes()))
         }),
@@ -28,9 +33,11 @@ impl<X: Session> TlsVariables<X> {
             let name = tls.and_then(|tls| tls.offered.server_name.as_deref());
             name.is_some_and(|name| some(out, name))
         }),
+        BuiltIn::fresh("ssl_session_id", |x, out| of(x, out, TlsDetails::write_session_id)),
         BuiltIn::fresh("ssl_session_reused", |x, out| {
             of(x, out, |tls, out| out.push(if tls.is_resumed { b'r' } else { b'.' }))
         }),
+        BuiltIn::fresh("ssl_sigalg", |x, out| of(x, out, TlsDetails::write_signature_scheme)),
         BuiltIn::fresh("ssl_sigalgs", |x, out| of(x, out, TlsDetails::write_signature_schemes)),
     ];
 }

@@ -64,6 +64,7 @@ pub fn install(
         record_max: RECORD_MAX,
         protocols: conf.alpn.clone().map_or_else(Vec::new, |names| names.0),
         identity: std::mem::take(&mut place.identity),
+        early_data_max: 0,
     };
     place.server.tls = StreamTls {
         tls: shared.server_tls(parts, place.load)?.map(Arc::new),

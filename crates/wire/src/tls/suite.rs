@@ -31,6 +31,16 @@ impl TlsSuite {
         Self::EcdheRsaAes128GcmSha256,
     ];
 
+    /// Whether the server's key is an RSA key, which suites of TLS 1.3 leave open.
+    pub const fn has_rsa(self) -> bool {
+        matches!(
+            self,
+            Self::EcdheRsaAes256GcmSha384
+                | Self::EcdheRsaChacha20Poly1305
+                | Self::EcdheRsaAes128GcmSha256
+        )
+    }
+
     /// IANA's number.
     pub const fn code(self) -> u16 {
         self as u16

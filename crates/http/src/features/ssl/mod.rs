@@ -28,10 +28,28 @@ conf::directives! {
     /// ssl_buffer_size 4k;
     /// ```
     buffer_size: Size = "16k",
+    /// Whether a client that resumes a session of TLS 1.3 may send a request together with its
+    /// first message (early data, 0-RTT). Such a request may be the replay of another;
+    /// `$ssl_early_data` is 1 for it until the handshake is over, and a backend can refuse it with
+    /// 425.
+    ///
+    /// Differs: sessions of such a server are kept in `ssl_session_cache` (without one, in a cache
+    /// of 4 MB that belongs to all workers) and not in tickets. Each is used once, so early data
+    /// that is replayed to the same process is rejected, and `ssl_session_ticket_key` has no
+    /// effect.
+    ///
+    /// ```nginx
+    /// ssl_early_data on;
+    /// proxy_set_header Early-Data $ssl_early_data;
+    /// ```
+    early_data: bool = "off",
 }
 
 /// `$ssl_protocol` and the others.
 pub(crate) const VARIABLES: &[BuiltIn] = TlsVariables::<Exchange>::TABLE;
+
+/// Bytes of early data, at most; nginx's limit.
+const EARLY_DATA_MAX: u32 = 16 * 1024;
 
 /// The application protocols of HTTP/1 (ALPN).
 const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
@@ -56,6 +74,7 @@ pub(crate) fn policy(
         record_max: conf.buffer_size.0 as usize,
         protocols: HTTP1.map(Box::from).to_vec(),
         identity,
+        early_data_max: if conf.early_data { EARLY_DATA_MAX } else { 0 },
     };
     let tls: Option<ServerTls> = shared.server_tls(parts, load)?;
     Ok(TlsPolicy { tls: tls.map(Arc::new), rejects_handshakes: shared.rejects_handshakes() })

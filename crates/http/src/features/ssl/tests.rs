@@ -1,6 +1,7 @@
 //! Which server a client comes to, what it is told, and what variables say.
 
 use std::io::{Read as _, Write as _};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use net::testing::tls::{
     ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient, TlsClientStream,
@@ -35,6 +36,10 @@ fn ask(server: &Server, client: &TlsClient, name: &str, paths: &[&str]) -> Vec<S
 
 fn get<S: std::io::Read + std::io::Write>(stream: &mut TlsClientStream<S>, path: &str) -> String {
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).unwrap();
+    read_reply(stream)
+}
+
+fn read_reply<S: std::io::Read + std::io::Write>(stream: &mut TlsClientStream<S>) -> String {
     let mut reply = Vec::new();
     while !reply.ends_with(b".") {
         let mut bytes = [0; 4096];
@@ -230,4 +235,62 @@ fn settings_of_sessions_are_checked() {
     }
     let site = site("ssl_dhparam a; ssl_conf_command Options KTLS; server { }");
     assert_eq!(site.warnings.len(), 2, "{:?}", site.warnings);
+}
+
+#[test]
+fn a_resumed_session_may_begin_with_a_request() {
+    let server = server(
+        "server { listen 1 ssl; ECDSA; ssl_early_data on;
+             return 200 '$request_uri $ssl_early_data $ssl_session_reused.'; }",
+    );
+    let client = TlsClient::new().with_early_data();
+    assert_eq!(ask(&server, &client, "a", &["/first"]), ["/first  .."]);
+    let mut stream = client.connect("a", server.connect_plain().into_socket());
+    assert!(stream.write_early(b"GET /early HTTP/1.1\r\nHost: h\r\n\r\n"));
+    assert_eq!(read_reply(&mut stream), "/early 1 r.");
+    assert!(stream.is_early_data_accepted());
+    assert_eq!(get(&mut stream, "/late"), "/late  r.");
+    // Without early data, the session is resumed all the same.
+    assert_eq!(ask(&server, &client, "a", &["/none"]), ["/none  r."]);
+    let large = TlsClient::new().with_early_data();
+    ask(&server, &large, "a", &["/"]);
+    let mut stream = large.connect("a", server.connect_plain().into_socket());
+    let mut request = b"POST /large HTTP/1.1\r\nHost: h\r\nContent-Length: 40000\r\n\r\n".to_vec();
+    request.resize(request.len() + 10_000, b'x');
+    assert!(stream.write_early(&request));
+    stream.write_all(&[b'x'; 30_000]).unwrap();
+    assert!(read_reply(&mut stream).starts_with("/large "));
+}
+
+#[test]
+fn certificates_are_compressed_for_clients_that_can_tell() {
+    static DECOMPRESSED: AtomicUsize = AtomicUsize::new(0);
+    for (setting, count) in [("off", 0), ("on", 1)] {
+        let server = server(&format!(
+            "server {{ listen 1 ssl; RSA; ssl_certificate_compression {setting}; return 200 a.; }}"
+        ));
+        let client = TlsClient::new().decompressing(&DECOMPRESSED);
+        assert_eq!(common_name(&server, &client, "a"), RSA);
+        assert_eq!(DECOMPRESSED.load(Ordering::Relaxed), count, "{setting}");
+    }
+}
+
+#[test]
+fn variables_identify_a_session_and_how_it_was_signed() {
+    let text = "'$ssl_session_id $ssl_sigalg $ssl_ech_status.'";
+    for (versions, client, sigalg) in [
+        ("TLSv1.3", TlsClient::new(), "ecdsa_secp256r1_sha256"),
+        ("TLSv1.2", TlsClient::tls12(), "ecdsa_secp256r1_sha256"),
+    ] {
+        let server = server(&format!(
+            "ssl_session_tickets off; ssl_session_cache shared:a:1m;
+             server {{ listen 1 ssl; ECDSA; ssl_protocols {versions}; return 200 {text}; }}"
+        ));
+        let said = ask(&server, &client, "a", &["/"]).remove(0);
+        let (id, rest) = said.split_once(' ').unwrap();
+        assert!(id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{said}");
+        assert_eq!(rest, format!("{sigalg} ."));
+        let resumed = ask(&server, &client, "a", &["/"]).remove(0);
+        assert!(resumed.ends_with("  ."), "{resumed}");
+    }
 }

@@ -53,7 +53,7 @@ async fn connect_to(name: &str, plan: ClientTlsPlan) -> io::Result<Arc<TlsDetail
     let (mut client, mut accepted) = (Stream::new(here.into()), Stream::new(there.into()));
     let name = TlsServerName::parse(name).unwrap();
     client.secure(ClientTls::new(plan).unwrap().session(&name)?);
-    accepted.secure(server().session(None, false, &[])?);
+    accepted.secure(server().session(None, false, &[], None)?);
     crate::spawn(async move {
         if poll_fn(|cx| accepted.poll_handshake(cx)).await.is_ok() {
             let mut line = Vec::with_capacity(100);

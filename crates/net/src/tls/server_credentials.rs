@@ -1,0 +1,54 @@
+//! The certificates of a server, and which of them a client is shown.
+
+use std::sync::Arc;
+
+use rustls::SignatureScheme;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use super::Credential;
+
+/// The certificates of a server, or of one session.
+#[derive(Debug)]
+pub(super) struct ServerCredentials(Vec<Arc<CertifiedKey>>);
+
+impl ServerCredentials {
+    pub(super) fn new(credentials: Vec<Credential>) -> Self {
+        let mut kept: Vec<Arc<CertifiedKey>> = Vec::new();
+        for Credential(credential) in credentials {
+            let kind = credential.key.algorithm();
+            match kept.iter_mut().find(|other| other.key.algorithm() == kind) {
+                Some(replaced) => *replaced = credential,
+                None => kept.push(credential),
+            }
+        }
+        Self(kept)
+    }
+
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<CertifiedKey>> {
+        self.0.iter()
+    }
+
+    /// The first one that fits what the client likes best.
+    fn choose(&self, schemes: &[SignatureScheme]) -> Option<&Arc<CertifiedKey>> {
+        if let [only] = &*self.0 {
+            return Some(only);
+        }
+        let fits = |scheme| {
+            self.0.iter().find(|credential| credential.key.choose_scheme(&[scheme]).is_some())
+        };
+        schemes.iter().find_map(|scheme| fits(*scheme))
+    }
+
+    /// How the handshake was signed, if the client offered these schemes.
+    pub(super) fn signed_with(&self, schemes: &[SignatureScheme]) -> Option<SignatureScheme> {
+        Some(self.choose(schemes)?.key.choose_scheme(schemes)?.scheme())
+    }
+}
+
+impl ResolvesServerCert for ServerCredentials {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.choose(hello.signature_schemes()).cloned()
+    }
+}
