@@ -107,6 +107,13 @@ impl Client {
         Self { requests, accepted_ms, debug, proxy_protocol, is_secure, tls, ..new }
     }
 
+    /// The same while its handshake is going on, of which this is known.
+    pub fn in_handshake(&self, known: TlsDetails) -> Self {
+        let client = Self::wake(self.rest(), self.socket);
+        client.tls.get_or_init(|| Arc::new(known));
+        client
+    }
+
     /// The client at `peer`, for which this one, a trusted proxy, speaks in one request.
     pub fn speaking_for(self: &Rc<Self>, peer: SocketAddr) -> Self {
         let Self { serial, socket, listen, accepted_ms, debug, .. } = **self;

@@ -1,10 +1,12 @@
 //! The handshake of TLS: between the access phase and the content handler.
 
 use std::io;
+use std::rc::Rc;
 
 use ::session::Session as _;
+use ::session::tls::ServerTlsSetup;
 use net::accept::{self, ProxyRefusal};
-use net::tls::{self, RefusedHandshake};
+use net::tls::{self, Credential, RefusedHandshake, TlsDetails};
 use net::{Stream, Timer, buffers};
 use observe::{Errno, Level};
 use wire::client_hello::ClientHello;
@@ -47,6 +49,8 @@ enum HandshakeRefusal {
     Rejected,
     /// The server has no certificate.
     NoCertificate,
+    /// The certificate of this connection cannot be read: why.
+    BadCertificate(String),
     Failed(ProxyRefusal),
 }
 
@@ -72,10 +76,30 @@ async fn agree(
         tls::refuse(stream, RefusedHandshake::InternalError);
         return Err(HandshakeRefusal::NoCertificate);
     };
-    let session = tls.session(parsed.as_ref(), false, received, None);
+    let certificates = match tls.has_computed_certificates() {
+        false => None,
+        true => certificates(tls, x, parsed.as_ref()).map_err(|message| {
+            tls::refuse(stream, RefusedHandshake::InternalError);
+            HandshakeRefusal::BadCertificate(message)
+        })?,
+    };
+    let session = tls.session(parsed.as_ref(), false, received, certificates);
     let failed = |error| HandshakeRefusal::Failed(ProxyRefusal::Connection(error));
     let session = session.map_err(failed)?;
     accept::secure(stream, session, timer).await.map_err(HandshakeRefusal::Failed)
+}
+
+/// The certificates of this connection alone. Variables know what the client's first message says.
+fn certificates(
+    tls: &ServerTlsSetup,
+    x: &mut TcpSession,
+    hello: Option<&ClientHello<'_>>,
+) -> Result<Option<Vec<Credential>>, String> {
+    let known = x.client.in_handshake(TlsDetails::of_hello(hello));
+    let client = std::mem::replace(&mut x.client, Rc::new(known));
+    let certificates = tls.certificates(x, net::clock::now_ms());
+    x.client = client;
+    certificates
 }
 
 /// The session goes on with the server that the client names (SNI).
@@ -102,6 +126,7 @@ fn log_refusal(x: &TcpSession, refusal: HandshakeRefusal) {
             let message = "no \"ssl_certificate\" is defined in server listening on SSL port";
             x.log(Level::Error, format_args!("{message}"));
         }
+        HandshakeRefusal::BadCertificate(message) => x.log(Level::Error, format_args!("{message}")),
         HandshakeRefusal::Failed(ProxyRefusal::Closed) => {
             x.log(Level::Info, format_args!("peer closed connection in SSL handshake"));
         }

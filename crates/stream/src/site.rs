@@ -7,11 +7,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ::session::server_names::ServerNames;
+use ::session::tls::ServerTlsSetup;
 use ::session::variables::Variable;
 use ::session::{Configuration, WorkerGeneration};
 use ::upstream::Group;
 use conf::{Load, VariableId};
-use net::tls::ServerTls;
 use net::{Address, SocketOptions, Stream};
 use observe::ErrorLog;
 
@@ -65,7 +65,7 @@ pub struct StreamServer {
 #[derive(Default)]
 pub struct StreamTls {
     /// Its sessions; `None`: it has no certificate.
-    pub(crate) tls: Option<Arc<ServerTls>>,
+    pub(crate) tls: Option<Arc<ServerTlsSetup>>,
     /// Whether it turns clients away.
     pub(crate) rejects_handshakes: bool,
     pub(crate) handshake_timeout_ms: u64,

@@ -13,8 +13,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
+use ::session::tls::ServerTlsSetup;
 use net::accept::{self, ProxyRefusal, Transport};
-use net::tls::{self, RefusedHandshake};
+use net::tls::{self, Credential, RefusedHandshake, TlsDetails};
 use net::{SecureSession, Stream, Timer, buffers, clock};
 use observe::{Errno, Level};
 use wire::client_hello::ClientHello;
@@ -239,7 +240,8 @@ impl Opening {
         let generation = self.context.generation();
         let listen = generation.listen(self.client.listen).ok_or(ConnectionOver)?;
         let hello = ClientHello::parse(hello);
-        let server = generation.server(named_server(listen, hello.as_ref()));
+        let id = named_server(listen, hello.as_ref());
+        let server = generation.server(id);
         if server.tls.rejects_handshakes {
             tls::refuse(stream, RefusedHandshake::UnrecognizedName);
             self.log(Level::Info, format_args!("handshake rejected"), HANDSHAKE);
@@ -253,8 +255,35 @@ impl Opening {
             self.log(Level::Error, format_args!("{message}"), HANDSHAKE);
             return Err(ConnectionOver);
         };
-        tls.session(hello.as_ref(), offers_h2(listen, server), received, None).map_err(|error| {
+        let certificates = self.certificates(tls, id, hello.as_ref()).inspect_err(|_| {
+            tls::refuse(stream, RefusedHandshake::InternalError);
+        })?;
+        let offers_h2 = offers_h2(listen, server);
+        tls.session(hello.as_ref(), offers_h2, received, certificates).map_err(|error| {
             self.log_refusal(ProxyRefusal::Connection(error), Vec::new(), HANDSHAKE);
+            ConnectionOver
+        })
+    }
+
+    /// The certificates of this connection alone, if their names have variables. These are
+    /// evaluated for an exchange that is never served.
+    fn certificates(
+        &self,
+        tls: &ServerTlsSetup,
+        server: ServerId,
+        hello: Option<&ClientHello<'_>>,
+    ) -> Result<Option<Vec<Credential>>, ConnectionOver> {
+        if !tls.has_computed_certificates() {
+            return Ok(None);
+        }
+        let client = Rc::new(self.client.in_handshake(TlsDetails::of_hello(hello)));
+        let mut x = self.context.lend(&client).ok_or(ConnectionOver)?;
+        x.server = server;
+        x.location = x.server().outer;
+        let certificates = tls.certificates(&mut *x, clock::now_ms());
+        self.context.give_back(x);
+        certificates.map_err(|message| {
+            self.log(Level::Error, format_args!("{message}"), HANDSHAKE);
             ConnectionOver
         })
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use ::upstream::Group;
 use conf::VariableId;
 use net::Address;
-use net::tls::ServerTls;
+use session::tls::ServerTlsSetup;
 use session::{Configuration, WorkerGeneration};
 
 pub use context::{BlockContext, ParsedSoFar};
@@ -77,7 +77,7 @@ pub struct Server {
 #[derive(Clone, Default)]
 pub struct TlsPolicy {
     /// Its sessions; `None`: it has no certificate.
-    pub tls: Option<Arc<ServerTls>>,
+    pub tls: Option<Arc<ServerTlsSetup>>,
     /// Whether it turns clients away.
     pub rejects_handshakes: bool,
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustls::{CommonState, HandshakeKind, ProtocolVersion, SignatureScheme};
 use wire::client_hello::{self, ClientHello};
+use wire::host::Host;
 use wire::tls::{TlsGroup, TlsSuite};
 
 /// What a client offered, and which server it named.
@@ -103,6 +104,14 @@ impl TlsDetails {
             protocol: agreed.alpn_protocol().map(Box::from),
             peer_certificates: certificates.iter().map(|der| Box::from(der.as_ref())).collect(),
         }
+    }
+
+    /// What is known of a client that has only sent its first message. A server name that is no
+    /// valid host is left out: names of files are made of it.
+    pub fn of_hello(hello: Option<&ClientHello<'_>>) -> Self {
+        let mut offered = hello.map(OfferedByClient::of).unwrap_or_default();
+        offered.server_name = offered.server_name.filter(|name| Host::parse(name).is_some());
+        Self { offered, ..Self::default() }
     }
 
     /// Whether the handshake is still going on: what the client has sent may be a replay.
@@ -223,4 +232,20 @@ fn write_scheme(code: u16, out: &mut Vec<u8>) {
 
 fn write_number(code: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("0x{code:04x}").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_no_host_makes_no_file_name() {
+        for (name, is_valid) in [("a.test", true), ("../a", false), ("a/b", false), ("a..b", false)]
+        {
+            let mut hello = ClientHello::default();
+            hello.server_name = Some(name.as_bytes());
+            let known = TlsDetails::of_hello(Some(&hello));
+            assert_eq!(known.offered.server_name.is_some(), is_valid, "{name}");
+        }
+    }
 }

@@ -23,7 +23,10 @@ mod tickets;
 pub use chain::{ChainFault, ChainPurpose, ChainRules, RevocationLists, TrustedCertificates};
 pub use client::{ClientTls, ClientTlsPlan, ClientTransport};
 pub use details::{OfferedByClient, SessionId, TlsDetails};
-pub use private_key::{Credential, CredentialError, KeyError, PASSWORD_LENGTH_MAX, read_passwords};
+pub use private_key::{
+    CertificateChain, Credential, CredentialError, KeyError, PASSWORD_LENGTH_MAX, PrivateKey,
+    read_passwords,
+};
 pub use refuse::{RefusedHandshake, refuse};
 pub use server::{H2, ResumptionPlan, ServerTls, ServerTlsPlan};
 #[cfg(any(test, feature = "testing"))]

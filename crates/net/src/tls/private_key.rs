@@ -44,6 +44,25 @@ pub enum KeyError {
 #[derive(Clone, Debug)]
 pub struct Credential(pub(crate) Arc<CertifiedKey>);
 
+/// A chain of certificates.
+#[derive(Clone, Debug)]
+pub struct CertificateChain(Arc<[CertificateDer<'static>]>);
+
+/// A private key, ready to sign.
+#[derive(Clone, Debug)]
+pub struct PrivateKey {
+    key: Arc<dyn SigningKey>,
+    /// Whether a password was needed to read it.
+    pub was_encrypted: bool,
+}
+
+impl CertificateChain {
+    /// Reads a PEM file.
+    pub fn read(text: &[u8]) -> Result<Self, KeyError> {
+        read_certificates(text).map(|chain| Self(chain.into()))
+    }
+}
+
 /// Which file gives no credential, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialError {
@@ -60,17 +79,22 @@ impl Credential {
         key: &[u8],
         passwords: &[Vec<u8>],
     ) -> Result<Self, CredentialError> {
-        let chain = read_certificates(certificates).map_err(CredentialError::Certificate)?;
-        let key = read_private_key(key, passwords).map_err(CredentialError::Key)?;
+        let chain = CertificateChain::read(certificates).map_err(CredentialError::Certificate)?;
+        let key = PrivateKey::read(key, passwords).map_err(CredentialError::Key)?;
+        Self::new(&chain, &key)
+    }
+
+    /// A chain with its key.
+    pub fn new(chain: &CertificateChain, key: &PrivateKey) -> Result<Self, CredentialError> {
         // Not rustls's own check, which refuses certificates of version 1.
-        let first = chain.first().map(|first| X509::parse(first));
+        let first = chain.0.first().map(|first| X509::parse(first));
         let Some(Ok(first)) = first else {
             return Err(CredentialError::Certificate(KeyError::InvalidCertificate));
         };
-        if key.public_key().is_some_and(|public| public.as_ref() != first.public_key.der) {
+        if key.key.public_key().is_some_and(|public| public.as_ref() != first.public_key.der) {
             return Err(CredentialError::Key(KeyError::Mismatch));
         }
-        Ok(Self(Arc::new(CertifiedKey::new(chain, key))))
+        Ok(Self(Arc::new(CertifiedKey::new(chain.0.to_vec(), key.key.clone()))))
     }
 
     /// The certificates as DER, the key's own first.
@@ -92,18 +116,26 @@ pub(crate) fn read_certificates(text: &[u8]) -> Result<Vec<CertificateDer<'stati
     if certificates.is_empty() { Err(KeyError::Missing) } else { Ok(certificates) }
 }
 
-/// The first private key of a PEM file. Each password is tried.
-pub(crate) fn read_private_key(
+impl PrivateKey {
+    /// Reads the first private key of a PEM file. Each password is tried.
+    pub fn read(text: &[u8], passwords: &[Vec<u8>]) -> Result<Self, KeyError> {
+        let (key, was_encrypted) = read_private_key(text, passwords)?;
+        Ok(Self { key, was_encrypted })
+    }
+}
+
+/// The key, and whether it was encrypted.
+fn read_private_key(
     text: &[u8],
     passwords: &[Vec<u8>],
-) -> Result<Arc<dyn SigningKey>, KeyError> {
+) -> Result<(Arc<dyn SigningKey>, bool), KeyError> {
     for section in PemSections::new(text) {
         let section = section.map_err(KeyError::Pem)?;
         if !section.label.ends_with(b"PRIVATE KEY") {
             continue;
         }
         let Some(encrypted) = EncryptedKey::of(&section) else {
-            return key(section).ok_or(KeyError::UnsupportedKey);
+            return key(section).map(|key| (key, false)).ok_or(KeyError::UnsupportedKey);
         };
         let encrypted = encrypted.map_err(|error| match error {
             EncryptedKeyError::Invalid => KeyError::UnsupportedKey,
@@ -117,7 +149,7 @@ pub(crate) fn read_private_key(
             let label = section.label.strip_prefix(b"ENCRYPTED ").unwrap_or(section.label);
             key(PemSection { label, headers: Vec::new(), contents })
         });
-        return decrypted.ok_or(KeyError::WrongPassword);
+        return decrypted.map(|key| (key, true)).ok_or(KeyError::WrongPassword);
     }
     Err(KeyError::Missing)
 }

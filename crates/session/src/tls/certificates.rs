@@ -1,14 +1,15 @@
 //! Certificates whose names have variables: read when they are needed, and cached for a while.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::result;
 
-use conf::{Directive, Load, Result, Template, Value, units};
-use net::tls::{Credential, CredentialError};
+use conf::{Directive, Load, Result, Template, Value};
+use net::tls::{CertificateChain, Credential, CredentialError, KeyError, PrivateKey};
+
+use super::certificate_cache::{CachedObject, CertificateCacheRules};
 
 use super::files::PasswordFile;
 use super::values::CertificateFile;
@@ -49,63 +50,18 @@ impl CertificateTemplate {
     }
 }
 
-/// What `*_ssl_certificate_cache` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CertificateCacheRules {
-    /// How many certificates; 0: none.
-    max: usize,
-    inactive_ms: u64,
-    valid_ms: u64,
-}
-
-impl Value for CertificateCacheRules {
-    const SYNTAX: &'static str = "off | max=NUMBER [inactive=TIME] [valid=TIME]";
-    const ARGS: RangeInclusive<usize> = 1..=3;
-    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        let (mut rules, mut is_off) =
-            (Self { max: 0, inactive_ms: 10_000, valid_ms: 60_000 }, false);
-        for word in &from.args {
-            let text = &word.text[..];
-            let understood = if let Some(number) = text.strip_prefix(b"max=") {
-                rules.max =
-                    units::number(number).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-                rules.max > 0
-            } else if let Some(time) = text.strip_prefix(b"inactive=") {
-                units::seconds(time).map(|s| rules.inactive_ms = s.saturating_mul(1000)).is_some()
-            } else if let Some(time) = text.strip_prefix(b"valid=") {
-                units::seconds(time).map(|s| rules.valid_ms = s.saturating_mul(1000)).is_some()
-            } else {
-                is_off = text == b"off";
-                is_off
-            };
-            if !understood {
-                return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
-            }
-        }
-        if !is_off && rules.max == 0 {
-            let name = String::from_utf8_lossy(&from.name.text);
-            return Err(from.error(format!("\"{name}\" must have the \"max\" parameter")));
-        }
-        Ok(if is_off { Self { max: 0, ..rules } } else { rules })
-    }
-}
-
-/// Certificates that were read for requests.
+/// Reads certificates when they are needed.
 pub(super) struct LoadedCertificates {
     rules: CertificateCacheRules,
     passwords: Option<PasswordFile>,
     /// Where names start that do not begin with a slash.
     folder: PathBuf,
-    cache: Mutex<HashMap<FileNames, LoadedCertificate>>,
 }
 
-/// The names of a certificate and its key.
-type FileNames = (Box<[u8]>, Box<[u8]>);
-
-struct LoadedCertificate {
-    credential: Credential,
-    loaded_ms: u64,
-    used_ms: u64,
+/// Why there is no certificate.
+enum LoadFault {
+    File(io::Error),
+    Contents(KeyError),
 }
 
 impl LoadedCertificates {
@@ -114,7 +70,7 @@ impl LoadedCertificates {
         passwords: Option<PasswordFile>,
         folder: PathBuf,
     ) -> Self {
-        Self { rules, passwords, folder, cache: Mutex::default() }
+        Self { rules, passwords, folder }
     }
 
     /// The certificate with these names; the error is nginx's line for the log.
@@ -123,64 +79,83 @@ impl LoadedCertificates {
         certificate: &[u8],
         key: &[u8],
         now_ms: u64,
-    ) -> std::result::Result<Credential, String> {
-        if self.rules.max == 0 {
-            return self.read(certificate, key);
-        }
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let CertificateCacheRules { inactive_ms, valid_ms, max } = self.rules;
-        cache.retain(|_, one| {
-            now_ms.saturating_sub(one.loaded_ms) < valid_ms
-                && now_ms.saturating_sub(one.used_ms) < inactive_ms
-        });
-        let names = (certificate.into(), key.into());
-        if let Some(known) = cache.get_mut(&names) {
-            known.used_ms = now_ms;
-            return Ok(known.credential.clone());
-        }
-        let credential = self.read(certificate, key)?;
-        if cache.len() >= max {
-            let oldest = cache.iter().min_by_key(|(_, one)| one.used_ms);
-            if let Some(names) = oldest.map(|(names, _)| names.clone()) {
-                cache.remove(&names);
-            }
-        }
-        let known = credential.clone();
-        cache.insert(
-            names,
-            LoadedCertificate { credential: known, loaded_ms: now_ms, used_ms: now_ms },
-        );
-        Ok(credential)
-    }
-
-    fn read(&self, certificate: &[u8], key: &[u8]) -> std::result::Result<Credential, String> {
-        let describe = |what: &str, name: &[u8], reason: &dyn fmt::Display| {
-            let path = self.path(name);
-            format!("cannot load {what} \"{}\": {reason}", path.display())
+    ) -> result::Result<Credential, String> {
+        let read = |is_stale| {
+            let chain = self.object(certificate, is_stale, now_ms, |text| {
+                CertificateChain::read(text).map(|chain| (chain, true))
+            });
+            let chain = chain.map_err(|fault| self.describe("certificate", certificate, &fault))?;
+            let passwords = self.passwords.as_ref().map_or(&[][..], PasswordFile::passwords);
+            let private = self.object(key, is_stale, now_ms, |text| {
+                // As in nginx: a key that is encrypted in its file is not in memory either, unless
+                // it is in use.
+                PrivateKey::read(text, passwords).map(|key| (key.clone(), !key.was_encrypted))
+            });
+            private
+                .map(|private| (chain, private))
+                .map_err(|fault| self.describe("certificate key", key, &fault))
         };
-        let texts = self.text(certificate).map_err(|e| describe("certificate", certificate, &e))?;
-        let key_text = self.text(key).map_err(|e| describe("certificate key", key, &e))?;
-        let passwords = self.passwords.as_ref().map_or(&[][..], PasswordFile::passwords);
-        Credential::read(&texts, &key_text, passwords).map_err(|error| match error {
-            CredentialError::Certificate(reason) => describe("certificate", certificate, &reason),
-            CredentialError::Key(reason) => describe("certificate key", key, &reason),
+        let (chain, private) = read(false)?;
+        if let Ok(credential) = Credential::new(&chain, &private) {
+            return Ok(credential);
+        }
+        // One of two files was replaced, and the other was still cached.
+        let (chain, private) = read(true)?;
+        Credential::new(&chain, &private).map_err(|fault| {
+            let (CredentialError::Certificate(reason) | CredentialError::Key(reason)) = fault;
+            self.describe("certificate key", key, &LoadFault::Contents(reason))
         })
     }
 
-    fn text(&self, name: &[u8]) -> std::io::Result<Vec<u8>> {
-        match name.strip_prefix(b"data:") {
-            Some(text) => Ok(text.to_vec()),
-            None => std::fs::read(self.path(name)),
+    /// A file's contents, from the cache if it has them. `parse` says whether they may be cached.
+    fn object<T: CachedObject>(
+        &self,
+        name: &[u8],
+        is_stale: bool,
+        now_ms: u64,
+        parse: impl Fn(&[u8]) -> result::Result<(T, bool), KeyError>,
+    ) -> result::Result<T, LoadFault> {
+        let path = self.path(name);
+        let read = || {
+            let text = match name.strip_prefix(b"data:") {
+                Some(text) => text.to_vec(),
+                None => std::fs::read(&path).map_err(LoadFault::File)?,
+            };
+            parse(&text).map_err(LoadFault::Contents)
+        };
+        match self.rules.cache() {
+            None => read().map(|(object, _)| object),
+            Some(cache) if name.starts_with(b"data:") => cache.get(name, None, false, now_ms, read),
+            Some(cache) => {
+                cache.get(path.as_os_str().as_bytes(), Some(&path), is_stale, now_ms, read)
+            }
         }
     }
 
     fn path(&self, name: &[u8]) -> PathBuf {
         self.folder.join(std::ffi::OsStr::from_bytes(name))
     }
+
+    fn describe(&self, what: &str, name: &[u8], fault: &LoadFault) -> String {
+        let name = match name.starts_with(b"data:") {
+            true => "data:...".into(),
+            false => self.path(name).display().to_string(),
+        };
+        format!("cannot load {what} \"{name}\": {fault}")
+    }
+}
+
+impl fmt::Display for LoadFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(error) => write!(f, "open() failed{}", observe::Errno(error)),
+            Self::Contents(error) => error.fmt(f),
+        }
+    }
 }
 
 impl fmt::Debug for LoadedCertificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoadedCertificates").field("rules", &self.rules).finish_non_exhaustive()
+        f.debug_struct("LoadedCertificates").finish_non_exhaustive()
     }
 }

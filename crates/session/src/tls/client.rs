@@ -16,7 +16,8 @@ use net::tls::{
 };
 use wire::tls::TlsGroup;
 
-use super::certificates::{CertificateCacheRules, CertificateTemplate, LoadedCertificates};
+use super::certificate_cache::CertificateCacheRules;
+use super::certificates::{CertificateTemplate, LoadedCertificates};
 use super::commands::{ConfCommand, TlsChoices};
 use super::files::{self, PasswordFile};
 use super::values::{CertificateFile, TlsCiphers, TlsProtocols};
@@ -97,8 +98,9 @@ conf::directives! {
     /// Syntax: FILE | data:TEXT
     /// Differs: keys of OpenSSL engines and stores are not supported.
     certificate_key: Option<CertificateTemplate>,
-    /// Caches certificates whose names have variables: up to `max=` of them, each for `valid=`
-    /// (60s), or until it was not used for `inactive=` (10s).
+    /// Caches certificates and keys whose names have variables: up to `max=` files, of which those
+    /// that were not used for `inactive=` (10s) make room first. After `valid=` (60s), a file that
+    /// has changed is read again.
     ///
     /// Syntax: max=NUMBER [inactive=TIME] [valid=TIME]
     /// Syntax: off
@@ -255,7 +257,7 @@ impl Conf {
             return Ok((Some(read), None));
         }
         let (folder, passwords) = (load.conf_path(b""), self.password_file.clone());
-        let loaded = LoadedCertificates::new(self.certificate_cache, passwords, folder);
+        let loaded = LoadedCertificates::new(self.certificate_cache.clone(), passwords, folder);
         let (certificate, key) = (certificate.template.clone(), key.template.clone());
         Ok((None, Some(ComputedCertificate { certificate, key, loaded })))
     }

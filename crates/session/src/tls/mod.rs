@@ -5,6 +5,7 @@
 //! Settings that `proxy_ssl_` has too have their types in [`values`]. Deliberately absent: the
 //! protocol itself (`net::tls`), and which server a connection belongs to.
 
+mod certificate_cache;
 mod certificates;
 pub mod client;
 mod commands;
@@ -16,12 +17,14 @@ pub mod variables;
 
 use conf::Seconds;
 
+use certificate_cache::CertificateCacheRules;
+use certificates::CertificateTemplate;
 use commands::ConfCommand;
 use files::PasswordFile;
 use sessions::{SessionCache, TicketKeyFile};
-use values::{CertificateFile, NoDhparam, TlsCiphers, TlsGroups, TlsProtocols};
+use values::{NoDhparam, TlsCiphers, TlsGroups, TlsProtocols};
 
-pub use server::ServerTlsParts;
+pub use server::{ServerTlsParts, ServerTlsSetup};
 
 conf::directives! {
     in MAIN | SERVER;
@@ -30,8 +33,11 @@ conf::directives! {
     /// private key may be in the same file. Several lines give certificates for different kinds
     /// of keys, such as RSA and ECDSA. `data:` is followed by the certificates themselves.
     ///
+    /// With variables, such as `$ssl_server_name`, certificates are read during the handshake, with
+    /// the rights of the worker process; see `ssl_certificate_cache`.
+    ///
     /// Syntax: FILE | data:TEXT
-    /// Differs: variables, and keys of OpenSSL engines and stores, are not supported.
+    /// Differs: keys of OpenSSL engines and stores are not supported.
     ///
     /// ```nginx
     /// server {
@@ -40,13 +46,13 @@ conf::directives! {
     ///     ssl_certificate_key /etc/weir/example.com.key;
     /// }
     /// ```
-    certificate: Vec<CertificateFile>,
+    certificate: Vec<CertificateTemplate>,
     /// The file with the private key of the certificate, in PEM: the first line is for the first
     /// `ssl_certificate`, and so on. RSA, ECDSA (P-256, P-384, P-521) and Ed25519 keys are
-    /// supported.
+    /// supported. With variables, it is read during the handshake.
     ///
     /// Syntax: FILE | data:TEXT
-    /// Differs: variables, and keys of OpenSSL engines and stores, are not supported.
+    /// Differs: keys of OpenSSL engines and stores are not supported.
     ///
     /// ```nginx
     /// server {
@@ -55,7 +61,22 @@ conf::directives! {
     ///     ssl_certificate_key /etc/weir/example.com.key;
     /// }
     /// ```
-    certificate_key: Vec<CertificateFile>,
+    certificate_key: Vec<CertificateTemplate>,
+    /// Caches certificates and keys whose names have variables: up to `max=` files, of which those
+    /// that were not used for `inactive=` (10s) make room first. After `valid=` (60s), a file that
+    /// has changed is read again. Encrypted keys are not cached.
+    ///
+    /// Syntax: max=NUMBER [inactive=TIME] [valid=TIME]
+    /// Syntax: off
+    /// Default: off
+    /// Differs: one cache for all workers.
+    ///
+    /// ```nginx
+    /// ssl_certificate /etc/weir/$ssl_server_name.pem;
+    /// ssl_certificate_key /etc/weir/$ssl_server_name.key;
+    /// ssl_certificate_cache max=1000 inactive=20s valid=1m;
+    /// ```
+    certificate_cache: CertificateCacheRules = "off",
     /// Whether certificates are compressed for clients of TLS 1.3 that can decompress them.
     ///
     /// Differs: with zlib only. Brotli and Zstandard, which some clients prefer, are not supported.

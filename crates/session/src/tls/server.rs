@@ -1,8 +1,15 @@
 //! What the settings of a server come to.
 
-use conf::{Load, Result};
-use net::tls::{ResumptionPlan, RotatingTicketKeys, ServerTls, ServerTlsPlan, TicketKeys};
+use std::io;
 
+use conf::{Load, Result, Template, Values};
+use net::SecureSession;
+use net::tls::{
+    Credential, ResumptionPlan, RotatingTicketKeys, ServerTls, ServerTlsPlan, TicketKeys,
+};
+use wire::client_hello::ClientHello;
+
+use super::certificates::{CertificateTemplate, LoadedCertificates};
 use super::commands::TlsChoices;
 use super::{Conf, files, sessions};
 
@@ -16,6 +23,57 @@ pub struct ServerTlsParts {
     pub identity: Vec<Box<[u8]>>,
     /// Bytes of early data, at most; 0: none.
     pub early_data_max: u32,
+}
+
+/// How a server speaks TLS.
+#[derive(Debug)]
+pub struct ServerTlsSetup {
+    tls: ServerTls,
+    computed: Option<ComputedCertificates>,
+}
+
+/// Certificates whose names have variables.
+#[derive(Debug)]
+struct ComputedCertificates {
+    /// The names of certificates and their keys.
+    pairs: Vec<(Template, Template)>,
+    loaded: LoadedCertificates,
+}
+
+impl ServerTlsSetup {
+    /// Whether the server's certificates depend on the connection: then each session needs those
+    /// that [`certificates`](Self::certificates) reads.
+    pub fn has_computed_certificates(&self) -> bool {
+        self.computed.is_some()
+    }
+
+    /// Reads the certificates of one connection, whose variables these are. The error is a line for
+    /// the log.
+    pub fn certificates(
+        &self,
+        values: &mut impl Values,
+        now_ms: u64,
+    ) -> std::result::Result<Option<Vec<Credential>>, String> {
+        let Some(computed) = &self.computed else { return Ok(None) };
+        let load = |(chain, key): &(Template, Template)| {
+            let (mut chain_name, mut key_name) = (Vec::new(), Vec::new());
+            chain.render(values, &mut chain_name);
+            key.render(values, &mut key_name);
+            computed.loaded.load(&chain_name, &key_name, now_ms)
+        };
+        computed.pairs.iter().map(load).collect::<std::result::Result<_, _>>().map(Some)
+    }
+
+    /// See [`ServerTls::session`].
+    pub fn session(
+        &self,
+        hello: Option<&ClientHello<'_>>,
+        has_h2: bool,
+        received: &[u8],
+        certificates: Option<Vec<Credential>>,
+    ) -> io::Result<Box<dyn SecureSession>> {
+        self.tls.session(hello, has_h2, received, certificates)
+    }
 }
 
 impl Conf {
@@ -34,26 +92,14 @@ impl Conf {
         &self,
         parts: ServerTlsParts,
         load: &mut Load<'_>,
-    ) -> Result<Option<ServerTls>> {
+    ) -> Result<Option<ServerTlsSetup>> {
         let Some(first) = self.certificate.first() else { return Ok(None) };
-        let mut credentials = Vec::new();
-        for (index, certificate) in self.certificate.iter().enumerate() {
-            let Some(key) = self.certificate_key.get(index) else {
-                let name = self
-                    .certificate
-                    .last()
-                    .map_or(certificate.from.arg(0), |certificate| certificate.from.arg(0));
-                let message =
-                    format!("no \"ssl_certificate_key\" is defined for certificate \"{name}\"");
-                return Err(certificate.from.error(message));
-            };
-            credentials.push(files::credential(
-                certificate,
-                key,
-                self.password_file.as_ref(),
-                load,
-            )?);
-        }
+        self.check_keys()?;
+        let computed = self.computed_certificates(load);
+        let mut credentials = match computed {
+            Some(_) => Vec::new(),
+            None => self.fixed_certificates(load)?,
+        };
         let groups = &self.ecdh_curve.0;
         let choices = TlsChoices::new(self.protocols, &self.ciphers, groups, &self.conf_command);
         if let Some(credential) = choices.credential(self.password_file.as_ref(), load)? {
@@ -74,9 +120,44 @@ impl Conf {
             compresses_certificates: self.certificate_compression,
         };
         match ServerTls::new(plan) {
-            Ok(tls) => Ok(Some(tls)),
-            Err(reason) => Err(first.from.error(format!("TLS cannot be set up: {reason}"))),
+            Ok(tls) => Ok(Some(ServerTlsSetup { tls, computed })),
+            Err(reason) => Err(first.file.from.error(format!("TLS cannot be set up: {reason}"))),
         }
+    }
+
+    /// Each certificate needs a key.
+    fn check_keys(&self) -> Result<()> {
+        match (self.certificate.get(self.certificate_key.len()), self.certificate.last()) {
+            (Some(without), Some(last)) => {
+                let name = last.file.from.arg(0);
+                let message =
+                    format!("no \"ssl_certificate_key\" is defined for certificate \"{name}\"");
+                Err(without.file.from.error(message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn fixed_certificates(&self, load: &mut Load<'_>) -> Result<Vec<Credential>> {
+        let passwords = self.password_file.as_ref();
+        let pairs = self.certificate.iter().zip(&self.certificate_key);
+        pairs
+            .map(|(chain, key)| files::credential(&chain.file, &key.file, passwords, load))
+            .collect()
+    }
+
+    /// As in nginx, one name with variables makes all of them read for each connection.
+    fn computed_certificates(&self, load: &Load<'_>) -> Option<ComputedCertificates> {
+        let mut names = self.certificate.iter().chain(&self.certificate_key);
+        if names.all(CertificateTemplate::is_fixed) {
+            return None;
+        }
+        let pairs = self.certificate.iter().zip(&self.certificate_key);
+        let pairs = pairs.map(|(chain, key)| (chain.template.clone(), key.template.clone()));
+        let (folder, passwords) = (load.conf_path(b""), self.password_file.clone());
+        let rules = self.certificate_cache.clone();
+        let loaded = LoadedCertificates::new(rules, passwords, folder);
+        Some(ComputedCertificates { pairs: pairs.collect(), loaded })
     }
 
     fn resumption(

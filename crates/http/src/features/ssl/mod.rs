@@ -12,7 +12,6 @@ use std::sync::Arc;
 use ::session::tls::ServerTlsParts;
 use ::session::tls::variables::TlsVariables;
 use conf::{Load, Result, Size};
-use net::tls::ServerTls;
 
 use crate::exchange::Exchange;
 use crate::site::{LocationBuilder, TlsPolicy};
@@ -76,6 +75,6 @@ pub(crate) fn policy(
         identity,
         early_data_max: if conf.early_data { EARLY_DATA_MAX } else { 0 },
     };
-    let tls: Option<ServerTls> = shared.server_tls(parts, load)?;
+    let tls = shared.server_tls(parts, load)?;
     Ok(TlsPolicy { tls: tls.map(Arc::new), rejects_handshakes: shared.rejects_handshakes() })
 }

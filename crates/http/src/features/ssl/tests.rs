@@ -294,3 +294,34 @@ fn variables_identify_a_session_and_how_it_was_signed() {
         assert!(resumed.ends_with("  ."), "{resumed}");
     }
 }
+
+#[test]
+fn variables_choose_the_certificate() {
+    let map = |name: &str, ecdsa: &str, rsa: &str| {
+        format!(
+            "map $ssl_server_name ${name} {{ hostnames; default 'data:{ecdsa}';
+                 rsa.test 'data:{rsa}'; none.test /nowhere/none.test; }}"
+        )
+    };
+    let server = Server::start(format!(
+        "{} {}
+         ssl_certificate_cache max=2;
+         server {{ listen 1 ssl; error_log e.log; ssl_certificate $pem; ssl_certificate_key $key;
+             return 200 '$ssl_server_name $ssl_session_reused.'; }}",
+        map("pem", ECDSA_CERTIFICATE, RSA_CERTIFICATE),
+        map("key", ECDSA_KEY, RSA_KEY),
+    ));
+    let client = TlsClient::new();
+    for _ in 0..2 {
+        assert_eq!(common_name(&server, &TlsClient::new(), "other.test"), ECDSA);
+        assert_eq!(common_name(&server, &TlsClient::new(), "rsa.test"), RSA);
+    }
+    assert_eq!(ask(&server, &client, "rsa.test", &["/"]), ["rsa.test .."]);
+    assert_eq!(ask(&server, &client, "rsa.test", &["/"]), ["rsa.test r."]);
+    let mut failed = client.connect("none.test", server.connect_plain().into_socket());
+    let error = failed.read(&mut [0]).unwrap_err().to_string();
+    assert!(error.contains("InternalError"), "{error}");
+    let said = "cannot load certificate \"/nowhere/none.test\": open() failed (2: No such file or \
+                directory) while SSL handshaking, client: unix:, server: 0.0.0.0:1";
+    assert_eq!(server.log(), [said]);
+}
