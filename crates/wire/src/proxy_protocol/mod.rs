@@ -2,7 +2,7 @@
 //! original connection. `haproxy.org/download/3.2/doc/proxy-protocol.txt` is the specification.
 //!
 //! Read as nginx does, except that a header may arrive in any number of pieces. Deliberately
-//! absent: whether the sender is trusted, and writing version 2.
+//! absent: whether the sender is trusted.
 
 mod header;
 mod tlv;
@@ -12,6 +12,7 @@ mod v2;
 pub use header::{Header, HeaderError, ProxyEndpoint, Read, V1_MAX, V2_MAX};
 pub use tlv::{TlvError, TlvName};
 pub use v1::write_v1;
+pub use v2::write_v2;
 
 use header::begins_as;
 

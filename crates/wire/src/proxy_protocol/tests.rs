@@ -173,3 +173,43 @@ fn what_is_written_can_be_read() {
         assert!(matches!(read(&line), Ok(Read::Complete { len, .. }) if len == line.len()));
     }
 }
+
+#[test]
+fn version_2_that_is_written_can_be_read() {
+    let table = [
+        (Some("192.0.2.1:1"), Some("192.0.2.2:2"), 12 + 7, Some(("192.0.2.1", 1, "192.0.2.2", 2))),
+        (Some("[::1]:65535"), Some("[::2]:80"), 36 + 7, Some(("::1", 65535, "::2", 80))),
+        (Some("192.0.2.1:1"), Some("[::1]:2"), 36 + 7, Some(("::ffff:192.0.2.1", 1, "::1", 2))),
+        (
+            Some("[::ffff:192.0.2.1]:1"),
+            Some("[::ffff:192.0.2.2]:2"),
+            19,
+            Some(("192.0.2.1", 1, "192.0.2.2", 2)),
+        ),
+        (None, Some("[::2]:80"), 7, None),
+    ];
+    for (source, destination, rest, expected) in table {
+        let address = |text: Option<&str>| text.map(|text| text.parse().unwrap());
+        let mut bytes = b"before".to_vec();
+        write_v2(address(source), address(destination), &mut bytes);
+        let bytes = &bytes[b"before".len()..];
+        let Ok(Read::Complete { len, header }) = read(bytes) else { panic!("{source:?}") };
+        assert_eq!((len, bytes.len()), (16 + rest, 16 + rest));
+        let (mut said, mut checksum) = (header.clone(), Vec::new());
+        let end = |end: ProxyEndpoint| (text(&end.address), end.port);
+        let said = said.take().map(|header| (end(header.source), end(header.destination)));
+        let expected = expected.map(|(from, a, to, b)| ((from.into(), a), (to.into(), b)));
+        assert_eq!(said, expected);
+        if let Some(header) = header {
+            assert_eq!(header.tlv(TlvName::parse(b"crc32c"), &mut checksum), Ok(true));
+            assert_eq!(checksum, &bytes[len - 4..]);
+        }
+    }
+}
+
+#[test]
+fn the_checksum_is_that_of_the_specification() {
+    // RFC 3720, appendix B.4.
+    assert_eq!(v2::crc32c(&[0; 32]).swap_bytes(), 0xaa36_918a);
+    assert_eq!(v2::crc32c(b"123456789"), 0xe306_9283);
+}

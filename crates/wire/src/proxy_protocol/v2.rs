@@ -5,7 +5,7 @@
 //! ```
 
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use super::header::{Header, HeaderError, ProxyEndpoint, Read, V2_MAX, write};
 
@@ -17,6 +17,72 @@ const HEAD: usize = 16;
 const INET: usize = 12;
 /// The length of IPv6's.
 const INET6: usize = 36;
+
+/// Version 2, and what the sender says: that it speaks for somebody, or only for itself.
+const PROXY: u8 = 0x21;
+const LOCAL: u8 = 0x20;
+
+/// TCP over IPv4, and over IPv6.
+const STREAM_INET: u8 = 0x11;
+const STREAM_INET6: u8 = 0x21;
+
+/// The value that holds the checksum of the header.
+const TLV_CRC32C: u8 = 3;
+
+/// Appends the header for a connection from `source` that came in at `destination`, with its
+/// checksum. Without both addresses (Unix sockets have none) it says that nothing is known.
+pub fn write_v2(source: Option<SocketAddr>, destination: Option<SocketAddr>, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(SIGNATURE);
+    match source.zip(destination) {
+        None => out.extend_from_slice(&[LOCAL, 0, 0, 0]),
+        Some((source, destination)) => write_addresses(source, destination, out),
+    }
+    out.extend_from_slice(&[TLV_CRC32C, 0, 4, 0, 0, 0, 0]);
+    let len = (out.len() - start - HEAD) as u16;
+    out[start + HEAD - 2..start + HEAD].copy_from_slice(&len.to_be_bytes());
+    let checksum = crc32c(&out[start..]);
+    let end = out.len();
+    out[end - 4..].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// As in nginx, one address of IPv6 makes both so.
+fn write_addresses(source: SocketAddr, destination: SocketAddr, out: &mut Vec<u8>) {
+    let v4 = |ip: IpAddr| match ip.to_canonical() {
+        IpAddr::V4(v4) => Some(v4),
+        IpAddr::V6(_) => None,
+    };
+    match v4(source.ip()).zip(v4(destination.ip())) {
+        Some((from, to)) => {
+            out.extend_from_slice(&[PROXY, STREAM_INET, 0, 0]);
+            out.extend_from_slice(&from.octets());
+            out.extend_from_slice(&to.octets());
+        }
+        None => {
+            out.extend_from_slice(&[PROXY, STREAM_INET6, 0, 0]);
+            for ip in [source.ip(), destination.ip()] {
+                let ip = match ip {
+                    IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+                    IpAddr::V6(v6) => v6,
+                };
+                out.extend_from_slice(&ip.octets());
+            }
+        }
+    }
+    out.extend_from_slice(&source.port().to_be_bytes());
+    out.extend_from_slice(&destination.port().to_be_bytes());
+}
+
+/// The checksum of RFC 3720, appendix B.4. A header is short, so it goes bit by bit.
+pub(super) fn crc32c(bytes: &[u8]) -> u32 {
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (POLYNOMIAL & (crc & 1).wrapping_neg())
+        })
+    };
+    !bytes.iter().fold(!0, step)
+}
 
 /// Reads what begins as a header of version 2, as far as it goes.
 pub(super) fn read(input: &[u8]) -> Result<Read, HeaderError> {
