@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
+use ::upstream::named;
 use conf::lacking::EnclosingBlock as Around;
 use conf::{
     Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, Info, LIMIT_EXCEPT, LOCATION, Levels, Load,
@@ -15,7 +16,6 @@ use conf::{
 
 use net::Address;
 
-use crate::backend::groups;
 use crate::builtin;
 use crate::features::{self, Layers, Scope, ssl, upstream};
 use crate::site::{
@@ -293,7 +293,7 @@ impl HttpPlan {
         sockets.list.iter_mut().try_for_each(|listen| listen.names.check(&listen.address, load))?;
         sockets.check_tls(&site)?;
         site.listens = sockets.list;
-        site.groups = groups::all(load)?.values().cloned().collect();
+        site.groups = named::all(load)?.values().cloned().collect();
         site.variables = variables::resolve(load)?;
         Ok(site)
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use net::SocketProbe;
 use net::tls::TlsDetails;
-use observe::{ErrorLog, Level, MessageSource};
+use observe::{ErrorLog, Level, LineBuffer, MessageSource};
 use wire::proxy_protocol::Header;
 
 /// What is kept of a client while its connection is parked; the rest can be found out again.
@@ -170,6 +170,19 @@ impl Client {
         doing: &str,
         server: &dyn fmt::Display,
     ) {
+        self.log_with(log, level, message, doing, server, |_| {});
+    }
+
+    /// The same; `more` adds to the line's end.
+    pub fn log_with(
+        &self,
+        log: &ErrorLog,
+        level: Level,
+        message: fmt::Arguments<'_>,
+        doing: &str,
+        server: &dyn fmt::Display,
+        more: impl FnOnce(&mut LineBuffer),
+    ) {
         log.write(level, self.source(), message, |line| {
             if !doing.is_empty() {
                 line.format(format_args!(" while {doing}"));
@@ -177,6 +190,7 @@ impl Client {
             line.push(b", client: ");
             line.push(self.address());
             line.format(format_args!(", server: {server}"));
+            more(line);
         });
     }
 }

@@ -5,6 +5,7 @@
 //! Deliberately absent: what a request is, and how a session goes on.
 
 pub mod access;
+pub mod backend;
 pub mod builtin;
 mod captures;
 pub mod client;
@@ -20,6 +21,7 @@ pub mod listen;
 pub mod log;
 pub mod lru;
 pub mod map;
+pub mod rate;
 pub mod realip;
 pub mod regex;
 pub mod server_names;

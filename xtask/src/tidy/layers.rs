@@ -46,7 +46,7 @@ const LAYERED: &[LayeredCrate] = &[
         layers: &[
             &["address", "health::progress", "name", "random", "settings::keepalive", "times"],
             &["limit", "resolver"],
-            &["pool", "server_state"],
+            &["pool", "resolver_policy", "server_state"],
             &["memory", "waiting::limit"],
             &["server", "sticky"],
             &["lines", "peers"],
@@ -55,6 +55,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["group"],
             &["discovery", "health", "waiting"],
             &["settings"],
+            &["named"],
         ],
         upward: &[],
         // Slots belong to a queue, and a waiter of the queue gets one of them.
@@ -64,7 +65,7 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate {
         folder: "crates/http/src/",
         layers: &[
-            &["base64", "header_text", "limits", "mask", "mime_types", "places", "rate"],
+            &["base64", "header_text", "limits", "mask", "mime_types", "places"],
             &["credentials", "exchange", "files", "regex", "site", "variables"],
             &["admit", "answer", "builtin", "paths"],
             &["phases", "subrequest"],
@@ -91,11 +92,11 @@ const LAYERED: &[LayeredCrate] = &[
         folder: "crates/session/src/",
         layers: &[
             &["captures", "client", "decimal", "forwarded", "identity", "lru", "table", "trusted"],
-            &["access", "listen", "wildcards"],
+            &["access", "listen", "rate", "wildcards"],
             &["values", "variables"],
             &["generation", "session"],
             &["evaluate"],
-            &["builtin", "geo", "keyed", "log", "regex", "split_clients", "tls"],
+            &["backend", "builtin", "geo", "keyed", "log", "regex", "split_clients", "tls"],
             &["limit_conn", "map", "realip", "server_names"],
         ],
         upward: &[],
@@ -107,7 +108,7 @@ const LAYERED: &[LayeredCrate] = &[
         layers: &[
             &["session", "site"],
             &["builtin", "secure"],
-            &["serve"],
+            &["proxy", "serve"],
             &["features"],
             &["compile"],
             &["worker"],

@@ -1,18 +1,16 @@
 //! A backend that is named by its address alone: what `fastcgi_pass`, `scgi_pass`, `uwsgi_pass` and
 //! `memcached_pass` say. A URL is `features::proxy`'s.
 
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ::upstream::Group;
-use ::upstream::address::{self, Endpoint};
+use ::upstream::named::{self, ByName, GroupHost};
 use conf::{Directive, Inherited, Load, Result, Template, Value, Word};
-use net::Address;
 use observe::{Level, Text};
+use session::backend::{NoGroup, find_group};
 
 use super::AnyBackend;
-use super::groups::{self, ByName, GroupHost};
 use crate::exchange::{Exchange, Flow};
 
 /// A backend as a line says it.
@@ -35,9 +33,6 @@ pub(crate) struct AddressSchemes {
     pub(crate) plain: &'static str,
     pub(crate) tls: &'static str,
 }
-
-/// No address has this port, nor goes one without saying.
-const NO_PORT: u16 = 0;
 
 impl Value for PassTo {
     const ARGS: RangeInclusive<usize> = 1..=1;
@@ -76,7 +71,7 @@ impl PassTo {
             return Ok(Self::Computed(template));
         }
         let (text, is_tls) = schemes.split(&word.text);
-        let host = parse(text).map_err(|why| {
+        let host = GroupHost::parse(text).map_err(|why| {
             let text = String::from_utf8_lossy(text);
             from.error_at(word, format!("{why} in upstream \"{text}\""))
         })?;
@@ -91,7 +86,7 @@ impl PassTo {
 
     /// The group it names, or the groups it may name.
     pub(crate) fn compile(&self, load: &mut Load<'_>) -> Result<TargetGroup> {
-        let groups = groups::all(load)?;
+        let groups = named::all(load)?;
         Ok(match self {
             Self::Fixed { host, is_tls } => {
                 let group = host.find(&groups).expect("every line declares its host");
@@ -100,11 +95,6 @@ impl PassTo {
             Self::Computed(template) => TargetGroup::Computed(template.clone(), groups),
         })
     }
-}
-
-fn parse(text: &[u8]) -> std::result::Result<GroupHost, address::AddressRefusal> {
-    let place = address::parse(text, NO_PORT)?.place;
-    Ok(GroupHost { text: text.into(), place })
 }
 
 /// The backends of a location, found when it is compiled.
@@ -137,39 +127,15 @@ impl TargetGroup {
         };
         let text = x.render(template);
         let (text, is_tls) = schemes.split(&text);
-        let host = parse(text).map_err(|why| {
+        let host = GroupHost::parse(text).map_err(|why| {
             x.log(Level::Error, format_args!("{why} in upstream \"{}\"", Text(text)));
             Flow::Status(500)
         })?;
-        if let Some(group) = host.find(groups) {
-            return Ok((group.clone(), is_tls));
-        }
-        if !host.has_port() {
-            x.log(Level::Error, format_args!("no port in upstream \"{}\"", Text(text)));
-            return Err(Flow::Status(500));
-        }
-        let addresses = match &host.place {
-            Endpoint::At(address) => vec![address.clone()],
-            Endpoint::Named { host, port } => resolve(x, host, *port).await?,
-        };
-        Ok((Group::passing(&host.text, addresses), is_tls))
+        let names = &x.location().core.names;
+        let group = find_group(x, &host, groups, names).await.map_err(|no| match no {
+            NoGroup::Invalid => Flow::Status(500),
+            NoGroup::Unresolved => Flow::Status(502),
+        })?;
+        Ok((group, is_tls))
     }
-}
-
-/// The addresses of a name that variables gave; a failure has been logged.
-pub(crate) async fn resolve(
-    x: &mut Exchange,
-    host: &[u8],
-    port: u16,
-) -> std::result::Result<Vec<Address>, Flow> {
-    let Some(resolver) = x.location().core.names.resolver() else {
-        x.log(Level::Error, format_args!("no resolver defined to resolve {}", Text(host)));
-        return Err(Flow::Status(502));
-    };
-    let resolved = resolver.addresses(host).await.map_err(|error| {
-        x.log(Level::Error, format_args!("{error}"));
-        Flow::Status(502)
-    })?;
-    let socket = |ip| Address::Ip(SocketAddr::new(ip, port));
-    Ok(resolved.addresses.into_iter().map(socket).collect())
 }

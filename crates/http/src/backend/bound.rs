@@ -83,29 +83,3 @@ impl SessionToLearn {
         }
     }
 }
-
-/// The client's address as balancers hash it.
-pub(super) fn client_address(x: &Exchange) -> ClientAddress {
-    match x.client.peer.map(|peer| peer.ip()) {
-        Some(std::net::IpAddr::V4(v4)) => ClientAddress::V4(v4.octets()),
-        Some(std::net::IpAddr::V6(v6)) => ClientAddress::V6(v6.octets()),
-        None => ClientAddress::None,
-    }
-}
-
-/// Bytes of an address.
-pub(super) enum ClientAddress {
-    V4([u8; 4]),
-    V6([u8; 16]),
-    None,
-}
-
-impl ClientAddress {
-    pub(super) fn bytes(&self) -> &[u8] {
-        match self {
-            Self::V4(bytes) => bytes,
-            Self::V6(bytes) => bytes,
-            Self::None => &[],
-        }
-    }
-}

@@ -1,5 +1,6 @@
 //! A connection to the server that was chosen: one that is idle, or a new one.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -10,17 +11,15 @@ use ::upstream::pool::{PoolKey, PoolOrigin, PooledConnection};
 use ::upstream::{Group, Lease};
 use net::accept::Transport;
 use net::{Address, Connect, Connecting, Timer};
-use observe::{Errno, Level};
+use observe::Level;
+pub(crate) use session::backend::CONNECTING;
+use session::backend::{Bind, ConnectTrouble, LocalAddress, log_failed, log_refused};
 
 use super::Conf;
 use super::call::{Trouble, timed_out};
 use super::caller::Caller;
 use super::secured::SecuredRequest;
-use super::values::{self, Bind};
 use crate::exchange::Exchange;
-
-/// What is done until there is a connection.
-pub(crate) const CONNECTING: &str = "connecting to upstream";
 
 /// What is done until it is secured.
 pub(super) const SECURING: &str = "SSL handshaking to upstream";
@@ -34,17 +33,15 @@ pub(super) struct Connected {
 /// The local address that connections of this exchange are made from, if one is asked for; `Err`:
 /// it is none.
 pub(crate) fn local_end(conf: &Conf, x: &mut Exchange) -> Result<Option<SocketAddr>, ()> {
-    let Some(Bind::To { address, .. }) = &conf.bind else { return Ok(None) };
-    let text = x.render(address);
-    if text.is_empty() {
-        return Ok(None);
+    match conf.bind.as_ref().map(|bind| bind.address(x)) {
+        None | Some(LocalAddress::Any) => Ok(None),
+        Some(LocalAddress::At(address)) => Ok(Some(address)),
+        Some(LocalAddress::Invalid(text)) => {
+            let text = observe::Text(&text);
+            x.log(Level::Error, format_args!("invalid local address \"{text}\""));
+            Err(())
+        }
     }
-    let from = values::local_address(&text);
-    if from.is_none() {
-        let text = observe::Text(&text);
-        x.log(Level::Error, format_args!("invalid local address \"{text}\""));
-    }
-    from.map(Some).ok_or(())
 }
 
 /// How connections are opened.
@@ -56,7 +53,7 @@ pub(crate) fn connect_options(
     let size = |bytes: u64| usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
     Connect {
         from,
-        transparent: matches!(conf.bind, Some(Bind::To { transparent: true, .. })),
+        transparent: conf.bind.as_ref().is_some_and(Bind::is_transparent),
         rcvbuf: size(conf.socket_rcvbuf.0),
         sndbuf: size(conf.socket_sndbuf.0),
         keepalive: conf.socket_keepalive,
@@ -139,55 +136,22 @@ pub(super) async fn finish(
     }
 }
 
-/// A call that failed at once: nginx names the address then.
+/// A call that failed at once.
 fn refused(
     caller: &mut impl Caller,
     name: &[u8],
     options: &Connect,
-    (call, error): (&str, io::Error),
+    refusal: (&str, io::Error),
 ) -> Trouble {
-    let errno = Errno(&error);
-    match (call, options.from) {
-        ("connect()", _) => {
-            let name = observe::Text(name);
-            let level = if is_common(&error) { Level::Error } else { Level::Crit };
-            caller.log(level, format_args!("connect() to {name} failed{errno}"));
-            return Trouble::Error;
-        }
-        ("bind()", Some(from)) if from.port() == 0 => {
-            caller.log(Level::Crit, format_args!("bind({}) failed{errno}", from.ip()));
-        }
-        ("bind()", Some(from)) => {
-            caller.log(Level::Crit, format_args!("bind({from}) failed{errno}"))
-        }
-        _ => caller.log(Level::Alert, format_args!("{call} failed{errno}")),
+    let log = |level, message: fmt::Arguments<'_>| caller.log(level, message);
+    match log_refused(refusal, name, options.from, log) {
+        ConnectTrouble::Server => Trouble::Error,
+        ConnectTrouble::Internal => Trouble::Internal,
     }
-    Trouble::Internal
 }
 
 /// A connection that did not come about after all.
 fn failed(caller: &mut impl Caller, error: &io::Error) -> Trouble {
-    let is_usual = is_common(error) || error.kind() == io::ErrorKind::TimedOut;
-    let level = if is_usual { Level::Error } else { Level::Alert };
-    caller.log(level, format_args!("connect() failed{}", Errno(error)));
+    log_failed(error, |level, message| caller.log(level, message));
     Trouble::Error
-}
-
-/// What happens to anybody; all else is worth a look.
-fn is_common(error: &io::Error) -> bool {
-    use io::ErrorKind::{
-        BrokenPipe, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkDown,
-        NetworkUnreachable, NotConnected, WouldBlock,
-    };
-    matches!(
-        error.kind(),
-        BrokenPipe
-            | ConnectionRefused
-            | ConnectionReset
-            | HostUnreachable
-            | NetworkDown
-            | NetworkUnreachable
-            | NotConnected
-            | WouldBlock
-    )
 }

@@ -8,22 +8,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use ::upstream::pool::PoolOrigin;
-use ::upstream::{Ask, Attempt, Group, Lease, ServerChoice};
+use ::upstream::{Attempt, Group, Lease};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
 use observe::{Level, Text};
+use session::backend::{NoServer, choose};
 use wire::Known;
 use wire::reply::{ReplyHead, ReplyName};
 
 use super::Conf;
 use super::body::{self, BodyPolicy, BusyConnection, Receive};
-use super::bound::{self, Bound};
+use super::bound::Bound;
 use super::call::{Answered, BackendCall, Calling, Trouble};
 use super::caller::Caller;
 use super::connect::{self, CONNECTING, Connected};
 use super::head::{self, HeaderFilter, ReplyRewriter};
 use super::protocol::{Protocol, ReplyLength, Start};
-use super::queue::{QueueTime, Queued};
 use super::request::{BackendRequestBody, BodySource, Streamed};
 use super::secured::SecuredRequest;
 use super::store;
@@ -138,53 +138,24 @@ impl<S: Start> Passing<'_, '_, S> {
     /// The server to ask, and how long it was waited for.
     async fn choose(&mut self, x: &mut Exchange) -> Result<(Lease, Option<u64>), Flow> {
         let group = self.plan.group;
-        let mut queue: Option<QueueTime<'_>> = None;
-        let waited_ms = |queue: &Option<QueueTime<'_>>| queue.as_ref().map(QueueTime::waited_ms);
-        let lease = loop {
-            let limit = match self.choose_now(x) {
-                ServerChoice::Server(lease) => break lease,
-                ServerChoice::Busy => group.limit(),
-                ServerChoice::None => None,
-            };
-            let queued = match limit {
-                None => Queued::NoServer,
-                Some(limit) => {
-                    let queue = queue.get_or_insert_with(|| {
-                        QueueTime::new(limit, self.plan.conf.read_timeout.0)
-                    });
-                    queue.wait(x, group, &mut self.attempt).await
-                }
-            };
-            match queued {
-                Queued::Server(lease) => break lease,
-                Queued::Again => {}
-                Queued::Refused(status) => {
-                    self.without_server(x, status, waited_ms(&queue));
-                    // As any other: it is not the client that was too slow.
-                    return Err(answer::with_status(x, status));
-                }
-                Queued::NoServer => {
-                    self.without_server(x, 502, waited_ms(&queue));
-                    x.log(Level::Error, format_args!("no live upstreams"));
-                    return Err(Flow::Status(502));
-                }
+        let timeout_ms = self.plan.conf.read_timeout.0;
+        let chosen = choose(x, group, &mut self.attempt, self.bound.id(), timeout_ms).await;
+        let (lease, waited_ms) = match chosen {
+            Ok(chosen) => chosen,
+            Err(NoServer { status: Some(status), waited_ms }) => {
+                self.without_server(x, status, waited_ms);
+                // Not the status of a client that was too slow.
+                return Err(answer::with_status(x, status));
+            }
+            Err(NoServer { status: None, waited_ms }) => {
+                self.without_server(x, 502, waited_ms);
+                x.log(Level::Error, format_args!("no live upstreams"));
+                return Err(Flow::Status(502));
             }
         };
         self.tries += 1;
         self.bound.choose(x, group, lease.server());
-        Ok((lease, waited_ms(&queue)))
-    }
-
-    fn choose_now(&mut self, x: &mut Exchange) -> ServerChoice {
-        let client = bound::client_address(x);
-        let key = self.plan.group.key().map(|template| x.render(template)).unwrap_or_default();
-        let ask = Ask {
-            client: client.bytes(),
-            key: &key,
-            sticky: self.bound.id(),
-            now_ms: clock::now_ms(),
-        };
-        self.plan.group.choose(&mut self.attempt, &ask)
+        Ok((lease, waited_ms))
     }
 
     /// There is no server to ask.

@@ -1,6 +1,5 @@
 //! The values of a family's directives that nobody else has.
 
-use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use conf::{Directive, Load, Result, Template, Value};
@@ -135,50 +134,6 @@ impl Value for IgnoredFields {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         Ok(Self(mask(from, &IGNORED, load)?))
     }
-}
-
-/// The local address of connections.
-#[derive(Clone, Debug)]
-pub enum Bind {
-    /// The system's choice.
-    Off,
-    /// What this renders to, if anything.
-    To {
-        /// An address, perhaps with a port.
-        address: Template,
-        /// Whether it may be another machine's.
-        transparent: bool,
-    },
-}
-
-impl Value for Bind {
-    const ARGS: RangeInclusive<usize> = 1..=2;
-    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let address = from.arg(0);
-        if from.args.len() == 1 && &*address.text == b"off" {
-            return Ok(Self::Off);
-        }
-        let transparent = match from.args.get(1) {
-            None => false,
-            Some(word) if &*word.text == b"transparent" => true,
-            Some(word) => {
-                return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
-            }
-        };
-        let template = Template::compile(address, from, load)?;
-        if template.as_fixed().is_some_and(|text| local_address(text).is_none()) {
-            return Err(from.error_at(address, format!("invalid address \"{address}\"")));
-        }
-        Ok(Self::To { address: template, transparent })
-    }
-}
-
-/// An address with or without a port, as `bind` has it.
-pub(crate) fn local_address(text: &[u8]) -> Option<SocketAddr> {
-    let text = std::str::from_utf8(text).ok()?;
-    let ip = |text: &str| text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 0));
-    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-    text.parse().ok().or_else(|| ip(bare.unwrap_or(text)))
 }
 
 /// Where replies are kept as files.

@@ -13,6 +13,7 @@ mod request;
 
 pub(crate) use fields::cookie_in;
 
+use session::backend::BackendVariables;
 use session::builtin::Common;
 
 use crate::exchange::Exchange;
@@ -21,6 +22,7 @@ use crate::variables::BuiltIn;
 /// Their tables.
 pub(crate) const VARIABLES: &[&[BuiltIn]] = &[
     Common::<Exchange>::TABLE,
+    BackendVariables::<Exchange>::TABLE,
     absent::TABLE,
     client::TABLE,
     connection::TABLE,

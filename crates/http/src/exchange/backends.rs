@@ -3,12 +3,13 @@
 //! The body of a reply outlives the handler that asked for it and knows no exchange, so the record
 //! is shared with it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::upstream::{Group, Server};
-use net::Address;
+use ::upstream::Group;
+use session::backend::Attempts;
+pub(crate) use session::backend::{AskedBackend, UpstreamAttempt};
 use wire::reply::{ReplyField, ReplyHead, ReplyName};
 
 use super::Fields;
@@ -55,79 +56,6 @@ pub(crate) struct RequestTo {
     pub(crate) chunked: bool,
 }
 
-/// The servers asked, in order.
-#[derive(Default)]
-pub(crate) struct Attempts(RefCell<Vec<Rc<UpstreamAttempt>>>);
-
-/// One server, asked once.
-pub(crate) struct UpstreamAttempt {
-    pub(crate) server: AskedBackend,
-    /// Whether it was asked for another resource than the one before it.
-    pub(crate) anew: bool,
-    pub(crate) begun_ms: u64,
-    /// The status of its reply, or the one that stands for its failure; 0: none yet.
-    pub(crate) status: Cell<u16>,
-    pub(crate) connect_ms: Cell<Option<u64>>,
-    pub(crate) header_ms: Cell<Option<u64>>,
-    pub(crate) response_ms: Cell<Option<u64>>,
-    pub(crate) queue_ms: Cell<Option<u64>>,
-    pub(crate) bytes_sent: Cell<u64>,
-    pub(crate) bytes_received: Cell<u64>,
-    pub(crate) response_length: Cell<u64>,
-}
-
-/// Who was asked, as variables and log lines name it.
-pub(crate) enum AskedBackend {
-    /// A server: by its address.
-    Server(Arc<Server>),
-    /// None, since there was none to ask: the group's name.
-    Group(Box<[u8]>),
-}
-
-impl AskedBackend {
-    pub(crate) fn text(&self) -> &[u8] {
-        match self {
-            Self::Server(server) => server.name(),
-            Self::Group(name) => name,
-        }
-    }
-
-    /// Whether a path follows that ends where a colon stands.
-    pub(crate) fn is_unix(&self) -> bool {
-        matches!(self, Self::Server(server) if matches!(server.address(), Address::Unix(_)))
-    }
-}
-
-impl UpstreamAttempt {
-    fn new(server: AskedBackend, anew: bool) -> Self {
-        Self {
-            server,
-            anew,
-            begun_ms: net::clock::now_ms(),
-            status: Cell::new(0),
-            connect_ms: Cell::new(None),
-            header_ms: Cell::new(None),
-            response_ms: Cell::new(None),
-            queue_ms: Cell::new(None),
-            bytes_sent: Cell::new(0),
-            bytes_received: Cell::new(0),
-            response_length: Cell::new(0),
-        }
-    }
-
-    /// How long ago it was begun.
-    pub(crate) fn age_ms(&self) -> u64 {
-        net::clock::now_ms() - self.begun_ms
-    }
-
-    /// Notes that it is over, whatever came of it.
-    pub(crate) fn end(&self) {
-        if self.response_ms.get().is_none() {
-            self.response_ms.set(Some(self.age_ms()));
-        }
-    }
-}
-
 impl RequestTo {
     /// The backend is known.
     pub(crate) fn name(&mut self, host: &[u8], port: &[u8]) {
@@ -143,7 +71,7 @@ impl Backends {
             return;
         }
         match Rc::get_mut(&mut self.asked) {
-            Some(asked) => asked.0.get_mut().clear(),
+            Some(asked) => asked.clear(),
             None => self.asked = Rc::default(),
         }
         self.head.reset();
@@ -205,15 +133,13 @@ impl Backends {
         texts.map(Vec::capacity).iter().sum::<usize>()
             + self.head.fields.capacity() * size_of::<ReplyField>()
             + self.trailers.borrow().memory()
-            + self.asked.0.borrow().capacity() * size_of::<Rc<UpstreamAttempt>>()
+            + self.asked.memory()
     }
 
     /// A server is asked.
     pub(crate) fn begin(&mut self, server: AskedBackend, anew: bool) -> Rc<UpstreamAttempt> {
         self.used = true;
-        let mut asked = self.asked.0.borrow_mut();
-        let begun = Rc::new(UpstreamAttempt::new(server, anew && !asked.is_empty()));
-        asked.push(begun.clone());
+        let begun = self.asked.begin(server, anew);
         self.active = true;
         self.named = true;
         begun
@@ -221,7 +147,7 @@ impl Backends {
 
     /// The server asked last.
     pub(crate) fn last(&self) -> Option<Rc<UpstreamAttempt>> {
-        self.asked.0.borrow().last().cloned()
+        self.asked.last()
     }
 
     /// Ends what is under way, since the client has gone. Whether there was anything.
@@ -239,21 +165,5 @@ impl Backends {
         fields
             .filter(|field| field.id == ReplyName::WwwAuthenticate)
             .map(|field| (field.name.of(&self.head_text), field.value.of(&self.head_text)))
-    }
-
-    /// Calls `write` for each server asked; `between` writes what stands between two of them.
-    pub(crate) fn each(
-        &self,
-        out: &mut Vec<u8>,
-        mut write: impl FnMut(&UpstreamAttempt, &mut Vec<u8>),
-    ) -> bool {
-        let asked = self.asked.0.borrow();
-        for (at, one) in asked.iter().enumerate() {
-            if at > 0 {
-                out.extend_from_slice(if one.anew { b" : " } else { b", " });
-            }
-            write(one, out);
-        }
-        !asked.is_empty()
     }
 }

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use ::upstream::Group;
 use conf::{Values, VariableId};
 use observe::Level;
+use session::backend::{Attempts, Backed};
 use session::evaluate;
 use session::forwarded::{Proxies, forwarded};
 use session::values::SetValues;
@@ -43,6 +46,18 @@ impl Session for Exchange {
         let fields = self.request.head.fields_of(Known::XForwardedFor);
         let lines = fields.map(|field| self.request.text(field.value));
         forwarded(Some(ip), lines, trusted, recursive).map_or(ip, |(ip, _)| ip)
+    }
+}
+
+impl Backed for Exchange {
+    fn attempts(&self) -> &Attempts {
+        &self.backends.asked
+    }
+    fn limited(&self) -> Option<&Arc<Group>> {
+        self.backends.limited.as_ref()
+    }
+    fn action(&mut self) -> &mut &'static str {
+        &mut self.action
     }
 }
 

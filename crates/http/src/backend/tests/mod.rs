@@ -3,6 +3,7 @@
 mod bodies;
 mod early_hints;
 mod logs;
+mod queue;
 mod replies;
 mod requests;
 mod store;

@@ -20,7 +20,6 @@ use std::sync::Arc;
 use conf::{Bounded, Error, Result, Size, Template};
 
 use crate::backend::Conf as Family;
-use crate::backend::groups::ByName;
 use crate::backend::protocol::http1;
 use crate::backend::secured::SecuredBackend;
 use crate::backend::{
@@ -31,6 +30,7 @@ use crate::features::backend_tls;
 use crate::files::TempPath;
 use crate::health::Checkable;
 use crate::site::LocationBuilder;
+use ::upstream::named::ByName;
 use cookie::{CookieFlags, Cookies, Domain, Path};
 use fields::{Compiled, SetHeader};
 use pass::{ComputedTarget, ProxyBackend, ProxyPass, ProxyTarget};

@@ -1,17 +1,17 @@
 //! What `proxy_pass` says: the group of servers, and what their URIs look like.
 
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ::upstream::Group;
 use ::upstream::address::{self, Endpoint};
+use ::upstream::named::{self, ByName, GroupHost};
 use conf::{Directive, Error, Inherited, Load, Result, Template, Value, Word};
 use net::Address;
 use observe::{Level, Text};
+use session::backend::resolve;
 
 use crate::backend::AnyBackend;
-use crate::backend::groups::{self, ByName, GroupHost};
 use crate::exchange::{Exchange, Flow};
 use crate::header_text::{self, FORBIDDEN};
 use crate::site::{BlockContext, ParsedSoFar};
@@ -198,7 +198,7 @@ impl Url {
 
     /// The group that the host names, with a block or without.
     fn compile(&self, load: &mut Load<'_>) -> Result<ProxyTarget> {
-        let groups = groups::all(load)?;
+        let groups = named::all(load)?;
         let group = self.host.find(&groups).expect("every line declares its host");
         Ok(self.target(group.clone()))
     }
@@ -234,7 +234,7 @@ impl ProxyBackend {
     pub(super) fn compile(pass: &ProxyPass, load: &mut Load<'_>) -> Result<Self> {
         Ok(match pass {
             ProxyPass::Fixed(url) => Self::Fixed(url.compile(load)?),
-            ProxyPass::Computed(template) => Self::Computed(template.clone(), groups::all(load)?),
+            ProxyPass::Computed(template) => Self::Computed(template.clone(), named::all(load)?),
         })
     }
 
@@ -271,17 +271,9 @@ impl Unresolved {
     pub(super) async fn resolve(self, x: &mut Exchange) -> std::result::Result<ProxyTarget, Flow> {
         let (host, port) = self.url.host_field();
         x.backends.request_to.name(&host, &port);
-        let Some(resolver) = x.location().core.names.resolver() else {
-            let host = Text(&self.host);
-            x.log(Level::Error, format_args!("no resolver defined to resolve {host}"));
-            return Err(Flow::Status(502));
-        };
-        let resolved = resolver.addresses(&self.host).await.map_err(|error| {
-            x.log(Level::Error, format_args!("{error}"));
-            Flow::Status(502)
-        })?;
-        let socket = |ip| Address::Ip(SocketAddr::new(ip, self.port));
-        let addresses = resolved.addresses.into_iter().map(socket).collect();
+        let names = &x.location().core.names;
+        let addresses = resolve(x, &self.host, self.port, names).await;
+        let addresses = addresses.map_err(|_| Flow::Status(502))?;
         Ok(self.url.passing(addresses))
     }
 }

@@ -8,12 +8,11 @@ mod tests;
 
 use std::sync::Arc;
 
-use ::upstream::LineResolver;
 use ::upstream::resolver::NameServers;
+use ::upstream::{LineResolver, ResolverPolicy};
 use conf::{Layered, Load, Milliseconds, Result};
 
 use crate::site::LocationBuilder;
-use crate::site::policy::ResolverPolicy;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;

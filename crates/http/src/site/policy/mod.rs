@@ -8,7 +8,6 @@ mod error_pages;
 mod keepalive;
 mod limit_rate;
 mod lingering;
-mod names;
 mod output;
 mod own;
 mod redirect;
@@ -17,6 +16,7 @@ mod types;
 
 use std::sync::Arc;
 
+use ::upstream::ResolverPolicy;
 use conf::Predicates;
 use observe::ErrorLog;
 
@@ -25,7 +25,6 @@ pub(crate) use error_pages::{ErrorPage, ErrorPages};
 pub(crate) use keepalive::{Browsers, Keepalive, MSIE6, SAFARI, is_msie6};
 pub(crate) use limit_rate::LimitRate;
 pub(crate) use lingering::{Close, Lingering};
-pub(crate) use names::ResolverPolicy;
 pub(crate) use output::Output;
 pub(crate) use own::OwnSettings;
 pub(crate) use redirect::RedirectPolicy;

@@ -3,7 +3,7 @@
 
 /// How fast bytes pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rate {
+pub struct Rate {
     /// Bytes a second; 0: any number.
     per_second: u64,
     /// Bytes that come on top.
@@ -13,7 +13,7 @@ pub(crate) struct Rate {
 
 /// What may pass now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Allowance {
+pub enum Allowance {
     /// Any number of bytes.
     Unlimited,
     /// So many.
@@ -24,13 +24,13 @@ pub(crate) enum Allowance {
 
 impl Rate {
     /// From now on so many bytes a second, and `after` bytes on top.
-    pub(crate) fn new(per_second: u64, after: u64, started_s: u64) -> Self {
+    pub fn new(per_second: u64, after: u64, started_s: u64) -> Self {
         Self { per_second, after, started_s }
     }
 
     /// nginx counts whole seconds, the first of them from the start: what a second allows may be
     /// passed at once.
-    pub(crate) fn allowance(&self, now_s: u64, sent: u64) -> Allowance {
+    pub fn allowance(&self, now_s: u64, sent: u64) -> Allowance {
         if self.per_second == 0 {
             return Allowance::Unlimited;
         }
@@ -43,7 +43,7 @@ impl Rate {
     }
 
     /// How long to wait after a write that moved what was sent from `before` to `now`.
-    pub(crate) fn delay_ms(&self, before: u64, now: u64) -> u64 {
+    pub fn delay_ms(&self, before: u64, now: u64) -> u64 {
         if self.per_second == 0 {
             return 0;
         }

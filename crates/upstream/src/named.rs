@@ -1,24 +1,27 @@
-//! The groups that may be named: those with a block, and every server that a line names without
-//! one. However many lines name such a server, they share its group, and variables may name it,
-//! too.
+//! The groups that `proxy_pass` and its like may name: those with a block, and one for each server
+//! that a line names without a block. All lines that name such a server share its group, and
+//! variables may name it too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ::upstream::address::Endpoint;
-use ::upstream::{Group, Groups};
 use conf::{Directive, Error, Load, Result, Span, Word};
 use net::Address;
 
+use crate::address::{self, AddressRefusal, Endpoint};
+use crate::group::Group;
+use crate::settings::Groups;
+
 /// Groups by name, or by host and port.
-pub(crate) type ByName = HashMap<Box<[u8]>, Arc<Group>>;
+pub type ByName = HashMap<Box<[u8]>, Arc<Group>>;
 
 /// A server as lines and variables name it.
 #[derive(Clone, Debug)]
-pub(crate) struct GroupHost {
+pub struct GroupHost {
     /// As it was written, with its port if that was said.
-    pub(crate) text: Box<[u8]>,
-    pub(crate) place: Endpoint,
+    pub text: Box<[u8]>,
+    /// Where it is, unless a group has that name.
+    pub place: Endpoint,
 }
 
 /// Where a line names a server.
@@ -36,20 +39,29 @@ struct NamedGroups {
     groups: Option<Arc<ByName>>,
 }
 
+/// The port of text that names none.
+const NO_PORT: u16 = 0;
+
 impl GroupHost {
+    /// Reads a server whose port must be given, unless the text names a group.
+    pub fn parse(text: &[u8]) -> std::result::Result<Self, AddressRefusal> {
+        let place = address::parse(text, NO_PORT)?.place;
+        Ok(Self { text: text.into(), place })
+    }
+
     /// A line names it.
-    pub(crate) fn declare(&self, from: &Directive, word: &Word, load: &mut Load<'_>) {
+    pub fn declare(&self, from: &Directive, word: &Word, load: &mut Load<'_>) {
         let at = At { end: from.end, mark: word.span };
-        load.registry.of::<NamedGroups>().hosts.push((self.clone(), at));
+        load.own.of::<NamedGroups>().hosts.push((self.clone(), at));
     }
 
     /// Its group: that of the name, else that of the host and port.
-    pub(crate) fn find<'g>(&self, groups: &'g ByName) -> Option<&'g Arc<Group>> {
+    pub fn find<'g>(&self, groups: &'g ByName) -> Option<&'g Arc<Group>> {
         groups.get(&self.text.to_ascii_lowercase()[..]).or_else(|| groups.get(&self.key()[..]))
     }
 
     /// Whether a server can be asked there without anything else being known.
-    pub(crate) fn has_port(&self) -> bool {
+    pub fn has_port(&self) -> bool {
         match &self.place {
             Endpoint::At(Address::Ip(address)) => address.port() != 0,
             Endpoint::At(Address::Unix(_)) => true,
@@ -83,12 +95,12 @@ impl GroupHost {
 }
 
 /// All groups, once everything has been read.
-pub(crate) fn all(load: &mut Load<'_>) -> Result<Arc<ByName>> {
-    if let Some(groups) = &load.registry.of::<NamedGroups>().groups {
+pub fn all(load: &mut Load<'_>) -> Result<Arc<ByName>> {
+    if let Some(groups) = &load.own.of::<NamedGroups>().groups {
         return Ok(groups.clone());
     }
     let mut groups = load.own.of::<Groups>().all();
-    for (host, at) in std::mem::take(&mut load.registry.of::<NamedGroups>().hosts) {
+    for (host, at) in std::mem::take(&mut load.own.of::<NamedGroups>().hosts) {
         if host.find(&groups).is_none() {
             host.refuse_port(at, &groups)?;
             let blame = |message: String| Error::at(at.end, message).marked(at.mark);
@@ -101,6 +113,6 @@ pub(crate) fn all(load: &mut Load<'_>) -> Result<Arc<ByName>> {
         }
     }
     let groups = Arc::new(groups);
-    load.registry.of::<NamedGroups>().groups = Some(groups.clone());
+    load.own.of::<NamedGroups>().groups = Some(groups.clone());
     Ok(groups)
 }

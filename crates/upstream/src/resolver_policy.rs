@@ -1,14 +1,14 @@
-//! How a location looks host names up.
+//! How a location of `http`, or a server of `stream`, looks up host names.
 
-use ::upstream::resolver::{NameServers, Resolver};
+use crate::resolver::{NameServers, Resolver};
 
-/// How a location looks names up.
-#[derive(Default)]
+/// How names are looked up.
+#[derive(Clone, Default)]
 pub struct ResolverPolicy {
     /// `resolver`
-    pub(crate) servers: Option<NameServers>,
+    pub servers: Option<NameServers>,
     /// `resolver_timeout`
-    pub(crate) timeout_ms: u64,
+    pub timeout_ms: u64,
 }
 
 impl ResolverPolicy {

@@ -1,18 +1,15 @@
-//! Waiting for a server: every one that may be used has as many requests as it may have.
-
-#[cfg(test)]
-mod tests;
+//! Waits for a server while each that could be used has as many requests as it may have.
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use ::upstream::{Attempt, Group, GroupLimit, Lease, WaitRefused, Waited, WaitingRequest};
 use net::{Timer, clock};
+use upstream::{Attempt, Group, GroupLimit, Lease, WaitRefused, Waited, WaitingRequest};
 
-use crate::exchange::Exchange;
+use super::Backed;
 
-/// The time that a request has for waiting, however often it has to join the line.
+/// The time that a request may wait, however often it joins the queue.
 pub(super) struct QueueTime<'a> {
     limit: &'a GroupLimit,
     begun_ms: u64,
@@ -44,9 +41,9 @@ impl<'a> QueueTime<'a> {
     }
 
     /// Waits for a server of a busy group.
-    pub(super) async fn wait(
+    pub(super) async fn wait<X: Backed>(
         &self,
-        x: &mut Exchange,
+        x: &mut X,
         group: &Arc<Group>,
         attempt: &mut Attempt,
     ) -> Queued {
@@ -62,7 +59,7 @@ impl<'a> QueueTime<'a> {
                 return Queued::Refused(502);
             }
         };
-        let before = std::mem::replace(&mut x.action, "waiting for upstream");
+        let before = std::mem::replace(x.action(), "waiting for upstream");
         let place = waiting.position();
         if place > 0 {
             x.log(level, format_args!("limit upstream: request is queued at position {place}"));
@@ -84,7 +81,7 @@ impl<'a> QueueTime<'a> {
             }
             _ => {}
         }
-        x.action = before;
+        *x.action() = before;
         queued
     }
 

@@ -1,0 +1,133 @@
+//! What is known of the servers that a session has tried: for variables, and for log lines.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use net::Address;
+use upstream::Server;
+
+/// The servers tried, in order.
+#[derive(Default)]
+pub struct Attempts(RefCell<Vec<Rc<UpstreamAttempt>>>);
+
+/// One server, tried once. Times are in milliseconds since its beginning.
+pub struct UpstreamAttempt {
+    /// The server.
+    pub server: AskedBackend,
+    /// Whether it was asked for another resource than the one before it.
+    pub anew: bool,
+    /// When it began, by the worker's clock.
+    pub begun_ms: u64,
+    /// The status of its reply, or the one that stands for its failure; 0: none yet.
+    pub status: Cell<u16>,
+    /// When the connection stood.
+    pub connect_ms: Cell<Option<u64>>,
+    /// When the head of its reply was there, or, without heads, the first byte.
+    pub header_ms: Cell<Option<u64>>,
+    /// When it was over.
+    pub response_ms: Cell<Option<u64>>,
+    /// How long the session waited for it before.
+    pub queue_ms: Cell<Option<u64>>,
+    /// Bytes sent to it.
+    pub bytes_sent: Cell<u64>,
+    /// Bytes received from it.
+    pub bytes_received: Cell<u64>,
+    /// The same without the reply's head.
+    pub response_length: Cell<u64>,
+}
+
+/// Who was asked, as variables and log lines name it.
+pub enum AskedBackend {
+    /// A server: by its address.
+    Server(Arc<Server>),
+    /// None, since there was none to ask: the group's name.
+    Group(Box<[u8]>),
+}
+
+impl AskedBackend {
+    /// Its name.
+    pub fn text(&self) -> &[u8] {
+        match self {
+            Self::Server(server) => server.name(),
+            Self::Group(name) => name,
+        }
+    }
+
+    /// Whether a path follows that ends where a colon stands.
+    pub fn is_unix(&self) -> bool {
+        matches!(self, Self::Server(server) if matches!(server.address(), Address::Unix(_)))
+    }
+}
+
+impl UpstreamAttempt {
+    fn new(server: AskedBackend, anew: bool) -> Self {
+        Self {
+            server,
+            anew,
+            begun_ms: net::clock::now_ms(),
+            status: Cell::new(0),
+            connect_ms: Cell::new(None),
+            header_ms: Cell::new(None),
+            response_ms: Cell::new(None),
+            queue_ms: Cell::new(None),
+            bytes_sent: Cell::new(0),
+            bytes_received: Cell::new(0),
+            response_length: Cell::new(0),
+        }
+    }
+
+    /// How long ago it was begun.
+    pub fn age_ms(&self) -> u64 {
+        net::clock::now_ms() - self.begun_ms
+    }
+
+    /// Notes that it is over, whatever came of it.
+    pub fn end(&self) {
+        if self.response_ms.get().is_none() {
+            self.response_ms.set(Some(self.age_ms()));
+        }
+    }
+}
+
+impl Attempts {
+    /// A server is tried; `anew`: for another resource than the one before it.
+    pub fn begin(&self, server: AskedBackend, anew: bool) -> Rc<UpstreamAttempt> {
+        let mut asked = self.0.borrow_mut();
+        let begun = Rc::new(UpstreamAttempt::new(server, anew && !asked.is_empty()));
+        asked.push(begun.clone());
+        begun
+    }
+
+    /// The server tried last.
+    pub fn last(&self) -> Option<Rc<UpstreamAttempt>> {
+        self.0.borrow().last().cloned()
+    }
+
+    /// Forgets them, keeping the memory.
+    pub fn clear(&mut self) {
+        self.0.get_mut().clear();
+    }
+
+    /// How much memory the list takes.
+    pub fn memory(&self) -> usize {
+        self.0.borrow().capacity() * size_of::<Rc<UpstreamAttempt>>()
+    }
+
+    /// Calls `write` for each server tried; between two of them stands what nginx writes there.
+    /// False if there is none.
+    pub fn each(
+        &self,
+        out: &mut Vec<u8>,
+        mut write: impl FnMut(&UpstreamAttempt, &mut Vec<u8>),
+    ) -> bool {
+        let asked = self.0.borrow();
+        for (at, one) in asked.iter().enumerate() {
+            if at > 0 {
+                out.extend_from_slice(if one.anew { b" : " } else { b", " });
+            }
+            write(one, out);
+        }
+        !asked.is_empty()
+    }
+}

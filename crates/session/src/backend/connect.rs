@@ -1,0 +1,70 @@
+//! Connections to servers that fail, and how nginx reports them.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use observe::{Errno, Level};
+
+/// What is done until there is a connection.
+pub const CONNECTING: &str = "connecting to upstream";
+
+/// Whose fault it is that there is no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectTrouble {
+    /// The server's: another one may do better.
+    Server,
+    /// Ours: no other server would do better.
+    Internal,
+}
+
+/// Logs a call that failed at once. nginx names the address then: the server's `name`, or the
+/// local one that was asked for.
+pub fn log_refused(
+    (call, error): (&str, io::Error),
+    name: &[u8],
+    from: Option<SocketAddr>,
+    log: impl FnOnce(Level, fmt::Arguments<'_>),
+) -> ConnectTrouble {
+    let errno = Errno(&error);
+    match (call, from) {
+        ("connect()", _) => {
+            let name = observe::Text(name);
+            let level = if is_common(&error) { Level::Error } else { Level::Crit };
+            log(level, format_args!("connect() to {name} failed{errno}"));
+            return ConnectTrouble::Server;
+        }
+        ("bind()", Some(from)) if from.port() == 0 => {
+            log(Level::Crit, format_args!("bind({}) failed{errno}", from.ip()));
+        }
+        ("bind()", Some(from)) => log(Level::Crit, format_args!("bind({from}) failed{errno}")),
+        _ => log(Level::Alert, format_args!("{call} failed{errno}")),
+    }
+    ConnectTrouble::Internal
+}
+
+/// Logs a connection that failed after it had begun.
+pub fn log_failed(error: &io::Error, log: impl FnOnce(Level, fmt::Arguments<'_>)) {
+    let is_usual = is_common(error) || error.kind() == io::ErrorKind::TimedOut;
+    let level = if is_usual { Level::Error } else { Level::Alert };
+    log(level, format_args!("connect() failed{}", Errno(error)));
+}
+
+/// Errors that any server may cause.
+fn is_common(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        BrokenPipe, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkDown,
+        NetworkUnreachable, NotConnected, WouldBlock,
+    };
+    matches!(
+        error.kind(),
+        BrokenPipe
+            | ConnectionRefused
+            | ConnectionReset
+            | HostUnreachable
+            | NetworkDown
+            | NetworkUnreachable
+            | NotConnected
+            | WouldBlock
+    )
+}

@@ -1,0 +1,36 @@
+//! How a session gets to a server of a group, as far as `http` and `stream` do it alike: which
+//! group, which server, waiting for one, where connections come from, and what is known afterwards
+//! of the servers that were tried.
+//!
+//! Deliberately absent: what is sent to a server, and when another one is tried.
+
+mod attempts;
+mod bind;
+mod choice;
+mod connect;
+mod queue;
+mod target;
+mod variables;
+
+use std::sync::Arc;
+
+use upstream::Group;
+
+use crate::Session;
+
+pub use attempts::{AskedBackend, Attempts, UpstreamAttempt};
+pub use bind::{Bind, LocalAddress, local_address};
+pub use choice::{NoServer, choose};
+pub use connect::{CONNECTING, ConnectTrouble, log_failed, log_refused};
+pub use target::{NoGroup, find_group, resolve};
+pub use variables::{BackendVariables, write_each, write_times};
+
+/// A session that is passed on to servers.
+pub trait Backed: Session {
+    /// The servers that were tried.
+    fn attempts(&self) -> &Attempts;
+    /// The group that it was passed on to last, if that has a limit.
+    fn limited(&self) -> Option<&Arc<Group>>;
+    /// What is being done, as log lines name it after `while`.
+    fn action(&mut self) -> &mut &'static str;
+}
