@@ -1,5 +1,6 @@
 //! The variables of sessions, beside those that every session of any subsystem has.
 
+use ::session::backend::{BackendVariables, write_times};
 use ::session::builtin::Common;
 use ::session::decimal;
 use ::session::variables::{BuiltIn, number, some};
@@ -8,7 +9,7 @@ use crate::session::TcpSession;
 
 /// Their tables.
 pub(crate) const VARIABLES: &[&[BuiltIn<TcpSession>]] =
-    &[Common::<TcpSession>::TABLE, SESSION, ABSENT];
+    &[Common::<TcpSession>::TABLE, SESSION, BackendVariables::<TcpSession>::TABLE, UPSTREAM];
 
 const SESSION: &[BuiltIn<TcpSession>] = &[
     // As in nginx, the first answer holds.
@@ -26,16 +27,12 @@ const SESSION: &[BuiltIn<TcpSession>] = &[
     BuiltIn::fresh("server_name", |x, out| some(out, &x.server().name)),
 ];
 
-/// What nginx makes of variables of backends for a session that has none.
-const ABSENT: &[BuiltIn<TcpSession>] = &[
-    absent("upstream_addr"),
-    absent("upstream_bytes_received"),
-    absent("upstream_bytes_sent"),
-    absent("upstream_connect_time"),
-    absent("upstream_first_byte_time"),
-    absent("upstream_session_time"),
+/// What came of servers, beside what `http` tells as well.
+const UPSTREAM: &[BuiltIn<TcpSession>] = &[
+    BuiltIn::fresh("upstream_first_byte_time", |x, out| {
+        write_times(x, out, |tried| tried.header_ms.get())
+    }),
+    BuiltIn::fresh("upstream_session_time", |x, out| {
+        write_times(x, out, |tried| tried.response_ms.get())
+    }),
 ];
-
-const fn absent(name: &'static str) -> BuiltIn<TcpSession> {
-    BuiltIn::fresh(name, |_, _| false)
-}

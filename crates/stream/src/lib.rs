@@ -2,12 +2,13 @@
 //!
 //! A connection is a session: it runs through nginx's phases once, its server's content handler
 //! has the client's end until it is over, and then it is logged. What `http {}` has as well (maps,
-//! geo, logs, variables) is in crate `session`. Deliberately absent: HTTP, and for now the way to a
-//! backend (`proxy_pass`).
+//! geo, logs, variables, choosing servers) is in crates `session` and `upstream`. Deliberately
+//! absent: HTTP.
 
 mod builtin;
 mod compile;
 mod features;
+mod proxy;
 mod secure;
 mod serve;
 mod session;

@@ -75,6 +75,9 @@ async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSes
     if generation.listen(x.client.listen).is_some_and(|listen| listen.ssl) {
         let failed = |_| FinishedSession(INTERNAL_SERVER_ERROR);
         secure::handshake(x, stream, received).await.map_err(failed)?;
+    } else {
+        x.bytes_received = received.len() as u64;
+        x.preread = received;
     }
     match &generation.server(x.server).content {
         Some(content) => Ok(content(x, stream).await),
@@ -94,7 +97,7 @@ fn phase(handlers: &[PhaseHandler], x: &mut TcpSession) -> Result<(), FinishedSe
 }
 
 /// Reads the PROXY header, and keeps what it says with the client. What comes behind it is
-/// returned: the handshake reads it. No content handler reads from the client yet.
+/// returned: the handshake or the content handler reads it.
 async fn read_proxy_header(
     x: &mut TcpSession,
     stream: &mut Stream,

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use ::session::backend::{Attempts, Backed};
 use ::session::limit_conn::ConnLimited;
 use ::session::values::{SetValues, VALUES_BYTES_MAX};
 use ::session::{Captures, Client, Session, evaluate};
+use ::upstream::Group;
 use conf::{Values, VariableId};
-use observe::Level;
+use observe::{Level, LineBuffer};
 
 use crate::site::{StreamGeneration, StreamServer, StreamServerId, StreamSite};
 
@@ -28,10 +31,31 @@ pub struct TcpSession {
     pub bytes_received: u64,
     /// What is being done, as log lines name it after `while`.
     pub action: &'static str,
+    /// Bytes of the client that were read before content began.
+    pub(crate) preread: Vec<u8>,
     /// What limits have to do with it.
     pub limited: ConnLimited,
+    pub(crate) upstream: SessionUpstream,
     values: SetValues,
     captures: Captures,
+}
+
+/// What a session knows of the servers that it was passed on to.
+#[derive(Default)]
+pub(crate) struct SessionUpstream {
+    pub(crate) attempts: Attempts,
+    /// The group, if it has a limit.
+    pub(crate) limited: Option<Arc<Group>>,
+    /// Whether log lines name the server and count bytes.
+    pub(crate) is_proxied: bool,
+}
+
+impl SessionUpstream {
+    /// Bytes received from the server tried last, and sent to it.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let last = self.attempts.last();
+        last.map_or((0, 0), |last| (last.bytes_received.get(), last.bytes_sent.get()))
+    }
 }
 
 impl TcpSession {
@@ -49,7 +73,9 @@ impl TcpSession {
             bytes_sent: 0,
             bytes_received: 0,
             action: "initializing session",
+            preread: Vec::new(),
             limited: ConnLimited::default(),
+            upstream: SessionUpstream::default(),
             values: SetValues::new(VALUES_BYTES_MAX),
             captures: Captures::default(),
         }
@@ -63,6 +89,41 @@ impl TcpSession {
     /// How long it has been there.
     pub fn age_ms(&self) -> u64 {
         net::clock::now_ms().saturating_sub(self.client.accepted_ms)
+    }
+
+    /// Whether messages of that level are logged.
+    pub(crate) fn logs(&self, level: Level) -> bool {
+        self.server().error_log.enabled(level, self.client.source())
+    }
+
+    /// Logs what is being done, for those who look for an error.
+    pub(crate) fn debug(&self, message: fmt::Arguments<'_>) {
+        if self.logs(Level::DebugStream) {
+            self.log(Level::DebugStream, message);
+        }
+    }
+
+    /// Logs a message that says itself what session it is about.
+    pub(crate) fn log_bare(&self, message: fmt::Arguments<'_>) {
+        self.server().error_log.write(Level::Info, self.client.source(), message, |_| {});
+    }
+
+    /// Appends what nginx's log lines say of a session that is passed on.
+    fn describe_upstream(&self, line: &mut LineBuffer) {
+        if !self.upstream.is_proxied {
+            return;
+        }
+        if let Some(last) = self.upstream.attempts.last() {
+            line.push(b", upstream: \"");
+            line.push(last.server.text());
+            line.push(b"\"");
+        }
+        let (from_server, to_server) = self.upstream.bytes();
+        let (received, sent) = (self.bytes_received, self.bytes_sent);
+        line.format(format_args!(
+            ", bytes from/to client:{received}/{sent}, bytes from/to \
+             upstream:{from_server}/{to_server}"
+        ));
     }
 
     /// The client's address.
@@ -89,7 +150,20 @@ impl Session for TcpSession {
     fn log(&self, level: Level, message: fmt::Arguments<'_>) {
         let Some(listen) = self.generation.listen(self.client.listen) else { return };
         let log = &self.server().error_log;
-        self.client.log(log, level, message, self.action, &listen.address);
+        let describe = |line: &mut LineBuffer| self.describe_upstream(line);
+        self.client.log_with(log, level, message, self.action, &listen.address, describe);
+    }
+}
+
+impl Backed for TcpSession {
+    fn attempts(&self) -> &Attempts {
+        &self.upstream.attempts
+    }
+    fn limited(&self) -> Option<&Arc<Group>> {
+        self.upstream.limited.as_ref()
+    }
+    fn action(&mut self) -> &mut &'static str {
+        &mut self.action
     }
 }
 

@@ -10,7 +10,7 @@ use ::session::server_names::ServerNames;
 use ::session::tls::ServerTlsSetup;
 use ::session::variables::Variable;
 use ::session::{Configuration, WorkerGeneration};
-use ::upstream::Group;
+use ::upstream::{Group, ResolverPolicy};
 use conf::{Load, VariableId};
 use net::{Address, SocketOptions, Stream};
 use observe::ErrorLog;
@@ -58,6 +58,8 @@ pub struct StreamServer {
     pub(crate) access: Vec<PhaseHandler>,
     /// Has the client's end until the session is over; `None`: the server does nothing.
     pub(crate) content: Option<ContentHandler>,
+    /// How names that variables give are looked up.
+    pub(crate) names: ResolverPolicy,
     pub(crate) loggers: Vec<SessionLogger>,
 }
 

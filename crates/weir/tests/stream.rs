@@ -247,12 +247,12 @@ fn what_this_version_lacks_is_refused_by_name() {
     let folder = Folder::new();
     folder.write(
         "nginx.conf",
-        "events {}\nstream {\n    server {\n        listen 1;\n        proxy_pass backend;\n    \
+        "events {}\nstream {\n    server {\n        listen 1;\n        pass 127.0.0.1:2;\n    \
          }\n}\n",
     );
     let output = folder.run(&["-t", "-c", "nginx.conf"]);
     assert_eq!(output.status.code(), Some(1));
     let said = complaint(&output);
-    let message = "[emerg] directive \"proxy_pass\" is not supported by this version of weir";
+    let message = "[emerg] directive \"pass\" is not supported by this version of weir";
     assert!(said.contains(message) && said.contains("nginx.conf:5"), "{said}");
 }

@@ -7,6 +7,7 @@ pub mod limit_conn;
 pub mod listen;
 pub mod log;
 pub mod map;
+pub mod proxy;
 pub mod realip;
 pub mod resolver;
 pub mod return_text;
@@ -39,5 +40,6 @@ conf::features! {
     limit_conn: limit_conn with VARIABLES,
     access: access,
     return_text: return_text,
+    proxy: proxy "proxy_",
     log: log,
 }

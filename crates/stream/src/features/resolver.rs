@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use ::upstream::LineResolver;
 use ::upstream::resolver::NameServers;
+use ::upstream::{LineResolver, ResolverPolicy};
 use conf::{Layered, Load, Milliseconds, Result};
 
 use crate::site::ServerBuilder;
 
 conf::directives! {
     in MAIN | SERVER;
-    /// The name servers that look up names at run time, asked in turn: for servers with `resolve`.
+    /// The name servers that look up names at run time, used in turn: for `proxy_pass` with
+    /// variables and for servers with `resolve`.
     /// `valid=` is how long an answer is used, instead of its TTL; `ipv4=off` and `ipv6=off` leave
     /// addresses of that kind out.
     ///
@@ -32,8 +33,10 @@ conf::directives! {
     resolver_timeout: Milliseconds = "30s",
 }
 
-/// Nothing hooks into a server: none looks up names by itself yet.
-pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
+/// Hands the settings to the server.
+pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
+    let timeout_ms = conf.resolver_timeout.0;
+    place.server.names = ResolverPolicy { servers: conf.resolver.clone(), timeout_ms };
     Ok(())
 }
 

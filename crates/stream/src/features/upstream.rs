@@ -40,10 +40,15 @@ pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     Groups::end(layers.upstream, from, load)
 }
 
-/// Whether nginx has the directive in these blocks, and it means the same there as in HTTP's.
+/// Directives of groups that are not in nginx's sources, and work here as in `http`.
+const LIMITS: [&[u8]; 4] =
+    [b"limit_upstream_conn", b"limit_upstream_log_level", b"limit_upstream_zone", b"queue"];
+
+/// Whether the directive means the same in these blocks as in HTTP's.
 fn is_here(name: &[u8]) -> bool {
     let known = known::find(name);
-    name != b"least_time" && known.iter().any(|known| known.allowed_in(CONTEXT))
+    let is_of_nginx = name != b"least_time" && known.iter().any(|known| known.allowed_in(CONTEXT));
+    is_of_nginx || LIMITS.contains(&name)
 }
 
 /// Whether a directive of groups is HTTP's alone.

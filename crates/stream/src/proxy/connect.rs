@@ -1,0 +1,182 @@
+//! One server after another, until one accepts the connection or none is left.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use ::session::Session as _;
+use ::session::backend::{
+    AskedBackend, Bind, CONNECTING, ConnectTrouble, LocalAddress, NoServer, UpstreamAttempt,
+    choose, log_failed, log_refused,
+};
+use ::upstream::{Attempt, Group, Lease};
+use net::{Connect, SocketProbe, Stream, Timer, clock};
+use observe::{Errno, Level, Text};
+
+use crate::proxy::plan::ProxyPlan;
+use crate::session::TcpSession;
+
+pub(super) const INTERNAL_SERVER_ERROR: u16 = 500;
+const BAD_GATEWAY: u16 = 502;
+
+/// A connection to a server.
+pub(super) struct ServerConnection {
+    pub(super) stream: Stream,
+    pub(super) lease: Lease,
+    pub(super) attempt: Rc<UpstreamAttempt>,
+}
+
+/// The way to a server.
+pub(super) struct ServerSearch<'a> {
+    plan: &'a ProxyPlan,
+    group: Arc<Group>,
+    from: Option<SocketAddr>,
+    tried: Attempt,
+    tries: u64,
+    begun_ms: u64,
+}
+
+impl<'a> ServerSearch<'a> {
+    pub(super) fn new(plan: &'a ProxyPlan, x: &mut TcpSession, group: Arc<Group>) -> Self {
+        let (tried, begun_ms) = (Attempt::default(), clock::now_ms());
+        Self { plan, group, from: local_end(plan, x), tried, tries: 0, begun_ms }
+    }
+
+    /// A connection, or the status that the session ends with.
+    pub(super) async fn connect(mut self, x: &mut TcpSession) -> Result<ServerConnection, u16> {
+        loop {
+            x.action = CONNECTING;
+            let (mut lease, waited_ms) = self.choose(x).await?;
+            let server = AskedBackend::Server(lease.server().clone());
+            let attempt = x.upstream.attempts.begin(server, false);
+            attempt.queue_ms.set(waited_ms);
+            match self.open(x, &lease).await {
+                Ok(stream) => {
+                    attempt.connect_ms.set(Some(attempt.age_ms()));
+                    lease.succeeded(clock::now_ms());
+                    self.tell_connected(x, &stream, &lease);
+                    return Ok(ServerConnection { stream, lease, attempt });
+                }
+                Err(trouble) => self.after(x, lease, &attempt, trouble)?,
+            }
+        }
+    }
+
+    async fn choose(&mut self, x: &mut TcpSession) -> Result<(Lease, Option<u64>), u16> {
+        let timeout_ms = self.plan.connect_timeout_ms;
+        match choose(x, &self.group, &mut self.tried, None, timeout_ms).await {
+            Ok(chosen) => {
+                self.tries += 1;
+                Ok(chosen)
+            }
+            Err(NoServer { status, waited_ms }) => {
+                let group = AskedBackend::Group(self.group.name().into());
+                let attempt = x.upstream.attempts.begin(group, false);
+                attempt.queue_ms.set(waited_ms);
+                attempt.end();
+                if status.is_none() {
+                    x.log(Level::Error, format_args!("no live upstreams"));
+                }
+                Err(status.unwrap_or(BAD_GATEWAY))
+            }
+        }
+    }
+
+    /// Opens a connection to one server. What fails is logged.
+    async fn open(&self, x: &mut TcpSession, lease: &Lease) -> Result<Stream, ConnectTrouble> {
+        let options = self.options();
+        let begun = options.begin(lease.address());
+        let log = |level, message: std::fmt::Arguments<'_>| x.log(level, message);
+        let mut connecting =
+            begun.map_err(|refusal| log_refused(refusal, lease.name(), self.from, log))?;
+        let timer = Timer::new();
+        timer.set(self.plan.connect_timeout_ms);
+        let opened = poll_fn(|cx| match connecting.poll(cx) {
+            Poll::Ready(opened) => Poll::Ready(Some(opened)),
+            Poll::Pending => {
+                ready!(timer.poll(cx));
+                Poll::Ready(None)
+            }
+        });
+        match opened.await {
+            Some(Ok(stream)) => {
+                if self.plan.socket.nodelay {
+                    stream.set_nodelay();
+                }
+                Ok(stream)
+            }
+            Some(Err(error)) => {
+                log_failed(&error, |level, message| x.log(level, message));
+                Err(ConnectTrouble::Server)
+            }
+            None => {
+                let error = net::timed_out();
+                x.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));
+                Err(ConnectTrouble::Server)
+            }
+        }
+    }
+
+    fn options(&self) -> Connect {
+        let socket = &self.plan.socket;
+        Connect {
+            from: self.from,
+            transparent: self.plan.bind.as_ref().is_some_and(Bind::is_transparent),
+            rcvbuf: socket.rcvbuf,
+            sndbuf: socket.sndbuf,
+            keepalive: socket.keepalive,
+            transport: None,
+        }
+    }
+
+    /// What follows when there is no connection; `Ok`: another server is tried.
+    fn after(
+        &self,
+        x: &TcpSession,
+        mut lease: Lease,
+        attempt: &UpstreamAttempt,
+        trouble: ConnectTrouble,
+    ) -> Result<(), u16> {
+        attempt.end();
+        if trouble == ConnectTrouble::Internal {
+            return Err(INTERNAL_SERVER_ERROR);
+        }
+        if let Some(event) = lease.failed(clock::now_ms()) {
+            x.log(Level::Warn, format_args!("{event}"));
+        }
+        let next = &self.plan.next;
+        let too_late = next.timeout_ms > 0 && clock::now_ms() - self.begun_ms >= next.timeout_ms;
+        let too_often = next.tries_max > 0 && self.tries >= next.tries_max;
+        match next.enabled && self.tried.tries_left() > 0 && !too_late && !too_often {
+            true => Ok(()),
+            false => Err(BAD_GATEWAY),
+        }
+    }
+
+    /// As nginx, without the context of a session.
+    fn tell_connected(&self, x: &TcpSession, stream: &Stream, lease: &Lease) {
+        if !x.logs(Level::Info) {
+            return;
+        }
+        let name = Text(lease.name());
+        match SocketProbe::new(stream).local() {
+            Some(local) => x.log_bare(format_args!("proxy {local} connected to {name}")),
+            None => x.log_bare(format_args!("proxy unix: connected to {name}")),
+        }
+    }
+}
+
+/// The local address of connections. As in nginx, one that is invalid is not used.
+fn local_end(plan: &ProxyPlan, x: &mut TcpSession) -> Option<SocketAddr> {
+    match plan.bind.as_ref()?.address(x) {
+        LocalAddress::Any => None,
+        LocalAddress::At(address) => Some(address),
+        LocalAddress::Invalid(text) => {
+            let text = Text(&text);
+            x.log(Level::Error, format_args!("invalid local address \"{text}\""));
+            None
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `proxy_pass`: a session is passed on to a server, and bytes go both ways until it is over.
+//!
+//! ```text
+//! server chosen -> connected -> PROXY header, bytes read ahead -> relayed both ways -> over
+//!       ^              |
+//!       +- next server +
+//! ```
+//!
+//! Which group, which server and waiting for one are `session::backend`'s, as in `http`. Once bytes
+//! are relayed, no other server is tried. Cancelling is dropping: connection and lease are released
+//! with the future.
+
+mod connect;
+mod plan;
+mod relay;
+#[cfg(test)]
+mod tests;
+mod way;
+
+use net::{Stream, clock};
+use std::future::poll_fn;
+use wire::proxy_protocol;
+
+use crate::session::TcpSession;
+use connect::{INTERNAL_SERVER_ERROR, ServerConnection, ServerSearch};
+use plan::rate;
+pub(crate) use plan::{BackendSocket, NextServer, ProxyPlan, SentHeader, SessionTarget};
+use relay::{Relay, RelayEnd, RelayPlan};
+
+/// The status of a session that has been relayed, whatever ended it.
+const OK: u16 = 200;
+
+/// Passes the session on until it is over. Returns its status.
+pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut TcpSession, client: &mut Stream) -> u16 {
+    x.upstream.is_proxied = true;
+    x.debug(format_args!("proxy connection handler"));
+    let begun_s = clock::unix_ms() / 1000;
+    let Ok(group) = plan.target.group(x, &plan.names).await else { return INTERNAL_SERVER_ERROR };
+    x.upstream.limited = group.limit().map(|_| group.clone());
+    let mut connected = match ServerSearch::new(plan, x, group).connect(x).await {
+        Ok(connected) => connected,
+        Err(status) => return status,
+    };
+    x.action = "proxying connection";
+    let mut relay = begin(plan, x, begun_s);
+    let end = poll_fn(|cx| {
+        let end = relay.poll(cx, client, &mut connected.stream);
+        note(x, &connected, &relay);
+        end
+    });
+    let end = end.await;
+    finish(x, connected, end)
+}
+
+/// The relay with what the server is sent first: a PROXY header, and what the client sent already.
+fn begin(plan: &ProxyPlan, x: &mut TcpSession, begun_s: u64) -> Relay {
+    let mut first = std::mem::take(&mut x.preread);
+    if plan.header != SentHeader::Off {
+        let mut header = Vec::new();
+        let (source, destination) = (x.client.peer, x.client.local());
+        match plan.header {
+            SentHeader::V2 => proxy_protocol::write_v2(source, destination, &mut header),
+            _ => proxy_protocol::write_v1(source, destination, &mut header),
+        }
+        header.extend_from_slice(&first);
+        net::buffers::give_back(std::mem::replace(&mut first, header));
+    }
+    Relay::new(RelayPlan {
+        first,
+        received: x.bytes_received,
+        buffer_size: plan.buffer_size,
+        upload_rate: rate(&plan.upload_rate, x),
+        download_rate: rate(&plan.download_rate, x),
+        begun_s,
+        timeout_ms: plan.timeout_ms,
+        half_close: plan.half_close,
+    })
+}
+
+/// Tells variables and log lines what has been relayed.
+fn note(x: &mut TcpSession, connected: &ServerConnection, relay: &Relay) {
+    (x.bytes_received, x.bytes_sent) = (relay.up.received, relay.down.sent);
+    let attempt = &connected.attempt;
+    attempt.bytes_sent.set(relay.up.sent);
+    if attempt.bytes_received.replace(relay.down.received) == 0 && relay.down.received > 0 {
+        attempt.header_ms.set(Some(attempt.age_ms()));
+    }
+}
+
+fn finish(x: &mut TcpSession, mut connected: ServerConnection, end: RelayEnd) -> u16 {
+    end.log(x);
+    if let Some(first_byte_ms) = connected.attempt.header_ms.get() {
+        connected.lease.header_time(first_byte_ms);
+        connected.lease.last_byte_time(connected.attempt.age_ms());
+    }
+    connected.attempt.end();
+    connected.stream.close_session();
+    OK
+}

@@ -1,0 +1,99 @@
+//! What the configuration says of passing sessions on.
+
+use std::sync::Arc;
+
+use ::session::Session as _;
+use ::session::backend::{Bind, NoGroup, find_group};
+use ::upstream::named::{ByName, GroupHost};
+use ::upstream::{Group, ResolverPolicy};
+use conf::{SizeTemplate, Template, units};
+use observe::{Level, Text};
+
+use crate::session::TcpSession;
+
+/// Where sessions of a server are passed on to, and how.
+pub(crate) struct ProxyPlan {
+    pub(crate) target: SessionTarget,
+    pub(crate) names: ResolverPolicy,
+    pub(crate) bind: Option<Bind>,
+    pub(crate) socket: BackendSocket,
+    pub(crate) connect_timeout_ms: u64,
+    pub(crate) timeout_ms: u64,
+    pub(crate) buffer_size: usize,
+    pub(crate) upload_rate: SizeTemplate,
+    pub(crate) download_rate: SizeTemplate,
+    pub(crate) next: NextServer,
+    pub(crate) header: SentHeader,
+    pub(crate) half_close: bool,
+}
+
+/// The group of servers.
+pub(crate) enum SessionTarget {
+    Fixed(Arc<Group>),
+    /// Depends on the session; the groups it may name.
+    Computed(Template, Arc<ByName>),
+}
+
+/// How the socket of a server is opened.
+pub(crate) struct BackendSocket {
+    pub(crate) keepalive: bool,
+    pub(crate) nodelay: bool,
+    pub(crate) rcvbuf: Option<usize>,
+    pub(crate) sndbuf: Option<usize>,
+}
+
+/// When another server is tried.
+pub(crate) struct NextServer {
+    pub(crate) enabled: bool,
+    /// 0: any number.
+    pub(crate) tries_max: u64,
+    /// 0: any time.
+    pub(crate) timeout_ms: u64,
+}
+
+conf::words! {
+    /// The PROXY protocol header that a server is sent first.
+    pub enum SentHeader {
+        /// None.
+        Off = "off",
+        /// Version 1.
+        V1 = "on",
+        /// Version 2.
+        V2 = "v2",
+    }
+}
+
+impl SessionTarget {
+    /// The group of this session. A failure has been logged.
+    pub(super) async fn group(
+        &self,
+        x: &mut TcpSession,
+        names: &ResolverPolicy,
+    ) -> Result<Arc<Group>, NoGroup> {
+        let (template, groups) = match self {
+            Self::Fixed(group) => return Ok(group.clone()),
+            Self::Computed(template, groups) => (template, groups),
+        };
+        let mut text = Vec::new();
+        template.render(x, &mut text);
+        let host = GroupHost::parse(&text).map_err(|why| {
+            x.log(Level::Error, format_args!("{why} in upstream \"{}\"", Text(&text)));
+            NoGroup::Invalid
+        })?;
+        find_group(x, &host, groups, names).await
+    }
+}
+
+/// Bytes a second; 0: any number. As in nginx, what variables give and is no size limits nothing.
+pub(super) fn rate(size: &SizeTemplate, x: &mut TcpSession) -> u64 {
+    let template = match size {
+        SizeTemplate::Fixed(rate) => return *rate,
+        SizeTemplate::Computed(template) => template,
+    };
+    let mut text = Vec::new();
+    template.render(x, &mut text);
+    units::size(&text).unwrap_or_else(|| {
+        x.log(Level::Error, format_args!("invalid size \"{}\"", Text(&text)));
+        0
+    })
+}

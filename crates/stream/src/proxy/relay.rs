@@ -1,0 +1,241 @@
+//! Both directions between a client and a server, and when they are over.
+//!
+//! As in nginx, a session ends when one side has ended and what it sent is delivered; with
+//! `proxy_half_close`, when both sides have. An end that breaks counts as one that has ended.
+
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use ::session::Session as _;
+use net::{Stream, Timer};
+use observe::{Errno, Level};
+
+use super::way::{RelayWay, WayError, WayState};
+use crate::session::TcpSession;
+
+/// What a relay begins with.
+pub(super) struct RelayPlan {
+    /// What the server is sent first.
+    pub(super) first: Vec<u8>,
+    /// Bytes that were read from the client before.
+    pub(super) received: u64,
+    pub(super) buffer_size: usize,
+    /// Bytes a second; 0: any number.
+    pub(super) upload_rate: u64,
+    pub(super) download_rate: u64,
+    pub(super) begun_s: u64,
+    pub(super) timeout_ms: u64,
+    pub(super) half_close: bool,
+}
+
+/// Bytes going both ways.
+pub(super) struct Relay {
+    /// From the client to the server.
+    pub(super) up: RelayWay,
+    /// From the server to the client.
+    pub(super) down: RelayWay,
+    timer: Timer,
+    timeout_ms: u64,
+    half_close: bool,
+    /// Whether the timer runs.
+    is_timed: bool,
+    /// Why the client, or the server, could not be read from.
+    client_failed: Option<io::Error>,
+    server_failed: Option<io::Error>,
+}
+
+/// Why a relay is over.
+pub(super) struct RelayEnd {
+    pub(super) reason: RelayReason,
+    client_failed: Option<io::Error>,
+    pub(super) server_failed: Option<io::Error>,
+}
+
+/// The reason alone.
+pub(super) enum RelayReason {
+    ClientEnded,
+    ServerEnded,
+    TimedOut,
+    /// The client could not be written to.
+    Client(io::Error),
+    /// The server could not be written to.
+    Server(io::Error),
+}
+
+impl Relay {
+    pub(super) fn new(plan: RelayPlan) -> Self {
+        let RelayPlan { first, received, buffer_size, begun_s, .. } = plan;
+        Self {
+            up: RelayWay::new(first, received, buffer_size).paced(plan.upload_rate, begun_s),
+            down: RelayWay::new(Vec::new(), 0, buffer_size).paced(plan.download_rate, begun_s),
+            timer: Timer::new(),
+            timeout_ms: plan.timeout_ms,
+            half_close: plan.half_close,
+            is_timed: false,
+            client_failed: None,
+            server_failed: None,
+        }
+    }
+
+    /// Ready once it is over.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Stream,
+        server: &mut Stream,
+    ) -> Poll<RelayEnd> {
+        match self.poll_reason(cx, client, server) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(reason) => Poll::Ready(RelayEnd {
+                reason,
+                client_failed: self.client_failed.take(),
+                server_failed: self.server_failed.take(),
+            }),
+        }
+    }
+
+    fn poll_reason(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Stream,
+        server: &mut Stream,
+    ) -> Poll<RelayReason> {
+        let before = (self.up.received, self.up.sent, self.down.received, self.down.sent);
+        let down = match self.down.copy(cx, server, client) {
+            Ok(state) => state,
+            Err(WayError::Write(error)) => return Poll::Ready(RelayReason::Client(error)),
+            Err(WayError::Read(error)) => {
+                self.server_failed = Some(error);
+                WayState::Ended
+            }
+        };
+        let up = match self.up.copy(cx, client, server) {
+            Ok(state) => state,
+            Err(WayError::Write(error)) => return Poll::Ready(RelayReason::Server(error)),
+            Err(WayError::Read(error)) => {
+                self.client_failed = Some(error);
+                WayState::Ended
+            }
+        };
+        if self.is_over() {
+            return Poll::Ready(match self.down.ended {
+                true => RelayReason::ServerEnded,
+                false => RelayReason::ClientEnded,
+            });
+        }
+        if down == WayState::MayGoOn || up == WayState::MayGoOn {
+            cx.waker().wake_by_ref();
+        }
+        if let Err(reason) = self.shut_down(cx, client, server) {
+            return Poll::Ready(reason);
+        }
+        let moved = before != (self.up.received, self.up.sent, self.down.received, self.down.sent);
+        ready!(self.poll_timeout(cx, moved, down == WayState::Delayed || up == WayState::Delayed));
+        Poll::Ready(RelayReason::TimedOut)
+    }
+
+    /// Whether one side has ended and all that it sent is delivered. Bytes for a side that has
+    /// ended are not waited for.
+    fn is_over(&self) -> bool {
+        let (client_ended, server_ended) = (self.up.ended, self.down.ended);
+        let (for_server, for_client) = (self.up.has_pending(), self.down.has_pending());
+        match self.half_close {
+            true => client_ended && server_ended && !for_server && !for_client,
+            false => (client_ended || server_ended && !for_client) && (server_ended || !for_server),
+        }
+    }
+
+    /// Passes on that one side has ended, where both ends are waited for.
+    fn shut_down(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Stream,
+        server: &mut Stream,
+    ) -> Result<(), RelayReason> {
+        if !self.half_close {
+            return Ok(());
+        }
+        if self.up.ended
+            && !self.up.has_pending()
+            && let Poll::Ready(Err(error)) = self.up.poll_shutdown(cx, server)
+        {
+            return Err(RelayReason::Server(error));
+        }
+        if self.down.ended
+            && !self.down.has_pending()
+            && let Poll::Ready(Err(error)) = self.down.poll_shutdown(cx, client)
+        {
+            return Err(RelayReason::Client(error));
+        }
+        Ok(())
+    }
+
+    /// Whatever moves in either direction gives both their time anew. While a rate delays one, no
+    /// time runs.
+    fn poll_timeout(&mut self, cx: &mut Context<'_>, moved: bool, is_delayed: bool) -> Poll<()> {
+        if is_delayed {
+            self.is_timed = false;
+            return Poll::Pending;
+        }
+        if !std::mem::replace(&mut self.is_timed, true) || moved {
+            self.timer.set(self.timeout_ms);
+        }
+        self.timer.poll(cx)
+    }
+}
+
+impl RelayEnd {
+    /// Logs it in nginx's words.
+    pub(super) fn log(self, x: &mut TcpSession) {
+        if let Some(error) = self.server_failed {
+            x.action = "proxying and reading from upstream";
+            x.log(level(&error, Level::Error), format_args!("recv() failed{}", Errno(&error)));
+        }
+        if let Some(error) = self.client_failed {
+            x.action = "proxying and reading from client";
+            x.log(level(&error, Level::Info), format_args!("recv() failed{}", Errno(&error)));
+        }
+        match self.reason {
+            RelayReason::ClientEnded => tell_disconnected(x, "client"),
+            RelayReason::ServerEnded => tell_disconnected(x, "upstream"),
+            RelayReason::TimedOut => {
+                let error = net::timed_out();
+                x.action = "proxying connection";
+                x.log(Level::Info, format_args!("connection timed out{}", Errno(&error)));
+            }
+            RelayReason::Client(error) => {
+                x.action = "proxying and sending to client";
+                x.log(level(&error, Level::Info), format_args!("send() failed{}", Errno(&error)));
+            }
+            RelayReason::Server(error) => {
+                x.action = "proxying and sending to upstream";
+                x.log(level(&error, Level::Error), format_args!("send() failed{}", Errno(&error)));
+            }
+        }
+    }
+}
+
+/// The level of an error that a peer can cause; all others are alerts.
+fn level(error: &io::Error, of_peer: Level) -> Level {
+    use io::ErrorKind::{
+        BrokenPipe, ConnectionRefused, ConnectionReset, HostUnreachable, InvalidData, NetworkDown,
+        NetworkUnreachable, NotConnected, TimedOut, UnexpectedEof,
+    };
+    match error.kind() {
+        BrokenPipe | ConnectionRefused | ConnectionReset | HostUnreachable | InvalidData
+        | NetworkDown | NetworkUnreachable | NotConnected | TimedOut | UnexpectedEof => of_peer,
+        _ => Level::Alert,
+    }
+}
+
+fn tell_disconnected(x: &TcpSession, who: &str) {
+    if !x.logs(Level::Info) {
+        return;
+    }
+    let (from_client, to_client) = (x.bytes_received, x.bytes_sent);
+    let (from_server, to_server) = x.upstream.bytes();
+    x.log_bare(format_args!(
+        "{who} disconnected, bytes from/to client:{from_client}/{to_client}, bytes from/to \
+         upstream:{from_server}/{to_server}"
+    ));
+}

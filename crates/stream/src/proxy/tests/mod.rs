@@ -1,0 +1,4 @@
+//! Relays between socket pairs, by a clock that stands still, and sessions with real backends.
+
+mod relays;
+mod sessions;
