@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use ::upstream::Discovery;
-use net::{Accepted, ConnectionTracker, IdleSet, SocketProbe, Stream};
+use net::{Accepted, ConnectionTracker, Detached, IdleSet, SocketProbe, Stream};
 
-use crate::accept;
+use crate::accept::{self, ParkedConnection, UnusedConnection};
 use crate::client::Client;
 use crate::drive::WorkerContext;
-use crate::h1::{self, ConnectionState, ParkableConnection, Parked};
+use crate::h1::ConnectionState;
 use crate::site::Generation;
 
 /// Idle connections that end at once when there is no room for new ones.
@@ -23,7 +23,7 @@ pub struct Worker {
     discovery: RefCell<Discovery>,
     tracker: Rc<ConnectionTracker>,
     /// Where idle connections wait; `None` where there was no descriptor left for it.
-    idle_set: Option<Rc<IdleSet<Parked>>>,
+    idle_set: Option<Rc<IdleSet<ParkedConnection>>>,
 }
 
 impl Worker {
@@ -36,11 +36,18 @@ impl Worker {
         let worker = Rc::new(Self { context, discovery, tracker: Rc::default(), idle_set });
         if let Some(idle_set) = &worker.idle_set {
             let weak = Rc::downgrade(&worker);
-            net::spawn(idle_set.clone().attend(move |stream, parked| {
+            let weak_too = weak.clone();
+            let resume = move |stream, parked| {
                 if let Some(worker) = weak.upgrade() {
-                    worker.resume(stream, parked);
+                    worker.resume(stream, parked, false);
                 }
-            }));
+            };
+            let end = move |stream, parked| {
+                if let Some(worker) = weak_too.upgrade() {
+                    worker.end_parked(stream, parked);
+                }
+            };
+            net::spawn(idle_set.clone().attend(resume, end));
         }
         worker
     }
@@ -64,37 +71,45 @@ impl Worker {
         });
     }
 
-    fn resume(self: &Rc<Self>, stream: Stream, parked: Parked) {
-        let accepted_under = parked.held.accepted_under;
+    /// Goes on with a connection that was parked; with `ends` only to end it.
+    fn resume(self: &Rc<Self>, stream: Stream, parked: ParkedConnection, ends: bool) {
+        let accepted_under = parked.accepted_under();
         let worker = self.clone();
         self.tracker.spawn(accepted_under, async move {
             let context = worker.context.clone();
-            worker.park(h1::resume(context, stream, parked).await);
+            worker.park(accept::resume(context, stream, parked, ends).await);
         });
     }
 
     /// Parks what a driver left, if its connection is idle, until bytes come or its time is over.
-    fn park(self: &Rc<Self>, left: Option<ParkableConnection>) {
-        let Some(ParkableConnection { stream, parked, left_ms }) = left else { return };
+    fn park(self: &Rc<Self>, left: Option<UnusedConnection>) {
+        let Some(UnusedConnection { stream, parked, left_ms }) = left else { return };
         if let Some(idle_set) = &self.idle_set
             && let Err((stream, parked)) = idle_set.park(stream, parked, left_ms)
         {
-            self.resume(stream, parked);
+            self.resume(stream, parked, false);
         }
     }
 
-    fn close_parked(&self, keep: impl FnMut(&Parked) -> bool) {
+    /// Ends a parked connection: closes it, or has its client told first.
+    fn end_parked(self: &Rc<Self>, stream: Detached, parked: ParkedConnection) {
+        if parked.has_last_words() {
+            self.resume(Stream::attach(stream), parked, true);
+        }
+    }
+
+    fn close_parked(self: &Rc<Self>, keep: impl FnMut(&ParkedConnection) -> bool) {
         if let Some(idle_set) = &self.idle_set {
-            idle_set.retain(keep);
+            idle_set.retain(keep, |stream, parked| self.end_parked(stream, parked));
         }
     }
 
     /// From now on every next request is served by this configuration. Connections are woken, since
     /// some may have come by a socket that it does not have.
-    pub fn replace(&self, generation: Rc<Generation>) {
+    pub fn replace(self: &Rc<Self>, generation: Rc<Generation>) {
         self.discovery.replace(Discovery::of(&generation.groups));
         self.context.replace_generation(generation);
-        self.close_parked(|parked| self.context.keeps_socket(parked.client.listen));
+        self.close_parked(|parked| self.context.keeps_socket(parked.listen()));
         self.tracker.wake_all();
     }
 
@@ -107,12 +122,14 @@ impl Worker {
 
     /// Ends the connections accepted under earlier generations than this.
     pub fn cut_before(&self, generation: u64) {
-        self.close_parked(|parked| parked.held.accepted_under >= generation);
+        if let Some(idle_set) = &self.idle_set {
+            idle_set.retain(|parked| parked.accepted_under() >= generation, |_, _| {});
+        }
         self.tracker.cut_before(generation);
     }
 
     /// Idle connections end now, the others with the reply under way. Ready once none is left.
-    pub async fn leave(&self) {
+    pub async fn leave(self: &Rc<Self>) {
         self.context.leave();
         self.close_parked(|_| false);
         self.tracker.wake_all();
@@ -127,7 +144,7 @@ impl Worker {
 
     /// Ends a few connections that wait for another request: parked ones at once, others as soon
     /// as their tasks have run.
-    pub fn make_room(&self) {
+    pub fn make_room(self: &Rc<Self>) {
         let parked = self.idle_set.as_ref().map_or(0, |idle_set| idle_set.len());
         let mut wanted = ((parked + self.tracker.len()) / 8).clamp(1, RECLAIMED_MAX);
         self.close_parked(|_| {

@@ -97,24 +97,38 @@ impl<T> IdleSet<T> {
         self.len() == 0
     }
 
-    /// Closes those for which `keep` is false.
-    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
-        let mut parked = self.parked.borrow_mut();
-        for index in 0..parked.slots.len() {
+    /// Hands those for which `keep` is false to `end`. What `end` drops is closed.
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool, mut end: impl FnMut(Detached, T)) {
+        let slots = self.parked.borrow().slots.len();
+        for index in 0..slots {
+            let mut parked = self.parked.borrow_mut();
             if parked.slots[index].as_ref().is_some_and(|slot| !keep(&slot.data)) {
-                parked.empty(index as u32);
+                let slot = parked.empty(index as u32);
+                drop(parked);
+                self.end(slot, &mut end);
             }
         }
     }
 
-    /// Hands every connection that has bytes, or was closed, to `leave`; closes the expired. Runs
-    /// until dropped.
-    pub async fn attend(self: Rc<Self>, mut leave: impl FnMut(Stream, T)) {
+    fn end(&self, slot: Option<ParkedStream<T>>, end: &mut impl FnMut(Detached, T)) {
+        if let Some(ParkedStream { stream, data, .. }) = slot {
+            let _ = epoll::delete(&self.epoll, &stream);
+            end(stream, data);
+        }
+    }
+
+    /// Hands every connection that has bytes, or was closed, to `leave`, and the expired to `end`;
+    /// what `end` drops is closed. Runs until dropped.
+    pub async fn attend(
+        self: Rc<Self>,
+        mut leave: impl FnMut(Stream, T),
+        mut end: impl FnMut(Detached, T),
+    ) {
         let tick = Timer::new();
         tick.set(TICK_MS);
         poll_fn(|cx| {
             while tick.poll(cx).is_ready() {
-                self.expire();
+                self.expire(&mut end);
                 self.trim();
                 tick.set(TICK_MS);
             }
@@ -153,20 +167,15 @@ impl<T> IdleSet<T> {
         }
     }
 
-    fn expire(&self) {
+    fn expire(&self, end: &mut impl FnMut(Detached, T)) {
         clock::refresh();
         let now_s = clock::now_ms() / 1000;
-        let mut parked = self.parked.borrow_mut();
-        while let Some(entry) = parked.expiring.first_entry() {
-            if *entry.key() > now_s {
-                return;
-            }
-            let (second, indices) = entry.remove_entry();
+        loop {
+            let expired = self.parked.borrow_mut().expired(now_s);
+            let Some((second, indices)) = expired else { return };
             for index in indices {
-                if parked.slots[index as usize].as_ref().is_some_and(|s| s.expires_s == second) {
-                    // Closing the descriptor takes it out of the epoll set.
-                    parked.empty(index);
-                }
+                let slot = self.parked.borrow_mut().empty_expired(index, second);
+                self.end(slot, end);
             }
         }
     }
@@ -185,6 +194,17 @@ impl<T> ParkedStreams<T> {
         self.slots[index as usize] = Some(slot);
         self.count += 1;
         self.parked_since_trim += 1;
+    }
+
+    /// The slots of a second that is over.
+    fn expired(&mut self, now_s: u64) -> Option<(u64, Vec<u32>)> {
+        let entry = self.expiring.first_entry()?;
+        (*entry.key() <= now_s).then(|| entry.remove_entry())
+    }
+
+    fn empty_expired(&mut self, index: u32, second: u64) -> Option<ParkedStream<T>> {
+        let slot = self.slots[index as usize].as_ref()?;
+        if slot.expires_s == second { self.empty(index) } else { None }
     }
 
     fn empty(&mut self, index: u32) -> Option<ParkedStream<T>> {
@@ -216,7 +236,10 @@ mod tests {
             assert!(idle_set.park(Stream::new(other.into()), "silent", 2_000).is_ok());
             let left = Rc::new(Cell::new(""));
             let seen = left.clone();
-            crate::spawn(idle_set.clone().attend(move |_, data| seen.set(data)));
+            let ended = Rc::new(Cell::new(""));
+            let expired = ended.clone();
+            let end = move |_, data| expired.set(data);
+            crate::spawn(idle_set.clone().attend(move |_, data| seen.set(data), end));
             near.write_all(b"x").unwrap();
             testing::settle().await;
             assert_eq!((left.get(), idle_set.len()), ("speaks", 1));
@@ -224,6 +247,7 @@ mod tests {
             assert_eq!(idle_set.len(), 1);
             testing::advance(2_000).await;
             assert!(idle_set.is_empty());
+            assert_eq!(ended.get(), "silent");
             assert_eq!(std::io::Read::read(&mut &silent, &mut [0]).unwrap(), 0);
         })
         .unwrap();

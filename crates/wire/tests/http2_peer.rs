@@ -10,6 +10,7 @@ use bytes::Bytes;
 use h2::{RecvStream, SendStream};
 use http_types::{HeaderMap, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use wire::http2::limits::Http2Limits;
 use wire::http2::{
     Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role, PREFACE, StreamKey, request,
 };
@@ -202,6 +203,11 @@ impl Echo {
         loop {
             self.pump();
             flush(&mut self.endpoint, &mut io).await;
+            if self.endpoint.can_rest() && self.dice.below(2) == 0 {
+                let client = Http2Endpoint::new(Http2Role::Client, Http2Config::default());
+                let endpoint = std::mem::replace(&mut self.endpoint, client);
+                self.endpoint = Http2Endpoint::wake(endpoint.rest(), Http2Limits::default());
+            }
             let count = io.read(&mut buffer).await.unwrap();
             if count == 0 {
                 return assert_eq!(self.endpoint.open_streams(), 0);

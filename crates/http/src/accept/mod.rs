@@ -4,6 +4,7 @@
 //! All of it counts into the time for the first head. A connection without a header and without a
 //! transport goes to its driver at once, with nothing read.
 
+mod parked;
 #[cfg(test)]
 mod tests;
 
@@ -25,9 +26,11 @@ use wire::http2::PREFACE;
 use crate::client::Client;
 use crate::drive::{Preread, WorkerContext};
 use crate::exchange::Captures;
-use crate::h1::{self, ConnectionState, ParkableConnection};
-use crate::h2;
+use crate::h1::{self, ConnectionState};
+use crate::h2::{self, ParkableHttp2};
 use crate::site::{Listen, Protocols, Server, ServerId};
+
+pub(crate) use parked::{ParkedConnection, UnusedConnection, resume};
 
 /// Serves a new connection until it is over, or idle.
 pub(crate) async fn serve(
@@ -35,7 +38,7 @@ pub(crate) async fn serve(
     client: Rc<Client>,
     stream: Stream,
     held: ConnectionState,
-) -> Option<ParkableConnection> {
+) -> Option<UnusedConnection> {
     let (stream, preread) = match Opening::of(&context, &client) {
         None => (stream, Preread::default()),
         // Boxed: a connection that is served later needs no memory for what came before.
@@ -46,10 +49,22 @@ pub(crate) async fn serve(
         // Boxed: other connections need no room for it.
         Some(sign) => {
             let (context, client) = (context.clone(), client.clone());
-            Box::pin(serve_http2(context, client, stream, preread, sign)).await?
+            match Box::pin(serve_http2(context, client, stream, preread, sign)).await {
+                Http2Outcome::Http1(stream, preread) => (stream, preread),
+                Http2Outcome::Over => return None,
+                Http2Outcome::Unused(unused) => return Some(UnusedConnection::http2(unused, held)),
+            }
         }
     };
-    h1::serve(context, client, stream, held, preread).await
+    h1::serve(context, client, stream, held, preread).await.map(UnusedConnection::http1)
+}
+
+/// What came of a connection that might be one of HTTP/2.
+enum Http2Outcome {
+    /// It is none.
+    Http1(Stream, Preread),
+    Over,
+    Unused(ParkableHttp2),
 }
 
 /// By what a connection of HTTP/2 is known.
@@ -75,21 +90,21 @@ impl Http2Sign {
     }
 }
 
-/// Serves a connection if it is one of HTTP/2; else it is given back.
+/// Serves a connection if it is one of HTTP/2.
 async fn serve_http2(
     context: Rc<WorkerContext>,
     client: Rc<Client>,
     mut stream: Stream,
     mut preread: Preread,
     sign: Http2Sign,
-) -> Option<(Stream, Preread)> {
+) -> Http2Outcome {
     if let Http2Sign::Preface { timeout_ms } = sign
         && !begins_http2(&context, &mut stream, &mut preread, timeout_ms).await
     {
-        return Some((stream, preread));
+        return Http2Outcome::Http1(stream, preread);
     }
-    h2::serve(context, client, stream, preread).await;
-    None
+    let unused = h2::serve(context, client, stream, preread).await;
+    unused.map_or(Http2Outcome::Over, Http2Outcome::Unused)
 }
 
 /// Whether the first bytes are HTTP/2's preface. They stay in `preread`, whatever they are, and

@@ -11,6 +11,7 @@ use wire::http2::limits::Http2Limits;
 use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Role};
 
 use super::head;
+use super::idle::ParkableHttp2;
 use super::ready::ReadyStreams;
 use super::shared::Http2Shared;
 use super::stream_link::StreamLink;
@@ -36,7 +37,7 @@ const PSEUDO_FIELDS_MAX: u32 = 8;
 pub(super) struct Http2Connection<F> {
     pub(super) context: Rc<WorkerContext>,
     pub(super) client: Rc<Client>,
-    stream: Stream,
+    pub(super) stream: Stream,
     pub(super) shared: Rc<Http2Shared>,
     ready: Arc<ReadyStreams>,
     pub(super) streams: Http2Streams<F>,
@@ -47,6 +48,8 @@ pub(super) struct Http2Connection<F> {
     is_deaf: bool,
     /// Nothing more can be written.
     is_mute: bool,
+    /// It has been idle long enough to be parked.
+    pub(super) is_unused: bool,
     writes: u8,
 }
 
@@ -54,36 +57,53 @@ pub(super) struct Http2Connection<F> {
 enum Http2End {
     Close,
     Linger,
+    Park,
 }
 
-/// Serves a connection until it is over.
+/// Serves a connection until it is over, or idle.
 pub(crate) async fn serve(
     context: Rc<WorkerContext>,
     client: Rc<Client>,
     stream: Stream,
     preread: Preread,
-) {
-    let Some(config) = config_of(&context, &client) else { return };
+) -> Option<ParkableHttp2> {
+    let config = config_of(&context, &client)?;
+    let endpoint = Http2Endpoint::new(Http2Role::Server, config);
+    let timers = Http2Timers::first(preread.left_ms);
+    run_connection(context, client, stream, (endpoint, timers), preread.bytes).await
+}
+
+/// Runs a connection, of which `input` has arrived, until it is over or idle.
+pub(super) async fn run_connection(
+    context: Rc<WorkerContext>,
+    client: Rc<Client>,
+    stream: Stream,
+    state: (Http2Endpoint, Http2Timers),
+    input: Vec<u8>,
+) -> Option<ParkableHttp2> {
     let run = |link: Rc<StreamLink>, end_stream: bool| {
         run_stream(context.clone(), client.clone(), link, end_stream)
     };
-    let mut connection = Http2Connection::new(context.clone(), client.clone(), stream, config);
-    connection.timers.begin(preread.left_ms);
-    connection.take_input(&preread.bytes, &run);
-    buffers::give_back(preread.bytes);
+    let mut connection = Http2Connection::new(context.clone(), client.clone(), stream, state);
+    connection.take_input(&input, &run);
+    buffers::give_back(input);
     let end = std::future::poll_fn(|cx| connection.poll_turn(cx, &run)).await;
     observe::end_turn();
     let rules = connection.policy(|location| location.core.lingering);
+    if let Http2End::Park = end {
+        return connection.park();
+    }
     let Http2Connection { mut stream, streams, .. } = connection;
     drop(streams);
     match end {
         Http2End::Linger if rules.close != Close::Off => linger(stream, rules).await,
         _ => stream.close_session(),
     }
+    None
 }
 
 /// What the default server of the socket says of connections.
-fn config_of(context: &WorkerContext, client: &Client) -> Option<Http2Config> {
+pub(super) fn config_of(context: &WorkerContext, client: &Client) -> Option<Http2Config> {
     let generation = context.generation();
     let listen = generation.listen(client.listen)?;
     let server = generation.server(listen.names.default);
@@ -171,14 +191,13 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         context: Rc<WorkerContext>,
         client: Rc<Client>,
         stream: Stream,
-        config: Http2Config,
+        (endpoint, timers): (Http2Endpoint, Http2Timers),
     ) -> Self {
-        let endpoint = Http2Endpoint::new(Http2Role::Server, config);
         let ready = Arc::new(ReadyStreams::default());
         Self {
             waiting: Some(context.counts.wait()),
             streams: Http2Streams::new(ready.clone()),
-            timers: Http2Timers::new(),
+            timers,
             shared: Rc::new(Http2Shared::new(endpoint)),
             context,
             client,
@@ -186,6 +205,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
             ready,
             is_deaf: false,
             is_mute: false,
+            is_unused: false,
             writes: 0,
         }
     }
@@ -230,6 +250,9 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
 
     /// Whether it is over.
     fn end(&self) -> Option<Http2End> {
+        if self.is_unused {
+            return Some(Http2End::Park);
+        }
         let endpoint = self.shared.endpoint.borrow();
         let is_written = self.is_mute || endpoint.output().is_empty();
         let is_done = self.streams.len() == 0 && is_written;
@@ -264,7 +287,10 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         let read = self.stream.poll_read(cx, &mut buffer);
         match read {
             Poll::Pending => return false,
-            Poll::Ready(Ok(1..)) => self.take_input(&buffer, run),
+            Poll::Ready(Ok(1..)) => {
+                self.is_unused = false;
+                self.take_input(&buffer, run);
+            }
             Poll::Ready(Ok(0)) => {
                 let is_incomplete = self.shared.endpoint.borrow().is_within_frame();
                 if is_incomplete || self.streams.len() > 0 {

@@ -9,8 +9,9 @@ use wire::http2::Http2Code;
 use super::connection::Http2Connection;
 use super::timers::{ClientWait, Http2Timers};
 
-/// How long a connection is idle before it gives back the memory of its streams.
-const SHRINK_AFTER_MS: u64 = 1500;
+/// How long a connection is idle before it is parked, or at least gives back the memory of its
+/// streams.
+const PARK_AFTER_MS: u64 = 1500;
 
 impl<F: Future<Output = ()>> Http2Connection<F> {
     /// Looks at the deadlines. Whether one has passed.
@@ -66,13 +67,19 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
             return self.end_idle(|_| Poll::Ready(()));
         }
         let timeout_ms = self.policy(|location| location.core.keepalive.timeout_ms);
-        let left_ms = (self.timers.since_ms + timeout_ms).saturating_sub(clock::now_ms());
-        if self.timers.waits_for.get() != ClientWait::Next && timeout_ms > SHRINK_AFTER_MS {
-            let waits = self.timers.poll_client(cx, ClientWait::Shrinking, SHRINK_AFTER_MS);
+        let left_ms = self.idle_left_ms();
+        let is_long = timeout_ms > PARK_AFTER_MS && left_ms > 0;
+        if self.timers.waits_for.get() != ClientWait::Next && is_long {
+            let waits =
+                self.timers.poll_client(cx, ClientWait::Parking, PARK_AFTER_MS.min(left_ms));
             if waits.is_pending() {
                 return false;
             }
             self.streams.shrink();
+            if self.can_park() {
+                self.is_unused = true;
+                return true;
+            }
         }
         self.end_idle(|timers| timers.poll_client(cx, ClientWait::Next, left_ms))
     }

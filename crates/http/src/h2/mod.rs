@@ -16,12 +16,15 @@
 //! drops them; each is logged. A panic in one stream costs its connection: the others' exchanges
 //! are dropped with it.
 //!
-//! Absent: parking. An idle connection keeps its task and no buffer.
+//! A connection that has been idle for a moment is parked: its task ends, and what remains of it
+//! is an [`IdleHttp2`].
 
 mod connection;
 mod deadlines;
 mod head;
+mod idle;
 mod incoming;
+mod parking;
 mod ready;
 mod reply_head;
 mod shared;
@@ -33,3 +36,5 @@ mod tests;
 mod timers;
 
 pub(crate) use connection::serve;
+pub(crate) use idle::{IdleHttp2, ParkableHttp2};
+pub(crate) use parking::resume;

@@ -22,6 +22,10 @@ impl Http2Shared {
         Self { endpoint: RefCell::new(endpoint), unread, waiting }
     }
 
+    pub(super) fn into_endpoint(self) -> Http2Endpoint {
+        self.endpoint.into_inner()
+    }
+
     /// A stream waits for room in the output.
     pub(super) fn wait_for_room(&self, waker: &Arc<StreamWaker>) {
         self.waiting.borrow_mut().push(waker.clone());

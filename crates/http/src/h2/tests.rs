@@ -358,6 +358,43 @@ fn an_idle_connection_ends() {
     assert_eq!(silent.end(), Some(Http2Code::NO_ERROR));
 }
 
+/// A connection that has been idle for a moment has no task; its next request is served as ever,
+/// and its client is told when its time is over.
+#[test]
+fn an_idle_connection_is_parked() {
+    let server = server();
+    let mut client = Http2Client::connect(&server);
+    for round in 0..3 {
+        let name = ("x-field", "value");
+        let stream = client.ask("/a", &[name, ("x", "1"), ("cookie", "a=b")], true).id;
+        assert_eq!(client.answer(stream).1, "h2c HTTP/2.0 GET /a HTTP/2.0 1 [a=b]");
+        assert_eq!(server.parked(), 0, "{round}");
+        server.advance(2000);
+        assert_eq!(server.parked(), 1, "{round}");
+    }
+    // Settings and pings are answered, and do not count as requests.
+    client.endpoint.ping([0; 8]);
+    client.until(|client| client.pongs == 1);
+    server.advance(2000);
+    assert_eq!(server.parked(), 1);
+    server.advance(6000);
+    server.advance(1000);
+    assert_eq!(client.end(), Some(Http2Code::NO_ERROR));
+    assert_eq!(server.parked(), 0);
+}
+
+#[test]
+fn a_worker_that_leaves_tells_parked_clients() {
+    let server = server();
+    let mut client = Http2Client::connect(&server);
+    let stream = client.get("/");
+    client.answer(stream);
+    server.advance(2000);
+    assert_eq!(server.parked(), 1);
+    server.drain();
+    assert_eq!(client.end(), Some(Http2Code::NO_ERROR));
+}
+
 #[test]
 fn a_header_block_has_its_time() {
     let server = server();

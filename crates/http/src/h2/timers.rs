@@ -31,14 +31,26 @@ pub(super) enum ClientWait {
     First,
     /// The rest of a header block.
     Block,
-    /// Another stream, until memory is given back.
-    Shrinking,
+    /// Another stream, until the connection is parked.
+    Parking,
     /// Another stream.
     Next,
 }
 
 impl Http2Timers {
-    pub(super) fn new() -> Self {
+    /// Of a new connection, which has `left_ms` for its first head, where some of that time is
+    /// over.
+    pub(super) fn first(left_ms: Option<u64>) -> Self {
+        let now_ms = clock::now_ms();
+        Self { left_ms, ..Self::new(now_ms, now_ms / 1000) }
+    }
+
+    /// Of a connection that was parked, and has waited for another stream since `since_ms`.
+    pub(super) fn next(since_ms: u64, replenished_s: u64) -> Self {
+        Self { is_used: true, ..Self::new(since_ms, replenished_s) }
+    }
+
+    fn new(since_ms: u64, replenished_s: u64) -> Self {
         Self {
             client: Timer::new(),
             waits_for: Cell::new(ClientWait::Nothing),
@@ -46,13 +58,13 @@ impl Http2Timers {
             is_writing: Cell::new(false),
             left_ms: None,
             is_used: false,
-            since_ms: clock::now_ms(),
-            replenished_s: clock::now_ms() / 1000,
+            since_ms,
+            replenished_s,
         }
     }
 
-    pub(super) fn begin(&mut self, left_ms: Option<u64>) {
-        self.left_ms = left_ms;
+    pub(super) fn replenished_s(&self) -> u64 {
+        self.replenished_s
     }
 
     /// A stream begins.

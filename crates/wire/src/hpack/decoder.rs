@@ -46,6 +46,12 @@ impl Decoder {
         }
     }
 
+    /// Gives back the memory that no entry of the table needs.
+    pub fn shrink(&mut self) {
+        self.table.shrink();
+        self.text = Vec::new();
+    }
+
     /// Calls `on_field` with name, value, and whether the field must never be indexed, for each
     /// field of a complete block (HEADERS with all its CONTINUATION frames).
     ///

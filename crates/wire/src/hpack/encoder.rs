@@ -69,6 +69,17 @@ impl Encoder {
         }
     }
 
+    /// Whether the peer's copy of the table may have entries, or does not know its size yet.
+    pub fn has_state(&self) -> bool {
+        self.smallest_unsent.is_some() || !self.table.is_empty()
+    }
+
+    /// Has the next block begin by emptying the peer's copy of the table.
+    pub fn empty_peers_table(&mut self) {
+        self.table.evict(0);
+        self.smallest_unsent = Some(0);
+    }
+
     /// Begins a block: announces what has become of the table's size.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         let Some(smallest) = self.smallest_unsent.take() else { return };

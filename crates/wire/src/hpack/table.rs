@@ -96,7 +96,23 @@ impl DynamicTable {
         Some(number)
     }
 
-    fn evict(&mut self, bytes_max: usize) {
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Moves the entries to memory that is no larger than they need. Shrinking in place would leave
+    /// a small piece behind in the middle of memory that is free now.
+    pub(super) fn shrink(&mut self) {
+        let live = self.bytes - self.entries.len() * ENTRY_OVERHEAD_BYTES;
+        let evicted = self.buffer.len() - live;
+        self.buffer = self.buffer[evicted..].to_vec();
+        self.front = self.front.wrapping_add(evicted as u32);
+        let mut entries = VecDeque::with_capacity(self.entries.len());
+        entries.extend(self.entries.drain(..));
+        self.entries = entries;
+    }
+
+    pub(super) fn evict(&mut self, bytes_max: usize) {
         while self.bytes > bytes_max {
             let Some(oldest) = self.entries.pop_front() else { return };
             let text = (oldest.name_len + oldest.value_len) as usize;

@@ -144,6 +144,9 @@ pub(super) struct FloodBudgets {
     pub(super) unknown_frames: FloodBudget,
 }
 
+/// What is left of each budget.
+pub(super) type FloodAllowances = [u32; 8];
+
 impl FloodBudgets {
     pub(super) fn new(limits: &Http2Limits) -> Self {
         Self {
@@ -158,8 +161,25 @@ impl FloodBudgets {
         }
     }
 
+    /// Budgets of which only this is left.
+    pub(super) fn with(limits: &Http2Limits, allowances: FloodAllowances) -> Self {
+        let mut budgets = Self::new(limits);
+        for (budget, left) in budgets.each().into_iter().zip(allowances) {
+            budget.left = left.min(budget.limit.burst);
+        }
+        budgets
+    }
+
+    pub(super) fn allowances(mut self) -> FloodAllowances {
+        self.each().map(|budget| budget.left)
+    }
+
     pub(super) fn replenish(&mut self, seconds: u32) {
-        for budget in [
+        self.each().into_iter().for_each(|budget| budget.replenish(seconds));
+    }
+
+    fn each(&mut self) -> [&mut FloodBudget; 8] {
+        [
             &mut self.client_resets,
             &mut self.provoked_resets,
             &mut self.settings,
@@ -168,8 +188,6 @@ impl FloodBudgets {
             &mut self.empty_data,
             &mut self.window_updates,
             &mut self.unknown_frames,
-        ] {
-            budget.replenish(seconds);
-        }
+        ]
     }
 }

@@ -221,7 +221,7 @@ impl Server {
         self.orders.send(Order::Cut);
     }
 
-    fn parked(&self) -> usize {
+    pub(crate) fn parked(&self) -> usize {
         let (sender, answer) = channel();
         self.orders.send(Order::CountParked(sender));
         answer.recv_timeout(PATIENCE).unwrap()

@@ -9,11 +9,13 @@ mod block;
 mod frames;
 mod header_block;
 mod payload;
+mod rest;
 mod send;
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
+pub use rest::RestingEndpoint;
 pub use send::FieldWriter;
 
 use super::frame::{self, FRAME_HEAD_BYTES, FRAME_PAYLOAD_DEFAULT, FrameHead};
@@ -178,7 +180,14 @@ enum Step {
 impl Http2Endpoint {
     /// One end of a new connection. What it has to say at once is in the output.
     pub fn new(role: Http2Role, config: Http2Config) -> Self {
-        let mut endpoint = Self {
+        let mut endpoint = Self::silent(role, config);
+        endpoint.introduce();
+        endpoint
+    }
+
+    /// One end that has nothing to say.
+    fn silent(role: Http2Role, config: Http2Config) -> Self {
+        Self {
             role,
             config,
             peer: PeerSettings::default(),
@@ -208,9 +217,7 @@ impl Http2Endpoint {
             output: Vec::new(),
             output_start: 0,
             answer_bytes: 0,
-        };
-        endpoint.introduce();
-        endpoint
+        }
     }
 
     /// The client's preface, the settings, and a window for the connection that is as large as can

@@ -2,6 +2,7 @@
 
 mod flood;
 mod flow;
+mod rest;
 mod streams;
 
 use alloc::vec::Vec;

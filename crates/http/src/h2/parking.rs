@@ -1,0 +1,66 @@
+//! How a connection is parked, and how it continues.
+
+use std::rc::Rc;
+
+use net::{SocketProbe, Stream, clock};
+use wire::http2::{Http2Code, Http2Endpoint};
+
+use super::connection::{self, Http2Connection};
+use super::idle::{IdleHttp2, ParkableHttp2};
+use super::shared::Http2Shared;
+use super::timers::Http2Timers;
+use crate::client::Client;
+use crate::drive::WorkerContext;
+
+/// Continues a connection that was parked; with `ends` only to end it.
+pub(crate) async fn resume(
+    context: Rc<WorkerContext>,
+    stream: Stream,
+    idle: IdleHttp2,
+    ends: bool,
+) -> Option<ParkableHttp2> {
+    let IdleHttp2 { client, endpoint, since_ms, replenished_s, _waiting: waiting } = idle;
+    drop(waiting);
+    let client = Rc::new(Client::wake(client, SocketProbe::new(&stream)));
+    let config = connection::config_of(&context, &client)?;
+    let mut endpoint = Http2Endpoint::wake(endpoint, config.limits);
+    if ends {
+        endpoint.go_away(Http2Code::NO_ERROR);
+    }
+    let timers = Http2Timers::next(since_ms, replenished_s);
+    connection::run_connection(context, client, stream, (endpoint, timers), Vec::new()).await
+}
+
+impl<F: Future<Output = ()>> Http2Connection<F> {
+    /// Whether parking pays, now that the connection has been idle for a moment.
+    pub(super) fn can_park(&self) -> bool {
+        self.context.can_park
+            && self.context.keeps(&self.client)
+            && self.idle_left_ms() > 0
+            && self.shared.endpoint.borrow().can_rest()
+            // A subrequest beside the last stream may hold its link still.
+            && Rc::strong_count(&self.shared) == 1
+    }
+
+    /// How long it may still wait for another stream.
+    pub(super) fn idle_left_ms(&self) -> u64 {
+        let timeout_ms = self.policy(|location| location.core.keepalive.timeout_ms);
+        (self.timers.since_ms + timeout_ms).saturating_sub(clock::now_ms())
+    }
+
+    /// Lets the task end. `None`: something else holds the connection, which [`Self::can_park`]
+    /// has excluded.
+    pub(super) fn park(self) -> Option<ParkableHttp2> {
+        let left_ms = self.idle_left_ms();
+        let Self { client, stream, shared, timers, waiting, .. } = self;
+        let endpoint = Rc::into_inner(shared).map(Http2Shared::into_endpoint)?;
+        let idle = IdleHttp2 {
+            client: client.rest(),
+            endpoint: endpoint.rest(),
+            since_ms: timers.since_ms,
+            replenished_s: timers.replenished_s(),
+            _waiting: waiting?,
+        };
+        Some(ParkableHttp2 { stream, idle: Box::new(idle), left_ms })
+    }
+}

@@ -1,0 +1,141 @@
+//! Connections that are made small while they are idle.
+
+use super::super::frame::{PING, SETTINGS};
+use super::super::limits::Http2Limits;
+use super::*;
+
+/// A client and a server that see all of what the other sends.
+struct Pair {
+    client: Http2Endpoint,
+    server: Http2Endpoint,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let [client, server] = [Http2Role::Client, Http2Role::Server]
+            .map(|role| Http2Endpoint::new(role, Http2Config::default()));
+        let mut pair = Self { client, server };
+        pair.exchange();
+        pair
+    }
+
+    /// Until neither has anything to say; the fields of the last head that came to the client.
+    fn exchange(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        loop {
+            let asked = self.client.output().to_vec();
+            self.client.advance_output(asked.len());
+            take(&mut self.server, &asked, |server, stream| {
+                let fields = server.fields().clone();
+                let mut head = server.begin_fields(stream).unwrap();
+                head.status(200);
+                fields.iter().skip(3).for_each(|(name, value)| head.field(name, value));
+                head.finish(true);
+                server.release(stream, Http2Code::INTERNAL_ERROR);
+            });
+            let answered = self.server.output().to_vec();
+            self.server.advance_output(answered.len());
+            take(&mut self.client, &answered, |client, stream| {
+                client.release(stream, Http2Code::CANCEL);
+            });
+            if asked.is_empty() && answered.is_empty() {
+                let fields = self.client.fields().iter();
+                return fields.map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+            }
+        }
+    }
+
+    /// A request whose fields come back.
+    fn ask(&mut self, fields: &[(&str, &str)]) {
+        let stream = self.client.open().unwrap();
+        let mut head = self.client.begin_fields(stream).unwrap();
+        for (name, value) in GET[..3].iter().chain(fields) {
+            head.field(name.as_bytes(), value.as_bytes());
+        }
+        head.finish(true);
+        let came = self.exchange();
+        assert_eq!(came[0], (b":status".to_vec(), b"200".to_vec()));
+        for ((name, value), expected) in came[1..].iter().zip(fields) {
+            assert_eq!((&name[..], &value[..]), (expected.0.as_bytes(), expected.1.as_bytes()));
+        }
+        assert_eq!(came.len(), 1 + fields.len());
+    }
+
+    fn rest_and_wake(&mut self) {
+        assert!(self.server.can_rest());
+        let fresh = Http2Endpoint::new(Http2Role::Server, Http2Config::default());
+        let server = core::mem::replace(&mut self.server, fresh);
+        self.server = Http2Endpoint::wake(server.rest(), Http2Limits::default());
+        assert!(self.server.output().is_empty());
+    }
+}
+
+fn take(
+    endpoint: &mut Http2Endpoint,
+    input: &[u8],
+    mut on_head: impl FnMut(&mut Http2Endpoint, StreamKey),
+) {
+    let mut at = 0;
+    loop {
+        let received = endpoint.receive(&input[at..]).unwrap();
+        at += received.consumed;
+        match received.event {
+            Some(Http2Event::Head { stream, .. }) => on_head(endpoint, stream),
+            Some(_) => {}
+            None => return assert_eq!(at, input.len()),
+        }
+    }
+}
+
+#[test]
+fn header_tables_agree_after_a_rest() {
+    let mut pair = Pair::new();
+    let fields = [("x-first", "one"), ("user-agent", "test"), ("x-second", "two")];
+    for size in [4096, 100, 0, 4096] {
+        // As if the client had changed the size of its table.
+        let payload = [&[0, 1][..], &u32::to_be_bytes(size)].concat();
+        let frames = frame(SETTINGS, 0, 0, &payload);
+        assert_eq!(pair.server.receive(&frames).unwrap().consumed, frames.len());
+        for count in 0..=fields.len() {
+            pair.ask(&fields[..count]);
+            pair.rest_and_wake();
+            pair.ask(&fields[count..]);
+            pair.ask(&fields);
+            pair.rest_and_wake();
+            pair.rest_and_wake();
+        }
+    }
+}
+
+#[test]
+fn a_rest_gives_back_no_allowance() {
+    let mut server = Script::server(Http2Config::default());
+    let ping = frame(PING, 0, 0, &[0; 8]);
+    let mut count = 0;
+    while server.receives(&ping).is_ok() {
+        count += 1;
+        server.sent();
+        assert!(server.endpoint.can_rest());
+        let fresh = Http2Endpoint::new(Http2Role::Server, Http2Config::default());
+        let endpoint = core::mem::replace(&mut server.endpoint, fresh);
+        server.endpoint = Http2Endpoint::wake(endpoint.rest(), Http2Limits::default());
+    }
+    assert_eq!(count, Http2Limits::default().pings.burst);
+}
+
+#[test]
+fn what_is_under_way_does_not_rest() {
+    let mut server = Script::server(Http2Config::default());
+    server.receives(&frame(PING, 0, 0, &[0; 8])[..12]).unwrap();
+    assert!(!server.endpoint.can_rest(), "half a frame has come");
+    let mut server = Script::server(Http2Config::default());
+    let stream = server.opens(1, true);
+    assert!(!server.endpoint.can_rest(), "a stream is open");
+    server.replies(stream, true);
+    server.endpoint.release(stream, Http2Code::INTERNAL_ERROR);
+    assert!(!server.endpoint.can_rest(), "a reply was not sent");
+    server.sent();
+    assert!(server.endpoint.can_rest());
+    server.endpoint.go_away(Http2Code::NO_ERROR);
+    server.sent();
+    assert!(!server.endpoint.can_rest(), "it ends");
+}
