@@ -27,9 +27,11 @@ fn start(locations: &str) -> Server {
         let back = format!("unix:{}", folder.join("back.sock").display());
         let http = format!(
             "upstream group {{ server BACK; keepalive 4; }}
+             upstream well {{ zone well 64k; server BACK; }}
+             upstream sick {{ zone sick 64k; server BACK; }}
              server {{ listen {address}; {locations} }}
              server {{ listen BACK ssl; ssl_certificate first.crt; ssl_certificate_key plain.key;
-                 return 200 '$ssl_server_name $ssl_protocol $connection'; }}"
+                 return 200 '$ssl_server_name $ssl_protocol $connection $ssl_session_reused'; }}"
         );
         folder.configure(address, "events {}\n", &http.replace("BACK", &back));
     })
@@ -76,6 +78,51 @@ fn connections_are_kept_for_the_same_settings_and_name() {
 }
 
 #[test]
+fn sessions_are_resumed_unless_they_must_not_be() {
+    let server = start(
+        "proxy_set_header Connection close;
+         location /new { proxy_pass https://group; proxy_ssl_session_reuse off; }
+         location /old { proxy_pass https://group; }
+         location /old12 { proxy_pass https://group; proxy_ssl_protocols TLSv1.2; }",
+    );
+    let is_resumed = |path: &str| server.get(path).ends_with(" r");
+    assert_eq!(["/new", "/new"].map(is_resumed), [false, false]);
+    assert_eq!(["/old", "/old", "/old"].map(is_resumed), [false, true, true]);
+    assert_eq!(["/old12", "/old12"].map(is_resumed), [false, true]);
+}
+
+#[test]
+fn health_checks_verify_certificates() {
+    let server = start(
+        "proxy_ssl_verify on; proxy_ssl_name first;
+         location /well { proxy_pass https://well; proxy_ssl_trusted_certificate first.crt;
+             health_check mandatory interval=100ms; }
+         location /sick { proxy_pass https://sick; proxy_ssl_trusted_certificate second.crt;
+             health_check interval=100ms; }",
+    );
+    server.await_log("peer is healthy while checking status code", 1);
+    server.await_log("peer is unhealthy while SSL handshaking to upstream", 1);
+    server.await_log("(18:self-signed certificate) while SSL handshaking to upstream", 1);
+    assert!(server.get("/well").contains("TLSv1.3"));
+    assert!(server.get("/sick").contains("502 Bad Gateway"));
+    server.await_log("no live upstreams", 1);
+}
+
+#[test]
+fn a_variable_may_name_uwsgi_over_tls() {
+    let server = start(
+        "uwsgi_ssl_verify on; uwsgi_ssl_name first; uwsgi_ssl_trusted_certificate second.crt;
+         location / { uwsgi_pass $arg_to; }",
+    );
+    // The backend speaks HTTP, and says so if it is reached.
+    let ask = |scheme: &str| server.get(&format!("/?to={scheme}group"));
+    assert!(ask("uwsgi://").contains("400 Bad Request") && ask("").contains("400 Bad Request"));
+    assert!(ask("suwsgi://").contains("502 Bad Gateway"));
+    server.await_log("upstream SSL certificate verify error: (18:", 1);
+    server.await_log("upstream: \"suwsgi://", 1);
+}
+
+#[test]
 fn a_certificate_of_its_own_may_have_an_encrypted_key_and_variables() {
     let server = start(
         "proxy_ssl_password_file password; proxy_ssl_certificate_key first.key;
@@ -85,7 +132,9 @@ fn a_certificate_of_its_own_may_have_an_encrypted_key_and_variables() {
     );
     assert!(server.get("/fixed").contains("TLSv1.3"), "{}", server.log());
     assert!(server.get("/computed?name=first").contains("TLSv1.3"), "{}", server.log());
-    for (name, words) in [("none", "none.crt\": "), ("second", "key values mismatch")] {
+    for (name, words) in
+        [("none", "none.crt\": open() failed (2: "), ("second", "key values mismatch")]
+    {
         let reply = server.get(&format!("/computed?name={name}"));
         assert!(reply.contains("500 Internal Server Error"), "{reply}");
         server.await_log(words, 1);

@@ -85,6 +85,7 @@ pub(super) async fn connect(
         if let Some(connection) = kept_by.and_then(|group| group.pool().take(&key)) {
             return Ok(Connected { connection, reused: true });
         }
+        caller.set_action(CONNECTING);
         let transport = match secured {
             Some(secured) => Some(secured.transport(caller, &key.to)?),
             None => None,
@@ -129,7 +130,10 @@ pub(super) async fn finish(
     match connected {
         None => Err(timed_out(caller)),
         Some(Err(error)) => match secured.filter(|_| connecting.is_securing()) {
-            Some(secured) => Err(secured.failed(caller, &error)),
+            Some(secured) => {
+                caller.set_action(SECURING);
+                Err(secured.failed(caller, &error))
+            }
             None => Err(failed(caller, &error)),
         },
         Some(Ok(stream)) => Ok(PooledConnection::new(stream)),
