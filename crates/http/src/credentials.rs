@@ -1,8 +1,8 @@
 //! The name and password that a client gives by `Authorization: Basic` (RFC 7617).
 
+use wire::base64;
 use wire::{Known, Method};
 
-use crate::base64;
 use crate::exchange::Exchange;
 
 const SCHEME: &[u8] = b"Basic ";

@@ -6,7 +6,6 @@ mod accept;
 mod admit;
 mod answer;
 mod backend;
-mod base64;
 mod builtin;
 mod compile;
 mod credentials;

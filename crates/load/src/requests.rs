@@ -2,6 +2,8 @@
 //!
 //! A mix is a cycle: each request comes as often in it as its weight says, as evenly as can be.
 
+use wire::base64;
+
 use crate::target::{LoadTarget, TargetScheme};
 
 /// A request, ready to be sent.
@@ -49,8 +51,9 @@ impl RequestDefaults {
     pub fn headers_for(&self, target: &LoadTarget) -> Vec<(String, String)> {
         let mut headers = self.headers.clone();
         if !target.credentials.is_empty() && !self.says("Authorization") {
-            let value = format!("Basic {}", base64(&target.credentials));
-            headers.push(("Authorization".into(), value));
+            let mut value = b"Basic ".to_vec();
+            base64::encode(&target.credentials, &mut value);
+            headers.push(("Authorization".into(), String::from_utf8_lossy(&value).into_owned()));
         }
         headers
     }
@@ -123,21 +126,6 @@ impl RequestDefaults {
             to_head: method == "HEAD",
         }
     }
-}
-
-/// RFC 4648, section 4.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for group in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * at)) as usize & 63];
-            text.push(if at <= group.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
 }
 
 /// Requests in the order they are sent, over and over.
@@ -266,14 +254,6 @@ mod tests {
         let headers = vec![("authorization".into(), "Bearer x".into())];
         let own = request(&RequestDefaults { headers, ..RequestDefaults::default() });
         assert!(own.contains("\r\nauthorization: Bearer x\r\n") && !own.contains("Basic"), "{own}");
-    }
-
-    #[test]
-    fn digits_of_64() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-        assert_eq!(base64(&[0xff, 0xfe, 0xfd, 0xfb]), "//79+w==");
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::http1::response::{self, ReplyBody, ReplyError};
 use crate::http2::frame::{FRAME_HEAD_BYTES, FrameHead};
 use crate::http2::{self, Http2Config, Http2Endpoint, Http2Error, Http2Event, Http2Role};
 use crate::memcached::{self, MemcachedAnswer, ValueDecoder};
+use crate::ocsp::{OcspCertificateId, OcspResponse};
 use crate::pem::{self, PemSections};
 use crate::proxy_protocol::{self, HeaderError, Read, TlvName};
 use crate::range::{self, Ranges};
@@ -54,6 +55,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("hpack", hpack),
     ("x509", x509),
     ("client_hello", client_hello),
+    ("ocsp", ocsp),
 ];
 
 /// Ends of an input that are tried.
@@ -123,6 +125,15 @@ pub fn client_hello(input: &[u8]) {
     let names: usize = hello.protocols().map(<[u8]>::len).sum();
     let name = hello.server_name.map_or(0, <[u8]>::len);
     assert!(numbers + names + name <= client_hello::MESSAGE_MAX);
+}
+
+/// What a response contains lies within it, once.
+pub fn ocsp(input: &[u8]) {
+    let Ok(response) = OcspResponse::parse(input) else { return };
+    let certificates: usize = response.certificates().map(<[u8]>::len).sum();
+    assert!(certificates + response.signed.len() + response.signature.bits.len() <= input.len());
+    let nobody = OcspCertificateId { name_hash: [0; 20], key_hash: [0; 20], serial: Vec::new() };
+    let _ = response.answer(&nobody);
 }
 
 /// Whatever a certificate says can be written, as ASCII without line breaks.

@@ -5,6 +5,7 @@
 extern crate alloc;
 
 pub mod accept_encoding;
+pub mod base64;
 pub mod cgi;
 pub mod client_hello;
 pub mod date;
@@ -21,6 +22,7 @@ pub mod http2;
 mod known;
 pub mod memcached;
 mod method;
+pub mod ocsp;
 pub mod pem;
 pub mod proxy_protocol;
 pub mod range;

@@ -65,7 +65,7 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate {
         folder: "crates/http/src/",
         layers: &[
-            &["base64", "header_text", "limits", "mask", "mime_types", "places"],
+            &["header_text", "limits", "mask", "mime_types", "places"],
             &["credentials", "exchange", "files", "regex", "site", "variables"],
             &["admit", "answer", "builtin", "paths"],
             &["phases", "subrequest"],

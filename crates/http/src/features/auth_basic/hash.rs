@@ -5,9 +5,9 @@
 
 use sha1::{Digest, Sha1};
 use subtle::ConstantTimeEq;
+use wire::base64;
 
 use super::crypt::{self, blowfish, des, md5, sha, yescrypt};
-use crate::base64;
 
 /// A way to keep passwords.
 #[derive(Clone, Copy)]

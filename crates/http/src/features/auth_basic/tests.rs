@@ -1,6 +1,6 @@
 use wire::Method;
+use wire::base64;
 
-use crate::base64;
 use crate::exchange::{Exchange, Flow};
 use crate::testing::{TestAnswer, TestSite, refused, site, site_in, site_with};
 

@@ -14,11 +14,11 @@ use conf::{Error, Result, Template};
 use md5::{Digest, Md5};
 use subtle::ConstantTimeEq;
 
-use crate::base64;
 use crate::exchange::{Exchange, FeatureState};
 use crate::site::LocationBuilder;
 use crate::variables::BuiltIn;
 use said::SecureLinkLines;
+use wire::base64;
 
 conf::directives! {
     also {

@@ -1,6 +1,6 @@
 use md5::{Digest, Md5};
+use wire::base64;
 
-use crate::base64;
 use crate::testing::{refusal, refused, site};
 
 /// The MD5 of a text in base64 for URLs.

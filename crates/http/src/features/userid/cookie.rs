@@ -2,10 +2,10 @@
 
 use observe::{Level, Text};
 use wire::Known;
+use wire::base64;
 
 use super::number::Uid;
 use super::settings::Mark;
-use crate::base64;
 use crate::builtin::cookie_in;
 use crate::exchange::Exchange;
 

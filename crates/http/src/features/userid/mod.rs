@@ -15,13 +15,13 @@ use std::sync::Arc;
 use conf::{Number, Result, Text, Values, VariableId};
 use observe::{Level, Text as Shown};
 
-use crate::base64;
 use crate::exchange::{Exchange, FeatureState, Filtered};
 use crate::site::LocationBuilder;
 use crate::variables::BuiltIn;
 use cookie::{DIGITS, Sent};
 use number::Uid;
 use settings::{Mark, Unless, Userid, UseridExpires, UseridFlags};
+use wire::base64;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;

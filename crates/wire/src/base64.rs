@@ -1,4 +1,6 @@
-//! Base64 (RFC 4648), read as nginx reads it: up to its end or its first `=`, which need not come.
+//! Base64 (RFC 4648), read as nginx reads it: up to its end or its first `=`, which may be missing.
+
+use alloc::vec::Vec;
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -15,13 +17,13 @@ pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the bytes that the text stands for. `None` where it is no base64; what is appended then
-/// means nothing.
+/// Appends the bytes that the text stands for. `None` if it is not base64; what was appended then
+/// is meaningless.
 pub fn decode(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     decode_by(digit, text, out)
 }
 
-/// The same of the alphabet for URLs, with `-` and `_`.
+/// The same in the alphabet for URLs, with `-` and `_`.
 pub fn decode_url(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let digit = |byte| match byte {
         b'-' => Some(62),
