@@ -294,7 +294,7 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
 }
 
 /// Whether a key has made a signature, in one of the ways that TLS has for certificates.
-fn is_signed(signed: &[u8], signature: &Signature<'_>, key: &PublicKeyInfo<'_>) -> bool {
+pub(super) fn is_signed(signed: &[u8], signature: &Signature<'_>, key: &PublicKeyInfo<'_>) -> bool {
     let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms.all;
     algorithms.iter().any(|algorithm| {
         algorithm.public_key_alg_id().as_ref() == key.algorithm

@@ -75,7 +75,9 @@ impl ClientTls {
             .with_custom_certificate_verifier(verifier);
         let mut config = match plan.credential {
             None => builder.with_no_client_auth(),
-            Some(Credential(key)) => builder.with_client_cert_resolver(Arc::new(OwnKey(key))),
+            Some(Credential { key, .. }) => {
+                builder.with_client_cert_resolver(Arc::new(OwnKey(key)))
+            }
         };
         config.alpn_protocols = plan.protocols.into_iter().map(Vec::from).collect();
         config.enable_sni = plan.sends_name;
@@ -88,7 +90,7 @@ impl ClientTls {
     /// The same with another certificate of its own.
     pub fn with_credential(&self, credential: Credential) -> Self {
         let mut config = ClientConfig::clone(&self.config);
-        config.client_auth_cert_resolver = Arc::new(OwnKey(credential.0));
+        config.client_auth_cert_resolver = Arc::new(OwnKey(credential.key));
         // A session that another certificate began must not be resumed under this one.
         config.resumption = if self.resumes { own_sessions() } else { Resumption::disabled() };
         Self { config: Arc::new(config), ..*self }

@@ -8,6 +8,7 @@ mod certificate_compression;
 mod chain;
 mod client;
 mod details;
+mod ocsp;
 mod output;
 mod private_key;
 mod record;
@@ -23,9 +24,10 @@ mod tickets;
 pub use chain::{ChainFault, ChainPurpose, ChainRules, RevocationLists, TrustedCertificates};
 pub use client::{ClientTls, ClientTlsPlan, ClientTransport};
 pub use details::{OfferedByClient, SessionId, TlsDetails};
+pub use ocsp::{OcspFault, OcspQuestion, OcspSigners, OcspStatus, OcspVerdict};
 pub use private_key::{
     CertificateChain, Credential, CredentialError, KeyError, PASSWORD_LENGTH_MAX, PrivateKey,
-    read_passwords,
+    StapleSource, read_passwords,
 };
 pub use refuse::{RefusedHandshake, refuse};
 pub use server::{H2, ResumptionPlan, ServerTls, ServerTlsPlan};

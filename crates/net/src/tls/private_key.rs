@@ -42,7 +42,16 @@ pub enum KeyError {
 
 /// A chain of certificates with the key of its first one, ready to sign.
 #[derive(Clone, Debug)]
-pub struct Credential(pub(crate) Arc<CertifiedKey>);
+pub struct Credential {
+    pub(super) key: Arc<CertifiedKey>,
+    pub(super) staple: Option<Arc<dyn StapleSource>>,
+}
+
+/// Supplies the OCSP response that is sent along with a certificate.
+pub trait StapleSource: fmt::Debug + Send + Sync {
+    /// The response as DER, if there is one. It is called for each handshake.
+    fn staple(&self) -> Option<Arc<[u8]>>;
+}
 
 /// A chain of certificates.
 #[derive(Clone, Debug)]
@@ -94,12 +103,18 @@ impl Credential {
         if key.key.public_key().is_some_and(|public| public.as_ref() != first.public_key.der) {
             return Err(CredentialError::Key(KeyError::Mismatch));
         }
-        Ok(Self(Arc::new(CertifiedKey::new(chain.0.to_vec(), key.key.clone()))))
+        let key = Arc::new(CertifiedKey::new(chain.0.to_vec(), key.key.clone()));
+        Ok(Self { key, staple: None })
     }
 
     /// The certificates as DER, the key's own first.
     pub fn chain(&self) -> impl Iterator<Item = &[u8]> {
-        self.0.cert.iter().map(AsRef::as_ref)
+        self.key.cert.iter().map(AsRef::as_ref)
+    }
+
+    /// The same, with OCSP responses for clients that ask for them.
+    pub fn with_staple(self, source: Arc<dyn StapleSource>) -> Self {
+        Self { staple: Some(source), ..self }
     }
 }
 

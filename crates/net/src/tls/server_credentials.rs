@@ -10,14 +10,14 @@ use super::Credential;
 
 /// The certificates of a server, or of one session.
 #[derive(Debug)]
-pub(super) struct ServerCredentials(Vec<Arc<CertifiedKey>>);
+pub(super) struct ServerCredentials(Vec<Credential>);
 
 impl ServerCredentials {
     pub(super) fn new(credentials: Vec<Credential>) -> Self {
-        let mut kept: Vec<Arc<CertifiedKey>> = Vec::new();
-        for Credential(credential) in credentials {
-            let kind = credential.key.algorithm();
-            match kept.iter_mut().find(|other| other.key.algorithm() == kind) {
+        let mut kept: Vec<Credential> = Vec::new();
+        for credential in credentials {
+            let kind = credential.key.key.algorithm();
+            match kept.iter_mut().find(|other| other.key.key.algorithm() == kind) {
                 Some(replaced) => *replaced = credential,
                 None => kept.push(credential),
             }
@@ -27,28 +27,37 @@ impl ServerCredentials {
 
     #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<CertifiedKey>> {
-        self.0.iter()
+        self.0.iter().map(|credential| &credential.key)
     }
 
     /// The first one that fits what the client likes best.
-    fn choose(&self, schemes: &[SignatureScheme]) -> Option<&Arc<CertifiedKey>> {
+    fn choose(&self, schemes: &[SignatureScheme]) -> Option<&Credential> {
         if let [only] = &*self.0 {
             return Some(only);
         }
         let fits = |scheme| {
-            self.0.iter().find(|credential| credential.key.choose_scheme(&[scheme]).is_some())
+            let signs = |one: &&Credential| one.key.key.choose_scheme(&[scheme]).is_some();
+            self.0.iter().find(signs)
         };
         schemes.iter().find_map(|scheme| fits(*scheme))
     }
 
     /// How the handshake was signed, if the client offered these schemes.
     pub(super) fn signed_with(&self, schemes: &[SignatureScheme]) -> Option<SignatureScheme> {
-        Some(self.choose(schemes)?.key.choose_scheme(schemes)?.scheme())
+        Some(self.choose(schemes)?.key.key.choose_scheme(schemes)?.scheme())
     }
 }
 
 impl ResolvesServerCert for ServerCredentials {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.choose(hello.signature_schemes()).cloned()
+        let credential = self.choose(hello.signature_schemes())?;
+        let key = &credential.key;
+        Some(match credential.staple.as_ref().and_then(|source| source.staple()) {
+            None => key.clone(),
+            // A copy of some kilobytes is nothing beside a handshake.
+            Some(staple) => {
+                Arc::new(CertifiedKey { ocsp: Some(staple.to_vec()), ..CertifiedKey::clone(key) })
+            }
+        })
     }
 }

@@ -214,6 +214,7 @@ fn the_last_certificate_of_a_kind_counts() {
     let [ecdsa, rsa] = plan().credentials.try_into().unwrap();
     let replaced = plan().credentials.remove(1);
     let kept = ServerCredentials::new(vec![replaced, ecdsa.clone(), rsa.clone()]);
-    let is_kept = |credential: &Credential| kept.iter().any(|one| Arc::ptr_eq(one, &credential.0));
+    let is_kept =
+        |credential: &Credential| kept.iter().any(|one| Arc::ptr_eq(one, &credential.key));
     assert!(is_kept(&ecdsa) && is_kept(&rsa) && kept.iter().count() == 2);
 }

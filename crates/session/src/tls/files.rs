@@ -83,11 +83,15 @@ impl CertificateFile {
         reason: &dyn std::fmt::Display,
         load: &Load<'_>,
     ) -> conf::Error {
-        let name = match self.text.starts_with(b"data:") {
+        let (word, name) = (self.from.arg(0), self.shown(load));
+        self.from.error_at(word, format!("cannot load {what} \"{name}\": {reason}"))
+    }
+
+    /// Its name in messages.
+    pub(super) fn shown(&self, load: &Load<'_>) -> String {
+        match self.text.starts_with(b"data:") {
             true => "data:...".into(),
             false => load.conf_path(&self.text).display().to_string(),
-        };
-        let word = self.from.arg(0);
-        self.from.error_at(word, format!("cannot load {what} \"{name}\": {reason}"))
+        }
     }
 }

@@ -10,19 +10,21 @@ mod certificates;
 pub mod client;
 mod commands;
 mod files;
+mod ocsp_responder;
 mod server;
 mod sessions;
+mod stapling;
 pub mod values;
 pub mod variables;
 
-use conf::Seconds;
+use conf::{Seconds, Text};
 
 use certificate_cache::CertificateCacheRules;
 use certificates::CertificateTemplate;
 use commands::ConfCommand;
 use files::PasswordFile;
 use sessions::{SessionCache, TicketKeyFile};
-use values::{NoDhparam, TlsCiphers, TlsGroups, TlsProtocols};
+use values::{CertificateFile, NoDhparam, TlsCiphers, TlsGroups, TlsProtocols};
 
 pub use server::{ServerTlsParts, ServerTlsSetup};
 
@@ -129,6 +131,42 @@ conf::directives! {
     /// }
     /// ```
     reject_handshake: bool = "off",
+    /// Whether clients that ask for it get the certificate's status along with the certificate: an
+    /// OCSP response of its issuer, so that they need not ask the issuer themselves. Responses are
+    /// requested when clients come, and replaced every hour; until the first one is there, clients
+    /// get none. The issuer's certificate has to follow in the file of `ssl_certificate`.
+    ///
+    /// Differs: the responder's host is looked up when the configuration is read, and `resolver` is
+    /// not used. Responses outlive a reload.
+    ///
+    /// ```nginx
+    /// ssl_stapling on;
+    /// ```
+    stapling: bool = "off",
+    /// A file with the response for `ssl_stapling`, in DER. The responder is not asked then.
+    ///
+    /// Syntax: FILE
+    stapling_file: Option<CertificateFile>,
+    /// The URL of the responder for `ssl_stapling`, instead of the one in the certificate. Only
+    /// `http://` is possible.
+    ///
+    /// Syntax: URL
+    ///
+    /// ```nginx
+    /// ssl_stapling_responder http://ocsp.example.com/;
+    /// ```
+    stapling_responder: Option<Text>,
+    /// Whether responses for `ssl_stapling` have to be signed by the issuer of the certificate, or
+    /// by a responder that it has authorized. If not, the signer's certificate in the response is
+    /// enough.
+    ///
+    /// Differs: the issuer in the file of `ssl_certificate` is trusted, without
+    /// `ssl_trusted_certificate`.
+    ///
+    /// ```nginx
+    /// ssl_stapling_verify on;
+    /// ```
+    stapling_verify: bool = "off",
     /// Where sessions are kept for clients that resume one without a ticket. `shared` caches belong
     /// to all workers, and servers may use the same one; a session is found only by the server that
     /// it was made with.

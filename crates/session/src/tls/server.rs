@@ -142,7 +142,10 @@ impl Conf {
         let passwords = self.password_file.as_ref();
         let pairs = self.certificate.iter().zip(&self.certificate_key);
         pairs
-            .map(|(chain, key)| files::credential(&chain.file, &key.file, passwords, load))
+            .map(|(chain, key)| {
+                let credential = files::credential(&chain.file, &key.file, passwords, load)?;
+                self.stapled(credential, &chain.file, load)
+            })
             .collect()
     }
 

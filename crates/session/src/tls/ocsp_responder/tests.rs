@@ -1,0 +1,68 @@
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use super::*;
+
+/// What a responder with this reply is sent, and what comes of it.
+fn fetched(reply: &[u8]) -> (String, Result<Vec<u8>, String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let url = format!("http://{}/status", listener.local_addr().expect("an address"));
+    let reply = reply.to_vec();
+    let responder = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).expect("a request");
+            request.push(byte[0]);
+        }
+        // The other side may have read enough.
+        let _ = stream.write_all(&reply);
+        String::from_utf8(request).expect("text")
+    });
+    let responses = net::run(async {
+        let url = OcspResponderUrl::read(url.as_bytes()).expect("a URL");
+        url.fetch(&[0xfb, 0xff, 0xfe, 0]).await
+    });
+    let fetched = responses.expect("a worker").map_err(|failure| failure.to_string());
+    (responder.join().expect("a responder"), fetched)
+}
+
+#[test]
+fn the_request_is_in_the_path() {
+    let reply = b"HTTP/1.1 200 OK\r\nContent-Type: application/ocsp-response\r\n\r\nbody";
+    let (request, body) = fetched(reply);
+    assert_eq!(body, Ok(b"body".to_vec()));
+    let lines: Vec<_> = request.split("\r\n").collect();
+    assert_eq!(lines[0], "GET /status/%2B%2F%2F%2BAA%3D%3D HTTP/1.0");
+    assert!(lines[1].starts_with("Host: 127.0.0.1:"), "{request}");
+}
+
+#[test]
+fn other_replies_are_refused() {
+    let large = [
+        &b"HTTP/1.1 200 OK\r\nContent-Type: application/ocsp-response\r\n\r\n"[..],
+        &[0; RESPONSE_MAX],
+    ];
+    for reply in [
+        &b"HTTP/1.1 404 Not Found\r\nContent-Type: application/ocsp-response\r\n\r\nbody"[..],
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nbody",
+        b"HTTP/1.1 200 OK\r\n",
+        b"no HTTP\r\n\r\n",
+        b"",
+        &large.concat(),
+    ] {
+        let (_, body) = fetched(reply);
+        assert_eq!(body, Err("OCSP responder sent invalid response".into()));
+    }
+}
+
+#[test]
+fn urls_are_checked() {
+    let read = |url: &str| OcspResponderUrl::read(url.as_bytes()).map(|url| url.addresses.len());
+    assert_eq!(read("HTTP://127.0.0.1"), Ok(1));
+    assert_eq!(read("https://127.0.0.1/"), Err("invalid URL prefix"));
+    assert_eq!(read("http://unix:/socket"), Err("no path in the unix domain socket"));
+    assert_eq!(read("http:///x"), Err("no host"));
+}
