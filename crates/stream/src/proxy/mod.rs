@@ -17,8 +17,9 @@ mod relay;
 mod tests;
 mod way;
 
-use net::{Stream, clock};
 use std::future::poll_fn;
+
+use net::{Stream, clock};
 use wire::proxy_protocol;
 
 use crate::session::TcpSession;
