@@ -201,7 +201,7 @@ fn version_2_that_is_written_can_be_read() {
         let expected = expected.map(|(from, a, to, b)| ((from.into(), a), (to.into(), b)));
         assert_eq!(said, expected);
         if let Some(header) = header {
-            assert_eq!(header.tlv(TlvName::parse(b"crc32c"), &mut checksum), Ok(true));
+            assert_eq!(header.tlv(TlvName::parse(b"0x03"), &mut checksum), Ok(true));
             assert_eq!(checksum, &bytes[len - 4..]);
         }
     }
