@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::args::Args;
 use crate::prove::{self, ProofVerdict};
-use crate::{certbot, compare, docs, examples, h2spec, project, takeover, tidy};
+use crate::{attacks, certbot, compare, docs, examples, h2spec, project, takeover, tidy};
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
@@ -44,6 +44,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "examples", slow: true, run: shown },
     CheckStep { name: "takeover", slow: true, run: taken_over },
     CheckStep { name: "certbot", slow: true, run: certified },
+    CheckStep { name: "attacks", slow: true, run: attacked },
     CheckStep { name: "h2spec", slow: true, run: http2_cases },
     CheckStep { name: "generator", slow: true, run: generated },
     CheckStep { name: "stream", slow: true, run: streamed },
@@ -120,6 +121,11 @@ fn taken_over() -> Result<StepOutcome, String> {
 fn certified() -> Result<StepOutcome, String> {
     let weir = project::release("weir")?.display().to_string();
     certbot::run(&["--weir".to_owned(), weir]).map(|()| StepOutcome::Done)
+}
+
+fn attacked() -> Result<StepOutcome, String> {
+    let weir = project::release("weir")?.display().to_string();
+    attacks::run(&["--weir".to_owned(), weir]).map(|()| StepOutcome::Done)
 }
 
 fn http2_cases() -> Result<StepOutcome, String> {

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to a developer")]
 
 mod args;
+mod attacks;
 mod backends;
 mod bench;
 mod certbot;
@@ -50,6 +51,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "takeover", help: takeover::HELP, run: takeover::run },
     Command { name: "clients", help: clients::HELP, run: clients::run },
     Command { name: "h2spec", help: h2spec::HELP, run: h2spec::run },
+    Command { name: "attacks", help: attacks::HELP, run: attacks::run },
     Command { name: "certbot", help: certbot::HELP, run: certbot::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },

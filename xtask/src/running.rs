@@ -51,6 +51,11 @@ impl Running {
         Ok(running)
     }
 
+    /// The process of the master.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends the master a signal.
     pub(crate) fn signal(&self, name: &str) -> Result<(), String> {
         let pid = self.child.id().to_string();

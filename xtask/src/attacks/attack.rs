@@ -1,0 +1,121 @@
+//! The attacks: what each sends, and how Weir is meant to end it.
+
+use super::frames::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, GET, HEADERS, PING, PRIORITY, RST_STREAM,
+    SETTINGS, WINDOW_UPDATE, frame, get, get_large, id, post, setting,
+};
+
+/// One way to have a server work or remember more than its client does.
+pub(super) struct Attack {
+    pub(super) name: &'static str,
+    /// Sent once, after the preface.
+    pub(super) begin: fn() -> Vec<u8>,
+    /// Sent again and again.
+    pub(super) again: fn(u32) -> Vec<u8>,
+    /// How often at most.
+    pub(super) times: u32,
+    pub(super) end: AttackEnd,
+}
+
+/// How an attack is meant to end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AttackEnd {
+    /// GOAWAY with ENHANCE_YOUR_CALM, and a line in the error log that contains this.
+    Calm(&'static str),
+    /// After `send_timeout`, the streams are reset.
+    Reset,
+    /// The client is served on; memory stays small.
+    Served,
+}
+
+const fn flood(
+    name: &'static str,
+    begin: fn() -> Vec<u8>,
+    again: fn(u32) -> Vec<u8>,
+    message: &'static str,
+) -> Attack {
+    Attack { name, begin, again, times: 20_000, end: AttackEnd::Calm(message) }
+}
+
+pub(super) const ATTACKS: &[Attack] = &[
+    flood(
+        "client resets",
+        Vec::new,
+        |n| [get(n), frame(RST_STREAM, 0, id(n), &[0, 0, 0, 8])].concat(),
+        "sent too many RST_STREAM frames",
+    ),
+    flood(
+        "provoked resets",
+        Vec::new,
+        |n| [get(n), frame(WINDOW_UPDATE, 0, id(n), &[0x7f, 0xff, 0xff, 0xff])].concat(),
+        "provoked too many RST_STREAM frames",
+    ),
+    flood(
+        "CONTINUATION frames",
+        || frame(HEADERS, 0, 1, GET),
+        |_| frame(CONTINUATION, 0, 1, &[]),
+        "sent too many CONTINUATION frames",
+    ),
+    flood(
+        "CONTINUATION bytes",
+        || frame(HEADERS, 0, 1, GET),
+        |_| frame(CONTINUATION, 0, 1, &[0; 16_384]),
+        "sent too large header",
+    ),
+    flood("SETTINGS", Vec::new, |_| frame(SETTINGS, 0, 0, &[]), "sent too many SETTINGS frames"),
+    flood("PING", Vec::new, |_| frame(PING, 0, 0, &[0; 8]), "sent too many PING frames"),
+    flood(
+        "PRIORITY",
+        Vec::new,
+        |_| frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 0]),
+        "sent too many PRIORITY frames",
+    ),
+    flood("empty DATA", || post(0), |_| frame(DATA, 0, 1, &[]), "sent too many empty DATA frames"),
+    flood(
+        "tiny windows",
+        || [setting(4, 0), get_large(0)].concat(),
+        |_| frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]),
+        "sent too many WINDOW_UPDATE frames",
+    ),
+    flood(
+        "unknown frames",
+        Vec::new,
+        |_| frame(0x77, 0, 0, &[0; 8]),
+        "sent too many frames of unknown types",
+    ),
+    flood(
+        "decoded size (HPACK bomb)",
+        Vec::new,
+        |n| frame(HEADERS, END_HEADERS, id(n), &bomb(4000)),
+        "sent too large header",
+    ),
+    Attack {
+        name: "number of fields",
+        begin: Vec::new,
+        again: |n| frame(HEADERS, END_HEADERS | END_STREAM, id(n), &[GET, &[0x90; 1100]].concat()),
+        times: 100,
+        end: AttackEnd::Served,
+    },
+    Attack {
+        name: "stalled streams",
+        begin: || [setting(4, 0), frame(WINDOW_UPDATE, 0, 0, &[0, 0xff, 0, 0])].concat(),
+        again: get_large,
+        times: 100,
+        end: AttackEnd::Reset,
+    },
+    Attack {
+        name: "bodies nobody reads",
+        begin: || (0..100).flat_map(post).collect(),
+        again: |n| frame(DATA, 0, id(n % 100), &[0; 16_000]),
+        times: 400,
+        end: AttackEnd::Served,
+    },
+];
+
+/// A block that repeats a field of 4,000 bytes with each of its last bytes.
+fn bomb(length: usize) -> Vec<u8> {
+    let [high, low] = ((length - 127) as u16).to_be_bytes().map(u32::from);
+    let rest = (high << 8) | low;
+    let prefix = [0x7f, (rest & 0x7f) as u8 | 0x80, (rest >> 7) as u8];
+    [GET, b"\x40\x01x", &prefix, &vec![b'v'; length], &[0xbe; 10_000]].concat()
+}

@@ -1,0 +1,67 @@
+//! Another client, which is served while an attack goes on.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+const PAUSE: Duration = Duration::from_millis(1);
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// Asks on one kept connection until it is stopped.
+pub(super) struct Bystander {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Vec<Duration>, String>>,
+}
+
+/// How long its requests took.
+pub(super) struct BystanderLatency {
+    pub(super) median: Duration,
+    pub(super) p99: Duration,
+    pub(super) max: Duration,
+}
+
+impl Bystander {
+    pub(super) fn start(socket: &Path) -> Result<Self, String> {
+        let client = UnixStream::connect(socket).map_err(|err| err.to_string())?;
+        client.set_read_timeout(Some(ANSWER_MAX)).map_err(|err| err.to_string())?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = thread::spawn(move || ask(client, &stopped).map_err(|err| err.to_string()));
+        Ok(Self { stop, thread })
+    }
+
+    pub(super) fn stop(self) -> Result<BystanderLatency, String> {
+        self.stop.store(true, Ordering::Relaxed);
+        let took = self.thread.join().map_err(|_| "the bystander panicked")?;
+        let mut took = took.map_err(|why| format!("the bystander was not served: {why}"))?;
+        took.sort_unstable();
+        let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize];
+        Ok(BystanderLatency { median: at(0.5), p99: at(0.99), max: at(1.0) })
+    }
+}
+
+/// At least once.
+fn ask(mut client: UnixStream, stop: &AtomicBool) -> std::io::Result<Vec<Duration>> {
+    let mut took = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let begin = Instant::now();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: one\r\n\r\n")?;
+        let mut length = 0;
+        while !buffer[..length].ends_with(b"hello\n") {
+            match client.read(&mut buffer[length..])? {
+                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+                count => length += count,
+            }
+        }
+        took.push(begin.elapsed());
+        if stop.load(Ordering::Relaxed) {
+            return Ok(took);
+        }
+        thread::sleep(PAUSE);
+    }
+}
