@@ -115,13 +115,23 @@ impl<X: Session, S: Copy + PartialEq> ServerNames<X, S> {
         &self,
         host: &[u8],
         captures: &mut Captures,
-        mut failed: impl FnMut(&Pattern<X>, &MatchFailure),
+        failed: impl FnMut(&Pattern<X>, &MatchFailure),
     ) -> (S, Option<&Pattern<X>>) {
+        self.named(host, captures, failed).unwrap_or((self.default, None))
+    }
+
+    /// Like [`find`](Self::find); `None`: no server has the name, or there is only one.
+    pub fn named(
+        &self,
+        host: &[u8],
+        captures: &mut Captures,
+        mut failed: impl FnMut(&Pattern<X>, &MatchFailure),
+    ) -> Option<(S, Option<&Pattern<X>>)> {
         if !self.are_several() {
-            return (self.default, None);
+            return None;
         }
         if let Some(server) = self.names.find(host) {
-            return (*server, None);
+            return Some((*server, None));
         }
         let by_pattern = self.patterns.iter().filter(|_| !host.is_empty()).find(|(pattern, _)| {
             pattern.capture(host, captures).unwrap_or_else(|failure| {
@@ -129,10 +139,7 @@ impl<X: Session, S: Copy + PartialEq> ServerNames<X, S> {
                 false
             })
         });
-        match by_pattern {
-            Some((pattern, server)) => (*server, Some(pattern)),
-            None => (self.default, None),
-        }
+        by_pattern.map(|(pattern, server)| (*server, Some(&**pattern)))
     }
 
     /// The server for a host in lower case. The session gets the groups of the regular expression

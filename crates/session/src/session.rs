@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use conf::Values;
 use net::Address;
+use net::tls::ClientTrust;
 use observe::Level;
 
 use crate::forwarded::Proxies;
@@ -34,6 +35,8 @@ pub trait Session: Values + Sized + 'static {
         let listen = self.generation().listen(self.client().listen)?;
         Some(Self::Configuration::address(listen))
     }
+    /// How its server verifies certificates of clients, if it asks for them.
+    fn client_trust(&self) -> Option<&ClientTrust>;
     /// An empty vector for text that is needed for a moment.
     fn scratch(&mut self) -> Vec<u8> {
         Vec::new()

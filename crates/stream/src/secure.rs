@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 
 use ::session::Session as _;
-use ::session::tls::ServerTlsSetup;
+use ::session::tls::{ClientRefusal, ServerTlsSetup};
 use net::accept::{self, ProxyRefusal};
 use net::tls::{self, Credential, RefusedHandshake, TlsDetails};
 use net::{Stream, Timer, buffers};
@@ -37,8 +37,17 @@ pub(crate) async fn handshake(
         // The client is new: nothing is set yet.
         let _ = x.client.tls.set(tls.clone());
     }
+    if let Some(refusal) = client_refusal(x) {
+        x.log(Level::Info, format_args!("{refusal}"));
+        return Err(HandshakeFailed);
+    }
     x.action = "initializing session";
     Ok(())
+}
+
+/// Why the client is turned away for its certificate, if it is.
+fn client_refusal(x: &TcpSession) -> Option<ClientRefusal> {
+    x.server().tls.clients.as_ref()?.refusal(x.client.tls.get()?)
 }
 
 /// Why there is no encrypted connection.

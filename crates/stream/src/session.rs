@@ -11,6 +11,7 @@ use ::session::values::{SetValues, VALUES_BYTES_MAX};
 use ::session::{Captures, Client, Session, evaluate};
 use ::upstream::Group;
 use conf::{Values, VariableId};
+use net::tls::ClientTrust;
 use observe::{Level, LineBuffer};
 
 use crate::site::{StreamGeneration, StreamServer, StreamServerId, StreamSite};
@@ -146,6 +147,9 @@ impl Session for TcpSession {
     }
     fn captures(&mut self) -> &mut Captures {
         &mut self.captures
+    }
+    fn client_trust(&self) -> Option<&ClientTrust> {
+        self.server().tls.clients.as_ref()?.trust()
     }
     fn log(&self, level: Level, message: fmt::Arguments<'_>) {
         let Some(listen) = self.generation.listen(self.client.listen) else { return };

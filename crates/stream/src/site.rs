@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ::session::server_names::ServerNames;
-use ::session::tls::ServerTlsSetup;
+use ::session::tls::{ClientVerification, ServerTlsSetup};
 use ::session::variables::Variable;
 use ::session::{Configuration, WorkerGeneration};
 use ::upstream::{Group, ResolverPolicy};
@@ -70,6 +70,8 @@ pub struct StreamTls {
     pub(crate) tls: Option<Arc<ServerTlsSetup>>,
     /// Whether it turns clients away.
     pub(crate) rejects_handshakes: bool,
+    /// What it asks of clients; `None`: nothing.
+    pub(crate) clients: Option<ClientVerification>,
     pub(crate) handshake_timeout_ms: u64,
 }
 

@@ -324,6 +324,39 @@ fn an_encrypted_connection_says_what_was_agreed_on() {
 }
 
 #[test]
+fn a_client_without_a_good_certificate_is_turned_away() {
+    let folder = Folder::new();
+    let answer = |mode: &str, client: tls::TlsClient| {
+        let trusted = format!("ssl_client_certificate 'data:{}';", tls::ECDSA_CERTIFICATE);
+        let text = with_certificate(&format!(
+            "error_log e.log info; server {{ listen 127.0.0.1:1 ssl; ECDSA; {trusted}
+                 ssl_verify_client {mode}; return '$ssl_client_verify $ssl_client_s_dn'; }}"
+        ));
+        let generation = StreamGeneration::new(Arc::new(load(&text, &folder.0, false).unwrap()), 1);
+        let answer = net::run(serve_with(generation, move |stream| {
+            let mut answer = Vec::new();
+            let _ = client.connect("n.test", stream).read_to_end(&mut answer);
+            answer
+        }));
+        String::from_utf8(answer.unwrap()).unwrap()
+    };
+    let trusted = || tls::TlsClient::new().showing(tls::ECDSA_CERTIFICATE, tls::ECDSA_KEY);
+    let other = || tls::TlsClient::tls12().showing(tls::RSA_CERTIFICATE, tls::RSA_KEY);
+    assert_eq!(answer("on", trusted()), "SUCCESS CN=ecdsa");
+    assert_eq!(answer("on", other()), "");
+    assert_eq!(answer("on", tls::TlsClient::new()), "");
+    assert_eq!(answer("optional", tls::TlsClient::new()), "NONE ");
+    assert_eq!(answer("optional_no_ca", other()), "FAILED:self-signed certificate CN=rsa");
+    let log = folder.read("e.log");
+    for said in [
+        "client SSL certificate verify error: (18:self-signed certificate) while SSL handshaking",
+        "client sent no required SSL certificate while SSL handshaking",
+    ] {
+        assert!(log.contains(said), "{said}: {log}");
+    }
+}
+
+#[test]
 fn a_handshake_that_fails_ends_the_session() {
     let folder = Folder::new();
     let log = "error_log e.log info;";

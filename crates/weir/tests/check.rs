@@ -74,7 +74,7 @@ fn the_code_says_what_matters() {
         ("server { location / { grpc_pass grpcs://127.0.0.1; } }", 2),
         ("modsecurity on;", 2),
         ("js_set $a f; add_header X $a;", 2),
-        ("log_format f $ssl_client_verify;", 2),
+        ("log_format f $ssl_client_verify;", 0),
         ("sub_filter a b;", 3),
         ("zstd on;", 3),
         ("zstd on; lisen 80;", 1),

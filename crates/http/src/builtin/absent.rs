@@ -1,8 +1,5 @@
 //! Variables of what this version does not have, and so no request has either: they are what nginx
 //! makes of them for a request without TLS, HTTP/3 or a cache.
-//!
-//! Those about a client's certificate are not among them. Who asks for one wants it checked, and
-//! must hear that it is not.
 
 use crate::variables::BuiltIn;
 
@@ -19,7 +16,7 @@ const fn absent(name: &'static str) -> BuiltIn {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{refusal, site};
+    use crate::testing::site;
 
     #[test]
     fn no_request_has_them() {
@@ -33,11 +30,5 @@ mod tests {
         let reply = site.get("/");
         assert_eq!(reply.body(), "[]");
         assert_eq!(reply.field("X-Cache"), None);
-    }
-
-    #[test]
-    fn a_clients_certificate_is_not_just_absent() {
-        let unknown = "unknown \"ssl_client_verify\" variable";
-        assert_eq!(refusal("server { return 200 $ssl_client_verify; }"), unknown);
     }
 }

@@ -1,17 +1,68 @@
 //! Requests that are refused for how their connection is secured.
 
+use ::session::tls::ClientRefusal;
+use net::tls::TlsDetails;
 use observe::Level;
+use wire::host::Host;
 
-use crate::exchange::Exchange;
+use crate::exchange::{Captures, Exchange};
+use crate::phases;
+use crate::site::ServerId;
 
 /// nginx's status of a request that is not encrypted where it should be.
 const TO_HTTPS: u16 = 497;
+/// nginx's status of a request whose client has a certificate that is not trusted.
+const CERTIFICATE_ERROR: u16 = 495;
+/// nginx's status of a request whose client has no certificate and needs one.
+const NO_CERTIFICATE: u16 = 496;
+/// The request is for another connection (RFC 9110 section 15.5.20).
+const MISDIRECTED_REQUEST: u16 = 421;
 
 /// The status that a request is refused with, if it is.
-pub(super) fn refusal(x: &Exchange) -> Option<u16> {
+pub(super) fn refusal(x: &mut Exchange) -> Option<u16> {
+    if let Some(tls) = x.client.tls.get() {
+        // Few servers ask for certificates.
+        return match x.server().tls.clients {
+            Some(_) => client_refusal(x, &tls.clone()),
+            None => None,
+        };
+    }
     if x.client.is_plain_by_mistake.get() {
         x.log(Level::Info, format_args!("client sent plain HTTP request to HTTPS port"));
         return Some(TO_HTTPS);
     }
     None
+}
+
+/// The status that a request to a server that asks clients for certificates is refused with.
+#[cold]
+fn client_refusal(x: &mut Exchange, tls: &TlsDetails) -> Option<u16> {
+    if let Some(negotiated) = other_server(x, tls) {
+        let what = "client attempted to request the server name different from the one that was \
+                    negotiated";
+        x.log(Level::Info, format_args!("{what}"));
+        // As in nginx, the reply is that of the server whose handshake it was.
+        x.server = negotiated;
+        x.location = phases::outer(x);
+        return Some(MISDIRECTED_REQUEST);
+    }
+    let refusal = x.server().tls.clients.as_ref()?.refusal(tls)?;
+    x.log(Level::Info, format_args!("{refusal}"));
+    Some(match refusal {
+        ClientRefusal::Untrusted(_) => CERTIFICATE_ERROR,
+        ClientRefusal::NoCertificate => NO_CERTIFICATE,
+    })
+}
+
+/// The server that the handshake named, if the request names another host.
+fn other_server(x: &Exchange, tls: &TlsDetails) -> Option<ServerId> {
+    let name = tls.offered.server_name.as_deref()?;
+    let mut negotiated = Vec::new();
+    Host::parse(name)?.write_lower(name, &mut negotiated);
+    if x.request.host.is_empty() || x.request.host == negotiated {
+        return None;
+    }
+    let listen = x.generation.listen(x.client.listen)?;
+    let named = listen.names.named(&negotiated, &mut Captures::default(), |_, _| {});
+    named.map(|(server, _)| server)
 }

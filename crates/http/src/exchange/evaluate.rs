@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ::upstream::Group;
 use conf::{Values, VariableId};
+use net::tls::ClientTrust;
 use observe::Level;
 use session::backend::{Attempts, Backed};
 use session::evaluate;
@@ -35,6 +36,9 @@ impl Session for Exchange {
     }
     fn log(&self, level: Level, message: fmt::Arguments<'_>) {
         Exchange::log(self, level, message);
+    }
+    fn client_trust(&self) -> Option<&ClientTrust> {
+        self.server().tls.clients.as_ref()?.trust()
     }
     fn scratch(&mut self) -> Vec<u8> {
         Exchange::scratch(self)

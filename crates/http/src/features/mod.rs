@@ -75,7 +75,7 @@ conf::features! {
     into LocationBuilder<'_, '_>, variables BuiltIn;
     server: server,
     http2: http2 with VARIABLES,
-    ssl_shared: ssl_shared "ssl_",
+    ssl_shared: ssl_shared "ssl_" with VARIABLES,
     ssl: ssl "ssl_" over ssl_shared with VARIABLES,
     tables: tables,
     pools: pools,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use ::upstream::Group;
 use conf::VariableId;
 use net::Address;
-use session::tls::ServerTlsSetup;
+use session::tls::{ClientVerification, ServerTlsSetup};
 use session::{Configuration, WorkerGeneration};
 
 pub use context::{BlockContext, ParsedSoFar};
@@ -80,6 +80,8 @@ pub struct TlsPolicy {
     pub tls: Option<Arc<ServerTlsSetup>>,
     /// Whether it turns clients away.
     pub rejects_handshakes: bool,
+    /// What it asks of clients; `None`: nothing.
+    pub clients: Option<ClientVerification>,
 }
 
 /// A location, or another block that settings hold in: a server outside its locations, an `if`.

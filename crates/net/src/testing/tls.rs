@@ -5,12 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustls::CertificateCompressionAlgorithm;
+use rustls::client::{
+    ClientSessionMemoryCache, ClientSessionStore, ResolvesClientCert, Resumption,
+    Tls12ClientSessionValue, Tls13ClientSessionValue,
+};
 use rustls::compress::{CertDecompressor, DecompressionFailed};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, StreamOwned, SupportedProtocolVersion, version};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{
+    ClientConfig, ClientConnection, NamedGroup, SignatureScheme, StreamOwned,
+    SupportedProtocolVersion, version,
+};
 
-use crate::tls::ServerVerifier;
+use crate::tls::{Credential, ServerVerifier};
 
 /// A certificate for `localhost` with an ECDSA key, which says so in its common name.
 pub const ECDSA_CERTIFICATE: &str = include_str!("tls/ecdsa.pem");
@@ -59,6 +67,39 @@ impl TlsClient {
         self
     }
 
+    /// Shows this certificate to servers that ask for one.
+    pub fn showing(mut self, certificate: &str, key: &str) -> Self {
+        let credential = Credential::read(certificate.as_bytes(), key.as_bytes(), &[]);
+        let credential = CertifiedKey::clone(&credential.expect("a sound certificate").key);
+        self.config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(credential));
+        self
+    }
+
+    /// Shows the certificate of somebody else, and signs with its own key.
+    pub fn pretending(mut self, stolen: (&str, &str), own: (&str, &str)) -> Self {
+        let read = |(certificate, key): (&str, &str)| {
+            Credential::read(certificate.as_bytes(), key.as_bytes(), &[]).expect("a certificate")
+        };
+        let (Credential { key: stolen, .. }, Credential { key: own, .. }) =
+            (read(stolen), read(own));
+        let shown = CertifiedKey::new(stolen.cert.clone(), own.key.clone());
+        self.config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(shown));
+        self
+    }
+
+    /// Shows no certificate any more.
+    pub fn showing_nothing(mut self) -> Self {
+        self.config.client_auth_cert_resolver = Arc::new(NoCertificate);
+        self
+    }
+
+    /// Offers the sessions of every name to every other.
+    pub fn confusing_names(mut self) -> Self {
+        let store = ConfusedSessions(Arc::new(ClientSessionMemoryCache::new(16)));
+        self.config.resumption = Resumption::store(Arc::new(store));
+        self
+    }
+
     /// Sends early data where it may.
     pub fn with_early_data(mut self) -> Self {
         self.config.enable_early_data = true;
@@ -83,6 +124,60 @@ impl TlsClient {
 impl Default for TlsClient {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Has no certificate.
+#[derive(Debug)]
+struct NoCertificate;
+
+impl ResolvesClientCert for NoCertificate {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        None
+    }
+
+    fn has_certs(&self) -> bool {
+        false
+    }
+}
+
+/// Sessions that are stored under one name.
+#[derive(Debug)]
+struct ConfusedSessions(Arc<ClientSessionMemoryCache>);
+
+impl ConfusedSessions {
+    fn name() -> ServerName<'static> {
+        ServerName::from(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST))
+    }
+}
+
+impl ClientSessionStore for ConfusedSessions {
+    fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
+        self.0.set_kx_hint(Self::name(), group);
+    }
+
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        self.0.kx_hint(&Self::name())
+    }
+
+    fn set_tls12_session(&self, _: ServerName<'static>, session: Tls12ClientSessionValue) {
+        self.0.set_tls12_session(Self::name(), session);
+    }
+
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.0.tls12_session(&Self::name())
+    }
+
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {
+        self.0.remove_tls12_session(&Self::name());
+    }
+
+    fn insert_tls13_ticket(&self, _: ServerName<'static>, ticket: Tls13ClientSessionValue) {
+        self.0.insert_tls13_ticket(Self::name(), ticket);
+    }
+
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.0.take_tls13_ticket(&Self::name())
     }
 }
 

@@ -79,6 +79,21 @@ impl TrustedCertificates {
         }
         Ok(Self(Arc::new(certificates)))
     }
+
+    /// No certificate.
+    pub fn none() -> Self {
+        Self(Arc::default())
+    }
+
+    /// These, and others.
+    pub fn with(self, others: &Self) -> Self {
+        Self(Arc::new([&self.0[..], &others.0].concat()))
+    }
+
+    /// The certificates, as DER.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(AsRef::as_ref)
+    }
 }
 
 impl RevocationLists {
@@ -95,9 +110,19 @@ impl RevocationLists {
         }
         if lists.is_empty() { Err(KeyError::Missing) } else { Ok(Self(Arc::new(lists))) }
     }
+
+    /// The lists, as DER.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(AsRef::as_ref)
+    }
 }
 
 impl ChainFault {
+    /// Whether nothing is wrong but that nobody trusted has signed.
+    pub fn is_of_unknown_authority(self) -> bool {
+        matches!(self, Self::SelfSigned | Self::SelfSignedInChain | Self::UnknownIssuer)
+    }
+
     /// OpenSSL's number.
     pub fn code(self) -> u8 {
         self as u8
@@ -245,13 +270,15 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         }
     }
 
-    /// Each certificate's issuer has to have a list, which does not name it.
+    /// Each certificate's issuer has to have a list, which does not name it. OpenSSL reports the
+    /// fault nearest to the root.
     fn check_revoked(
         &self,
         chain: &[&X509<'_>],
         lists: &RevocationLists,
     ) -> Result<(), ChainFault> {
-        for (at, certificate) in chain.iter().enumerate() {
+        let certificates = chain.iter().enumerate().rev();
+        for (at, certificate) in certificates {
             let issuer = chain.get(at + 1).unwrap_or(certificate);
             let mut fault = ChainFault::NoRevocationList;
             let mut is_listed = false;
@@ -282,6 +309,13 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
     fn fault(&self, leaf: &X509<'_>) -> ChainFault {
         if let Some(worst) = self.worst {
             return worst;
+        }
+        // OpenSSL looks at the time last: a certificate that nobody trusts may not be expired.
+        if self.now_seconds < leaf.not_before.seconds() {
+            return ChainFault::NotYetValid;
+        }
+        if self.now_seconds > leaf.not_after.seconds() {
+            return ChainFault::Expired;
         }
         if leaf.is_self_issued() {
             return ChainFault::SelfSigned;

@@ -1,12 +1,13 @@
 //! What the two ends of a session agreed on, for variables and checks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustls::{CommonState, HandshakeKind, ProtocolVersion, SignatureScheme};
 use wire::client_hello::{self, ClientHello};
 use wire::host::Host;
 use wire::tls::{TlsGroup, TlsSuite};
+
+use super::client_trust::ClientCertificate;
 
 /// What a client offered, and which server it named.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +43,8 @@ pub struct TlsDetails {
     pub(crate) is_early: AtomicBool,
     /// The application protocol (ALPN).
     pub protocol: Option<Box<[u8]>>,
-    /// The peer's certificates in DER, its own first.
-    pub peer_certificates: Arc<[Box<[u8]>]>,
+    /// The client's certificate, if it was asked for one and has shown it.
+    pub client_certificate: Option<Box<ClientCertificate>>,
 }
 
 /// Up to 32 bytes that identify a session.
@@ -87,7 +88,6 @@ impl OfferedByClient {
 
 impl TlsDetails {
     pub(crate) fn new(agreed: &CommonState, offered: OfferedByClient) -> Self {
-        let certificates = agreed.peer_certificates().unwrap_or_default();
         let group = agreed.negotiated_key_exchange_group().map_or(0, |group| group.name().into());
         Self {
             offered,
@@ -102,7 +102,7 @@ impl TlsDetails {
             signature_scheme: 0,
             is_early: AtomicBool::new(false),
             protocol: agreed.alpn_protocol().map(Box::from),
-            peer_certificates: certificates.iter().map(|der| Box::from(der.as_ref())).collect(),
+            client_certificate: None,
         }
     }
 
@@ -144,6 +144,14 @@ impl TlsDetails {
     pub fn write_signature_scheme(&self, out: &mut Vec<u8>) {
         if self.signature_scheme != 0 {
             write_scheme(self.signature_scheme, out);
+        }
+    }
+
+    /// Writes the scheme that the client signed the handshake with.
+    pub fn write_client_signature_scheme(&self, out: &mut Vec<u8>) {
+        let scheme = self.client_certificate.as_ref().map_or(0, |shown| shown.signature_scheme);
+        if scheme != 0 {
+            write_scheme(scheme, out);
         }
     }
 

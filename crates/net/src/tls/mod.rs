@@ -7,6 +7,7 @@
 mod certificate_compression;
 mod chain;
 mod client;
+mod client_trust;
 mod details;
 mod ocsp;
 mod output;
@@ -23,6 +24,7 @@ mod tickets;
 
 pub use chain::{ChainFault, ChainPurpose, ChainRules, RevocationLists, TrustedCertificates};
 pub use client::{ClientTls, ClientTlsPlan, ClientTransport};
+pub use client_trust::{ClientCertificate, ClientTrust};
 pub use details::{OfferedByClient, SessionId, TlsDetails};
 pub use ocsp::{OcspFault, OcspQuestion, OcspSigners, OcspStatus, OcspVerdict};
 pub use private_key::{

@@ -43,7 +43,7 @@ pub enum KeyError {
 /// A chain of certificates with the key of its first one, ready to sign.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    pub(super) key: Arc<CertifiedKey>,
+    pub(crate) key: Arc<CertifiedKey>,
     pub(super) staple: Option<Arc<dyn StapleSource>>,
 }
 

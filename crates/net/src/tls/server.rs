@@ -5,13 +5,17 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
-use rustls::server::{NoServerSessionStorage, ServerConfig, UnbufferedServerConnection};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{
+    NoServerSessionStorage, ServerConfig, UnbufferedServerConnection, WebPkiClientVerifier,
+};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion, version};
 use wire::client_hello::ClientHello;
 use wire::tls::{TlsGroup, TlsSuite};
 
 use super::Credential;
 use super::certificate_compression;
+use super::client_trust::{ClientTrust, ClientVerifier};
 use super::details::OfferedByClient;
 use super::server_credentials::ServerCredentials;
 use super::session::TlsSession;
@@ -46,6 +50,8 @@ pub struct ServerTlsPlan {
     /// 0: none. Needs a cache of sessions, which takes the place of tickets: what a session is
     /// resumed from must be used only once, or the bytes could be replayed.
     pub early_data_max: u32,
+    /// How certificates of clients are verified; `None`: clients are not asked for one.
+    pub clients: Option<Arc<ClientTrust>>,
     /// Whether certificates are compressed for clients that can decompress them (RFC 8879).
     pub compresses_certificates: bool,
 }
@@ -66,6 +72,7 @@ pub struct ResumptionPlan {
 /// How TLS is spoken with the clients of a server.
 pub struct ServerTls {
     credentials: Arc<ServerCredentials>,
+    clients: Option<Arc<ClientTrust>>,
     config: Arc<ServerConfig>,
     /// The same with HTTP/2 before the other application protocols, once somebody asks for it.
     with_h2: OnceLock<Arc<ServerConfig>>,
@@ -84,10 +91,10 @@ impl ServerTls {
             ..aws_lc_rs::default_provider()
         });
         let credentials = Arc::new(ServerCredentials::new(plan.credentials));
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let mut config = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&versions(plan.has_tls12, plan.has_tls13))
             .map_err(|error| error.to_string())?
-            .with_no_client_auth()
+            .with_client_cert_verifier(verifier(plan.clients.as_ref(), provider))
             .with_cert_resolver(credentials.clone());
         config.ignore_client_order = plan.prefers_own_suites;
         config.alpn_protocols = plan.protocols.into_iter().map(Vec::from).collect();
@@ -99,7 +106,13 @@ impl ServerTls {
         config.send_half_rtt_data = plan.early_data_max > 0;
         plan.resumption.apply(&mut config);
         let (config, with_h2) = (Arc::new(config), OnceLock::new());
-        Ok(Self { credentials, config, with_h2, record_max: plan.record_max })
+        Ok(Self {
+            credentials,
+            clients: plan.clients,
+            config,
+            with_h2,
+            record_max: plan.record_max,
+        })
     }
 
     /// A session with a client. `received` is all that has come of it, which begins with `hello`;
@@ -123,7 +136,14 @@ impl ServerTls {
         };
         let connection = UnbufferedServerConnection::new(config).map_err(io::Error::other)?;
         let offered = hello.map(OfferedByClient::of).unwrap_or_default();
-        let side = ServerSide { connection, offered, credentials, hello: ServerHello::default() };
+        let side = ServerSide {
+            connection,
+            offered,
+            credentials,
+            hello: ServerHello::default(),
+            trust: self.clients.clone(),
+            signed_with: 0,
+        };
         Ok(Box::new(TlsSession::new(side, self.record_max, received)))
     }
 
@@ -167,6 +187,17 @@ impl fmt::Debug for ResumptionPlan {
         f.debug_struct("ResumptionPlan")
             .field("lifetime_s", &self.lifetime_s)
             .finish_non_exhaustive()
+    }
+}
+
+/// Asks clients for certificates, or does not.
+fn verifier(
+    clients: Option<&Arc<ClientTrust>>,
+    provider: Arc<CryptoProvider>,
+) -> Arc<dyn ClientCertVerifier> {
+    match clients {
+        Some(trust) => Arc::new(ClientVerifier { trust: trust.clone(), provider }),
+        None => WebPkiClientVerifier::no_client_auth(),
     }
 }
 

@@ -194,8 +194,8 @@ fn before_version_3<'a>(certificate: &'a CertificateDer<'_>) -> Option<X509<'a>>
     X509::parse(certificate).ok().filter(|x509| x509.version < 3)
 }
 
-/// Verifies the signature of a handshake by the key of a certificate that rustls cannot read.
-fn verify_signature(
+/// Verifies the signature of a handshake by the key of a certificate.
+pub(super) fn verify_signature(
     message: &[u8],
     x509: &X509<'_>,
     signed: &DigitallySignedStruct,

@@ -9,6 +9,7 @@ use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ReadEarlyData, UnbufferedConnectionCommon, UnbufferedStatus};
 use rustls::{CommonState, Error, ExtractedSecrets};
 
+use super::client_trust::{self, ClientCertificate, ClientTrust};
 use super::details::{OfferedByClient, SessionId, TlsDetails};
 use super::record::HEADER;
 use super::server_credentials::ServerCredentials;
@@ -45,6 +46,10 @@ pub(crate) struct ServerSide {
     pub(crate) credentials: Arc<ServerCredentials>,
     /// What was answered.
     pub(crate) hello: ServerHello,
+    /// How certificates of clients are verified, if they are asked for one.
+    pub(crate) trust: Option<Arc<ClientTrust>>,
+    /// How the client signed, once it has.
+    pub(crate) signed_with: u16,
 }
 
 /// A server's first message (RFC 8446 section 4.1.3), as far as `$ssl_session_id` needs it.
@@ -84,7 +89,12 @@ impl TlsSide for ServerSide {
     type Data = ServerConnectionData;
 
     fn process<'c, 'i>(&'c mut self, bytes: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
-        self.connection.deref_mut().process_tls_records(bytes)
+        let Self { connection, signed_with, .. } = self;
+        let status = connection.deref_mut().process_tls_records(bytes);
+        if let Some(scheme) = client_trust::take_signature_scheme() {
+            *signed_with = scheme;
+        }
+        status
     }
 
     fn read_early(
@@ -120,6 +130,9 @@ impl TlsSide for ServerSide {
             let scheme = self.credentials.signed_with(&schemes);
             details.signature_scheme = scheme.map_or(0, u16::from);
         }
+        let trust = self.trust.as_ref();
+        details.client_certificate =
+            trust.and_then(|trust| ClientCertificate::of(self, trust, self.signed_with));
         details
     }
 

@@ -12,7 +12,10 @@ use wire::tls::{TlsGroup, TlsSuite};
 
 use super::record::PLAINTEXT_MAX;
 use super::server_credentials::ServerCredentials;
-use super::{Credential, ResumptionPlan, ServerTls, ServerTlsPlan, TlsSessionCache};
+use super::{
+    ChainRules, ClientTrust, Credential, ResumptionPlan, ServerTls, ServerTlsPlan, TlsSessionCache,
+    TrustedCertificates,
+};
 use crate::testing::tls::{
     ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient, TlsClientStream,
 };
@@ -217,4 +220,41 @@ fn the_last_certificate_of_a_kind_counts() {
     let is_kept =
         |credential: &Credential| kept.iter().any(|one| Arc::ptr_eq(one, &credential.key));
     assert!(is_kept(&ecdsa) && is_kept(&rsa) && kept.iter().count() == 2);
+}
+
+/// A certificate with its key.
+type Shown = (&'static str, &'static str);
+
+const ECDSA: Shown = (ECDSA_CERTIFICATE, ECDSA_KEY);
+const FIRST: Shown = (include_str!("testdata/first.crt"), include_str!("testdata/sec1.key"));
+/// Of version 1.
+const OLD: Shown = (include_str!("testdata/version1.crt"), FIRST.1);
+
+/// Asks clients for a certificate, which nobody has to trust.
+fn asking() -> ServerTlsPlan {
+    let trusted = TrustedCertificates::none();
+    let rules = ChainRules { trusted, revoked: None, depth_max: 1 };
+    ServerTlsPlan { clients: ClientTrust::new(rules, None).map(Arc::new), ..plan() }
+}
+
+#[test]
+fn a_client_has_to_prove_that_a_certificate_is_its_own() {
+    for client in [TlsClient::new(), TlsClient::tls12()] {
+        for (shown, is_proved) in [
+            (client.clone(), true),
+            (client.clone().showing(ECDSA_CERTIFICATE, ECDSA_KEY), true),
+            (client.clone().showing(RSA_CERTIFICATE, RSA_KEY), true),
+            (client.clone().showing(OLD.0, OLD.1), true),
+            (client.clone().pretending(ECDSA, FIRST), false),
+            (client.clone().pretending(OLD, ECDSA), false),
+        ] {
+            let (near, server) = echo(asking());
+            let mut stream = shown.connect("localhost", near);
+            let is_answered =
+                stream.write_all(b"x").is_ok() && stream.read(&mut [0; 9]).is_ok_and(|n| n > 0);
+            assert_eq!(is_answered, is_proved);
+            let _ = stream.close();
+            assert_eq!(server.join().unwrap().is_ok(), is_proved);
+        }
+    }
 }

@@ -32,6 +32,10 @@ const STEPS_MAX: u64 = 10 * 366 * 24;
 
 static OF_PROCESS: OnceLock<Arc<RotatingTicketKeys>> = OnceLock::new();
 
+/// Bytes of a session that a ticket has, at most. Certificates of a client make it long; the length
+/// of a ticket has two bytes, and the client sends all of it in its next first message.
+const SESSION_MAX: usize = 12 * 1024;
+
 const NAME: usize = 16;
 const TIME: usize = 8;
 const SECRET: usize = 32;
@@ -221,7 +225,11 @@ impl TicketKeys {
 }
 
 impl ServerTickets {
+    /// `None`: the session is too long for a ticket.
     fn seal(&self, session: &[u8], now_s: u64) -> Option<Vec<u8>> {
+        if session.len() > SESSION_MAX {
+            return None;
+        }
         let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).ok()?;
         let (name, cipher) =

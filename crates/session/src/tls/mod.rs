@@ -8,6 +8,7 @@
 mod certificate_cache;
 mod certificates;
 pub mod client;
+pub mod client_variables;
 mod commands;
 mod files;
 mod ocsp_responder;
@@ -16,8 +17,9 @@ mod sessions;
 mod stapling;
 pub mod values;
 pub mod variables;
+mod verification;
 
-use conf::{Seconds, Text};
+use conf::{Number, Seconds, Text};
 
 use certificate_cache::CertificateCacheRules;
 use certificates::CertificateTemplate;
@@ -27,6 +29,7 @@ use sessions::{SessionCache, TicketKeyFile};
 use values::{CertificateFile, NoDhparam, TlsCiphers, TlsGroups, TlsProtocols};
 
 pub use server::{ServerTlsParts, ServerTlsSetup};
+pub use verification::{ClientRefusal, ClientVerification, VerifyClient};
 
 conf::directives! {
     in MAIN | SERVER;
@@ -227,4 +230,58 @@ conf::directives! {
     /// ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
     /// ```
     conf_command: Vec<ConfCommand>,
+    /// Whether clients are asked for a certificate, which `ssl_client_certificate` and
+    /// `ssl_trusted_certificate` have to trust. With `on` they need one, with `optional` they may
+    /// have one. `optional_no_ca` also admits one whose authority is unknown: then
+    /// `$ssl_client_verify` says whether it is trusted, and something else has to decide. In
+    /// `http {}` a client that is not admitted gets 400, for which `error_page` has the statuses
+    /// 495 (not trusted) and 496 (none). In `stream {}` its connection is closed.
+    ///
+    /// Differs: `$ssl_client_verify` and the reply go by the files of the server that the request
+    /// belongs to, also where the handshake was another server's because the client has named none.
+    /// A session that is resumed is verified again. RSA keys need 2048 bits.
+    ///
+    /// ```nginx
+    /// server {
+    ///     listen 443 ssl;
+    ///     ssl_certificate /etc/weir/example.com.pem;
+    ///     ssl_certificate_key /etc/weir/example.com.key;
+    ///     ssl_verify_client on;
+    ///     ssl_client_certificate /etc/weir/clients.pem;
+    /// }
+    /// ```
+    verify_client: VerifyClient = "off",
+    /// A file with the certificates of the authorities that clients' certificates are trusted by,
+    /// in PEM. Their names are sent to clients, which choose a certificate by them.
+    ///
+    /// Syntax: FILE
+    /// Differs: a chain whose certificates have critical name constraints is refused.
+    ///
+    /// ```nginx
+    /// ssl_client_certificate /etc/weir/clients.pem;
+    /// ```
+    client_certificate: Option<CertificateFile>,
+    /// A file with further trusted certificates, in PEM, whose names are not sent to clients.
+    ///
+    /// Syntax: FILE
+    ///
+    /// ```nginx
+    /// ssl_trusted_certificate /etc/weir/more-clients.pem;
+    /// ```
+    trusted_certificate: Option<CertificateFile>,
+    /// How many certificates may stand between a client's and the trusted one.
+    ///
+    /// ```nginx
+    /// ssl_verify_depth 2;
+    /// ```
+    verify_depth: Number = "1",
+    /// A file with lists of revoked certificates, in PEM. Each authority in a client's chain must
+    /// have one.
+    ///
+    /// Syntax: FILE
+    ///
+    /// ```nginx
+    /// ssl_crl /etc/weir/revoked.pem;
+    /// ```
+    crl: Option<CertificateFile>,
 }

@@ -90,7 +90,7 @@ impl Conf {
     /// How TLS is spoken; `None`: without a certificate it is not.
     pub fn server_tls(
         &self,
-        parts: ServerTlsParts,
+        mut parts: ServerTlsParts,
         load: &mut Load<'_>,
     ) -> Result<Option<ServerTlsSetup>> {
         let Some(first) = self.certificate.first() else { return Ok(None) };
@@ -105,6 +105,11 @@ impl Conf {
         if let Some(credential) = choices.credential(self.password_file.as_ref(), load)? {
             credentials.push(credential);
         }
+        let clients = self.client_verification(true, load)?.and_then(|one| one.trust);
+        if let Some(trust) = &clients {
+            // A session is not resumed where other clients are admitted.
+            parts.identity.push(trust.digest().into());
+        }
         let resumption = self.resumption(&parts, choices.tickets, load)?;
         let plan = ServerTlsPlan {
             resumption,
@@ -117,6 +122,7 @@ impl Conf {
             record_max: parts.record_max,
             protocols: parts.protocols,
             early_data_max: parts.early_data_max,
+            clients,
             compresses_certificates: self.certificate_compression,
         };
         match ServerTls::new(plan) {

@@ -27,7 +27,7 @@ conf::features! {
     into ServerBuilder<'_, '_>, variables BuiltIn<TcpSession>;
     core: core,
     listen: listen,
-    ssl_shared: ssl_shared "ssl_",
+    ssl_shared: ssl_shared "ssl_" with VARIABLES,
     ssl: ssl "ssl_" over ssl_shared with VARIABLES,
     tables: tables,
     resolver: resolver,

@@ -17,10 +17,16 @@ use crate::site::{ServerBuilder, StreamTls};
 pub mod shared {
     use std::sync::Arc;
 
+    use ::session::tls::client_variables::ClientVariables;
     pub use ::session::tls::{Conf, Layer};
+    use ::session::variables::BuiltIn;
     use conf::Result;
 
+    use crate::session::TcpSession;
     use crate::site::ServerBuilder;
+
+    /// `$ssl_client_cert` and the others.
+    pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] = ClientVariables::<TcpSession>::TABLE;
 
     /// They are installed with the settings of this subsystem.
     pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
@@ -66,8 +72,10 @@ pub fn install(
         identity: std::mem::take(&mut place.identity),
         early_data_max: 0,
     };
+    let tls = shared.server_tls(parts, place.load)?;
     place.server.tls = StreamTls {
-        tls: shared.server_tls(parts, place.load)?.map(Arc::new),
+        clients: shared.client_verification(tls.is_some(), place.load)?,
+        tls: tls.map(Arc::new),
         rejects_handshakes: shared.rejects_handshakes(),
         handshake_timeout_ms: conf.handshake_timeout.0,
     };

@@ -150,10 +150,6 @@ fn variables_that_nobody_sets_are_not_empty_but_refused() {
             "geoip_country a; server { return 200 $geoip_country_code; }",
             "unknown \"geoip_country_code\" variable".into(),
         ),
-        (
-            "server { if ($ssl_client_verify = NONE) { return 403; } }",
-            "unknown \"ssl_client_verify\" variable".into(),
-        ),
     ];
     for (http, expected) in cases {
         assert_eq!(refusal_of_lenient(http), expected, "{http}");

@@ -3,6 +3,8 @@
 //! Settings that `stream {}` has as well are in [`shared`]. A server's settings come to a
 //! [`ServerTls`], which `accept` asks for a session; nothing hooks into a location.
 
+#[cfg(test)]
+mod client_tests;
 pub mod shared;
 #[cfg(test)]
 mod tests;
@@ -76,5 +78,9 @@ pub(crate) fn policy(
         early_data_max: if conf.early_data { EARLY_DATA_MAX } else { 0 },
     };
     let tls = shared.server_tls(parts, load)?;
-    Ok(TlsPolicy { tls: tls.map(Arc::new), rejects_handshakes: shared.rejects_handshakes() })
+    Ok(TlsPolicy {
+        clients: shared.client_verification(tls.is_some(), load)?,
+        tls: tls.map(Arc::new),
+        rejects_handshakes: shared.rejects_handshakes(),
+    })
 }

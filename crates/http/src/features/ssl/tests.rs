@@ -16,7 +16,7 @@ const RSA: &str = "RSA";
 const RSA_KEY_LINE: &str = "ssl_certificate_key 'data:";
 
 /// Puts certificates in the place of their names.
-fn with_files(http: &str) -> String {
+pub(super) fn with_files(http: &str) -> String {
     let lines = |certificate: &str, key: &str| {
         format!("ssl_certificate 'data:{certificate}'; ssl_certificate_key 'data:{key}';")
     };
@@ -24,18 +24,27 @@ fn with_files(http: &str) -> String {
         .replace("RSA;", &lines(RSA_CERTIFICATE, RSA_KEY))
 }
 
-fn server(http: &str) -> Server {
+pub(super) fn server(http: &str) -> Server {
     Server::start(with_files(http))
 }
 
 /// The replies to requests for these paths on one connection.
-fn ask(server: &Server, client: &TlsClient, name: &str, paths: &[&str]) -> Vec<String> {
+pub(super) fn ask(server: &Server, client: &TlsClient, name: &str, paths: &[&str]) -> Vec<String> {
     let mut stream = client.connect(name, server.connect_plain().into_socket());
     paths.iter().map(|path| get(&mut stream, path)).collect()
 }
 
 fn get<S: std::io::Read + std::io::Write>(stream: &mut TlsClientStream<S>, path: &str) -> String {
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).unwrap();
+    get_of(stream, path, "h")
+}
+
+pub(super) fn get_of<S: std::io::Read + std::io::Write>(
+    stream: &mut TlsClientStream<S>,
+    path: &str,
+    host: &str,
+) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
     read_reply(stream)
 }
 

@@ -51,6 +51,13 @@ fn a_chain_that_ends_elsewhere_is_refused() {
 }
 
 #[test]
+fn a_certificate_that_nobody_trusts_has_its_time_too() {
+    let other = rules(&["direct"], 9);
+    assert_eq!(verify_at(&other, &["leaf"], NOW * 4), Err(ChainFault::Expired));
+    assert_eq!(verify_at(&other, &["root"], 0), Err(ChainFault::NotYetValid));
+}
+
+#[test]
 fn issuers_have_to_be_authorities() {
     let chain = ["below", "leaf", "int"];
     assert_eq!(verify(&rules(&["root"], 9), &chain), Err(ChainFault::InvalidAuthority));

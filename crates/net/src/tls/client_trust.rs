@@ -1,0 +1,219 @@
+//! Whom a server trusts among its clients, and the certificates that they show.
+//!
+//! As in nginx, a handshake accepts every certificate whose key the client proves to have. Whether
+//! it is trusted is found out afterwards, so that a client without a good one gets a reply that
+//! says so. The result is never part of a session that is resumed: the chain is verified again,
+//! by the rules that hold then.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::digest;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, CommonState, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme,
+};
+use wire::x509::X509;
+
+use super::chain::{ChainFault, ChainPurpose, ChainRules, TrustedCertificates};
+use super::server_trust::verify_signature;
+use super::tickets::now_s;
+
+/// Bytes of names in a request for a certificate, at most: its length has two bytes.
+const NAMES_MAX: usize = 0xffff;
+
+/// By which rules certificates of clients are verified.
+pub struct ClientTrust {
+    rules: ChainRules,
+    /// The names of authorities that clients are told.
+    names: Vec<DistinguishedName>,
+    digest: TrustDigest,
+}
+
+/// Stands for the rules.
+type TrustDigest = [u8; digest::SHA256_OUTPUT_LEN];
+
+/// The certificates that a client has shown, and has proved to have the key of.
+pub struct ClientCertificate {
+    /// Its own first, in DER.
+    chain: Box<[Box<[u8]>]>,
+    /// IANA's number of the scheme that it signed the handshake with; 0: it resumed a session.
+    pub(super) signature_scheme: u16,
+    /// Rules that were asked, and what they said.
+    verified: Mutex<Option<(TrustDigest, Result<(), ChainFault>)>>,
+}
+
+impl ClientTrust {
+    /// `announced`: the certificates whose names clients are told. `None`: their names are too
+    /// long.
+    pub fn new(rules: ChainRules, announced: Option<&TrustedCertificates>) -> Option<Self> {
+        let mut names: Vec<DistinguishedName> = Vec::new();
+        for der in announced.into_iter().flat_map(TrustedCertificates::iter) {
+            let Ok(x509) = X509::parse(der) else { continue };
+            let name = x509.subject.der;
+            if names.iter().all(|other| other.as_ref() != name) {
+                names.push(DistinguishedName::from(name.to_vec()));
+            }
+        }
+        let length: usize = names.iter().map(|name| name.as_ref().len() + 2).sum();
+        if length > NAMES_MAX {
+            return None;
+        }
+        let mut digest = digest::Context::new(&digest::SHA256);
+        digest.update(&(rules.depth_max as u64).to_be_bytes());
+        let lists = rules.revoked.iter().flat_map(|lists| lists.iter());
+        for part in rules.trusted.iter().chain([&[][..]]).chain(lists) {
+            digest.update(&(part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        let mut bytes = TrustDigest::default();
+        bytes.copy_from_slice(digest.finish().as_ref());
+        Some(Self { rules, names, digest: bytes })
+    }
+
+    /// What makes the rules different from others.
+    pub fn digest(&self) -> &[u8] {
+        &self.digest
+    }
+}
+
+impl fmt::Debug for ClientTrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTrust").field("names", &self.names.len()).finish_non_exhaustive()
+    }
+}
+
+impl ClientCertificate {
+    /// The client's, if it has shown one, verified by these rules.
+    pub(super) fn of(
+        agreed: &CommonState,
+        trust: &ClientTrust,
+        signature_scheme: u16,
+    ) -> Option<Box<Self>> {
+        let chain = agreed.peer_certificates().filter(|chain| !chain.is_empty())?;
+        let chain = chain.iter().map(|der| Box::from(der.as_ref())).collect();
+        let shown = Self { chain, signature_scheme, verified: Mutex::new(None) };
+        // The result is kept.
+        let _ = shown.verify(Some(trust));
+        Some(Box::new(shown))
+    }
+
+    /// The client's own, in DER.
+    pub fn leaf(&self) -> &[u8] {
+        self.chain.first().map_or(&[], |leaf| leaf)
+    }
+
+    /// The SHA-1 of the client's own.
+    pub fn sha1(&self) -> impl AsRef<[u8]> + use<> {
+        digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, self.leaf())
+    }
+
+    /// Whether the rules accept it; without rules, whether those of the handshake did. The last
+    /// answer is kept, so that only a connection whose requests go to servers with different
+    /// rules is verified more than once.
+    pub fn verify(&self, trust: Option<&ClientTrust>) -> Result<(), ChainFault> {
+        let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = verified.filter(|(digest, _)| trust.is_none_or(|one| one.digest == *digest));
+        if let Some((_, result)) = known {
+            return result;
+        }
+        let Some(trust) = trust else { return Err(ChainFault::Unspecified) };
+        let others: Vec<&[u8]> = self.chain.iter().skip(1).map(AsRef::as_ref).collect();
+        let now_seconds = i64::try_from(now_s()).unwrap_or(i64::MAX);
+        let result = trust.rules.verify(self.leaf(), &others, ChainPurpose::Client, now_seconds);
+        *verified = Some((trust.digest, result));
+        result
+    }
+}
+
+impl fmt::Debug for ClientCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientCertificate")
+            .field("verified", &self.verified)
+            .finish_non_exhaustive()
+    }
+}
+
+thread_local! {
+    /// How the client signed whose message rustls has just looked at. It tells only the verifier,
+    /// which belongs to all connections.
+    static SIGNED_WITH: Cell<u16> = const { Cell::new(0) };
+}
+
+/// How the client signed, if rustls has looked at its signature since the last call.
+pub(super) fn take_signature_scheme() -> Option<u16> {
+    Some(SIGNED_WITH.take()).filter(|scheme| *scheme != 0)
+}
+
+/// Asks clients for a certificate, accepts any, and verifies the proof that they have the key.
+#[derive(Debug)]
+pub(super) struct ClientVerifier {
+    pub(super) trust: Arc<ClientTrust>,
+    pub(super) provider: Arc<CryptoProvider>,
+}
+
+impl ClientVerifier {
+    /// Not by webpki, which cannot read every certificate that OpenSSL can.
+    fn verify(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+        is_tls13: bool,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        let x509 = parse(certificate)?;
+        let valid = verify_signature(message, &x509, signed, algorithms, is_tls13)?;
+        SIGNED_WITH.set(signed.scheme.into());
+        Ok(valid)
+    }
+}
+
+impl ClientCertVerifier for ClientVerifier {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.trust.names
+    }
+
+    fn verify_client_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        parse(leaf).map(|_| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verify(message, certificate, signed, false)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verify(message, certificate, signed, true)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Result<X509<'a>, Error> {
+    X509::parse(certificate).map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))
+}

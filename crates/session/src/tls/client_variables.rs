@@ -1,0 +1,126 @@
+//! `$ssl_client_...`: the certificate that a client has shown.
+
+use std::marker::PhantomData;
+
+use net::tls::{ClientCertificate, TlsDetails};
+use wire::pem;
+use wire::uri::{EscapeSet, escape};
+use wire::x509::X509;
+
+use crate::Session;
+use crate::variables::BuiltIn;
+
+/// The variables that sessions of both subsystems have.
+pub struct ClientVariables<X>(PhantomData<X>);
+
+impl<X: Session> ClientVariables<X> {
+    /// Their table.
+    pub const TABLE: &[BuiltIn<X>] = &[
+        BuiltIn::fresh("ssl_client_cert", |x, out| of(x, out, write_indented)),
+        BuiltIn::fresh("ssl_client_escaped_cert", |x, out| of(x, out, write_escaped)),
+        BuiltIn::fresh("ssl_client_fingerprint", |x, out| of(x, out, write_fingerprint)),
+        BuiltIn::fresh("ssl_client_i_dn", |x, out| {
+            // A broken name is none, as in nginx.
+            parsed(x, out, |x509, out| x509.issuer.write_rfc2253(out).unwrap_or_default())
+        }),
+        BuiltIn::fresh("ssl_client_i_dn_legacy", |x, out| {
+            parsed(x, out, |x509, out| x509.issuer.write_legacy(out).unwrap_or_default())
+        }),
+        BuiltIn::fresh("ssl_client_raw_cert", |x, out| of(x, out, write_pem)),
+        BuiltIn::fresh("ssl_client_s_dn", |x, out| {
+            parsed(x, out, |x509, out| x509.subject.write_rfc2253(out).unwrap_or_default())
+        }),
+        BuiltIn::fresh("ssl_client_s_dn_legacy", |x, out| {
+            parsed(x, out, |x509, out| x509.subject.write_legacy(out).unwrap_or_default())
+        }),
+        BuiltIn::fresh("ssl_client_serial", |x, out| {
+            parsed(x, out, |x509, out| x509.write_serial(out))
+        }),
+        BuiltIn::fresh("ssl_client_sigalg", |x, out| match x.client().tls.get() {
+            Some(tls) => written(out, |out| tls.write_client_signature_scheme(out)),
+            None => false,
+        }),
+        BuiltIn::fresh("ssl_client_v_end", |x, out| {
+            parsed(x, out, |x509, out| x509.not_after.write(out))
+        }),
+        BuiltIn::fresh("ssl_client_v_remain", |x, out| parsed(x, out, write_days_left)),
+        BuiltIn::fresh("ssl_client_v_start", |x, out| {
+            parsed(x, out, |x509, out| x509.not_before.write(out))
+        }),
+        BuiltIn::fresh("ssl_client_verify", |x, out| match x.client().tls.get() {
+            Some(tls) => written(out, |out| write_result(x, tls, out)),
+            None => false,
+        }),
+    ];
+}
+
+/// Whether something was written.
+fn written(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+    let before = out.len();
+    write(out);
+    out.len() > before
+}
+
+/// `false`: the client has shown no certificate, or there is nothing to say.
+fn of<X: Session>(
+    x: &X,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&ClientCertificate, &mut Vec<u8>),
+) -> bool {
+    let shown = x.client().tls.get().and_then(|tls| tls.client_certificate.as_ref());
+    shown.is_some_and(|shown| written(out, |out| write(shown, out)))
+}
+
+fn parsed<X: Session>(
+    x: &X,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&X509<'_>, &mut Vec<u8>),
+) -> bool {
+    of(x, out, |shown, out| {
+        if let Ok(x509) = X509::parse(shown.leaf()) {
+            write(&x509, out);
+        }
+    })
+}
+
+fn write_result<X: Session>(x: &X, tls: &TlsDetails, out: &mut Vec<u8>) {
+    let Some(shown) = &tls.client_certificate else { return out.extend_from_slice(b"NONE") };
+    match shown.verify(x.client_trust()) {
+        Ok(()) => out.extend_from_slice(b"SUCCESS"),
+        Err(fault) => out.extend_from_slice(format!("FAILED:{fault}").as_bytes()),
+    }
+}
+
+fn write_pem(shown: &ClientCertificate, out: &mut Vec<u8>) {
+    pem::encode("CERTIFICATE", shown.leaf(), out);
+}
+
+/// Each line but the first is indented by a tab, as a header field once could be.
+fn write_indented(shown: &ClientCertificate, out: &mut Vec<u8>) {
+    let mut text = Vec::new();
+    write_pem(shown, &mut text);
+    for byte in text.strip_suffix(b"\n").unwrap_or(&text) {
+        out.push(*byte);
+        if *byte == b'\n' {
+            out.push(b'\t');
+        }
+    }
+}
+
+fn write_escaped(shown: &ClientCertificate, out: &mut Vec<u8>) {
+    let mut text = Vec::new();
+    write_pem(shown, &mut text);
+    escape(EscapeSet::UriComponent, &text, out);
+}
+
+fn write_fingerprint(shown: &ClientCertificate, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in shown.sha1().as_ref() {
+        out.extend([byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]));
+    }
+}
+
+fn write_days_left(x509: &X509<'_>, out: &mut Vec<u8>) {
+    let now_seconds = i64::try_from(net::clock::unix_ms() / 1000).unwrap_or(i64::MAX);
+    out.extend_from_slice(x509.days_left(now_seconds).to_string().as_bytes());
+}
