@@ -91,7 +91,7 @@ impl TrustedCertificates {
     }
 
     /// The certificates, as DER.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(AsRef::as_ref)
     }
 }

@@ -43,8 +43,10 @@ pub struct ClientCertificate {
     chain: Box<[Box<[u8]>]>,
     /// IANA's number of the scheme that it signed the handshake with; 0: it resumed a session.
     pub(super) signature_scheme: u16,
-    /// Rules that were asked, and what they said.
-    verified: Mutex<Option<(TrustDigest, Result<(), ChainFault>)>>,
+    /// What the rules of the handshake said.
+    at_handshake: Result<(), ChainFault>,
+    /// The rules that were asked last, and what they said.
+    last: Mutex<(TrustDigest, Result<(), ChainFault>)>,
 }
 
 impl ClientTrust {
@@ -75,6 +77,14 @@ impl ClientTrust {
         Some(Self { rules, names, digest: bytes })
     }
 
+    /// Whether the rules accept a chain, the client's own certificate first.
+    fn verify(&self, chain: &[Box<[u8]>]) -> Result<(), ChainFault> {
+        let Some((leaf, others)) = chain.split_first() else { return Err(ChainFault::Unspecified) };
+        let others: Vec<&[u8]> = others.iter().map(AsRef::as_ref).collect();
+        let now_seconds = i64::try_from(now_s()).unwrap_or(i64::MAX);
+        self.rules.verify(leaf, &others, ChainPurpose::Client, now_seconds)
+    }
+
     /// What makes the rules different from others.
     pub fn digest(&self) -> &[u8] {
         &self.digest
@@ -95,11 +105,10 @@ impl ClientCertificate {
         signature_scheme: u16,
     ) -> Option<Box<Self>> {
         let chain = agreed.peer_certificates().filter(|chain| !chain.is_empty())?;
-        let chain = chain.iter().map(|der| Box::from(der.as_ref())).collect();
-        let shown = Self { chain, signature_scheme, verified: Mutex::new(None) };
-        // The result is kept.
-        let _ = shown.verify(Some(trust));
-        Some(Box::new(shown))
+        let chain: Box<[Box<[u8]>]> = chain.iter().map(|der| Box::from(der.as_ref())).collect();
+        let at_handshake = trust.verify(&chain);
+        let last = Mutex::new((trust.digest, at_handshake));
+        Some(Box::new(Self { chain, signature_scheme, at_handshake, last }))
     }
 
     /// The client's own, in DER.
@@ -116,24 +125,19 @@ impl ClientCertificate {
     /// answer is kept, so that only a connection whose requests go to servers with different
     /// rules is verified more than once.
     pub fn verify(&self, trust: Option<&ClientTrust>) -> Result<(), ChainFault> {
-        let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = verified.filter(|(digest, _)| trust.is_none_or(|one| one.digest == *digest));
-        if let Some((_, result)) = known {
-            return result;
+        let Some(trust) = trust else { return self.at_handshake };
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 != trust.digest {
+            *last = (trust.digest, trust.verify(&self.chain));
         }
-        let Some(trust) = trust else { return Err(ChainFault::Unspecified) };
-        let others: Vec<&[u8]> = self.chain.iter().skip(1).map(AsRef::as_ref).collect();
-        let now_seconds = i64::try_from(now_s()).unwrap_or(i64::MAX);
-        let result = trust.rules.verify(self.leaf(), &others, ChainPurpose::Client, now_seconds);
-        *verified = Some((trust.digest, result));
-        result
+        last.1
     }
 }
 
 impl fmt::Debug for ClientCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientCertificate")
-            .field("verified", &self.verified)
+            .field("at_handshake", &self.at_handshake)
             .finish_non_exhaustive()
     }
 }

@@ -137,7 +137,8 @@ conf::directives! {
     /// Whether clients that ask for it get the certificate's status along with the certificate: an
     /// OCSP response of its issuer, so that they need not ask the issuer themselves. Responses are
     /// requested when clients come, and replaced every hour; until the first one is there, clients
-    /// get none. The issuer's certificate has to follow in the file of `ssl_certificate`.
+    /// get none. The issuer's certificate is taken from the file of `ssl_certificate`, or that of
+    /// `ssl_trusted_certificate`.
     ///
     /// Differs: the responder's host is looked up when the configuration is read, and `resolver` is
     /// not used. Responses outlive a reload.
@@ -163,7 +164,7 @@ conf::directives! {
     /// by a responder that it has authorized. If not, the signer's certificate in the response is
     /// enough.
     ///
-    /// Differs: the issuer in the file of `ssl_certificate` is trusted, without
+    /// Differs: the issuer in the file of `ssl_certificate` is trusted, also without
     /// `ssl_trusted_certificate`.
     ///
     /// ```nginx

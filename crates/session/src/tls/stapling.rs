@@ -11,13 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conf::{Load, Result};
 use net::clock;
-use net::tls::{Credential, OcspQuestion, OcspSigners, OcspStatus, StapleSource};
+use net::tls::{
+    Credential, OcspQuestion, OcspSigners, OcspStatus, StapleSource, TrustedCertificates,
+};
 use observe::{Level, Text};
 use wire::ocsp::{OcspResponse, OcspResponseError};
 
 use super::Conf;
 use super::ocsp_responder::OcspResponderUrl;
 use super::values::CertificateFile;
+use super::verification;
 
 /// A response from `ssl_stapling_file`.
 #[derive(Debug)]
@@ -83,7 +86,11 @@ impl Conf {
             }
             return Ok(credential.with_staple(Arc::new(FixedStaple(response))));
         }
-        match self.fetcher(&credential, certificate, load) {
+        let others = match &self.trusted_certificate {
+            Some(file) if !file.text.is_empty() => verification::certificates(file, load)?,
+            _ => TrustedCertificates::none(),
+        };
+        match self.fetcher(&credential, &others, certificate, load) {
             Ok(fetcher) => Ok(credential.with_staple(Arc::new(FetchedStaple(Arc::new(fetcher))))),
             Err(reason) => {
                 let name = certificate.shown(load);
@@ -98,6 +105,7 @@ impl Conf {
     fn fetcher(
         &self,
         credential: &Credential,
+        others: &TrustedCertificates,
         certificate: &CertificateFile,
         load: &mut Load<'_>,
     ) -> std::result::Result<StapleFetcher, String> {
@@ -105,7 +113,7 @@ impl Conf {
             true => OcspSigners::Authorized,
             false => OcspSigners::Any,
         };
-        let question = OcspQuestion::new(credential, std::iter::empty(), signers)
+        let question = OcspQuestion::new(credential, others.iter(), signers)
             .ok_or("issuer certificate not found for certificate")?;
         let url = self.stapling_responder.as_ref().map(|url| &url.0[..]).or(question.responder());
         let url = url.ok_or("no OCSP responder URL in the certificate")?;

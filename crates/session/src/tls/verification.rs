@@ -138,7 +138,11 @@ impl Conf {
     }
 }
 
-fn certificates(file: &CertificateFile, load: &mut Load<'_>) -> Result<TrustedCertificates> {
+/// The certificates of a file.
+pub(super) fn certificates(
+    file: &CertificateFile,
+    load: &mut Load<'_>,
+) -> Result<TrustedCertificates> {
     let read = TrustedCertificates::read(&file.read("certificate", load)?);
     read.map_err(|reason| file.refuse("certificate", &reason, load))
 }
