@@ -163,6 +163,7 @@ fn every_example_is_a_configuration_that_is_accepted() {
             .with("/nginx.conf", &*whole)
             .with("/etc/weir/example.com.pem", CERTIFICATE)
             .with("/etc/weir/example.com.key", KEY)
+            .with("/etc/weir/clients.pem", CERTIFICATE)
             .with("/etc/weir/tls.pass", "password\n")
             .with("/etc/weir/ticket.key", [7; 80]);
         let origin = ConfigOrigin { conf: (*b"/nginx.conf").into(), ..ConfigOrigin::default() };
