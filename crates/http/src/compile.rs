@@ -281,6 +281,8 @@ impl HttpPlan {
         let main = outermost.child(self.main, false);
         let mut site = Site::default();
         let mut sockets = Sockets::default();
+        let certificates = self.servers.iter().map(|block| block.layers.tls());
+        session::tls::read_ahead(certificates, compiler.load);
         for block in self.servers {
             let id = ServerId(site.servers.len() as u32);
             let scope = main.child(block.layers, false);

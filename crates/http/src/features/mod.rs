@@ -144,6 +144,13 @@ conf::features! {
 }
 
 impl Layers {
+    /// What a block says of TLS.
+    pub(crate) fn tls(&self) -> &ssl_shared::Layer {
+        &self.ssl_shared
+    }
+}
+
+impl Layers {
     /// Takes over from an `if` block what is run in the block around it.
     pub(crate) fn enclose(&mut self, inside: &mut Self) {
         self.rewrite.enclose(&mut inside.rewrite);

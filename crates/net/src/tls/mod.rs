@@ -28,8 +28,8 @@ pub use client_trust::{ClientCertificate, ClientTrust};
 pub use details::{OfferedByClient, SessionId, TlsDetails};
 pub use ocsp::{OcspFault, OcspQuestion, OcspSigners, OcspStatus, OcspVerdict};
 pub use private_key::{
-    CertificateChain, Credential, CredentialError, KeyError, PASSWORD_LENGTH_MAX, PrivateKey,
-    StapleSource, read_passwords,
+    CertificateChain, Credential, CredentialError, CredentialTexts, KeyError, PASSWORD_LENGTH_MAX,
+    PrivateKey, StapleSource, read_passwords,
 };
 pub use refuse::{RefusedHandshake, refuse};
 pub use server::{H2, ResumptionPlan, ServerTls, ServerTlsPlan};

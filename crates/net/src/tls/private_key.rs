@@ -3,8 +3,9 @@
 //! Keys may be encrypted as `wire::encrypted_key` describes.
 
 use std::fmt;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
+use std::thread;
 
 use aws_lc_rs::cipher::{self, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey};
 use aws_lc_rs::error::Unspecified;
@@ -52,6 +53,20 @@ pub trait StapleSource: fmt::Debug + Send + Sync {
     /// The response as DER, if there is one. It is called for each handshake.
     fn staple(&self) -> Option<Arc<[u8]>>;
 }
+
+/// What a credential is read from.
+#[derive(Clone, Copy, Debug)]
+pub struct CredentialTexts<'t> {
+    /// The chain, in PEM.
+    pub certificates: &'t [u8],
+    /// Its key, in PEM.
+    pub key: &'t [u8],
+    /// Each is tried.
+    pub passwords: &'t [Vec<u8>],
+}
+
+/// Credentials for which a thread is worth starting.
+const SHARE_MIN: usize = 16;
 
 /// A chain of certificates.
 #[derive(Clone, Debug)]
@@ -105,6 +120,30 @@ impl Credential {
         }
         let key = Arc::new(CertifiedKey::new(chain.0.to_vec(), key.key.clone()));
         Ok(Self { key, staple: None })
+    }
+
+    /// Reads many at once, on as many threads as there are processors: a key takes as long to read
+    /// as a request to serve. The results are in the order of the texts.
+    pub fn read_all(texts: &[CredentialTexts<'_>]) -> Vec<Result<Self, CredentialError>> {
+        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let share = texts.len().div_ceil(threads).max(SHARE_MIN);
+        let read = |texts: &[CredentialTexts<'_>]| -> Vec<_> {
+            let one = |texts: &CredentialTexts<'_>| {
+                Self::read(texts.certificates, texts.key, texts.passwords)
+            };
+            texts.iter().map(one).collect()
+        };
+        let mut shares = texts.chunks(share);
+        let first = shares.next().unwrap_or_default();
+        thread::scope(|scope| {
+            let others: Vec<_> = shares.map(|texts| scope.spawn(move || read(texts))).collect();
+            let mut all = read(first);
+            for other in others {
+                // A thread that has panicked has shown a mistake of ours.
+                all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            all
+        })
     }
 
     /// The certificates as DER, the key's own first.

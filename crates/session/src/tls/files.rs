@@ -11,10 +11,10 @@ use super::values::CertificateFile;
 
 /// The pairs that were read.
 #[derive(Default)]
-struct CredentialsByFile(HashMap<FilePair, Credential>);
+pub(super) struct CredentialsByFile(pub(super) HashMap<FilePair, Credential>);
 
 /// The names of a file with certificates and one with their key.
-type FilePair = (Box<[u8]>, Box<[u8]>);
+pub(super) type FilePair = (Box<[u8]>, Box<[u8]>);
 
 /// The certificates of one file with the key of another.
 pub(super) fn credential(

@@ -12,6 +12,7 @@ pub mod client_variables;
 mod commands;
 mod files;
 mod ocsp_responder;
+mod read_ahead;
 mod server;
 mod sessions;
 mod stapling;
@@ -28,6 +29,7 @@ use files::PasswordFile;
 use sessions::{SessionCache, TicketKeyFile};
 use values::{CertificateFile, NoDhparam, TlsCiphers, TlsGroups, TlsProtocols};
 
+pub use read_ahead::read_ahead;
 pub use server::{ServerTlsParts, ServerTlsSetup};
 pub use verification::{ClientRefusal, ClientVerification, VerifyClient};
 

@@ -43,3 +43,10 @@ conf::features! {
     proxy: proxy "proxy_",
     log: log,
 }
+
+impl Layers {
+    /// What a block says of TLS.
+    pub(crate) fn tls(&self) -> &ssl_shared::Layer {
+        &self.ssl_shared
+    }
+}

@@ -90,3 +90,21 @@ fn a_password_file_has_a_password_in_each_line() {
     assert_eq!(read_passwords(b""), Some(vec![Vec::new()]));
     assert_eq!(read_passwords(&[b'x'; PASSWORD_LENGTH_MAX]), None);
 }
+
+#[test]
+fn many_are_read_in_order() {
+    use crate::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE};
+
+    let fits = |number: usize| number % 7 != 3;
+    let texts: Vec<_> = (0..100)
+        .map(|number| CredentialTexts {
+            certificates: if fits(number) { ECDSA_CERTIFICATE } else { RSA_CERTIFICATE }.as_bytes(),
+            key: ECDSA_KEY.as_bytes(),
+            passwords: &[],
+        })
+        .collect();
+    let read = Credential::read_all(&texts);
+    assert_eq!(read.len(), texts.len());
+    assert!(read.iter().enumerate().all(|(number, read)| read.is_ok() == fits(number)));
+    assert!(Credential::read_all(&[]).is_empty());
+}
