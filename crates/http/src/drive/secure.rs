@@ -3,8 +3,8 @@
 use ::session::tls::ClientRefusal;
 use net::tls::TlsDetails;
 use observe::Level;
-use wire::host::Host;
 
+use super::server::negotiated_name;
 use crate::exchange::{Captures, Exchange};
 use crate::phases;
 use crate::site::ServerId;
@@ -56,9 +56,7 @@ fn client_refusal(x: &mut Exchange, tls: &TlsDetails) -> Option<u16> {
 
 /// The server that the handshake named, if the request names another host.
 fn other_server(x: &Exchange, tls: &TlsDetails) -> Option<ServerId> {
-    let name = tls.offered.server_name.as_deref()?;
-    let mut negotiated = Vec::new();
-    Host::parse(name)?.write_lower(name, &mut negotiated);
+    let negotiated = negotiated_name(tls)?;
     if x.request.host.is_empty() || x.request.host == negotiated {
         return None;
     }

@@ -1,9 +1,13 @@
 //! The virtual server of an exchange.
 
+use net::tls::TlsDetails;
+use wire::host::Host;
+
 use crate::exchange::Exchange;
 use crate::phases;
 
-/// Chooses the virtual server by the host that the client named, if any.
+/// Chooses the virtual server by the host that the client named: in the request, or else in the
+/// handshake.
 pub(crate) fn choose_server(x: &mut Exchange) {
     let request = &mut x.request;
     let host = request.head.host.of(&request.received);
@@ -12,7 +16,19 @@ pub(crate) fn choose_server(x: &mut Exchange) {
     request.host.make_ascii_lowercase();
     let generation = x.generation.clone();
     let host = std::mem::take(&mut x.request.host);
-    x.server = generation.listen(x.client.listen).map_or(x.server, |l| l.names.choose(&host, x));
+    let tls = x.client.tls.get().filter(|_| host.is_empty());
+    let negotiated = tls.and_then(|tls| negotiated_name(tls));
+    let name = negotiated.as_ref().unwrap_or(&host);
+    x.server = generation.listen(x.client.listen).map_or(x.server, |l| l.names.choose(name, x));
     x.request.host = host;
     x.location = phases::outer(x);
+}
+
+/// The name in the handshake, in lower case.
+#[cold]
+pub(super) fn negotiated_name(tls: &TlsDetails) -> Option<Vec<u8>> {
+    let name = tls.offered.server_name.as_deref()?;
+    let mut lower = Vec::new();
+    Host::parse(name)?.write_lower(name, &mut lower);
+    Some(lower)
 }

@@ -83,6 +83,19 @@ fn variables_say_what_was_agreed_on() {
 }
 
 #[test]
+fn a_request_without_a_host_is_for_the_server_of_the_handshake() {
+    let server = server(
+        "server { listen 1 ssl; server_name a.test; ECDSA; return 200 a.; }
+         server { listen 1 ssl; server_name b.test; RSA; return 200 b.; }",
+    );
+    for (name, reply) in [("b.test", "b."), ("a.test", "a."), ("other", "a.")] {
+        let mut stream = TlsClient::new().connect(name, server.connect_plain().into_socket());
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        assert_eq!(read_reply(&mut stream), reply, "{name}");
+    }
+}
+
+#[test]
 fn a_connection_without_tls_has_none_of_the_variables() {
     let site = site("server { return 200 '[$ssl_protocol$ssl_cipher$ssl_server_name$https]'; }");
     assert_eq!(site.get("/").body(), "[]");
