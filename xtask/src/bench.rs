@@ -251,7 +251,7 @@ impl Bench {
             BenchWork::Load(_) | BenchWork::Idle(_) => &contender.binary,
         };
         let server = BenchServer::pinned(serves, self.cores.server, &site.front, site.ports.http)?;
-        let answer = answer::of(&site.fill(row.url))?;
+        let answer = answer::of(&site.fill(row.url), row.work.is_http2())?;
         Ok(RunningContender { server, site, answer, _nginx, _tunnels })
     }
 

@@ -16,11 +16,12 @@ pub(super) struct BenchAnswer {
     body: Vec<u8>,
 }
 
-/// Asks for a URL as a client of HTTP/1.1.
-pub(super) fn of(url: &str) -> Result<BenchAnswer, String> {
+/// Asks for a URL as a client of HTTP/1.1, or of HTTP/2.
+pub(super) fn of(url: &str, is_http2: bool) -> Result<BenchAnswer, String> {
+    let version = if is_http2 { "--http2-prior-knowledge" } else { "--http1.1" };
     let mut curl = Command::new("curl");
     // What is compressed is compared by what is in it.
-    curl.args(["-sSk", "-i", "--http1.1", "--compressed", "--max-time", "10", url]);
+    curl.args(["-sSk", "-i", version, "--compressed", "--max-time", "10", url]);
     parse(&project::output(&mut curl)?).ok_or_else(|| format!("{url}: curl shows no header"))
 }
 

@@ -38,6 +38,17 @@ pub(super) enum BenchWork {
     Generator { weir: &'static str, peer: &'static str },
 }
 
+impl BenchWork {
+    /// Whether its requests are those of HTTP/2.
+    pub(super) fn is_http2(&self) -> bool {
+        match self {
+            Self::Load(turn) => turn.streams > 0,
+            Self::Idle(_) => false,
+            Self::Generator { weir, .. } => weir.contains("--h2"),
+        }
+    }
+}
+
 /// What `weir load` does in a turn, in a closed loop.
 pub(super) struct TurnLoad {
     pub(super) connections: usize,
