@@ -82,11 +82,14 @@ fn sessions_are_resumed_unless_they_must_not_be() {
     let server = start(
         "proxy_set_header Connection close;
          location /new { proxy_pass https://group; proxy_ssl_session_reuse off; }
+         location /off { proxy_pass https://group;
+             proxy_ssl_conf_command Options -SessionTicket; }
          location /old { proxy_pass https://group; }
          location /old12 { proxy_pass https://group; proxy_ssl_protocols TLSv1.2; }",
     );
     let is_resumed = |path: &str| server.get(path).ends_with(" r");
     assert_eq!(["/new", "/new"].map(is_resumed), [false, false]);
+    assert_eq!(["/off", "/off"].map(is_resumed), [false, false]);
     assert_eq!(["/old", "/old", "/old"].map(is_resumed), [false, true, true]);
     assert_eq!(["/old12", "/old12"].map(is_resumed), [false, true]);
 }

@@ -116,11 +116,12 @@ conf::directives! {
     ///
     /// Syntax: FILE
     password_file: Option<PasswordFile>,
-    /// A setting of OpenSSL: `Ciphersuites`, `CipherString`, `Protocol`, `MinProtocol`,
-    /// `MaxProtocol`, `Groups`, `Curves`, `Certificate` and `PrivateKey` have their meaning.
+    /// A command of OpenSSL's configuration: `Ciphersuites`, `CipherString`, `Protocol`,
+    /// `MinProtocol`, `MaxProtocol`, `Groups`, `Curves`, `Certificate` and `PrivateKey`. `Options
+    /// -SessionTicket` turns off resumption.
     ///
     /// Syntax: NAME VALUE
-    /// Differs: other names are ignored with a warning.
+    /// Differs: other commands have no effect, with a warning.
     ///
     /// ```nginx
     /// proxy_ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
@@ -198,7 +199,7 @@ impl Conf {
             record_max: RECORD_MAX,
             protocols: Vec::new(),
             sends_name: self.server_name,
-            resumes: self.session_reuse,
+            resumes: self.session_reuse && choices.tickets.unwrap_or(true),
         };
         let tls = ClientTls::new(plan)
             .map_err(|reason| Error::at(at, format!("TLS cannot be set up: {reason}")))?;
