@@ -13,6 +13,7 @@ use super::Conf;
 use super::caller::Caller;
 use super::protocol::{Frame, Protocol};
 use crate::exchange::{Exchange, FileSlice, Flow, RequestBodyError};
+use crate::site::policy::InFileOnly;
 
 /// What follows the head of a request.
 pub(crate) enum BackendRequestBody {
@@ -36,7 +37,7 @@ impl BackendRequestBody {
     ) -> Result<Self, Flow> {
         if x.request.body.is_announced() && x.request.body.is_unread() {
             let streams = can_stream && family.passes_body() && !family.reads_body_first();
-            if streams && !has_whole_body(x) {
+            if streams && !is_read_at_once(x) {
                 return Ok(Self::Streamed);
             }
             x.read_body().await?;
@@ -45,9 +46,12 @@ impl BackendRequestBody {
     }
 }
 
-/// Whether all of the client's body has already arrived.
-fn has_whole_body(x: &Exchange) -> bool {
-    x.downstream.as_ref().is_none_or(|downstream| downstream.has_whole_body())
+/// Whether all of the client's body has already arrived, and can be read without a file.
+fn is_read_at_once(x: &Exchange) -> bool {
+    let Some(downstream) = &x.downstream else { return true };
+    let rules = &x.location().core.client_body;
+    let has_room = |length| length <= rules.memory_max(Some(length)) as u64;
+    rules.in_file_only == InFileOnly::Off && downstream.whole_body().is_some_and(has_room)
 }
 
 /// Where the body of one request comes from.

@@ -15,8 +15,8 @@ pub trait Downstream {
         rules: BodyRules,
     ) -> Poll<Result<usize, RequestBodyError>>;
 
-    /// Whether all of the request's body is there, so that nobody need wait for it.
-    fn has_whole_body(&self) -> bool;
+    /// How many bytes the request's body has at most, if all of it is there.
+    fn whole_body(&self) -> Option<u64>;
 
     /// Throws away what has arrived of a body that nobody will read, and what will. Whether all of
     /// it has.

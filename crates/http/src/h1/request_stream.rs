@@ -210,8 +210,10 @@ impl Downstream for RequestStream {
         }
     }
 
-    fn has_whole_body(&self) -> bool {
-        self.body.borrow().is_whole_in(&self.link.input.borrow())
+    fn whole_body(&self) -> Option<u64> {
+        let (body, input) = (self.body.borrow(), self.link.input.borrow());
+        let is_whole = body.is_whole_in(&input);
+        is_whole.then(|| body.plain_length().unwrap_or(input.len() as u64))
     }
 
     fn discard_body(&self) -> Result<bool, RequestBodyError> {

@@ -284,8 +284,9 @@ impl Downstream for StreamLink {
         Poll::Ready(Err(RequestBodyError::TimedOut))
     }
 
-    fn has_whole_body(&self) -> bool {
-        self.is_ended.get()
+    fn whole_body(&self) -> Option<u64> {
+        let unread = self.input.borrow().len() - self.input_read.get();
+        self.is_ended.get().then_some(unread as u64)
     }
 
     fn discard_body(&self) -> Result<bool, RequestBodyError> {

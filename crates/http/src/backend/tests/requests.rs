@@ -140,6 +140,17 @@ fn what_is_there_already_is_kept() {
 }
 
 #[test]
+fn a_body_that_is_streamed_is_in_no_file() {
+    let backend = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
+    let lines = "proxy_request_buffering off; add_header X [$request_body$request_body_file];";
+    for size in ["client_body_buffer_size 2;", "client_body_in_file_only clean;"] {
+        let server = proxy(&backend, &format!("{lines} {size}"));
+        let reply = server.ask(&format!("{}abcabc", put(6)));
+        assert!(reply.contains("\r\nX: []\r\n"), "{reply}");
+    }
+}
+
+#[test]
 fn what_kills_a_server_is_sent_on_one_kept_connection_and_a_new_one() {
     for half_a_reply in ["", "HTTP/1.1 2"] {
         let all_there = Barrier::new(3);

@@ -189,8 +189,8 @@ impl Downstream for StreamEnd {
         }
     }
 
-    fn has_whole_body(&self) -> bool {
-        self.is_ended.get()
+    fn whole_body(&self) -> Option<u64> {
+        self.is_ended.get().then(|| self.input.borrow().len() as u64)
     }
 
     fn discard_body(&self) -> Result<bool, RequestBodyError> {
