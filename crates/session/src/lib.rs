@@ -14,6 +14,7 @@ pub mod evaluate;
 pub mod forwarded;
 mod generation;
 pub mod geo;
+pub mod health;
 pub mod identity;
 pub mod keyed;
 pub mod limit_conn;

@@ -10,7 +10,7 @@ use ::session::server_names::ServerNames;
 use ::session::variables;
 use ::upstream::Groups;
 use conf::lacking::{Class, EnclosingBlock as Around};
-use conf::{Directive, Error, Info, Load, MAIN, Result, SERVER, Span, Subsystem};
+use conf::{Directive, Error, Info, Load, MAIN, Registry, Result, SERVER, Span, Subsystem};
 use net::Address;
 
 use crate::builtin;
@@ -43,8 +43,7 @@ pub const BLOCKS: &[Info] = conf::rows! {
     /// }
     /// ```
     server(0..=0) {} in MAIN;
-    /// A group of servers. It is read and checked; `proxy_pass`, which would use it, is not
-    /// supported yet.
+    /// A group of servers that `proxy_pass` can name.
     ///
     /// Syntax: NAME
     ///
@@ -155,8 +154,12 @@ fn check_tls(sockets: &StreamSockets, site: &StreamSite, blocks: &[Span]) -> Res
 }
 
 fn server(scope: &Scope, load: &mut Load<'_>) -> Result<StreamServer> {
-    let mut place =
-        ServerBuilder { load, server: StreamServer::default(), identity: identity(scope) };
+    let mut place = ServerBuilder {
+        load,
+        server: StreamServer::default(),
+        identity: identity(scope),
+        handed_on: Registry::default(),
+    };
     scope.install(&mut place)?;
     Ok(place.server)
 }

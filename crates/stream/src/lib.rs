@@ -8,6 +8,7 @@
 mod builtin;
 mod compile;
 mod features;
+mod health;
 mod proxy;
 mod secure;
 mod serve;
@@ -18,5 +19,6 @@ mod tests;
 mod worker;
 
 pub use compile::{BLOCKS, StreamPlan, directives, read};
+pub use health::StreamHealth;
 pub use site::{StreamGeneration, StreamListen, StreamSite};
 pub use worker::StreamWorker;

@@ -6,12 +6,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use ::session::health::Verdict;
 use ::session::server_names::ServerNames;
 use ::session::tls::{ClientVerification, ServerTlsSetup};
 use ::session::variables::Variable;
 use ::session::{Configuration, WorkerGeneration};
-use ::upstream::{Group, ResolverPolicy};
-use conf::{Load, VariableId};
+use ::upstream::health::CheckTerms;
+use ::upstream::{Group, ResolverPolicy, Server};
+use conf::{Load, Registry, VariableId};
 use net::{Address, SocketOptions, Stream};
 use observe::ErrorLog;
 
@@ -60,6 +62,7 @@ pub struct StreamServer {
     pub(crate) content: Option<ContentHandler>,
     /// How names that variables give are looked up.
     pub(crate) names: ResolverPolicy,
+    pub(crate) health_check: Option<StreamHealthCheck>,
     pub(crate) loggers: Vec<SessionLogger>,
 }
 
@@ -96,6 +99,26 @@ pub type ContentHandler = Box<
         + Sync,
 >;
 
+/// A server's `health_check`.
+pub struct StreamHealthCheck {
+    pub(crate) group: Arc<Group>,
+    pub(crate) terms: CheckTerms,
+    pub(crate) port: Option<u16>,
+    /// The name of its `match` block; empty: it has none.
+    pub(crate) match_name: Box<[u8]>,
+    pub(crate) ask: AskServer,
+}
+
+/// Asks a server, on behalf of a session without a client.
+pub type AskServer = Box<
+    dyn for<'a> Fn(
+            &'a mut TcpSession,
+            &'a Arc<Server>,
+        ) -> Pin<Box<dyn Future<Output = Verdict> + 'a>>
+        + Send
+        + Sync,
+>;
+
 /// Is told of a session that is over.
 pub type SessionLogger = Box<dyn Fn(&mut TcpSession) + Send + Sync>;
 
@@ -107,6 +130,8 @@ pub struct ServerBuilder<'a, 'f> {
     pub server: StreamServer,
     /// What makes it different from others.
     pub identity: Vec<Box<[u8]>>,
+    /// What a feature leaves for one that is listed after it, by type.
+    pub(crate) handed_on: Registry,
 }
 
 /// One worker's reference to a site.

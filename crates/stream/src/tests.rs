@@ -17,7 +17,7 @@ use crate::site::{Decision, StreamGeneration, StreamServerId, StreamSite};
 use crate::{StreamWorker, compile};
 
 /// A folder for logs, gone with the test.
-pub(crate) struct Folder(std::path::PathBuf);
+pub(crate) struct Folder(pub(crate) std::path::PathBuf);
 
 impl Folder {
     pub(crate) fn new() -> Self {
@@ -42,7 +42,7 @@ impl Drop for Folder {
     }
 }
 
-fn load(text: &str, folder: &Path, lenient: bool) -> Result<StreamSite, String> {
+pub(crate) fn load(text: &str, folder: &Path, lenient: bool) -> Result<StreamSite, String> {
     let text = format!("stream {{ {text}\n}}");
     let mut files = MemoryFiles::default().with("/nginx.conf", text);
     let (sources, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();

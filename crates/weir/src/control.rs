@@ -26,6 +26,7 @@ pub struct Control {
     /// This thread serves no clients and lives as long as the process, so it runs the health
     /// checks, once for all workers.
     health: http::Health,
+    stream_health: stream::StreamHealth,
     /// The sites of generations that have not ended. Freeing a large one takes time, so it happens
     /// here and not in a worker, whose clients would wait.
     sites: BTreeMap<u64, Sites>,
@@ -50,6 +51,7 @@ impl Control {
             log_files: LogFiles::default(),
             zones: Zones::default(),
             health: http::Health::default(),
+            stream_health: stream::StreamHealth::default(),
             sites: BTreeMap::new(),
             workers_left: 0,
         };
@@ -73,6 +75,7 @@ impl Control {
         self.log_files = log_files;
         self.zones = zones;
         self.health.serve(&sites.http);
+        self.stream_health.serve(&sites.stream);
         self.sites.insert(number, sites.clone());
         self.workers.serve(NextGeneration {
             number,
@@ -93,6 +96,7 @@ impl Control {
     /// Lets the workers end in good order. Whoever takes over checks the servers.
     pub fn leave(&self) {
         self.health.stop();
+        self.stream_health.stop();
         self.workers.leave();
     }
 

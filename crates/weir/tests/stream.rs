@@ -5,7 +5,7 @@
 mod server;
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use server::crowd::Crowd;
 use server::{Folder, Server, complaint, connect, eventually, own_address};
@@ -255,4 +255,43 @@ fn what_this_version_lacks_is_refused_by_name() {
     let said = complaint(&output);
     let message = "[emerg] directive \"pass\" is not supported by this version of weir";
     assert!(said.contains(message) && said.contains("nginx.conf:5"), "{said}");
+}
+
+/// A backend that says its name to whoever connects.
+fn named_backend(name: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _ = stream.write_all(name.as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn servers_that_fail_their_checks_get_no_sessions_before_and_after_a_reload() {
+    let (sick, well, address) = (named_backend("sick"), named_backend("well"), own_address());
+    let every = |lines: &str| {
+        format!(
+            "worker_processes 2;
+             stream {{
+                 match ready {{ expect well; }}
+                 upstream u {{ server {sick}; server {well}; }}
+                 server {{ listen {address}; proxy_pass u; {lines} }}
+             }}"
+        )
+    };
+    let checked = "health_check match=ready interval=50ms";
+    let server = Server::start(&every(&format!("{checked};")), "");
+    server.await_log("peer is unhealthy while checking data, health check \"ready\"", 1);
+    let avoids_the_sick = || (0..10).all(|_| exchange(&address, b"") == "well");
+    assert!(avoids_the_sick());
+    server.configure(&every(&format!("{checked} fails=3;")), "");
+    server.reload();
+    assert!(avoids_the_sick());
+    assert_eq!(server.log().matches("peer is unhealthy").count(), 1);
+    server.configure(&every(""), "");
+    server.reload();
+    assert!((0..10).any(|_| exchange(&address, b"") == "sick"));
 }

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 use ::upstream::pool::PooledConnection;
 use net::{Address, Connect, Timer, buffers};
 use observe::{Errno, Level};
+use session::health::CheckFailure;
 use wire::reply::ReplyHead;
 
 use super::Timeouts;
@@ -88,20 +89,6 @@ pub(crate) struct CheckReply {
 pub(crate) struct KeptConnection {
     pub(crate) connection: PooledConnection,
     to: Address,
-}
-
-/// What went wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CheckFailure {
-    /// What was being done, as log lines name it after `while`.
-    pub(crate) action: &'static str,
-    pub(crate) cause: String,
-}
-
-impl CheckFailure {
-    pub(crate) fn new(action: &'static str, cause: impl Into<String>) -> Self {
-        Self { action, cause: cause.into() }
-    }
 }
 
 /// What a check learns while it runs.

@@ -3,14 +3,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ::session::health::{CheckFailure, Verdict, probe_address};
 use ::upstream::health::CheckTerms;
 use ::upstream::{Group, Server};
 
-use super::checkable::{Checkable, Verdict, place};
+use super::checkable::Checkable;
 use super::matching::Match;
-use crate::backend::check::{
-    CheckCall, CheckFailure, CheckReply, CheckTimes, KeptConnection, check,
-};
+use crate::backend::check::{CheckCall, CheckReply, CheckTimes, KeptConnection, check};
 use crate::backend::{CONNECTING, SENDING, connect_options, local_end};
 use crate::client::Client;
 use crate::exchange::{AskedBackend, Exchange};
@@ -111,7 +110,7 @@ impl LocationProbe {
         let request = request.ok_or_else(|| CheckFailure::new(SENDING, "there is no request"))?;
         let secured = own.backend.tls().map(|tls| tls.request(&own.group, x));
         let question = CheckCall {
-            to: place(server, own.port),
+            to: probe_address(server, own.port),
             name: server.name(),
             options: connect_options(family, from, None),
             secured: secured.as_ref(),

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use ::session::health::{CheckFailure, Verdict};
 use conf::{Directive, Error, Load, Result, Template, TemplatePart, Word, units};
 use observe::Text;
 
 use crate::exchange::Exchange;
 use crate::regex::Pattern;
-
-use crate::backend::check::CheckFailure;
 
 /// What log lines call the tests.
 pub(crate) const CHECKING_STATUS: &str = "checking status code";
@@ -143,11 +142,7 @@ impl Match {
     }
 
     /// What was looked at last, or what is wrong. The head of the reply stands in the exchange.
-    pub(crate) fn judge(
-        &self,
-        x: &mut Exchange,
-        body: &[u8],
-    ) -> std::result::Result<&'static str, CheckFailure> {
+    pub(crate) fn judge(&self, x: &mut Exchange, body: &[u8]) -> Verdict {
         let mut action = CHECKING_STATUS;
         let status = x.backends.head.status;
         if !self.statuses.iter().all(|statuses| statuses.has(status)) {

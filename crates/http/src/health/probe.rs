@@ -1,12 +1,58 @@
 //! The two kinds of checks.
 
+use std::fmt;
+use std::sync::Arc;
+
+use ::session::health::{HealthProbe, Verdict};
+use ::upstream::Server;
+use observe::{Level, MessageSource};
+
 use super::{location, server};
+use crate::backend::check::KeptConnection;
 
 /// How a server is asked.
 #[derive(Clone)]
-pub(super) enum HealthProbe {
+pub(super) enum BackendProbe {
     /// As a location passes requests on.
     Location(location::LocationProbe),
     /// As an `upstream` block says.
     Server(server::ServerProbe),
+}
+
+impl HealthProbe for BackendProbe {
+    type Kept = KeptConnection;
+
+    async fn ask(
+        &self,
+        server: &Arc<Server>,
+        kept: Option<KeptConnection>,
+    ) -> (Verdict, Option<KeptConnection>) {
+        match self {
+            Self::Location(probe) => probe.ask(server, kept).await,
+            Self::Server(probe) => probe.ask(server, kept).await,
+        }
+    }
+
+    fn match_name(&self) -> &[u8] {
+        match self {
+            Self::Location(probe) => probe.check().matching.name(),
+            Self::Server(_) => b"",
+        }
+    }
+
+    fn port(&self) -> Option<u16> {
+        match self {
+            Self::Location(probe) => probe.check().port,
+            Self::Server(probe) => probe.check.port,
+        }
+    }
+
+    fn log(&self, level: Level, message: fmt::Arguments<'_>) {
+        match self {
+            Self::Location(probe) => {
+                probe.log().write(level, MessageSource::default(), message, |_| ());
+            }
+            Self::Server(_) => observe::log(level, message),
+        }
+    }
 }

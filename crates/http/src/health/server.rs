@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use ::session::health::{Verdict, probe_address};
 use ::upstream::Server;
 use ::upstream::settings::{Alive, CheckKind, ServerCheck};
 use net::Connect;
 
-use super::checkable::{Verdict, place};
 use super::matching::{CHECKING_STATUS, unexpected_status};
 use crate::backend::BackendRequestBody;
 use crate::backend::check::{
@@ -32,7 +32,7 @@ impl ServerProbe {
     ) -> (Verdict, Option<KeptConnection>) {
         match &self.check.kind {
             CheckKind::Tcp => {
-                let to = place(server, self.check.port);
+                let to = probe_address(server, self.check.port);
                 (check_connection(&to, server.name(), self.check.timeout_ms).await, None)
             }
             CheckKind::Http { send, alive, requests } => {
@@ -54,7 +54,7 @@ impl ServerProbe {
         let start = http1::Http1Start { to_head, ..http1::Http1Start::default() };
         let request = CheckRequest::new(send.to_vec(), BackendRequestBody::None, start);
         let question = CheckCall {
-            to: place(server, self.check.port),
+            to: probe_address(server, self.check.port),
             name: server.name(),
             options: Connect::default(),
             secured: None,

@@ -16,6 +16,7 @@ pub mod split_clients;
 pub mod ssl;
 pub mod tables;
 pub mod upstream;
+pub mod upstream_hc;
 
 use ::session::variables::BuiltIn;
 
@@ -41,6 +42,7 @@ conf::features! {
     access: access,
     return_text: return_text,
     proxy: proxy "proxy_",
+    upstream_hc: upstream_hc,
     log: log,
 }
 

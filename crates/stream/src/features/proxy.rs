@@ -202,6 +202,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
         header: conf.protocol,
         half_close: conf.half_close,
     });
+    place.handed_on.of::<Option<Arc<ProxyPlan>>>().replace(plan.clone());
     place.server.content = Some(Box::new(move |x, stream| {
         let plan = plan.clone();
         Box::pin(async move { proxy::proxy(&plan, x, stream).await })

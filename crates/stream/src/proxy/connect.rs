@@ -8,11 +8,11 @@ use std::task::{Poll, ready};
 
 use ::session::Session as _;
 use ::session::backend::{
-    AskedBackend, Bind, CONNECTING, ConnectTrouble, LocalAddress, NoServer, UpstreamAttempt,
-    choose, log_failed, log_refused,
+    AskedBackend, CONNECTING, ConnectTrouble, NoServer, UpstreamAttempt, choose, log_failed,
+    log_refused,
 };
 use ::upstream::{Attempt, Group, Lease};
-use net::{Connect, SocketProbe, Stream, Timer, clock};
+use net::{SocketProbe, Stream, Timer, clock};
 use observe::{Errno, Level, Text};
 
 use crate::proxy::plan::ProxyPlan;
@@ -86,7 +86,7 @@ impl<'a> ServerSearch<'a> {
 
     /// Opens a connection to one server. What fails is logged.
     async fn open(&self, x: &mut TcpSession, lease: &Lease) -> Result<Stream, ConnectTrouble> {
-        let options = self.options();
+        let options = self.plan.connect_options(self.from);
         let begun = options.begin(lease.address());
         let log = |level, message: std::fmt::Arguments<'_>| x.log(level, message);
         let mut connecting =
@@ -116,18 +116,6 @@ impl<'a> ServerSearch<'a> {
                 x.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));
                 Err(ConnectTrouble::Server)
             }
-        }
-    }
-
-    fn options(&self) -> Connect {
-        let socket = &self.plan.socket;
-        Connect {
-            from: self.from,
-            transparent: self.plan.bind.as_ref().is_some_and(Bind::is_transparent),
-            rcvbuf: socket.rcvbuf,
-            sndbuf: socket.sndbuf,
-            keepalive: socket.keepalive,
-            transport: None,
         }
     }
 
@@ -170,10 +158,9 @@ impl<'a> ServerSearch<'a> {
 
 /// The local address of connections. As in nginx, one that is invalid is not used.
 fn local_end(plan: &ProxyPlan, x: &mut TcpSession) -> Option<SocketAddr> {
-    match plan.bind.as_ref()?.address(x) {
-        LocalAddress::Any => None,
-        LocalAddress::At(address) => Some(address),
-        LocalAddress::Invalid(text) => {
+    match plan.local_address(x) {
+        Ok(address) => address,
+        Err(text) => {
             let text = Text(&text);
             x.log(Level::Error, format_args!("invalid local address \"{text}\""));
             None

@@ -20,7 +20,6 @@ mod way;
 use std::future::poll_fn;
 
 use net::{Stream, clock};
-use wire::proxy_protocol;
 
 use crate::session::TcpSession;
 use connect::{INTERNAL_SERVER_ERROR, ServerConnection, ServerSearch};
@@ -58,11 +57,7 @@ fn begin(plan: &ProxyPlan, x: &mut TcpSession, begun_s: u64) -> Relay {
     let mut first = std::mem::take(&mut x.preread);
     if plan.header != SentHeader::Off {
         let mut header = Vec::new();
-        let (source, destination) = (x.client.peer, x.client.local());
-        match plan.header {
-            SentHeader::V2 => proxy_protocol::write_v2(source, destination, &mut header),
-            _ => proxy_protocol::write_v1(source, destination, &mut header),
-        }
+        plan.write_header(x, &mut header);
         header.extend_from_slice(&first);
         net::buffers::give_back(std::mem::replace(&mut first, header));
     }

@@ -1,13 +1,16 @@
 //! What the configuration says of passing sessions on.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ::session::Session as _;
-use ::session::backend::{Bind, NoGroup, find_group};
+use ::session::backend::{Bind, LocalAddress, NoGroup, find_group};
 use ::upstream::named::{ByName, GroupHost};
 use ::upstream::{Group, ResolverPolicy};
 use conf::{SizeTemplate, Template, units};
+use net::Connect;
 use observe::{Level, Text};
+use wire::proxy_protocol;
 
 use crate::session::TcpSession;
 
@@ -60,6 +63,44 @@ conf::words! {
         V1 = "on",
         /// Version 2.
         V2 = "v2",
+    }
+}
+
+impl ProxyPlan {
+    /// The local address of connections to servers, if `proxy_bind` names one; `Err`: what its
+    /// variables give is none.
+    pub(crate) fn local_address(
+        &self,
+        x: &mut TcpSession,
+    ) -> std::result::Result<Option<SocketAddr>, Vec<u8>> {
+        match self.bind.as_ref().map(|bind| bind.address(x)) {
+            None | Some(LocalAddress::Any) => Ok(None),
+            Some(LocalAddress::At(address)) => Ok(Some(address)),
+            Some(LocalAddress::Invalid(text)) => Err(text),
+        }
+    }
+
+    /// How connections to servers are opened.
+    pub(crate) fn connect_options(&self, from: Option<SocketAddr>) -> Connect {
+        let socket = &self.socket;
+        Connect {
+            from,
+            transparent: self.bind.as_ref().is_some_and(Bind::is_transparent),
+            rcvbuf: socket.rcvbuf,
+            sndbuf: socket.sndbuf,
+            keepalive: socket.keepalive,
+            transport: None,
+        }
+    }
+
+    /// Appends the PROXY header that a server is sent first, if it is sent one.
+    pub(crate) fn write_header(&self, x: &TcpSession, out: &mut Vec<u8>) {
+        let (source, destination) = (x.client.peer, x.client.local());
+        match self.header {
+            SentHeader::Off => {}
+            SentHeader::V1 => proxy_protocol::write_v1(source, destination, out),
+            SentHeader::V2 => proxy_protocol::write_v2(source, destination, out),
+        }
     }
 }
 

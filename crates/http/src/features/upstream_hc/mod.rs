@@ -8,6 +8,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use ::session::health::is_named;
 use conf::Result;
 
 use crate::health::matching::{Matches, declare};
@@ -78,16 +79,17 @@ conf::directives! {
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let checkable = place.handed_on.of::<Option<Arc<dyn Checkable>>>().take();
     let Some(check) = &conf.health_check else { return Ok(()) };
-    let backend =
-        checkable.ok_or_else(|| check.refuse("requires \"proxy_pass\" in its location"))?;
-    let group = backend.group().filter(|group| check.is_named(group, place.load));
-    let group =
-        group.ok_or_else(|| check.refuse("requires a \"proxy_pass\" that names an upstream"))?;
+    let backend = checkable
+        .ok_or_else(|| check.parameters.refuse("requires \"proxy_pass\" in its location"))?;
+    let group = backend.group().filter(|group| is_named(group, place.load));
+    let group = group.ok_or_else(|| {
+        check.parameters.refuse("requires a \"proxy_pass\" that names an upstream")
+    })?;
     place.core.own.add(Arc::new(LocationCheck {
         group: group.clone(),
-        terms: check.terms,
+        terms: check.parameters.terms,
         uri: check.uri.clone(),
-        port: check.port,
+        port: check.parameters.port,
         keepalive_time_ms: check.keepalive_time_ms,
         matching: check.matching(place.load.registry.of::<Matches>())?,
         backend: backend.clone(),

@@ -1,0 +1,147 @@
+//! One check of one server: connects, sends, and compares what is received.
+//!
+//! The server is reached as `proxy_pass` reaches it. The whole check has one deadline. A failure is
+//! not logged but returned, since it may change nothing.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use ::session::backend::{CONNECTING, log_refused};
+use ::session::health::{CheckFailure, Verdict, probe_address};
+use ::upstream::Server;
+use net::{Stream, Timer};
+use observe::Errno;
+
+use super::matching::{Comparison, Expected, StreamMatch};
+use crate::proxy::ProxyPlan;
+use crate::session::TcpSession;
+
+const SENDING: &str = "sending to upstream";
+const READING: &str = "reading from upstream";
+const CHECKING: &str = "checking data";
+
+/// How the servers of a `proxy_pass` are asked.
+pub(crate) struct ServerQuestion {
+    pub(crate) plan: Arc<ProxyPlan>,
+    pub(crate) matching: Arc<StreamMatch>,
+    pub(crate) port: Option<u16>,
+    /// How long the whole check may take.
+    pub(crate) timeout_ms: u64,
+}
+
+impl ServerQuestion {
+    /// Asks a server. `x` is a session without a client.
+    pub(crate) async fn ask(&self, x: &mut TcpSession, server: &Server) -> Verdict {
+        let timer = Timer::new();
+        timer.set(self.timeout_ms);
+        let mut step = CheckStep { timer: &timer, action: CONNECTING };
+        let mut stream = self.connect(x, server, &step).await?;
+        let mut first = Vec::new();
+        self.plan.write_header(x, &mut first);
+        first.extend_from_slice(self.matching.send.as_deref().unwrap_or_default());
+        if !first.is_empty() {
+            step.action = SENDING;
+            step.send(&mut stream, &first).await?;
+        }
+        match &self.matching.expect {
+            Some(expected) => self.receive(x, &mut stream, expected, &mut step).await,
+            None => Ok(step.action),
+        }
+    }
+
+    async fn connect(
+        &self,
+        x: &mut TcpSession,
+        server: &Server,
+        step: &CheckStep<'_>,
+    ) -> Result<Stream, CheckFailure> {
+        let from = self.plan.local_address(x);
+        let from = from.map_err(|_| step.failure("invalid local address"))?;
+        let to = probe_address(server, self.port);
+        let begun = self.plan.connect_options(from).begin(&to);
+        let mut connecting = begun.map_err(|refusal| {
+            let mut cause = String::new();
+            log_refused(refusal, server.name(), from, |_, message| cause = message.to_string());
+            step.failure(cause)
+        })?;
+        step.run("connect()", |cx| connecting.poll(cx)).await
+    }
+
+    /// Reads until the data is as expected, or cannot be any more.
+    async fn receive(
+        &self,
+        x: &TcpSession,
+        stream: &mut Stream,
+        expected: &Expected,
+        step: &mut CheckStep<'_>,
+    ) -> Verdict {
+        let (mut received, most) =
+            (Vec::with_capacity(self.plan.buffer_size), self.plan.buffer_size);
+        loop {
+            step.action = READING;
+            let left = most - received.len();
+            let read =
+                step.run("recv()", |cx| stream.poll_read_most(cx, &mut received, left)).await?;
+            let comparison = match read {
+                0 if received.is_empty() => {
+                    return Err(step.failure("upstream prematurely closed connection"));
+                }
+                0 => Comparison::Different,
+                _ => expected.compare(&received, x),
+            };
+            match comparison {
+                Comparison::Equal => return Ok(CHECKING),
+                Comparison::Open if received.len() < most => {}
+                Comparison::Open | Comparison::Different => {
+                    return Err(CheckFailure::new(CHECKING, "unexpected data"));
+                }
+            }
+        }
+    }
+}
+
+/// What is being done, and until when.
+struct CheckStep<'a> {
+    timer: &'a Timer,
+    action: &'static str,
+}
+
+impl CheckStep<'_> {
+    fn failure(&self, cause: impl Into<String>) -> CheckFailure {
+        CheckFailure::new(self.action, cause)
+    }
+
+    /// Repeats a call that may have to wait, until the deadline.
+    async fn run<T>(
+        &self,
+        call: &str,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Result<T, CheckFailure> {
+        let done = poll_fn(|cx| match poll(cx) {
+            Poll::Ready(result) => Poll::Ready(Some(result)),
+            Poll::Pending => {
+                ready!(self.timer.poll(cx));
+                Poll::Ready(None)
+            }
+        });
+        match done.await {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(error)) => Err(self.failure(format!("{call} failed{}", Errno(&error)))),
+            None => {
+                let error = net::timed_out();
+                Err(self.failure(format!("upstream timed out{}", Errno(&error))))
+            }
+        }
+    }
+
+    async fn send(&self, stream: &mut Stream, mut left: &[u8]) -> Result<(), CheckFailure> {
+        while !left.is_empty() {
+            let slices = [IoSlice::new(left)];
+            let sent = self.run("send()", |cx| stream.poll_write(cx, &slices)).await?;
+            left = &left[sent..];
+        }
+        Ok(())
+    }
+}

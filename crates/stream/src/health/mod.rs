@@ -1,0 +1,101 @@
+//! Active checks of servers: the checks of a configuration, and how a server is asked.
+//!
+//! ```text
+//! connected -> PROXY header and `send` written -> read until `expect` matches -> passed
+//! ```
+//!
+//! When servers are asked, and log lines, are `session::health`'s; what the answers come to is
+//! `upstream::health`'s.
+
+pub(crate) mod ask;
+pub(crate) mod matching;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ::session::Client;
+use ::session::health::{HealthChecks, HealthProbe, Verdict};
+use ::upstream::Server;
+use ::upstream::health::HealthCheck;
+use net::SocketProbe;
+use observe::{Level, MessageSource};
+
+use crate::session::TcpSession;
+use crate::site::{StreamGeneration, StreamHealthCheck, StreamServerId, StreamSite};
+
+/// The checks of `stream {}`, on the thread that made this.
+#[derive(Default)]
+pub struct StreamHealth(HealthChecks<StreamProbe>);
+
+impl StreamHealth {
+    /// Continues with the checks of this configuration. Call it before any worker has it, so that
+    /// no server is used that must pass first.
+    pub fn serve(&self, site: &Arc<StreamSite>) {
+        self.0.serve(checks(site));
+    }
+
+    /// Stops asking; what is known of servers stays.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+/// The checks of a configuration, in the order of its servers.
+fn checks(site: &Arc<StreamSite>) -> Vec<HealthCheck<StreamProbe>> {
+    let generation = StreamGeneration::new(site.clone(), 0);
+    let of_server = |server| {
+        let StreamHealthCheck { group, terms, .. } = site.server(server).health_check.as_ref()?;
+        let probe = StreamProbe { generation: generation.clone(), server };
+        Some(HealthCheck { group: group.clone(), terms: *terms, probe })
+    };
+    (0..site.servers.len() as u32).map(StreamServerId).filter_map(of_server).collect()
+}
+
+/// No listening socket: no client has opened these sessions.
+const NO_LISTEN: u32 = u32::MAX;
+
+/// A server of `stream {}` that has its backends checked.
+#[derive(Clone)]
+struct StreamProbe {
+    generation: Rc<StreamGeneration>,
+    server: StreamServerId,
+}
+
+impl StreamProbe {
+    fn check(&self) -> &StreamHealthCheck {
+        let check = &self.generation.server(self.server).health_check;
+        check.as_ref().expect("a probe is made of one")
+    }
+
+    /// A session without a client.
+    fn session(&self) -> TcpSession {
+        let serial = observe::connection_number();
+        let client = Client::new(serial, None, SocketProbe::NONE, NO_LISTEN);
+        TcpSession::new(self.generation.clone(), self.server, Rc::new(client))
+    }
+}
+
+impl HealthProbe for StreamProbe {
+    type Kept = ();
+
+    async fn ask(&self, server: &Arc<Server>, _: Option<()>) -> (Verdict, Option<()>) {
+        let mut x = self.session();
+        ((self.check().ask)(&mut x, server).await, None)
+    }
+
+    fn match_name(&self) -> &[u8] {
+        &self.check().match_name
+    }
+
+    fn port(&self) -> Option<u16> {
+        self.check().port
+    }
+
+    fn log(&self, level: Level, message: fmt::Arguments<'_>) {
+        let log = &self.generation.server(self.server).error_log;
+        log.write(level, MessageSource::default(), message, |_| ());
+    }
+}
