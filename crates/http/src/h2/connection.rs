@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use net::{Stream, buffers, clock};
 use observe::{Errno, Level, WaitingConnection};
+use wire::http2::counts::Http2Count;
 use wire::http2::limits::Http2Limits;
 use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Role};
 
@@ -18,6 +19,7 @@ use super::stream_link::StreamLink;
 use super::stream_reply::{OUTPUT_BYTES_MAX, StreamReply};
 use super::streams::Http2Streams;
 use super::timers::Http2Timers;
+use super::totals;
 use crate::client::Client;
 use crate::drive::{self, LentExchange, Preread, WorkerContext};
 use crate::exchange::{CloseReason, Downstream};
@@ -48,6 +50,8 @@ pub(super) struct Http2Connection<F> {
     is_deaf: bool,
     /// Nothing more can be written.
     is_mute: bool,
+    /// Nothing was read the last time, because the client does not read.
+    was_behind: bool,
     /// It has been idle long enough to be parked.
     pub(super) is_unused: bool,
     writes: u8,
@@ -89,6 +93,7 @@ pub(super) async fn run_connection(
     buffers::give_back(input);
     let end = std::future::poll_fn(|cx| connection.poll_turn(cx, &run)).await;
     observe::end_turn();
+    totals::add(&connection.shared.endpoint.borrow_mut().take_counts());
     let rules = connection.policy(|location| location.core.lingering);
     if let Http2End::Park = end {
         return connection.park();
@@ -205,6 +210,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
             ready,
             is_deaf: false,
             is_mute: false,
+            was_behind: false,
             is_unused: false,
             writes: 0,
         }
@@ -279,8 +285,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
     where
         R: Fn(Rc<StreamLink>, bool) -> F,
     {
-        let is_behind = self.shared.endpoint.borrow().output().len() > OUTPUT_READ_MAX;
-        if self.is_deaf || is_behind {
+        if self.is_deaf || self.is_behind() {
             return false;
         }
         let mut buffer = Vec::new();
@@ -305,6 +310,17 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         }
         buffers::give_back(buffer);
         true
+    }
+
+    /// Whether the client has to read before it may send more.
+    fn is_behind(&mut self) -> bool {
+        let mut endpoint = self.shared.endpoint.borrow_mut();
+        let is_behind = endpoint.output().len() > OUTPUT_READ_MAX;
+        if is_behind && !self.was_behind {
+            endpoint.count(Http2Count::PausedReads);
+        }
+        self.was_behind = is_behind;
+        is_behind
     }
 
     /// The client is gone: streams end, or go on without it.

@@ -7,6 +7,7 @@ use wire::http2::{Http2Code, Http2Event, StreamKey};
 
 use super::connection::Http2Connection;
 use super::stream_link::StreamLink;
+use super::totals;
 
 impl<F: Future<Output = ()>> Http2Connection<F> {
     /// Takes input to its end. An error of the protocol ends the connection.
@@ -22,6 +23,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
             let received = match received {
                 Ok(received) => received,
                 Err(error) => {
+                    error.limit.into_iter().for_each(totals::note_exceeded);
                     self.log(Level::Info, format_args!("client {}", error.what));
                     return self.stop_streams();
                 }

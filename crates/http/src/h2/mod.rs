@@ -34,6 +34,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod timers;
+pub(crate) mod totals;
 
 pub(crate) use connection::serve;
 pub(crate) use idle::{IdleHttp2, ParkableHttp2};

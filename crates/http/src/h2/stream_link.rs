@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use net::Timer;
+use wire::http2::counts::Http2Count;
 use wire::http2::{Http2Code, StreamKey};
 
 use super::ready::StreamWaker;
-use super::shared::Http2Shared;
+use super::shared::{Http2Shared, WindowHold};
 use crate::exchange::{BodyRules, Downstream, Fields, RequestBodyError};
 
 /// How much a client may have sent of a body that is being read before it has to wait.
@@ -18,9 +19,6 @@ const READ_WINDOW: u32 = 256 * 1024;
 
 /// How long a stream whose reply is complete waits for a body that may go on for ever.
 const REST_MS: u64 = 100;
-
-/// Bytes of bodies that a connection keeps unread before windows stay as they are.
-pub(super) const UNREAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Memory for a body that a stream keeps for the next one.
 const INPUT_KEPT_MAX: usize = 16 * 1024;
@@ -118,7 +116,7 @@ impl StreamLink {
     pub(super) fn take_data(&self, data: &[u8], is_last: bool) {
         if !self.is_unwanted.get() {
             self.input.borrow_mut().extend_from_slice(data);
-            self.shared.unread.set(self.shared.unread.get() + data.len());
+            self.shared.note_unread(data.len());
         }
         self.is_ended.set(is_last);
         self.waker.make_ready();
@@ -144,7 +142,7 @@ impl StreamLink {
     pub(super) fn drop_input(&self) {
         let mut input = self.input.borrow_mut();
         let unread = input.len() - self.input_read.replace(0);
-        self.shared.unread.set(self.shared.unread.get() - unread);
+        self.shared.note_read(unread);
         input.clear();
         if input.capacity() > INPUT_KEPT_MAX {
             *input = Vec::new();
@@ -168,7 +166,7 @@ impl StreamLink {
         self.input_read.set(self.input_read.get() + count);
         drop(input);
         self.received.set(self.received.get() + count as u64);
-        self.shared.unread.set(self.shared.unread.get() - count);
+        self.shared.note_read(count);
         if self.unread() == 0 {
             let mut input = self.input.borrow_mut();
             input.clear();
@@ -183,13 +181,18 @@ impl StreamLink {
 
     /// Lets the client send more, where enough of it was read.
     pub(super) fn open_window(&self) {
-        if self.is_ended.get() || self.shared.unread.get() > UNREAD_BYTES_MAX {
+        if self.is_ended.get() {
             return;
         }
         let target = READ_WINDOW.saturating_sub(self.unread() as u32);
         let mut endpoint = self.shared.endpoint.borrow_mut();
-        if endpoint.receive_window(self.key.get()) < i64::from(target / 2) {
-            endpoint.raise_window(self.key.get(), target);
+        if endpoint.receive_window(self.key.get()) >= i64::from(target / 2) {
+            return;
+        }
+        match self.shared.wait_until_read(&self.waker) {
+            WindowHold::None => endpoint.raise_window(self.key.get(), target),
+            WindowHold::New => endpoint.count(Http2Count::HeldWindows),
+            WindowHold::Lasting => {}
         }
     }
 
@@ -312,5 +315,41 @@ impl Downstream for StreamLink {
 
     fn request_length(&self) -> u64 {
         self.head_length.get() + self.received.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::http2::{Http2Config, Http2Endpoint, Http2Role};
+
+    use super::super::ready::ReadyStreams;
+    use super::super::shared::UNREAD_BYTES_MAX;
+    use super::*;
+
+    fn link() -> (StreamLink, Arc<ReadyStreams>) {
+        let endpoint = Http2Endpoint::new(Http2Role::Server, Http2Config::default());
+        let ready = Arc::new(ReadyStreams::default());
+        let waker = StreamWaker::new(&ready, 0);
+        let key = StreamKey { slot: 0, id: 1 };
+        (StreamLink::new(Rc::new(Http2Shared::new(endpoint)), key, waker), ready)
+    }
+
+    /// A stream that may not receive more, because others hold unread data, runs once they have
+    /// read. It once waited until its deadline.
+    #[test]
+    fn a_window_that_was_held_opens_when_others_have_read() {
+        let (link, ready) = link();
+        let shared = link.shared.clone();
+        assert!(matches!(shared.wait_until_read(&link.waker), WindowHold::None));
+        shared.note_unread(UNREAD_BYTES_MAX + 2);
+        assert!(matches!(shared.wait_until_read(&link.waker), WindowHold::New));
+        assert!(matches!(shared.wait_until_read(&link.waker), WindowHold::Lasting));
+        let mut run = Vec::new();
+        shared.note_read(1);
+        ready.take(&mut run);
+        assert!(run.is_empty());
+        shared.note_read(1);
+        ready.take(&mut run);
+        assert_eq!(run, [0]);
     }
 }

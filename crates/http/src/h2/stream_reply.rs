@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use net::buffers;
+use wire::http2::counts::Http2Count;
 use wire::http2::frame::FRAME_HEAD_BYTES;
 
 use super::reply_head;
@@ -202,8 +203,8 @@ impl Outlet for StreamReply {
 
     fn poll_stalled(&self, cx: &mut Context<'_>, timeout_ms: u64) -> Poll<()> {
         let stalled = self.link.poll_deadline(cx, StreamWait::Room, timeout_ms);
-        if stalled.is_ready() {
-            self.link.timed_out.set(true);
+        if stalled.is_ready() && !self.link.timed_out.replace(true) {
+            self.link.shared.endpoint.borrow_mut().count(Http2Count::StalledStreams);
         }
         stalled
     }

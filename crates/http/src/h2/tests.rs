@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 
 use wire::http2::frame::{self, END_HEADERS, END_STREAM, FrameHead, HEADERS};
+use wire::http2::limits::Http2Limit;
 use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role, StreamKey};
 
+use super::totals;
 use crate::h1::tests::{Client, Server};
 use crate::testing::{TestSite, handle};
 
@@ -441,10 +443,11 @@ fn keepalive_requests_hold_for_a_connection() {
     assert_eq!(client.end(), Some(Http2Code::NO_ERROR));
 }
 
-/// Its name, what comes first, and what comes again and again.
-type Attack<'a> = (&'a str, Vec<u8>, &'a dyn Fn(u32) -> Vec<u8>);
+/// The limit, what is sent first, and what is sent repeatedly.
+type Attack<'a> = (Http2Limit, Vec<u8>, &'a dyn Fn(u32) -> Vec<u8>);
 
-/// Each attack ends its connection with ENHANCE_YOUR_CALM, and others are served.
+/// Each attack ends its connection with ENHANCE_YOUR_CALM, is logged and counted, and others are
+/// served.
 #[test]
 fn attacks_end_their_connection() {
     let frame = |kind, flags, stream, payload: &[u8]| {
@@ -459,22 +462,25 @@ fn attacks_end_their_connection() {
     let cancel = |id| frame(frame::RST_STREAM, 0, id, &[0, 0, 0, 8]);
     let overflow = |id| frame(frame::WINDOW_UPDATE, 0, id, &[0x7f, 0xff, 0xff, 0xff]);
     let attacks: [Attack<'_>; 9] = [
-        ("rapid reset", vec![], &|n| [get(2 * n + 1), cancel(2 * n + 1)].concat()),
-        ("provoked resets", vec![], &|n| [get(2 * n + 1), overflow(2 * n + 1)].concat()),
-        ("CONTINUATION", frame(HEADERS, 0, 1, block), &|_| frame(frame::CONTINUATION, 0, 1, &[])),
-        ("PING", vec![], &|_| frame(frame::PING, 0, 0, &[0; 8])),
-        ("SETTINGS", vec![], &|_| frame(frame::SETTINGS, 0, 0, &[])),
-        ("PRIORITY", vec![], &|_| frame(frame::PRIORITY, 0, 1, &[0; 5])),
-        ("empty DATA", open.clone(), &|_| frame(frame::DATA, 0, 1, &[])),
-        ("tiny windows", open, &|_| frame(frame::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
-        ("HPACK bomb", vec![], &|_| frame(HEADERS, END_HEADERS, 1, &bomb)),
+        (Http2Limit::ClientResets, vec![], &|n| [get(2 * n + 1), cancel(2 * n + 1)].concat()),
+        (Http2Limit::ProvokedResets, vec![], &|n| [get(2 * n + 1), overflow(2 * n + 1)].concat()),
+        (Http2Limit::ContinuationFrames, frame(HEADERS, 0, 1, block), &|_| {
+            frame(frame::CONTINUATION, 0, 1, &[])
+        }),
+        (Http2Limit::Pings, vec![], &|_| frame(frame::PING, 0, 0, &[0; 8])),
+        (Http2Limit::Settings, vec![], &|_| frame(frame::SETTINGS, 0, 0, &[])),
+        (Http2Limit::Priorities, vec![], &|_| frame(frame::PRIORITY, 0, 1, &[0; 5])),
+        (Http2Limit::EmptyData, open.clone(), &|_| frame(frame::DATA, 0, 1, &[])),
+        (Http2Limit::WindowUpdates, open, &|_| frame(frame::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
+        (Http2Limit::FieldsBytes, vec![], &|_| frame(HEADERS, END_HEADERS, 1, &bomb)),
     ];
     let server = Server::with(
         SITE.replace("send_timeout", "keepalive_requests 100000; send_timeout"),
         measure,
         |_| {},
     );
-    for (name, before, next) in attacks {
+    for (limit, before, next) in attacks {
+        let exceeded = totals::exceeded(limit);
         let mut client = Http2Client::connect(&server);
         client.flush();
         client.send(&before);
@@ -484,9 +490,36 @@ fn attacks_end_their_connection() {
                 break;
             }
         }
-        assert_eq!(client.last_words(), Some(Http2Code::ENHANCE_YOUR_CALM), "{name}");
+        assert_eq!(client.last_words(), Some(Http2Code::ENHANCE_YOUR_CALM), "{limit:?}");
+        let line = format!("client {}", limit.what());
+        assert!(server.log().iter().any(|logged| logged.starts_with(&line)), "{limit:?}");
+        assert_eq!(totals::exceeded(limit), exceeded + 1, "{limit:?}");
         let mut other = Http2Client::connect(&server);
         let stream = other.get("/");
-        assert_eq!(other.answer(stream).0, "200", "{name}");
+        assert_eq!(other.answer(stream).0, "200", "{limit:?}");
     }
+}
+
+/// The totals of the process have what a connection did, at the latest when it is over.
+#[test]
+fn counts_reach_the_variables() {
+    let site = "http2 on; server { return 200 \"$http2_pings_count $http2_pings_exceeded\"; }";
+    let server = Server::start(site);
+    let read = || {
+        let reply = server.ask("GET / HTTP/1.1\r\nHost: one\r\nConnection: close\r\n\r\n");
+        let (_, body) = reply.split_once("\r\n\r\n").unwrap();
+        let numbers = body.split(' ').map(|number| number.parse().unwrap());
+        <[u64; 2]>::try_from(numbers.collect::<Vec<_>>()).unwrap()
+    };
+    let before = read();
+    let mut client = Http2Client::connect(&server);
+    for _ in 0..50 {
+        client.endpoint.ping([0; 8]);
+    }
+    client.until(|client| client.pongs == 50);
+    server.advance(1000);
+    client.endpoint.ping([0; 8]);
+    client.until(|client| client.pongs == 51);
+    let after = read();
+    assert!(after[0] >= before[0] + 50, "{before:?} {after:?}");
 }

@@ -6,6 +6,8 @@ use std::task::{Context, Poll};
 use net::{Timer, clock};
 use wire::http2::Http2Endpoint;
 
+use super::totals;
+
 /// The deadlines of a connection.
 pub(super) struct Http2Timers {
     /// Of the client: until it asks for something, or ends a header block.
@@ -77,12 +79,13 @@ impl Http2Timers {
         self.is_writing.set(false);
     }
 
-    /// Lets the machine's budgets grow with the time.
+    /// Once a second: budgets grow, and counts go to the totals.
     pub(super) fn replenish(&mut self, endpoint: &mut Http2Endpoint) {
         let now_s = clock::now_ms() / 1000;
         if now_s > self.replenished_s {
             endpoint.replenish(u32::try_from(now_s - self.replenished_s).unwrap_or(u32::MAX));
             self.replenished_s = now_s;
+            totals::add(&endpoint.take_counts());
         }
     }
 

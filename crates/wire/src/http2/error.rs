@@ -1,5 +1,7 @@
 //! What ends a stream or a connection.
 
+use super::limits::Http2Limit;
+
 /// An error code (RFC 9113, section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Http2Code(pub u32);
@@ -34,18 +36,26 @@ pub struct Http2Error {
     pub code: Http2Code,
     /// What the peer did, as nginx says it: "client sent ..." without its first word.
     pub what: &'static str,
+    /// The limit that the peer exceeded, if that is the reason.
+    pub limit: Option<Http2Limit>,
 }
 
 impl Http2Error {
+    pub(super) const fn new(code: Http2Code, what: &'static str) -> Self {
+        Self { code, what, limit: None }
+    }
+
     pub(super) const fn protocol(what: &'static str) -> Self {
-        Self { code: Http2Code::PROTOCOL_ERROR, what }
+        Self::new(Http2Code::PROTOCOL_ERROR, what)
     }
 
     pub(super) const fn size(what: &'static str) -> Self {
-        Self { code: Http2Code::FRAME_SIZE_ERROR, what }
+        Self::new(Http2Code::FRAME_SIZE_ERROR, what)
     }
+}
 
-    pub(super) const fn flood(what: &'static str) -> Self {
-        Self { code: Http2Code::ENHANCE_YOUR_CALM, what }
+impl From<Http2Limit> for Http2Error {
+    fn from(limit: Http2Limit) -> Self {
+        Self { limit: Some(limit), ..Self::new(Http2Code::ENHANCE_YOUR_CALM, limit.what()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Bounds on the work and the memory that a peer may ask for, and counts of what it did.
+//! Bounds on the work and the memory that a peer may cause.
 //!
 //! Each kind of frame that costs its sender little and us something has a [`FloodLimit`]: so many
 //! at once, and so many more a second. The driver has the clock and calls
@@ -6,8 +6,6 @@
 //! back a reset, data that is sent or received gives back updates of windows.
 //!
 //! [`Http2Endpoint::replenish`]: super::Http2Endpoint::replenish
-
-use super::Http2Error;
 
 /// How many frames of a kind a peer may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,50 +72,76 @@ impl Default for Http2Limits {
     }
 }
 
-/// How often a peer did what could be abused, since the connection began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Http2Counts {
-    /// Streams that the peer opened.
-    pub streams: u64,
-    /// Streams refused because too many were open.
-    pub refused_streams: u64,
-    /// Streams that the peer reset before their end.
-    pub client_resets: u64,
-    /// Streams reset by us because of what the peer sent.
-    pub provoked_resets: u64,
-    /// SETTINGS frames.
-    pub settings: u64,
-    /// PING frames that want an answer.
-    pub pings: u64,
-    /// PRIORITY frames.
-    pub priorities: u64,
-    /// DATA frames without data.
-    pub empty_data: u64,
-    /// WINDOW_UPDATE frames.
-    pub window_updates: u64,
-    /// Frames of unknown types.
-    pub unknown_frames: u64,
-    /// CONTINUATION frames.
-    pub continuation_frames: u64,
-    /// Their bytes.
-    pub continuation_bytes: u64,
+/// A limit whose excess ends the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Http2Limit {
+    /// [`Http2Limits::client_resets`]
+    ClientResets,
+    /// [`Http2Limits::provoked_resets`]
+    ProvokedResets,
+    /// [`Http2Limits::settings`]
+    Settings,
+    /// [`Http2Limits::pings`]
+    Pings,
+    /// [`Http2Limits::priorities`]
+    Priorities,
+    /// [`Http2Limits::empty_data`]
+    EmptyData,
+    /// [`Http2Limits::window_updates`]
+    WindowUpdates,
+    /// [`Http2Limits::unknown_frames`]
+    UnknownFrames,
+    /// [`Http2Limits::continuation_frames_max`]
+    ContinuationFrames,
+    /// [`Http2Limits::block_bytes_max`]
+    BlockBytes,
+    /// [`Http2Limits::fields_bytes_max`]
+    FieldsBytes,
+    /// [`Http2Limits::field_bytes_max`]
+    FieldBytes,
+    /// [`Http2Limits::answer_bytes_max`]
+    AnswerBytes,
+}
+
+impl Http2Limit {
+    /// How many there are.
+    pub const COUNT: usize = Self::AnswerBytes as usize + 1;
+
+    /// What a peer does that exceeds it, to be read after "client ".
+    pub const fn what(self) -> &'static str {
+        match self {
+            Self::ClientResets => "sent too many RST_STREAM frames",
+            Self::ProvokedResets => "provoked too many RST_STREAM frames",
+            Self::Settings => "sent too many SETTINGS frames",
+            Self::Pings => "sent too many PING frames",
+            Self::Priorities => "sent too many PRIORITY frames",
+            Self::EmptyData => "sent too many empty DATA frames",
+            Self::WindowUpdates => "sent too many WINDOW_UPDATE frames",
+            Self::UnknownFrames => "sent too many frames of unknown types",
+            Self::ContinuationFrames => "sent too many CONTINUATION frames",
+            Self::BlockBytes | Self::FieldsBytes => "sent too large header",
+            Self::FieldBytes => "sent too large header field",
+            Self::AnswerBytes => "does not read answers",
+        }
+    }
 }
 
 /// What is left of a [`FloodLimit`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FloodBudget {
+    name: Http2Limit,
     limit: FloodLimit,
     left: u32,
 }
 
 impl FloodBudget {
-    fn new(limit: FloodLimit) -> Self {
-        Self { limit, left: limit.burst }
+    fn new(name: Http2Limit, limit: FloodLimit) -> Self {
+        Self { name, limit, left: limit.burst }
     }
 
-    /// Takes one. `what` is the error where none is left.
-    pub(super) fn spend(&mut self, what: &'static str) -> Result<(), Http2Error> {
-        self.left = self.left.checked_sub(1).ok_or(Http2Error::flood(what))?;
+    /// Takes one; fails if none is left.
+    pub(super) fn spend(&mut self) -> Result<(), Http2Limit> {
+        self.left = self.left.checked_sub(1).ok_or(self.name)?;
         Ok(())
     }
 
@@ -150,14 +174,14 @@ pub(super) type FloodAllowances = [u32; 8];
 impl FloodBudgets {
     pub(super) fn new(limits: &Http2Limits) -> Self {
         Self {
-            client_resets: FloodBudget::new(limits.client_resets),
-            provoked_resets: FloodBudget::new(limits.provoked_resets),
-            settings: FloodBudget::new(limits.settings),
-            pings: FloodBudget::new(limits.pings),
-            priorities: FloodBudget::new(limits.priorities),
-            empty_data: FloodBudget::new(limits.empty_data),
-            window_updates: FloodBudget::new(limits.window_updates),
-            unknown_frames: FloodBudget::new(limits.unknown_frames),
+            client_resets: FloodBudget::new(Http2Limit::ClientResets, limits.client_resets),
+            provoked_resets: FloodBudget::new(Http2Limit::ProvokedResets, limits.provoked_resets),
+            settings: FloodBudget::new(Http2Limit::Settings, limits.settings),
+            pings: FloodBudget::new(Http2Limit::Pings, limits.pings),
+            priorities: FloodBudget::new(Http2Limit::Priorities, limits.priorities),
+            empty_data: FloodBudget::new(Http2Limit::EmptyData, limits.empty_data),
+            window_updates: FloodBudget::new(Http2Limit::WindowUpdates, limits.window_updates),
+            unknown_frames: FloodBudget::new(Http2Limit::UnknownFrames, limits.unknown_frames),
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! An [`Http2Endpoint`] is one end of a connection. [`Http2Endpoint::receive`] takes what arrived
 //! and returns one event at a time; what is to be sent gathers in [`Http2Endpoint::output`]. The
-//! endpoint keeps stream states, windows and the HPACK tables, and counts what a peer could abuse
-//! ([`limits`]). The data of DATA frames is handed out as ranges of the input and never copied.
-//! [`request`] tells whether the fields of a request make one.
+//! endpoint keeps stream states, windows and the HPACK tables. It limits and counts what a peer
+//! could abuse ([`limits`], [`counts`]). Data of DATA frames is returned as ranges of the input and
+//! never copied. [`request`] checks whether fields form a valid request.
 //!
 //! Deliberately absent: sockets, clocks, and the bodies of messages. A driver stores data that
 //! arrives, and opens a stream's window as it is read. Server push is refused on both sides.
@@ -13,6 +13,7 @@
 //! Invariant: frames are encoded straight into the output in the order in which they are sent, so
 //! the peer's HPACK table always agrees with ours.
 
+pub mod counts;
 mod endpoint;
 mod error;
 mod fields;

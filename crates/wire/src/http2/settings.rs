@@ -87,7 +87,7 @@ impl PeerSettings {
             MAX_CONCURRENT_STREAMS => self.max_concurrent_streams = value,
             INITIAL_WINDOW_SIZE if value > WINDOW_MAX => {
                 let what = "sent SETTINGS frame with incorrect INITIAL_WINDOW_SIZE value";
-                return Err(Http2Error { code: Http2Code::FLOW_CONTROL_ERROR, what });
+                return Err(Http2Error::new(Http2Code::FLOW_CONTROL_ERROR, what));
             }
             INITIAL_WINDOW_SIZE => self.initial_window_size = value,
             MAX_FRAME_SIZE if !(FRAME_PAYLOAD_DEFAULT..=FRAME_PAYLOAD_MAX).contains(&value) => {

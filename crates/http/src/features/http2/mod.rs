@@ -6,17 +6,16 @@
 
 #[cfg(test)]
 mod tests;
+mod variables;
 
 use std::sync::Arc;
 
 use conf::{Directive, Load, Number, Result, Size, Value};
-use wire::Version;
 use wire::http2::WINDOW_MAX;
 use wire::http2::frame::FRAME_PAYLOAD_MAX;
 
-use crate::exchange::Exchange;
 use crate::site::{Http2Policy, LocationBuilder};
-use crate::variables::BuiltIn;
+pub(crate) use variables::VARIABLES;
 
 conf::directives! {
     in MAIN;
@@ -57,21 +56,6 @@ conf::directives! {
     /// Syntax: NUMBER
     /// Differs: checked, but has no effect.
     http2_streams_index_size + SERVER: StreamsIndexSize = "32",
-}
-
-/// `$http2`
-pub(crate) const VARIABLES: &[BuiltIn] = &[BuiltIn::cached("http2", |x, out| {
-    out.extend_from_slice(name_of(x).as_bytes());
-    true
-})];
-
-/// What ALPN and upgrades call the protocol; empty: it is not HTTP/2.
-fn name_of(x: &Exchange) -> &'static str {
-    match (x.request.head.version == Version::HTTP_2, x.client.is_secure.get()) {
-        (false, _) => "",
-        (true, true) => "h2",
-        (true, false) => "h2c",
-    }
 }
 
 /// Hands the size of frames to the core.

@@ -1,6 +1,8 @@
 //! Header blocks: HEADERS and the CONTINUATION frames behind it, decoded once they are complete.
 
+use super::super::counts::Http2Count;
 use super::super::frame::{END_HEADERS, END_STREAM, FrameHead};
+use super::super::limits::Http2Limit;
 use super::super::stream::{StreamEnd, StreamHalf, StreamState};
 use super::super::{Http2Code, Http2Error, Http2Role, StreamKey, WINDOW_DEFAULT};
 use super::{Expect, Http2Endpoint, Http2Event, Step};
@@ -52,7 +54,7 @@ impl Http2Endpoint {
             return Ok(true);
         }
         self.last_peer_stream = id;
-        self.counts.streams += 1;
+        self.counts.add(Http2Count::Streams, 1);
         let body_too_early = !self.is_acknowledged
             && !self.frame.has(END_STREAM)
             && self.config.stream_window < WINDOW_DEFAULT;
@@ -60,7 +62,7 @@ impl Http2Endpoint {
         if !is_full && !body_too_early {
             return Ok(false);
         }
-        self.counts.refused_streams += 1;
+        self.counts.add(Http2Count::RefusedStreams, 1);
         self.write_provoked(id, Http2Code::REFUSED_STREAM)?;
         self.streams.note_end(id, StreamEnd::ResetByUs);
         Ok(true)
@@ -83,11 +85,11 @@ impl Http2Endpoint {
         if self.frame.stream != self.block.stream {
             return Err(Http2Error::protocol("sent CONTINUATION frame with incorrect identifier"));
         }
-        self.counts.continuation_frames += 1;
-        self.counts.continuation_bytes += u64::from(self.frame.length);
+        self.counts.add(Http2Count::ContinuationFrames, 1);
+        self.counts.add(Http2Count::ContinuationBytes, u64::from(self.frame.length));
         self.block.continuations += 1;
         if self.block.continuations > self.config.limits.continuation_frames_max {
-            return Err(Http2Error::flood("sent too many CONTINUATION frames"));
+            return Err(Http2Limit::ContinuationFrames.into());
         }
         self.expect = Expect::Block;
         Ok(Step::Again)
@@ -103,7 +105,7 @@ impl Http2Endpoint {
         let block_ends = frame_ends && self.frame.has(END_HEADERS);
         if !block_ends || !self.block.bytes.is_empty() {
             if self.block.bytes.len() + count > self.config.limits.block_bytes_max as usize {
-                return Err(Http2Error::flood("sent too large header"));
+                return Err(Http2Limit::BlockBytes.into());
             }
             self.block.bytes.extend_from_slice(piece);
         }
@@ -140,23 +142,24 @@ impl Http2Endpoint {
             }
         });
         if fields.has_long_field {
-            return Err(Http2Error::flood("sent too large header field"));
+            return Err(Http2Limit::FieldBytes.into());
         }
         match decoded {
             Ok(()) => Ok(()),
             Err(HpackError::TooManyFields) => {
                 fields.is_cut = true;
+                self.counts.add(Http2Count::CutBlocks, 1);
                 Ok(())
             }
             Err(HpackError::TooManyBytes | HpackError::Excessive) => {
-                Err(Http2Error::flood("sent too large header"))
+                Err(Http2Limit::FieldsBytes.into())
             }
             Err(HpackError::Truncated) => {
                 Err(Http2Error::size("sent header block with incorrect length"))
             }
             Err(_) => {
                 let what = "sent header block that cannot be decoded";
-                Err(Http2Error { code: Http2Code::COMPRESSION_ERROR, what })
+                Err(Http2Error::new(Http2Code::COMPRESSION_ERROR, what))
             }
         }
     }

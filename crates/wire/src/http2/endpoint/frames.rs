@@ -1,10 +1,12 @@
 //! Frames by their types: what their heads allow, and what those of fixed size say.
 
+use super::super::counts::Http2Count;
 use super::super::frame;
 use super::super::frame::{
     ACK, CONTINUATION, DATA, FrameHead, GOAWAY, HAS_PRIORITY, HEADERS, PADDED, PING, PRIORITY,
     PUSH_PROMISE, RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
+use super::super::limits::Http2Limit;
 use super::super::stream::{StreamEnd, StreamHalf};
 use super::super::{Http2Code, Http2Error, Http2Role, StreamKey, WINDOW_MAX};
 use super::{Expect, Http2Endpoint, Http2Event, Step};
@@ -27,8 +29,8 @@ impl Http2Endpoint {
             CONTINUATION => return self.begin_continuation(),
             PRIORITY => {
                 self.fixed(5, "sent PRIORITY frame with incorrect length")?;
-                self.counts.priorities += 1;
-                self.budgets.priorities.spend("sent too many PRIORITY frames")?;
+                self.counts.add(Http2Count::Priorities, 1);
+                self.budgets.priorities.spend()?;
             }
             RST_STREAM => self.fixed(4, "sent RST_STREAM frame with incorrect length")?,
             SETTINGS => return self.begin_settings(),
@@ -43,8 +45,8 @@ impl Http2Endpoint {
             GOAWAY => self.expect = Expect::Fixed(8),
             WINDOW_UPDATE => self.fixed(4, "sent WINDOW_UPDATE frame with incorrect length")?,
             _ => {
-                self.counts.unknown_frames += 1;
-                self.budgets.unknown_frames.spend("sent too many frames of unknown types")?;
+                self.counts.add(Http2Count::UnknownFrames, 1);
+                self.budgets.unknown_frames.spend()?;
                 self.expect = Expect::Skip;
             }
         }
@@ -139,7 +141,7 @@ impl Http2Endpoint {
             return Err(Http2Error::protocol("sent RST_STREAM frame with incorrect identifier"));
         }
         let Some(stream) = self.streams.find(id) else {
-            self.budgets.client_resets.spend("sent too many RST_STREAM frames")?;
+            self.budgets.client_resets.spend()?;
             // From now on the peer knows.
             self.streams.forget_reset(id);
             return Ok(Step::Again);
@@ -149,8 +151,8 @@ impl Http2Endpoint {
         };
         (state.reset, state.remote) = (Some(StreamEnd::Closed), StreamHalf::Ended);
         if state.local != StreamHalf::Ended {
-            self.counts.client_resets += 1;
-            self.budgets.client_resets.spend("sent too many RST_STREAM frames")?;
+            self.counts.add(Http2Count::ClientResets, 1);
+            self.budgets.client_resets.spend()?;
         }
         Ok(Step::Event(Http2Event::Reset { stream, code }))
     }
@@ -163,8 +165,8 @@ impl Http2Endpoint {
         if self.frame.has(ACK) {
             return Ok(Step::Event(Http2Event::Pong { opaque }));
         }
-        self.counts.pings += 1;
-        self.budgets.pings.spend("sent too many PING frames")?;
+        self.counts.add(Http2Count::Pings, 1);
+        self.budgets.pings.spend()?;
         frame::write_ping(&mut self.output, ACK, opaque);
         self.note_answer(17)?;
         Ok(Step::Again)
@@ -179,8 +181,8 @@ impl Http2Endpoint {
     }
 
     fn take_window_update(&mut self) -> Result<Step, Http2Error> {
-        self.counts.window_updates += 1;
-        self.budgets.window_updates.spend("sent too many WINDOW_UPDATE frames")?;
+        self.counts.add(Http2Count::WindowUpdates, 1);
+        self.budgets.window_updates.spend()?;
         let increment = i64::from(self.first_u32() & WINDOW_MAX);
         if increment == 0 {
             let what = "sent WINDOW_UPDATE frame with incorrect window increment 0";
@@ -213,7 +215,7 @@ impl Http2Endpoint {
         self.send_window += increment;
         if self.send_window > WINDOW_MAX.into() {
             let what = "violated connection flow control: too large window";
-            return Err(Http2Error { code: Http2Code::FLOW_CONTROL_ERROR, what });
+            return Err(Http2Error::new(Http2Code::FLOW_CONTROL_ERROR, what));
         }
         Ok(match before <= 0 {
             true => Step::Event(Http2Event::Writable { stream: None }),
@@ -238,8 +240,8 @@ impl Http2Endpoint {
         if !length.is_multiple_of(6) {
             return Err(Http2Error::size("sent SETTINGS frame with incorrect length"));
         }
-        self.counts.settings += 1;
-        self.budgets.settings.spend("sent too many SETTINGS frames")?;
+        self.counts.add(Http2Count::Settings, 1);
+        self.budgets.settings.spend()?;
         self.peer_next = self.peer;
         self.expect = Expect::Settings;
         Ok(Step::Again)
@@ -274,7 +276,7 @@ impl Http2Endpoint {
             state.send_window += delta;
             if state.send_window > WINDOW_MAX.into() {
                 let what = "violated flow control: too large initial window";
-                return Err(Http2Error { code: Http2Code::FLOW_CONTROL_ERROR, what });
+                return Err(Http2Error::new(Http2Code::FLOW_CONTROL_ERROR, what));
             }
         }
         frame::write(&mut self.output, SETTINGS, ACK, 0, &[]);
@@ -301,8 +303,8 @@ impl Http2Endpoint {
     }
 
     pub(super) fn write_provoked(&mut self, id: u32, code: Http2Code) -> Result<(), Http2Error> {
-        self.counts.provoked_resets += 1;
-        self.budgets.provoked_resets.spend("provoked too many RST_STREAM frames")?;
+        self.counts.add(Http2Count::ProvokedResets, 1);
+        self.budgets.provoked_resets.spend()?;
         frame::write_reset(&mut self.output, id, code);
         self.note_answer(13)
     }
@@ -311,7 +313,7 @@ impl Http2Endpoint {
     pub(super) fn note_answer(&mut self, bytes: u32) -> Result<(), Http2Error> {
         self.answer_bytes += bytes;
         if self.answer_bytes > self.config.limits.answer_bytes_max {
-            return Err(Http2Error::flood("does not read answers"));
+            return Err(Http2Limit::AnswerBytes.into());
         }
         Ok(())
     }

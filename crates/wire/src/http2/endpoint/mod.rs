@@ -18,8 +18,9 @@ use core::ops::Range;
 pub use rest::RestingEndpoint;
 pub use send::FieldWriter;
 
+use super::counts::{Http2Count, Http2Counts};
 use super::frame::{self, FRAME_HEAD_BYTES, FRAME_PAYLOAD_DEFAULT, FrameHead};
-use super::limits::{FloodBudgets, Http2Counts};
+use super::limits::FloodBudgets;
 use super::settings::{
     ENABLE_PUSH, ENCODER_TABLE_MAX, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE,
 };
@@ -392,9 +393,19 @@ impl Http2Endpoint {
         &self.peer
     }
 
-    /// What the peer has done.
+    /// What the peer has done since the counts were taken last.
     pub fn counts(&self) -> &Http2Counts {
         &self.counts
+    }
+
+    /// Takes the counts, which begin again at 0.
+    pub fn take_counts(&mut self) -> Http2Counts {
+        core::mem::take(&mut self.counts)
+    }
+
+    /// Counts something that only the driver sees.
+    pub fn count(&mut self, count: Http2Count) {
+        self.counts.add(count, 1);
     }
 
     /// So many seconds have passed: budgets grow.

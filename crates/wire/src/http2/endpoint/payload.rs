@@ -1,5 +1,6 @@
 //! DATA frames: flow control, and what a head has announced of its body.
 
+use super::super::counts::Http2Count;
 use super::super::frame::{self, END_STREAM, FrameHead};
 use super::super::stream::{StreamEnd, StreamHalf};
 use super::super::{Http2Code, Http2Error, StreamKey, WINDOW_MAX};
@@ -60,7 +61,7 @@ impl Http2Endpoint {
         self.receive_window -= i64::from(length);
         if self.receive_window < 0 {
             let what = "violated connection flow control";
-            return Err(Http2Error { code: Http2Code::FLOW_CONTROL_ERROR, what });
+            return Err(Http2Error::new(Http2Code::FLOW_CONTROL_ERROR, what));
         }
         if self.receive_window < i64::from(WINDOW_MAX / 4) {
             let increment = i64::from(WINDOW_MAX) - self.receive_window;
@@ -78,8 +79,8 @@ impl Http2Endpoint {
         };
         let (left, ends) = (u64::from(self.left), self.frame.has(END_STREAM));
         if left == 0 && !ends {
-            self.counts.empty_data += 1;
-            self.budgets.empty_data.spend("sent too many empty DATA frames")?;
+            self.counts.add(Http2Count::EmptyData, 1);
+            self.budgets.empty_data.spend()?;
             self.expect = Expect::Skip;
             return Ok(Step::Again);
         }

@@ -1,7 +1,8 @@
 //! An idle connection without the memory that its next request needs.
 
+use super::super::counts::Http2Counts;
 use super::super::frame::FrameHead;
-use super::super::limits::{FloodAllowances, FloodBudgets, Http2Counts, Http2Limits};
+use super::super::limits::{FloodAllowances, FloodBudgets, Http2Limits};
 use super::super::{Http2Config, Http2Role, PeerSettings};
 use super::{ENCODER_TABLE_MAX, Expect, Http2Endpoint};
 use crate::hpack::{Decoder, Encoder};
@@ -37,7 +38,8 @@ impl Http2Endpoint {
             && !self.is_going_away
     }
 
-    /// Makes itself small. The counts are lost. Only if it [can rest](Self::can_rest).
+    /// Makes itself small. Counts that were not taken are lost. Only if it
+    /// [can rest](Self::can_rest).
     pub fn rest(self) -> RestingEndpoint {
         debug_assert!(self.can_rest());
         let Self { config, peer, mut decoder, encoder, .. } = self;

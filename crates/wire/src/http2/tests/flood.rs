@@ -2,6 +2,7 @@
 
 use alloc::vec;
 
+use super::super::counts::Http2Count;
 use super::super::frame::{
     CONTINUATION, DATA, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
@@ -85,7 +86,10 @@ fn rapid_resets_end_the_connection() {
         }
         count += 1;
     }
-    assert_eq!((count, script.endpoint.counts().client_resets), (BURST, BURST as u64 + 1));
+    assert_eq!(
+        (count, script.endpoint.counts().get(Http2Count::ClientResets)),
+        (BURST, BURST as u64 + 1)
+    );
 }
 
 /// Streams that run to their end pay for others that are reset.
@@ -127,7 +131,8 @@ fn continuation_frames_are_limited_by_count_and_bytes() {
             .unwrap();
         assert_eq!((error.code, error.what), (Http2Code::ENHANCE_YOUR_CALM, what));
         let counts = script.endpoint.counts();
-        assert!(counts.continuation_frames <= 65 && counts.continuation_bytes <= 70_000);
+        assert!(counts.get(Http2Count::ContinuationFrames) <= 65);
+        assert!(counts.get(Http2Count::ContinuationBytes) <= 70_000);
     }
 }
 
