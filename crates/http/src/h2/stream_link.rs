@@ -115,11 +115,21 @@ impl StreamLink {
     /// Data of the body has come.
     pub(super) fn take_data(&self, data: &[u8], is_last: bool) {
         if !self.is_unwanted.get() {
+            self.drop_read_input();
             self.input.borrow_mut().extend_from_slice(data);
             self.shared.note_unread(data.len());
         }
         self.is_ended.set(is_last);
         self.waker.make_ready();
+    }
+
+    /// Removes what was read from the buffer, once that is half of it.
+    fn drop_read_input(&self) {
+        let (mut input, read) = (self.input.borrow_mut(), self.input_read.get());
+        if read > input.len() / 2 {
+            input.drain(..read);
+            self.input_read.set(0);
+        }
     }
 
     /// The body has ended with what is no end of one.
@@ -332,6 +342,23 @@ mod tests {
         let waker = StreamWaker::new(&ready, 0);
         let key = StreamKey { slot: 0, id: 1 };
         (StreamLink::new(Rc::new(Http2Shared::new(endpoint)), key, waker), ready)
+    }
+
+    /// A reader that is always behind the client once made the buffer as large as the body.
+    #[test]
+    fn a_body_that_is_never_read_to_its_end_keeps_its_memory() {
+        let (link, _) = link();
+        let mut read = Vec::new();
+        link.take_data(&[b'x'; 100_000], false);
+        for round in 0..1000_usize {
+            link.take_data(&[round as u8; 1000], false);
+            let mut out = Vec::with_capacity(1000);
+            assert_eq!(link.take_input(&mut out), 1000);
+            read.extend(out);
+        }
+        assert!(link.input.borrow().capacity() < 500_000);
+        let sent = (0..900_usize).flat_map(|round| [round as u8; 1000]);
+        assert!(read.into_iter().skip(100_000).eq(sent));
     }
 
     /// A stream that may not receive more, because others hold unread data, runs once they have
