@@ -460,7 +460,8 @@ struct Compiler<'a, 'f> {
 impl Compiler<'_, '_> {
     fn server(&mut self, scope: Scope, at: Span, inner: Vec<Block>) -> Result<Server> {
         let reading = scope.server.reading();
-        let tls = ssl::policy(&scope.ssl, &scope.ssl_shared, identity(&scope), self.load)?;
+        let (identity, names) = (identity(&scope), scope.resolver.policy());
+        let tls = ssl::policy(&scope.ssl, &scope.ssl_shared, identity, names, self.load)?;
         let http2 = scope.http2.policy();
         self.server_names = scope.server.names().into();
         let name = &self.server_names[0].text;

@@ -5,6 +5,8 @@
 //! [`HORIZON_MS`]. What must be exact to the millisecond uses [`sleep`].
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -54,6 +56,16 @@ impl Timer {
             }
             Poll::Pending
         })
+    }
+
+    /// What comes of a future; `None`: the deadline passed first.
+    pub async fn limit<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let mut future = pin!(future);
+        poll_fn(|cx| match future.as_mut().poll(cx) {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            Poll::Pending => self.poll(cx).map(|()| None),
+        })
+        .await
     }
 }
 

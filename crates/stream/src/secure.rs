@@ -2,9 +2,10 @@
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ::session::Session as _;
-use ::session::tls::{ClientRefusal, ServerTlsSetup};
+use ::session::tls::{ClientRefusal, OcspChecks, ServerTlsSetup};
 use net::accept::{self, ProxyRefusal};
 use net::tls::{self, Credential, RefusedHandshake, TlsDetails};
 use net::{Stream, Timer, buffers};
@@ -28,20 +29,38 @@ pub(crate) async fn handshake(
     timer.set(x.server().tls.handshake_timeout_ms);
     let agreed = agree(x, stream, &mut received, &timer).await;
     buffers::give_back(received);
-    if let Err(refusal) = agreed {
-        log_refusal(x, refusal);
-        return Err(HandshakeFailed);
-    }
+    let ocsp_checks = agreed.map_err(|refusal| log_refusal(x, refusal))?;
     x.client.is_secure.set(true);
     if let Some(tls) = stream.tls() {
         // The client is new: nothing is set yet.
         let _ = x.client.tls.set(tls.clone());
+    }
+    if let Some(checks) = ocsp_checks {
+        x.action = "requesting certificate status";
+        check_by_ocsp(x, &checks, &timer).await.map_err(|refusal| log_refusal(x, refusal))?;
+        x.action = "SSL handshaking";
     }
     if let Some(refusal) = client_refusal(x) {
         x.log(Level::Info, format_args!("{refusal}"));
         return Err(HandshakeFailed);
     }
     x.action = "initializing session";
+    Ok(())
+}
+
+/// Asks responders about the client's certificate, within the time for the handshake.
+async fn check_by_ocsp(
+    x: &TcpSession,
+    checks: &OcspChecks,
+    timer: &Timer,
+) -> Result<(), HandshakeRefusal> {
+    let Some(tls) = x.client.tls.get() else { return Ok(()) };
+    let Some(checked) = timer.limit(Box::pin(checks.check(tls))).await else {
+        return Err(HandshakeRefusal::Failed(ProxyRefusal::TimedOut));
+    };
+    if let Err(message) = checked {
+        x.log(Level::Error, format_args!("{message}"));
+    }
     Ok(())
 }
 
@@ -63,12 +82,13 @@ enum HandshakeRefusal {
     Failed(ProxyRefusal),
 }
 
+/// Encrypts the connection. Returns the checks of the server whose settings it has.
 async fn agree(
     x: &mut TcpSession,
     stream: &mut Stream,
     received: &mut Vec<u8>,
     timer: &Timer,
-) -> Result<(), HandshakeRefusal> {
+) -> Result<Option<Arc<OcspChecks>>, HandshakeRefusal> {
     let hello = accept::read_client_hello(stream, received, timer).await;
     let hello = hello.map_err(HandshakeRefusal::Failed)?.ok_or(HandshakeRefusal::NotTls)?;
     let parsed = ClientHello::parse(&hello);
@@ -95,7 +115,8 @@ async fn agree(
     let session = tls.session(parsed.as_ref(), false, received, certificates);
     let failed = |error| HandshakeRefusal::Failed(ProxyRefusal::Connection(error));
     let session = session.map_err(failed)?;
-    accept::secure(stream, session, timer).await.map_err(HandshakeRefusal::Failed)
+    accept::secure(stream, session, timer).await.map_err(HandshakeRefusal::Failed)?;
+    Ok(tls.ocsp_checks().cloned())
 }
 
 /// The certificates of this connection alone. Variables know what the client's first message says.
@@ -124,7 +145,7 @@ fn choose_server(x: &mut TcpSession, name: Option<&[u8]>) {
     x.server = listen.names.choose(&host, x);
 }
 
-fn log_refusal(x: &TcpSession, refusal: HandshakeRefusal) {
+fn log_refusal(x: &TcpSession, refusal: HandshakeRefusal) -> HandshakeFailed {
     let failed = "SSL_do_handshake() failed";
     match refusal {
         HandshakeRefusal::NotTls => {
@@ -152,4 +173,5 @@ fn log_refusal(x: &TcpSession, refusal: HandshakeRefusal) {
         // The PROXY header was read before.
         HandshakeRefusal::Failed(ProxyRefusal::Header(_)) => {}
     }
+    HandshakeFailed
 }

@@ -357,6 +357,39 @@ fn a_client_without_a_good_certificate_is_turned_away() {
 }
 
 #[test]
+fn a_client_is_turned_away_if_no_responder_calls_its_certificate_good() {
+    let folder = Folder::new();
+    let leaf = include_str!("../../net/src/tls/testdata/ocsp/leaf.pem");
+    let issuer = include_str!("../../net/src/tls/testdata/ocsp/issuer.crt");
+    let answer = |settings: &str| {
+        let text = with_certificate(&format!(
+            "error_log e.log info; server {{ listen 127.0.0.1:1 ssl; ECDSA; {settings}
+                 ssl_client_certificate 'data:{issuer}'; ssl_verify_client on;
+                 return $ssl_client_verify; }}"
+        ));
+        let generation = StreamGeneration::new(Arc::new(load(&text, &folder.0, false).unwrap()), 1);
+        let answer = net::run(serve_with(generation, move |stream| {
+            let mut answer = Vec::new();
+            let client = tls::TlsClient::new().showing(leaf, leaf);
+            let _ = client.connect("n.test", stream).read_to_end(&mut answer);
+            answer
+        }));
+        String::from_utf8(answer.unwrap()).unwrap()
+    };
+    assert_eq!(answer("ssl_ocsp off;"), "SUCCESS");
+    // The certificate names a responder, which does not exist.
+    assert_eq!(answer("ssl_ocsp on;"), "");
+    let log = folder.read("e.log");
+    for said in [
+        "OCSP responder failed (",
+        "responder: 127.0.0.1:8081 while requesting certificate status, client",
+        "client SSL certificate verify error: certificate status request failed while",
+    ] {
+        assert!(log.contains(said), "{said}: {log}");
+    }
+}
+
+#[test]
 fn a_handshake_that_fails_ends_the_session() {
     let folder = Folder::new();
     let log = "error_log e.log info;";

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use ::session::tls::ServerTlsSetup;
+use ::session::tls::{OcspChecks, ServerTlsSetup};
 use net::accept::{self, ProxyRefusal, Transport};
 use net::tls::{self, Credential, RefusedHandshake, TlsDetails};
 use net::{SecureSession, Stream, Timer, buffers, clock};
@@ -157,6 +157,9 @@ const HANDSHAKE: AcceptStep = AcceptStep {
     closed: "peer closed connection in SSL handshake",
 };
 
+const STATUS_REQUEST: AcceptStep =
+    AcceptStep { doing: "requesting certificate status", ..HANDSHAKE };
+
 /// What a connection goes through before its protocol.
 struct Opening {
     context: Rc<WorkerContext>,
@@ -240,18 +243,44 @@ impl Opening {
                 return Err(ConnectionOver);
             }
         };
-        let session = self.session(&hello, bytes, stream)?;
+        let (session, ocsp_checks) = self.session(&hello, bytes, stream)?;
         buffers::give_back(std::mem::take(bytes));
-        self.agree(stream, session, timer).await
+        self.agree(stream, session, timer).await?;
+        match ocsp_checks {
+            None => Ok(()),
+            Some(checks) => self.check_by_ocsp(&checks, timer).await,
+        }
     }
 
-    /// A session with the settings of the server that the client names.
+    /// Asks responders about the client's certificate, within the time for the handshake.
+    async fn check_by_ocsp(
+        &self,
+        checks: &OcspChecks,
+        timer: &Timer,
+    ) -> Result<(), ConnectionOver> {
+        let Some(tls) = self.client.tls.get() else { return Ok(()) };
+        match timer.limit(Box::pin(checks.check(tls))).await {
+            Some(Ok(())) => Ok(()),
+            // The requests are refused.
+            Some(Err(message)) => {
+                self.log(Level::Error, format_args!("{message}"), STATUS_REQUEST);
+                Ok(())
+            }
+            None => {
+                self.log_refusal(ProxyRefusal::TimedOut, Vec::new(), HANDSHAKE);
+                Err(ConnectionOver)
+            }
+        }
+    }
+
+    /// A session with the settings of the server that the client names, and the checks of that
+    /// server.
     fn session(
         &self,
         hello: &[u8],
         received: &[u8],
         stream: &mut Stream,
-    ) -> Result<Box<dyn SecureSession>, ConnectionOver> {
+    ) -> Result<(Box<dyn SecureSession>, Option<Arc<OcspChecks>>), ConnectionOver> {
         let generation = self.context.generation();
         let listen = generation.listen(self.client.listen).ok_or(ConnectionOver)?;
         let hello = ClientHello::parse(hello);
@@ -274,10 +303,12 @@ impl Opening {
             tls::refuse(stream, RefusedHandshake::InternalError);
         })?;
         let offers_h2 = offers_h2(listen, server);
-        tls.session(hello.as_ref(), offers_h2, received, certificates).map_err(|error| {
+        let session = tls.session(hello.as_ref(), offers_h2, received, certificates);
+        let session = session.map_err(|error| {
             self.log_refusal(ProxyRefusal::Connection(error), Vec::new(), HANDSHAKE);
             ConnectionOver
-        })
+        })?;
+        Ok((session, tls.ocsp_checks().cloned()))
     }
 
     /// The certificates of this connection alone, if their names have variables. These are

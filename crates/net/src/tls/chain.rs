@@ -159,6 +159,17 @@ impl ChainRules {
         purpose: ChainPurpose,
         now_seconds: i64,
     ) -> Result<(), ChainFault> {
+        self.verified_chain(leaf, others, purpose, now_seconds).map(drop)
+    }
+
+    /// The same; returns the certificates of the chain as DER, from the peer's to the trusted one.
+    pub(super) fn verified_chain(
+        &self,
+        leaf: &[u8],
+        others: &[&[u8]],
+        purpose: ChainPurpose,
+        now_seconds: i64,
+    ) -> Result<Vec<Vec<u8>>, ChainFault> {
         let leaf_x509 = X509::parse(leaf).map_err(|_| ChainFault::Unspecified)?;
         let trusted: Vec<_> =
             self.trusted.0.iter().filter_map(|der| X509::parse(der).ok()).collect();
@@ -174,7 +185,10 @@ impl ChainRules {
             worst: None,
         };
         let mut chain = vec![&leaf_x509];
-        if search.extend(&mut chain) { Ok(()) } else { Err(search.fault(&leaf_x509)) }
+        match search.extend(&mut chain) {
+            true => Ok(chain.iter().map(|certificate| certificate.der.to_vec()).collect()),
+            false => Err(search.fault(&leaf_x509)),
+        }
     }
 }
 

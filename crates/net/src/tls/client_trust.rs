@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use aws_lc_rs::digest;
 use rustls::client::danger::HandshakeSignatureValid;
@@ -20,6 +20,7 @@ use rustls::{
 use wire::x509::X509;
 
 use super::chain::{ChainFault, ChainPurpose, ChainRules, TrustedCertificates};
+use super::ocsp::{OcspQuestion, OcspRefusal, OcspSigners};
 use super::server_trust::verify_signature;
 use super::tickets::now_s;
 
@@ -31,6 +32,8 @@ pub struct ClientTrust {
     rules: ChainRules,
     /// The names of authorities that clients are told.
     names: Vec<DistinguishedName>,
+    /// Whether responders have to say that certificates are good.
+    needs_ocsp: bool,
     digest: TrustDigest,
 }
 
@@ -47,12 +50,28 @@ pub struct ClientCertificate {
     at_handshake: Result<(), ChainFault>,
     /// The rules that were asked last, and what they said.
     last: Mutex<(TrustDigest, Result<(), ChainFault>)>,
+    /// What responders said, if the server of the handshake asked them.
+    ocsp: OnceLock<Result<(), OcspRefusal>>,
+}
+
+/// Why a client's certificate is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientCertificateFault {
+    /// Its chain is invalid.
+    Chain(ChainFault),
+    /// No responder says that it is good.
+    Ocsp(OcspRefusal),
 }
 
 impl ClientTrust {
-    /// `announced`: the certificates whose names clients are told. `None`: their names are too
-    /// long.
-    pub fn new(rules: ChainRules, announced: Option<&TrustedCertificates>) -> Option<Self> {
+    /// `announced`: the certificates whose names clients are told. `needs_ocsp`: responders have
+    /// to say that certificates are good ([`ClientCertificate::set_ocsp`]). `None`: the names are
+    /// too long.
+    pub fn new(
+        rules: ChainRules,
+        announced: Option<&TrustedCertificates>,
+        needs_ocsp: bool,
+    ) -> Option<Self> {
         let mut names: Vec<DistinguishedName> = Vec::new();
         for der in announced.into_iter().flat_map(TrustedCertificates::iter) {
             let Ok(x509) = X509::parse(der) else { continue };
@@ -66,6 +85,7 @@ impl ClientTrust {
             return None;
         }
         let mut digest = digest::Context::new(&digest::SHA256);
+        digest.update(&[u8::from(needs_ocsp)]);
         digest.update(&(rules.depth_max as u64).to_be_bytes());
         let lists = rules.revoked.iter().flat_map(|lists| lists.iter());
         for part in rules.trusted.iter().chain([&[][..]]).chain(lists) {
@@ -74,15 +94,20 @@ impl ClientTrust {
         }
         let mut bytes = TrustDigest::default();
         bytes.copy_from_slice(digest.finish().as_ref());
-        Some(Self { rules, names, digest: bytes })
+        Some(Self { rules, names, needs_ocsp, digest: bytes })
     }
 
     /// Whether the rules accept a chain, the client's own certificate first.
     fn verify(&self, chain: &[Box<[u8]>]) -> Result<(), ChainFault> {
+        self.verified_chain(chain).map(drop)
+    }
+
+    /// The same; returns the certificates up to the trusted one.
+    fn verified_chain(&self, chain: &[Box<[u8]>]) -> Result<Vec<Vec<u8>>, ChainFault> {
         let Some((leaf, others)) = chain.split_first() else { return Err(ChainFault::Unspecified) };
         let others: Vec<&[u8]> = others.iter().map(AsRef::as_ref).collect();
         let now_seconds = i64::try_from(now_s()).unwrap_or(i64::MAX);
-        self.rules.verify(leaf, &others, ChainPurpose::Client, now_seconds)
+        self.rules.verified_chain(leaf, &others, ChainPurpose::Client, now_seconds)
     }
 
     /// What makes the rules different from others.
@@ -108,7 +133,8 @@ impl ClientCertificate {
         let chain: Box<[Box<[u8]>]> = chain.iter().map(|der| Box::from(der.as_ref())).collect();
         let at_handshake = trust.verify(&chain);
         let last = Mutex::new((trust.digest, at_handshake));
-        Some(Box::new(Self { chain, signature_scheme, at_handshake, last }))
+        let ocsp = OnceLock::new();
+        Some(Box::new(Self { chain, signature_scheme, at_handshake, last, ocsp }))
     }
 
     /// The client's own, in DER.
@@ -121,16 +147,60 @@ impl ClientCertificate {
         digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, self.leaf())
     }
 
-    /// Whether the rules accept it; without rules, whether those of the handshake did. The last
-    /// answer is kept, so that only a connection whose requests go to servers with different
-    /// rules is verified more than once.
-    pub fn verify(&self, trust: Option<&ClientTrust>) -> Result<(), ChainFault> {
+    /// Whether it is accepted: by these rules, or without rules by those of the handshake, and by
+    /// the responders, if they were asked. If these rules need responders and the server of the
+    /// handshake did not ask them, it is refused.
+    pub fn verify(&self, trust: Option<&ClientTrust>) -> Result<(), ClientCertificateFault> {
+        self.verify_chain(trust).map_err(ClientCertificateFault::Chain)?;
+        let unasked = match trust {
+            Some(trust) if trust.needs_ocsp => Err(OcspRefusal::Failed),
+            _ => Ok(()),
+        };
+        let answer = self.ocsp.get().copied().unwrap_or(unasked);
+        answer.map_err(ClientCertificateFault::Ocsp)
+    }
+
+    /// What to ask responders: about each certificate of the chain but the last one, the client's
+    /// own first; `leaf_only`: about that one alone. `None`: the rules do not accept the chain, so
+    /// there is no need to ask.
+    pub fn ocsp_questions(
+        &self,
+        trust: &ClientTrust,
+        leaf_only: bool,
+    ) -> Option<Vec<OcspQuestion>> {
+        let chain = trust.verified_chain(&self.chain).ok()?;
+        let pairs = chain.windows(2).take(if leaf_only { 1 } else { usize::MAX });
+        pairs
+            .map(|pair| {
+                let leaf = X509::parse(&pair[0]).ok()?;
+                OcspQuestion::of_issuer(&leaf, &pair[1], OcspSigners::Authorized)
+            })
+            .collect()
+    }
+
+    /// Notes what responders said. Only the first answer counts.
+    pub fn set_ocsp(&self, answer: Result<(), OcspRefusal>) {
+        let _ = self.ocsp.set(answer);
+    }
+
+    /// Whether the rules accept the chain. The last answer is kept, so that only a connection
+    /// whose requests go to servers with different rules is verified more than once.
+    fn verify_chain(&self, trust: Option<&ClientTrust>) -> Result<(), ChainFault> {
         let Some(trust) = trust else { return self.at_handshake };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.0 != trust.digest {
             *last = (trust.digest, trust.verify(&self.chain));
         }
         last.1
+    }
+}
+
+impl fmt::Display for ClientCertificateFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chain(fault) => fault.fmt(f),
+            Self::Ocsp(refusal) => refusal.fmt(f),
+        }
     }
 }
 

@@ -24,9 +24,9 @@ mod tickets;
 
 pub use chain::{ChainFault, ChainPurpose, ChainRules, RevocationLists, TrustedCertificates};
 pub use client::{ClientTls, ClientTlsPlan, ClientTransport};
-pub use client_trust::{ClientCertificate, ClientTrust};
+pub use client_trust::{ClientCertificate, ClientCertificateFault, ClientTrust};
 pub use details::{OfferedByClient, SessionId, TlsDetails};
-pub use ocsp::{OcspFault, OcspQuestion, OcspSigners, OcspStatus, OcspVerdict};
+pub use ocsp::{OcspFault, OcspQuestion, OcspRefusal, OcspSigners, OcspStatus, OcspVerdict};
 pub use private_key::{
     CertificateChain, Credential, CredentialError, CredentialTexts, KeyError, PASSWORD_LENGTH_MAX,
     PrivateKey, StapleSource, read_passwords,

@@ -61,6 +61,17 @@ pub enum OcspFault {
     Expired,
 }
 
+/// Why a client's certificate is refused by the word of responders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OcspRefusal {
+    /// A responder could not be asked, or its response does not count.
+    Failed,
+    /// A certificate of the chain was revoked.
+    Revoked,
+    /// A responder does not know a certificate.
+    Unknown,
+}
+
 /// How far the clocks of a responder and of this machine may differ, in seconds, as in nginx.
 const SKEW_S: i64 = 300;
 
@@ -77,7 +88,8 @@ impl OcspQuestion {
         chain.chain(others).find_map(|issuer| Self::of_issuer(&leaf, issuer, signers))
     }
 
-    fn of_issuer(leaf: &X509<'_>, der: &[u8], signers: OcspSigners) -> Option<Self> {
+    /// The question about a certificate; `None`: this is not its issuer's certificate.
+    pub(super) fn of_issuer(leaf: &X509<'_>, der: &[u8], signers: OcspSigners) -> Option<Self> {
         let issuer = X509::parse(der).ok()?;
         if issuer.subject.der != leaf.issuer.der
             || leaf.serial.len() > SERIAL_MAX
@@ -97,6 +109,11 @@ impl OcspQuestion {
     /// The address of the responder that the certificate names.
     pub fn responder(&self) -> Option<&[u8]> {
         self.responder.as_deref()
+    }
+
+    /// Which certificate the question is about.
+    pub fn certificate_id(&self) -> &OcspCertificateId {
+        &self.id
     }
 
     /// The request, as DER.
@@ -150,6 +167,28 @@ impl OcspQuestion {
                 && signer.issuer.der == issuer.subject.der
                 && (signer.not_before.seconds()..=signer.not_after.seconds()).contains(&now_seconds)
                 && is_signed(signer.signed, &signer.signature, &issuer.public_key)
+    }
+}
+
+impl OcspRefusal {
+    /// Why a certificate with this status is refused, if it is.
+    pub fn of(status: OcspStatus) -> Option<Self> {
+        match status {
+            OcspStatus::Good => None,
+            OcspStatus::Revoked => Some(Self::Revoked),
+            OcspStatus::Unknown => Some(Self::Unknown),
+        }
+    }
+}
+
+impl fmt::Display for OcspRefusal {
+    /// In the words of nginx.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Failed => "certificate status request failed",
+            Self::Revoked => "certificate revoked",
+            Self::Unknown => "certificate status unknown",
+        })
     }
 }
 

@@ -234,7 +234,7 @@ const OLD: Shown = (include_str!("testdata/version1.crt"), FIRST.1);
 fn asking() -> ServerTlsPlan {
     let trusted = TrustedCertificates::none();
     let rules = ChainRules { trusted, revoked: None, depth_max: 1 };
-    ServerTlsPlan { clients: ClientTrust::new(rules, None).map(Arc::new), ..plan() }
+    ServerTlsPlan { clients: ClientTrust::new(rules, None, false).map(Arc::new), ..plan() }
 }
 
 #[test]

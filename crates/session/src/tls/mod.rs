@@ -11,6 +11,8 @@ pub mod client;
 pub mod client_variables;
 mod commands;
 mod files;
+mod ocsp_cache;
+mod ocsp_checks;
 mod ocsp_responder;
 mod read_ahead;
 mod server;
@@ -26,9 +28,11 @@ use certificate_cache::CertificateCacheRules;
 use certificates::CertificateTemplate;
 use commands::ConfCommand;
 use files::PasswordFile;
+use ocsp_cache::OcspCacheZone;
 use sessions::{SessionCache, TicketKeyFile};
 use values::{CertificateFile, NoDhparam, TlsCiphers, TlsGroups, TlsProtocols};
 
+pub use ocsp_checks::{OcspChecks, OcspMode};
 pub use read_ahead::read_ahead;
 pub use server::{ServerTlsParts, ServerTlsSetup};
 pub use verification::{ClientRefusal, ClientVerification, VerifyClient};
@@ -142,11 +146,14 @@ conf::directives! {
     /// get none. The issuer's certificate is taken from the file of `ssl_certificate`, or that of
     /// `ssl_trusted_certificate`.
     ///
-    /// Differs: the responder's host is looked up when the configuration is read, and `resolver` is
-    /// not used. Responses outlive a reload.
+    /// The responder's host is looked up by `resolver`; without one, when the configuration is
+    /// read.
+    ///
+    /// Differs: responses outlive a reload.
     ///
     /// ```nginx
     /// ssl_stapling on;
+    /// resolver 127.0.0.1;
     /// ```
     stapling: bool = "off",
     /// A file with the response for `ssl_stapling`, in DER. The responder is not asked then.
@@ -287,4 +294,41 @@ conf::directives! {
     /// ssl_crl /etc/weir/revoked.pem;
     /// ```
     crl: Option<CertificateFile>,
+    /// Whether the responders (OCSP) of their issuers are asked if clients' certificates were
+    /// revoked: with `on` about all certificates of the chain but the trusted one, with `leaf`
+    /// about the client's own. They are asked after the handshake, once for each connection. A
+    /// client whose certificate was revoked, or whose responder does not answer, is turned away
+    /// like one that is not trusted. The responder's host is looked up by `resolver`.
+    ///
+    /// Differs: a request on a connection whose handshake was that of a server without `ssl_ocsp`
+    /// is refused.
+    ///
+    /// ```nginx
+    /// server {
+    ///     listen 443 ssl;
+    ///     ssl_certificate /etc/weir/example.com.pem;
+    ///     ssl_certificate_key /etc/weir/example.com.key;
+    ///     ssl_verify_client on;
+    ///     ssl_client_certificate /etc/weir/clients.pem;
+    ///     ssl_ocsp on;
+    ///     resolver 127.0.0.1;
+    /// }
+    /// ```
+    ocsp: OcspMode = "off",
+    /// The URL of the responder for `ssl_ocsp`, instead of those in the certificates. Only
+    /// `http://` is possible.
+    ///
+    /// Syntax: URL
+    ///
+    /// ```nginx
+    /// ssl_ocsp_responder http://ocsp.example.com/;
+    /// ```
+    ocsp_responder: Option<Text>,
+    /// A cache of the statuses that responders gave, for all workers, used as long as the
+    /// responses are valid, or an hour. Servers may use the same one.
+    ///
+    /// ```nginx
+    /// ssl_ocsp_cache shared:ocsp:10m;
+    /// ```
+    ocsp_cache: OcspCacheZone = "off",
 }

@@ -3,10 +3,14 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::task::{Poll, ready};
 
+use ::upstream::ResolverPolicy;
 use ::upstream::address::{self, Endpoint};
+use ::upstream::resolver::ResolveError;
 use net::{Address, Connect, Stream, Timer};
+use observe::{Level, Text};
 use wire::base64;
 use wire::http1::response::ResponseHeadParser;
 use wire::reply::ReplyHead;
@@ -17,12 +21,18 @@ pub(super) struct OcspResponderUrl {
     /// Host and port as they were written.
     pub(super) host: Vec<u8>,
     path: Vec<u8>,
+    place: Endpoint,
+    /// Where it was when the configuration was read; empty: nobody has looked it up.
     addresses: Vec<Address>,
 }
 
 /// Why there is no response.
 #[derive(Debug)]
 pub(super) enum FetchFailure {
+    /// There is no `resolver` to look up this host.
+    NoResolver(Box<[u8]>),
+    /// The host could not be looked up.
+    Unresolved(ResolveError),
     /// The responder could not be reached, or the connection failed.
     Connection(io::Error),
     /// Time ran out.
@@ -38,8 +48,16 @@ const FETCH_MAX_MS: u64 = 60_000;
 const RESPONSE_MAX: usize = 64 * 1024;
 
 impl OcspResponderUrl {
-    /// Reads a URL and looks its host up; the error says what is wrong, in nginx's words.
+    /// Reads a URL and looks up its host, as is done when the configuration is read; the error
+    /// says what is wrong, in nginx's words.
     pub(super) fn read(url: &[u8]) -> Result<Self, &'static str> {
+        let mut read = Self::parse(url)?;
+        read.addresses = read.place.addresses();
+        if read.addresses.is_empty() { Err("host not found") } else { Ok(read) }
+    }
+
+    /// Reads a URL whose host is looked up when it is needed.
+    pub(super) fn parse(url: &[u8]) -> Result<Self, &'static str> {
         let is_http = url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"http://"));
         if !is_http {
             return Err("invalid URL prefix");
@@ -47,24 +65,28 @@ impl OcspResponderUrl {
         let rest = &url[7..];
         let slash = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
         let (host, path) = rest.split_at(slash);
-        let parsed = address::parse(host, 80)?;
-        let addresses = match &parsed.place {
+        let place = address::parse(host, 80)?.place;
+        let addresses = match &place {
             Endpoint::At(Address::Unix(_)) => return Err("invalid host"),
-            place => place.addresses(),
+            Endpoint::At(address) => vec![address.clone()],
+            Endpoint::Named { .. } => Vec::new(),
         };
-        if addresses.is_empty() {
-            return Err("host not found");
-        }
-        Ok(Self { host: host.to_vec(), path: path.to_vec(), addresses })
+        Ok(Self { host: host.to_vec(), path: path.to_vec(), place, addresses })
     }
 
     /// Asks the responder. Its addresses are tried in turn.
-    pub(super) async fn fetch(&self, request: &[u8]) -> Result<Vec<u8>, FetchFailure> {
+    pub(super) async fn fetch(
+        &self,
+        request: &[u8],
+        names: &ResolverPolicy,
+    ) -> Result<Vec<u8>, FetchFailure> {
+        let resolved = self.resolve(names).await?;
+        let addresses = resolved.as_ref().unwrap_or(&self.addresses);
         let timer = Timer::new();
         timer.set(FETCH_MAX_MS);
         let text = self.http_request(request);
         let mut failure = FetchFailure::InvalidReply;
-        for address in &self.addresses {
+        for address in addresses {
             let fetched = match connect(address, &timer).await {
                 Ok(mut stream) => exchange(&mut stream, &text, &timer).await,
                 Err(failure) => Err(failure),
@@ -76,6 +98,23 @@ impl OcspResponderUrl {
             }
         }
         Err(failure)
+    }
+
+    /// The addresses that `resolver` finds; `None`: those known before are used, because the host
+    /// is an address or there is no resolver.
+    async fn resolve(&self, names: &ResolverPolicy) -> Result<Option<Vec<Address>>, FetchFailure> {
+        let Endpoint::Named { host, port } = &self.place else { return Ok(None) };
+        let Some(resolver) = names.resolver() else {
+            if self.addresses.is_empty() {
+                return Err(FetchFailure::NoResolver(host.clone()));
+            }
+            let host = Text(host);
+            observe::log(Level::Warn, format_args!("no resolver defined to resolve {host}"));
+            return Ok(None);
+        };
+        let found = resolver.addresses(host).await.map_err(FetchFailure::Unresolved)?;
+        let at_port = |ip| Address::Ip(SocketAddr::new(ip, *port));
+        Ok(Some(found.addresses.into_iter().map(at_port).collect()))
     }
 
     /// In HTTP/1.0 the reply ends with the connection.
@@ -104,6 +143,8 @@ impl OcspResponderUrl {
 impl fmt::Display for FetchFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoResolver(host) => write!(f, "no resolver defined to resolve {}", Text(host)),
+            Self::Unresolved(error) => error.fmt(f),
             Self::Connection(error) => write!(f, "OCSP responder failed ({error})"),
             Self::TimedOut => f.write_str("OCSP responder timed out"),
             Self::InvalidReply => f.write_str("OCSP responder sent invalid response"),

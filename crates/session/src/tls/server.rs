@@ -2,6 +2,9 @@
 
 use std::io;
 
+use std::sync::Arc;
+
+use ::upstream::ResolverPolicy;
 use conf::{Load, Result, Template, Values};
 use net::SecureSession;
 use net::tls::{
@@ -11,6 +14,7 @@ use wire::client_hello::ClientHello;
 
 use super::certificates::{CertificateTemplate, LoadedCertificates};
 use super::commands::TlsChoices;
+use super::ocsp_checks::OcspChecks;
 use super::{Conf, files, sessions};
 
 /// What a subsystem adds to the settings.
@@ -23,6 +27,8 @@ pub struct ServerTlsParts {
     pub identity: Vec<Box<[u8]>>,
     /// Bytes of early data, at most; 0: none.
     pub early_data_max: u32,
+    /// How the hosts of OCSP responders are looked up.
+    pub names: ResolverPolicy,
 }
 
 /// How a server speaks TLS.
@@ -30,6 +36,7 @@ pub struct ServerTlsParts {
 pub struct ServerTlsSetup {
     tls: ServerTls,
     computed: Option<ComputedCertificates>,
+    ocsp_checks: Option<Arc<OcspChecks>>,
 }
 
 /// Certificates whose names have variables.
@@ -62,6 +69,11 @@ impl ServerTlsSetup {
             computed.loaded.load(&chain_name, &key_name, now_ms)
         };
         computed.pairs.iter().map(load).collect::<std::result::Result<_, _>>().map(Some)
+    }
+
+    /// What to ask about clients' certificates after the handshake, if anything.
+    pub fn ocsp_checks(&self) -> Option<&Arc<OcspChecks>> {
+        self.ocsp_checks.as_ref()
     }
 
     /// See [`ServerTls::session`].
@@ -98,7 +110,7 @@ impl Conf {
         let computed = self.computed_certificates(load);
         let mut credentials = match computed {
             Some(_) => Vec::new(),
-            None => self.fixed_certificates(load)?,
+            None => self.fixed_certificates(&parts.names, load)?,
         };
         let groups = &self.ecdh_curve.0;
         let choices = TlsChoices::new(self.protocols, &self.ciphers, groups, &self.conf_command);
@@ -110,6 +122,11 @@ impl Conf {
             // A session is not resumed where other clients are admitted.
             parts.identity.push(trust.digest().into());
         }
+        let ocsp_checks = match &clients {
+            Some(trust) => self.ocsp_checks(trust.clone(), parts.names.clone(), load)?,
+            None => None,
+        };
+        let ocsp_checks = ocsp_checks.map(Arc::new);
         let resumption = self.resumption(&parts, choices.tickets, load)?;
         let plan = ServerTlsPlan {
             resumption,
@@ -126,7 +143,7 @@ impl Conf {
             compresses_certificates: self.certificate_compression,
         };
         match ServerTls::new(plan) {
-            Ok(tls) => Ok(Some(ServerTlsSetup { tls, computed })),
+            Ok(tls) => Ok(Some(ServerTlsSetup { tls, computed, ocsp_checks })),
             Err(reason) => Err(first.file.from.error(format!("TLS cannot be set up: {reason}"))),
         }
     }
@@ -144,13 +161,17 @@ impl Conf {
         }
     }
 
-    fn fixed_certificates(&self, load: &mut Load<'_>) -> Result<Vec<Credential>> {
+    fn fixed_certificates(
+        &self,
+        names: &ResolverPolicy,
+        load: &mut Load<'_>,
+    ) -> Result<Vec<Credential>> {
         let passwords = self.password_file.as_ref();
         let pairs = self.certificate.iter().zip(&self.certificate_key);
         pairs
             .map(|(chain, key)| {
                 let credential = files::credential(&chain.file, &key.file, passwords, load)?;
-                self.stapled(credential, &chain.file, load)
+                self.stapled(credential, &chain.file, names, load)
             })
             .collect()
     }

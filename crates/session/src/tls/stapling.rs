@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ::upstream::ResolverPolicy;
 use conf::{Load, Result};
-use net::clock;
 use net::tls::{
     Credential, OcspQuestion, OcspSigners, OcspStatus, StapleSource, TrustedCertificates,
 };
@@ -18,6 +18,7 @@ use observe::{Level, Text};
 use wire::ocsp::{OcspResponse, OcspResponseError};
 
 use super::Conf;
+use super::ocsp_checks::now_seconds;
 use super::ocsp_responder::OcspResponderUrl;
 use super::values::CertificateFile;
 use super::verification;
@@ -38,6 +39,7 @@ struct FetchedStaple(Arc<StapleFetcher>);
 struct StapleFetcher {
     question: OcspQuestion,
     responder: OcspResponderUrl,
+    names: ResolverPolicy,
     /// The name of the certificate in log lines.
     name: String,
     state: Arc<StapleState>,
@@ -74,6 +76,7 @@ impl Conf {
         &self,
         credential: Credential,
         certificate: &CertificateFile,
+        names: &ResolverPolicy,
         load: &mut Load<'_>,
     ) -> Result<Credential> {
         if !self.stapling {
@@ -90,7 +93,7 @@ impl Conf {
             Some(file) if !file.text.is_empty() => verification::certificates(file, load)?,
             _ => TrustedCertificates::none(),
         };
-        match self.fetcher(&credential, &others, certificate, load) {
+        match self.fetcher(&credential, &others, certificate, names, load) {
             Ok(fetcher) => Ok(credential.with_staple(Arc::new(FetchedStaple(Arc::new(fetcher))))),
             Err(reason) => {
                 let name = certificate.shown(load);
@@ -107,6 +110,7 @@ impl Conf {
         credential: &Credential,
         others: &TrustedCertificates,
         certificate: &CertificateFile,
+        names: &ResolverPolicy,
         load: &mut Load<'_>,
     ) -> std::result::Result<StapleFetcher, String> {
         let signers = match self.stapling_verify {
@@ -123,7 +127,7 @@ impl Conf {
         let key = [&question.request()[..], &[u8::from(self.stapling_verify)], url].concat();
         let state = StapleState::of(key, load);
         let name = certificate.shown(load);
-        Ok(StapleFetcher { question, responder, name, state })
+        Ok(StapleFetcher { question, responder, names: names.clone(), name, state })
     }
 }
 
@@ -147,7 +151,8 @@ struct StapleRequest(Arc<StapleFetcher>);
 
 impl StapleRequest {
     async fn run(self) {
-        let fetched = self.0.responder.fetch(&self.0.question.request()).await;
+        let StapleFetcher { question, responder, names, .. } = &*self.0;
+        let fetched = responder.fetch(&question.request(), names).await;
         let response = fetched.map_err(|failure| failure.to_string());
         if let Err(reason) = response.and_then(|response| self.0.take(response, now_seconds())) {
             self.0.state.lock().refresh_at = now_seconds() + REFRESH_MIN_S;
@@ -210,10 +215,6 @@ impl fmt::Debug for FetchedStaple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("FetchedStaple").field(&self.0.name).finish()
     }
-}
-
-fn now_seconds() -> i64 {
-    i64::try_from(clock::unix_ms() / 1000).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use conf::{Load, Result};
 use net::tls::{
-    ChainFault, ChainRules, ClientTrust, RevocationLists, TlsDetails, TrustedCertificates,
+    ChainRules, ClientCertificateFault, ClientTrust, RevocationLists, TlsDetails,
+    TrustedCertificates,
 };
 
 use super::Conf;
+use super::ocsp_checks::OcspMode;
 use super::values::CertificateFile;
 
 conf::words! {
@@ -38,7 +40,7 @@ pub struct ClientVerification {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientRefusal {
     /// Its certificate is not trusted.
-    Untrusted(ChainFault),
+    Untrusted(ClientCertificateFault),
     /// It has none.
     NoCertificate,
 }
@@ -46,9 +48,12 @@ pub enum ClientRefusal {
 impl fmt::Display for ClientRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Untrusted(fault) => {
+            Self::Untrusted(ClientCertificateFault::Chain(fault)) => {
                 let code = fault.code();
                 write!(f, "client SSL certificate verify error: ({code}:{fault})")
+            }
+            Self::Untrusted(ClientCertificateFault::Ocsp(refusal)) => {
+                write!(f, "client SSL certificate verify error: {refusal}")
             }
             Self::NoCertificate => f.write_str("client sent no required SSL certificate"),
         }
@@ -67,8 +72,10 @@ impl ClientVerification {
             return (self.mode == VerifyClient::On).then_some(ClientRefusal::NoCertificate);
         };
         let fault = shown.verify(self.trust.as_deref()).err()?;
-        let is_admitted =
-            self.mode == VerifyClient::OptionalNoCa && fault.is_of_unknown_authority();
+        let is_of_unknown_authority = matches!(
+            fault, ClientCertificateFault::Chain(fault) if fault.is_of_unknown_authority()
+        );
+        let is_admitted = self.mode == VerifyClient::OptionalNoCa && is_of_unknown_authority;
         (!is_admitted).then_some(ClientRefusal::Untrusted(fault))
     }
 }
@@ -78,8 +85,8 @@ impl ClientVerification {
 #[derive(Default)]
 struct CompiledClientTrust(HashMap<ClientTrustSource, Arc<ClientTrust>>);
 
-/// The names of three files, and the depth.
-type ClientTrustSource = ([Option<Box<[u8]>>; 3], u64);
+/// The names of three files, the depth, and whether responders are asked.
+type ClientTrustSource = ([Option<Box<[u8]>>; 3], u64, bool);
 
 impl Conf {
     /// What is asked of clients; `None`: nothing. `has_tls`: the server has a certificate itself.
@@ -113,7 +120,8 @@ impl Conf {
             [&self.client_certificate, &self.trusted_certificate, &self.crl]
                 .map(|file| file.as_ref().filter(|file| !file.text.is_empty()));
         let names = [announced, trusted, crl].map(|file| file.map(|file| file.text.clone()));
-        let source = (names, self.verify_depth.0);
+        let needs_ocsp = self.ocsp != OcspMode::Off;
+        let source = (names, self.verify_depth.0, needs_ocsp);
         if let Some(known) = load.registry.of::<CompiledClientTrust>().0.get(&source) {
             return Ok(known.clone());
         }
@@ -124,7 +132,8 @@ impl Conf {
         let trusted = known.fold(TrustedCertificates::none(), |all, some| all.with(some));
         let depth_max = usize::try_from(self.verify_depth.0).unwrap_or(usize::MAX);
         let rules = ChainRules { trusted, revoked, depth_max };
-        let trust = match (ClientTrust::new(rules, announced_certificates.as_ref()), announced) {
+        let trust = ClientTrust::new(rules, announced_certificates.as_ref(), needs_ocsp);
+        let trust = match (trust, announced) {
             (Some(trust), _) => Arc::new(trust),
             (None, Some(file)) => {
                 let reason = "the names of its certificates are longer than a handshake can have";

@@ -28,10 +28,10 @@ conf::features! {
     into ServerBuilder<'_, '_>, variables BuiltIn<TcpSession>;
     core: core,
     listen: listen,
+    resolver: resolver,
     ssl_shared: ssl_shared "ssl_" with VARIABLES,
     ssl: ssl "ssl_" over ssl_shared with VARIABLES,
     tables: tables,
-    resolver: resolver,
     map: map,
     geo: geo,
     split_clients: split_clients,

@@ -71,6 +71,7 @@ pub fn install(
         protocols: conf.alpn.clone().map_or_else(Vec::new, |names| names.0),
         identity: std::mem::take(&mut place.identity),
         early_data_max: 0,
+        names: place.server.names.clone(),
     };
     let tls = shared.server_tls(parts, place.load)?;
     place.server.tls = StreamTls {

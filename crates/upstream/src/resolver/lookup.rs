@@ -16,7 +16,6 @@ use super::inbox::{Inbox, InboxEvent};
 use super::line::{PendingQuery, Query};
 use super::servers::ServerRotation;
 use super::tcp;
-use super::within::unless;
 
 pub(super) struct NameLookup<'s> {
     rotation: &'s ServerRotation,
@@ -88,7 +87,7 @@ impl<'s> NameLookup<'s> {
     async fn take_in(&mut self, resend: &Timer) -> bool {
         let mut passes_left = self.rotation.servers.len() - 1;
         let inbox = self.inbox.clone();
-        while let Some(event) = unless(resend, inbox.next()).await {
+        while let Some(event) = resend.limit(inbox.next()).await {
             match event {
                 InboxEvent::Response { question, server, response } => {
                     self.take(question, server, response);

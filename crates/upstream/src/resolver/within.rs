@@ -1,7 +1,7 @@
 //! Waiting for the first of two things, and for all of many.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::Poll;
 
 use net::Timer;
@@ -12,17 +12,7 @@ pub(super) async fn within<T>(limit_ms: u64, work: impl Future<Output = T>) -> O
     if limit_ms > 0 {
         timer.set(limit_ms);
     }
-    unless(&timer, work).await
-}
-
-/// The result, or `None` if the timer is due first.
-pub(super) async fn unless<T>(timer: &Timer, work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
-    poll_fn(|cx| match work.as_mut().poll(cx) {
-        Poll::Ready(done) => Poll::Ready(Some(done)),
-        Poll::Pending => timer.poll(cx).map(|()| None),
-    })
-    .await
+    timer.limit(work).await
 }
 
 /// All results, in order.

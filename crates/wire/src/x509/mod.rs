@@ -19,6 +19,8 @@ use crate::der::{DerReader, Element, InvalidDer, tag};
 /// The parts of a certificate.
 #[derive(Clone, Debug)]
 pub struct X509<'a> {
+    /// All of it, as DER.
+    pub der: &'a [u8],
     /// The version: 1, 2 or 3.
     pub version: u32,
     /// The number that its issuer gave it, as a signed integer of any length.
@@ -95,7 +97,8 @@ const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 impl<'a> X509<'a> {
     /// Reads a certificate.
     pub fn parse(der: &'a [u8]) -> Result<Self, InvalidDer> {
-        let mut outer = DerReader::new(der).inside(tag::SEQUENCE)?;
+        let whole = DerReader::new(der).element(tag::SEQUENCE)?;
+        let mut outer = DerReader::new(whole.contents);
         let signed = outer.element(tag::SEQUENCE)?;
         let signature = Signature::read(&mut outer)?;
         let mut tbs = DerReader::new(signed.contents);
@@ -119,6 +122,7 @@ impl<'a> X509<'a> {
         };
         let signed = signed.whole;
         Ok(Self {
+            der: whole.whole,
             version,
             serial,
             issuer,

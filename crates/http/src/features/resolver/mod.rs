@@ -42,9 +42,16 @@ conf::directives! {
 
 /// Hands the settings to the core.
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    let timeout_ms = conf.resolver_timeout.0;
-    place.core.names = ResolverPolicy { servers: conf.resolver.clone(), timeout_ms };
+    place.core.names = conf.policy();
     Ok(())
+}
+
+impl Conf {
+    /// How names are looked up.
+    pub(crate) fn policy(&self) -> ResolverPolicy {
+        let timeout_ms = self.resolver_timeout.0;
+        ResolverPolicy { servers: self.resolver.clone(), timeout_ms }
+    }
 }
 
 /// Who is asked for names by what stands beside all servers, as `http {}` says it.

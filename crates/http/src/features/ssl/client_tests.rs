@@ -1,5 +1,11 @@
 //! Certificates of clients: who is admitted where, and what variables say.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use net::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient};
 
 use super::tests::{ask, get_of, server, with_files};
@@ -73,7 +79,6 @@ fn the_replies_without_error_page_are_nginxs() {
         (TlsClient::new(), "No required SSL certificate was sent"),
         (rsa(), "The SSL certificate error"),
     ] {
-        use std::io::{Read as _, Write as _};
         let mut stream = client.connect("a", server.connect_plain().into_socket());
         stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let mut reply = String::new();
@@ -216,4 +221,134 @@ fn mistakes_are_refused_when_the_configuration_is_read() {
         let said = refusal(&with_files(http));
         assert!(said.starts_with(message), "{http}: {said}");
     }
+}
+
+const OCSP_LEAF: &str = include_str!("../../../../net/src/tls/testdata/ocsp/leaf.pem");
+const OCSP_ISSUER: &str = include_str!("../../../../net/src/tls/testdata/ocsp/issuer.crt");
+const GOOD: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/by_issuer");
+const UNKNOWN: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/unknown");
+
+/// A responder that gives every request the same response.
+struct Responder {
+    url: String,
+    requests: Arc<AtomicUsize>,
+}
+
+impl Responder {
+    fn start(response: &'static [u8]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = requests.clone();
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).unwrap();
+                    request.push(byte[0]);
+                }
+                let head = b"HTTP/1.0 200 OK\r\nContent-Type: application/ocsp-response\r\n\r\n";
+                stream.write_all(&[head, response].concat()).unwrap();
+            }
+        });
+        Self { url, requests }
+    }
+}
+
+fn checked_by(responder: &Responder, settings: &str) -> Server {
+    server(&format!(
+        "error_log e.log info; ECDSA; ssl_verify_client optional;
+         ssl_client_certificate 'data:{OCSP_ISSUER}'; ssl_ocsp_responder {url}; {settings}
+         server {{ listen 1 ssl; server_name unchecked.test; return 200 '$ssl_client_verify.'; }}
+         server {{ listen 1 ssl; server_name checked.test; ssl_ocsp leaf;
+             error_page 495 =200 /untrusted;
+             location / {{ return 200 '$ssl_client_verify.'; }}
+             location /untrusted {{ return 200 '495 $ssl_client_verify.'; }} }}",
+        url = responder.url,
+    ))
+}
+
+fn issued() -> TlsClient {
+    TlsClient::new().showing(OCSP_LEAF, OCSP_LEAF)
+}
+
+#[test]
+fn a_responder_decides_about_a_trusted_certificate() {
+    for (response, said) in [
+        (GOOD, "SUCCESS."),
+        (UNKNOWN, "495 FAILED:certificate status unknown."),
+        (b"no", "495 FAILED:certificate status request failed."),
+    ] {
+        let responder = Responder::start(response);
+        let server = checked_by(&responder, "");
+        for asked in 1..=2 {
+            assert_eq!(ask_one(&server, &issued(), "checked.test"), said);
+            assert_eq!(responder.requests.load(Ordering::SeqCst), asked);
+        }
+        assert_eq!(ask_one(&server, &TlsClient::new(), "checked.test"), "NONE.");
+        let self_signed = ask_one(&server, &ecdsa(), "checked.test");
+        assert_eq!(self_signed, "495 FAILED:self-signed certificate.");
+        assert_eq!(ask_one(&server, &issued(), "unchecked.test"), "SUCCESS.");
+        assert_eq!(responder.requests.load(Ordering::SeqCst), 2);
+    }
+}
+
+#[test]
+fn a_request_to_a_responder_that_fails_is_logged() {
+    let responder = Responder::start(b"no");
+    let server = checked_by(&responder, "");
+    ask_one(&server, &issued(), "checked.test");
+    let log = server.log();
+    let host = responder.url.trim_start_matches("http://");
+    let failed = format!(
+        "d2i_OCSP_RESPONSE() failed, responder: {host} while requesting certificate status, \
+         client: unix:"
+    );
+    let refused = "client SSL certificate verify error: certificate status request failed, client:";
+    assert!(log[0].starts_with(&failed), "{log:?}");
+    assert!(log[1].starts_with(refused), "{log:?}");
+}
+
+#[test]
+fn statuses_are_cached() {
+    let responder = Responder::start(GOOD);
+    let server = checked_by(&responder, "ssl_ocsp_cache shared:statuses:32k;");
+    for _ in 0..3 {
+        assert_eq!(ask_one(&server, &issued(), "checked.test"), "SUCCESS.");
+    }
+    assert_eq!(responder.requests.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_certificate_that_no_responder_was_asked_about_is_refused() {
+    let responder = Responder::start(GOOD);
+    let server = checked_by(&responder, "");
+    // No name was negotiated: the handshake is that of the default server.
+    let mut stream = issued().connect("unknown.test", server.connect_plain().into_socket());
+    let refused = "495 FAILED:certificate status request failed.";
+    assert_eq!(get_of(&mut stream, "/", "checked.test"), refused);
+}
+
+#[test]
+fn mistakes_about_responders_are_refused_when_the_configuration_is_read() {
+    let trusted = format!("ssl_client_certificate 'data:{OCSP_ISSUER}'; ssl_verify_client on;");
+    for (line, message) in [
+        ("ssl_ocsp maybe;", "invalid value \"maybe\""),
+        ("ssl_ocsp_cache shared:a;", "invalid OCSP cache \"shared:a\""),
+        ("ssl_ocsp_cache shared::1m;", "invalid OCSP cache \"shared::1m\""),
+        ("ssl_ocsp_cache shared:a:1k;", "OCSP cache \"shared:a:1k\" is too small"),
+        (
+            "ssl_ocsp on; ssl_ocsp_responder https://a/;",
+            "invalid URL prefix in OCSP responder \"https://a/\" in \"ssl_ocsp_responder\"",
+        ),
+    ] {
+        let said = refusal(&with_files(&format!("{trusted} server {{ ECDSA; {line} }}")));
+        assert!(said.starts_with(message), "{line}: {said}");
+    }
+    let any = "server { ECDSA; ssl_ocsp on; ssl_verify_client optional_no_ca; }";
+    let said = refusal(&with_files(any));
+    let message = "\"ssl_ocsp\" is incompatible with \"ssl_verify_client optional_no_ca\"";
+    assert!(said.starts_with(message), "{said}");
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use ::session::tls::ServerTlsParts;
 use ::session::tls::variables::TlsVariables;
+use ::upstream::ResolverPolicy;
 use conf::{Load, Result, Size};
 
 use crate::exchange::Exchange;
@@ -69,12 +70,14 @@ pub(crate) fn policy(
     conf: &Conf,
     shared: &shared::Conf,
     identity: Vec<Box<[u8]>>,
+    names: ResolverPolicy,
     load: &mut Load<'_>,
 ) -> Result<TlsPolicy> {
     let parts = ServerTlsParts {
         record_max: conf.buffer_size.0 as usize,
         protocols: HTTP1.map(Box::from).to_vec(),
         identity,
+        names,
         early_data_max: if conf.early_data { EARLY_DATA_MAX } else { 0 },
     };
     let tls = shared.server_tls(parts, load)?;

@@ -23,7 +23,7 @@ fn fetched(reply: &[u8]) -> (String, Result<Vec<u8>, String>) {
     });
     let responses = net::run(async {
         let url = OcspResponderUrl::read(url.as_bytes()).expect("a URL");
-        url.fetch(&[0xfb, 0xff, 0xfe, 0]).await
+        url.fetch(&[0xfb, 0xff, 0xfe, 0], &ResolverPolicy::default()).await
     });
     let fetched = responses.expect("a worker").map_err(|failure| failure.to_string());
     (responder.join().expect("a responder"), fetched)
@@ -56,6 +56,16 @@ fn other_replies_are_refused() {
         let (_, body) = fetched(reply);
         assert_eq!(body, Err("OCSP responder sent invalid response".into()));
     }
+}
+
+#[test]
+fn a_name_that_nobody_has_looked_up_needs_a_resolver() {
+    let fetched = net::run(async {
+        let url = OcspResponderUrl::parse(b"http://ocsp.test/").expect("a URL");
+        url.fetch(&[0], &ResolverPolicy::default()).await
+    });
+    let failure = fetched.expect("a worker").expect_err("no response");
+    assert_eq!(failure.to_string(), "no resolver defined to resolve ocsp.test");
 }
 
 #[test]

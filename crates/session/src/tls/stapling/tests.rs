@@ -16,6 +16,7 @@ fn fetcher() -> StapleFetcher {
     StapleFetcher {
         question: question.expect("the issuer is in the chain"),
         responder: OcspResponderUrl::read(b"http://127.0.0.1:1/").expect("a URL"),
+        names: ResolverPolicy::default(),
         name: "leaf.pem".into(),
         state: Arc::default(),
     }
