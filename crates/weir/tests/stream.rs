@@ -4,8 +4,8 @@
 
 mod server;
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
 use server::crowd::Crowd;
 use server::{Folder, Server, complaint, connect, eventually, own_address};
@@ -255,6 +255,74 @@ fn what_this_version_lacks_is_refused_by_name() {
     let said = complaint(&output);
     let message = "[emerg] directive \"pass\" is not supported by this version of weir";
     assert!(said.contains(message) && said.contains("nginx.conf:5"), "{said}");
+}
+
+/// Waits until a file of the server's folder has this text so many times.
+fn await_text(server: &Server, file: &str, text: &str, times: usize) {
+    let count = || server.folder.read(file).matches(text).count();
+    eventually(&format!("{times} times {text} in {file}"), || (count() >= times).then_some(()));
+}
+
+/// Reads up to a line's end, answers, and closes.
+fn line_backend() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut line = String::new();
+            let _ = BufReader::new(&stream).read_line(&mut line);
+            let _ = stream.write_all(format!("got {line}").as_bytes());
+        }
+    });
+    address
+}
+
+fn reset(client: TcpStream) {
+    net::Stream::new(client.into()).reset_on_close().unwrap();
+}
+
+#[test]
+fn a_client_that_leaves_the_queue_gives_its_place_up_and_one_that_half_closes_keeps_it() {
+    let (backend, address) = (line_backend(), own_address());
+    let config = |half_close: &str| {
+        format!(
+            "error_log DIR/queue.log info;
+             stream {{
+                 log_format f '$status $bytes_received'; access_log DIR/access.log f;
+                 upstream u {{ server {backend} max_conns=1; queue 10 timeout=1h; }}
+                 server {{ listen {address}; proxy_pass u; proxy_half_close {half_close}; }}
+             }}"
+        )
+    };
+    for (half_close, ended) in [("off", "499 0\n"), ("on", "")] {
+        let server = Server::start(&config(half_close), "");
+        let mut first = connect(&address);
+        await_text(&server, "queue.log", "connected to 127", 2);
+
+        // One that has sent nothing and is gone, one that is reset after it has sent something.
+        let mut idle = connect(&address);
+        idle.shutdown(Shutdown::Write).unwrap();
+        let mut broken = connect(&address);
+        broken.write_all(b"abc").unwrap();
+        // One that has ended its side, and waits.
+        let mut patient = connect(&address);
+        patient.write_all(b"hello\n").unwrap();
+        patient.shutdown(Shutdown::Write).unwrap();
+        await_text(&server, "queue.log", "request is queued at position", 3);
+        reset(broken);
+        await_text(&server, "access.log", "499 3\n", 1);
+        if !ended.is_empty() {
+            await_text(&server, "access.log", ended, 1);
+        }
+        first.write_all(b"first\n").unwrap();
+        assert_eq!(rest(&mut first), "got first\n");
+        drop(first);
+        assert_eq!(rest(&mut idle), if half_close == "on" { "got " } else { "" });
+        // Without half-closed connections, the server gets the bytes and the client no answer.
+        let answer = rest(&mut patient);
+        assert_eq!(answer, if half_close == "on" { "got hello\n" } else { "" });
+        await_text(&server, "access.log", "200 6\n", 2);
+    }
 }
 
 /// A backend that says its name to whoever connects.

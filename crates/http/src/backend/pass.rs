@@ -139,7 +139,9 @@ impl<S: Start> Passing<'_, '_, S> {
     async fn choose(&mut self, x: &mut Exchange) -> Result<(Lease, Option<u64>), Flow> {
         let group = self.plan.group;
         let timeout_ms = self.plan.conf.read_timeout.0;
-        let chosen = choose(x, group, &mut self.attempt, self.bound.id(), timeout_ms).await;
+        // When a client leaves, the driver drops the exchange.
+        let left = |_: &mut Exchange, _: &mut Context<'_>| Poll::Pending;
+        let chosen = choose(x, group, &mut self.attempt, self.bound.id(), timeout_ms, left).await;
         let (lease, waited_ms) = match chosen {
             Ok(chosen) => chosen,
             Err(NoServer { status: Some(status), waited_ms }) => {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use net::clock;
 use upstream::{Ask, Attempt, Group, Lease, ServerChoice};
@@ -10,22 +11,27 @@ use super::Backed;
 use super::queue::{QueueTime, Queued};
 use crate::Client;
 
+/// The status of a session whose client left before there was a server for it.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
 /// There is no server to try.
 pub struct NoServer {
-    /// The status after waiting in vain; `None`: "no live upstreams".
+    /// The status after waiting in vain, or until the client left; `None`: "no live upstreams".
     pub status: Option<u16>,
     /// How long the session waited.
     pub waited_ms: Option<u64>,
 }
 
 /// The server to try next, and how long it was waited for. `sticky` binds the session to a server;
-/// `queue_timeout_ms` is how long it waits if the group's limit does not say.
+/// `queue_timeout_ms` is how long it waits if the group's limit does not say; `left` is polled
+/// while it waits, and ready once nobody waits any more.
 pub async fn choose<X: Backed>(
     x: &mut X,
     group: &Arc<Group>,
     attempt: &mut Attempt,
     sticky: Option<&[u8]>,
     queue_timeout_ms: u64,
+    mut left: impl FnMut(&mut X, &mut Context<'_>) -> Poll<()>,
 ) -> Result<(Lease, Option<u64>), NoServer> {
     let mut queue: Option<QueueTime<'_>> = None;
     loop {
@@ -38,13 +44,14 @@ pub async fn choose<X: Backed>(
             None => Queued::NoServer,
             Some(limit) => {
                 let queue = queue.get_or_insert_with(|| QueueTime::new(limit, queue_timeout_ms));
-                queue.wait(x, group, attempt).await
+                queue.wait(x, group, attempt, &mut left).await
             }
         };
         let status = match queued {
             Queued::Server(lease) => return Ok((lease, waited_ms(&queue))),
             Queued::Again => continue,
             Queued::Refused(status) => Some(status),
+            Queued::Left => Some(CLIENT_CLOSED_REQUEST),
             Queued::NoServer => None,
         };
         return Err(NoServer { status, waited_ms: waited_ms(&queue) });

@@ -2,9 +2,10 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use net::{Timer, clock};
+use observe::Level;
 use upstream::{Attempt, Group, GroupLimit, Lease, WaitRefused, Waited, WaitingRequest};
 
 use super::Backed;
@@ -26,6 +27,15 @@ pub(super) enum Queued {
     Refused(u16),
     /// There is none to wait for.
     NoServer,
+    /// The client does not wait any more.
+    Left,
+}
+
+/// Why a request waits no more.
+enum WaitEnd {
+    Waited(Waited),
+    TimedOut,
+    Left,
 }
 
 impl<'a> QueueTime<'a> {
@@ -46,6 +56,7 @@ impl<'a> QueueTime<'a> {
         x: &mut X,
         group: &Arc<Group>,
         attempt: &mut Attempt,
+        left: &mut impl FnMut(&mut X, &mut Context<'_>) -> Poll<()>,
     ) -> Queued {
         let level = self.limit.level();
         let waiting = match group.wait(attempt, clock::now_ms()) {
@@ -64,7 +75,7 @@ impl<'a> QueueTime<'a> {
         if place > 0 {
             x.log(level, format_args!("limit upstream: request is queued at position {place}"));
         }
-        let queued = self.served(waiting, attempt).await;
+        let queued = self.served(x, waiting, attempt, left).await;
         let waited_ms = self.waited_ms();
         match &queued {
             Queued::Server(_) if place > 0 => {
@@ -79,25 +90,38 @@ impl<'a> QueueTime<'a> {
                     format_args!("limit upstream: request timed out after {waited_ms} ms"),
                 );
             }
+            Queued::Left => {
+                x.log(Level::Info, format_args!("client prematurely closed connection"));
+            }
             _ => {}
         }
         *x.action() = before;
         queued
     }
 
-    async fn served(&self, mut waiting: WaitingRequest, attempt: &mut Attempt) -> Queued {
+    async fn served<X: Backed>(
+        &self,
+        x: &mut X,
+        mut waiting: WaitingRequest,
+        attempt: &mut Attempt,
+        left: &mut impl FnMut(&mut X, &mut Context<'_>) -> Poll<()>,
+    ) -> Queued {
         let timer = Timer::new();
         timer.set(self.timeout_ms.saturating_sub(self.waited_ms()));
         let waited = poll_fn(|cx| {
             if let Poll::Ready(waited) = waiting.poll(cx, attempt, clock::now_ms()) {
-                return Poll::Ready(Some(waited));
+                return Poll::Ready(WaitEnd::Waited(waited));
             }
-            timer.poll(cx).map(|()| None)
+            if left(x, cx).is_ready() {
+                return Poll::Ready(WaitEnd::Left);
+            }
+            timer.poll(cx).map(|()| WaitEnd::TimedOut)
         });
         match waited.await {
-            Some(Waited::Server(lease)) => Queued::Server(lease),
-            Some(Waited::None) => Queued::Again,
-            None => match waiting.give_up(attempt, clock::now_ms()) {
+            WaitEnd::Waited(Waited::Server(lease)) => Queued::Server(lease),
+            WaitEnd::Waited(Waited::None) => Queued::Again,
+            WaitEnd::Left => Queued::Left,
+            WaitEnd::TimedOut => match waiting.give_up(attempt, clock::now_ms()) {
                 Some(lease) => Queued::Server(lease),
                 None => Queued::Refused(self.limit.timeout_status()),
             },

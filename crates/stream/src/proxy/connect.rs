@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 
 use ::session::Session as _;
 use ::session::backend::{
@@ -15,6 +15,7 @@ use ::upstream::{Attempt, Group, Lease};
 use net::{SocketProbe, Stream, Timer, clock};
 use observe::{Errno, Level, Text};
 
+use crate::proxy::intake::ClientIntake;
 use crate::proxy::plan::ProxyPlan;
 use crate::session::TcpSession;
 
@@ -26,12 +27,16 @@ pub(super) struct ServerConnection {
     pub(super) stream: Stream,
     pub(super) lease: Lease,
     pub(super) attempt: Rc<UpstreamAttempt>,
+    /// Whether the client ended its side meanwhile.
+    pub(super) client_ended: bool,
 }
 
 /// The way to a server.
 pub(super) struct ServerSearch<'a> {
     plan: &'a ProxyPlan,
     group: Arc<Group>,
+    /// Whose session it is.
+    client: ClientIntake<'a>,
     from: Option<SocketAddr>,
     tried: Attempt,
     tries: u64,
@@ -39,9 +44,14 @@ pub(super) struct ServerSearch<'a> {
 }
 
 impl<'a> ServerSearch<'a> {
-    pub(super) fn new(plan: &'a ProxyPlan, x: &mut TcpSession, group: Arc<Group>) -> Self {
-        let (tried, begun_ms) = (Attempt::default(), clock::now_ms());
-        Self { plan, group, from: local_end(plan, x), tried, tries: 0, begun_ms }
+    pub(super) fn new(
+        plan: &'a ProxyPlan,
+        x: &mut TcpSession,
+        group: Arc<Group>,
+        client: ClientIntake<'a>,
+    ) -> Self {
+        let (from, tried, begun_ms) = (local_end(plan, x), Attempt::default(), clock::now_ms());
+        Self { plan, group, client, from, tried, tries: 0, begun_ms }
     }
 
     /// A connection, or the status that the session ends with.
@@ -57,7 +67,8 @@ impl<'a> ServerSearch<'a> {
                     attempt.connect_ms.set(Some(attempt.age_ms()));
                     lease.succeeded(clock::now_ms());
                     self.tell_connected(x, &stream, &lease);
-                    return Ok(ServerConnection { stream, lease, attempt });
+                    let client_ended = self.client.ended;
+                    return Ok(ServerConnection { stream, lease, attempt, client_ended });
                 }
                 Err(trouble) => self.after(x, lease, &attempt, trouble)?,
             }
@@ -66,7 +77,9 @@ impl<'a> ServerSearch<'a> {
 
     async fn choose(&mut self, x: &mut TcpSession) -> Result<(Lease, Option<u64>), u16> {
         let timeout_ms = self.plan.connect_timeout_ms;
-        match choose(x, &self.group, &mut self.tried, None, timeout_ms).await {
+        let (client, tried) = (&mut self.client, &mut self.tried);
+        let left = |x: &mut TcpSession, cx: &mut Context<'_>| client.poll_left(x, cx);
+        match choose(x, &self.group, tried, None, timeout_ms, left).await {
             Ok(chosen) => {
                 self.tries += 1;
                 Ok(chosen)
@@ -85,7 +98,7 @@ impl<'a> ServerSearch<'a> {
     }
 
     /// Opens a connection to one server. What fails is logged.
-    async fn open(&self, x: &mut TcpSession, lease: &Lease) -> Result<Stream, ConnectTrouble> {
+    async fn open(&mut self, x: &mut TcpSession, lease: &Lease) -> Result<Stream, ConnectTrouble> {
         let options = self.plan.connect_options(self.from);
         let begun = options.begin(lease.address());
         let log = |level, message: std::fmt::Arguments<'_>| x.log(level, message);
@@ -96,6 +109,7 @@ impl<'a> ServerSearch<'a> {
         let opened = poll_fn(|cx| match connecting.poll(cx) {
             Poll::Ready(opened) => Poll::Ready(Some(opened)),
             Poll::Pending => {
+                self.client.read(x, cx);
                 ready!(timer.poll(cx));
                 Poll::Ready(None)
             }

@@ -11,6 +11,7 @@
 //! with the future.
 
 mod connect;
+mod intake;
 mod plan;
 mod relay;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use net::{Stream, clock};
 
 use crate::session::TcpSession;
 use connect::{INTERNAL_SERVER_ERROR, ServerConnection, ServerSearch};
+use intake::ClientIntake;
 use plan::rate;
 pub(crate) use plan::{BackendSocket, NextServer, ProxyPlan, SentHeader, SessionTarget};
 use relay::{Relay, RelayEnd, RelayPlan};
@@ -37,12 +39,15 @@ pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut TcpSession, client: &mut Str
     let begun_s = clock::unix_ms() / 1000;
     let Ok(group) = plan.target.group(x, &plan.names).await else { return INTERNAL_SERVER_ERROR };
     x.upstream.limited = group.limit().map(|_| group.clone());
-    let mut connected = match ServerSearch::new(plan, x, group).connect(x).await {
+    let rates =
+        TransferRates { up: rate(&plan.upload_rate, x), down: rate(&plan.download_rate, x) };
+    let intake = ClientIntake::new(client, rates.read_ahead_max(plan), plan.half_close);
+    let mut connected = match ServerSearch::new(plan, x, group, intake).connect(x).await {
         Ok(connected) => connected,
         Err(status) => return status,
     };
     x.action = "proxying connection";
-    let mut relay = begin(plan, x, begun_s);
+    let mut relay = begin(plan, x, &connected, rates, begun_s);
     let end = poll_fn(|cx| {
         let end = relay.poll(cx, client, &mut connected.stream);
         note(x, &connected, &relay);
@@ -52,8 +57,28 @@ pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut TcpSession, client: &mut Str
     finish(x, connected, end)
 }
 
+/// Bytes a second in either direction; 0: any number.
+struct TransferRates {
+    up: u64,
+    down: u64,
+}
+
+impl TransferRates {
+    /// How much is read of the client before there is a server.
+    fn read_ahead_max(&self, plan: &ProxyPlan) -> usize {
+        let a_second = usize::try_from(self.up).ok().filter(|bytes| *bytes > 0);
+        a_second.map_or(plan.buffer_size, |bytes| bytes.min(plan.buffer_size))
+    }
+}
+
 /// The relay with what the server is sent first: a PROXY header, and what the client sent already.
-fn begin(plan: &ProxyPlan, x: &mut TcpSession, begun_s: u64) -> Relay {
+fn begin(
+    plan: &ProxyPlan,
+    x: &mut TcpSession,
+    connected: &ServerConnection,
+    rates: TransferRates,
+    begun_s: u64,
+) -> Relay {
     let mut first = std::mem::take(&mut x.preread);
     if plan.header != SentHeader::Off {
         let mut header = Vec::new();
@@ -64,9 +89,10 @@ fn begin(plan: &ProxyPlan, x: &mut TcpSession, begun_s: u64) -> Relay {
     Relay::new(RelayPlan {
         first,
         received: x.bytes_received,
+        client_ended: connected.client_ended,
         buffer_size: plan.buffer_size,
-        upload_rate: rate(&plan.upload_rate, x),
-        download_rate: rate(&plan.download_rate, x),
+        upload_rate: rates.up,
+        download_rate: rates.down,
         begun_s,
         timeout_ms: plan.timeout_ms,
         half_close: plan.half_close,

@@ -19,6 +19,8 @@ pub(super) struct RelayPlan {
     pub(super) first: Vec<u8>,
     /// Bytes that were read from the client before.
     pub(super) received: u64,
+    /// Whether the client has sent all it had to.
+    pub(super) client_ended: bool,
     pub(super) buffer_size: usize,
     /// Bytes a second; 0: any number.
     pub(super) upload_rate: u64,
@@ -65,8 +67,10 @@ pub(super) enum RelayReason {
 impl Relay {
     pub(super) fn new(plan: RelayPlan) -> Self {
         let RelayPlan { first, received, buffer_size, begun_s, .. } = plan;
+        let mut up = RelayWay::new(first, received, buffer_size).paced(plan.upload_rate, begun_s);
+        up.ended = plan.client_ended;
         Self {
-            up: RelayWay::new(first, received, buffer_size).paced(plan.upload_rate, begun_s),
+            up,
             down: RelayWay::new(Vec::new(), 0, buffer_size).paced(plan.download_rate, begun_s),
             timer: Timer::new(),
             timeout_ms: plan.timeout_ms,
@@ -216,7 +220,7 @@ impl RelayEnd {
 }
 
 /// The level of an error that a peer can cause; all others are alerts.
-fn level(error: &io::Error, of_peer: Level) -> Level {
+pub(super) fn level(error: &io::Error, of_peer: Level) -> Level {
     use io::ErrorKind::{
         BrokenPipe, ConnectionRefused, ConnectionReset, HostUnreachable, InvalidData, NetworkDown,
         NetworkUnreachable, NotConnected, TimedOut, UnexpectedEof,

@@ -1,4 +1,5 @@
 //! Relays between socket pairs, by a clock that stands still, and sessions with real backends.
 
+mod intake;
 mod relays;
 mod sessions;

@@ -24,6 +24,7 @@ fn plan() -> RelayPlan {
     RelayPlan {
         first: Vec::new(),
         received: 0,
+        client_ended: false,
         buffer_size: PIECE,
         upload_rate: 0,
         download_rate: 0,

@@ -77,13 +77,16 @@ fn another_server_is_tried_when_one_does_not_answer() {
     let failed = format!(
         "connect() failed (111: Connection refused) while connecting to upstream, \
          client: 127.0.0.1, server: 127.0.0.1:1, upstream: \"{dead}\", \
-         bytes from/to client:0/0, bytes from/to upstream:0/0\n"
+         bytes from/to client:"
     );
     assert!(errors.contains(&failed), "{errors}");
     for limit in ["proxy_next_upstream off", "proxy_next_upstream_tries 1"] {
         let server = format!("server {{ listen 127.0.0.1:1; proxy_pass u; {limit}; }}");
         let (answer, log, _) = proxied(&format!("{group} {server}"));
-        assert_eq!((&*answer, &*log), ("", &*format!("502 0 0 [{dead}] [0] [0]\n")));
+        assert_eq!(answer, "");
+        // How much was read of the client meanwhile depends on its thread.
+        let tried = format!("[{dead}] [0] [0]\n");
+        assert!(log.starts_with("502 0 ") && log.ends_with(&tried), "{log}");
     }
 }
 
