@@ -1,6 +1,6 @@
 //! A deadline kept to some tens of microseconds, by a timer of the kernel's own (timerfd).
 //!
-//! For what measures, or must be regular: the runtime's timers are a millisecond coarse, and
+//! For what measures, or must be regular: [`sleep`](crate::sleep) is a millisecond coarse, and
 //! [`Timer`](crate::Timer) a tick. It costs a descriptor, and a system call each time it is set. It
 //! is never early.
 
@@ -19,18 +19,14 @@ use tokio::io::unix::AsyncFd;
 
 /// A deadline that can be moved, owned by whoever waits for it.
 pub struct Alarm {
-    fd: AsyncFd<OwnedFd>,
+    timer: KernelTimer,
     at: Option<Instant>,
 }
 
 impl Alarm {
     /// An alarm that is not set.
     pub fn new() -> io::Result<Self> {
-        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
-        let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
-        Ok(Self { fd, at: None })
+        Ok(Self { timer: KernelTimer::new()?, at: None })
     }
 
     /// Sets or moves the deadline.
@@ -40,14 +36,14 @@ impl Alarm {
         // passed needs no kernel.
         let delay = at.saturating_duration_since(Instant::now());
         if !delay.is_zero() {
-            self.arm(delay);
+            self.timer.set(delay);
         }
     }
 
     /// Forgets the deadline.
     pub fn clear(&mut self) {
         if self.at.take().is_some() {
-            self.arm(Duration::ZERO);
+            self.timer.stop();
         }
     }
 
@@ -60,13 +56,7 @@ impl Alarm {
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.at else { return Poll::Pending };
         while Instant::now() < at {
-            // Nothing is ever read: setting the timer takes back what it has told, and each time
-            // it goes off is an event of its own.
-            match ready!(self.fd.poll_read_ready(cx)) {
-                Ok(mut told) => told.clear_ready(),
-                // The runtime is ending.
-                Err(_) => return Poll::Pending,
-            }
+            ready!(self.timer.poll(cx));
         }
         Poll::Ready(())
     }
@@ -76,15 +66,56 @@ impl Alarm {
         self.set(at);
         poll_fn(|cx| self.poll(cx)).await;
     }
+}
+
+/// A timer of the kernel, in the worker's epoll set.
+pub(crate) struct KernelTimer(AsyncFd<OwnedFd>);
+
+impl KernelTimer {
+    /// A timer that does not run.
+    pub(crate) fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
+        Ok(Self(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?))
+    }
+
+    /// Has it go off after `delay`.
+    fn set(&self, delay: Duration) {
+        self.arm(delay, TimerfdTimerFlags::empty());
+    }
+
+    /// Has it go off at a time of the monotonic clock, counted from the clock's zero.
+    pub(crate) fn set_at(&self, at: Duration) {
+        self.arm(at, TimerfdTimerFlags::ABSTIME);
+    }
+
+    pub(crate) fn stop(&self) {
+        self.arm(Duration::ZERO, TimerfdTimerFlags::empty());
+    }
+
+    /// Ready once for each time that it goes off. May also tell of a time before it was set last.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+        // Nothing is ever read: setting the timer takes back what it has told, and each time it
+        // goes off is an event of its own.
+        match ready!(self.0.poll_read_ready(cx)) {
+            Ok(mut told) => {
+                told.clear_ready();
+                Poll::Ready(())
+            }
+            // The runtime is ending.
+            Err(_) => Poll::Pending,
+        }
+    }
 
     /// Zero stops it.
-    fn arm(&self, delay: Duration) {
+    fn arm(&self, time: Duration, flags: TimerfdTimerFlags) {
         let value = Timespec {
-            tv_sec: delay.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: delay.subsec_nanos().into(),
+            tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
         };
         let once = Itimerspec { it_interval: Timespec::default(), it_value: value };
-        let armed = timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::empty(), &once);
+        let armed = timerfd_settime(self.0.get_ref(), flags, &once);
         debug_assert!(armed.is_ok(), "a timer and a valid time");
     }
 }

@@ -65,6 +65,17 @@ pub fn thread_cpu() -> Duration {
     Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
 }
 
+/// Looks at the clock. The first millisecond that has not begun.
+pub(crate) fn next_ms() -> u64 {
+    CLOCK.with(Clock::next_ms)
+}
+
+/// What the system's monotonic clock says when this clock says `elapsed_ms`.
+pub(crate) fn monotonic_of(elapsed_ms: u64) -> Duration {
+    let started_ns = CLOCK.with(|clock| clock.started_ns);
+    Duration::from_nanos(started_ns).saturating_add(Duration::from_millis(elapsed_ms))
+}
+
 /// Looks at the clock.
 pub fn refresh() {
     CLOCK.with(Clock::refresh);
@@ -114,6 +125,15 @@ impl Clock {
         #[cfg(any(test, feature = "testing"))]
         self.add(self.added_ms.get());
     }
+
+    fn next_ms(&self) -> u64 {
+        self.refresh();
+        #[cfg(any(test, feature = "testing"))]
+        if self.is_stopped.get() {
+            return self.elapsed_ms.get();
+        }
+        self.elapsed_ms.get() + 1
+    }
 }
 
 /// A clock that only tests move.
@@ -138,6 +158,12 @@ pub(crate) fn stop(is_stopped: bool) {
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn is_stopped() -> bool {
     CLOCK.with(|clock| clock.is_stopped.get())
+}
+
+/// Whether this thread's clock stands still; only tests stop it.
+#[cfg(not(any(test, feature = "testing")))]
+pub(crate) const fn is_stopped() -> bool {
+    false
 }
 
 /// Moves this thread's clock.

@@ -114,14 +114,23 @@ impl Datagrams {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::net::UdpSocket;
+    use std::pin::pin;
 
     use super::*;
 
     fn within_a_worker(test: impl Future<Output = ()>) {
         const MAX: std::time::Duration = std::time::Duration::from_secs(10);
-        let in_time = async { tokio::time::timeout(MAX, test).await };
-        crate::run(in_time).unwrap().expect("in time");
+        crate::run(async {
+            let (mut test, mut limit) = (pin!(test), pin!(crate::sleep(MAX)));
+            poll_fn(|cx| {
+                assert!(limit.as_mut().poll(cx).is_pending(), "in time");
+                test.as_mut().poll(cx)
+            })
+            .await;
+        })
+        .unwrap();
     }
 
     #[test]

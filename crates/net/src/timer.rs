@@ -3,13 +3,20 @@
 //! Moving a deadline away is a store: the wheel looks again when the old one is due. A connection
 //! pushes its keepalive deadline forward at every request, and pays for it once in
 //! [`HORIZON_MS`]. What must be exact to the millisecond uses [`sleep`].
+//!
+//! The wheel is driven by a kernel timer that is set to the next deadline. The runtime's own timers
+//! would look at the clock twice in each turn of the event loop, whether a deadline is near or not.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::future::poll_fn;
+use std::io;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use crate::alarm::KernelTimer;
 use crate::clock;
 
 /// Width of a slot.
@@ -38,6 +45,12 @@ impl Timer {
         WHEEL.with_borrow_mut(|wheel| wheel.set(self.index, due_ms));
     }
 
+    /// The same for a deadline that no tick of the wheel may delay.
+    fn set_exact(&self, delay_ms: u64) {
+        let due_ms = clock::next_ms().saturating_add(delay_ms);
+        WHEEL.with_borrow_mut(|wheel| wheel.set_exact(self.index, due_ms));
+    }
+
     /// Forgets the deadline.
     pub fn clear(&self) {
         WHEEL.with_borrow_mut(|wheel| wheel.entries[self.index as usize].due_ms = NEVER);
@@ -45,16 +58,16 @@ impl Timer {
 
     /// Ready once the deadline has passed; else the task is woken when it does.
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let now_ms = clock::now_ms();
+        WHEEL.with_borrow_mut(|wheel| wheel.entries[self.index as usize].poll(now_ms, cx))
+    }
+
+    /// Sets or moves the deadline, `delay_ms` from now, and polls it.
+    pub fn poll_anew(&self, delay_ms: u64, cx: &mut Context<'_>) -> Poll<()> {
+        let now_ms = clock::now_ms();
         WHEEL.with_borrow_mut(|wheel| {
-            let entry = &mut wheel.entries[self.index as usize];
-            if entry.due_ms != NEVER && entry.due_ms <= clock::now_ms() {
-                return Poll::Ready(());
-            }
-            match &entry.waker {
-                Some(waker) if waker.will_wake(cx.waker()) => {}
-                _ => entry.waker = Some(cx.waker().clone()),
-            }
-            Poll::Pending
+            wheel.set(self.index, now_ms.saturating_add(delay_ms));
+            wheel.entries[self.index as usize].poll(now_ms, cx)
         })
     }
 
@@ -82,28 +95,11 @@ impl Drop for Timer {
     }
 }
 
-/// Waits, exact to a millisecond.
-#[cfg(not(any(test, feature = "testing")))]
-pub fn sleep(delay: Duration) -> impl Future<Output = ()> + use<> {
-    tokio::time::sleep(delay)
-}
-
-/// The same by the clock that a test may have stopped.
-#[cfg(any(test, feature = "testing"))]
-pub fn sleep(delay: Duration) -> impl Future<Output = ()> + use<> {
-    let by_wheel = clock::is_stopped().then(Timer::new);
-    if let Some(timer) = &by_wheel {
-        timer.set(delay.as_millis() as u64);
-    }
-    let by_runtime = by_wheel.is_none().then(|| tokio::time::sleep(delay));
-    async move {
-        if let Some(timer) = by_wheel {
-            std::future::poll_fn(|cx| timer.poll(cx)).await;
-        }
-        if let Some(sleep) = by_runtime {
-            sleep.await;
-        }
-    }
+/// Waits, exact to a millisecond, and never too short.
+pub async fn sleep(delay: Duration) {
+    let timer = Timer::new();
+    timer.set_exact(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+    poll_fn(|cx| timer.poll(cx)).await;
 }
 
 /// When the next deadline comes that a task waits for.
@@ -149,6 +145,9 @@ struct Wheel {
     /// The first tick that has not been looked at.
     next_tick: u64,
     linked: usize,
+    /// Deadlines that are exact, the next one first, with the entry that each was set for. One that
+    /// was dropped or moved since is found out when it is due.
+    exact: BinaryHeap<Reverse<(u64, u32)>>,
     driver: Option<Waker>,
 }
 
@@ -159,6 +158,19 @@ struct TimerEntry {
     waker: Option<Waker>,
 }
 
+impl TimerEntry {
+    fn poll(&mut self, now_ms: u64, cx: &mut Context<'_>) -> Poll<()> {
+        if self.due_ms != NEVER && self.due_ms <= now_ms {
+            return Poll::Ready(());
+        }
+        match &self.waker {
+            Some(waker) if waker.will_wake(cx.waker()) => {}
+            _ => self.waker = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
 impl Wheel {
     fn new() -> Self {
         Self {
@@ -167,6 +179,7 @@ impl Wheel {
             slots: vec![Vec::new(); SLOTS],
             next_tick: clock::now_ms() / TICK_MS,
             linked: 0,
+            exact: BinaryHeap::new(),
             driver: None,
         }
     }
@@ -209,7 +222,17 @@ impl Wheel {
         entry.linked_tick = tick;
         self.slots[tick as usize % SLOTS].push(index);
         self.linked += 1;
-        if tick * TICK_MS < DRIVER_DUE_MS.get()
+        self.wake_driver_before(tick * TICK_MS);
+    }
+
+    fn set_exact(&mut self, index: u32, due_ms: u64) {
+        self.entries[index as usize].due_ms = due_ms;
+        self.exact.push(Reverse((due_ms, index)));
+        self.wake_driver_before(due_ms);
+    }
+
+    fn wake_driver_before(&mut self, due_ms: u64) {
+        if due_ms < DRIVER_DUE_MS.get()
             && let Some(driver) = self.driver.take()
         {
             driver.wake();
@@ -218,6 +241,12 @@ impl Wheel {
 
     /// Wakes whose time has come; links again what was moved away.
     fn advance(&mut self, now_ms: u64) {
+        while let Some(Reverse((due_ms, index))) = self.exact.peek().copied()
+            && due_ms <= now_ms
+        {
+            self.exact.pop();
+            self.wake(index, now_ms);
+        }
         while self.next_tick * TICK_MS <= now_ms && self.linked > 0 {
             let tick = self.next_tick;
             self.next_tick += 1;
@@ -243,50 +272,101 @@ impl Wheel {
         if entry.due_ms > now_ms {
             return self.link(index);
         }
-        if let Some(waker) = entry.waker.take() {
+        self.wake(index, now_ms);
+    }
+
+    fn wake(&mut self, index: u32, now_ms: u64) {
+        let entry = &mut self.entries[index as usize];
+        if entry.due_ms <= now_ms
+            && let Some(waker) = entry.waker.take()
+        {
             waker.wake();
         }
     }
 
     fn next_due_ms(&self) -> u64 {
+        let exact_ms = self.exact.peek().map_or(NEVER, |Reverse((due_ms, _))| *due_ms);
         if self.linked == 0 {
-            return NEVER;
+            return exact_ms;
         }
         (self.next_tick..self.next_tick + SLOTS as u64)
             .find(|tick| !self.slots[*tick as usize % SLOTS].is_empty())
-            .map_or(NEVER, |tick| tick * TICK_MS)
+            .map_or(exact_ms, |tick| exact_ms.min(tick * TICK_MS))
     }
 }
 
 /// Turns the wheel; one task per worker.
-pub(crate) async fn drive() {
-    loop {
-        clock::refresh();
-        let now_ms = clock::now_ms();
-        let due_ms = WHEEL.with_borrow_mut(|wheel| {
-            wheel.advance(now_ms);
-            wheel.next_due_ms()
-        });
-        DRIVER_DUE_MS.set(due_ms);
-        let mut pause = (due_ms != NEVER).then(|| {
-            Box::pin(tokio::time::sleep(Duration::from_millis(
-                due_ms.saturating_sub(now_ms).max(1),
-            )))
-        });
+pub(crate) struct WheelDriver(KernelTimer);
+
+impl WheelDriver {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self(KernelTimer::new()?))
+    }
+
+    pub(crate) async fn run(self) {
+        loop {
+            clock::refresh();
+            let now_ms = clock::now_ms();
+            let due_ms = WHEEL.with_borrow_mut(|wheel| {
+                wheel.advance(now_ms);
+                wheel.next_due_ms()
+            });
+            DRIVER_DUE_MS.set(due_ms);
+            match due_ms == NEVER || clock::is_stopped() {
+                true => self.0.stop(),
+                false => self.0.set_at(clock::monotonic_of(due_ms)),
+            }
+            self.wait().await;
+        }
+    }
+
+    /// Waits until the timer has gone off, or a deadline is set that comes before.
+    async fn wait(&self) {
         let mut asked = false;
-        std::future::poll_fn(|cx| {
-            if std::mem::replace(&mut asked, true) {
-                let earlier = WHEEL.with_borrow(|wheel| wheel.driver.is_none());
-                if earlier {
-                    return Poll::Ready(());
-                }
+        poll_fn(|cx| {
+            if std::mem::replace(&mut asked, true)
+                && WHEEL.with_borrow(|wheel| wheel.driver.is_none())
+            {
+                return Poll::Ready(());
             }
             WHEEL.with_borrow_mut(|wheel| wheel.driver = Some(cx.waker().clone()));
-            match &mut pause {
-                Some(pause) => pause.as_mut().poll(cx),
-                None => Poll::Pending,
-            }
+            self.0.poll(cx)
         })
         .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::spawn;
+
+    #[test]
+    fn a_sleep_is_never_too_short() {
+        crate::run(async {
+            for ms in [0, 1, 3, 7] {
+                let delay = Duration::from_millis(ms);
+                let start = Instant::now();
+                sleep(delay).await;
+                assert!(start.elapsed() >= delay);
+            }
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_deadline_before_all_others_wakes_the_driver() {
+        crate::run(async {
+            let (late, early) = (Timer::new(), Timer::new());
+            late.set(3_600_000);
+            spawn(async move { poll_fn(|cx| late.poll(cx)).await });
+            sleep(Duration::from_millis(1)).await;
+            early.set(1);
+            poll_fn(|cx| early.poll(cx)).await;
+            sleep(Duration::from_millis(1)).await;
+        })
+        .unwrap();
     }
 }

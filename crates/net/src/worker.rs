@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::io;
 
-use crate::{clock, offload, timer};
+use crate::timer::WheelDriver;
+use crate::{clock, offload};
 
 /// Tasks polled between two looks at the sockets while there is work left over.
 const TASKS_PER_TURN: u32 = 256;
@@ -17,7 +18,7 @@ thread_local! {
 /// Runs a worker on this thread until `main` is done.
 pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
+        .enable_io()
         .event_interval(TASKS_PER_TURN)
         .max_io_events_per_tick(EVENTS_PER_TURN)
         .max_blocking_threads(offload::THREADS_MAX)
@@ -26,11 +27,11 @@ pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
         .on_thread_unpark(clock::refresh)
         .build_local(Default::default())?;
     let done = runtime.block_on(async {
-        spawn(timer::drive());
-        main.await
+        spawn(WheelDriver::new()?.run());
+        Ok(main.await)
     });
     end_turn();
-    Ok(done)
+    done
 }
 
 /// Lets every task that is ready run first.

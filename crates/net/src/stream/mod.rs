@@ -246,9 +246,53 @@ impl AsFd for Detached {
 #[cfg(test)]
 mod tests {
     use std::io::{Seek as _, Write as _};
-    use std::task::Waker;
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
 
     use super::*;
+    use crate::yield_now;
+
+    #[derive(Default)]
+    struct CountedWaker(AtomicUsize);
+
+    impl Wake for CountedWaker {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Reads with this waker: how much, if there is something.
+    fn read_as(waker: &Arc<CountedWaker>, stream: &mut Stream) -> Option<usize> {
+        let waker = Waker::from(waker.clone());
+        match stream.poll_read(&mut Context::from_waker(&waker), &mut Vec::new()) {
+            Poll::Pending => None,
+            Poll::Ready(read) => Some(read.unwrap()),
+        }
+    }
+
+    #[test]
+    fn the_task_that_asked_last_is_woken_however_often_it_asked() {
+        crate::run(async {
+            let (mut far, near) = UnixStream::pair().unwrap();
+            near.set_nonblocking(true).unwrap();
+            let mut stream = Stream::new(near.into());
+            let [first, second] = [(), ()].map(|()| Arc::<CountedWaker>::default());
+            let woken = || [&first, &second].map(|waker| waker.0.load(Ordering::Relaxed));
+            for asking in [&first, &second, &second, &first, &second, &second] {
+                assert_eq!(read_as(asking, &mut stream), None);
+            }
+            far.write_all(b"one").unwrap();
+            yield_now().await;
+            assert_eq!((woken(), read_as(&first, &mut stream)), ([0, 1], Some(3)));
+            // It has been woken, so it has to be registered again.
+            assert_eq!(read_as(&second, &mut stream), None);
+            far.write_all(b"two").unwrap();
+            yield_now().await;
+            assert_eq!((woken(), read_as(&second, &mut stream)), ([0, 2], Some(3)));
+        })
+        .unwrap();
+    }
 
     /// A regular file cannot be watched, as no socket can when there is no room left for it.
     #[test]

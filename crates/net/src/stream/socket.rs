@@ -1,23 +1,33 @@
 //! A socket and its place in the runtime.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
+use tokio::task::coop;
 
 use crate::{buffers, epoll_failed};
 
 /// A connected socket without a session.
 pub(super) struct PlainSocket {
     /// Its place in the runtime, from the first operation that would block. Goes before `fd`.
-    watched: Option<AsyncFd<RawFd>>,
+    watched: Option<WatchedSocket>,
     fd: OwnedFd,
     /// Whether the kernel may have bytes that no new readiness will tell of.
     pub(super) unread: bool,
+}
+
+/// A socket in the runtime's epoll set.
+struct WatchedSocket {
+    fd: AsyncFd<RawFd>,
+    /// The task that the runtime wakes when the socket can be read. `None`: perhaps none.
+    /// It is known by its waker's data, which nothing else is stored at while the runtime keeps it.
+    reader: Option<NonZeroUsize>,
 }
 
 /// What came of a read.
@@ -55,7 +65,7 @@ impl PlainSocket {
         }
         let (fd, watched) = watch(&mut self.watched, &self.fd)?;
         loop {
-            let mut ready = ready!(watched.poll_read_ready(cx))?;
+            let mut ready = ready!(watched.poll_readable(cx))?;
             match read(fd) {
                 Poll::Pending => ready.clear_ready(),
                 Poll::Ready(done) => {
@@ -87,7 +97,7 @@ impl PlainSocket {
         }
         let (fd, watched) = watch(&mut self.watched, &self.fd)?;
         loop {
-            let mut ready = ready!(watched.poll_write_ready(cx))?;
+            let mut ready = ready!(watched.fd.poll_write_ready(cx))?;
             match write(fd) {
                 Poll::Pending => ready.clear_ready(),
                 done => {
@@ -101,7 +111,7 @@ impl PlainSocket {
     pub(super) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Ok((_, watched)) = watch(&mut self.watched, &self.fd) else { return Poll::Ready(()) };
         loop {
-            let Ok(mut ready) = ready!(watched.poll_read_ready(cx)) else {
+            let Ok(mut ready) = ready!(watched.poll_readable(cx)) else {
                 return Poll::Ready(());
             };
             if ready.ready().is_read_closed() {
@@ -115,14 +125,14 @@ impl PlainSocket {
 
     pub(super) fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let (_, watched) = watch(&mut self.watched, &self.fd)?;
-        watched.poll_write_ready(cx).map_ok(|mut ready| ready.retain_ready())
+        watched.fd.poll_write_ready(cx).map_ok(|mut ready| ready.retain_ready())
     }
 
     pub(super) fn is_disturbed(&self) -> bool {
         let is_told = match &self.watched {
             None => true,
             // What it calls is called where there is readiness, and leaves it as it is.
-            Some(fd) => self.unread || fd.try_io(Interest::READABLE, |_| Ok(())).is_ok(),
+            Some(watched) => self.unread || watched.is_told_readable(),
         };
         // Readiness may be told of bytes that were read before it was.
         is_told && !is_empty(self.as_fd())
@@ -136,7 +146,7 @@ impl PlainSocket {
         self.unread = false;
         let Ok((fd, watched)) = watch(&mut self.watched, &self.fd) else { return Poll::Ready(()) };
         loop {
-            let Ok(mut ready) = ready!(watched.poll_read_ready(cx)) else {
+            let Ok(mut ready) = ready!(watched.poll_readable(cx)) else {
                 return Poll::Ready(());
             };
             if !is_empty(fd) {
@@ -157,15 +167,42 @@ impl AsFd for PlainSocket {
     }
 }
 
+impl WatchedSocket {
+    /// Ready once the runtime has been told that there is something to read.
+    ///
+    /// A task that waits for more than one thing asks again whenever one of them happens. The
+    /// runtime takes a lock to find out that it would wake the same task; here it is known.
+    #[inline]
+    fn poll_readable(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<AsyncFdReadyGuard<'_, RawFd>>> {
+        let waker = NonZeroUsize::new(cx.waker().data().addr());
+        if waker.is_some() && self.reader == waker && !self.is_told_readable() {
+            return Poll::Pending;
+        }
+        let polled = self.fd.poll_read_ready(cx);
+        // A task that is told to wait since it has had its share is not woken by the socket.
+        let is_registered = polled.is_pending() && coop::has_budget_remaining();
+        self.reader = waker.filter(|_| is_registered);
+        polled
+    }
+
+    /// What it calls is called where there is readiness, and leaves it as it is.
+    fn is_told_readable(&self) -> bool {
+        self.fd.try_io(Interest::READABLE, |_| Ok(())).is_ok()
+    }
+}
+
 /// A stream's socket, in the runtime from now on. Where that fails, the stream is as before.
 #[inline(always)]
 fn watch<'s>(
-    watched: &'s mut Option<AsyncFd<RawFd>>,
+    watched: &'s mut Option<WatchedSocket>,
     fd: &'s OwnedFd,
-) -> io::Result<(BorrowedFd<'s>, &'s AsyncFd<RawFd>)> {
+) -> io::Result<(BorrowedFd<'s>, &'s mut WatchedSocket)> {
     let watched = match watched {
         Some(watched) => watched,
-        none => none.insert(register(fd)?),
+        none => none.insert(WatchedSocket { fd: register(fd)?, reader: None }),
     };
     Ok((fd.as_fd(), watched))
 }

@@ -7,9 +7,10 @@ use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::task::{Context, Poll, ready};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::Toy;
-use crate::{MailboxSender, SocketProbe, Stream, mailbox};
+use crate::{Alarm, MailboxSender, SocketProbe, Stream, mailbox};
 
 /// Which end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,9 @@ pub enum RelaySide {
 
 /// Waits, by the real clock, for what relays may still have to pass on.
 pub async fn pause_for_relays() {
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    const PAUSE: Duration = Duration::from_millis(50);
+    let mut alarm = Alarm::new().expect("a descriptor");
+    alarm.wait_until(Instant::now() + PAUSE).await;
 }
 
 struct Job {

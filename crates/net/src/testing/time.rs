@@ -8,12 +8,14 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::{clock, timer, yield_now};
+use crate::{Alarm, clock, timer, yield_now};
 
 /// How often the sockets are looked at until a worker counts as idle.
 const LOOKS: usize = 16;
+/// Between two looks at a worker that waits for another thread.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// From now on this worker's time passes by [`advance`] alone.
 pub fn stop_clock() {
@@ -66,11 +68,17 @@ pub fn simulate<T>(main: impl Future<Output = T>) -> io::Result<(T, u64)> {
                     timer::wake_due();
                 }
                 // A thread beside the worker has to do something first.
-                None => tokio::time::sleep(Duration::from_millis(1)).await,
+                None => pause().await,
             }
         };
         (done, clock::now_ms() - began_ms)
     })
+}
+
+/// Waits by the real clock.
+async fn pause() {
+    let mut alarm = Alarm::new().expect("a descriptor");
+    alarm.wait_until(Instant::now() + PAUSE).await;
 }
 
 #[cfg(test)]

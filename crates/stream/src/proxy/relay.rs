@@ -181,10 +181,10 @@ impl Relay {
             self.is_timed = false;
             return Poll::Pending;
         }
-        if !std::mem::replace(&mut self.is_timed, true) || moved {
-            self.timer.set(self.timeout_ms);
+        match std::mem::replace(&mut self.is_timed, true) && !moved {
+            true => self.timer.poll(cx),
+            false => self.timer.poll_anew(self.timeout_ms, cx),
         }
-        self.timer.poll(cx)
     }
 }
 

@@ -150,6 +150,8 @@ impl RelayWay {
                 }
             }
         }
+        self.written = 0;
+        self.buffer.clear();
         Ok(Poll::Ready(()))
     }
 
@@ -160,10 +162,8 @@ impl RelayWay {
         from: &mut Stream,
         most: usize,
     ) -> Poll<io::Result<usize>> {
-        self.written = 0;
-        self.buffer.clear();
         let read = from.poll_read_most(cx, &mut self.buffer, most);
-        if self.buffer.is_empty() {
+        if self.buffer.is_empty() && self.buffer.capacity() > 0 {
             buffers::give_back(std::mem::take(&mut self.buffer));
         }
         read
