@@ -43,20 +43,21 @@ impl Host {
 }
 
 /// How far the bytes in `allowed` go, and whether there are capitals; `None` for two dots in a row.
+#[inline(always)]
 fn scan(text: &[u8], allowed: u8) -> Option<(usize, bool)> {
-    let mut has_upper = false;
-    let mut last = 0;
+    let (mut seen, mut in_a_row, mut last) = (0, 0, 0);
+    let mut end = text.len();
     for (at, &byte) in text.iter().enumerate() {
-        if CLASS[byte as usize] & allowed == 0 {
-            return Some((at, has_upper));
+        let class = CLASS[usize::from(byte)];
+        if class & allowed == 0 {
+            end = at;
+            break;
         }
-        if byte == b'.' && last == b'.' {
-            return None;
-        }
-        has_upper |= byte.is_ascii_uppercase();
-        last = byte;
+        seen |= class;
+        in_a_row |= class & last;
+        last = class;
     }
-    Some((text.len(), has_upper))
+    (in_a_row & DOT == 0).then_some((end, seen & UPPER != 0))
 }
 
 /// Whether an IP literal may have that byte between its brackets.
@@ -73,6 +74,8 @@ fn port(digits: &[u8]) -> Option<u16> {
 
 const NAME: u8 = 1;
 const LITERAL: u8 = 2;
+const UPPER: u8 = 4;
+const DOT: u8 = 8;
 
 /// unreserved and sub-delims of RFC 3986; "%" only in names, ":" only in literals.
 const CLASS: [u8; 256] = {
@@ -82,6 +85,9 @@ const CLASS: [u8; 256] = {
         if (byte as u8).is_ascii_alphanumeric() {
             class[byte] = NAME | LITERAL;
         }
+        if (byte as u8).is_ascii_uppercase() {
+            class[byte] |= UPPER;
+        }
         byte += 1;
     }
     let marks = b"-._~!$&'()*+,;=";
@@ -90,6 +96,7 @@ const CLASS: [u8; 256] = {
         class[marks[mark] as usize] = NAME | LITERAL;
         mark += 1;
     }
+    class[b'.' as usize] |= DOT;
     class[b'%' as usize] = NAME;
     class[b':' as usize] = LITERAL;
     class

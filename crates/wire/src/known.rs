@@ -3,6 +3,8 @@
 //! A name is recognised once, when its line is parsed; after that no text is compared. Names not
 //! listed are [`Known::Other`] and are found by their text.
 
+use crate::name_table::NameTable;
+
 /// The id of a well-known request header name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -47,63 +49,22 @@ impl Known {
     /// The id of `name`, whatever its case.
     #[inline]
     pub fn of(name: &[u8]) -> Known {
-        use Known::*;
-        match name.len() {
-            2 => pick(name, [(b"te", Te)]),
-            3 => pick(name, [(b"via", Via)]),
-            4 => pick(name, [(b"host", Host), (b"date", Date)]),
-            5 => pick(name, [(b"range", Range), (b"depth", Depth)]),
-            6 => pick(name, [(b"accept", Accept), (b"cookie", Cookie), (b"expect", Expect)]),
-            7 => pick(name, [(b"referer", Referer), (b"upgrade", Upgrade)]),
-            8 => pick(name, [(b"if-match", IfMatch), (b"if-range", IfRange)]),
-            9 => pick(name, [(b"x-real-ip", XRealIp), (b"overwrite", Overwrite)]),
-            10 => pick(
-                name,
-                [
-                    (b"connection", Connection),
-                    (b"user-agent", UserAgent),
-                    (b"keep-alive", KeepAlive),
-                ],
-            ),
-            11 => pick(name, [(b"destination", Destination)]),
-            12 => pick(name, [(b"content-type", ContentType)]),
-            13 => pick(
-                name,
-                [
-                    (b"if-none-match", IfNoneMatch),
-                    (b"authorization", Authorization),
-                    (b"content-range", ContentRange),
-                ],
-            ),
-            14 => pick(name, [(b"content-length", ContentLength)]),
-            15 => pick(
-                name,
-                [
-                    (b"accept-encoding", AcceptEncoding),
-                    (b"accept-language", AcceptLanguage),
-                    (b"x-forwarded-for", XForwardedFor),
-                ],
-            ),
-            16 => pick(name, [(b"proxy-connection", ProxyConnection)]),
-            17 => pick(
-                name,
-                [(b"if-modified-since", IfModifiedSince), (b"transfer-encoding", TransferEncoding)],
-            ),
-            19 => pick(
-                name,
-                [
-                    (b"if-unmodified-since", IfUnmodifiedSince),
-                    (b"proxy-authorization", ProxyAuthorization),
-                ],
-            ),
-            _ => Other,
-        }
+        NAMES.find(name).unwrap_or(Known::Other)
     }
 
-    /// Whether nginx answers 400 to a second line of this name.
-    pub fn is_unique(self) -> bool {
-        self.bit() & UNIQUE != 0
-    }
+    /// The names of which nginx answers 400 to a second line, as bits.
+    pub(crate) const UNIQUE: u64 = Known::Host.bit()
+        | Known::IfModifiedSince.bit()
+        | Known::IfUnmodifiedSince.bit()
+        | Known::IfMatch.bit()
+        | Known::IfNoneMatch.bit()
+        | Known::ContentLength.bit()
+        | Known::ContentRange.bit()
+        | Known::IfRange.bit()
+        | Known::TransferEncoding.bit()
+        | Known::Expect.bit()
+        | Known::Authorization.bit()
+        | Known::ProxyAuthorization.bit();
 
     /// This id in a set of ids.
     pub const fn bit(self) -> u64 {
@@ -111,53 +72,44 @@ impl Known {
     }
 }
 
-const UNIQUE: u64 = Known::Host.bit()
-    | Known::IfModifiedSince.bit()
-    | Known::IfUnmodifiedSince.bit()
-    | Known::IfMatch.bit()
-    | Known::IfNoneMatch.bit()
-    | Known::ContentLength.bit()
-    | Known::ContentRange.bit()
-    | Known::IfRange.bit()
-    | Known::TransferEncoding.bit()
-    | Known::Expect.bit()
-    | Known::Authorization.bit()
-    | Known::ProxyAuthorization.bit();
-
-#[inline(always)]
-fn pick<const N: usize, const COUNT: usize>(
-    name: &[u8],
-    candidates: [(&[u8; N], Known); COUNT],
-) -> Known {
-    find(name, candidates).unwrap_or(Known::Other)
-}
-
-/// The candidate that is `name`, whatever its case.
-#[inline(always)]
-pub(crate) fn find<const N: usize, const COUNT: usize, T: Copy>(
-    name: &[u8],
-    candidates: [(&[u8; N], T); COUNT],
-) -> Option<T> {
-    let name = name.first_chunk::<N>()?;
-    for (lower, id) in candidates {
-        if matches_lower(name, lower) {
-            return Some(id);
-        }
-    }
-    None
-}
-
-/// Exact for any bytes: only where `lower` has a letter may the case differ. With `lower` constant
-/// this becomes a few wide compares instead of a loop with a branch per byte.
-#[inline(always)]
-fn matches_lower<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
-    let mut difference = 0;
-    for (&byte, &lower) in name.iter().zip(lower) {
-        let fold = if lower.is_ascii_lowercase() { 0x20 } else { 0 };
-        difference |= (byte | fold) ^ lower;
-    }
-    difference == 0
-}
+static NAMES: NameTable<Known> = {
+    use Known::*;
+    const NAMES: &[(&[u8], Known)] = &[
+        (b"accept", Accept),
+        (b"accept-encoding", AcceptEncoding),
+        (b"accept-language", AcceptLanguage),
+        (b"authorization", Authorization),
+        (b"connection", Connection),
+        (b"content-length", ContentLength),
+        (b"content-range", ContentRange),
+        (b"content-type", ContentType),
+        (b"cookie", Cookie),
+        (b"date", Date),
+        (b"depth", Depth),
+        (b"destination", Destination),
+        (b"expect", Expect),
+        (b"host", Host),
+        (b"if-match", IfMatch),
+        (b"if-modified-since", IfModifiedSince),
+        (b"if-none-match", IfNoneMatch),
+        (b"if-range", IfRange),
+        (b"if-unmodified-since", IfUnmodifiedSince),
+        (b"keep-alive", KeepAlive),
+        (b"overwrite", Overwrite),
+        (b"proxy-authorization", ProxyAuthorization),
+        (b"proxy-connection", ProxyConnection),
+        (b"range", Range),
+        (b"referer", Referer),
+        (b"te", Te),
+        (b"transfer-encoding", TransferEncoding),
+        (b"upgrade", Upgrade),
+        (b"user-agent", UserAgent),
+        (b"via", Via),
+        (b"x-forwarded-for", XForwardedFor),
+        (b"x-real-ip", XRealIp),
+    ];
+    NameTable::new(NAMES, Other)
+};
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@ pub mod der;
 pub mod dns;
 pub mod encrypted_key;
 pub mod fastcgi;
+mod field_line;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod host;
@@ -22,6 +23,7 @@ pub mod http2;
 mod known;
 pub mod memcached;
 mod method;
+mod name_table;
 pub mod ocsp;
 pub mod pem;
 pub mod proxy_protocol;
@@ -35,6 +37,7 @@ pub mod tls;
 pub mod uri;
 pub mod uwsgi;
 mod version;
+mod words;
 pub mod x509;
 
 pub use known::Known;

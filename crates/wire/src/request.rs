@@ -211,11 +211,7 @@ impl RequestHead {
         self.method_text = append(text, method);
         text.push(b' ');
         let base = append(text, target).start as usize;
-        self.target = parsed.whole.shifted(base);
-        self.path = parsed.path.shifted(base);
-        self.args = parsed.args.map(|args| args.shifted(base));
-        self.needs_normalising = parsed.needs_normalising;
-        (self.quoted, self.plus) = (parsed.quoted, parsed.plus);
+        self.note_target(&parsed, base);
         text.push(b' ');
         let (major, minor) = ((version.0 / 1000) as u8, (version.0 % 1000) as u8);
         self.protocol = append(text, b"HTTP/");
@@ -252,6 +248,19 @@ impl RequestHead {
         self.add(text, Field { name, value, id }, limits)
     }
 
+    /// Adds a field unless there is something to check: that it is not the second of its name, that
+    /// it is a host, or that there are not too many.
+    #[inline(always)]
+    pub(crate) fn add_usual(&mut self, field: Field, limits: &HeadLimits) -> bool {
+        let bit = field.id.bit();
+        if bit & Known::UNIQUE != 0 || self.fields.len() >= limits.max_headers {
+            return false;
+        }
+        self.seen |= bit & !Known::Other.bit();
+        self.fields.push(field);
+        true
+    }
+
     /// Adds a field, whose slices are those of `text`.
     #[inline]
     pub(crate) fn add(
@@ -264,7 +273,7 @@ impl RequestHead {
             return Err(FieldError::TooMany);
         }
         if field.id != Known::Other {
-            if field.id.is_unique()
+            if self.has_any(field.id.bit() & Known::UNIQUE)
                 && let Some(&previous) = self.field(field.id)
             {
                 return Err(FieldError::Duplicate { field, previous });
@@ -278,6 +287,12 @@ impl RequestHead {
         Ok(())
     }
 
+    /// Whether there is a field with any of these names, which are bits: [`Known::bit`].
+    #[inline]
+    pub fn has_any(&self, names: u64) -> bool {
+        self.seen & names != 0
+    }
+
     /// The first line of that name. For [`Known::Other`] compare names in `fields`.
     pub fn field(&self, id: Known) -> Option<&Field> {
         self.fields_of(id).next()
@@ -285,8 +300,18 @@ impl RequestHead {
 
     /// Every line of that name, in order.
     pub fn fields_of(&self, id: Known) -> impl DoubleEndedIterator<Item = &Field> {
-        let fields = if self.seen & id.bit() == 0 { &[][..] } else { &self.fields[..] };
+        let fields = if self.has_any(id.bit()) { &self.fields[..] } else { &[] };
         fields.iter().filter(move |field| field.id == id)
+    }
+
+    /// Notes what the target says, which begins at `base`.
+    #[inline]
+    pub(crate) fn note_target(&mut self, target: &UriTarget, base: usize) {
+        self.target = target.whole.shifted(base);
+        self.path = target.path.shifted(base);
+        self.args = target.args.map(|args| args.shifted(base));
+        self.needs_normalising = target.needs_normalising;
+        (self.quoted, self.plus) = (target.quoted, target.plus);
     }
 
     /// Notes the host in `text`; `None` when it is not valid. The first one noted stays.

@@ -132,30 +132,20 @@ const SINGLE: u32 = ReplyName::Status.bit()
 
 /// Forgets what a reply may have once and has again, with a line in the log.
 pub(super) fn drop_duplicates(x: &mut Exchange) {
-    let mut seen = 0;
-    let is_single = |field: &ReplyField| SINGLE & field.id.bit() != 0;
-    let is_again = |field: &ReplyField| {
-        let again = SINGLE & seen & field.id.bit() != 0;
-        seen |= field.id.bit();
-        again
-    };
-    if !x.backends.head.fields.iter().any(is_again) {
+    if !x.backends.head.fields.repeats_any(SINGLE) {
         return;
     }
-    let mut fields = std::mem::take(&mut x.backends.head.fields);
-    let mut at = 0;
-    while at < fields.len() {
-        let field = fields[at];
-        let first = fields[..at].iter().find(|first| is_single(&field) && first.id == field.id);
-        match first {
-            Some(first) => {
-                log_duplicate(x, &field, first);
-                fields.remove(at);
-            }
-            None => at += 1,
+    let fields = std::mem::take(&mut x.backends.head.fields);
+    let is_first = |(at, field): &(usize, &ReplyField)| {
+        let is_single = SINGLE & field.id.bit() != 0;
+        let first = fields[..*at].iter().find(|first| is_single && first.id == field.id);
+        if let Some(first) = first {
+            log_duplicate(x, field, first);
         }
-    }
-    x.backends.head.fields = fields;
+        first.is_none()
+    };
+    let kept = fields.iter().enumerate().filter(is_first).map(|(_, field)| *field).collect();
+    x.backends.head.fields = kept;
 }
 
 fn log_duplicate(x: &Exchange, field: &ReplyField, first: &ReplyField) {
@@ -274,7 +264,7 @@ pub(super) fn apply_accel_fields(
     rewriter: &dyn ReplyRewriter,
     buffering: &mut bool,
 ) -> Option<Flow> {
-    if x.backends.head.fields.iter().all(|field| ACCEL & field.id.bit() == 0) {
+    if !x.backends.head.fields.has_any(ACCEL) {
         return None;
     }
     let value = |x: &Exchange, name: ReplyName, ignored: u16| -> Option<Slice> {

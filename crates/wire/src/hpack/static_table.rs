@@ -1,7 +1,5 @@
 //! The fields that every table begins with (RFC 7541, appendix A).
 
-use crate::known::find;
-
 /// The index of the newest entry of the dynamic table.
 pub(super) const DYNAMIC_FIRST: usize = FIELDS.len() + 1;
 
@@ -169,4 +167,26 @@ pub(super) mod index {
     pub(in crate::hpack) const LOCATION: u8 = 46;
     pub(in crate::hpack) const PROXY_AUTHORIZATION: u8 = 49;
     pub(in crate::hpack) const SET_COOKIE: u8 = 55;
+}
+
+/// The candidate that is `name`, whatever its case.
+#[inline(always)]
+fn find<const N: usize, const COUNT: usize>(
+    name: &[u8],
+    candidates: [(&[u8; N], u8); COUNT],
+) -> Option<u8> {
+    let name = name.first_chunk::<N>()?;
+    candidates.into_iter().find(|(lower, _)| matches_lower(name, lower)).map(|(_, index)| index)
+}
+
+/// Exact for any bytes: only where `lower` has a letter may the case differ. With `lower` constant
+/// this becomes a few wide compares instead of a loop with a branch per byte.
+#[inline(always)]
+fn matches_lower<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
+    let mut difference = 0;
+    for (&byte, &lower) in name.iter().zip(lower) {
+        let fold = if lower.is_ascii_lowercase() { 0x20 } else { 0 };
+        difference |= (byte | fold) ^ lower;
+    }
+    difference == 0
 }

@@ -41,8 +41,16 @@ impl RequestFraming {
         input: &[u8],
         allow_connect: bool,
     ) -> Result<RequestFraming, HeadError> {
-        if head.version > Version::HTTP_10 && head.field(Known::Host).is_none() {
+        if head.version > Version::HTTP_10 && !head.has_any(Known::Host.bit()) {
             return Err(HeadError::NoHost);
+        }
+        if !head.has_any(FRAMING) && matches!(head.method, Method::Get | Method::Head) {
+            let keep_alive = head.version > Version::HTTP_10;
+            return Ok(RequestFraming {
+                body: BodyLength::None,
+                keep_alive,
+                expects_continue: false,
+            });
         }
         let body = body(head, input)?;
         check_method(head, body, allow_connect)?;
@@ -53,6 +61,12 @@ impl RequestFraming {
         })
     }
 }
+
+/// The fields that have a say.
+const FRAMING: u64 = Known::ContentLength.bit()
+    | Known::TransferEncoding.bit()
+    | Known::Connection.bit()
+    | Known::Expect.bit();
 
 fn body(head: &RequestHead, input: &[u8]) -> Result<BodyLength, HeadError> {
     let length = match head.field(Known::ContentLength) {

@@ -4,6 +4,8 @@ use memchr::memchr;
 
 use super::{ReplyField, ReplyFieldError, ReplyName};
 use crate::Slice;
+use crate::field_line::FieldLine;
+use crate::words::find_name_end;
 
 /// Whether CR or NUL stands within a line.
 #[derive(Clone, Copy)]
@@ -16,11 +18,23 @@ impl Odd {
     }
 }
 
+/// The field of a line in its usual form, if what is before its colon is a name.
+#[inline(always)]
+pub(super) fn usual(text: &[u8], line: &FieldLine) -> Option<ReplyField> {
+    let sent = &text[line.name.clone()];
+    let id = ReplyName::of(sent);
+    if id == ReplyName::Other && (sent.is_empty() || find_name_end(sent).is_some()) {
+        return None;
+    }
+    let (name, value) = line.slices();
+    Some(ReplyField { name, value, id })
+}
+
 /// Parses `line`, which has no LF. Without a colon it is a name without a value, as nginx has it.
+#[inline]
 pub(super) fn parse(input: &[u8], line: Slice, odd: Odd) -> Result<ReplyField, ReplyFieldError> {
     let text = line.of(input);
-    let stop = text.iter().position(|&byte| STOPS[usize::from(byte)]);
-    let end = match stop {
+    let end = match find_name_end(text) {
         None => text.len(),
         Some(at) if text[at] == b':' && at > 0 => at,
         Some(at) => return Err(invalid(line, at, text[at])),
@@ -45,19 +59,6 @@ pub(super) fn parse(input: &[u8], line: Slice, odd: Odd) -> Result<ReplyField, R
     };
     Ok(ReplyField { name: part(0, end), value: part(start, last), id: ReplyName::of(&text[..end]) })
 }
-
-/// What ends a name, or may not stand in it: the colon, controls and spaces.
-const STOPS: [bool; 256] = {
-    let mut stops = [false; 256];
-    let mut byte = 0;
-    while byte <= 0x20 {
-        stops[byte] = true;
-        byte += 1;
-    }
-    stops[b':' as usize] = true;
-    stops[0x7f] = true;
-    stops
-};
 
 fn invalid(line: Slice, at: usize, byte: u8) -> ReplyFieldError {
     ReplyFieldError::Invalid(Slice { start: line.start, end: line.start + at as u32 }, byte)

@@ -6,12 +6,12 @@
 //! colon. It looks at no byte twice.
 
 mod field;
+mod list;
 mod name;
 mod parser;
 
-use alloc::vec::Vec;
-
 use crate::Slice;
+pub use list::ReplyFieldList;
 pub use name::ReplyName;
 pub use parser::FieldParser;
 
@@ -37,7 +37,7 @@ pub struct ReplyHead {
     /// Status and reason as sent: `200 OK`.
     pub status_line: Slice,
     /// The header lines, in order.
-    pub fields: Vec<ReplyField>,
+    pub fields: ReplyFieldList,
 }
 
 impl ReplyHead {
@@ -49,8 +49,10 @@ impl ReplyHead {
     }
 
     /// The first line of that name. For [`ReplyName::Other`] compare names in `fields`.
+    #[inline]
     pub fn field(&self, id: ReplyName) -> Option<&ReplyField> {
-        self.fields.iter().find(|field| field.id == id)
+        let is_there = id == ReplyName::Other || self.fields.has_any(id.bit());
+        is_there.then(|| self.fields.iter().find(|field| field.id == id))?
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reply header names that a proxy must know, as numbers.
 
-use crate::known::find;
+use crate::name_table::NameTable;
 
 /// The id of a well-known reply header name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,52 +42,7 @@ impl ReplyName {
     /// The id of `name`, whatever its case.
     #[inline]
     pub fn of(name: &[u8]) -> Self {
-        use ReplyName::*;
-        let found = match name.len() {
-            4 => find(name, [(b"date", Date), (b"etag", ETag), (b"vary", Vary), (b"link", Link)]),
-            5 => find(name, [(b"x-pad", XPad)]),
-            6 => find(name, [(b"server", Server), (b"status", Status)]),
-            7 => find(name, [(b"expires", Expires), (b"refresh", Refresh), (b"upgrade", Upgrade)]),
-            8 => find(name, [(b"location", Location)]),
-            10 => find(
-                name,
-                [
-                    (b"connection", Connection),
-                    (b"set-cookie", SetCookie),
-                    (b"keep-alive", KeepAlive),
-                ],
-            ),
-            12 => find(name, [(b"content-type", ContentType)]),
-            13 => find(
-                name,
-                [
-                    (b"last-modified", LastModified),
-                    (b"cache-control", CacheControl),
-                    (b"accept-ranges", AcceptRanges),
-                    (b"content-range", ContentRange),
-                ],
-            ),
-            14 => find(name, [(b"content-length", ContentLength)]),
-            15 => find(
-                name,
-                [(b"x-accel-charset", XAccelCharset), (b"x-accel-expires", XAccelExpires)],
-            ),
-            16 => find(
-                name,
-                [
-                    (b"content-encoding", ContentEncoding),
-                    (b"www-authenticate", WwwAuthenticate),
-                    (b"x-accel-redirect", XAccelRedirect),
-                ],
-            ),
-            17 => find(
-                name,
-                [(b"transfer-encoding", TransferEncoding), (b"x-accel-buffering", XAccelBuffering)],
-            ),
-            18 => find(name, [(b"x-accel-limit-rate", XAccelLimitRate)]),
-            _ => None,
-        };
-        found.unwrap_or(Other)
+        NAMES.find(name).unwrap_or(ReplyName::Other)
     }
 
     /// This id in a set of ids.
@@ -95,6 +50,41 @@ impl ReplyName {
         1 << self as u8
     }
 }
+
+static NAMES: NameTable<ReplyName> = {
+    use ReplyName::*;
+    const NAMES: &[(&[u8], ReplyName)] = &[
+        (b"accept-ranges", AcceptRanges),
+        (b"cache-control", CacheControl),
+        (b"connection", Connection),
+        (b"content-encoding", ContentEncoding),
+        (b"content-length", ContentLength),
+        (b"content-range", ContentRange),
+        (b"content-type", ContentType),
+        (b"date", Date),
+        (b"etag", ETag),
+        (b"expires", Expires),
+        (b"keep-alive", KeepAlive),
+        (b"last-modified", LastModified),
+        (b"link", Link),
+        (b"location", Location),
+        (b"refresh", Refresh),
+        (b"server", Server),
+        (b"set-cookie", SetCookie),
+        (b"status", Status),
+        (b"transfer-encoding", TransferEncoding),
+        (b"upgrade", Upgrade),
+        (b"vary", Vary),
+        (b"www-authenticate", WwwAuthenticate),
+        (b"x-accel-buffering", XAccelBuffering),
+        (b"x-accel-charset", XAccelCharset),
+        (b"x-accel-expires", XAccelExpires),
+        (b"x-accel-limit-rate", XAccelLimitRate),
+        (b"x-accel-redirect", XAccelRedirect),
+        (b"x-pad", XPad),
+    ];
+    NameTable::new(NAMES, Other)
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,12 @@
 //! Header lines of a reply, one after the other.
 
-use alloc::vec::Vec;
-
-use memchr::{memchr, memchr3};
+use memchr::memchr;
 
 use super::field::{self, Odd};
-use super::{FIELDS_MAX, ReplyField, ReplyFieldError};
+use super::{FIELDS_MAX, ReplyFieldError, ReplyFieldList};
 use crate::Slice;
+use crate::field_line::{self, FieldLine};
+use crate::words::find_control;
 
 /// Reads header lines up to the empty line that ends them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,10 +28,14 @@ impl FieldParser {
     /// be called again after that.
     pub fn parse(
         &mut self,
-        fields: &mut Vec<ReplyField>,
+        fields: &mut ReplyFieldList,
         input: &[u8],
     ) -> Result<Option<usize>, ReplyFieldError> {
-        while let Some((line, odd)) = self.next_line(input) {
+        loop {
+            if self.parse_usual(fields, input) {
+                return Ok(Some(self.parsed_to()));
+            }
+            let Some((line, odd)) = self.next_line(input) else { return Ok(None) };
             if line.is_empty() {
                 return Ok(Some(self.parsed_to()));
             }
@@ -41,7 +45,34 @@ impl FieldParser {
             }
             fields.push(field);
         }
-        Ok(None)
+    }
+
+    /// Parses lines in their usual form, with which nothing can be wrong, up to the first in
+    /// another form. A line that was searched in vain before is not tried again. Whether the empty
+    /// line that ends them was there.
+    #[inline(always)]
+    fn parse_usual(&mut self, fields: &mut ReplyFieldList, input: &[u8]) -> bool {
+        let input = &input[..input.len().min(Slice::BUFFER_MAX)];
+        while self.searched == self.start
+            && fields.len() < FIELDS_MAX
+            && let Some(line) = FieldLine::usual(input, self.start as usize)
+            && let Some(field) = field::usual(input, &line)
+        {
+            self.start = line.end as u32;
+            self.searched = self.start;
+            fields.push(field);
+        }
+        let is_end = self.searched == self.start && field_line::is_end(input, self.start as usize);
+        if is_end {
+            self.start += 2;
+            self.searched = self.start;
+        }
+        is_end
+    }
+
+    /// Whether nothing was searched.
+    pub(crate) fn is_new(&self) -> bool {
+        self.searched == 0
     }
 
     /// Where the next line begins, or what follows the last.
@@ -50,23 +81,21 @@ impl FieldParser {
     }
 
     /// The next line without its end, and whether a byte stands in it that may not. One search
-    /// stops at its end and at such bytes.
+    /// stops at its end and at such bytes (and at other control characters, which it passes).
     #[inline(always)]
     pub(crate) fn next_line(&mut self, input: &[u8]) -> Option<(Slice, Odd)> {
         let input = &input[..input.len().min(Slice::BUFFER_MAX)];
-        let searched = self.searched as usize;
-        let Some(offset) = memchr3(b'\n', b'\r', 0, &input[searched..]) else {
-            self.searched = input.len() as u32;
-            return None;
-        };
-        let at = searched + offset;
-        if input[at] == b'\n' {
-            return Some(self.line(at, at, Odd(false)));
+        let mut from = self.searched as usize;
+        while let Some(at) = find_control(input, from) {
+            match (input[at], input.get(at + 1)) {
+                (b'\n', _) => return Some(self.line(at, at, Odd(false))),
+                (b'\r', Some(b'\n')) => return Some(self.line(at, at + 1, Odd(false))),
+                (b'\r' | 0, _) => return self.next_odd_line(input, at),
+                _ => from = at + 1,
+            }
         }
-        match (input[at], input.get(at + 1)) {
-            (b'\r', Some(b'\n')) => Some(self.line(at, at + 1, Odd(false))),
-            _ => self.next_odd_line(input, at),
-        }
+        self.searched = input.len() as u32;
+        None
     }
 
     /// The same where there is NUL, or CR that is not followed by LF, so far.
@@ -93,13 +122,15 @@ impl FieldParser {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::super::ReplyName;
     use super::*;
 
     #[test]
     fn lines_are_the_same_whole_and_byte_by_byte() {
         let text = b"##Status: 200 OK\nX-Y:\r\nfoo\r\nSet-Cookie:  a \n\nrest";
-        let (mut parser, mut fields) = (FieldParser::new(2), Vec::new());
+        let (mut parser, mut fields) = (FieldParser::new(2), ReplyFieldList::default());
         assert_eq!(parser.parse(&mut fields, text), Ok(Some(text.len() - 4)));
         let named: Vec<_> = fields.iter().map(|field| (field.id, field.value.of(text))).collect();
         let expected: [(_, &[u8]); 4] = [
@@ -109,7 +140,7 @@ mod tests {
             (ReplyName::SetCookie, b"a"),
         ];
         assert_eq!(named, expected);
-        let (mut bytewise, mut again) = (FieldParser::new(2), Vec::new());
+        let (mut bytewise, mut again) = (FieldParser::new(2), ReplyFieldList::default());
         for end in 2..text.len() - 4 {
             assert_eq!(bytewise.parse(&mut again, &text[..end]), Ok(None), "{end}");
         }
@@ -120,7 +151,7 @@ mod tests {
     #[test]
     fn too_many_lines() {
         let text = b"a\n".repeat(FIELDS_MAX + 1);
-        let parsed = FieldParser::default().parse(&mut Vec::new(), &text);
+        let parsed = FieldParser::default().parse(&mut ReplyFieldList::default(), &text);
         assert_eq!(parsed, Err(ReplyFieldError::TooMany));
     }
 }

@@ -1,6 +1,7 @@
 //! The parts of an origin-form target: `/path?args#fragment`.
 
 use crate::Slice;
+use crate::words::find_target_end;
 
 /// Where the parts of a target are, as offsets in the text it was parsed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,65 +24,57 @@ impl UriTarget {
     /// Parses up to the first space or the end of `text`; `None` when a control character is there.
     #[inline]
     pub fn parse(text: &[u8]) -> Option<UriTarget> {
-        let mut target = UriTarget::default();
-        let mut at = 0;
-        while let Some(&byte) = text.get(at) {
-            match CLASS[byte as usize] {
-                USUAL => {}
-                SLASH => {
-                    target.needs_normalising |= matches!(text.get(at + 1), Some(b'/' | b'.'));
-                }
-                QUOTE => target.quoted = true,
-                PLUS => target.plus = true,
-                MARK | SPACE => break,
-                _ => return None,
+        let (mut seen, mut odd, mut after) = (0, 0, 0);
+        let mut at = text.len();
+        for (offset, &byte) in text.iter().enumerate() {
+            let class = CLASS[usize::from(byte)];
+            if class & END != 0 {
+                at = offset;
+                break;
             }
-            at += 1;
+            seen |= class;
+            odd |= class & after;
+            after = (class & SLASH) << 1;
         }
-        target.path = Slice::new(0, at);
-        target.needs_normalising |= target.quoted;
+        let path = Slice::new(0, at);
+        let mut args = None;
         if text.get(at) == Some(&b'?') {
             let start = at + 1;
-            at = part_end(text, start, Some(b'#'));
-            target.args = Some(Slice::new(start, at));
+            at = find_target_end(text, start, b'#').unwrap_or(text.len());
+            args = Some(Slice::new(start, at));
         }
         if text.get(at) == Some(&b'#') {
-            at = part_end(text, at, None);
+            at = find_target_end(text, at, b' ').unwrap_or(text.len());
         }
-        target.whole = Slice::new(0, at);
-        matches!(text.get(at), None | Some(b' ')).then_some(target)
+        let (quoted, plus) = (seen & QUOTE != 0, seen & PLUS != 0);
+        let needs_normalising = quoted || odd != 0;
+        let whole = Slice::new(0, at);
+        let is_whole = matches!(text.get(at), None | Some(b' '));
+        is_whole.then_some(UriTarget { path, args, whole, needs_normalising, quoted, plus })
     }
 }
 
-/// The first of a space, a control character and `mark` from `start` on.
-fn part_end(text: &[u8], start: usize, mark: Option<u8>) -> usize {
-    let part = &text[start..];
-    let is_end = |byte: &u8| CLASS[*byte as usize] >= SPACE || Some(*byte) == mark;
-    start + part.iter().position(is_end).unwrap_or(part.len())
-}
-
-const USUAL: u8 = 0;
 const SLASH: u8 = 1;
-const QUOTE: u8 = 2;
-const PLUS: u8 = 3;
-/// "?" and "#", which end the path.
-const MARK: u8 = 4;
-const SPACE: u8 = 5;
-const NEVER: u8 = 6;
+/// What makes a path differ from its normal form when it follows a slash: "/" and ".".
+const ODD: u8 = SLASH << 1;
+const QUOTE: u8 = 4;
+const PLUS: u8 = 8;
+/// What ends a path: "?", "#", a space, and the control characters, which may not be there.
+const END: u8 = 16;
 
 const CLASS: [u8; 256] = {
-    let mut class = [USUAL; 256];
+    let mut class = [0; 256];
     let mut byte = 0;
-    while byte < 0x20 {
-        class[byte] = NEVER;
+    while byte <= 0x20 {
+        class[byte] = END;
         byte += 1;
     }
-    class[0x7f] = NEVER;
-    class[b' ' as usize] = SPACE;
-    class[b'/' as usize] = SLASH;
+    class[0x7f] = END;
+    class[b'?' as usize] = END;
+    class[b'#' as usize] = END;
+    class[b'/' as usize] = SLASH | ODD;
+    class[b'.' as usize] = ODD;
     class[b'%' as usize] = QUOTE;
     class[b'+' as usize] = PLUS;
-    class[b'?' as usize] = MARK;
-    class[b'#' as usize] = MARK;
     class
 };

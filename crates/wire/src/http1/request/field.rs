@@ -1,42 +1,65 @@
 //! One header line: `name: value`.
 
 use super::HeadError;
+use crate::field_line::FieldLine;
 use crate::request::{Field, HeadLimits, RequestHead};
+use crate::words::find_name_end;
 use crate::{Known, Slice};
 
+/// The field of a line in its usual form, if its name is one without odd characters.
+#[inline(always)]
+pub(super) fn usual(text: &[u8], line: &FieldLine) -> Option<Field> {
+    let sent = &text[line.name.clone()];
+    let id = Known::of(sent);
+    // No well-known name has odd characters.
+    if id == Known::Other && (sent.is_empty() || class_of(sent) != 0) {
+        return None;
+    }
+    let (name, value) = line.slices();
+    Some(Field { name, value, id })
+}
+
 /// Parses `line`, which has no CR, LF or NUL, and adds it to the head.
+#[inline]
 pub(super) fn parse(
     head: &mut RequestHead,
     input: &[u8],
     line: Slice,
     limits: &HeadLimits,
 ) -> Result<Known, HeadError> {
-    let (colon, odd) = scan_name(line, input)?;
-    let field = cut(input, line, colon);
-    if limits.ignore_invalid_headers
-        && (odd & ODD != 0 || odd & UNDERSCORE != 0 && !limits.underscores_in_headers)
-    {
+    let text = line.of(input);
+    let colon = find_colon(line, text)?;
+    let (name, id) = (&text[..colon], Known::of(&text[..colon]));
+    let field = Field { id, ..cut(text, line.start, colon) };
+    // No well-known name has odd characters.
+    if id == Known::Other && limits.ignore_invalid_headers && is_odd(name, limits) {
         head.ignored.push(Slice { start: line.start, end: field.value.end });
         return Ok(Known::Other);
     }
     head.add(input, field, limits)?;
-    Ok(field.id)
+    Ok(id)
 }
 
-/// The offset of the colon, and which odd characters come before it.
+/// The offset of the colon in `text`, the text of the line. A name may have neither controls nor
+/// spaces: a space before the colon is how requests are smuggled.
 #[inline]
-pub(super) fn scan_name(line: Slice, input: &[u8]) -> Result<(usize, u8), HeadError> {
-    let text = line.of(input);
-    let mut odd = 0;
-    for (at, &byte) in text.iter().enumerate() {
-        match CLASS[byte as usize] {
-            TOKEN => {}
-            COLON if at > 0 => return Ok((at, odd)),
-            COLON | NEVER => return Err(invalid(line, at)),
-            class => odd |= class,
-        }
+pub(super) fn find_colon(line: Slice, text: &[u8]) -> Result<usize, HeadError> {
+    match find_name_end(text) {
+        Some(at) if at > 0 && text[at] == b':' => Ok(at),
+        Some(at) => Err(invalid(line, at)),
+        None => Err(invalid(line, text.len())),
     }
-    Err(invalid(line, text.len()))
+}
+
+/// Whether the configuration does not let such a name through.
+fn is_odd(name: &[u8], limits: &HeadLimits) -> bool {
+    let odd = class_of(name);
+    odd & ODD != 0 || odd & UNDERSCORE != 0 && !limits.underscores_in_headers
+}
+
+/// Which kinds of odd characters a name has.
+fn class_of(name: &[u8]) -> u8 {
+    name.iter().fold(0, |class, &byte| class | CLASS[usize::from(byte)])
 }
 
 fn invalid(line: Slice, at: usize) -> HeadError {
@@ -45,40 +68,32 @@ fn invalid(line: Slice, at: usize) -> HeadError {
 
 /// nginx trims spaces and no tabs.
 #[inline]
-fn cut(input: &[u8], line: Slice, colon: usize) -> Field {
-    let colon = line.start as usize + colon;
-    let (mut start, mut end) = (colon + 1, line.end as usize);
-    while start < end && input[start] == b' ' {
+fn cut(text: &[u8], base: u32, colon: usize) -> Field {
+    let (mut start, mut end) = (colon + 1, text.len());
+    while start < end && text[start] == b' ' {
         start += 1;
     }
-    while start < end && input[end - 1] == b' ' {
+    while start < end && text[end - 1] == b' ' {
         end -= 1;
     }
-    let name = Slice { start: line.start, end: colon as u32 };
-    Field { name, value: Slice::new(start, end), id: Known::of(name.of(input)) }
+    let part = |from: usize, to: usize| Slice { start: base + from as u32, end: base + to as u32 };
+    Field { name: part(0, colon), value: part(start, end), id: Known::Other }
 }
 
-const TOKEN: u8 = 0;
 const UNDERSCORE: u8 = 1;
 const ODD: u8 = 2;
-const COLON: u8 = 4;
-const NEVER: u8 = 8;
 
-/// A name has letters, digits and "-"; what else may be let through is up to the configuration, but
-/// never controls and spaces: a space before the colon is how requests are smuggled.
+/// A usual name has letters, digits and "-".
 const CLASS: [u8; 256] = {
     let mut class = [ODD; 256];
     let mut byte = 0;
     while byte < 256 {
         if (byte as u8).is_ascii_alphanumeric() {
-            class[byte] = TOKEN;
-        } else if byte <= 0x20 || byte == 0x7f {
-            class[byte] = NEVER;
+            class[byte] = 0;
         }
         byte += 1;
     }
-    class[b'-' as usize] = TOKEN;
+    class[b'-' as usize] = 0;
     class[b'_' as usize] = UNDERSCORE;
-    class[b':' as usize] = COLON;
     class
 };

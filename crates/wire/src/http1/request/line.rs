@@ -26,6 +26,49 @@ pub(super) fn parse(head: &mut RequestHead, input: &[u8], line: Slice) -> Result
     Ok(())
 }
 
+/// A request line as nearly all are: `GET /path HTTP/1.1`, and CR LF.
+pub(super) struct UsualLine {
+    method: Method,
+    /// The target; offsets count from `target_start`.
+    target: UriTarget,
+    target_start: usize,
+    /// Where the CR is.
+    pub(super) end: usize,
+}
+
+/// The line that begins at `start`, if it is usual and all there.
+#[inline(always)]
+pub(super) fn usual(input: &[u8], start: usize) -> Option<UsualLine> {
+    const VERSION: &[u8] = b" HTTP/1.1";
+    let text = input.get(start..)?;
+    let (method, length) = match text {
+        [b'G', b'E', b'T', b' ', b'/', ..] => (Method::Get, 4),
+        [b'P', b'O', b'S', b'T', b' ', b'/', ..] => (Method::Post, 5),
+        _ => return None,
+    };
+    let target_start = start + length;
+    let target = UriTarget::parse(&input[target_start..])?;
+    let version = target_start + target.whole.len();
+    let end = version + VERSION.len();
+    let rest = input.get(version..)?.strip_prefix(VERSION)?;
+    let line = UsualLine { method, target, target_start, end };
+    rest.starts_with(b"\r\n").then_some(line)
+}
+
+impl UsualLine {
+    /// Fills the head of a request whose line begins at `start`.
+    #[inline(always)]
+    pub(super) fn fill(&self, head: &mut RequestHead, start: usize) {
+        let (target, base) = (&self.target, self.target_start);
+        head.method = self.method;
+        head.method_text = Slice::new(start, base - 1);
+        head.line = Slice::new(start, self.end);
+        head.note_target(target, base);
+        head.protocol = Slice::new(self.end - "HTTP/1.1".len(), self.end);
+        head.version = Version::HTTP_11;
+    }
+}
+
 /// nginx's set, smaller than RFC 9110's token.
 pub(super) fn is_method_byte(byte: u8) -> bool {
     byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-')
@@ -70,12 +113,7 @@ impl RequestLineReader<'_> {
     fn target(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
         let base = self.base + self.at;
         let target = UriTarget::parse(&self.line[self.at..]).ok_or(HeadError::InvalidRequest)?;
-        head.target = target.whole.shifted(base);
-        head.path = target.path.shifted(base);
-        head.args = target.args.map(|args| args.shifted(base));
-        head.needs_normalising = target.needs_normalising;
-        head.quoted = target.quoted;
-        head.plus = target.plus;
+        head.note_target(&target, base);
         self.at += target.whole.len();
         Ok(())
     }

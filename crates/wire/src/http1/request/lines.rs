@@ -1,10 +1,10 @@
 //! Finds the lines of a head, each byte looked at once.
 //!
-//! One search stops at LF and at the two bytes that are never allowed: NUL, and CR without LF.
-
-use memchr::memchr3;
+//! A search stops at control characters: at LF, at the two that are never allowed, NUL and CR
+//! without LF, and at others, after which it goes on.
 
 use crate::Slice;
+use crate::words::find_control;
 
 /// Where the next line begins, and up to where its end was looked for in vain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,23 +30,25 @@ impl LineScanner {
     #[inline]
     pub(super) fn next(&mut self, input: &[u8]) -> (LineSearch, usize) {
         let input = &input[..input.len().min(Slice::BUFFER_MAX)];
-        let Some(offset) = memchr3(b'\n', b'\r', 0, &input[self.searched..]) else {
-            self.searched = input.len();
-            return (LineSearch::Nothing, self.searched);
-        };
-        let at = self.searched + offset;
-        match (input[at], input.get(at + 1)) {
-            (b'\n', _) => self.line(at, at),
-            (b'\r', Some(b'\n')) => self.line(at, at + 1),
-            (b'\r', None) => {
-                self.searched = at;
-                (LineSearch::Nothing, input.len())
+        let mut from = self.searched;
+        while let Some(at) = find_control(input, from) {
+            match (input[at], input.get(at + 1)) {
+                (b'\n', _) => return self.line(at, at),
+                (b'\r', Some(b'\n')) => return self.line(at, at + 1),
+                (b'\r', None) => {
+                    self.searched = at;
+                    return (LineSearch::Nothing, input.len());
+                }
+                (b'\r', Some(_)) => return (LineSearch::Invalid(at), at + 1),
+                (0, _) => return (LineSearch::Invalid(at), at),
+                _ => from = at + 1,
             }
-            (b'\r', Some(_)) => (LineSearch::Invalid(at), at + 1),
-            _ => (LineSearch::Invalid(at), at),
         }
+        self.searched = input.len();
+        (LineSearch::Nothing, self.searched)
     }
 
+    #[inline]
     fn line(&mut self, end: usize, lf: usize) -> (LineSearch, usize) {
         let line = Slice::new(self.start, end);
         self.start = lf + 1;
@@ -62,8 +64,9 @@ impl LineScanner {
         self.searched == self.start
     }
 
-    pub(super) fn skip(&mut self, count: usize) {
-        self.start += count;
-        self.searched = self.start;
+    /// The next line begins at that offset.
+    pub(super) fn skip_to(&mut self, start: usize) {
+        self.start = start;
+        self.searched = start;
     }
 }

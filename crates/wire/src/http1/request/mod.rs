@@ -24,6 +24,7 @@ mod tests;
 
 pub use error::HeadError;
 
+use crate::field_line::{self, FieldLine};
 use crate::request::{HeadLimits, RequestHead};
 use crate::{Known, Slice, Version};
 use lines::{LineScanner, LineSearch};
@@ -89,6 +90,9 @@ impl RequestHeadParser {
     ) -> Result<HeadProgress, HeadError> {
         if self.expect == RequestState::Line {
             self.skip_empty_lines(input, limits)?;
+            if self.parse_usual_line(head, input, limits) {
+                return Ok(HeadProgress::Complete { len: self.lines.start });
+            }
             let Some(line) = self.next_request_line(head, input, limits)? else {
                 return Ok(HeadProgress::Partial);
             };
@@ -100,6 +104,31 @@ impl RequestHeadParser {
             };
         }
         Ok(HeadProgress::Complete { len: self.lines.start })
+    }
+
+    /// Parses a request line of the usual form, with which nothing can be wrong. As with fields, a
+    /// line that was searched in vain before is not tried again.
+    fn parse_usual_line(
+        &mut self,
+        head: &mut RequestHead,
+        input: &[u8],
+        limits: &HeadLimits,
+    ) -> bool {
+        let start = self.lines.start;
+        if !self.lines.at_start() || self.method_seen {
+            return false;
+        }
+        let input = &input[..input.len().min(Slice::BUFFER_MAX)];
+        let Some(line) = line::usual(input, start) else { return false };
+        let end = line.end + 2;
+        if !self.window.admits(start, end - 1, limits) {
+            return false;
+        }
+        line.fill(head, start);
+        self.lines.skip_to(end);
+        self.method_seen = true;
+        self.expect = RequestState::Field;
+        true
     }
 
     /// Whether the request line is not there yet, or is wrong.
@@ -119,6 +148,12 @@ impl RequestHeadParser {
         limits: &HeadLimits,
     ) -> Result<HeadProgress, HeadError> {
         while self.expect == RequestState::Field {
+            if self.parse_usual_fields(head, input, limits)? {
+                return Ok(HeadProgress::Host);
+            }
+            if self.expect == RequestState::Done {
+                break;
+            }
             let Some(line) = self.next_field_line(input, limits)? else {
                 return Ok(HeadProgress::Partial);
             };
@@ -133,6 +168,35 @@ impl RequestHeadParser {
         Ok(HeadProgress::Complete { len: self.lines.start })
     }
 
+    /// Parses lines in their usual form, with which nothing can be wrong, up to the first in
+    /// another form, and the empty line after them. A line that was searched in vain before is not
+    /// tried again. Whether it pauses after `Host`.
+    fn parse_usual_fields(
+        &mut self,
+        head: &mut RequestHead,
+        input: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<bool, HeadError> {
+        let text = &input[..input.len().min(self.window.end)];
+        while self.lines.at_start()
+            && let Some(line) = FieldLine::usual(text, self.lines.start)
+            && let Some(field) = field::usual(text, &line)
+        {
+            self.lines.skip_to(line.end);
+            if !head.add_usual(field, limits) {
+                head.add(input, field, limits)?;
+                if field.id == Known::Host && limits.pause_at_host {
+                    return Ok(true);
+                }
+            }
+        }
+        if self.lines.at_start() && field_line::is_end(text, self.lines.start) {
+            self.lines.skip_to(self.lines.start + 2);
+            self.expect = RequestState::Done;
+        }
+        Ok(false)
+    }
+
     /// RFC 9112, section 2.2: empty lines before the request line are ignored. nginx takes any
     /// number; here they may not fill the first buffer.
     fn skip_empty_lines(&mut self, input: &[u8], limits: &HeadLimits) -> Result<(), HeadError> {
@@ -141,7 +205,7 @@ impl RequestHeadParser {
         }
         let rest = &input[self.lines.start..];
         let empty = rest.iter().take_while(|&&byte| matches!(byte, b'\r' | b'\n')).count();
-        self.lines.skip(empty);
+        self.lines.skip_to(self.lines.start + empty);
         let start_max = limits.client_header_buffer_size.min(Slice::BUFFER_MAX);
         if self.lines.start > 0 && self.lines.start >= start_max {
             return Err(HeadError::InvalidRequest);
@@ -187,6 +251,7 @@ impl RequestHeadParser {
         }
     }
 
+    #[inline]
     fn next_field_line(
         &mut self,
         input: &[u8],
@@ -201,8 +266,11 @@ impl RequestHeadParser {
             LineSearch::Line(line) => Ok(Some(line)),
             LineSearch::Nothing => Ok(None),
             // The name may be wrong before that byte is.
-            LineSearch::Invalid(at) => field::scan_name(Slice::new(start, at + 1), input)
-                .and(Err(HeadError::InvalidFieldLine(Slice::new(start, at)))),
+            LineSearch::Invalid(at) => {
+                let line = Slice::new(start, at + 1);
+                field::find_colon(line, line.of(input))
+                    .and(Err(HeadError::InvalidFieldLine(Slice::new(start, at))))
+            }
         }
     }
 }

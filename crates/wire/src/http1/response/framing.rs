@@ -21,17 +21,11 @@ impl ReplyBody {
     /// Reads the framing of a complete `head`, whose bytes are `input`. `to_head`: it answers a
     /// HEAD request.
     pub fn of(head: &ReplyHead, input: &[u8], to_head: bool) -> Result<Self, ReplyError> {
-        let (mut length, mut coding) = (None, None);
-        for field in &head.fields {
-            let seen = match field.id {
-                ReplyName::ContentLength => &mut length,
-                ReplyName::TransferEncoding => &mut coding,
-                _ => continue,
-            };
-            if let Some(previous) = seen.replace(*field) {
-                return Err(ReplyError::DuplicateField { field: *field, previous });
-            }
+        if head.fields.repeats_any(FRAMING) {
+            return Err(duplicate(head));
         }
+        let length = head.field(ReplyName::ContentLength).copied();
+        let coding = head.field(ReplyName::TransferEncoding).copied();
         let framed = match (length, coding) {
             (Some(_), Some(_)) => return Err(ReplyError::LengthAndCoding),
             (Some(field), None) => Self::Length(
@@ -47,4 +41,19 @@ impl ReplyBody {
         let bodiless = to_head || matches!(head.status, 100..=199 | 204 | 304);
         Ok(if bodiless { Self::None } else { framed })
     }
+}
+
+/// The fields that may be there once.
+const FRAMING: u32 = ReplyName::ContentLength.bit() | ReplyName::TransferEncoding.bit();
+
+/// The first of these fields that comes again.
+#[cold]
+fn duplicate(head: &ReplyHead) -> ReplyError {
+    let mut again = head.fields.iter().enumerate().filter_map(|(at, field)| {
+        let is_framing = FRAMING & field.id.bit() != 0;
+        let previous = head.fields[..at].iter().find(|earlier| earlier.id == field.id);
+        previous.filter(|_| is_framing).map(|previous| (*field, *previous))
+    });
+    let (field, previous) = again.next().expect("a field is there more than once");
+    ReplyError::DuplicateField { field, previous }
 }

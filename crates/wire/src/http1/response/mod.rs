@@ -45,6 +45,14 @@ impl ResponseHeadParser {
         head: &mut ReplyHead,
         input: &[u8],
     ) -> Result<Option<usize>, ReplyError> {
+        if self.expect == ResponseState::Line
+            && self.lines.is_new()
+            && let Some(end) = status_line::parse_usual(head, input)
+        {
+            self.lines = FieldParser::new(end as u32);
+            self.version = Version::HTTP_11;
+            self.expect = ResponseState::Fields;
+        }
         if self.expect == ResponseState::Line {
             status_line::check_opening(input)?;
             let Some((line, odd)) = self.lines.next_line(input) else { return Ok(None) };
@@ -66,11 +74,12 @@ impl ResponseHeadParser {
     /// Whether the server closes the connection after this reply, as far as its head says.
     pub fn closes(&self, head: &ReplyHead, input: &[u8]) -> bool {
         self.version < Version::HTTP_11
-            || head
-                .fields
-                .iter()
-                .filter(|field| field.id == ReplyName::Connection)
-                .any(|field| contains_close(field.value.of(input)))
+            || head.fields.has_any(ReplyName::Connection.bit())
+                && head
+                    .fields
+                    .iter()
+                    .filter(|field| field.id == ReplyName::Connection)
+                    .any(|field| contains_close(field.value.of(input)))
     }
 }
 

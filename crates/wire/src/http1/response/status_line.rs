@@ -2,6 +2,7 @@
 
 use super::ReplyError;
 use crate::reply::ReplyHead;
+use crate::words::find_control;
 use crate::{Slice, Version};
 
 /// Whether what has arrived may become a status line: a server that speaks something else is found
@@ -12,6 +13,28 @@ pub(crate) fn check_opening(input: &[u8]) -> Result<(), ReplyError> {
 }
 
 const OPENING: &[u8] = b"HTTP/";
+
+/// Reads a line as nearly all are, `HTTP/1.1 200 OK` and CR LF, at the beginning of `input`. Where
+/// the next line begins; `None`: it is another, or not all there.
+#[inline(always)]
+pub(super) fn parse_usual(head: &mut ReplyHead, input: &[u8]) -> Option<usize> {
+    let (code, rest) = input.strip_prefix(b"HTTP/1.1 ")?.split_first_chunk::<3>()?;
+    let is_status = code[0] != b'0' && code.iter().all(u8::is_ascii_digit);
+    if !is_status || rest.first() != Some(&b' ') {
+        return None;
+    }
+    let cr = find_control(input, input.len() - rest.len())?;
+    if !input[cr..].starts_with(b"\r\n") || cr > Slice::BUFFER_MAX - 2 {
+        return None;
+    }
+    head.status = status(code);
+    head.status_line = Slice::new("HTTP/1.1 ".len(), cr);
+    Some(cr + 2)
+}
+
+fn status(code: &[u8; 3]) -> u16 {
+    code.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'))
+}
 
 /// Reads the line into `head`. The version.
 pub(crate) fn parse(
@@ -32,7 +55,7 @@ pub(crate) fn parse(
     if !matches!(text.get(start + 3), None | Some(b' ' | b'.')) {
         return Err(ReplyError::NotHttp);
     }
-    head.status = code.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
+    head.status = status(code);
     head.status_line = Slice { start: line.start + start as u32, end: line.end };
     Ok(version)
 }

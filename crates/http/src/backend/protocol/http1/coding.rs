@@ -3,7 +3,7 @@
 use observe::{Level, Text};
 use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder};
 use wire::http1::response::ReplyBody;
-use wire::reply::{FieldParser, ReplyField, ReplyFieldError};
+use wire::reply::{FieldParser, ReplyFieldError, ReplyFieldList};
 
 use super::super::{Malformed, Taken};
 use crate::exchange::{BodyMessage, Fields};
@@ -22,7 +22,7 @@ pub(super) enum ReplyCoding {
 #[derive(Default)]
 pub(super) struct Trailers {
     text: Vec<u8>,
-    fields: Vec<ReplyField>,
+    fields: ReplyFieldList,
     parser: FieldParser,
 }
 
