@@ -30,7 +30,7 @@ use crate::reply::{FIELDS_MAX, ReplyHead};
 use crate::request::{HeadLimits, RequestHead};
 use crate::tls::{self, CipherList, GroupList};
 use crate::uri::{self, EscapeSet, Unescape, UriTarget};
-use crate::x509::{RevocationListParts, X509};
+use crate::x509::{RevocationListParts, TrustSettings, X509};
 use crate::{Known, Version};
 
 /// Panics where what must hold does not.
@@ -140,6 +140,10 @@ pub fn ocsp(input: &[u8]) {
 pub fn x509(input: &[u8]) {
     if let Ok(list) = RevocationListParts::parse(input) {
         let _ = list.revokes(&[1]);
+    }
+    if let Ok((certificate, settings)) = TrustSettings::split(input) {
+        assert!(input.starts_with(certificate));
+        let _ = settings.of(1);
     }
     let Ok(x509) = X509::parse(input) else { return };
     let mut out = Vec::new();

@@ -18,7 +18,7 @@ use rustls::{
     SupportedProtocolVersion, version,
 };
 
-use crate::tls::{Credential, ServerVerifier};
+use crate::tls::{Credential, PrivateKey, ServerVerifier, read_certificates};
 
 /// A certificate for `localhost` with an ECDSA key, which says so in its common name.
 pub const ECDSA_CERTIFICATE: &str = include_str!("tls/ecdsa.pem");
@@ -28,6 +28,11 @@ pub const ECDSA_KEY: &str = include_str!("tls/ecdsa.key");
 pub const RSA_CERTIFICATE: &str = include_str!("tls/rsa.pem");
 /// Its key.
 pub const RSA_KEY: &str = include_str!("tls/rsa.key");
+
+/// The first certificate of a PEM file, as DER.
+pub fn der(pem: &str) -> Vec<u8> {
+    read_certificates(pem.as_bytes()).expect("a certificate")[0].to_vec()
+}
 
 /// What a client is capable of.
 #[derive(Clone)]
@@ -72,6 +77,15 @@ impl TlsClient {
         let credential = Credential::read(certificate.as_bytes(), key.as_bytes(), &[]);
         let credential = CertifiedKey::clone(&credential.expect("a sound certificate").key);
         self.config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(credential));
+        self
+    }
+
+    /// Shows these bytes as certificates, its own first, and signs with this key.
+    pub fn showing_any(mut self, chain: &[Vec<u8>], key: &str) -> Self {
+        let key = PrivateKey::read(key.as_bytes(), &[]).expect("a key");
+        let chain = chain.iter().map(|der| der.clone().into()).collect();
+        let shown = CertifiedKey::new(chain, key.signing_key());
+        self.config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(shown));
         self
     }
 

@@ -2,22 +2,23 @@
 //!
 //! Not webpki's, which refuses what OpenSSL accepts and configurations for nginx rely on:
 //! certificates of version 1, self-signed ones that are themselves trusted, authorities as servers.
-//! Trust ends at a self-signed certificate of the trusted file; others in it only help to get
-//! there. Name constraints are not implemented: a critical one refuses the chain.
+//! Trust ends at a self-signed certificate of the trusted file, or at one with trust settings for
+//! the purpose; others in it only help to get there. Name constraints are not implemented: a critical one refuses the chain.
 
 use std::fmt;
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::CertificateDer;
 use wire::pem::PemSections;
-use wire::x509::{PublicKeyInfo, RevocationListParts, Signature, X509};
+use wire::x509::{
+    PublicKeyInfo, PurposeTrust, RevocationListParts, Signature, TrustSettings, X509,
+};
 
-use super::private_key::{KeyError, read_certificates};
+use super::private_key::{CertificateSection, KeyError, read_certificate_sections};
 
 /// Certificates that a peer's chain may end at or lead through.
 #[derive(Clone, Debug)]
-pub struct TrustedCertificates(Arc<Vec<CertificateDer<'static>>>);
+pub struct TrustedCertificates(Arc<Vec<CertificateSection>>);
 
 /// Lists of revoked certificates, as DER.
 #[derive(Clone, Debug)]
@@ -49,6 +50,7 @@ pub enum ChainPurpose {
 #[allow(missing_docs)] // The texts below say it.
 pub enum ChainFault {
     Unspecified = 1,
+    UnknownIssuerOfTrusted = 2,
     NoRevocationList = 3,
     BadSignature = 7,
     NotYetValid = 9,
@@ -60,6 +62,7 @@ pub enum ChainFault {
     TooLong = 22,
     Revoked = 23,
     WrongPurpose = 26,
+    Rejected = 28,
     UnknownCritical = 34,
     InvalidAuthority = 79,
 }
@@ -73,8 +76,8 @@ const SIGNATURES_MAX: usize = 50;
 impl TrustedCertificates {
     /// Reads a PEM file.
     pub fn read(text: &[u8]) -> Result<Self, KeyError> {
-        let certificates = read_certificates(text)?;
-        if certificates.iter().any(|certificate| X509::parse(certificate).is_err()) {
+        let certificates = read_certificate_sections(text)?;
+        if certificates.iter().any(|one| X509::parse(one.certificate()).is_err()) {
             return Err(KeyError::InvalidCertificate);
         }
         Ok(Self(Arc::new(certificates)))
@@ -92,7 +95,21 @@ impl TrustedCertificates {
 
     /// The certificates, as DER.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.0.iter().map(AsRef::as_ref)
+        self.0.iter().map(CertificateSection::certificate)
+    }
+
+    /// The certificates with their trust settings.
+    pub(super) fn sections(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(CertificateSection::contents)
+    }
+
+    /// The certificates, and what their settings say about a purpose.
+    fn for_purpose(&self, purpose: ChainPurpose) -> Vec<(X509<'_>, PurposeTrust)> {
+        let parsed = self.sections().filter_map(|section| {
+            let (certificate, settings) = TrustSettings::split(section).ok()?;
+            Some((X509::parse(certificate).ok()?, settings.of(purpose as u8)))
+        });
+        parsed.collect()
     }
 }
 
@@ -133,6 +150,7 @@ impl fmt::Display for ChainFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unspecified => "unspecified certificate verification error",
+            Self::UnknownIssuerOfTrusted => "unable to get issuer certificate",
             Self::NoRevocationList => "unable to get certificate CRL",
             Self::BadSignature => "certificate signature failure",
             Self::NotYetValid => "certificate is not yet valid",
@@ -144,6 +162,7 @@ impl fmt::Display for ChainFault {
             Self::TooLong => "certificate chain too long",
             Self::Revoked => "certificate revoked",
             Self::WrongPurpose => "unsuitable certificate purpose",
+            Self::Rejected => "certificate rejected",
             Self::UnknownCritical => "unhandled critical extension",
             Self::InvalidAuthority => "invalid CA certificate",
         })
@@ -171,8 +190,7 @@ impl ChainRules {
         now_seconds: i64,
     ) -> Result<Vec<Vec<u8>>, ChainFault> {
         let leaf_x509 = X509::parse(leaf).map_err(|_| ChainFault::Unspecified)?;
-        let trusted: Vec<_> =
-            self.trusted.0.iter().filter_map(|der| X509::parse(der).ok()).collect();
+        let trusted = self.trusted.for_purpose(purpose);
         let others: Vec<_> =
             others.iter().take(CHAIN_MAX).filter_map(|der| X509::parse(der).ok()).collect();
         let mut search = ChainSearch {
@@ -195,7 +213,7 @@ impl ChainRules {
 /// The search for a chain that ends at a trusted certificate.
 struct ChainSearch<'s, 'a> {
     rules: &'s ChainRules,
-    trusted: &'s [X509<'a>],
+    trusted: &'s [(X509<'a>, PurposeTrust)],
     others: &'s [X509<'a>],
     purpose: ChainPurpose,
     now_seconds: i64,
@@ -209,27 +227,20 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
     fn extend(&mut self, chain: &mut Vec<&'s X509<'a>>) -> bool {
         let Some(last) = chain.last().copied() else { return false };
         if last.is_self_issued() {
-            if !self
-                .trusted
-                .iter()
-                .any(|trusted| trusted.signed == last.signed && trusted.signature == last.signature)
-            {
-                return false;
-            }
-            return match self.check(chain) {
-                Ok(()) => true,
-                Err(fault) => {
-                    self.worst.get_or_insert(fault);
-                    false
-                }
+            let is_last = |trusted: &X509<'_>| {
+                trusted.signed == last.signed && trusted.signature == last.signature
             };
+            let known = self.trusted.iter().find(|(trusted, _)| is_last(trusted));
+            return known.is_some_and(|(_, trust)| self.ends(chain, *trust));
         }
         if chain.len() >= CHAIN_MAX {
             self.worst.get_or_insert(ChainFault::TooLong);
             return false;
         }
         let (trusted, others) = (self.trusted, self.others);
-        for issuer in trusted.iter().chain(others) {
+        let trusted = trusted.iter().map(|(issuer, trust)| (issuer, *trust));
+        let others = others.iter().map(|issuer| (issuer, PurposeTrust::Unspecified));
+        for (issuer, trust) in trusted.chain(others) {
             if issuer.subject.der != last.issuer.der
                 || chain.iter().any(|one| one.signed == issuer.signed)
             {
@@ -244,7 +255,11 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
                 continue;
             }
             chain.push(issuer);
-            if self.extend(chain) {
+            let is_complete = match trust {
+                PurposeTrust::Unspecified => self.extend(chain),
+                trust => self.ends(chain, trust),
+            };
+            if is_complete {
                 return true;
             }
             chain.pop();
@@ -252,11 +267,36 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         false
     }
 
+    /// Whether a chain whose last certificate has these settings is a good one.
+    fn ends(&mut self, chain: &[&X509<'_>], trust: PurposeTrust) -> bool {
+        let checked = match trust {
+            PurposeTrust::Rejected => Err(ChainFault::Rejected),
+            _ => self.check(chain),
+        };
+        if let Err(fault) = checked {
+            self.worst.get_or_insert(fault);
+        }
+        checked.is_ok()
+    }
+
+    /// Why a chain is refused that is longer than the rules allow: OpenSSL looks for issuers no
+    /// further than to the certificate at the limit, and then has none for that.
+    fn too_long(&self, chain: &[&X509<'_>]) -> ChainFault {
+        let at_limit = chain.get(self.rules.depth_max.saturating_add(1));
+        let is_trusted = at_limit.is_some_and(|certificate| {
+            self.trusted.iter().any(|(trusted, _)| trusted.der == certificate.der)
+        });
+        match is_trusted {
+            true => ChainFault::UnknownIssuerOfTrusted,
+            false => ChainFault::UnknownIssuer,
+        }
+    }
+
     /// Checks a chain whose signatures are right and whose end is trusted.
     fn check(&self, chain: &[&X509<'_>]) -> Result<(), ChainFault> {
         let between = chain.len().saturating_sub(2);
         if between > self.rules.depth_max {
-            return Err(ChainFault::TooLong);
+            return Err(self.too_long(chain));
         }
         for (at, certificate) in chain.iter().enumerate() {
             if certificate.has_unknown_critical() {

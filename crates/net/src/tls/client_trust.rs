@@ -88,7 +88,7 @@ impl ClientTrust {
         digest.update(&[u8::from(needs_ocsp)]);
         digest.update(&(rules.depth_max as u64).to_be_bytes());
         let lists = rules.revoked.iter().flat_map(|lists| lists.iter());
-        for part in rules.trusted.iter().chain([&[][..]]).chain(lists) {
+        for part in rules.trusted.sections().chain([&[][..]]).chain(lists) {
             digest.update(&(part.len() as u64).to_be_bytes());
             digest.update(part);
         }

@@ -27,6 +27,8 @@ pub use client::{ClientTls, ClientTlsPlan, ClientTransport};
 pub use client_trust::{ClientCertificate, ClientCertificateFault, ClientTrust};
 pub use details::{OfferedByClient, SessionId, TlsDetails};
 pub use ocsp::{OcspFault, OcspQuestion, OcspRefusal, OcspSigners, OcspStatus, OcspVerdict};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use private_key::read_certificates;
 pub use private_key::{
     CertificateChain, Credential, CredentialError, CredentialTexts, KeyError, PASSWORD_LENGTH_MAX,
     PrivateKey, StapleSource, read_passwords,

@@ -15,7 +15,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
 use wire::encrypted_key::{EncryptedKey, EncryptedKeyError, KeyCipher, KeyDerivation, KeyHash};
 use wire::pem::{PemError, PemSection, PemSections};
-use wire::x509::X509;
+use wire::x509::{TrustSettings, X509};
 
 /// Bytes in a line of a password file, at most; nginx's limit.
 pub const PASSWORD_LENGTH_MAX: usize = 512;
@@ -159,15 +159,46 @@ impl Credential {
 
 /// The certificates of a PEM file, in order; at least one.
 pub(crate) fn read_certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, KeyError> {
-    const LABELS: [&[u8]; 2] = [b"CERTIFICATE", b"X509 CERTIFICATE"];
-    let mut certificates = Vec::new();
-    for section in PemSections::new(text) {
-        let section = section.map_err(KeyError::Pem)?;
-        if LABELS.contains(&section.label) {
-            certificates.push(section.contents.into());
-        }
+    let sections = read_certificate_sections(text)?.into_iter();
+    Ok(sections.map(|section| section.certificate().to_vec().into()).collect())
+}
+
+/// A certificate, perhaps with OpenSSL's trust settings.
+#[derive(Clone, Debug)]
+pub(super) struct CertificateSection {
+    contents: Vec<u8>,
+    /// How long the certificate is.
+    length: usize,
+}
+
+impl CertificateSection {
+    /// The certificate, as DER.
+    pub(super) fn certificate(&self) -> &[u8] {
+        &self.contents[..self.length]
     }
-    if certificates.is_empty() { Err(KeyError::Missing) } else { Ok(certificates) }
+
+    /// The certificate and its settings.
+    pub(super) fn contents(&self) -> &[u8] {
+        &self.contents
+    }
+}
+
+/// The same, with trust settings.
+pub(super) fn read_certificate_sections(text: &[u8]) -> Result<Vec<CertificateSection>, KeyError> {
+    let mut sections = Vec::new();
+    for section in PemSections::new(text) {
+        let PemSection { label, contents, .. } = section.map_err(KeyError::Pem)?;
+        let length = match label {
+            b"CERTIFICATE" | b"X509 CERTIFICATE" => contents.len(),
+            b"TRUSTED CERTIFICATE" => {
+                let split = TrustSettings::split(&contents);
+                split.map_err(|_| KeyError::InvalidCertificate)?.0.len()
+            }
+            _ => continue,
+        };
+        sections.push(CertificateSection { contents, length });
+    }
+    if sections.is_empty() { Err(KeyError::Missing) } else { Ok(sections) }
 }
 
 impl PrivateKey {
@@ -175,6 +206,14 @@ impl PrivateKey {
     pub fn read(text: &[u8], passwords: &[Vec<u8>]) -> Result<Self, KeyError> {
         let (key, was_encrypted) = read_private_key(text, passwords)?;
         Ok(Self { key, was_encrypted })
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl PrivateKey {
+    /// The key itself.
+    pub(crate) fn signing_key(&self) -> Arc<dyn SigningKey> {
+        self.key.clone()
     }
 }
 

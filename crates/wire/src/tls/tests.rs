@@ -3,6 +3,35 @@ use alloc::vec::Vec;
 
 use super::{CipherList, CipherListError, GroupList, GroupListError, TlsGroup, TlsSuite};
 
+/// The lists that Mozilla's generator of configurations publishes: `intermediate` and `old` of
+/// version 5.7, and `modern` of version 4, the last one that names suites of TLS 1.2.
+const MOZILLA: [(&str, &str); 3] = [
+    (
+        "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:\
+         ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:\
+         DHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384:DHE-RSA-CHACHA20-POLY1305",
+        "E1 R1 E2 R2 EC RC",
+    ),
+    (
+        "@SECLEVEL=0:ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:\
+         ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:\
+         ECDHE-RSA-CHACHA20-POLY1305:DHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384:\
+         DHE-RSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES128-SHA256:ECDHE-RSA-AES128-SHA256:\
+         ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA:ECDHE-ECDSA-AES256-SHA384:\
+         ECDHE-RSA-AES256-SHA384:ECDHE-ECDSA-AES256-SHA:ECDHE-RSA-AES256-SHA:\
+         DHE-RSA-AES128-SHA256:DHE-RSA-AES256-SHA256:AES128-GCM-SHA256:AES256-GCM-SHA384:\
+         AES128-SHA256:AES256-SHA256:AES128-SHA:AES256-SHA:DES-CBC3-SHA",
+        "E1 R1 E2 R2 EC RC",
+    ),
+    (
+        "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:\
+         ECDHE-RSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:\
+         ECDHE-ECDSA-AES256-SHA384:ECDHE-RSA-AES256-SHA384:ECDHE-ECDSA-AES128-SHA256:\
+         ECDHE-RSA-AES128-SHA256",
+        "E2 R2 EC RC E1 R1",
+    ),
+];
+
 /// Cipher strings, and what `openssl ciphers` (3.0) selects of the suites that exist here, in short
 /// names: `E2` is ECDHE-ECDSA-AES256-GCM-SHA384, `RC` is ECDHE-RSA-CHACHA20-POLY1305.
 const STRINGS: [(&str, &str); 51] = [
@@ -73,7 +102,7 @@ const STRINGS: [(&str, &str); 51] = [
 
 #[test]
 fn cipher_strings_mean_what_they_mean_to_openssl() {
-    for (text, expected) in STRINGS {
+    for (text, expected) in MOZILLA.into_iter().chain(STRINGS) {
         let selected = match CipherList::parse(text.as_bytes()) {
             Ok(list) => short_names(&list.suites),
             Err(CipherListError::NoMatch) => "none".to_string(),

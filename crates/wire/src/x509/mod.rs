@@ -7,10 +7,12 @@ mod host;
 mod name;
 mod revocation;
 mod time;
+mod trust;
 
 pub use name::DistinguishedName;
 pub use revocation::RevocationListParts;
 pub use time::CertificateTime;
+pub use trust::{PurposeTrust, TrustSettings};
 
 use alloc::vec::Vec;
 
@@ -97,10 +99,13 @@ const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 impl<'a> X509<'a> {
     /// Reads a certificate.
     pub fn parse(der: &'a [u8]) -> Result<Self, InvalidDer> {
-        let whole = DerReader::new(der).element(tag::SEQUENCE)?;
+        let mut reader = DerReader::new(der);
+        let whole = reader.element(tag::SEQUENCE)?;
+        reader.end()?;
         let mut outer = DerReader::new(whole.contents);
         let signed = outer.element(tag::SEQUENCE)?;
         let signature = Signature::read(&mut outer)?;
+        outer.end()?;
         let mut tbs = DerReader::new(signed.contents);
         let version = match tbs.optional(tag::constructed(0))? {
             Some(version) => DerReader::new(version.contents).number()?.saturating_add(1),

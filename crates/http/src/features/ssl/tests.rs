@@ -259,6 +259,30 @@ fn settings_of_sessions_are_checked() {
     assert_eq!(site.warnings.len(), 2, "{:?}", site.warnings);
 }
 
+/// The servers that Mozilla's generator of configurations (version 5.7) writes.
+#[test]
+fn mozillas_configurations_load() {
+    let intermediate = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:\
+         ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:\
+         DHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384:DHE-RSA-CHACHA20-POLY1305";
+    let old = format!(
+        "@SECLEVEL=0:{intermediate}:ECDHE-ECDSA-AES128-SHA256:AES128-GCM-SHA256:DES-CBC3-SHA"
+    );
+    let modern = "ssl_protocols TLSv1.3; ssl_ecdh_curve X25519:prime256v1:secp384r1;";
+    let intermediate = format!(
+        "ssl_protocols TLSv1.2 TLSv1.3; ssl_ecdh_curve X25519:prime256v1:secp384r1;
+         ssl_ciphers {intermediate}; ssl_dhparam dhparam;"
+    );
+    let old = format!("ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3; ssl_ciphers {old};");
+    for (settings, warnings) in [(modern, 0), (&intermediate, 1), (&old, 1)] {
+        let common = "ssl_session_timeout 1d; ssl_session_cache shared:MozSSL:10m;
+             ssl_session_tickets off; ssl_prefer_server_ciphers off;";
+        let http = format!("server {{ listen 1 ssl; ECDSA; {common} {settings} }}");
+        let site = site(&with_files(&http));
+        assert_eq!(site.warnings.len(), warnings, "{:?}", site.warnings);
+    }
+}
+
 #[test]
 fn a_resumed_session_may_begin_with_a_request() {
     let server = server(

@@ -1,4 +1,7 @@
+use rustls::pki_types::CertificateDer;
+
 use super::*;
+use crate::tls::private_key::read_certificates;
 
 /// Certificates: a root, an authority below it, and what that one signed. Written by
 /// `openssl x509 -req`, valid for a hundred years.
@@ -14,8 +17,18 @@ fn certificate(name: &str) -> CertificateDer<'static> {
 }
 
 fn rules(trusted: &[&str], depth_max: usize) -> ChainRules {
-    let trusted = trusted.iter().map(|name| certificate(name)).collect();
-    ChainRules { trusted: TrustedCertificates(Arc::new(trusted)), revoked: None, depth_max }
+    with_settings(&trusted.iter().map(|name| (*name, &[][..])).collect::<Vec<_>>(), depth_max)
+}
+
+/// Names of certificates, and the trust settings behind them.
+fn with_settings(trusted: &[(&str, &[u8])], depth_max: usize) -> ChainRules {
+    let mut text = Vec::new();
+    for (name, settings) in trusted {
+        let section = [&certificate(name)[..], settings].concat();
+        wire::pem::encode("TRUSTED CERTIFICATE", &section, &mut text);
+    }
+    let trusted = TrustedCertificates::read(&text).expect("certificates");
+    ChainRules { trusted, revoked: None, depth_max }
 }
 
 fn verify_at(rules: &ChainRules, chain: &[&str], now_seconds: i64) -> Result<(), ChainFault> {
@@ -66,7 +79,11 @@ fn issuers_have_to_be_authorities() {
 #[test]
 fn depth_purpose_time_and_critical_extensions_count() {
     let root = rules(&["root"], 1);
-    assert_eq!(verify(&rules(&["root"], 0), &["leaf", "int"]), Err(ChainFault::TooLong));
+    // OpenSSL's answers, in `ssl_verify_client optional_no_ca` of nginx 1.31.5.
+    let too_long = Err(ChainFault::UnknownIssuer);
+    assert_eq!(verify(&rules(&["root"], 0), &["leaf", "int"]), too_long);
+    let too_long = Err(ChainFault::UnknownIssuerOfTrusted);
+    assert_eq!(verify(&rules(&["root", "int"], 0), &["leaf", "int"]), too_long);
     assert_eq!(verify(&rules(&["root"], 0), &["direct"]), Ok(()));
     assert_eq!(verify(&root, &["client", "int"]), Err(ChainFault::WrongPurpose));
     assert_eq!(verify(&root, &["odd", "int"]), Err(ChainFault::UnknownCritical));
@@ -82,6 +99,80 @@ fn a_changed_certificate_is_refused() {
     let verified =
         rules(&["root"], 1).verify(&leaf, &[&certificate("int")], ChainPurpose::Server, NOW);
     assert_eq!(verified, Err(ChainFault::BadSignature));
+}
+
+#[test]
+fn a_certificate_with_any_bit_changed_is_refused() {
+    let (root, int) = (rules(&["root"], 1), certificate("int"));
+    let is_accepted =
+        |leaf: &[u8], int: &[u8]| root.verify(leaf, &[int], ChainPurpose::Server, NOW).is_ok();
+    let leaf = certificate("leaf");
+    assert!(is_accepted(&leaf, &int));
+    for (at, bit) in (0..leaf.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+        let mut changed = leaf.to_vec();
+        changed[at] ^= 1 << bit;
+        assert!(!is_accepted(&changed, &int), "bit {bit} of byte {at} of the first");
+    }
+    for (at, bit) in (0..int.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+        let mut changed = int.to_vec();
+        changed[at] ^= 1 << bit;
+        assert!(!is_accepted(&leaf, &changed), "bit {bit} of byte {at} of the second");
+    }
+}
+
+#[test]
+fn a_trusted_certificate_with_any_bit_changed_is_another() {
+    let root = rules(&["root"], 1);
+    let certificate = certificate("root");
+    for (at, bit) in (0..certificate.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+        let mut changed = certificate.to_vec();
+        changed[at] ^= 1 << bit;
+        let verified = root.verify(&changed, &[], ChainPurpose::Server, NOW);
+        assert!(verified.is_err(), "bit {bit} of byte {at}");
+    }
+}
+
+#[test]
+fn a_certificate_with_bytes_behind_it_is_refused() {
+    let (root, int) = (rules(&["root"], 1), certificate("int"));
+    let longer = [&certificate("leaf")[..], &[0]].concat();
+    let verified = root.verify(&longer, &[&int], ChainPurpose::Server, NOW);
+    assert_eq!(verified, Err(ChainFault::Unspecified));
+}
+
+#[test]
+fn trust_settings_count() {
+    /// `serverAuth` and `clientAuth`.
+    const SERVER: &[u8] = &[6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 1];
+    const CLIENT: &[u8] = &[6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 2];
+    const ANY: &[u8] = &[6, 4, 0x55, 0x1d, 0x25, 0];
+    let settings = |tag: u8, purpose: &[u8]| {
+        let inner = [&[tag, purpose.len() as u8], purpose].concat();
+        [&[0x30, inner.len() as u8], &inner[..]].concat()
+    };
+    let (trust, reject) = (0x30, 0xa0);
+    let refused = Err(ChainFault::Rejected);
+    for (tag, purpose, expected) in [
+        (trust, SERVER, Ok(())),
+        (trust, ANY, Ok(())),
+        (trust, CLIENT, refused),
+        (reject, SERVER, refused),
+        (reject, CLIENT, Ok(())),
+    ] {
+        let rules = with_settings(&[("root", &settings(tag, purpose))], 1);
+        assert_eq!(verify(&rules, &["leaf", "int"]), expected, "{tag:x} {purpose:?}");
+        assert_eq!(verify(&rules, &["root"]), expected, "{tag:x} {purpose:?}");
+    }
+    // A certificate that is trusted for the purpose needs no issuer.
+    let end = with_settings(&[("int", &settings(trust, SERVER))], 1);
+    assert_eq!(verify(&end, &["leaf"]), Ok(()));
+    let itself = with_settings(&[("leaf", &settings(trust, SERVER))], 1);
+    assert_eq!(verify(&itself, &["leaf", "int"]), Err(ChainFault::UnknownIssuer));
+    let broken = [&certificate("root")[..], &[0x30, 9]].concat();
+    let mut text = Vec::new();
+    wire::pem::encode("TRUSTED CERTIFICATE", &broken, &mut text);
+    let read = TrustedCertificates::read(&text);
+    assert!(matches!(read, Err(KeyError::InvalidCertificate)));
 }
 
 #[test]
