@@ -208,6 +208,19 @@ fn version_2_that_is_written_can_be_read() {
 }
 
 #[test]
+fn version_2_says_whether_it_is_about_datagrams() {
+    for (address, stream, datagram) in [("192.0.2.1:1", 0x11, 0x12), ("[::1]:1", 0x21, 0x22)] {
+        let address = address.parse().ok();
+        let (mut of_stream, mut of_datagram) = (Vec::new(), Vec::new());
+        write_v2(address, address, &mut of_stream);
+        write_v2_datagram(address, address, &mut of_datagram);
+        assert_eq!((of_stream[13], of_datagram[13]), (stream, datagram));
+        assert_eq!(of_stream.len(), of_datagram.len());
+        assert!(matches!(read(&of_datagram), Ok(Read::Complete { header: Some(_), .. })));
+    }
+}
+
+#[test]
 fn the_checksum_is_that_of_the_specification() {
     // RFC 3720, appendix B.4.
     assert_eq!(v2::crc32c(&[0; 32]).swap_bytes(), 0xaa36_918a);

@@ -22,9 +22,11 @@ const INET6: usize = 36;
 const PROXY: u8 = 0x21;
 const LOCAL: u8 = 0x20;
 
-/// TCP over IPv4, and over IPv6.
-const STREAM_INET: u8 = 0x11;
-const STREAM_INET6: u8 = 0x21;
+/// IPv4 and IPv6, each with a protocol: TCP or UDP.
+const INET_FAMILY: u8 = 0x10;
+const INET6_FAMILY: u8 = 0x20;
+const STREAM: u8 = 1;
+const DATAGRAM: u8 = 2;
 
 /// The value that holds the checksum of the header.
 const TLV_CRC32C: u8 = 3;
@@ -32,11 +34,29 @@ const TLV_CRC32C: u8 = 3;
 /// Appends the header for a connection from `source` that came in at `destination`, with its
 /// checksum. Without both addresses (Unix sockets have none) it says that nothing is known.
 pub fn write_v2(source: Option<SocketAddr>, destination: Option<SocketAddr>, out: &mut Vec<u8>) {
+    write_header(source, destination, STREAM, out);
+}
+
+/// The same for datagrams.
+pub fn write_v2_datagram(
+    source: Option<SocketAddr>,
+    destination: Option<SocketAddr>,
+    out: &mut Vec<u8>,
+) {
+    write_header(source, destination, DATAGRAM, out);
+}
+
+fn write_header(
+    source: Option<SocketAddr>,
+    destination: Option<SocketAddr>,
+    transport: u8,
+    out: &mut Vec<u8>,
+) {
     let start = out.len();
     out.extend_from_slice(SIGNATURE);
     match source.zip(destination) {
         None => out.extend_from_slice(&[LOCAL, 0, 0, 0]),
-        Some((source, destination)) => write_addresses(source, destination, out),
+        Some((source, destination)) => write_addresses(source, destination, transport, out),
     }
     out.extend_from_slice(&[TLV_CRC32C, 0, 4, 0, 0, 0, 0]);
     let len = (out.len() - start - HEAD) as u16;
@@ -47,19 +67,19 @@ pub fn write_v2(source: Option<SocketAddr>, destination: Option<SocketAddr>, out
 }
 
 /// As in nginx, one address of IPv6 makes both so.
-fn write_addresses(source: SocketAddr, destination: SocketAddr, out: &mut Vec<u8>) {
+fn write_addresses(source: SocketAddr, destination: SocketAddr, transport: u8, out: &mut Vec<u8>) {
     let v4 = |ip: IpAddr| match ip.to_canonical() {
         IpAddr::V4(v4) => Some(v4),
         IpAddr::V6(_) => None,
     };
     match v4(source.ip()).zip(v4(destination.ip())) {
         Some((from, to)) => {
-            out.extend_from_slice(&[PROXY, STREAM_INET, 0, 0]);
+            out.extend_from_slice(&[PROXY, INET_FAMILY | transport, 0, 0]);
             out.extend_from_slice(&from.octets());
             out.extend_from_slice(&to.octets());
         }
         None => {
-            out.extend_from_slice(&[PROXY, STREAM_INET6, 0, 0]);
+            out.extend_from_slice(&[PROXY, INET6_FAMILY | transport, 0, 0]);
             for ip in [source.ip(), destination.ip()] {
                 let ip = match ip {
                     IpAddr::V4(v4) => v4.to_ipv6_mapped(),
