@@ -381,7 +381,7 @@ impl LoadSettings {
 
     fn can_be_from(&self, server: &Address) -> Result<(), String> {
         let reaches = |from: &IpAddr| match server {
-            Address::Ip(server) => from.is_ipv4() == server.is_ipv4(),
+            Address::Ip(server) | Address::Udp(server) => from.is_ipv4() == server.is_ipv4(),
             Address::Unix(_) => false,
         };
         for from in &self.from {
@@ -411,7 +411,7 @@ impl LoadSettings {
                 headers: self.common.headers_for(target),
                 body: (!self.common.body.is_empty()).then(|| self.common.body.clone()),
                 addrs: match address {
-                    Address::Ip(ip) => vec![*ip],
+                    Address::Ip(ip) | Address::Udp(ip) => vec![*ip],
                     Address::Unix(_) => Vec::new(),
                 },
             },

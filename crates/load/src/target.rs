@@ -151,7 +151,9 @@ impl LoadTarget {
         for address in self.addresses()? {
             let tried = match &address {
                 _ if self.scheme == TargetScheme::Udp => Ok(()),
-                Address::Ip(ip) => std::net::TcpStream::connect_timeout(ip, TRIAL_MAX).map(|_| ()),
+                Address::Ip(ip) | Address::Udp(ip) => {
+                    std::net::TcpStream::connect_timeout(ip, TRIAL_MAX).map(|_| ())
+                }
                 Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(|_| ()),
             };
             match tried {

@@ -133,6 +133,15 @@ impl AcceptBalancer {
         }
     }
 
+    /// Counts a session that cannot be handed over; `None`: this worker has as many as it may.
+    pub fn assign_own(self: &Rc<Self>) -> Option<ConnectionPermit> {
+        let room = self.taken() < self.limit.get();
+        room.then(|| {
+            self.count(self.own).fetch_add(1, Relaxed);
+            ConnectionPermit(self.clone())
+        })
+    }
+
     /// Takes over a connection that another worker assigned to this one and counted.
     pub fn adopt(self: &Rc<Self>, arrival: Arrival) -> Accepted {
         let Arrival { fd, peer, slot } = arrival;
@@ -212,7 +221,11 @@ mod tests {
         let permit = balancer.assign(arrival()).ok().unwrap();
         let Err(full) = balancer.assign(arrival()) else { panic!("there is no second permit") };
         assert_eq!(full.limit, 1);
+        assert!(balancer.assign_own().is_none());
         drop(permit);
+        let own = balancer.assign_own();
+        assert!(own.is_some() && balancer.taken() == 1);
+        drop(own);
         assert!(balancer.assign(full.arrival).is_ok());
     }
 }

@@ -6,13 +6,15 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
-use socket2::SockRef;
+use socket2::{SockRef, Type};
 
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
-    /// TCP (or UDP).
+    /// TCP, or a peer of either protocol.
     Ip(SocketAddr),
+    /// UDP: another port space than TCP's.
+    Udp(SocketAddr),
     /// A socket in the file system.
     Unix(PathBuf),
 }
@@ -20,8 +22,10 @@ pub enum Address {
 impl Address {
     /// The address that a socket has been bound to.
     pub fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
-        let name = SockRef::from(&socket).local_addr()?;
+        let socket = SockRef::from(&socket);
+        let name = socket.local_addr()?;
         match (name.as_socket(), name.as_pathname()) {
+            (Some(ip), _) if socket.r#type()? == Type::DGRAM => Ok(Self::Udp(ip)),
             (Some(ip), _) => Ok(Self::Ip(ip)),
             (_, Some(path)) => Ok(Self::Unix(path.to_owned())),
             _ => Err(io::ErrorKind::Unsupported.into()),
@@ -31,20 +35,25 @@ impl Address {
     /// The port, where it has one.
     pub fn port(&self) -> Option<u16> {
         match self {
-            Self::Ip(ip) => Some(ip.port()),
+            Self::Ip(ip) | Self::Udp(ip) => Some(ip.port()),
             Self::Unix(_) => None,
         }
     }
 
+    /// Whether it is one of UDP.
+    pub fn is_udp(&self) -> bool {
+        matches!(self, Self::Udp(_))
+    }
+
     /// Whether it stands for every address of the machine.
     pub fn is_wildcard(&self) -> bool {
-        matches!(self, Self::Ip(ip) if ip.ip().is_unspecified())
+        matches!(self, Self::Ip(ip) | Self::Udp(ip) if ip.ip().is_unspecified())
     }
 
     /// Takes the file of a Unix socket away.
     pub fn unlink(&self) -> io::Result<()> {
         match self {
-            Self::Ip(_) => Ok(()),
+            Self::Ip(_) | Self::Udp(_) => Ok(()),
             Self::Unix(path) => std::fs::remove_file(path),
         }
     }
@@ -54,7 +63,7 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ip(address) => address.fmt(f),
+            Self::Ip(address) | Self::Udp(address) => address.fmt(f),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -40,7 +40,7 @@ pub struct Connecting {
 impl Connect {
     /// Begins to open a connection. An error comes with the name of the call.
     pub fn begin(&self, to: &Address) -> Result<Connecting, (&'static str, io::Error)> {
-        let (socket, under_way) = self.socket(to)?;
+        let (socket, under_way) = self.socket(to, Type::STREAM)?;
         // The kernel is done with a connection to its own machine when it says that it has begun.
         let is_near = matches!(to, Address::Ip(ip) if ip.ip().is_loopback());
         let under_way = under_way && !(is_near && stands(&socket));
@@ -50,19 +50,31 @@ impl Connect {
 
     /// The same without waiting: what is written first waits for the connection, or fails with it.
     pub fn begin_stream(&self, to: &Address) -> Result<Stream, (&'static str, io::Error)> {
-        Ok(Stream::new(self.socket(to)?.0.into()))
+        Ok(Stream::new(self.socket(to, Type::STREAM)?.0.into()))
+    }
+
+    /// A UDP socket, or a Unix socket for datagrams, with that peer. An error comes with the name
+    /// of the call.
+    pub fn datagram(&self, to: &Address) -> Result<OwnedFd, (&'static str, io::Error)> {
+        let without_probes = Self { keepalive: false, ..self.clone() };
+        let (socket, _) = without_probes.socket(to, Type::DGRAM)?;
+        Ok(socket.into())
     }
 
     /// A socket that connects, and whether it still does.
-    fn socket(&self, to: &Address) -> Result<(Socket, bool), (&'static str, io::Error)> {
+    fn socket(
+        &self,
+        to: &Address,
+        kind: Type,
+    ) -> Result<(Socket, bool), (&'static str, io::Error)> {
         let (domain, address) = match to {
-            Address::Ip(ip) => (Domain::for_address(*ip), SockAddr::from(*ip)),
+            Address::Ip(ip) | Address::Udp(ip) => (Domain::for_address(*ip), SockAddr::from(*ip)),
             Address::Unix(path) => {
                 (Domain::UNIX, SockAddr::unix(path).map_err(|error| ("connect()", error))?)
             }
         };
-        let kind = Type::STREAM.nonblocking().cloexec();
-        let socket = Socket::new(domain, kind, None).map_err(|error| ("socket()", error))?;
+        let socket = Socket::new(domain, kind.nonblocking().cloexec(), None)
+            .map_err(|error| ("socket()", error))?;
         self.prepare(&socket, domain)?;
         match socket.connect(&address) {
             Ok(()) => Ok((socket, false)),

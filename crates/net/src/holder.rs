@@ -34,10 +34,14 @@ pub enum AddressHolder {
 pub fn of(address: &Address) -> AddressHolder {
     let read = |name: &str| fs::read_to_string(format!("/proc/self/net/{name}"));
     let inodes = match address {
-        Address::Ip(ip) => ["tcp", "tcp6"]
-            .iter()
-            .flat_map(|name| tcp(&read(name).unwrap_or_default(), *ip))
-            .collect::<Vec<_>>(),
+        Address::Ip(ip) => {
+            let tables = ["tcp", "tcp6"].map(|name| read(name).unwrap_or_default());
+            tables.iter().flat_map(|table| sockets(table, TCP_LISTEN, *ip)).collect::<Vec<_>>()
+        }
+        Address::Udp(ip) => {
+            let tables = ["udp", "udp6"].map(|name| read(name).unwrap_or_default());
+            tables.iter().flat_map(|table| sockets(table, UDP_BOUND, *ip)).collect()
+        }
         Address::Unix(path) => unix(&read("unix").unwrap_or_default(), path),
     };
     if inodes.is_empty() {
@@ -50,15 +54,17 @@ pub fn of(address: &Address) -> AddressHolder {
     owner(&inodes).map_or(AddressHolder::BySomebody, AddressHolder::By)
 }
 
-/// The sockets in a table that keep `wanted` from being bound.
-fn tcp(table: &str, wanted: SocketAddr) -> Vec<u64> {
-    /// `TCP_LISTEN`.
-    const LISTEN: &str = "0A";
+/// `TCP_LISTEN`, and `TCP_CLOSE`, which is the state of UDP sockets without a peer.
+const TCP_LISTEN: &str = "0A";
+const UDP_BOUND: &str = "07";
+
+/// The sockets in a table that are in a state and keep `wanted` from being bound.
+fn sockets(table: &str, state: &str, wanted: SocketAddr) -> Vec<u64> {
     let row = |line: &str| {
         let fields: Vec<_> = line.split_ascii_whitespace().collect();
         let address = self::address(fields.get(1)?)?;
-        let listens = *fields.get(3)? == LISTEN;
-        (listens && conflict(address, wanted)).then(|| fields.get(9)?.parse().ok())?
+        let holds = *fields.get(3)? == state;
+        (holds && conflict(address, wanted)).then(|| fields.get(9)?.parse().ok())?
     };
     table.lines().skip(1).filter_map(row).collect()
 }
@@ -154,9 +160,9 @@ mod tests {
              1: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000 0 0 78 1\n\
              2: nonsense\n";
         if cfg!(target_endian = "little") {
-            assert_eq!(tcp(table, "127.0.0.1:8080".parse().unwrap()), [77]);
-            assert_eq!(tcp(table, "0.0.0.0:8080".parse().unwrap()), [77]);
-            assert!(tcp(table, "127.0.0.1:8081".parse().unwrap()).is_empty());
+            assert_eq!(sockets(table, TCP_LISTEN, "127.0.0.1:8080".parse().unwrap()), [77]);
+            assert_eq!(sockets(table, TCP_LISTEN, "0.0.0.0:8080".parse().unwrap()), [77]);
+            assert!(sockets(table, TCP_LISTEN, "127.0.0.1:8081".parse().unwrap()).is_empty());
             let v6 = address("00000000000000000000000001000000:0050");
             assert_eq!(v6, Some("[::1]:80".parse().unwrap()));
         }

@@ -18,6 +18,7 @@ pub mod clock;
 mod connect;
 mod connection_tracker;
 mod datagram;
+mod datagram_set;
 pub mod file;
 pub mod holder;
 mod idle_set;
@@ -38,6 +39,8 @@ mod timer;
 pub mod title;
 pub mod tls;
 mod turn_budget;
+mod udp_batch;
+mod udp_listener;
 pub mod users;
 mod worker;
 
@@ -49,6 +52,7 @@ pub use alarm::Alarm;
 pub use connect::{Connect, Connecting};
 pub use connection_tracker::ConnectionTracker;
 pub use datagram::{Datagram, Datagrams};
+pub use datagram_set::{DatagramReader, DatagramSet, WatchedDatagram};
 pub use idle_set::IdleSet;
 pub use listener::Listener;
 pub use mailbox::{Mailbox, MailboxSender, mailbox};
@@ -58,6 +62,8 @@ pub use shared_words::SharedWords;
 pub use stream::{Detached, SecureSession, SessionInput, Stream};
 pub use timer::{Timer, sleep};
 pub use turn_budget::TurnBudget;
+pub use udp_batch::{ReceivedBatch, ReceivedDatagram};
+pub use udp_listener::UdpListener;
 pub use worker::{Task, at_turn_end, run, spawn, spawn_if_running, yield_now};
 
 /// The system's word for what took too long.

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -57,6 +58,10 @@ pub fn bind(address: &Address, options: &SocketOptions, alone: bool) -> Result<O
     }
     let name = socket_address(address).map_err(failed(format!("bind() to {address} failed")))?;
     socket.bind(&name).map_err(failed(format!("bind() to {address} failed")))?;
+    if address.is_udp() {
+        // It receives from now on; there is no later moment at which it begins to listen.
+        share_port(&SockRef::from(&socket), address);
+    }
     if let Address::Unix(path) = address {
         let everyone = std::fs::Permissions::from_mode(0o666);
         std::fs::set_permissions(path, everyone)
@@ -73,6 +78,7 @@ fn share_port(socket: &SockRef<'_>, address: &Address) {
 fn socket(address: &Address, options: &SocketOptions) -> io::Result<Socket> {
     let (domain, protocol) = match address {
         Address::Unix(_) => (Domain::UNIX, None),
+        Address::Udp(ip) => return udp_socket(*ip, options),
         Address::Ip(ip) if options.multipath => (Domain::for_address(*ip), Some(Protocol::MPTCP)),
         Address::Ip(ip) => (Domain::for_address(*ip), Some(Protocol::TCP)),
     };
@@ -87,6 +93,16 @@ fn socket(address: &Address, options: &SocketOptions) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// Without SO_REUSEADDR: on UDP, it would let other programs receive what is sent to the address.
+fn udp_socket(address: SocketAddr, options: &SocketOptions) -> io::Result<Socket> {
+    let kind = Type::DGRAM.nonblocking().cloexec();
+    let socket = Socket::new(Domain::for_address(address), kind, None)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(options.ipv6only)?;
+    }
+    Ok(socket)
+}
+
 /// Begins to listen, or gives the queue another length.
 pub fn listen(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions) -> Result<()> {
     let backlog = options.backlog;
@@ -97,16 +113,25 @@ pub fn listen(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions
 /// Begins to listen on a socket that was only bound so far. Of several for an address, the one that
 /// was bound first comes first.
 pub fn begin(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions) -> Result<()> {
-    if !is_listening(socket) {
+    if !address.is_udp() && !is_listening(socket) {
         listen(socket, address, options)?;
         share_port(&SockRef::from(&socket), address);
     }
     Ok(())
 }
 
-/// Whether a socket accepts connections.
+/// Whether a socket accepts connections, or receives datagrams of anybody.
 pub fn is_listening(socket: BorrowedFd<'_>) -> bool {
-    SockRef::from(&socket).is_listener().unwrap_or(false)
+    let options = SockRef::from(&socket);
+    match is_datagram(socket) {
+        true => options.peer_addr().is_err(),
+        false => options.is_listener().unwrap_or(false),
+    }
+}
+
+/// Whether a socket is one of datagrams.
+pub fn is_datagram(socket: BorrowedFd<'_>) -> bool {
+    SockRef::from(&socket).r#type().is_ok_and(|kind| kind == Type::DGRAM)
 }
 
 /// Sets what can be set at any time; answers what failed.
@@ -139,6 +164,13 @@ pub fn apply(
     if let Some(length) = options.fastopen {
         note("TCP_FASTOPEN", &length, set_tcp(&socket, libc::TCP_FASTOPEN, length));
     }
+    if let (Address::Udp(ip), true) = (address, address.is_wildcard()) {
+        let (level, name, option) = match ip {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, "IP_PKTINFO", libc::IP_PKTINFO),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, "IPV6_RECVPKTINFO", libc::IPV6_RECVPKTINFO),
+        };
+        note(name, &1, set(&socket, level, option, 1));
+    }
     if matches!(address, Address::Ip(_)) {
         // A connection may bypass the queue of the deferred, so the time does not matter.
         let seconds = i32::from(options.deferred);
@@ -148,10 +180,14 @@ pub fn apply(
 }
 
 fn set_tcp(socket: &SockRef<'_>, option: i32, value: i32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, option, value)
+}
+
+fn set(socket: &SockRef<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
     let (fd, size) = (socket.as_raw_fd(), size_of::<i32>() as libc::socklen_t);
     let pointer = std::ptr::from_ref(&value).cast();
     // SAFETY: the kernel reads `size` bytes of `value`, which outlives the call.
-    match unsafe { libc::setsockopt(fd, libc::IPPROTO_TCP, option, pointer, size) } {
+    match unsafe { libc::setsockopt(fd, level, option, pointer, size) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -174,7 +210,7 @@ fn times(probes: KeepaliveProbes) -> TcpKeepalive {
 
 fn socket_address(address: &Address) -> io::Result<SockAddr> {
     match address {
-        Address::Ip(ip) => Ok((*ip).into()),
+        Address::Ip(ip) | Address::Udp(ip) => Ok((*ip).into()),
         Address::Unix(path) => SockAddr::unix(path),
     }
 }

@@ -171,7 +171,7 @@ fn identity(scope: &Scope) -> Vec<Box<[u8]>> {
     parts.extend(scope.listen.names().into_iter().map(|name| name.text));
     for address in scope.listen.lines().iter().flat_map(|line| &line.addresses) {
         parts.push(match address {
-            Address::Ip(address) => address.port().to_be_bytes()[..].into(),
+            Address::Ip(address) | Address::Udp(address) => address.port().to_be_bytes()[..].into(),
             Address::Unix(path) => path.as_os_str().as_bytes().into(),
         });
     }

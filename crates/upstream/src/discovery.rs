@@ -80,7 +80,7 @@ async fn find(group: Weak<Group>, line: usize, place: Endpoint) {
             net::Address::Ip(address) => {
                 Some(ResolvedPeer { backup: false, address, name: None, weight: 1 })
             }
-            net::Address::Unix(_) => None,
+            net::Address::Udp(_) | net::Address::Unix(_) => None,
         };
         group.found(line, &found.into_iter().filter_map(peer).collect::<Vec<_>>());
         return;

@@ -63,7 +63,7 @@ impl GroupHost {
     /// Whether a server can be asked there without anything else being known.
     pub fn has_port(&self) -> bool {
         match &self.place {
-            Endpoint::At(Address::Ip(address)) => address.port() != 0,
+            Endpoint::At(Address::Ip(address) | Address::Udp(address)) => address.port() != 0,
             Endpoint::At(Address::Unix(_)) => true,
             Endpoint::Named { port, .. } => *port != 0,
         }

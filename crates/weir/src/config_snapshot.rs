@@ -138,6 +138,7 @@ fn write_defaults(out: &mut Vec<u8>, defaults: &Defaults) {
 fn address_text(address: &Address) -> Vec<u8> {
     match address {
         Address::Ip(ip) => ip.to_string().into(),
+        Address::Udp(ip) => format!("udp:{ip}").into(),
         Address::Unix(path) => [b"unix:", path.as_os_str().as_bytes()].concat(),
     }
 }
@@ -189,9 +190,11 @@ impl SnapshotReader<'_> {
     fn slot(&mut self) -> Option<SlotEntry> {
         let slot = self.id()?;
         let text = self.string()?;
-        let address = match text.strip_prefix(b"unix:") {
-            Some(path) => Address::Unix(PathBuf::from(conf::bytes_path(path))),
-            None => Address::Ip(std::str::from_utf8(&text).ok()?.parse().ok()?),
+        let ip = |text: &[u8]| std::str::from_utf8(text).ok()?.parse().ok();
+        let address = match (text.strip_prefix(b"unix:"), text.strip_prefix(b"udp:")) {
+            (Some(path), _) => Address::Unix(PathBuf::from(conf::bytes_path(path))),
+            (_, Some(udp)) => Address::Udp(ip(udp)?),
+            _ => Address::Ip(ip(&text)?),
         };
         Some(SlotEntry { slot, address, sockets: self.id()? })
     }
@@ -260,6 +263,7 @@ mod tests {
                 entry(0, ip("127.0.0.1:80"), 2),
                 entry(3, ip("[::1]:80"), 0),
                 entry(4, Address::Unix("/run/a.sock".into()), 1),
+                entry(5, Address::Udp("[::]:53".parse().unwrap()), 2),
             ],
         }
     }
@@ -268,7 +272,7 @@ mod tests {
     fn what_is_written_is_read() {
         let snapshot = snapshot();
         assert_eq!(ConfigSnapshot::from_bytes(&snapshot.to_bytes()), Some(snapshot.clone()));
-        assert_eq!(snapshot.descriptors(), 5);
+        assert_eq!(snapshot.descriptors(), 7);
     }
 
     #[test]

@@ -186,7 +186,7 @@ impl ListenSockets {
         options: &SocketOptions,
         workers: usize,
     ) -> Result<(), ListenError> {
-        let shared = matches!(address, Address::Ip(_));
+        let shared = !matches!(address, Address::Unix(_));
         let wanted = if shared { workers.max(1) } else { 1 };
         if self.slot(address).is_none() {
             let first = bind(address, options, !self.has_port(address))?;
@@ -217,9 +217,9 @@ impl ListenSockets {
 
     /// Whether a socket here has the port, so that another one must share it.
     fn has_port(&self, address: &Address) -> bool {
-        let port = address.port();
-        port.is_some()
-            && self.slots.iter().any(|s| !s.sockets.is_empty() && s.address.port() == port)
+        let port = (address.port(), address.is_udp());
+        let has = |slot: &ListenSlot| (slot.address.port(), slot.address.is_udp()) == port;
+        port.0.is_some() && self.slots.iter().any(|slot| !slot.sockets.is_empty() && has(slot))
     }
 
     /// The number of an address's slot.

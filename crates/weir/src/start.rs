@@ -113,7 +113,7 @@ fn try_out(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<(), Reported>
 
 fn try_address(address: &Address, options: &SocketOptions) -> Result<(), OpenAddressError> {
     match address {
-        Address::Ip(_) => listening::bind(address, options, true).map(drop),
+        Address::Ip(_) | Address::Udp(_) => listening::bind(address, options, true).map(drop),
         Address::Unix(path) if path.exists() => Ok(()),
         Address::Unix(path) => ready::may_make(path, false).map_err(|error| OpenAddressError {
             what: format!("bind() to {address} failed"),
@@ -188,7 +188,9 @@ fn listen(
 
 fn is_taken(address: &Address, options: &SocketOptions) -> bool {
     match address {
-        Address::Ip(_) => listening::bind(address, options, true).is_err_and(|e| e.is_taken()),
+        Address::Ip(_) | Address::Udp(_) => {
+            listening::bind(address, options, true).is_err_and(|e| e.is_taken())
+        }
         Address::Unix(path) => path.exists(),
     }
 }

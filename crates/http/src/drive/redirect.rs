@@ -36,6 +36,6 @@ fn local_address(x: &Exchange) -> String {
 fn local_port(x: &Exchange) -> Option<u16> {
     match &x.generation.listen(x.client.listen)?.address {
         Address::Ip(address) => Some(address.port()),
-        Address::Unix(_) => None,
+        Address::Udp(_) | Address::Unix(_) => None,
     }
 }

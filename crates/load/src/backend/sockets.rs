@@ -52,7 +52,7 @@ pub(super) fn open(settings: &BackendSettings) -> Result<Vec<OpenAddress>, Strin
 impl OpenAddress {
     fn new(sort: Sort, address: &Address, threads: usize) -> Result<Self, String> {
         let (address, sockets) = match (sort, address) {
-            (Sort::Udp, Address::Ip(ip)) => {
+            (Sort::Udp, Address::Ip(ip) | Address::Udp(ip)) => {
                 let bound = Datagrams::bind(*ip);
                 let socket = bound.map_err(|error| format!("bind() to {ip} failed: {error}"))?;
                 (own(&socket)?, vec![socket])

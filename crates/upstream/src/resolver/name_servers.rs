@@ -109,7 +109,7 @@ fn servers(word: &Word, from: &Directive) -> Result<Vec<SocketAddr>> {
     let refuse = |why: &str| from.error_at(word, format!("{why} in resolver \"{word}\""));
     let parsed = address::parse(&word.text, DNS_PORT).map_err(refuse)?;
     let ip = |address| match address {
-        Address::Ip(ip) => Ok(ip),
+        Address::Ip(ip) | Address::Udp(ip) => Ok(ip),
         Address::Unix(_) => Err(refuse("unix domain socket")),
     };
     let found: Vec<_> = parsed.place.addresses().into_iter().map(ip).collect::<Result<_>>()?;

@@ -1,0 +1,236 @@
+//! Connected datagram sockets of a worker, watched together.
+//!
+//! Sessions over UDP are many and short, and each datagram means little work. Their sockets
+//! therefore wait in an epoll instance of the worker's own, which is one descriptor to the runtime:
+//! no task is woken for a datagram, its reader is called at once.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::rc::{Rc, Weak};
+use std::task::{Poll, ready};
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::net::SendFlags;
+use rustix::time::Timespec;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::{ReceivedBatch, SocketProbe, epoll_failed};
+
+/// Events taken at once.
+const EVENTS_PER_TURN: usize = 256;
+
+/// The sockets.
+pub struct DatagramSet {
+    epoll: AsyncFd<OwnedFd>,
+    readers: RefCell<Readers>,
+}
+
+#[derive(Default)]
+struct Readers {
+    slots: Vec<Option<Weak<dyn DatagramReader>>>,
+    free: Vec<u32>,
+}
+
+/// Reads a socket of the set.
+pub trait DatagramReader {
+    /// Datagrams have come, or an error. There is no other call for those that are left unread. The
+    /// batch is for receiving them.
+    fn readable(&self, batch: &mut ReceivedBatch);
+}
+
+/// A connected datagram socket in the set; dropping it closes it.
+pub struct WatchedDatagram {
+    fd: OwnedFd,
+    set: Rc<DatagramSet>,
+    index: u32,
+}
+
+impl DatagramSet {
+    /// An empty set. Within a worker.
+    pub fn new() -> io::Result<Rc<Self>> {
+        let fd = epoll::create(CreateFlags::CLOEXEC)?;
+        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
+        let epoll = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+        Ok(Rc::new(Self { epoll, readers: RefCell::default() }))
+    }
+
+    /// Watches a connected, non-blocking socket for its reader.
+    pub fn watch(
+        self: &Rc<Self>,
+        fd: OwnedFd,
+        reader: Weak<dyn DatagramReader>,
+    ) -> io::Result<WatchedDatagram> {
+        let index = self.readers.borrow_mut().add(reader);
+        let watched = WatchedDatagram { fd, set: self.clone(), index };
+        let data = EventData::new_u64(index.into());
+        epoll::add(&self.epoll, &watched.fd, data, EventFlags::IN | EventFlags::ET)
+            .map_err(|error| epoll_failed((watched.fd.as_raw_fd(), error.into())))?;
+        Ok(watched)
+    }
+
+    /// How many sockets it has.
+    pub fn len(&self) -> usize {
+        let readers = self.readers.borrow();
+        readers.slots.len() - readers.free.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls the readers of sockets that have datagrams. Runs until dropped.
+    pub async fn attend(self: Rc<Self>, batch: Rc<RefCell<ReceivedBatch>>) {
+        let mut events = Vec::with_capacity(EVENTS_PER_TURN);
+        poll_fn(|cx| {
+            while let Ok(mut ready) = ready!(self.epoll.poll_read_ready(cx)) {
+                if self.turn(&mut events, &mut batch.borrow_mut()) == EVENTS_PER_TURN {
+                    // Others have their turn between.
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                ready.clear_ready();
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// How many sockets had something.
+    fn turn(&self, events: &mut Vec<epoll::Event>, batch: &mut ReceivedBatch) -> usize {
+        events.clear();
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let spare = rustix::buffer::spare_capacity(events);
+        let count = epoll::wait(&self.epoll, spare, Some(&at_once)).unwrap_or(0);
+        for event in events {
+            // The socket may be gone, or its index another's: who finds nothing to read is told in
+            // vain.
+            let reader = self.readers.borrow().of(event.data.u64());
+            if let Some(reader) = reader.and_then(|reader| reader.upgrade()) {
+                reader.readable(batch);
+            }
+        }
+        count
+    }
+}
+
+impl Readers {
+    fn add(&mut self, reader: Weak<dyn DatagramReader>) -> u32 {
+        match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize] = Some(reader);
+                index
+            }
+            None => {
+                self.slots.push(Some(reader));
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    fn of(&self, index: u64) -> Option<Weak<dyn DatagramReader>> {
+        self.slots.get(usize::try_from(index).ok()?)?.clone()
+    }
+}
+
+impl WatchedDatagram {
+    /// Sends one at once. A full socket is an error: datagrams may get lost anyway.
+    pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        rustix::net::send(self.fd.as_fd(), datagram, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// Takes what has come, at most `wanted`. With fewer than that, nothing is left unread.
+    pub fn receive(&self, batch: &mut ReceivedBatch, wanted: usize) -> io::Result<()> {
+        batch.fill(self.fd.as_fd(), wanted)
+    }
+
+    /// Asks about the socket.
+    pub fn probe(&self) -> SocketProbe {
+        SocketProbe::new(&self.fd)
+    }
+}
+
+impl Drop for WatchedDatagram {
+    fn drop(&mut self) {
+        // Closing the descriptor takes it out of the epoll instance.
+        let mut readers = self.set.readers.borrow_mut();
+        readers.slots[self.index as usize] = None;
+        readers.free.push(self.index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::OnceCell;
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Address, Connect};
+
+    /// Keeps what came, and the kind of the last error.
+    #[derive(Default)]
+    struct Recorder {
+        socket: OnceCell<WatchedDatagram>,
+        came: RefCell<Vec<Vec<u8>>>,
+        failed: RefCell<Option<io::ErrorKind>>,
+    }
+
+    impl DatagramReader for Recorder {
+        fn readable(&self, batch: &mut ReceivedBatch) {
+            match self.socket.get().unwrap().receive(batch, 4) {
+                Ok(()) => self.came.borrow_mut().extend(batch.payloads().map(<[u8]>::to_vec)),
+                Err(error) => *self.failed.borrow_mut() = Some(error.kind()),
+            }
+        }
+    }
+
+    fn recorder(set: &Rc<DatagramSet>, peer: &UdpSocket) -> Rc<Recorder> {
+        let recorder = Rc::new(Recorder::default());
+        let address = Address::Udp(peer.local_addr().unwrap());
+        let fd = Connect::default().datagram(&address).unwrap();
+        let reader: Rc<dyn DatagramReader> = recorder.clone();
+        let socket = set.watch(fd, Rc::downgrade(&reader)).unwrap();
+        assert!(recorder.socket.set(socket).is_ok());
+        recorder
+    }
+
+    async fn until(done: impl Fn() -> bool) {
+        while !done() {
+            crate::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    #[test]
+    fn each_reader_has_what_its_peer_sent_or_refused() {
+        let peers = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        crate::run(async {
+            let set = DatagramSet::new().unwrap();
+            crate::spawn(set.clone().attend(Rc::default()));
+            let readers = [recorder(&set, &peers[0]), recorder(&set, &peers[1])];
+            for (reader, peer) in readers.iter().zip(&peers) {
+                let own = reader.socket.get().unwrap().probe().local().unwrap();
+                for text in [&b"one"[..], b"", b"three"] {
+                    peer.send_to(text, own).unwrap();
+                }
+                until(|| reader.came.borrow().len() == 3).await;
+                assert_eq!(*reader.came.borrow(), [&b"one"[..], b"", b"three"]);
+            }
+            let [first, second] = peers;
+            drop(first);
+            for reader in &readers {
+                reader.socket.get().unwrap().send(b"hello").unwrap();
+            }
+            until(|| readers[0].failed.borrow().is_some()).await;
+            assert_eq!(*readers[0].failed.borrow(), Some(io::ErrorKind::ConnectionRefused));
+            assert_eq!(second.recv(&mut [0; 8]).unwrap(), 5);
+            drop(readers);
+            assert!(set.is_empty());
+        })
+        .unwrap();
+    }
+}
