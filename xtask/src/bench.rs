@@ -245,13 +245,21 @@ impl Bench {
             BenchBackend::Tunnels => {
                 (None, Some(WeirBackend::start(&self.contenders[0].binary, port, &["--upgrade"])?))
             }
+            BenchBackend::Datagrams => {
+                let (weir, echo) = (&self.contenders[0].binary, format!("127.0.0.1:{port}"));
+                (None, Some(WeirBackend::start(weir, port, &["--udp-echo", &echo])?))
+            }
         };
         let serves = match row.work {
             BenchWork::Generator { .. } => &self.nginx,
             BenchWork::Load(_) | BenchWork::Idle(_) => &contender.binary,
         };
         let server = BenchServer::pinned(serves, self.cores.server, &site.front, site.ports.http)?;
-        let answer = answer::of(&site.fill(row.url), row.work.is_http2())?;
+        let url = site.fill(row.url);
+        let answer = match row.work.datagram() {
+            Some(body) => answer::of_datagram(&url, body)?,
+            None => answer::of(&url, row.work.is_http2())?,
+        };
         Ok(RunningContender { server, site, answer, _nginx, _tunnels })
     }
 

@@ -1,7 +1,9 @@
 //! What a client sees of a reply, so far as two servers must agree: a row on which they do not is
 //! no comparison.
 
+use std::net::UdpSocket;
 use std::process::Command;
+use std::time::Duration;
 
 use crate::project;
 
@@ -14,6 +16,25 @@ pub(super) struct BenchAnswer {
     /// In small letters and alphabetical order; values such as Date and ETag may differ.
     header_names: Vec<String>,
     body: Vec<u8>,
+}
+
+/// How long a datagram may take.
+const DATAGRAM_MAX: Duration = Duration::from_secs(10);
+
+/// Sends a datagram to the host and port of a URL.
+pub(super) fn of_datagram(url: &str, body: &str) -> Result<BenchAnswer, String> {
+    let echo = || -> std::io::Result<Vec<u8>> {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        socket.connect(url.trim_start_matches("udp://"))?;
+        socket.set_read_timeout(Some(DATAGRAM_MAX))?;
+        socket.send(body.as_bytes())?;
+        let mut answer = vec![0; 65_536];
+        let len = socket.recv(&mut answer)?;
+        answer.truncate(len);
+        Ok(answer)
+    };
+    let body = echo().map_err(|err| format!("{url}: {err}"))?;
+    Ok(BenchAnswer { status: String::new(), header_names: Vec::new(), body })
 }
 
 /// Asks for a URL as a client of HTTP/1.1, or of HTTP/2.

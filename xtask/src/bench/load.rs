@@ -50,6 +50,9 @@ pub(super) fn of_turn(
     for field in turn.fields.iter().chain(browser) {
         words.extend(["-H".into(), (*field).into()]);
     }
+    if !turn.body.is_empty() {
+        words.extend(["--body".into(), turn.body.into()]);
+    }
     if turn.vary {
         words.extend(["--list".into(), list.display().to_string()]);
     }
@@ -139,7 +142,7 @@ mod tests {
     #[test]
     fn the_command_of_a_turn() {
         let (fields, streams) = (&["A: b"][..], 8);
-        let turn = TurnLoad { connections: 3, close: true, vary: true, streams, fields };
+        let turn = TurnLoad { connections: 3, close: true, vary: true, streams, fields, body: "" };
         let words = of_turn(Path::new("weir"), &turn, 200, Path::new("list"), "http://h/");
         let (first, last) = (words[..10].join(" "), words[words.len() - 3..].join(" "));
         assert_eq!(first, "weir load -q -t1 -c3 -d200ms --close --h2 --streams 8");

@@ -1,6 +1,6 @@
 //! What is measured, as data: a row is its load and the configuration it needs.
 //!
-//! `{http}`, `{https}`, `{tcp}` and `{backend}` are ports, `{d}` the folder of this run,
+//! `{http}`, `{https}`, `{tcp}`, `{udp}` and `{backend}` are ports, `{d}` the folder of this run,
 //! `{seconds}` the length of a measurement of a load generator. The goals are the "must" of the
 //! project's numbers: the ratio to nginx that a lean path reaches, lower being better.
 
@@ -16,6 +16,8 @@ pub(super) struct BenchRow {
     /// Lines inside `http { }`, and inside its `server { }`.
     pub(super) http: &'static str,
     pub(super) server: &'static str,
+    /// Blocks beside `http { }`.
+    pub(super) main: &'static str,
     /// Who stands behind the server.
     pub(super) backend: BenchBackend,
 }
@@ -26,6 +28,8 @@ pub(super) enum BenchBackend {
     Nginx,
     /// `weir backend --upgrade`: switches protocols and sends back what comes.
     Tunnels,
+    /// `weir backend --udp-echo`: sends datagrams back.
+    Datagrams,
 }
 
 pub(super) enum BenchWork {
@@ -39,6 +43,14 @@ pub(super) enum BenchWork {
 }
 
 impl BenchWork {
+    /// What its requests carry if they are datagrams.
+    pub(super) fn datagram(&self) -> Option<&'static str> {
+        match self {
+            Self::Load(turn) => Some(turn.body).filter(|body| !body.is_empty()),
+            Self::Idle(_) | Self::Generator { .. } => None,
+        }
+    }
+
     /// Whether its requests are those of HTTP/2.
     pub(super) fn is_http2(&self) -> bool {
         match self {
@@ -59,6 +71,8 @@ pub(super) struct TurnLoad {
     /// Requests at once on a connection, with HTTP/2; 0: HTTP/1.1, one at a time.
     pub(super) streams: usize,
     pub(super) fields: &'static [&'static str],
+    /// What a datagram carries; a request has none.
+    pub(super) body: &'static str,
 }
 
 impl BenchRow {
@@ -79,7 +93,7 @@ impl BenchRow {
 }
 
 const TURN: TurnLoad =
-    TurnLoad { connections: 64, close: false, vary: false, streams: 0, fields: &[] };
+    TurnLoad { connections: 64, close: false, vary: false, streams: 0, fields: &[], body: "" };
 const KEPT: BenchWork = BenchWork::Load(TURN);
 const MANY: BenchWork = BenchWork::Load(TurnLoad { connections: 512, ..TURN });
 const ALONE: BenchWork = BenchWork::Load(TurnLoad { connections: 1, ..TURN });
@@ -90,6 +104,18 @@ const GZIP: BenchWork =
 
 const HANDSHAKES: BenchWork = BenchWork::Load(TurnLoad { connections: 32, close: true, ..TURN });
 const STREAMS: BenchWork = BenchWork::Load(TurnLoad { connections: 16, streams: 32, ..TURN });
+
+/// Datagrams of 64 bytes, and clients that are sessions.
+const DATAGRAMS: TurnLoad = TurnLoad {
+    connections: 256,
+    body: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    ..TURN
+};
+const SESSIONS: BenchWork = BenchWork::Load(DATAGRAMS);
+const SESSION: BenchWork = BenchWork::Load(TurnLoad { connections: 1, ..DATAGRAMS });
+const UDP: &str = "stream {
+    server { listen 127.0.0.1:{udp} udp; proxy_pass 127.0.0.1:{backend}; }
+}";
 
 const GENERATOR: BenchWork =
     BenchWork::Generator { weir: "-t1 -c64 -d{seconds}s", peer: "wrk -t1 -c64 -d{seconds}s" };
@@ -176,6 +202,7 @@ const PLAIN: BenchRow = BenchRow {
     url: "http://127.0.0.1:{http}/null",
     http: "",
     server: NULL,
+    main: "",
     backend: BenchBackend::None,
 };
 
@@ -195,7 +222,13 @@ const fn gzip(name: &'static str, http: &'static str) -> BenchRow {
 
 const fn proxied(name: &'static str, goal: f64, work: BenchWork) -> BenchRow {
     let url = "http://127.0.0.1:{http}/proxy";
-    BenchRow { name, goal, work, url, http: POOL, server: PROXY, backend: BenchBackend::Nginx }
+    let (http, backend) = (POOL, BenchBackend::Nginx);
+    BenchRow { name, goal, work, url, http, server: PROXY, backend, ..PLAIN }
+}
+
+const fn datagrams(name: &'static str, goal: f64, work: BenchWork) -> BenchRow {
+    let url = "udp://127.0.0.1:{udp}";
+    BenchRow { name, goal, work, url, main: UDP, backend: BenchBackend::Datagrams, ..PLAIN }
 }
 
 pub(super) const ROWS: &[BenchRow] = &[
@@ -232,6 +265,8 @@ pub(super) const ROWS: &[BenchRow] = &[
         backend: BenchBackend::Tunnels,
         ..PLAIN
     },
+    datagrams("udp", 0.80, SESSIONS),
+    datagrams("udp-alone", 1.10, SESSION),
     BenchRow { name: "load", goal: 0.85, work: GENERATOR, ..PLAIN },
     BenchRow { name: "loadclose", goal: 0.85, work: GENERATOR_CLOSE, ..PLAIN },
     BenchRow { work: GENERATOR, ..file("load100k", "http://127.0.0.1:{http}/100k.bin", 0.85) },

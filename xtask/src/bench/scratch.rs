@@ -24,6 +24,7 @@ http {
         {server lines}
     }
 }
+{main lines}
 ";
 
 const BACKEND: &str = "worker_processes 1; daemon off; pid {d}/{name}-back.pid;
@@ -94,6 +95,7 @@ pub(super) struct Ports {
     pub(super) http: u16,
     pub(super) https: u16,
     pub(super) tcp: u16,
+    pub(super) udp: u16,
     pub(super) backend: u16,
 }
 
@@ -144,6 +146,7 @@ impl BenchFolder {
             folder: self.folder.clone(),
         };
         let front = FRONT.replace("{http lines}", row.http).replace("{server lines}", row.server);
+        let front = front.replace("{main lines}", row.main);
         site.write(&site.front, &front)?;
         site.write(&site.backend, BACKEND)?;
         let path = row.url.rsplit('/').next().unwrap_or_default();
@@ -165,8 +168,14 @@ impl BenchSite {
 
     /// The text with every name in braces replaced by its value.
     pub(super) fn fill(&self, template: &str) -> String {
-        let Ports { http, https, tcp, backend } = self.ports;
-        let ports = [("{http}", http), ("{https}", https), ("{tcp}", tcp), ("{backend}", backend)];
+        let Ports { http, https, tcp, udp, backend } = self.ports;
+        let ports = [
+            ("{http}", http),
+            ("{https}", https),
+            ("{tcp}", tcp),
+            ("{udp}", udp),
+            ("{backend}", backend),
+        ];
         let text = template.replace("{d}", &self.folder.to_string_lossy());
         let text = text.replace("{name}", self.name);
         ports.iter().fold(text, |text, (name, port)| text.replace(name, &port.to_string()))
@@ -177,9 +186,10 @@ impl Ports {
     /// Ports that are free now. A server takes them a moment later: good enough on loopback.
     fn free() -> std::io::Result<Self> {
         let held: Vec<TcpListener> =
-            (0..4).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
+            (0..5).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
         let port = |n: usize| held[n].local_addr().map(|address| address.port());
-        Ok(Self { http: port(0)?, https: port(1)?, tcp: port(2)?, backend: port(3)? })
+        let [http, https, tcp, udp, backend] = [port(0)?, port(1)?, port(2)?, port(3)?, port(4)?];
+        Ok(Self { http, https, tcp, udp, backend })
     }
 }
 
@@ -195,7 +205,9 @@ mod tests {
             let site = scratch.site(row, "weir").expect("a configuration");
             let text =
                 fs::read_to_string(&site.front).expect("it was written") + &site.fill(row.url);
-            for name in ["{d}", "{name}", "{http", "{server", "{backend}", "{tcp}"] {
+            for name in
+                ["{d}", "{name}", "{http", "{server", "{main", "{backend}", "{tcp}", "{udp}"]
+            {
                 assert!(!text.contains(name), "{}: {text}", row.name);
             }
         }
