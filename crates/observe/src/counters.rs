@@ -86,6 +86,12 @@ impl WorkerCounters {
         OpenConnection(self)
     }
 
+    /// A connection is turned away by a limit.
+    pub fn refuse(&'static self) {
+        self.accepts.add();
+        self.closed.add();
+    }
+
     /// A connection waits for a request for as long as the result lives.
     pub fn wait(&'static self) -> WaitingConnection {
         self.idle.add();

@@ -37,6 +37,8 @@ pub struct Client {
     local: OnceCell<Option<SocketAddr>>,
     /// The listening socket it came by.
     pub listen: u32,
+    /// Whether it sends datagrams; there is no connection then.
+    pub is_udp: bool,
     /// Requests so far, the present one included.
     pub requests: Cell<u64>,
     /// When it was accepted, by the worker's clock.
@@ -66,6 +68,7 @@ impl Client {
             socket,
             local: OnceCell::new(),
             listen,
+            is_udp: false,
             requests: Cell::new(0),
             accepted_ms: net::clock::now_ms(),
             debug: false,
@@ -76,6 +79,12 @@ impl Client {
             behind: None,
             address: AddressText::of(peer),
         }
+    }
+
+    /// A client that has sent a first datagram to `local`.
+    pub fn over_udp(serial: u64, peer: SocketAddr, local: SocketAddr, listen: u32) -> Self {
+        let client = Self::new(serial, Some(peer), SocketProbe::NONE, listen);
+        Self { is_udp: true, local: OnceCell::from(Some(local)), ..client }
     }
 
     /// Makes itself small.
@@ -116,13 +125,14 @@ impl Client {
 
     /// The client at `peer`, for which this one, a trusted proxy, speaks in one request.
     pub fn speaking_for(self: &Rc<Self>, peer: SocketAddr) -> Self {
-        let Self { serial, socket, listen, accepted_ms, debug, .. } = **self;
+        let Self { serial, socket, listen, is_udp, accepted_ms, debug, .. } = **self;
         Self {
             serial,
             peer: Some(peer),
             socket,
             local: self.local.clone(),
             listen,
+            is_udp,
             requests: self.requests.clone(),
             accepted_ms,
             debug,
@@ -187,7 +197,7 @@ impl Client {
             if !doing.is_empty() {
                 line.format(format_args!(" while {doing}"));
             }
-            line.push(b", client: ");
+            line.push(if self.is_udp { b", udp client: " } else { b", client: " });
             line.push(self.address());
             line.format(format_args!(", server: {server}"));
             more(line);

@@ -23,7 +23,7 @@ const SESSION: &[BuiltIn<TcpSession>] = &[
         decimal::write_three(x.status.into(), out);
         true
     }),
-    BuiltIn::fresh("protocol", |_, out| some(out, b"TCP")),
+    BuiltIn::fresh("protocol", |x, out| some(out, if x.client.is_udp { b"UDP" } else { b"TCP" })),
     BuiltIn::fresh("server_name", |x, out| some(out, &x.server().name)),
 ];
 

@@ -7,7 +7,9 @@
 
 mod builtin;
 mod compile;
+mod datagrams;
 mod features;
+mod flow;
 mod health;
 mod proxy;
 mod secure;
@@ -21,4 +23,4 @@ mod worker;
 pub use compile::{BLOCKS, StreamPlan, directives, read};
 pub use health::StreamHealth;
 pub use site::{StreamGeneration, StreamListen, StreamSite};
-pub use worker::StreamWorker;
+pub use worker::{AdmittedClient, StreamWorker};

@@ -30,13 +30,13 @@ pub(crate) struct HeldConnection {
 }
 
 /// A session that is logged when it goes.
-struct SessionLogGuard(TcpSession);
+pub(crate) struct SessionLogGuard(TcpSession);
 
 /// A session that is over before its content began: its status.
-struct FinishedSession(u16);
+pub(crate) struct FinishedSession(pub(crate) u16);
 
 /// What nginx calls `NGX_STREAM_OK`.
-const OK: u16 = 200;
+pub(crate) const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
 const INTERNAL_SERVER_ERROR: u16 = 500;
 
@@ -48,7 +48,7 @@ pub(crate) async fn serve(
     mut stream: Stream,
     held: HeldConnection,
 ) {
-    let mut x = SessionLogGuard(TcpSession::new(generation, server, client));
+    let mut x = SessionLogGuard::new(TcpSession::new(generation, server, client));
     tell_connected(&x);
     x.status = match run(&mut x, &mut stream).await {
         Ok(status) | Err(FinishedSession(status)) => status,
@@ -85,7 +85,7 @@ async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSes
     }
 }
 
-fn phase(handlers: &[PhaseHandler], x: &mut TcpSession) -> Result<(), FinishedSession> {
+pub(crate) fn phase(handlers: &[PhaseHandler], x: &mut TcpSession) -> Result<(), FinishedSession> {
     for handler in handlers {
         match handler(x) {
             Decision::Next => {}
@@ -169,19 +169,26 @@ pub(crate) async fn send(text: &[u8], x: &mut TcpSession, stream: &mut Stream) -
     OK
 }
 
-fn tell_connected(x: &TcpSession) {
+pub(crate) fn tell_connected(x: &TcpSession) {
     let Some(listen) = x.generation.listen(x.client.listen) else { return };
     let (log, address) = (&x.server().error_log, &listen.address);
     let source = x.client.source();
+    let how = if x.client.is_udp { "udp " } else { "" };
     match x.client.peer {
         Some(peer) => {
-            let message = format_args!("client {peer} connected to {address}");
+            let message = format_args!("{how}client {peer} connected to {address}");
             log.write(Level::Info, source, message, |_| {});
         }
         None => {
             let message = format_args!("client unix: connected to {address}");
             log.write(Level::Info, source, message, |_| {});
         }
+    }
+}
+
+impl SessionLogGuard {
+    pub(crate) fn new(x: TcpSession) -> Self {
+        Self(x)
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use ::session::health::Verdict;
@@ -17,6 +18,7 @@ use conf::{Load, Registry, VariableId};
 use net::{Address, SocketOptions, Stream};
 use observe::ErrorLog;
 
+use crate::flow::ClientFlow;
 use crate::session::TcpSession;
 
 /// The number of a server in its site.
@@ -60,6 +62,10 @@ pub struct StreamServer {
     pub(crate) access: Vec<PhaseHandler>,
     /// Has the client's end until the session is over; `None`: the server does nothing.
     pub(crate) content: Option<ContentHandler>,
+    /// The same over UDP.
+    pub(crate) datagram_content: Option<DatagramHandler>,
+    /// How many datagrams of a client belong to a session; 0: any number.
+    pub(crate) datagrams_max: u64,
     /// How names that variables give are looked up.
     pub(crate) names: ResolverPolicy,
     pub(crate) health_check: Option<StreamHealthCheck>,
@@ -115,6 +121,16 @@ pub type AskServer = Box<
             &'a mut TcpSession,
             &'a Arc<Server>,
         ) -> Pin<Box<dyn Future<Output = Verdict> + 'a>>
+        + Send
+        + Sync,
+>;
+
+/// The same for a client that sends datagrams.
+pub type DatagramHandler = Box<
+    dyn for<'a> Fn(
+            &'a mut TcpSession,
+            &'a Rc<ClientFlow>,
+        ) -> Pin<Box<dyn Future<Output = u16> + 'a>>
         + Send
         + Sync,
 >;

@@ -1,5 +1,7 @@
 //! Configurations and their errors, and sessions on sockets.
 
+mod udp;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
@@ -293,7 +295,7 @@ fn nginx_refuses_in_these_words() {
 fn leniently_a_server_that_asks_for_too_much_is_left_out() {
     let text = "server { listen 127.0.0.1:1; proxy_pass 127.0.0.1:1; proxy_ssl on; }
                 server { listen 127.0.0.1:2; return hello; }
-                server { listen 127.0.0.1:3 udp; return hello; }";
+                server { listen unix:/u udp; return hello; }";
     let site = load(text, Path::new("/nowhere"), true).unwrap();
     let ports: Vec<_> = site.listens.iter().map(|listen| listen.address.to_string()).collect();
     assert_eq!(ports, ["127.0.0.1:2"]);

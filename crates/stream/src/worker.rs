@@ -1,13 +1,22 @@
 //! What a worker has for `stream {}`: the newest generation, and the connections under way.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::time::Duration;
 
 use ::session::Client;
 use ::upstream::Discovery;
-use net::{Accepted, ConnectionTracker, SocketProbe};
-use observe::WorkerCounters;
+use net::{
+    Accepted, Address, ConnectionPermit, ConnectionTracker, DatagramSet, ReceivedDatagram,
+    SocketProbe, UdpListener,
+};
+use observe::{Errno, Level, WorkerCounters};
 
+use crate::datagrams::{BoundFlow, serve_datagrams};
+use crate::flow::{UdpPort, UdpResources};
 use crate::serve::{HeldConnection, serve};
 use crate::site::StreamGeneration;
 
@@ -18,7 +27,24 @@ pub struct StreamWorker {
     discovery: RefCell<Discovery>,
     counts: &'static WorkerCounters,
     tracker: Rc<ConnectionTracker>,
+    /// What sessions over UDP need; made when the first socket is opened.
+    udp: OnceCell<Rc<UdpResources>>,
+    /// The sockets that datagrams are received from.
+    ports: RefCell<Vec<Rc<UdpPort>>>,
 }
+
+/// A client that may have a session over UDP.
+pub struct AdmittedClient {
+    /// Counts the session as one of the worker's connections until dropped.
+    pub permit: ConnectionPermit,
+    /// Whether all its messages are logged.
+    pub debug: bool,
+}
+
+/// Batches of datagrams that are taken before others get their turn.
+const BATCHES_PER_TURN: u32 = 8;
+/// How long nothing is received after the system has failed.
+const FAILED_PAUSE: Duration = Duration::from_millis(500);
 
 impl StreamWorker {
     /// A worker that serves this configuration.
@@ -30,6 +56,8 @@ impl StreamWorker {
             discovery,
             counts: WorkerCounters::of_worker(),
             tracker: Rc::default(),
+            udp: OnceCell::new(),
+            ports: RefCell::default(),
         })
     }
 
@@ -52,12 +80,111 @@ impl StreamWorker {
     /// From now on new connections are served by this configuration; those under way keep theirs.
     pub fn replace(&self, generation: Rc<StreamGeneration>) {
         self.discovery.replace(Discovery::of(&generation.groups));
+        self.close_ports(&generation);
         self.generation.replace(generation);
+    }
+
+    /// Ends the sessions of sockets that a configuration does not have: as long as they keep such a
+    /// socket open, nobody else can have its address.
+    fn close_ports(&self, generation: &StreamGeneration) {
+        let mut ports = self.ports.borrow_mut();
+        let before = ports.len();
+        ports.retain(|port| {
+            let stays = generation.listen(port.slot).is_some();
+            if !stays {
+                port.close();
+            }
+            stays
+        });
+        if ports.len() < before {
+            self.tracker.wake_all();
+        }
+    }
+
+    /// Receives the datagrams of a socket until the task is stopped. `admit` says whether a new
+    /// client may have a session.
+    pub async fn receive(
+        self: Rc<Self>,
+        socket: OwnedFd,
+        slot: u32,
+        admit: impl Fn(IpAddr) -> Option<AdmittedClient>,
+    ) {
+        let port = match self.open_port(socket, slot) {
+            Ok(port) => port,
+            Err(error) => return alert("epoll_ctl()", &error),
+        };
+        let batch = port.resources.batch.clone();
+        loop {
+            for _ in 0..BATCHES_PER_TURN {
+                match port.listener.receive(&batch).await {
+                    Ok(batch) => batch.iter().for_each(|one| self.take(&port, &one, &admit)),
+                    Err(error) => {
+                        alert("recvmmsg()", &error);
+                        net::sleep(FAILED_PAUSE).await;
+                    }
+                }
+            }
+            net::yield_now().await;
+        }
+    }
+
+    fn open_port(&self, socket: OwnedFd, slot: u32) -> io::Result<Rc<UdpPort>> {
+        let resources = match self.udp.get() {
+            Some(resources) => resources.clone(),
+            None => {
+                let (servers, batch) = (DatagramSet::new()?, Rc::default());
+                net::spawn(servers.clone().attend(Rc::clone(&batch)));
+                self.udp.get_or_init(|| Rc::new(UdpResources { servers, batch })).clone()
+            }
+        };
+        let port = UdpPort::new(UdpListener::new(socket)?, slot, resources);
+        self.ports.borrow_mut().push(port.clone());
+        Ok(port)
+    }
+
+    /// Gives a datagram to its session, or begins one.
+    fn take(
+        &self,
+        port: &Rc<UdpPort>,
+        datagram: &ReceivedDatagram<'_>,
+        admit: &impl Fn(IpAddr) -> Option<AdmittedClient>,
+    ) {
+        if port.deliver(datagram) {
+            return;
+        }
+        let generation = self.generation.borrow().clone();
+        let Some(listen) = generation.listen(port.slot) else { return };
+        let Address::Udp(at) = listen.address else { return };
+        let local = datagram.local.map_or(at, |ip| SocketAddr::new(ip, at.port()));
+        if datagram.peer.port() == 0 || datagram.peer == local {
+            // It cannot be answered, or the answer would be a datagram of the same kind: both are
+            // forged.
+            return;
+        }
+        let Some(AdmittedClient { permit, debug }) = admit(datagram.peer.ip()) else {
+            return self.counts.refuse();
+        };
+        let held = HeldConnection { _open: self.counts.accept(), _permit: permit };
+        let number = observe::connection_number();
+        let mut client = Client::over_udp(number, datagram.peer, local, port.slot);
+        client.debug = debug;
+        let server = listen.names.default;
+        let flow = port.begin(datagram, generation.server(server).datagrams_max);
+        let flow = BoundFlow(flow);
+        let (client, len) = (Rc::new(client), datagram.payload.len());
+        let number = generation.number;
+        self.tracker.spawn(number, serve_datagrams(generation, server, client, flow, len, held));
     }
 
     /// Ends the connections accepted under earlier generations than this.
     pub fn cut_before(&self, generation: u64) {
         self.tracker.cut_before(generation);
+    }
+
+    /// Whether there is no session.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tracker.is_empty()
     }
 
     /// Ready once no session is left.
@@ -69,4 +196,8 @@ impl StreamWorker {
     pub fn listens(&self, slot: u32) -> bool {
         self.generation.borrow().listen(slot).is_some()
     }
+}
+
+fn alert(call: &str, error: &io::Error) {
+    observe::log(Level::Alert, format_args!("{call} failed{}", Errno(error)));
 }

@@ -2,12 +2,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use net::{AcceptBalancer, Accepted, AllFull, Arrival, Listener, Mailbox};
 use observe::{Errno, Level};
+use stream::AdmittedClient;
 
 use crate::log::alert;
 use crate::settings::{DebugClient, ProgramSettings};
@@ -46,6 +49,7 @@ pub struct Acceptor {
     stream: Rc<stream::StreamWorker>,
     limits: RefCell<AcceptLimits>,
     reuse_told_s: Cell<Option<u64>>,
+    full_told_s: Cell<Option<u64>>,
 }
 
 impl Acceptor {
@@ -56,7 +60,8 @@ impl Acceptor {
         stream: Rc<stream::StreamWorker>,
     ) -> Rc<Self> {
         let limits = RefCell::default();
-        Rc::new(Self { balancer, http, stream, limits, reuse_told_s: Cell::new(None) })
+        let (reuse_told_s, full_told_s) = Default::default();
+        Rc::new(Self { balancer, http, stream, limits, reuse_told_s, full_told_s })
     }
 
     /// Applies to every connection from now on.
@@ -88,6 +93,27 @@ impl Acceptor {
                 }
             }
         }
+    }
+
+    /// Receives datagrams by a socket until the task is stopped. A datagram cannot be handed over:
+    /// those that follow it come here.
+    pub async fn receive(self: Rc<Self>, socket: OwnedFd, slot: u32) {
+        let stream = self.stream.clone();
+        stream.receive(socket, slot, move |peer| self.admit(peer)).await;
+    }
+
+    /// Whether a client may have a session over UDP.
+    fn admit(&self, peer: IpAddr) -> Option<AdmittedClient> {
+        let permit = self.balancer.assign_own();
+        if permit.is_none() && is_new_second(&self.full_told_s) {
+            let limit = self.limits.borrow().worker_connections;
+            alert!("{limit} worker_connections are not enough");
+        }
+        Some(AdmittedClient { permit: permit?, debug: self.debugs(Some(peer)) })
+    }
+
+    fn debugs(&self, peer: Option<IpAddr>) -> bool {
+        self.limits.borrow().debug.iter().any(|client| client.is(peer))
     }
 
     /// Takes over the connections that other workers hand over.
@@ -133,21 +159,25 @@ impl Acceptor {
 
     /// Once a second, as nginx does.
     fn tell_reuse(&self, limit: usize) {
-        let second = net::clock::now_ms() / 1000;
-        if self.reuse_told_s.replace(Some(second)) != Some(second) {
+        if is_new_second(&self.reuse_told_s) {
             let what = "worker_connections are not enough, reusing connections";
             observe::log(Level::Warn, format_args!("{limit} {what}"));
         }
     }
 
     fn start(&self, accepted: Accepted) {
-        let peer = accepted.peer.map(|peer| peer.ip());
-        let debug = self.limits.borrow().debug.iter().any(|client| client.is(peer));
+        let debug = self.debugs(accepted.peer.map(|peer| peer.ip()));
         match self.stream.listens(accepted.slot) {
             true => self.stream.start(accepted, debug),
             false => self.http.start(accepted, debug),
         }
     }
+}
+
+/// Whether this is another second than the last time.
+fn is_new_second(told_s: &Cell<Option<u64>>) -> bool {
+    let second = net::clock::now_ms() / 1000;
+    told_s.replace(Some(second)) != Some(second)
 }
 
 /// Too many open files is the administrator's matter, everything else ours.

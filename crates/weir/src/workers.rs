@@ -4,12 +4,12 @@
 //! each worker switches to it between two requests, and reports when it has ended.
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::{BalancerHandle, Listener, Mailbox, MailboxSender, Task};
+use net::{BalancerHandle, Listener, Mailbox, MailboxSender, Task, listening};
 use observe::Errno;
 use session::{Configuration, GenerationEnd, ListenerSlots, WorkerGeneration};
 
@@ -262,11 +262,13 @@ impl WorkerThread {
         self.accept_tasks = kept;
         stop(closed);
         for (slot, socket) in sockets {
-            match Listener::new(socket) {
-                Ok(listener) => {
-                    let task = self.acceptor.clone().accept(listener, slot);
-                    self.accept_tasks.push((slot, net::spawn(task)));
-                }
+            let task = match listening::is_datagram(socket.as_fd()) {
+                true => Ok(net::spawn(self.acceptor.clone().receive(socket, slot))),
+                false => Listener::new(socket)
+                    .map(|listener| net::spawn(self.acceptor.clone().accept(listener, slot))),
+            };
+            match task {
+                Ok(task) => self.accept_tasks.push((slot, task)),
                 Err(error) => alert!("epoll_ctl() failed{}", Errno(&error)),
             }
         }

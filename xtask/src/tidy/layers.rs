@@ -116,10 +116,11 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate {
         folder: "crates/stream/src/",
         layers: &[
+            &["flow"],
             &["session", "site"],
             &["builtin", "secure"],
             &["proxy", "serve"],
-            &["health"],
+            &["datagrams", "health"],
             &["features"],
             &["compile"],
             &["worker"],

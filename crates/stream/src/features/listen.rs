@@ -16,16 +16,23 @@ use crate::site::ServerBuilder;
 conf::directives! {
     also {
         /// Where the server listens: an address with a port or a range of ports, a port, or the
-        /// path of a Unix socket. Of several servers on one address, the `default_server`, else the
-        /// first, handles connections that match no `server_name`. With `ssl` connections are
-        /// encrypted; the server needs an `ssl_certificate`. With `proxy_protocol` each connection
-        /// begins with a PROXY protocol header. `bind` and `reuseport` are accepted and change
-        /// nothing: every address has a socket of its own for each worker.
+        /// path of a Unix socket. With `udp` it receives datagrams. Of several servers on one
+        /// address, the `default_server`, else the first, handles connections that match no
+        /// `server_name`. With `ssl` connections are encrypted; the server needs an
+        /// `ssl_certificate`. With `proxy_protocol` each connection begins with a PROXY protocol
+        /// header. `bind` and `reuseport` are accepted and change nothing: every address has a
+        /// socket of its own for each worker.
         ///
-        /// Syntax: ADDRESS:PORT | PORT | unix:PATH [default_server] [ssl] [proxy_protocol] [bind]
-        /// [reuseport] [backlog=NUMBER] [rcvbuf=SIZE] [sndbuf=SIZE] [deferred] [fastopen=NUMBER]
+        /// With `udp`, the datagrams of a client, which is an address and port, belong to one
+        /// session, until it is over by `proxy_responses`, `proxy_requests` or `proxy_timeout`. A
+        /// worker has at most `worker_connections` sessions and connections together; datagrams of
+        /// other clients are dropped then. `backlog`, `fastopen`, `deferred`, `multipath`, `ssl`,
+        /// `so_keepalive` and `proxy_protocol` cannot be combined with `udp`.
+        ///
+        /// Syntax: ADDRESS:PORT | PORT | unix:PATH [default_server] [udp] [ssl] [proxy_protocol]
+        /// [bind] [reuseport] [backlog=NUMBER] [rcvbuf=SIZE] [sndbuf=SIZE] [deferred] [fastopen=NUMBER]
         /// [multipath] [ipv6only=on|off] [so_keepalive=on|off|[IDLE]:[INTERVAL]:[COUNT]]
-        /// Differs: `udp` is not supported.
+        /// Differs: `udp` is not supported on Unix sockets.
         ///
         /// ```nginx
         /// server {
@@ -116,6 +123,7 @@ impl Value for StreamListenLine {
             let read = line.parameter(word, from, load);
             load.tolerate(read)?;
         }
+        line.check_udp(from)?;
         Ok(line)
     }
 }
@@ -129,9 +137,12 @@ impl StreamListenLine {
             b"default_server" => self.default_server = true,
             b"proxy_protocol" => self.proxy_protocol = true,
             b"ssl" => self.ssl = true,
-            b"udp" => return lacks("listen ... udp", "ngx_stream_module", word, from, load),
+            b"udp" => self.become_udp(word, from, load)?,
             _ => {
-                let v6 = matches!(self.addresses.first(), Some(Address::Ip(SocketAddr::V6(_))));
+                let v6 = matches!(
+                    self.addresses.first(),
+                    Some(Address::Ip(SocketAddr::V6(_)) | Address::Udp(SocketAddr::V6(_)))
+                );
                 let options = self.options.get_or_insert_default();
                 if !listen::set_option(options, word, v6, from)? {
                     let known = PARAMETERS.into_iter().chain(listen::SOCKET_PARAMETERS);
@@ -141,6 +152,44 @@ impl StreamListenLine {
             }
         }
         Ok(())
+    }
+}
+
+/// Parameters of TCP alone: a name, or one with a value.
+const TCP_PARAMETERS: [&str; 7] =
+    ["fastopen=", "backlog=", "deferred", "multipath", "ssl", "so_keepalive=", "proxy_protocol"];
+
+impl StreamListenLine {
+    fn become_udp(&mut self, word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        for address in &mut self.addresses {
+            match address {
+                Address::Ip(ip) => *address = Address::Udp(*ip),
+                Address::Udp(_) => {}
+                Address::Unix(_) => {
+                    let what = "listen unix: ... udp";
+                    return lacks(what, "ngx_stream_module", word, from, load);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses, in nginx's order, what makes no sense without connections.
+    fn check_udp(&self, from: &Directive) -> Result<()> {
+        if !self.addresses.first().is_some_and(Address::is_udp) {
+            return Ok(());
+        }
+        let said = |parameter: &&str| match parameter.strip_suffix('=') {
+            Some(_) => {
+                from.args[1..].iter().any(|word| word.text.starts_with(parameter.as_bytes()))
+            }
+            None => from.args[1..].iter().any(|word| *word.text == *parameter.as_bytes()),
+        };
+        let refused = TCP_PARAMETERS.iter().find(|name| said(name));
+        let Some(name) = refused.map(|name| name.trim_end_matches('=')) else { return Ok(()) };
+        let message =
+            format!("\"listen\" directive \"{name}\" parameter is incompatible with \"udp\"");
+        Err(from.error(message))
     }
 }
 

@@ -9,7 +9,9 @@ use conf::{
     Directive, Inherited, Load, Milliseconds, Number, Result, Size, SizeTemplate, Template, Value,
 };
 
-use crate::proxy::{self, BackendSocket, NextServer, ProxyPlan, SentHeader, SessionTarget};
+use crate::proxy::{
+    self, BackendSocket, DatagramCounts, NextServer, ProxyPlan, SentHeader, SessionTarget,
+};
 use crate::site::ServerBuilder;
 
 conf::directives! {
@@ -65,7 +67,7 @@ conf::directives! {
     /// proxy_connect_timeout 5s;
     /// ```
     connect_timeout: Milliseconds = "60s",
-    /// How long a connection may be idle in both directions before it is closed.
+    /// How long a connection or a session over UDP may be idle in both directions before it ends.
     ///
     /// ```nginx
     /// proxy_timeout 1h;
@@ -73,6 +75,7 @@ conf::directives! {
     timeout: Milliseconds = "10m",
     /// The largest number of bytes that are read at a time, from the client and from the backend.
     /// A connection holds no more than that in either direction, and nothing while it is idle.
+    /// Over UDP it has no effect: every datagram fits.
     ///
     /// Differs: at most 16k are read at a time.
     ///
@@ -131,6 +134,27 @@ conf::directives! {
     /// proxy_half_close on;
     /// ```
     half_close: bool = "off",
+    /// How many datagrams of a client belong to one session over UDP; the next one begins another.
+    /// 0 means any number.
+    ///
+    /// ```nginx
+    /// server {
+    ///     listen 127.0.0.1:5353 udp;
+    ///     proxy_pass 127.0.0.1:53;
+    ///     proxy_requests 1;
+    ///     proxy_responses 1;
+    /// }
+    /// ```
+    requests: Number = "0",
+    /// How many datagrams the server sends for each of the client, over UDP. A session is over when
+    /// all of them have come, and with `proxy_requests`, when the client has sent its number too.
+    /// With 0 none is waited for. Without this directive any number may come, and the session is
+    /// over after `proxy_timeout`. If fewer have come by then, the server has failed.
+    ///
+    /// ```nginx
+    /// proxy_responses 1;
+    /// ```
+    responses: Number = "2147483647",
 }
 
 /// A server or a group, as the line names it.
@@ -175,6 +199,9 @@ impl PassTarget {
 /// Bytes that are read at a time, at most: those of a lent buffer.
 const PIECE_MAX: usize = net::buffers::BUFFER_SIZE;
 
+/// nginx's number for any number.
+const RESPONSES_UNSET: u64 = i32::MAX as u64;
+
 /// Makes the servers the server's content.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let Some(target) = &conf.target else { return Ok(()) };
@@ -201,8 +228,18 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
         },
         header: conf.protocol,
         half_close: conf.half_close,
+        datagrams: DatagramCounts {
+            requests: conf.requests.0,
+            responses: Some(conf.responses.0).filter(|count| *count < RESPONSES_UNSET),
+        },
     });
     place.handed_on.of::<Option<Arc<ProxyPlan>>>().replace(plan.clone());
+    place.server.datagrams_max = conf.requests.0;
+    let for_datagrams = plan.clone();
+    place.server.datagram_content = Some(Box::new(move |x, flow| {
+        let plan = for_datagrams.clone();
+        Box::pin(async move { proxy::proxy_datagrams(&plan, x, flow).await })
+    }));
     place.server.content = Some(Box::new(move |x, stream| {
         let plan = plan.clone();
         Box::pin(async move { proxy::proxy(&plan, x, stream).await })

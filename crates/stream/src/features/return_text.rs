@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Inherited, Load, Result, Template, Value};
 
+use crate::datagrams::send_datagram;
 use crate::serve::send;
 use crate::site::ServerBuilder;
 
@@ -38,6 +39,7 @@ impl Value for ReturnText {
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     if let Some(ReturnText(text)) = conf.r#return.clone() {
         let text = Arc::new(text);
+        let for_datagrams = text.clone();
         place.server.content = Some(Box::new(move |x, stream| {
             let template = text.clone();
             Box::pin(async move {
@@ -45,6 +47,16 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
                 let mut text = Vec::new();
                 template.render(x, &mut text);
                 send(&text, x, stream).await
+            })
+        }));
+        place.server.datagrams_max = 1;
+        place.server.datagram_content = Some(Box::new(move |x, flow| {
+            let template = for_datagrams.clone();
+            Box::pin(async move {
+                x.action = "returning text";
+                let mut text = Vec::new();
+                template.render(x, &mut text);
+                send_datagram(&text, x, flow)
             })
         }));
     }

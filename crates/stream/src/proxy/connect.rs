@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -12,15 +12,16 @@ use ::session::backend::{
     log_refused,
 };
 use ::upstream::{Attempt, Group, Lease};
-use net::{SocketProbe, Stream, Timer, clock};
+use net::{DatagramReader, SocketProbe, Stream, Timer, WatchedDatagram, clock};
 use observe::{Errno, Level, Text};
 
+use crate::flow::UdpResources;
 use crate::proxy::intake::ClientIntake;
 use crate::proxy::plan::ProxyPlan;
 use crate::session::TcpSession;
 
 pub(super) const INTERNAL_SERVER_ERROR: u16 = 500;
-const BAD_GATEWAY: u16 = 502;
+pub(super) const BAD_GATEWAY: u16 = 502;
 
 /// A connection to a server.
 pub(super) struct ServerConnection {
@@ -31,12 +32,19 @@ pub(super) struct ServerConnection {
     pub(super) client_ended: bool,
 }
 
+/// A socket of datagrams with a server as its peer.
+pub(super) struct ServerSocket {
+    pub(super) socket: WatchedDatagram,
+    pub(super) lease: Lease,
+    pub(super) attempt: Rc<UpstreamAttempt>,
+}
+
 /// The way to a server.
 pub(super) struct ServerSearch<'a> {
     plan: &'a ProxyPlan,
     group: Arc<Group>,
-    /// Whose session it is.
-    client: ClientIntake<'a>,
+    /// Whose session it is; `None`: it sends datagrams.
+    client: Option<ClientIntake<'a>>,
     from: Option<SocketAddr>,
     tried: Attempt,
     tries: u64,
@@ -48,7 +56,7 @@ impl<'a> ServerSearch<'a> {
         plan: &'a ProxyPlan,
         x: &mut TcpSession,
         group: Arc<Group>,
-        client: ClientIntake<'a>,
+        client: Option<ClientIntake<'a>>,
     ) -> Self {
         let (from, tried, begun_ms) = (local_end(plan, x), Attempt::default(), clock::now_ms());
         Self { plan, group, client, from, tried, tries: 0, begun_ms }
@@ -66,9 +74,34 @@ impl<'a> ServerSearch<'a> {
                 Ok(stream) => {
                     attempt.connect_ms.set(Some(attempt.age_ms()));
                     lease.succeeded(clock::now_ms());
-                    self.tell_connected(x, &stream, &lease);
-                    let client_ended = self.client.ended;
+                    self.tell_connected(x, "", SocketProbe::new(&stream), &lease);
+                    let client_ended = self.client.is_some_and(|client| client.ended);
                     return Ok(ServerConnection { stream, lease, attempt, client_ended });
+                }
+                Err(trouble) => self.after(x, lease, &attempt, trouble)?,
+            }
+        }
+    }
+
+    /// A socket whose datagrams `reader` gets, or the status that the session ends with. Whether a
+    /// server is there is found out by the datagrams.
+    pub(super) async fn connect_datagrams(
+        mut self,
+        x: &mut TcpSession,
+        resources: &UdpResources,
+        reader: Weak<dyn DatagramReader>,
+    ) -> Result<ServerSocket, u16> {
+        loop {
+            x.action = CONNECTING;
+            let (lease, waited_ms) = self.choose(x).await?;
+            let server = AskedBackend::Server(lease.server().clone());
+            let attempt = x.upstream.attempts.begin(server, false);
+            attempt.queue_ms.set(waited_ms);
+            match self.open_datagrams(x, &lease, resources, reader.clone()) {
+                Ok(socket) => {
+                    attempt.connect_ms.set(Some(attempt.age_ms()));
+                    self.tell_connected(x, "udp ", socket.probe(), &lease);
+                    return Ok(ServerSocket { socket, lease, attempt });
                 }
                 Err(trouble) => self.after(x, lease, &attempt, trouble)?,
             }
@@ -78,7 +111,10 @@ impl<'a> ServerSearch<'a> {
     async fn choose(&mut self, x: &mut TcpSession) -> Result<(Lease, Option<u64>), u16> {
         let timeout_ms = self.plan.connect_timeout_ms;
         let (client, tried) = (&mut self.client, &mut self.tried);
-        let left = |x: &mut TcpSession, cx: &mut Context<'_>| client.poll_left(x, cx);
+        let left = |x: &mut TcpSession, cx: &mut Context<'_>| match client {
+            Some(client) => client.poll_left(x, cx),
+            None => Poll::Pending,
+        };
         match choose(x, &self.group, tried, None, timeout_ms, left).await {
             Ok(chosen) => {
                 self.tries += 1;
@@ -109,7 +145,9 @@ impl<'a> ServerSearch<'a> {
         let opened = poll_fn(|cx| match connecting.poll(cx) {
             Poll::Ready(opened) => Poll::Ready(Some(opened)),
             Poll::Pending => {
-                self.client.read(x, cx);
+                if let Some(client) = &mut self.client {
+                    client.read(x, cx);
+                }
                 ready!(timer.poll(cx));
                 Poll::Ready(None)
             }
@@ -131,6 +169,21 @@ impl<'a> ServerSearch<'a> {
                 Err(ConnectTrouble::Server)
             }
         }
+    }
+
+    /// Opens a socket with one server as its peer. What fails is logged.
+    fn open_datagrams(
+        &self,
+        x: &TcpSession,
+        lease: &Lease,
+        resources: &UdpResources,
+        reader: Weak<dyn DatagramReader>,
+    ) -> Result<WatchedDatagram, ConnectTrouble> {
+        let log = |level, message: std::fmt::Arguments<'_>| x.log(level, message);
+        let opened = self.plan.connect_options(self.from).datagram(lease.address());
+        let fd = opened.map_err(|refusal| log_refused(refusal, lease.name(), self.from, log))?;
+        // A failure has been logged.
+        resources.servers.watch(fd, reader).map_err(|_| ConnectTrouble::Internal)
     }
 
     /// What follows when there is no connection; `Ok`: another server is tried.
@@ -158,14 +211,14 @@ impl<'a> ServerSearch<'a> {
     }
 
     /// As nginx, without the context of a session.
-    fn tell_connected(&self, x: &TcpSession, stream: &Stream, lease: &Lease) {
+    fn tell_connected(&self, x: &TcpSession, how: &str, socket: SocketProbe, lease: &Lease) {
         if !x.logs(Level::Info) {
             return;
         }
         let name = Text(lease.name());
-        match SocketProbe::new(stream).local() {
-            Some(local) => x.log_bare(format_args!("proxy {local} connected to {name}")),
-            None => x.log_bare(format_args!("proxy unix: connected to {name}")),
+        match socket.local() {
+            Some(local) => x.log_bare(format_args!("{how}proxy {local} connected to {name}")),
+            None => x.log_bare(format_args!("{how}proxy unix: connected to {name}")),
         }
     }
 }

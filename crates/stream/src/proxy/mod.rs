@@ -11,6 +11,7 @@
 //! with the future.
 
 mod connect;
+mod datagrams;
 mod intake;
 mod plan;
 mod relay;
@@ -24,9 +25,12 @@ use net::{Stream, clock};
 
 use crate::session::TcpSession;
 use connect::{INTERNAL_SERVER_ERROR, ServerConnection, ServerSearch};
+pub(crate) use datagrams::proxy_datagrams;
 use intake::ClientIntake;
 use plan::rate;
-pub(crate) use plan::{BackendSocket, NextServer, ProxyPlan, SentHeader, SessionTarget};
+pub(crate) use plan::{
+    BackendSocket, DatagramCounts, NextServer, ProxyPlan, SentHeader, SessionTarget,
+};
 use relay::{Relay, RelayEnd, RelayPlan};
 
 /// The status of a session that has been relayed, whatever ended it.
@@ -42,7 +46,7 @@ pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut TcpSession, client: &mut Str
     let rates =
         TransferRates { up: rate(&plan.upload_rate, x), down: rate(&plan.download_rate, x) };
     let intake = ClientIntake::new(client, rates.read_ahead_max(plan), plan.half_close);
-    let mut connected = match ServerSearch::new(plan, x, group, intake).connect(x).await {
+    let mut connected = match ServerSearch::new(plan, x, group, Some(intake)).connect(x).await {
         Ok(connected) => connected,
         Err(status) => return status,
     };

@@ -28,6 +28,15 @@ pub(crate) struct ProxyPlan {
     pub(crate) next: NextServer,
     pub(crate) header: SentHeader,
     pub(crate) half_close: bool,
+    pub(crate) datagrams: DatagramCounts,
+}
+
+/// When a session over UDP is over.
+pub(crate) struct DatagramCounts {
+    /// How many of a client belong to it; 0: any number.
+    pub(crate) requests: u64,
+    /// How many of the server follow each; `None`: any number.
+    pub(crate) responses: Option<u64>,
 }
 
 /// The group of servers.
@@ -99,6 +108,9 @@ impl ProxyPlan {
         match self.header {
             SentHeader::Off => {}
             SentHeader::V1 => proxy_protocol::write_v1(source, destination, out),
+            SentHeader::V2 if x.client.is_udp => {
+                proxy_protocol::write_v2_datagram(source, destination, out);
+            }
             SentHeader::V2 => proxy_protocol::write_v2(source, destination, out),
         }
     }

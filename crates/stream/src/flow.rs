@@ -1,0 +1,208 @@
+//! The client's end of a session over UDP, and the socket that it shares with all others.
+//!
+//! A client is an address; the first datagram from it begins a session, and those that follow are
+//! the session's until it is over or has let go of the client. What comes before the session can
+//! take it waits here, within limits. The session itself is `datagrams`'.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::{Rc, Weak};
+use std::task::{Context, Waker};
+
+use net::{DatagramSet, ReceivedBatch, ReceivedDatagram, UdpListener};
+
+/// What the sessions over UDP of a worker share.
+pub struct UdpResources {
+    /// The sockets of servers.
+    pub(crate) servers: Rc<DatagramSet>,
+    /// Where datagrams are received.
+    pub(crate) batch: Rc<RefCell<ReceivedBatch>>,
+}
+
+/// A socket of one worker, and the clients that have sessions there.
+pub struct UdpPort {
+    pub(crate) listener: Rc<UdpListener>,
+    pub(crate) slot: u32,
+    pub(crate) resources: Rc<UdpResources>,
+    flows: RefCell<HashMap<FlowKey, Rc<ClientFlow>>>,
+    is_closed: Cell<bool>,
+}
+
+/// A client, and the address that it sends to where there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FlowKey {
+    peer: SocketAddr,
+    local: Option<IpAddr>,
+}
+
+/// Datagrams between one client and its session.
+pub struct ClientFlow {
+    key: FlowKey,
+    port: Rc<UdpPort>,
+    /// Whether the client's datagrams come here.
+    is_bound: Cell<bool>,
+    datagrams_max: u64,
+    waiting: RefCell<WaitingDatagrams>,
+    sink: RefCell<Option<Weak<dyn DatagramSink>>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// Takes a client's datagrams as they come.
+pub(crate) trait DatagramSink {
+    fn datagram(&self, payload: &[u8]);
+}
+
+/// Datagrams that the session cannot take yet.
+#[derive(Default)]
+struct WaitingDatagrams {
+    datagrams: VecDeque<Box<[u8]>>,
+    bytes: usize,
+}
+
+/// How many datagrams of a client wait for its session; more are dropped.
+const WAITING_MAX: usize = 64;
+/// How many bytes they may have beside the first, which always fits.
+const WAITING_BYTES_MAX: usize = 16 * 1024;
+
+impl UdpPort {
+    pub(crate) fn new(
+        listener: Rc<UdpListener>,
+        slot: u32,
+        resources: Rc<UdpResources>,
+    ) -> Rc<Self> {
+        let (flows, is_closed) = (RefCell::default(), Cell::new(false));
+        Rc::new(Self { listener, slot, resources, flows, is_closed })
+    }
+
+    /// Gives a datagram to its client's session; false: the client has none.
+    pub(crate) fn deliver(&self, datagram: &ReceivedDatagram<'_>) -> bool {
+        let flow = self.flows.borrow().get(&FlowKey::of(datagram)).cloned();
+        flow.inspect(|flow| flow.give(datagram.payload)).is_some()
+    }
+
+    /// Begins a flow with its first datagram. Those that follow come to it until there are
+    /// `datagrams_max`; 0: any number.
+    pub(crate) fn begin(
+        self: &Rc<Self>,
+        datagram: &ReceivedDatagram<'_>,
+        datagrams_max: u64,
+    ) -> Rc<ClientFlow> {
+        let key = FlowKey::of(datagram);
+        let flow = Rc::new(ClientFlow {
+            key,
+            port: self.clone(),
+            is_bound: Cell::new(true),
+            datagrams_max,
+            waiting: RefCell::default(),
+            sink: RefCell::default(),
+            waker: RefCell::default(),
+        });
+        self.flows.borrow_mut().insert(key, flow.clone());
+        flow.give(datagram.payload);
+        flow
+    }
+
+    /// The address is no longer listened on; the sessions have to be woken.
+    pub(crate) fn close(&self) {
+        self.is_closed.set(true);
+    }
+}
+
+impl FlowKey {
+    fn of(datagram: &ReceivedDatagram<'_>) -> Self {
+        Self { peer: datagram.peer, local: datagram.local }
+    }
+}
+
+impl ClientFlow {
+    fn give(&self, payload: &[u8]) {
+        let sink = self.sink.borrow().as_ref().and_then(Weak::upgrade);
+        match sink {
+            Some(sink) => sink.datagram(payload),
+            None => {
+                let waiting = self.waiting.borrow_mut().push(payload);
+                self.took(waiting as u64);
+            }
+        }
+    }
+
+    /// The session has so many of the client's datagrams.
+    pub(crate) fn took(&self, datagrams: u64) {
+        if self.datagrams_max > 0 && datagrams >= self.datagrams_max {
+            self.unbind();
+        }
+    }
+
+    /// Sends a datagram to the client; false: too many wait, and it is lost.
+    pub(crate) fn send(&self, payload: &[u8]) -> bool {
+        self.port.listener.send(payload, self.key.peer, self.key.local)
+    }
+
+    /// The next datagram goes to `sink`. Those that came before are the result.
+    pub(crate) fn attach(&self, sink: Weak<dyn DatagramSink>) -> Vec<Box<[u8]>> {
+        *self.sink.borrow_mut() = Some(sink);
+        std::mem::take(&mut *self.waiting.borrow_mut()).datagrams.into()
+    }
+
+    /// The client's next datagram is another session's.
+    pub(crate) fn unbind(&self) {
+        if self.is_bound.replace(false) {
+            self.port.flows.borrow_mut().remove(&self.key);
+        }
+    }
+
+    /// What its worker's sessions share.
+    pub(crate) fn resources(&self) -> &UdpResources {
+        &self.port.resources
+    }
+
+    /// Whether the address that the client sends to is no longer listened on.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.port.is_closed.get()
+    }
+
+    /// [`wake`](Self::wake) wakes this task from now on.
+    pub(crate) fn set_task(&self, cx: &Context<'_>) {
+        let mut waker = self.waker.borrow_mut();
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            *waker = Some(cx.waker().clone());
+        }
+    }
+
+    /// Wakes the session's task.
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl WaitingDatagrams {
+    /// How many wait then.
+    fn push(&mut self, payload: &[u8]) -> usize {
+        let bytes = self.bytes + payload.len();
+        let has_room = self.datagrams.len() < WAITING_MAX && bytes <= WAITING_BYTES_MAX;
+        if self.datagrams.is_empty() || has_room {
+            self.datagrams.push_back(payload.into());
+            self.bytes = bytes;
+        }
+        self.datagrams.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_that_wait_are_limited_in_number_and_bytes() {
+        let mut waiting = WaitingDatagrams::default();
+        waiting.push(&[0; 65_507]);
+        waiting.push(b"");
+        assert_eq!(waiting.datagrams.len(), 1, "the first always fits, and is enough then");
+        let mut waiting = WaitingDatagrams::default();
+        let last = (0..2 * WAITING_MAX).map(|_| waiting.push(b"")).last();
+        assert_eq!(last, Some(WAITING_MAX));
+    }
+}
