@@ -170,6 +170,9 @@ struct Opening {
     timeout_ms: u64,
 }
 
+/// A session, and what to ask about the client's certificate after its handshake.
+type CheckedSession = (Box<dyn SecureSession>, Option<Arc<OcspChecks>>);
+
 /// The connection is over, which has been logged.
 struct ConnectionOver;
 
@@ -280,7 +283,7 @@ impl Opening {
         hello: &[u8],
         received: &[u8],
         stream: &mut Stream,
-    ) -> Result<(Box<dyn SecureSession>, Option<Arc<OcspChecks>>), ConnectionOver> {
+    ) -> Result<CheckedSession, ConnectionOver> {
         let generation = self.context.generation();
         let listen = generation.listen(self.client.listen).ok_or(ConnectionOver)?;
         let hello = ClientHello::parse(hello);

@@ -3,7 +3,8 @@
 //! Not webpki's, which refuses what OpenSSL accepts and configurations for nginx rely on:
 //! certificates of version 1, self-signed ones that are themselves trusted, authorities as servers.
 //! Trust ends at a self-signed certificate of the trusted file, or at one with trust settings for
-//! the purpose; others in it only help to get there. Name constraints are not implemented: a critical one refuses the chain.
+//! the purpose; others in it only help to get there. Name constraints are not implemented: a
+//! critical one refuses the chain.
 
 use std::fmt;
 use std::sync::Arc;

@@ -30,9 +30,9 @@ use commands::ConfCommand;
 use files::PasswordFile;
 use ocsp_cache::OcspCacheZone;
 use sessions::{SessionCache, TicketKeyFile};
-use values::{CertificateFile, NoDhparam, TlsCiphers, TlsGroups, TlsProtocols};
+use values::{CertificateFile, NoDhparam, OcspMode, TlsCiphers, TlsGroups, TlsProtocols};
 
-pub use ocsp_checks::{OcspChecks, OcspMode};
+pub use ocsp_checks::OcspChecks;
 pub use read_ahead::read_ahead;
 pub use server::{ServerTlsParts, ServerTlsSetup};
 pub use verification::{ClientRefusal, ClientVerification, VerifyClient};

@@ -15,19 +15,8 @@ use observe::Text;
 
 use super::ocsp_cache::{OcspCache, OcspCacheKey};
 use super::ocsp_responder::OcspResponderUrl;
+use super::values::OcspMode;
 use super::{Conf, VerifyClient};
-
-conf::words! {
-    /// `ssl_ocsp`
-    pub enum OcspMode {
-        /// All certificates of the chain but the trusted one are checked.
-        On = "on",
-        /// None is checked.
-        Off = "off",
-        /// The client's own certificate is checked.
-        Leaf = "leaf",
-    }
-}
 
 /// Asks responders about the certificates of a server's clients.
 pub struct OcspChecks {

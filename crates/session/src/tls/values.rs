@@ -31,6 +31,18 @@ impl Value for CertificateFile {
     }
 }
 
+conf::words! {
+    /// `ssl_ocsp`
+    pub enum OcspMode {
+        /// All certificates of the chain but the trusted one are checked.
+        On = "on",
+        /// None is checked.
+        Off = "off",
+        /// The client's own certificate is checked.
+        Leaf = "leaf",
+    }
+}
+
 /// Versions of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsProtocols {

@@ -11,8 +11,7 @@ use net::tls::{
 };
 
 use super::Conf;
-use super::ocsp_checks::OcspMode;
-use super::values::CertificateFile;
+use super::values::{CertificateFile, OcspMode};
 
 conf::words! {
     /// `ssl_verify_client`

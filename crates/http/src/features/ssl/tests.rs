@@ -262,7 +262,8 @@ fn settings_of_sessions_are_checked() {
 /// The servers that Mozilla's generator of configurations (version 5.7) writes.
 #[test]
 fn mozillas_configurations_load() {
-    let intermediate = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:\
+    let intermediate = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:\
+         ECDHE-ECDSA-AES256-GCM-SHA384:\
          ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:\
          DHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384:DHE-RSA-CHACHA20-POLY1305";
     let old = format!(
