@@ -191,22 +191,22 @@ impl<S: TlsSide> TlsSession<S> {
 }
 
 /// Sends something before the client's part of the handshake is over; `false`: it may not be sent
-/// yet.
+/// yet. rustls looks at what was received, too, and must not be called again after an error.
 fn send_early<S: TlsSide>(
     side: &mut S,
     input: &mut TlsInput,
     send: impl FnOnce(&mut WriteTraffic<'_, S::Data>),
-) -> bool {
+) -> Result<bool, rustls::Error> {
     let UnbufferedStatus { discard, state } = side.process(&mut input.bytes[input.next..]);
-    let sent = match state {
-        Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+    let sent = match state? {
+        ConnectionState::WriteTraffic(mut traffic) => {
             send(&mut traffic);
             true
         }
         _ => false,
     };
     input.next += discard;
-    sent
+    Ok(sent)
 }
 
 /// One step of a handshake: what rustls needs of the session.
@@ -456,11 +456,15 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
                     return Ok(0);
                 };
                 let piece = &slice[..slice.len().min(self.record_max)];
-                return match send_early(&mut **side, &mut self.input, |traffic| {
+                let sent = send_early(&mut **side, &mut self.input, |traffic| {
                     self.output.append_with(|out| traffic.encrypt(piece, out));
-                }) {
-                    true => Ok(piece.len()),
-                    false => Err(io::ErrorKind::BrokenPipe.into()),
+                });
+                if sent.is_err() {
+                    self.fail();
+                }
+                return match sent {
+                    Ok(true) => Ok(piece.len()),
+                    _ => Err(io::ErrorKind::BrokenPipe.into()),
                 };
             }
             TlsPhase::Failed => return Err(io::ErrorKind::BrokenPipe.into()),
@@ -483,9 +487,12 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
                 let _ = established.alert(WARNING, CLOSE_NOTIFY, &mut self.output);
             }
             TlsPhase::Handshaking(side) => {
-                send_early(&mut **side, &mut self.input, |traffic| {
+                let sent = send_early(&mut **side, &mut self.input, |traffic| {
                     self.output.append_with(|out| traffic.queue_close_notify(out));
                 });
+                if sent.is_err() {
+                    self.fail();
+                }
             }
             TlsPhase::Failed => {}
         }
