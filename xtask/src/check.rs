@@ -47,6 +47,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "attacks", slow: true, run: attacked },
     CheckStep { name: "h2spec", slow: true, run: http2_cases },
     CheckStep { name: "generator", slow: true, run: generated },
+    CheckStep { name: "transfers", slow: true, run: transferred },
     CheckStep { name: "stream", slow: true, run: streamed },
     CheckStep { name: "latency", slow: true, run: latencies },
 ];
@@ -138,6 +139,11 @@ fn http2_cases() -> Result<StepOutcome, String> {
 /// What is not installed is skipped there.
 fn generated() -> Result<StepOutcome, String> {
     proof("generator", &["--requests", "10000"])
+}
+
+/// Shorter than on its own.
+fn transferred() -> Result<StepOutcome, String> {
+    proof("transfers", &["--megabytes", "20"])
 }
 
 fn streamed() -> Result<StepOutcome, String> {

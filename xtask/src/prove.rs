@@ -7,6 +7,7 @@ mod generator;
 mod latency;
 mod limit;
 mod stream;
+mod transfers;
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::args::Args;
 use crate::project;
 
-pub(crate) const HELP: &str = "latencies and counts of weir load, the limit, endurance of stream
+pub(crate) const HELP: &str = "latencies and counts of weir load, the limit, large bodies, stream
 
 Usage: cargo xtask prove [PROOF [OPTION]...] [--weir PATH]
 
@@ -47,6 +48,13 @@ generator   weir load before servers that count (weir, nginx, haproxy, Go's net/
   --scripts DIR run wrk's scripts of this folder with both programs
   --strict      what is skipped is a failure
 
+transfers   Bodies of 100 MB through proxy_pass over HTTP/2, four streams on one connection, in
+            both directions, buffered and not, with slow clients and backends. Every byte is
+            compared. Fails when one differs or is missing, or when the server's memory grows by
+            more than 8 MB. Needs curl.
+  --megabytes N    size of a body (100)
+  --nginx PATH     an nginx, which is shown beside it
+
 stream      Many connections to a server of stream {}: many at once, many more one after the
             other, and many at once again. Fails when one is not answered or not logged, when
             descriptors are left over, or when the memory grows on after the first time.
@@ -73,6 +81,7 @@ const PROOFS: &[Proof] = &[
     Proof { name: "latency", run: latency::run },
     Proof { name: "limit", run: limit::run },
     Proof { name: "generator", run: generator::run },
+    Proof { name: "transfers", run: transfers::run },
     Proof { name: "stream", run: stream::run },
 ];
 
