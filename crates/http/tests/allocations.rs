@@ -39,6 +39,9 @@ const PATHS: [&str; 7] = [
     "/limited/Cargo.toml",
 ];
 
+/// Only HTTP/2 sends trailers without chunks.
+const TRAILERS_PATH: &str = "/trailers";
+
 /// Requests at once on a connection of HTTP/2.
 const STREAMS: usize = 8;
 /// Allocations that are no request's: on a busy machine more buffers may be lent at once than ever
@@ -77,7 +80,7 @@ fn a_warm_http2_connection_allocates_nothing() {
     let folder = Folder::new();
     net::run(async {
         let server = Server::start(&folder.0, "8443 ssl http2");
-        for path in PATHS {
+        for path in PATHS.into_iter().chain([TRAILERS_PATH]) {
             let stream = secured(server.connect(), b"h2").await;
             let mut client = Http2Client::new(stream, path);
             count_allocations(path, async || client.ask().await).await;
@@ -154,6 +157,7 @@ fn site(prefix: &Path, listen: &str) -> http::Site {
             ssl_certificate 'data:{ECDSA_CERTIFICATE}';
             ssl_certificate_key 'data:{ECDSA_KEY}';
             root {here};
+            location /trailers {{ add_trailer X-End $request_method; return 200 hello; }}
             location /return {{ return 200 hello; }}
             location /vars {{ return 200 $uri$arg_a$host$request_method; }}
             location /cached/ {{ open_file_cache max=100; alias {here}/; }}
@@ -223,7 +227,7 @@ impl Http2Client {
     }
 
     async fn ask(&mut self) {
-        let fields: [(&[u8], &[u8]); 7] = [
+        let fields: [(&[u8], &[u8]); 9] = [
             (b":method", b"GET"),
             (b":scheme", b"https"),
             (b":authority", b"localhost"),
@@ -231,6 +235,8 @@ impl Http2Client {
             (b"user-agent", b"curl/7.88.1"),
             (b"accept", b"*/*"),
             (b"x-real-ip", b"192.0.2.1"),
+            (b"cookie", b"a=b"),
+            (b"cookie", b"c=d"),
         ];
         for _ in 0..STREAMS {
             let stream = self.endpoint.open().unwrap();
@@ -270,7 +276,10 @@ impl Http2Client {
                     let status = self.endpoint.fields().iter().next();
                     assert_eq!(status, Some((&b":status"[..], &b"200"[..])));
                 }
-                Some(Http2Event::Data { stream, end_stream: true, .. }) => {
+                Some(
+                    Http2Event::Data { stream, end_stream: true, .. }
+                    | Http2Event::Trailers { stream },
+                ) => {
                     self.endpoint.release(stream, Http2Code::CANCEL);
                     ended += 1;
                 }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use net::buffers;
 use observe::{Level, Text};
 use wire::http2::FieldBlock;
 use wire::http2::request::{self, InvalidRequest, RequestFields};
@@ -66,7 +67,7 @@ fn build(x: &mut Exchange, fields: &FieldBlock, parts: &RequestFields<'_>) -> Re
     let Request { head, received, .. } = &mut x.request;
     received.clear();
     if received.capacity() == 0 {
-        *received = net::buffers::lend();
+        *received = buffers::lend();
     }
     if head.build(received, &line).is_err() {
         let is_method = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-');
@@ -129,11 +130,24 @@ fn push_fields(
         }
     }
     if parts.cookies > 1 {
-        let cookies = fields.iter().filter(|field| field.0 == b"cookie").map(|field| field.1);
-        let joined = cookies.collect::<Vec<_>>().join(&b"; "[..]);
-        push(x, b"cookie", &joined, uncounted + 1)?;
+        push_cookies(x, fields, uncounted + 1)?;
     }
     Ok(())
+}
+
+/// Several cookie fields become one (RFC 9113, section 8.2.3).
+fn push_cookies(x: &mut Exchange, fields: &FieldBlock, uncounted: usize) -> Result<(), u16> {
+    let mut joined = buffers::lend();
+    let cookies = fields.iter().filter(|field| field.0 == b"cookie");
+    for (index, (_, value)) in cookies.enumerate() {
+        if index > 0 {
+            joined.extend_from_slice(b"; ");
+        }
+        joined.extend_from_slice(value);
+    }
+    let pushed = push(x, b"cookie", &joined, uncounted);
+    buffers::give_back(joined);
+    pushed
 }
 
 fn is_usual(name: &[u8], with_underscores: bool) -> bool {

@@ -49,6 +49,8 @@ pub(super) struct StreamLink {
     pub(super) is_blocked: Cell<bool>,
     /// Bytes of frames' heads among what was sent of a body.
     pub(super) overhead: Cell<u64>,
+    /// The fields that follow the reply's body. Their memory is reused by the next stream.
+    pub(super) trailers: RefCell<Fields>,
     timer: Timer,
     waits_for: Cell<StreamWait>,
 }
@@ -74,7 +76,8 @@ impl StreamLink {
             key: Cell::new(key),
             waker,
             input: RefCell::default(),
-            input_read: Cell::new(0),
+            /// How much of `input` was read.
+    input_read: Cell::new(0),
             is_ended: Cell::new(false),
             fault: Cell::new(None),
             is_gone: Cell::new(false),
@@ -85,6 +88,7 @@ impl StreamLink {
             timed_out: Cell::new(false),
             is_blocked: Cell::new(false),
             overhead: Cell::new(0),
+            trailers: RefCell::default(),
             timer: Timer::new(),
             waits_for: Cell::new(StreamWait::Nothing),
         }

@@ -44,7 +44,8 @@ enum ReplyEnd {
     Open,
     /// The end of the stream.
     EndStream,
-    Trailers(Fields),
+    /// The trailers of the stream's link.
+    Trailers,
     /// Nothing: the stream has ended.
     Sent,
 }
@@ -92,9 +93,10 @@ impl StreamReply {
         let mut bytes = frames * FRAME_HEAD_BYTES;
         if ends {
             self.end = ReplyEnd::Sent;
-        } else if is_last && let ReplyEnd::Trailers(fields) = &self.end {
+        } else if is_last && matches!(self.end, ReplyEnd::Trailers) {
             if let Some(mut writer) = endpoint.begin_fields(key) {
-                fields.iter().for_each(|(name, value)| writer.field(name, value));
+                let trailers = self.link.trailers.borrow();
+                trailers.iter().for_each(|(name, value)| writer.field(name, value));
                 bytes += writer.finish(true);
             }
             self.end = ReplyEnd::Sent;
@@ -160,16 +162,17 @@ impl Outlet for StreamReply {
             self.end = match trailers.is_empty() {
                 true => ReplyEnd::EndStream,
                 false => {
-                    let mut kept = Fields::default();
+                    let mut kept = self.link.trailers.borrow_mut();
+                    kept.clear();
                     trailers.iter().for_each(|(name, value)| kept.append(name, value));
-                    ReplyEnd::Trailers(kept)
+                    ReplyEnd::Trailers
                 }
             };
         }
     }
 
     fn gathered(&self) -> u64 {
-        let has_end = matches!(self.end, ReplyEnd::EndStream | ReplyEnd::Trailers(_));
+        let has_end = matches!(self.end, ReplyEnd::EndStream | ReplyEnd::Trailers);
         let end = if has_end { FRAME_HEAD_BYTES } else { 0 };
         (self.head + self.unsent() + end) as u64
     }
