@@ -1,4 +1,4 @@
-//! A connection: the socket, the machine of its frames, and the turns in which both move.
+//! A connection: its socket, its frame machine, and the loop that drives both.
 
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -26,16 +26,16 @@ use crate::exchange::{CloseReason, Downstream};
 use crate::site::Location;
 use crate::site::policy::{Close, Lingering};
 
-/// Rounds of reading, running and writing before other connections get their turn.
+/// Rounds of reading, running and writing before the task yields to other connections.
 const ROUNDS_PER_TURN: u32 = 16;
 
-/// Output with which nothing more is read: its client does not read either.
+/// With more unsent output, nothing is read from the client, because the client does not read.
 const OUTPUT_READ_MAX: usize = 4 * OUTPUT_BYTES_MAX;
 
-/// Fields of a head beside those that `max_headers` counts.
+/// Pseudo-header fields, which `max_headers` does not count.
 const PSEUDO_FIELDS_MAX: u32 = 8;
 
-/// An HTTP/2 connection. `F` is what a stream runs.
+/// An HTTP/2 connection. `F` is the future of a stream.
 pub(super) struct Http2Connection<F> {
     pub(super) context: Rc<WorkerContext>,
     pub(super) client: Rc<Client>,
@@ -44,15 +44,15 @@ pub(super) struct Http2Connection<F> {
     ready: Arc<ReadyStreams>,
     pub(super) streams: Http2Streams<F>,
     pub(super) timers: Http2Timers,
-    /// Counts it while no stream is under way.
+    /// Counts the connection as waiting while it has no stream.
     pub(super) waiting: Option<WaitingConnection>,
     /// Nothing more is read: the client has closed, or broken the protocol.
     is_deaf: bool,
     /// Nothing more can be written.
     is_mute: bool,
-    /// Nothing was read the last time, because the client does not read.
+    /// Nothing was read in the last round because the client does not read.
     was_behind: bool,
-    /// It has been idle long enough to be parked.
+    /// The connection has been idle long enough to be parked.
     pub(super) is_unused: bool,
     writes: u8,
 }
@@ -77,7 +77,7 @@ pub(crate) async fn serve(
     run_connection(context, client, stream, (endpoint, timers), preread.bytes).await
 }
 
-/// Runs a connection, of which `input` has arrived, until it is over or idle.
+/// Runs a connection, of which `input` was already read, until it is over or idle.
 pub(super) async fn run_connection(
     context: Rc<WorkerContext>,
     client: Rc<Client>,
@@ -107,7 +107,7 @@ pub(super) async fn run_connection(
     None
 }
 
-/// What the default server of the socket says of connections.
+/// The configuration of a connection, from the default server of the listening socket.
 pub(super) fn config_of(context: &WorkerContext, client: &Client) -> Option<Http2Config> {
     let generation = context.generation();
     let listen = generation.listen(client.listen)?;
@@ -144,7 +144,7 @@ async fn run_stream(
         return link.release(Http2Code::REFUSED_STREAM);
     };
     let refused = head::begin(&mut x, &link, end_stream).err();
-    // The rest of what has arrived is looked at first: a body, or a reset.
+    // The connection processes the rest of its input first: perhaps a body, or a reset.
     link.yield_once().await;
     let mut reply = StreamReply::new(link.clone());
     let ran = drive::run(&context, &mut x, refused, &mut reply).await;
@@ -254,7 +254,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         Poll::Pending
     }
 
-    /// Whether it is over.
+    /// How the connection ends, if it is over.
     fn end(&self) -> Option<Http2End> {
         if self.is_unused {
             return Some(Http2End::Park);
@@ -269,7 +269,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         }
     }
 
-    /// Whether the worker is about to stop, or the socket is gone.
+    /// Sends GOAWAY if the worker is about to stop or the listening socket is gone.
     fn check_leaving(&mut self) {
         if !self.context.keeps(&self.client) {
             self.go_away(Http2Code::NO_ERROR);
@@ -280,7 +280,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         self.shared.endpoint.borrow_mut().go_away(code);
     }
 
-    /// Reads once. Whether anything came.
+    /// Reads once. Returns whether anything was read.
     fn poll_read<R>(&mut self, cx: &mut Context<'_>, run: &R) -> bool
     where
         R: Fn(Rc<StreamLink>, bool) -> F,
@@ -323,7 +323,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         is_behind
     }
 
-    /// The client is gone: streams end, or go on without it.
+    /// The client is gone: streams end, or continue without it.
     pub(super) fn lose_client(&mut self) {
         self.is_mute = true;
         self.stop_streams();
@@ -335,7 +335,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         self.streams.links().for_each(|link| link.lose_client());
     }
 
-    /// Writes what all streams have put into the output. Whether any of it was written.
+    /// Writes the output of all streams. Returns whether anything was written.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moves = false;
         while !self.is_mute {
@@ -363,7 +363,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         moves
     }
 
-    /// Streams that wait for room in the output get it; memory that is not needed goes back.
+    /// Wakes streams that wait for room in the output, and returns an unneeded buffer.
     fn give_room(&mut self) {
         let mut endpoint = self.shared.endpoint.borrow_mut();
         if self.is_mute || endpoint.output().len() < OUTPUT_BYTES_MAX {
@@ -386,8 +386,8 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
     }
 }
 
-/// Before a write: from the second one on, what the client has not acknowledged yet must not hold
-/// back what follows.
+/// Sets TCP_NODELAY before the second write, so that unacknowledged data does not delay what
+/// follows.
 fn note_write(writes: &mut u8, stream: &Stream) {
     if *writes == 1 {
         stream.set_nodelay();

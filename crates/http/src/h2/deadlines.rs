@@ -1,4 +1,4 @@
-//! What becomes of a connection whose deadline has passed.
+//! What happens when a deadline of a connection passes.
 
 use std::task::{Context, Poll};
 
@@ -9,12 +9,12 @@ use wire::http2::Http2Code;
 use super::connection::Http2Connection;
 use super::timers::{ClientWait, Http2Timers};
 
-/// How long a connection is idle before it is parked, or at least gives back the memory of its
+/// How long a connection is idle before it is parked, or at least releases the memory of its
 /// streams.
 const PARK_AFTER_MS: u64 = 1500;
 
 impl<F: Future<Output = ()>> Http2Connection<F> {
-    /// Looks at the deadlines. Whether one has passed.
+    /// Checks the deadlines. Returns whether one has passed.
     pub(super) fn poll_timers(&mut self, cx: &mut Context<'_>) -> bool {
         self.poll_write_deadline(cx) | self.poll_client_deadline(cx)
     }
@@ -45,7 +45,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
             let waits = self.timers.poll_client(cx, ClientWait::Block, timeout_ms);
             if waits.is_ready() {
                 self.shared.endpoint.borrow_mut().abandon_block();
-                // What is still to come of it may take as long again.
+                // The rest of the block gets the same time again.
                 self.timers.waits_for.set(ClientWait::Nothing);
             }
             return waits.is_ready();
@@ -57,7 +57,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         self.poll_idle(cx)
     }
 
-    /// Nothing is under way.
+    /// The deadlines of a connection without streams.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.timers.is_used {
             let timeout_ms = self.timers.left_ms.unwrap_or_else(|| self.header_timeout_ms());

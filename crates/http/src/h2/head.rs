@@ -1,4 +1,4 @@
-//! From the fields of a header block to a request.
+//! Turns the fields of a header block into a request.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::site::Protocols;
 /// nginx's own status for a head with too many fields, which the client sees as 400.
 const TOO_LARGE: u16 = 494;
 
-/// Makes the exchange's request of the fields that have come. `Err`: the status that is the answer.
+/// Fills the exchange's request from the received fields. `Err` is the status to answer with.
 pub(super) fn begin(x: &mut Exchange, link: &Rc<StreamLink>, end_stream: bool) -> Result<(), u16> {
     x.action = "reading client request headers";
     let shared = link.shared.clone();
@@ -49,13 +49,13 @@ fn read_head(x: &mut Exchange, fields: &FieldBlock, end_stream: bool) -> Result<
     settle(x, &parts, end_stream)
 }
 
-/// Logs what the client did.
+/// Logs what the client did wrong; the status is 400.
 fn refuse(x: &mut Exchange, what: &str) -> u16 {
     x.log(Level::Info, format_args!("client {what}"));
     400
 }
 
-/// Writes the head's text: the line that logs show, then the fields.
+/// Writes the head's text: the request line for logs, then the fields.
 fn build(x: &mut Exchange, fields: &FieldBlock, parts: &RequestFields<'_>) -> Result<(), u16> {
     let authority = parts.authority.unwrap_or_default();
     let line = RequestParts {
@@ -158,7 +158,7 @@ fn is_usual(name: &[u8], with_underscores: bool) -> bool {
     })
 }
 
-/// Adds a field; `uncounted` are those before it that the client has not sent.
+/// Adds a field. `uncounted` is the number of fields before it that the client did not send.
 fn push(x: &mut Exchange, name: &[u8], value: &[u8], uncounted: usize) -> Result<(), u16> {
     let mut limits = x.server().reading.head;
     limits.max_headers = limits.max_headers.saturating_add(uncounted);
@@ -190,7 +190,7 @@ fn push(x: &mut Exchange, name: &[u8], value: &[u8], uncounted: usize) -> Result
     }
 }
 
-/// The head is complete: whether it may be asked for here, and what it says of the body.
+/// Checks a complete head against its server. Returns what it announces of the body.
 fn settle(x: &mut Exchange, parts: &RequestFields<'_>, end_stream: bool) -> Result<Announced, u16> {
     x.request.header_only = x.request.head.method == Method::Head;
     let merge_slashes = x.server().reading.merge_slashes;

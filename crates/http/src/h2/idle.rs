@@ -1,4 +1,4 @@
-//! What remains of a connection that is parked.
+//! A parked connection.
 
 use net::Stream;
 use observe::WaitingConnection;
@@ -6,7 +6,7 @@ use wire::http2::RestingEndpoint;
 
 use crate::client::Resting;
 
-/// All that remains of an idle connection but its socket.
+/// The state of a parked connection, without its socket.
 pub(crate) struct IdleHttp2 {
     pub(super) client: Resting,
     pub(super) endpoint: RestingEndpoint,
@@ -17,7 +17,7 @@ pub(crate) struct IdleHttp2 {
     pub(super) _waiting: WaitingConnection,
 }
 
-/// A connection to park for the rest of its time.
+/// A connection to park, with its socket.
 pub(crate) struct ParkableHttp2 {
     pub(crate) stream: Stream,
     pub(crate) idle: Box<IdleHttp2>,
@@ -25,7 +25,7 @@ pub(crate) struct ParkableHttp2 {
 }
 
 impl IdleHttp2 {
-    /// The listening socket it came by.
+    /// The slot of the listening socket that accepted it.
     pub(crate) fn listen(&self) -> u32 {
         self.client.listen
     }

@@ -1,4 +1,4 @@
-//! What arrives: events of the machine, brought to the streams they are for.
+//! Input: hands the events of the frame machine to their streams.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use super::stream_link::StreamLink;
 use super::totals;
 
 impl<F: Future<Output = ()>> Http2Connection<F> {
-    /// Takes input to its end. An error of the protocol ends the connection.
+    /// Processes all input. A protocol error ends the connection.
     pub(super) fn take_input<R>(&mut self, input: &[u8], run: &R)
     where
         R: Fn(Rc<StreamLink>, bool) -> F,
@@ -34,7 +34,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         }
     }
 
-    /// Answers and replies are about to be written.
+    /// Makes sure that the output has a buffer before answers and replies are written.
     fn lend_output(&self) {
         let mut endpoint = self.shared.endpoint.borrow_mut();
         if !endpoint.has_buffer()
@@ -95,7 +95,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         self.streams.start(&self.shared, stream, end_stream, |link| run(link, end_stream));
     }
 
-    /// A stream was reset, by the client or because of it.
+    /// A stream was reset, by the client or because of what it sent.
     fn end_stream(&mut self, stream: StreamKey, code: Http2Code, by_client: bool) {
         let id = stream.id;
         match (by_client, code) {
@@ -121,7 +121,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
     }
 }
 
-/// A window has opened.
+/// Makes a stream ready that waited for a window.
 fn unblock(link: &StreamLink) {
     if link.is_blocked.replace(false) {
         link.waker.make_ready();

@@ -6,18 +6,17 @@
 //!          +-------------------- until nothing is ready ----------+
 //! ```
 //!
-//! Frames, states and windows are `wire::http2`'s, and what happens to a request between its head
-//! and the end of its reply is `drive`'s. A [`StreamLink`](stream_link::StreamLink) gives an
-//! exchange its body, a [`StreamReply`](stream_reply::StreamReply) takes its reply. What all
-//! streams send in a turn goes out in one write.
+//! `wire::http2` handles frames, states and windows. `drive` runs a request from its head to the
+//! end of its reply. A [`StreamLink`](stream_link::StreamLink) gives an exchange its body, and a
+//! [`StreamReply`](stream_reply::StreamReply) sends its reply. The output of all streams in a turn
+//! is sent with one write.
 //!
-//! The connection owns the futures of its streams. A client that is gone is seen by each stream
-//! itself, which logs and ends, or goes on where it outlives its client. A connection that is cut
-//! drops them; each is logged. A panic in one stream costs its connection: the others' exchanges
-//! are dropped with it.
+//! The connection owns the futures of its streams. When the client is gone, each stream logs that
+//! and ends, or continues if its request outlives the client. Dropping the connection drops its
+//! streams; each is logged. A panic in one stream ends the connection with all its streams.
 //!
-//! A connection that has been idle for a moment is parked: its task ends, and what remains of it
-//! is an [`IdleHttp2`].
+//! A connection that has been idle for a moment is parked: its task ends, and only an [`IdleHttp2`]
+//! remains.
 
 mod connection;
 mod deadlines;

@@ -1,4 +1,4 @@
-//! How a connection is parked, and how it continues.
+//! Parking idle connections and resuming them.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use super::timers::Http2Timers;
 use crate::client::Client;
 use crate::drive::WorkerContext;
 
-/// Continues a connection that was parked; with `ends` only to end it.
+/// Resumes a parked connection; with `ends`, only to end it.
 pub(crate) async fn resume(
     context: Rc<WorkerContext>,
     stream: Stream,
@@ -32,24 +32,24 @@ pub(crate) async fn resume(
 }
 
 impl<F: Future<Output = ()>> Http2Connection<F> {
-    /// Whether parking pays, now that the connection has been idle for a moment.
+    /// Whether an idle connection can be parked.
     pub(super) fn can_park(&self) -> bool {
         self.context.can_park
             && self.context.keeps(&self.client)
             && self.idle_left_ms() > 0
             && self.shared.endpoint.borrow().can_rest()
-            // A subrequest beside the last stream may hold its link still.
+            // A subrequest of the last stream may still hold its link.
             && Rc::strong_count(&self.shared) == 1
     }
 
-    /// How long it may still wait for another stream.
+    /// What is left of `keepalive_timeout`.
     pub(super) fn idle_left_ms(&self) -> u64 {
         let timeout_ms = self.policy(|location| location.core.keepalive.timeout_ms);
         (self.timers.since_ms + timeout_ms).saturating_sub(clock::now_ms())
     }
 
-    /// Lets the task end. `None`: something else holds the connection, which [`Self::can_park`]
-    /// has excluded.
+    /// Ends the task and keeps the state. `None` if something else holds the connection, which
+    /// [`Self::can_park`] rules out.
     pub(super) fn park(self) -> Option<ParkableHttp2> {
         let left_ms = self.idle_left_ms();
         let Self { client, stream, shared, timers, waiting, .. } = self;

@@ -1,4 +1,4 @@
-//! Which streams have something to do: each has a waker of its own, and a turn runs those alone.
+//! The queue of ready streams. Each stream has its own waker, and a turn runs only ready streams.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,11 +9,11 @@ use std::task::{Wake, Waker};
 pub(super) struct ReadyStreams {
     queue: Mutex<Vec<u32>>,
     task: Mutex<Option<Waker>>,
-    /// A turn is under way: it looks at the queue before it ends.
+    /// A turn is running and will look at the queue before it ends.
     in_turn: AtomicBool,
 }
 
-/// The waker of whatever stream has a slot.
+/// The waker of a slot, for one stream after another.
 pub(super) struct StreamWaker {
     ready: Arc<ReadyStreams>,
     slot: u32,
@@ -30,7 +30,7 @@ impl ReadyStreams {
         }
     }
 
-    /// It is over, unless a stream is ready.
+    /// Ends a turn. Returns whether no stream is ready.
     pub(super) fn end_turn(&self) -> bool {
         self.in_turn.store(false, Ordering::SeqCst);
         lock(&self.queue).is_empty()
@@ -52,7 +52,7 @@ impl StreamWaker {
         self.is_queued.store(false, Ordering::SeqCst);
     }
 
-    /// Has the stream run in this turn, or in the next.
+    /// Makes the stream run in this turn or the next.
     pub(super) fn make_ready(&self) {
         if self.is_queued.swap(true, Ordering::SeqCst) {
             return;

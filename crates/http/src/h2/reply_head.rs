@@ -1,4 +1,4 @@
-//! The head of a reply as fields, in nginx's order.
+//! Writes the head of a reply as fields, in nginx's order.
 
 use wire::http2::FieldWriter;
 
@@ -7,7 +7,7 @@ use crate::decimal;
 use crate::drive::{redirect, with_date};
 use crate::exchange::{Exchange, FieldName, Reply};
 
-/// Writes the head, which ends the stream or not. How many bytes of frames.
+/// Writes the head, and ends the stream if `ends`. Returns the length of the frames.
 pub(super) fn write(x: &mut Exchange, link: &StreamLink, ends: bool) -> usize {
     redirect::complete(x);
     let here = &x.location().core;
@@ -57,7 +57,8 @@ fn write_content(reply: &Reply, head: &mut FieldWriter<'_>) {
     }
 }
 
-/// Fields that speak of an HTTP/1 connection make a reply malformed (RFC 9113, section 8.2.2).
+/// Whether a field describes an HTTP/1 connection, which makes an HTTP/2 reply malformed
+/// (RFC 9113, section 8.2.2).
 fn is_of_connection(name: &[u8]) -> bool {
     let names: &[&[u8]] = match name.len() {
         7 => &[b"upgrade"],

@@ -1,4 +1,4 @@
-//! What a connection and its streams share.
+//! State that a connection and its streams share.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::ready::StreamWaker;
 /// Bytes of bodies that a connection may hold unread before windows stay closed.
 pub(super) const UNREAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What a connection and its streams share.
+/// State that a connection and its streams share.
 pub(super) struct Http2Shared {
     pub(super) endpoint: RefCell<Http2Endpoint>,
     /// Bytes of bodies that were received and not read, on all streams.
@@ -79,7 +79,7 @@ impl Http2Shared {
         self.waiting.borrow_mut().push(waker.clone());
     }
 
-    /// There is room: streams that wait for it run.
+    /// Makes all streams ready that wait for room in the output.
     pub(super) fn give_room(&self) {
         self.waiting.borrow_mut().drain(..).for_each(|waker| waker.make_ready());
     }

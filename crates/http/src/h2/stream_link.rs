@@ -1,5 +1,5 @@
-//! A stream as its exchange and its connection share it: the request's body on its way in, and how
-//! the stream ended if it did. It is all that the exchange sees of its connection.
+//! The link between a connection and the exchange of one stream: the received part of the request's
+//! body, and whether the client is gone. The exchange sees nothing else of its connection.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,32 +14,31 @@ use super::ready::StreamWaker;
 use super::shared::{Http2Shared, WindowHold};
 use crate::exchange::{BodyRules, Downstream, Fields, RequestBodyError};
 
-/// How much a client may have sent of a body that is being read before it has to wait.
+/// The window of a stream whose body is being read.
 const READ_WINDOW: u32 = 256 * 1024;
 
-/// How long a stream whose reply is complete waits for a body that may go on for ever.
+/// How long a stream with a complete reply waits for the end of a body of unknown length.
 const REST_MS: u64 = 100;
 
-/// Memory for a body that a stream keeps for the next one.
+/// How much memory of a body's buffer is reused for the next stream.
 const INPUT_KEPT_MAX: usize = 16 * 1024;
 
-/// What belongs to one stream of a connection.
+/// Shared between a connection and the exchange of one stream.
 pub(super) struct StreamLink {
     pub(super) shared: Rc<Http2Shared>,
     pub(super) key: Cell<StreamKey>,
     pub(super) waker: Arc<StreamWaker>,
-    /// What has come of the body and was not read.
+    /// The received part of the body, from which `input_read` bytes were read.
     input: RefCell<Vec<u8>>,
-    /// How much of `input` was read.
     input_read: Cell<usize>,
     is_ended: Cell<bool>,
-    /// What is wrong with the body.
+    /// What is wrong with the body, to be read after "client ".
     fault: Cell<Option<&'static str>>,
     /// The client has reset the stream, or is gone.
     is_gone: Cell<bool>,
-    /// Somebody wants the body.
+    /// The exchange reads the body.
     is_claimed: Cell<bool>,
-    /// Nobody will.
+    /// Nothing will read the body.
     is_unwanted: Cell<bool>,
     received: Cell<u64>,
     head_length: Cell<u64>,
@@ -55,13 +54,13 @@ pub(super) struct StreamLink {
     waits_for: Cell<StreamWait>,
 }
 
-/// What a stream's deadline is for.
+/// What a stream waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamWait {
     Nothing,
-    /// More of a body that somebody reads.
+    /// More of a body that the exchange reads.
     Body,
-    /// The rest of a body that nobody reads.
+    /// The rest of a body that is discarded.
     Rest,
     /// Room, in a window or in the output.
     Room,
@@ -76,8 +75,7 @@ impl StreamLink {
             key: Cell::new(key),
             waker,
             input: RefCell::default(),
-            /// How much of `input` was read.
-    input_read: Cell::new(0),
+            input_read: Cell::new(0),
             is_ended: Cell::new(false),
             fault: Cell::new(None),
             is_gone: Cell::new(false),
@@ -94,7 +92,7 @@ impl StreamLink {
         }
     }
 
-    /// Becomes that of another stream, of which the head has come.
+    /// Prepares the link for another stream, whose head was received.
     pub(super) fn renew(&self, key: StreamKey, is_ended: bool) {
         self.key.set(key);
         self.drop_input();
@@ -111,12 +109,12 @@ impl StreamLink {
         self.end_wait();
     }
 
-    /// The head has so many bytes.
+    /// Sets the encoded length of the head.
     pub(super) fn note_head(&self, length: u64) {
         self.head_length.set(length);
     }
 
-    /// Data of the body has come.
+    /// Adds received data of the body.
     pub(super) fn take_data(&self, data: &[u8], is_last: bool) {
         if !self.is_unwanted.get() {
             self.drop_read_input();
@@ -136,7 +134,7 @@ impl StreamLink {
         }
     }
 
-    /// The body has ended with what is no end of one.
+    /// The rest of the body is malformed.
     pub(super) fn fail(&self, what: &'static str) {
         self.fault.set(Some(what));
         self.waker.make_ready();
@@ -152,7 +150,7 @@ impl StreamLink {
         self.is_gone.get()
     }
 
-    /// Nobody wants the body, not what has come of it and not what will.
+    /// Discards the received part of the body.
     pub(super) fn drop_input(&self) {
         let mut input = self.input.borrow_mut();
         let unread = input.len() - self.input_read.replace(0);
@@ -163,7 +161,7 @@ impl StreamLink {
         }
     }
 
-    /// Discards the body, unless somebody reads it.
+    /// Discards the body, unless the exchange reads it.
     pub(super) fn discard_unclaimed(&self) {
         if !self.is_claimed.get() {
             self.is_unwanted.set(true);
@@ -171,7 +169,7 @@ impl StreamLink {
         }
     }
 
-    /// Moves what has come into the buffer's spare room.
+    /// Copies received data into the spare capacity of `out`.
     pub(super) fn take_input(&self, out: &mut Vec<u8>) -> usize {
         let input = self.input.borrow();
         let rest = &input[self.input_read.get()..];
@@ -193,7 +191,7 @@ impl StreamLink {
         self.input.borrow().len() - self.input_read.get()
     }
 
-    /// Lets the client send more, where enough of it was read.
+    /// Opens the stream's window once half of it is used.
     pub(super) fn open_window(&self) {
         if self.is_ended.get() {
             return;
@@ -215,7 +213,7 @@ impl StreamLink {
         self.is_ended.get() && self.unread() == 0
     }
 
-    /// Ready once this wait has lasted for `timeout_ms`.
+    /// Ready after this wait has lasted for `timeout_ms`.
     pub(super) fn poll_deadline(
         &self,
         cx: &mut Context<'_>,
@@ -228,9 +226,9 @@ impl StreamLink {
         self.timer.poll(cx)
     }
 
-    /// Waits for the rest of a body that nobody reads: for `timeout_ms` if its end is known and the
-    /// client may send all of it, else for a moment. A reset would come too late to stop what is
-    /// under way, and hides the reply from some clients.
+    /// Waits for the rest of a body that is discarded: up to `timeout_ms` if its length is known
+    /// and fits into the window, otherwise for a moment. A reset would not stop data that was
+    /// already sent, and hides the reply from some clients.
     pub(super) async fn await_rest(&self, timeout_ms: u64) {
         self.is_unwanted.set(true);
         self.drop_input();
@@ -247,12 +245,12 @@ impl StreamLink {
         .await;
     }
 
-    /// The exchange is over: what is not complete of the stream is reset.
+    /// Releases the stream after the exchange; an incomplete one is reset.
     pub(super) fn release(&self, code: Http2Code) {
         self.shared.endpoint.borrow_mut().release(self.key.get(), code);
     }
 
-    /// Lets the connection go on with its turn, and the stream after it.
+    /// Yields to the connection once.
     pub(super) async fn yield_once(&self) {
         let mut has_yielded = false;
         std::future::poll_fn(|_| {
@@ -266,7 +264,7 @@ impl StreamLink {
         .await;
     }
 
-    /// The wait is over; the next one has a deadline of its own.
+    /// Ends a wait; the next one starts a new deadline.
     pub(super) fn end_wait(&self) {
         self.waits_for.set(StreamWait::Nothing);
     }

@@ -1,7 +1,7 @@
-//! A reply on its way out, as frames of its stream.
+//! Sends a reply as frames of its stream.
 //!
-//! The head is encoded at once: the order of heads in the output is that in which the peer decodes
-//! them. Data is put into frames as the windows and the output have room for it.
+//! The head is encoded immediately, because the peer decodes heads in the order of the output. Data
+//! becomes frames as windows and the output have room.
 
 use std::io;
 use std::rc::Rc;
@@ -17,19 +17,19 @@ use crate::drive::{BodyBound, Framing, Outlet};
 use crate::exchange::{Bytes, Exchange, Fields, FileSlice, TunnelEnd};
 use crate::site::policy::Output;
 
-/// Output of a connection that is not written, for which streams wait.
+/// With more unsent output on the connection, streams wait.
 pub(super) const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// Room in the output for the heads of a stream's frames, and for answers to what comes meanwhile.
+/// Spare room in the output, for frame headers and for answers such as acknowledgements.
 const ROOM_FOR_HEADS: usize = 1024;
 
-/// Bytes that are gathered from small pieces.
+/// Up to how many bytes small pieces are gathered.
 const GATHERED_MAX: usize = 16 * 1024;
 
 /// Writes one reply to its stream.
 pub(super) struct StreamReply {
     link: Rc<StreamLink>,
-    /// Bytes of the head, until the exchange is told that they were sent.
+    /// Bytes of the head that were not yet reported to the exchange as sent.
     head: usize,
     data: Bytes,
     /// How much of `data` was sent.
@@ -38,7 +38,7 @@ pub(super) struct StreamReply {
     chunk_size: usize,
 }
 
-/// What is still to come after the data.
+/// What follows the data.
 enum ReplyEnd {
     /// More data, perhaps.
     Open,
@@ -65,11 +65,11 @@ impl StreamReply {
         self.link.shared.wait_for_room(&self.link.waker);
     }
 
-    /// Sends data, and the end of the stream if it is the last. How many bytes of frames; 0:
-    /// nothing can be sent for now.
+    /// Sends data, and the end of the stream after the last. Returns the length of the frames; 0 if
+    /// nothing can be sent now.
     fn send_data(&mut self, most: usize) -> usize {
         let mut endpoint = self.link.shared.endpoint.borrow_mut();
-        // A stream that has its turn sends as much as all of them may have waiting.
+        // One stream may fill the output up to the limit for all streams.
         if endpoint.output().len() >= OUTPUT_BYTES_MAX {
             drop(endpoint);
             self.wait_for_output();
@@ -223,7 +223,7 @@ impl Outlet for StreamReply {
     fn forget_reader(&self) {}
 
     fn poll_gone(&self, _: &mut Context<'_>) -> Poll<()> {
-        // The connection makes a stream ready whose client goes.
+        // The connection makes its streams ready when the client is gone.
         if self.link.is_gone() { Poll::Ready(()) } else { Poll::Pending }
     }
 

@@ -1,7 +1,6 @@
 //! The streams of a connection, and their futures.
 //!
-//! A slot is a place for one stream after another: its future, its link and its waker keep their
-//! memory.
+//! A slot serves one stream after another and reuses the memory of future, link and waker.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,14 +13,14 @@ use super::ready::{ReadyStreams, StreamWaker};
 use super::shared::Http2Shared;
 use super::stream_link::StreamLink;
 
-/// Slots that are kept although there are fewer streams.
+/// Slots with a higher index are freed when their stream ends.
 const SLOTS_KEPT_MAX: usize = 32;
 
-/// The streams of a connection by slot. `F` is what a stream runs.
+/// The streams of a connection by slot. `F` is the future of a stream.
 pub(super) struct Http2Streams<F> {
     slots: Vec<Option<StreamSlot<F>>>,
     ready: Arc<ReadyStreams>,
-    /// The list of those that are run in a round.
+    /// The streams run in the current round; empty between rounds.
     round: Vec<u32>,
     open: usize,
 }
@@ -37,12 +36,11 @@ impl<F: Future<Output = ()>> Http2Streams<F> {
         Self { slots: Vec::new(), ready, round: Vec::new(), open: 0 }
     }
 
-    /// How many are under way.
     pub(super) fn len(&self) -> usize {
         self.open
     }
 
-    /// A stream begins: its future runs for the first time, while the fields of its head are there.
+    /// Starts a stream. Its future is polled while the endpoint still has the fields of its head.
     pub(super) fn start(
         &mut self,
         shared: &Rc<Http2Shared>,
@@ -60,7 +58,7 @@ impl<F: Future<Output = ()>> Http2Streams<F> {
             let link = Rc::new(StreamLink::new(shared.clone(), key, waker.clone()));
             StreamSlot { link, future: Box::pin(None), waker: waker.into() }
         });
-        // A subrequest beside the last stream may hold its link still.
+        // A subrequest of the last stream may still hold its link.
         if Rc::get_mut(&mut slot.link).is_none() {
             let waker = slot.link.waker.clone();
             slot.link = Rc::new(StreamLink::new(shared.clone(), key, waker));
@@ -71,7 +69,7 @@ impl<F: Future<Output = ()>> Http2Streams<F> {
         self.run(key.slot);
     }
 
-    /// Runs those that are ready. Whether there was any.
+    /// Runs the ready streams. Returns whether there were any.
     pub(super) fn run_ready(&mut self) -> bool {
         let mut round = std::mem::take(&mut self.round);
         self.ready.take(&mut round);
@@ -100,19 +98,19 @@ impl<F: Future<Output = ()>> Http2Streams<F> {
         }
     }
 
-    /// The link of a stream that is under way.
+    /// The link of an active stream.
     pub(super) fn link(&self, key: StreamKey) -> Option<&Rc<StreamLink>> {
         let slot = self.slots.get(key.slot as usize)?.as_ref()?;
         (slot.future.is_some() && slot.link.key.get() == key).then_some(&slot.link)
     }
 
-    /// The links of all streams that are under way.
+    /// The links of all active streams.
     pub(super) fn links(&self) -> impl Iterator<Item = &Rc<StreamLink>> {
         let open = self.slots.iter().flatten().filter(|slot| slot.future.is_some());
         open.map(|slot| &slot.link)
     }
 
-    /// No stream is under way: gives back the memory of slots.
+    /// Frees the slots. Requires that no stream is active.
     pub(super) fn shrink(&mut self) {
         self.slots.clear();
         self.slots.shrink_to_fit();

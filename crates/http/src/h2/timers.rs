@@ -1,4 +1,4 @@
-//! The deadlines of a connection; each stream has its own besides.
+//! The deadlines of a connection. Each stream has its own deadlines, too.
 
 use std::cell::Cell;
 use std::task::{Context, Poll};
@@ -10,13 +10,13 @@ use super::totals;
 
 /// The deadlines of a connection.
 pub(super) struct Http2Timers {
-    /// Of the client: until it asks for something, or ends a header block.
+    /// For the client's next request, or for the end of a header block.
     client: Timer,
     pub(super) waits_for: Cell<ClientWait>,
-    /// Of a write.
+    /// For the client to read output.
     write: Timer,
     is_writing: Cell<bool>,
-    /// The rest of the time for the first head, where some of it is over.
+    /// What is left of the time for the first head, if some of it has passed.
     pub(super) left_ms: Option<u64>,
     /// Whether a stream has begun.
     pub(super) is_used: bool,
@@ -25,7 +25,7 @@ pub(super) struct Http2Timers {
     replenished_s: u64,
 }
 
-/// What is waited for.
+/// What the connection waits for from its client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientWait {
     Nothing,
@@ -40,14 +40,14 @@ pub(super) enum ClientWait {
 }
 
 impl Http2Timers {
-    /// Of a new connection, which has `left_ms` for its first head, where some of that time is
-    /// over.
+    /// The deadlines of a new connection, which has `left_ms` for its first head if some of that
+    /// time has passed.
     pub(super) fn first(left_ms: Option<u64>) -> Self {
         let now_ms = clock::now_ms();
         Self { left_ms, ..Self::new(now_ms, now_ms / 1000) }
     }
 
-    /// Of a connection that was parked, and has waited for another stream since `since_ms`.
+    /// The deadlines of a connection that was parked and has been idle since `since_ms`.
     pub(super) fn next(since_ms: u64, replenished_s: u64) -> Self {
         Self { is_used: true, ..Self::new(since_ms, replenished_s) }
     }
@@ -79,7 +79,7 @@ impl Http2Timers {
         self.is_writing.set(false);
     }
 
-    /// Once a second: budgets grow, and counts go to the totals.
+    /// Once a second, lets budgets grow and adds the counts to the totals.
     pub(super) fn replenish(&mut self, endpoint: &mut Http2Endpoint) {
         let now_s = clock::now_ms() / 1000;
         if now_s > self.replenished_s {

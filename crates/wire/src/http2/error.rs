@@ -15,26 +15,26 @@ impl Http2Code {
     pub const INTERNAL_ERROR: Self = Self(2);
     /// More was sent than a window allows, or a window grew too large.
     pub const FLOW_CONTROL_ERROR: Self = Self(3);
-    /// A frame for a stream that takes none.
+    /// A frame for a stream that accepts none.
     pub const STREAM_CLOSED: Self = Self(5);
     /// A frame of a wrong size.
     pub const FRAME_SIZE_ERROR: Self = Self(6);
     /// The stream was not processed at all.
     pub const REFUSED_STREAM: Self = Self(7);
-    /// The stream is not needed any more.
+    /// The stream is no longer needed.
     pub const CANCEL: Self = Self(8);
     /// A header block that cannot be decoded.
     pub const COMPRESSION_ERROR: Self = Self(9);
-    /// The peer asks for too much work.
+    /// The peer causes too much work.
     pub const ENHANCE_YOUR_CALM: Self = Self(11);
 }
 
-/// Why a connection is over. The GOAWAY frame that says so is in the output already.
+/// Why a connection is over. The GOAWAY frame is already in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http2Error {
-    /// What the peer is told.
+    /// The code in GOAWAY.
     pub code: Http2Code,
-    /// What the peer did, as nginx says it: "client sent ..." without its first word.
+    /// What the peer did, in nginx's words without the first: "client sent ...".
     pub what: &'static str,
     /// The limit that the peer exceeded, if that is the reason.
     pub limit: Option<Http2Limit>,

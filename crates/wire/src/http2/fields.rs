@@ -1,25 +1,26 @@
-//! The fields of one header block, decoded.
+//! The decoded fields of one header block.
 
 use alloc::vec::Vec;
 
 use crate::Slice;
 
-/// Memory that a block keeps for the next one.
+/// How much memory is reused for the next block.
 const TEXT_KEPT_MAX: usize = 16 * 1024;
 
-/// Names and values, in the order in which they came. Reused for every block of a connection.
+/// Names and values in the order in which they were received. Reused for every block of a
+/// connection.
 #[derive(Clone, Debug, Default)]
 pub struct FieldBlock {
     text: Vec<u8>,
     fields: Vec<(Slice, Slice)>,
-    /// Whether there were more fields than are kept.
+    /// Whether the block had more fields than the limit.
     pub is_cut: bool,
-    /// Whether a name or a value was longer than it may be.
+    /// Whether a name or a value exceeded its limit.
     pub(super) has_long_field: bool,
 }
 
 impl FieldBlock {
-    /// The fields.
+    /// Iterates over names and values.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
         self.fields.iter().map(|(name, value)| (name.of(&self.text), value.of(&self.text)))
     }

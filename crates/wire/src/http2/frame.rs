@@ -4,13 +4,13 @@ use alloc::vec::Vec;
 
 use super::Http2Code;
 
-/// Bytes of a frame's head.
+/// The length of a frame header.
 pub const FRAME_HEAD_BYTES: usize = 9;
 
-/// The longest payload that a peer takes unless it says more.
+/// The longest payload that a peer accepts by default.
 pub const FRAME_PAYLOAD_DEFAULT: u32 = 1 << 14;
 
-/// The longest payload that can be.
+/// The longest payload that a frame can have.
 pub const FRAME_PAYLOAD_MAX: u32 = (1 << 24) - 1;
 
 /// Types of frames.
@@ -25,24 +25,24 @@ pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
 /// Server push.
 pub const PUSH_PROMISE: u8 = 5;
-/// Asks for an echo.
+/// Requests an echo.
 pub const PING: u8 = 6;
 /// No further streams.
 pub const GOAWAY: u8 = 7;
-/// More may be sent.
+/// Allows the receiver to send more.
 pub const WINDOW_UPDATE: u8 = 8;
 /// More of a header block.
 pub const CONTINUATION: u8 = 9;
 
-/// Flag of DATA and HEADERS: the last of its stream.
+/// Flag of DATA and HEADERS: the last frame of its stream.
 pub const END_STREAM: u8 = 0x1;
-/// Flag of SETTINGS and PING: an answer.
+/// Flag of SETTINGS and PING: an acknowledgement.
 pub const ACK: u8 = 0x1;
-/// Flag of HEADERS and CONTINUATION: the last of its header block.
+/// Flag of HEADERS and CONTINUATION: the last frame of its header block.
 pub const END_HEADERS: u8 = 0x4;
 /// Flag of DATA and HEADERS: padding follows.
 pub const PADDED: u8 = 0x8;
-/// Flag of HEADERS: five bytes of priority come first.
+/// Flag of HEADERS: the payload begins with five bytes of priority.
 pub const HAS_PRIORITY: u8 = 0x20;
 
 /// The head of a frame.
@@ -50,11 +50,11 @@ pub const HAS_PRIORITY: u8 = 0x20;
 pub struct FrameHead {
     /// Bytes of the payload.
     pub length: u32,
-    /// What it is.
+    /// The frame type.
     pub kind: u8,
-    /// Bits whose meaning depends on the type.
+    /// Flags; their meaning depends on the type.
     pub flags: u8,
-    /// The stream; 0 is the connection.
+    /// The stream's number; 0 stands for the connection.
     pub stream: u32,
 }
 
@@ -77,7 +77,7 @@ impl FrameHead {
         [a, b, c, self.kind, self.flags, s, t, u, v]
     }
 
-    /// Whether it has a flag.
+    /// Whether this flag is set.
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

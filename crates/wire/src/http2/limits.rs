@@ -1,22 +1,22 @@
 //! Bounds on the work and the memory that a peer may cause.
 //!
-//! Each kind of frame that costs its sender little and us something has a [`FloodLimit`]: so many
-//! at once, and so many more a second. The driver has the clock and calls
-//! [`Http2Endpoint::replenish`]. Some kinds are also earned: a stream that runs to its end gives
-//! back a reset, data that is sent or received gives back updates of windows.
+//! Each kind of frame that is cheap to send and costs the receiver work has a [`FloodLimit`]: a
+//! burst, and a rate at which the budget is restored. The driver has the clock and calls
+//! [`Http2Endpoint::replenish`]. Useful work restores budgets, too: a stream that ends normally
+//! gives back a reset, and data gives back window updates.
 //!
 //! [`Http2Endpoint::replenish`]: super::Http2Endpoint::replenish
 
 /// How many frames of a kind a peer may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloodLimit {
-    /// At once.
+    /// How many at once.
     pub burst: u32,
-    /// More with each second.
+    /// How many more each second.
     pub per_second: u32,
 }
 
-/// What one peer may ask for on one connection.
+/// The limits of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Http2Limits {
     /// Streams that the peer resets before they have ended ("rapid reset", CVE-2023-44487).
@@ -34,19 +34,19 @@ pub struct Http2Limits {
     pub empty_data: FloodLimit,
     /// WINDOW_UPDATE frames, beyond those that data sent has earned (CVE-2019-9511).
     pub window_updates: FloodLimit,
-    /// Frames of types that nobody knows.
+    /// Frames of unknown types.
     pub unknown_frames: FloodLimit,
     /// CONTINUATION frames of one header block (CVE-2024-27316).
     pub continuation_frames_max: u32,
-    /// Bytes of one header block as it is sent.
+    /// Encoded bytes of one header block.
     pub block_bytes_max: u32,
-    /// Bytes of names and values of one header block, decoded.
+    /// Decoded bytes of names and values of one header block.
     pub fields_bytes_max: u32,
     /// Bytes of one name or value.
     pub field_bytes_max: u32,
     /// Fields of one header block. Further ones are decoded and dropped.
     pub fields_max: u32,
-    /// Bytes of answers (acknowledgements, resets) that wait because the peer does not read.
+    /// Bytes of answers (acknowledgements, resets) that the peer has not read.
     pub answer_bytes_max: u32,
 }
 
@@ -145,7 +145,7 @@ impl FloodBudget {
         Ok(())
     }
 
-    /// Gives back what useful work has earned.
+    /// Restores what useful work has earned.
     pub(super) fn earn(&mut self, count: u32) {
         self.left = self.left.saturating_add(count).min(self.limit.burst);
     }
@@ -168,7 +168,7 @@ pub(super) struct FloodBudgets {
     pub(super) unknown_frames: FloodBudget,
 }
 
-/// What is left of each budget.
+/// The remaining frames of each budget.
 pub(super) type FloodAllowances = [u32; 8];
 
 impl FloodBudgets {
@@ -185,7 +185,7 @@ impl FloodBudgets {
         }
     }
 
-    /// Budgets of which only this is left.
+    /// Budgets with these remaining frames.
     pub(super) fn with(limits: &Http2Limits, allowances: FloodAllowances) -> Self {
         let mut budgets = Self::new(limits);
         for (budget, left) in budgets.each().into_iter().zip(allowances) {

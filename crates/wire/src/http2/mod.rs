@@ -1,7 +1,7 @@
 //! HTTP/2 (RFC 9113) without I/O: bytes in, events and bytes out, for servers and for clients.
 //!
 //! An [`Http2Endpoint`] is one end of a connection. [`Http2Endpoint::receive`] takes what arrived
-//! and returns one event at a time; what is to be sent gathers in [`Http2Endpoint::output`]. The
+//! and returns one event at a time; bytes to send accumulate in [`Http2Endpoint::output`]. The
 //! endpoint keeps stream states, windows and the HPACK tables. It limits and counts what a peer
 //! could abuse ([`limits`], [`counts`]). Data of DATA frames is returned as ranges of the input and
 //! never copied. [`request`] checks whether fields form a valid request.

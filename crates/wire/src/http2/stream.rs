@@ -8,29 +8,29 @@
 //! ExpectHead --head--> ExpectBody --END_STREAM--> Ended
 //! ```
 //!
-//! A stream that was reset, by either end, stays until the driver releases it.
+//! A stream that either end has reset stays in the table until the driver releases it.
 
 use alloc::vec::Vec;
 
-/// Streams that have ended whose end is remembered, so that what is still on its way for them is
-/// not mistaken for an error of the peer.
+/// How many ended streams are remembered, so that frames the peer sent before it learned of the
+/// end are not treated as its error.
 const ENDED_MAX: usize = 64;
 
-/// Lists by which streams are found.
+/// The number of hash buckets for streams.
 const BUCKETS: usize = 64;
 
 const NONE: u32 = u32::MAX;
 
-/// A stream as a driver names it: a small number, which a later stream has again, and its own.
+/// Identifies a stream: a small index, which later streams reuse, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamKey {
-    /// Its place among the open streams.
+    /// Its index in the table of streams.
     pub slot: u32,
     /// Its number on the connection.
     pub id: u32,
 }
 
-/// How far one direction of a stream is.
+/// The state of one direction of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamHalf {
     ExpectHead,
@@ -45,23 +45,23 @@ pub(super) struct StreamState {
     next: u32,
     pub(super) remote: StreamHalf,
     pub(super) local: StreamHalf,
-    /// Who has reset it, if somebody has.
+    /// Set once either end has reset it.
     pub(super) reset: Option<StreamEnd>,
-    /// What the peer sent makes no message. The rest of it is thrown away.
+    /// The peer's message is malformed; the rest of it is discarded.
     pub(super) is_malformed: bool,
-    /// Negative after the peer has made initial windows smaller.
+    /// Negative after the peer has reduced the initial window.
     pub(super) send_window: i64,
     pub(super) receive_window: i64,
-    /// Bytes of data that the peer's head has announced and not sent yet.
+    /// What is left of the announced length of the body.
     pub(super) announced: Option<u64>,
 }
 
 /// How a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamEnd {
-    /// Both ends were done with it, or the peer has reset it.
+    /// Both directions ended, or the peer reset it.
     Closed,
-    /// We reset it: the peer may have sent more before it knew.
+    /// This end reset it. The peer may have sent more before it learned of that.
     ResetByUs,
 }
 
@@ -88,7 +88,6 @@ impl StreamTable {
         }
     }
 
-    /// How many are open.
     pub(super) fn len(&self) -> usize {
         self.open
     }
@@ -107,7 +106,6 @@ impl StreamTable {
         StreamKey { slot, id }
     }
 
-    /// The stream with that number.
     pub(super) fn find(&self, id: u32) -> Option<StreamKey> {
         let mut slot = self.buckets[bucket_of(id)];
         while slot != NONE {
@@ -120,17 +118,17 @@ impl StreamTable {
         None
     }
 
-    /// The stream that a key is for, unless it was released.
+    /// The state of a stream, unless it was released.
     pub(super) fn get(&mut self, key: StreamKey) -> Option<&mut StreamState> {
         self.slots.get_mut(key.slot as usize).filter(|stream| stream.id == key.id)
     }
 
-    /// The same, to look at.
+    /// Like [`get`](Self::get), for reading.
     pub(super) fn peek(&self, key: StreamKey) -> Option<&StreamState> {
         self.slots.get(key.slot as usize).filter(|stream| stream.id == key.id)
     }
 
-    /// Forgets a stream, but for how it ended.
+    /// Removes a stream and remembers how it ended.
     pub(super) fn remove(&mut self, key: StreamKey, end: StreamEnd) {
         let StreamKey { slot, id } = key;
         if self.peek(key).is_none() {
@@ -159,19 +157,18 @@ impl StreamTable {
         self.ended_next = (self.ended_next + 1) % ENDED_MAX;
     }
 
-    /// The peer has seen that we reset a stream.
+    /// The peer knows by now that this end reset the stream.
     pub(super) fn forget_reset(&mut self, id: u32) {
         if let Some(ended) = self.ended.iter_mut().find(|ended| ended.0 == id) {
             ended.1 = StreamEnd::Closed;
         }
     }
 
-    /// How a stream ended, if it did so lately.
+    /// How a stream ended, if that was recently.
     pub(super) fn end_of(&self, id: u32) -> Option<StreamEnd> {
         self.ended.iter().find(|ended| ended.0 == id).map(|ended| ended.1)
     }
 
-    /// The open streams.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (StreamKey, &mut StreamState)> {
         self.slots
             .iter_mut()
@@ -197,7 +194,7 @@ impl StreamState {
         }
     }
 
-    /// It is reset: nothing more comes or goes.
+    /// Marks both directions as ended by a reset.
     pub(super) fn end_by(&mut self, end: StreamEnd) {
         self.reset = Some(end);
         (self.remote, self.local) = (StreamHalf::Ended, StreamHalf::Ended);

@@ -1,4 +1,4 @@
-//! Header blocks: HEADERS and the CONTINUATION frames behind it, decoded once they are complete.
+//! Header blocks: HEADERS and the CONTINUATION frames that follow it, decoded when complete.
 
 use super::super::counts::Http2Count;
 use super::super::frame::{END_HEADERS, END_STREAM, FrameHead};
@@ -8,7 +8,7 @@ use super::super::{Http2Code, Http2Error, Http2Role, StreamKey, WINDOW_DEFAULT};
 use super::{Expect, Http2Endpoint, Http2Event, Step};
 use crate::hpack::{FieldLimits, HpackError};
 
-/// Memory of a block that came in pieces which is kept for the next one.
+/// How much memory of a fragmented block is reused for the next one.
 const BLOCK_KEPT_MAX: usize = 4096;
 
 impl Http2Endpoint {
@@ -28,8 +28,8 @@ impl Http2Endpoint {
         self.expect_prefix()
     }
 
-    /// HEADERS at a server: a request, trailers, or what is still on its way for a stream that was
-    /// reset. Whether it is discarded.
+    /// HEADERS at a server: a request, trailers, or a frame that the client sent before it learned
+    /// that its stream was reset. Returns whether the block is discarded.
     fn begin_request(&mut self, id: u32) -> Result<bool, Http2Error> {
         let incorrect = Http2Error::protocol("sent HEADERS frame with incorrect identifier");
         if id.is_multiple_of(2) {
@@ -68,7 +68,8 @@ impl Http2Endpoint {
         Ok(true)
     }
 
-    /// HEADERS at a client: an interim reply, a reply, or trailers.
+    /// HEADERS at a client: an interim reply, a reply, or trailers. Returns whether the block is
+    /// discarded.
     fn begin_reply(&mut self, id: u32) -> Result<bool, Http2Error> {
         if id == 0 || self.is_idle(id) {
             return Err(Http2Error::protocol("sent HEADERS frame with incorrect identifier"));
@@ -95,7 +96,7 @@ impl Http2Endpoint {
         Ok(Step::Again)
     }
 
-    /// Takes bytes of a block. The usual one is a single frame, all of it in the input.
+    /// Takes bytes of a block. Usually a block is a single frame that is entirely in the input.
     pub(super) fn take_block(&mut self, input: &[u8], at: &mut usize) -> Result<Step, Http2Error> {
         let count = (self.left as usize).min(input.len() - *at);
         let piece = &input[*at..*at + count];
@@ -164,7 +165,6 @@ impl Http2Endpoint {
         }
     }
 
-    /// A block is decoded.
     fn end_block(&mut self) -> Result<Step, Http2Error> {
         if self.block.is_discarded {
             return Ok(Step::Again);

@@ -1,4 +1,4 @@
-//! Frames by their types: what their heads allow, and what those of fixed size say.
+//! Frames by type: checks of their headers, and the handling of those of fixed size.
 
 use super::super::counts::Http2Count;
 use super::super::frame;
@@ -12,7 +12,7 @@ use super::super::{Http2Code, Http2Error, Http2Role, StreamKey, WINDOW_MAX};
 use super::{Expect, Http2Endpoint, Http2Event, Step};
 
 impl Http2Endpoint {
-    /// A head has come.
+    /// A frame header is complete.
     pub(super) fn begin_frame(&mut self) -> Result<Step, Http2Error> {
         let FrameHead { length, kind, stream, .. } = self.frame;
         (self.left, self.padding) = (length, 0);
@@ -61,7 +61,7 @@ impl Http2Endpoint {
         Ok(())
     }
 
-    /// The bytes before the payload proper of DATA and HEADERS.
+    /// Expects the pad length and the priority, if DATA or HEADERS has them.
     pub(super) fn expect_prefix(&mut self) -> Result<Step, Http2Error> {
         let mut bytes = u8::from(self.frame.has(PADDED));
         if self.frame.kind == HEADERS && self.frame.has(HAS_PRIORITY) {
@@ -77,7 +77,7 @@ impl Http2Endpoint {
         Ok(Step::Again)
     }
 
-    /// They are there.
+    /// Pad length and priority are complete.
     pub(super) fn end_prefix(&mut self) -> Result<Step, Http2Error> {
         if let Expect::Prefix(bytes) = self.expect {
             self.left -= u32::from(bytes);
@@ -111,7 +111,7 @@ impl Http2Endpoint {
         Ok(())
     }
 
-    /// A payload of fixed size is there.
+    /// A payload of fixed size is complete.
     pub(super) fn take_fixed(&mut self) -> Result<Step, Http2Error> {
         match self.frame.kind {
             PRIORITY => self.take_priority(),
@@ -142,7 +142,7 @@ impl Http2Endpoint {
         }
         let Some(stream) = self.streams.find(id) else {
             self.budgets.client_resets.spend()?;
-            // From now on the peer knows.
+            // The peer knows by now that the stream is closed.
             self.streams.forget_reset(id);
             return Ok(Step::Again);
         };
@@ -247,7 +247,7 @@ impl Http2Endpoint {
         Ok(Step::Again)
     }
 
-    /// Takes parameters; they apply once all are there.
+    /// Reads parameters; they apply once all are read.
     pub(super) fn take_settings(
         &mut self,
         input: &[u8],
@@ -309,7 +309,7 @@ impl Http2Endpoint {
         self.note_answer(13)
     }
 
-    /// Counts an answer that the peer has to read before it may ask for many more.
+    /// Counts the bytes of an answer; the peer must read answers before it causes many more.
     pub(super) fn note_answer(&mut self, bytes: u32) -> Result<(), Http2Error> {
         self.answer_bytes += bytes;
         if self.answer_bytes > self.config.limits.answer_bytes_max {

@@ -1,17 +1,17 @@
-//! A header block on its way in.
+//! A header block that is being received.
 
 use alloc::vec::Vec;
 
-/// A header block that is not complete.
+/// The header block that is being received.
 #[derive(Debug, Default)]
 pub(super) struct HeaderBlock {
-    /// Whether there is one.
+    /// Whether a block has begun and is not complete.
     pub(super) is_open: bool,
     pub(super) stream: u32,
-    /// Whether it is decoded for the sake of the table alone.
+    /// Whether it is decoded only to keep the HPACK table in step.
     pub(super) is_discarded: bool,
     pub(super) ends_stream: bool,
     pub(super) continuations: u32,
-    /// What came of it before, unless all of it is in the input.
+    /// The fragments received so far. Empty if the whole block is in the input.
     pub(super) bytes: Vec<u8>,
 }

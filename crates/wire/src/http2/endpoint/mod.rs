@@ -32,7 +32,7 @@ use super::{
 use crate::hpack::{Decoder, Encoder, TABLE_BYTES_DEFAULT};
 use header_block::HeaderBlock;
 
-/// What has happened.
+/// An event that the driver has to handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Http2Event {
     /// The head of a message: of a request, whose stream is new, or of a reply. Its fields are in
@@ -48,11 +48,11 @@ pub enum Http2Event {
         /// The stream.
         stream: StreamKey,
     },
-    /// Data of a body lies there in the input.
+    /// Part of the input is data of a body.
     Data {
         /// The stream.
         stream: StreamKey,
-        /// Where; empty at most where the body ends.
+        /// Where it is in the input. It may be empty at the end of the body.
         range: Range<usize>,
         /// Whether it is the end of the body.
         end_stream: bool,
@@ -62,8 +62,8 @@ pub enum Http2Event {
         /// The stream.
         stream: StreamKey,
     },
-    /// What the peer sent on a stream after the head makes no message. Nothing more will come of
-    /// it; the stream can be answered still.
+    /// The peer's message turned out to be malformed after its head. No more events follow for it,
+    /// but it can still be answered.
     Malformed {
         /// The stream.
         stream: StreamKey,
@@ -84,9 +84,9 @@ pub enum Http2Event {
         /// What the peer was told.
         code: Http2Code,
     },
-    /// More may be sent, on this stream or on any.
+    /// A window was opened, of this stream or of the connection.
     Writable {
-        /// The stream; `None`: any.
+        /// The stream; `None` is the connection.
         stream: Option<StreamKey>,
     },
     /// The peer has acknowledged our settings.
@@ -105,12 +105,12 @@ pub enum Http2Event {
     },
 }
 
-/// What [`Http2Endpoint::receive`] came to.
+/// The result of [`Http2Endpoint::receive`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// How much of the input was taken.
+    /// How much of the input was consumed.
     pub consumed: usize,
-    /// What has happened; `None`: all input was taken, and more is needed.
+    /// The next event; `None` if all input was consumed and more is needed.
     pub event: Option<Http2Event>,
 }
 
@@ -119,16 +119,16 @@ pub struct Http2Endpoint {
     role: Http2Role,
     config: Http2Config,
     peer: PeerSettings,
-    /// What a SETTINGS frame that is not complete has said so far.
+    /// The parameters read so far of an incomplete SETTINGS frame.
     peer_next: PeerSettings,
     expect: Expect,
     frame: FrameHead,
-    /// Bytes of the payload that are still to come, without padding.
+    /// Bytes of the payload that have not been received, without padding.
     left: u32,
     padding: u32,
-    /// The stream of a DATA frame, unless its data is thrown away.
+    /// The stream of a DATA frame, unless its data is discarded.
     target: Option<StreamKey>,
-    /// The beginning of something of fixed size.
+    /// The bytes received so far of something of fixed size.
     gathered: [u8; FRAME_HEAD_BYTES],
     gathered_len: usize,
     block: HeaderBlock,
@@ -150,14 +150,14 @@ pub struct Http2Endpoint {
     counts: Http2Counts,
     output: Vec<u8>,
     output_start: usize,
-    /// Bytes of answers that the peer has not taken, at most.
+    /// An upper bound of the bytes of answers that the peer has not read.
     answer_bytes: u32,
 }
 
-/// What comes next in the input.
+/// What the next bytes of input are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expect {
-    /// So many bytes of it have come.
+    /// The client preface, of which so many bytes were received.
     Preface(u8),
     Head,
     /// The length of the padding, and the priority.
@@ -169,24 +169,23 @@ enum Expect {
     Skip,
 }
 
-/// What a step of `receive` came to.
+/// The result of one step of `receive`.
 enum Step {
     Event(Http2Event),
-    /// Go on.
     Again,
-    /// There is no more input.
+    /// More input is needed.
     Starved,
 }
 
 impl Http2Endpoint {
-    /// One end of a new connection. What it has to say at once is in the output.
+    /// One end of a new connection. Its preface and settings are in the output.
     pub fn new(role: Http2Role, config: Http2Config) -> Self {
         let mut endpoint = Self::silent(role, config);
         endpoint.introduce();
         endpoint
     }
 
-    /// One end that has nothing to say.
+    /// One end of a connection with empty output.
     fn silent(role: Http2Role, config: Http2Config) -> Self {
         Self {
             role,
@@ -221,8 +220,8 @@ impl Http2Endpoint {
         }
     }
 
-    /// The client's preface, the settings, and a window for the connection that is as large as can
-    /// be: the windows of streams bound what is kept of them.
+    /// Writes the client's preface, the settings, and the largest possible window for the
+    /// connection: the windows of streams limit how much data is stored.
     fn introduce(&mut self) {
         let Http2Config { max_concurrent_streams, stream_window, max_frame_size, .. } = self.config;
         let window = (INITIAL_WINDOW_SIZE, stream_window);
@@ -244,8 +243,8 @@ impl Http2Endpoint {
         self.receive_window = WINDOW_MAX.into();
     }
 
-    /// Takes input until something has happened that the driver needs to know. After an error the
-    /// connection is over: what is in the output is sent, and nothing else.
+    /// Reads input up to the next event. After an error the connection is over: the driver sends
+    /// the remaining output and closes it.
     pub fn receive(&mut self, input: &[u8]) -> Result<Received, Http2Error> {
         let mut at = 0;
         loop {
@@ -314,7 +313,7 @@ impl Http2Endpoint {
         Ok(Step::Starved)
     }
 
-    /// Gathers so many bytes. Whether they are complete.
+    /// Collects so many bytes. Returns whether they are complete.
     fn gather(&mut self, bytes: usize, input: &[u8], at: &mut usize) -> bool {
         let count = (bytes - self.gathered_len).min(input.len() - *at);
         let taken = &input[*at..*at + count];
@@ -347,7 +346,7 @@ impl Http2Endpoint {
         &self.fields
     }
 
-    /// How many bytes the last header block had, as it was sent.
+    /// The encoded length of the last header block.
     pub fn fields_length(&self) -> u32 {
         self.fields_length
     }
@@ -362,13 +361,13 @@ impl Http2Endpoint {
         self.block.is_open
     }
 
-    /// The stream that a DATA frame is for that is not complete.
+    /// The stream of an incomplete DATA frame.
     pub fn partial_data(&self) -> Option<StreamKey> {
         self.target.filter(|_| self.expect == Expect::Data)
     }
 
-    /// Gives up a header block that does not come: its stream is reset, and the rest is decoded and
-    /// thrown away. Nothing if there is none.
+    /// Gives up waiting for the rest of a header block, if there is one: its stream is reset, and
+    /// the rest of the block will be decoded and discarded.
     pub fn abandon_block(&mut self) {
         if self.block.is_open && !self.block.is_discarded {
             self.block.is_discarded = true;
@@ -383,12 +382,12 @@ impl Http2Endpoint {
         self.streams.len()
     }
 
-    /// Whether this end has said that it takes no further streams.
+    /// Whether this end has sent GOAWAY.
     pub fn is_going_away(&self) -> bool {
         self.is_going_away
     }
 
-    /// What the peer has set.
+    /// The peer's settings.
     pub fn peer_settings(&self) -> &PeerSettings {
         &self.peer
     }
@@ -408,19 +407,19 @@ impl Http2Endpoint {
         self.counts.add(count, 1);
     }
 
-    /// So many seconds have passed: budgets grow.
+    /// Lets budgets grow by what so many seconds allow.
     pub fn replenish(&mut self, seconds: u32) {
         self.budgets.replenish(seconds);
     }
 
-    /// From now on, what the head of a stream has announced of its body is checked.
+    /// Sets the announced length of a stream's body; from now on it is enforced.
     pub fn announce(&mut self, stream: StreamKey, length: u64) {
         if let Some(state) = self.streams.get(stream) {
             state.announced = Some(length);
         }
     }
 
-    /// The head of a stream makes no message. It can be answered; it is reset then.
+    /// Marks a stream whose head is malformed. It can be answered and is then reset.
     pub fn mark_malformed(&mut self, stream: StreamKey) {
         if let Some(state) = self.streams.get(stream) {
             state.remote = StreamHalf::Ended;
@@ -428,7 +427,7 @@ impl Http2Endpoint {
         }
     }
 
-    /// Lets the peer send more on a stream, up to `window` bytes in all.
+    /// Opens a stream's window to `window` bytes.
     pub fn raise_window(&mut self, stream: StreamKey, window: u32) {
         let Some(state) = self.streams.get(stream) else { return };
         if state.reset.is_some() || state.remote != StreamHalf::ExpectBody {
@@ -441,14 +440,14 @@ impl Http2Endpoint {
         }
     }
 
-    /// Whether the peer may send all of the body that it has announced without being let.
+    /// Whether the announced rest of the body fits into the stream's window.
     pub fn rest_fits(&self, stream: StreamKey) -> bool {
         self.streams.peek(stream).is_some_and(|state| {
             state.announced.is_some_and(|left| i128::from(left) <= state.receive_window.into())
         })
     }
 
-    /// How much the peer may still send on a stream.
+    /// The stream's receive window.
     pub fn receive_window(&self, stream: StreamKey) -> i64 {
         self.streams.peek(stream).map_or(0, |state| state.receive_window)
     }

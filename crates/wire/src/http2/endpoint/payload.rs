@@ -1,4 +1,4 @@
-//! DATA frames: flow control, and what a head has announced of its body.
+//! DATA frames: flow control, and the announced length of a body.
 
 use super::super::counts::Http2Count;
 use super::super::frame::{self, END_STREAM, FrameHead};
@@ -36,7 +36,7 @@ impl Http2Endpoint {
             _ if i64::from(length) > state.receive_window => Some(Http2Code::FLOW_CONTROL_ERROR),
             StreamHalf::ExpectHead => Some(Http2Code::PROTOCOL_ERROR),
             StreamHalf::ExpectBody => None,
-            // It was malformed: the rest of it is thrown away.
+            // The message was malformed; the rest of it is discarded.
             StreamHalf::Ended if state.is_malformed => None,
             StreamHalf::Ended => Some(Http2Code::STREAM_CLOSED),
         };
@@ -48,15 +48,15 @@ impl Http2Endpoint {
             None => self.expect_prefix(),
             Some(code) => {
                 let provoked = self.provoke(key, code)?;
-                // The payload comes all the same.
+                // The payload follows nevertheless.
                 self.expect_prefix()?;
                 Ok(provoked)
             }
         }
     }
 
-    /// The window of the connection is opened again as soon as a quarter of it is left: what is
-    /// kept is bounded by the windows of streams.
+    /// Reopens the connection's window when a quarter of it is left. The windows of streams limit
+    /// how much data is stored.
     fn take_connection_window(&mut self, length: u32) -> Result<(), Http2Error> {
         self.receive_window -= i64::from(length);
         if self.receive_window < 0 {
@@ -71,7 +71,7 @@ impl Http2Endpoint {
         Ok(())
     }
 
-    /// The data proper of a DATA frame begins.
+    /// The prefix of a DATA frame is complete; its data follows.
     pub(super) fn begin_payload(&mut self) -> Result<Step, Http2Error> {
         let Some(key) = self.target else {
             self.expect = Expect::Skip;
@@ -105,7 +105,7 @@ impl Http2Endpoint {
         Ok(self.malform(key, what))
     }
 
-    /// Nothing more is taken of a stream.
+    /// From now on, whatever the peer sends on this stream is discarded.
     pub(super) fn malform(&mut self, stream: StreamKey, what: &'static str) -> Step {
         if let Some(state) = self.stream(stream) {
             state.remote = StreamHalf::Ended;

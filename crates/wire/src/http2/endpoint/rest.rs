@@ -7,10 +7,10 @@ use super::super::{Http2Config, Http2Role, PeerSettings};
 use super::{ENCODER_TABLE_MAX, Expect, Http2Endpoint};
 use crate::hpack::{Decoder, Encoder};
 
-/// The server's end of an idle connection: what the peer relies on, and nothing else.
+/// The server's end of an idle connection: only the state that the peer relies on.
 ///
-/// Not preserved: how the last streams ended, and the table of the encoder. The next head tells
-/// the peer to empty its copy of that table.
+/// It does not contain how the last streams ended, nor the encoder's table. The next head tells the
+/// peer to empty its copy of that table.
 pub struct RestingEndpoint {
     max_concurrent_streams: u32,
     stream_window: u32,
@@ -38,8 +38,8 @@ impl Http2Endpoint {
             && !self.is_going_away
     }
 
-    /// Makes itself small. Counts that were not taken are lost. Only if it
-    /// [can rest](Self::can_rest).
+    /// Drops everything that an idle connection does not need, including the counts. Requires
+    /// [`can_rest`](Self::can_rest).
     pub fn rest(self) -> RestingEndpoint {
         debug_assert!(self.can_rest());
         let Self { config, peer, mut decoder, encoder, .. } = self;
@@ -60,8 +60,7 @@ impl Http2Endpoint {
         }
     }
 
-    /// Goes on with a connection, from now on within these limits. The settings remain those that
-    /// the peer was told.
+    /// Resumes a connection with these limits. The settings remain those that were announced.
     pub fn wake(resting: RestingEndpoint, limits: Http2Limits) -> Self {
         let RestingEndpoint { max_concurrent_streams, stream_window, max_frame_size, .. } = resting;
         let config = Http2Config { max_concurrent_streams, stream_window, max_frame_size, limits };

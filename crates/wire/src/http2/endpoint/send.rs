@@ -1,4 +1,4 @@
-//! What is sent: heads, data, resets, in the order of the calls.
+//! Sending heads, data and resets, in the order of the calls.
 
 use alloc::vec::Vec;
 
@@ -13,12 +13,12 @@ use super::Http2Endpoint;
 pub struct FieldWriter<'e> {
     endpoint: &'e mut Http2Endpoint,
     stream: StreamKey,
-    /// Where its frame begins in the output.
+    /// Where the first frame begins in the output.
     start: usize,
 }
 
 impl Http2Endpoint {
-    /// Opens a stream, as a client. `None`: the peer takes no more for now, or for good.
+    /// Opens a stream, as a client. `None` if the peer accepts no more streams, now or at all.
     pub fn open(&mut self) -> Option<StreamKey> {
         let id = self.next_own_stream;
         let is_full = self.streams.len() >= self.peer.max_concurrent_streams as usize;
@@ -32,7 +32,7 @@ impl Http2Endpoint {
         Some(self.streams.open(StreamState::new(id, remote, local, windows)))
     }
 
-    /// Begins a head, or trailers. `None`: nothing can be sent on the stream any more.
+    /// Begins a head, or trailers. `None` if the stream has ended in this direction.
     pub fn begin_fields(&mut self, stream: StreamKey) -> Option<FieldWriter<'_>> {
         let state = self.streams.peek(stream)?;
         if state.reset.is_some() || state.local == StreamHalf::Ended {
@@ -44,7 +44,7 @@ impl Http2Endpoint {
         Some(FieldWriter { endpoint: self, stream, start })
     }
 
-    /// How much data can be sent on a stream now.
+    /// How much data both windows allow to send on a stream.
     pub fn sendable(&self, stream: StreamKey) -> usize {
         let window = self.streams.peek(stream).map_or(0, |state| match state.local {
             StreamHalf::ExpectBody if state.reset.is_none() => state.send_window,
@@ -54,7 +54,7 @@ impl Http2Endpoint {
     }
 
     /// Sends data, at most as much as is [`sendable`](Self::sendable), in frames of up to
-    /// `frame_max` bytes. How many frames.
+    /// `frame_max` bytes. Returns the number of frames.
     pub fn send_data(
         &mut self,
         stream: StreamKey,
@@ -79,7 +79,7 @@ impl Http2Endpoint {
 
     fn note_data(&mut self, stream: StreamKey, bytes: usize, end_stream: bool) {
         self.send_window -= bytes as i64;
-        // A window is worth updating when some of it is used.
+        // Whoever receives data may update windows.
         self.budgets.window_updates.earn(4);
         self.budgets.pings.earn(1);
         if let Some(state) = self.stream(stream) {
@@ -97,8 +97,8 @@ impl Http2Endpoint {
         frame::write_reset(&mut self.output, stream.id, code);
     }
 
-    /// The driver is done with a stream. If it is not complete, it is reset: with `code` if the
-    /// reply is not, with NO_ERROR if only the rest of the request is unwanted.
+    /// Removes a stream that the driver is done with. An incomplete stream is reset: with `code` if
+    /// the reply is incomplete, with NO_ERROR if only the request is.
     pub fn release(&mut self, stream: StreamKey, code: Http2Code) {
         let Some(state) = self.streams.peek(stream) else { return };
         let code = match (state.remote, state.local) {
@@ -123,7 +123,7 @@ impl Http2Endpoint {
         self.streams.remove(stream, end);
     }
 
-    /// Says that no further streams are taken; those that are open go on.
+    /// Sends GOAWAY: no further streams are accepted, and open ones continue.
     pub fn go_away(&mut self, code: Http2Code) {
         if !self.is_going_away {
             self.is_going_away = true;
@@ -131,17 +131,17 @@ impl Http2Endpoint {
         }
     }
 
-    /// Asks the peer for an echo.
+    /// Sends PING.
     pub fn ping(&mut self, opaque: [u8; 8]) {
         frame::write_ping(&mut self.output, 0, opaque);
     }
 
-    /// What is to be sent.
+    /// The bytes to send.
     pub fn output(&self) -> &[u8] {
         &self.output[self.output_start..]
     }
 
-    /// So much of the output was sent.
+    /// Removes bytes from the output that were sent.
     pub fn advance_output(&mut self, count: usize) {
         self.output_start += count;
         if self.output_start >= self.output.len() {
@@ -151,13 +151,13 @@ impl Http2Endpoint {
         self.answer_bytes = self.answer_bytes.saturating_sub(count as u32);
     }
 
-    /// The memory of the output, if there is none; where there is some, nothing.
+    /// Takes the output's buffer if it is empty.
     pub fn take_buffer(&mut self) -> Option<Vec<u8>> {
         (self.output.is_empty() && self.output.capacity() > 0)
             .then(|| core::mem::take(&mut self.output))
     }
 
-    /// Memory for the output. What does not fit the present need is given back.
+    /// Gives the output a buffer. Returns it if the output has one.
     pub fn give_buffer(&mut self, buffer: Vec<u8>) -> Option<Vec<u8>> {
         if self.output.capacity() > 0 {
             return Some(buffer);
@@ -166,19 +166,19 @@ impl Http2Endpoint {
         None
     }
 
-    /// How much fits into the memory of the output.
+    /// How much more fits into the output's buffer.
     pub fn output_room(&self) -> usize {
         self.output.capacity() - self.output.len()
     }
 
-    /// Moves the output into this empty buffer. The one that it was in is given back.
+    /// Moves the output into this empty buffer and returns the previous one.
     pub fn change_buffer(&mut self, mut buffer: Vec<u8>) -> Vec<u8> {
         buffer.extend_from_slice(self.output());
         self.output_start = 0;
         core::mem::replace(&mut self.output, buffer)
     }
 
-    /// Whether the output has memory.
+    /// Whether the output has a buffer.
     pub fn has_buffer(&self) -> bool {
         self.output.capacity() > 0
     }
@@ -195,12 +195,12 @@ impl FieldWriter<'_> {
         self.endpoint.encoder.field(name, value, &mut self.endpoint.output);
     }
 
-    /// The fields of an interim reply are complete. How many bytes of frames they are.
+    /// Completes an interim reply. Returns the length of its frames.
     pub fn finish_interim(self) -> usize {
         self.close(0)
     }
 
-    /// The fields of a head or of trailers are complete. How many bytes of frames they are.
+    /// Completes a head or trailers. Returns the length of the frames.
     pub fn finish(self, end_stream: bool) -> usize {
         if let Some(state) = self.endpoint.streams.get(self.stream) {
             state.local = if end_stream { StreamHalf::Ended } else { StreamHalf::ExpectBody };
@@ -208,7 +208,7 @@ impl FieldWriter<'_> {
         self.close(if end_stream { END_STREAM } else { 0 })
     }
 
-    /// Writes the heads of the frames, now that the length of the block is known.
+    /// Writes the frame headers, now that the length of the block is known.
     fn close(self, flags: u8) -> usize {
         let Self { endpoint, stream, start } = self;
         let frame_max = endpoint.peer.max_frame_size as usize;
