@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::args::Args;
 use crate::prove::{self, ProofVerdict};
-use crate::{attacks, certbot, compare, docs, examples, h2spec, project, takeover, tidy};
+use crate::{
+    attacks, certbot, compare, docs, examples, h2spec, packages, project, protocols, takeover, tidy,
+};
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
@@ -49,6 +51,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "generator", slow: true, run: generated },
     CheckStep { name: "transfers", slow: true, run: transferred },
     CheckStep { name: "stream", slow: true, run: streamed },
+    CheckStep { name: "protocols", slow: true, run: through_stream },
     CheckStep { name: "latency", slow: true, run: latencies },
 ];
 
@@ -148,6 +151,15 @@ fn transferred() -> Result<StepOutcome, String> {
 
 fn streamed() -> Result<StepOutcome, String> {
     proof("stream", &[])
+}
+
+/// Servers and clients come from Debian's packages, which takes root.
+fn through_stream() -> Result<StepOutcome, String> {
+    if !packages::is_root() {
+        return Ok(StepOutcome::Skipped("installing packages takes root".to_owned()));
+    }
+    let weir = project::release("weir")?.display().to_string();
+    protocols::run(&["--weir".to_owned(), weir]).map(|()| StepOutcome::Done)
 }
 
 /// One pause of the schedule. A machine that is busy with something else proves nothing.

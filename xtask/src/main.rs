@@ -22,8 +22,10 @@ mod own_certificate;
 mod packages;
 mod php_fpm;
 mod project;
+mod protocols;
 mod prove;
 mod running;
+mod stream_server;
 mod suite;
 mod takeover;
 mod tidy;
@@ -47,6 +49,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "prove", help: prove::HELP, run: prove::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
     Command { name: "backends", help: backends::HELP, run: backends::run },
+    Command { name: "protocols", help: protocols::HELP, run: protocols::run },
     Command { name: "examples", help: examples::HELP, run: examples::run },
     Command { name: "takeover", help: takeover::HELP, run: takeover::run },
     Command { name: "clients", help: clients::HELP, run: clients::run },

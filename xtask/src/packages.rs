@@ -51,24 +51,41 @@ pub(crate) fn need(programs: &[(&str, &str)]) -> Result<(), String> {
 
 /// Installs what is missing of `(Perl module, Debian package)`.
 pub(crate) fn need_perl(modules: &[(&str, &str)]) -> Result<(), String> {
-    let missing = missing_perl(modules);
-    if missing.is_empty() {
+    need_modules(modules, |module| {
+        let mut perl = Command::new("perl");
+        perl.arg(format!("-M{module}")).args(["-e", "1"]);
+        perl
+    })
+}
+
+/// Installs what is missing of `(Python module, Debian package)`.
+pub(crate) fn need_python(modules: &[(&str, &str)]) -> Result<(), String> {
+    need_modules(modules, |module| {
+        let mut python = Command::new("/usr/bin/python3");
+        python.args(["-c", &format!("import {module}")]);
+        python
+    })
+}
+
+/// `load` succeeds if a module is there.
+fn need_modules(modules: &[(&str, &str)], load: impl Fn(&str) -> Command) -> Result<(), String> {
+    let is_there = |module: &str| {
+        let status = load(module).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let missing = || -> Vec<&str> {
+        let missing = modules.iter().filter(|(name, _)| !is_there(name));
+        missing.map(|(_, package)| *package).collect()
+    };
+    let packages = missing();
+    if packages.is_empty() {
         return Ok(());
     }
-    install(&missing)?;
-    match missing_perl(modules).as_slice() {
+    install(&packages)?;
+    match missing().as_slice() {
         [] => Ok(()),
         still => Err(format!("apt-get did not install {}", still.join(" "))),
     }
-}
-
-fn missing_perl<'a>(modules: &[(&str, &'a str)]) -> Vec<&'a str> {
-    let is_there = |module: &str| {
-        let mut perl = Command::new("perl");
-        perl.arg(format!("-M{module}")).args(["-e", "1"]).stderr(Stdio::null());
-        perl.status().is_ok_and(|status| status.success())
-    };
-    modules.iter().filter(|(name, _)| !is_there(name)).map(|(_, package)| *package).collect()
 }
 
 /// Installs these Debian packages, if that is allowed here.

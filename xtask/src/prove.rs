@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::args::Args;
 use crate::project;
 
-pub(crate) const HELP: &str = "latencies and counts of weir load, the limit, large bodies, stream
+pub(crate) const HELP: &str = "weir load's figures, the limit, large bodies, sessions of stream
 
 Usage: cargo xtask prove [PROOF [OPTION]...] [--weir PATH]
 
@@ -55,9 +55,12 @@ transfers   Bodies of 100 MB through proxy_pass over HTTP/2, four streams on one
   --megabytes N    size of a body (100)
   --nginx PATH     an nginx, which is shown beside it
 
-stream      Many connections to a server of stream {}: many at once, many more one after the
+stream      Many connections through proxy_pass of stream {}: many at once, many more one after the
             other, and many at once again. Fails when one is not answered or not logged, when
-            descriptors are left over, or when the memory grows on after the first time.
+            descriptors or sockets are left over, or when the memory grows on after the first time.
+            Then sessions whose ends misbehave: half-closed, reset, never reading, with a backend
+            that is killed; and sessions that outlive 100 reloads and USR2, or are ended by
+            worker_shutdown_timeout.
   --connections N  one after the other (100000)
   --at-once N      at once (4000)
   --nginx PATH     an nginx with stream, which is shown beside it
@@ -126,10 +129,10 @@ fn chosen(words: &[String]) -> Result<(&'static [Proof], &[String]), String> {
 }
 
 /// A folder of a proof; it goes away with this.
-struct ProofFolder(PathBuf);
+pub(crate) struct ProofFolder(pub(crate) PathBuf);
 
 impl ProofFolder {
-    fn new(name: &str) -> Result<Self, String> {
+    pub(crate) fn new(name: &str) -> Result<Self, String> {
         Self::within(std::env::temp_dir(), name)
     }
 
@@ -145,11 +148,11 @@ impl ProofFolder {
         Ok(Self(folder))
     }
 
-    fn join(&self, name: &str) -> PathBuf {
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
         let file = self.join(name);
         fs::write(&file, text).map_err(|err| format!("{}: {err}", file.display()))?;
         Ok(file)

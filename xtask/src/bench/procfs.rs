@@ -79,6 +79,22 @@ fn taken(rollup: &str) -> Option<f64> {
     Some((kilobytes("Pss_Anon:")? + kilobytes("Pss_Shmem:")?) * 1024.0)
 }
 
+/// How many TCP sockets of IPv4 have a port at either end, without those that listen and those in
+/// TIME_WAIT.
+pub(crate) fn sockets_in_use(port: u16) -> Result<usize, String> {
+    let table =
+        fs::read_to_string("/proc/net/tcp").map_err(|err| format!("/proc/net/tcp: {err}"))?;
+    Ok(table.lines().filter(|line| is_in_use(line, port)).count())
+}
+
+/// `sl local remote state ...`, where 06 is TIME_WAIT and 0A is LISTEN.
+fn is_in_use(line: &str, port: u16) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, local, remote, state, ..] = words[..] else { return false };
+    let port = format!(":{port:04X}");
+    !matches!(state, "06" | "0A") && (local.ends_with(&port) || remote.ends_with(&port))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +104,15 @@ mod tests {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 150 25 300 50 20 0 1 0 99";
         assert_eq!(times_of_children_s(stat), Some(3.5));
         assert_eq!(times_of_children_s("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn sockets_of_a_port_are_told_apart_by_their_state() {
+        let line =
+            |state: &str| format!("0: 0100007F:1F90 0100007F:C350 {state} 00000000:00000000");
+        assert!(is_in_use(&line("01"), 8080) && is_in_use(&line("08"), 50000));
+        assert!(!is_in_use(&line("06"), 8080) && !is_in_use(&line("0A"), 8080));
+        assert!(!is_in_use(&line("01"), 8081) && !is_in_use("sl local_address", 8080));
     }
 
     #[test]

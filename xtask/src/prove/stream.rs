@@ -1,5 +1,8 @@
-//! Whether `stream {}` gives everything back: many connections one after the other, and many at
-//! once, with the descriptors and the memory of the server before and after.
+//! Whether `stream {}` gives everything back: many connections through `proxy_pass` one after the
+//! other, and many at once, with the descriptors and the memory of the server before and after.
+//! Then [`sessions`].
+
+mod sessions;
 
 use std::fs;
 use std::io::Read;
@@ -40,6 +43,10 @@ stream {
         return $text;
     }
     server {
+        listen 127.0.0.1:{proxied} backlog=4096;
+        proxy_pass 127.0.0.1:{port};
+    }
+    server {
         listen 127.0.0.1:{held} proxy_protocol backlog=4096;
         proxy_protocol_timeout 60s;
         return held;
@@ -47,18 +54,19 @@ stream {
 }
 ";
 
-pub(super) fn run(mut args: Args, weir: &Path) -> Result<ProofVerdict, String> {
+pub(super) fn run(mut args: Args, program: &Path) -> Result<ProofVerdict, String> {
     let connections = args.parsed("--connections", 100_000)?;
     let at_once = args.parsed("--at-once", 4_000)?;
     let nginx = args.option("--nginx")?.map(PathBuf::from);
     args.end()?;
     raise_descriptors()?;
-    let weir = Endurance::of(weir, connections, at_once)?;
+    let weir = Endurance::of(program, connections, at_once)?;
     println!("weir   {weir}");
-    if let Some(nginx) = nginx {
-        println!("nginx  {}", Endurance::of(&nginx, connections, at_once)?);
+    if let Some(nginx) = &nginx {
+        println!("nginx  {}", Endurance::of(nginx, connections, at_once)?);
     }
-    weir.verdict().map(|()| ProofVerdict::Right)
+    weir.verdict()?;
+    sessions::run(program, nginx.as_deref()).map(|()| ProofVerdict::Right)
 }
 
 /// What a server has at one time.
@@ -81,32 +89,36 @@ struct Endurance {
     at_once: usize,
     seconds: f64,
     lines: usize,
+    /// Sockets of the backend's port that neither listen nor wait for late segments.
+    sockets: usize,
 }
 
 impl Endurance {
     fn of(program: &Path, connections: usize, at_once: usize) -> Result<Self, String> {
         let folder = ProofFolder::new("stream")?;
-        let [port, held] = [free_port()?, free_port()?];
+        let [port, proxied, held] = [free_port()?, free_port()?, free_port()?];
         let text = CONF.replace("{d}", &folder.0.to_string_lossy());
         let text = text.replace("{port}", &port.to_string()).replace("{held}", &held.to_string());
+        let text = text.replace("{proxied}", &proxied.to_string());
         let text = if packages::is_root() { format!("user root;\n{text}") } else { text };
         let server = BenchServer::start(program, &folder.write("conf", &text)?, port)?;
         // Workers that have served once have what they keep for later.
-        one_after_the_other(port, 1000)?;
+        one_after_the_other(proxied, 1000)?;
         let fresh = Holdings::of(&server)?;
         let during = at_the_same_time(&server, held, at_once)?;
         let before = settled(&server, fresh.descriptors)?;
         let begun = Instant::now();
-        one_after_the_other(port, connections)?;
+        one_after_the_other(proxied, connections)?;
         let seconds = begun.elapsed().as_secs_f64();
         // The second time many come at once, the allocator may need more than the first time.
         let Holdings { bytes, .. } = settled(&server, before.descriptors)?;
         at_the_same_time(&server, held, at_once)?;
         let Holdings { descriptors, .. } = settled(&server, before.descriptors)?;
+        let sockets = procfs::sockets_in_use(port)?;
         let after = Holdings { descriptors, bytes };
         let log = fs::read_to_string(folder.join("access.log")).unwrap_or_default();
         let lines = log.lines().count();
-        Ok(Self { fresh, during, before, after, connections, at_once, seconds, lines })
+        Ok(Self { fresh, during, before, after, connections, at_once, seconds, lines, sockets })
     }
 
     fn verdict(&self) -> Result<(), String> {
@@ -121,8 +133,11 @@ impl Endurance {
         if more > MORE_BYTES_MAX {
             return Err(format!("it took {:.1} MB more than before", more / 1e6));
         }
-        // Each connection is logged once: those before the count began, too.
-        let expected = self.connections + 2 * self.at_once;
+        if self.sockets > 0 {
+            return Err(format!("{} sockets to the backend are left over", self.sockets));
+        }
+        // Each connection is logged once by the proxying server and once by the other.
+        let expected = 2 * self.connections + 2 * self.at_once;
         if self.lines < expected {
             return Err(format!("{} sessions are logged, of {expected}", self.lines));
         }
@@ -236,6 +251,7 @@ mod tests {
             at_once: 500,
             seconds: 1.0,
             lines,
+            sockets: 0,
         }
     }
 
@@ -243,10 +259,13 @@ mod tests {
     fn what_is_left_over_is_named() {
         let verdict =
             |descriptors, bytes, lines| endurance(Holdings { descriptors, bytes }, lines).verdict();
-        assert_eq!(verdict(20, 12e6, 1100), Ok(()));
-        assert_eq!(verdict(21, 12e6, 1100), Err("1 descriptors are left over".into()));
-        assert_eq!(verdict(20, 15e6, 1100), Err("it took 5.0 MB more than before".into()));
-        assert_eq!(verdict(20, 10e6, 1099), Err("1099 sessions are logged, of 1100".into()));
+        assert_eq!(verdict(20, 12e6, 1200), Ok(()));
+        assert_eq!(verdict(21, 12e6, 1200), Err("1 descriptors are left over".into()));
+        assert_eq!(verdict(20, 15e6, 1200), Err("it took 5.0 MB more than before".into()));
+        assert_eq!(verdict(20, 10e6, 1199), Err("1199 sessions are logged, of 1200".into()));
+        let leaky =
+            Endurance { sockets: 2, ..endurance(Holdings { descriptors: 20, bytes: 10e6 }, 1200) };
+        assert_eq!(leaky.verdict(), Err("2 sockets to the backend are left over".into()));
         let text = endurance(Holdings { descriptors: 20, bytes: 10e6 }, 1100).to_string();
         assert!(
             text.contains("500 at once with 2000 B each") && text.contains("20 -> 20 -> 20"),
