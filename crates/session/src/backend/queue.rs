@@ -32,7 +32,7 @@ pub(super) enum Queued {
 }
 
 /// Why a request waits no more.
-enum WaitEnd {
+enum QueueWaitEnd {
     Waited(Waited),
     TimedOut,
     Left,
@@ -110,18 +110,18 @@ impl<'a> QueueTime<'a> {
         timer.set(self.timeout_ms.saturating_sub(self.waited_ms()));
         let waited = poll_fn(|cx| {
             if let Poll::Ready(waited) = waiting.poll(cx, attempt, clock::now_ms()) {
-                return Poll::Ready(WaitEnd::Waited(waited));
+                return Poll::Ready(QueueWaitEnd::Waited(waited));
             }
             if left(x, cx).is_ready() {
-                return Poll::Ready(WaitEnd::Left);
+                return Poll::Ready(QueueWaitEnd::Left);
             }
-            timer.poll(cx).map(|()| WaitEnd::TimedOut)
+            timer.poll(cx).map(|()| QueueWaitEnd::TimedOut)
         });
         match waited.await {
-            WaitEnd::Waited(Waited::Server(lease)) => Queued::Server(lease),
-            WaitEnd::Waited(Waited::None) => Queued::Again,
-            WaitEnd::Left => Queued::Left,
-            WaitEnd::TimedOut => match waiting.give_up(attempt, clock::now_ms()) {
+            QueueWaitEnd::Waited(Waited::Server(lease)) => Queued::Server(lease),
+            QueueWaitEnd::Waited(Waited::None) => Queued::Again,
+            QueueWaitEnd::Left => Queued::Left,
+            QueueWaitEnd::TimedOut => match waiting.give_up(attempt, clock::now_ms()) {
                 Some(lease) => Queued::Server(lease),
                 None => Queued::Refused(self.limit.timeout_status()),
             },

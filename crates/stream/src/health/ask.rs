@@ -14,7 +14,7 @@ use ::upstream::Server;
 use net::{Stream, Timer};
 use observe::Errno;
 
-use super::matching::{Comparison, Expected, StreamMatch};
+use super::matching::{DataComparison, Expected, StreamMatch};
 use crate::proxy::ProxyPlan;
 use crate::session::TcpSession;
 
@@ -36,7 +36,7 @@ impl ServerQuestion {
     pub(crate) async fn ask(&self, x: &mut TcpSession, server: &Server) -> Verdict {
         let timer = Timer::new();
         timer.set(self.timeout_ms);
-        let mut step = CheckStep { timer: &timer, action: CONNECTING };
+        let mut step = AskStep { timer: &timer, action: CONNECTING };
         let mut stream = self.connect(x, server, &step).await?;
         let mut first = Vec::new();
         self.plan.write_header(x, &mut first);
@@ -55,7 +55,7 @@ impl ServerQuestion {
         &self,
         x: &mut TcpSession,
         server: &Server,
-        step: &CheckStep<'_>,
+        step: &AskStep<'_>,
     ) -> Result<Stream, CheckFailure> {
         let from = self.plan.local_address(x);
         let from = from.map_err(|_| step.failure("invalid local address"))?;
@@ -75,7 +75,7 @@ impl ServerQuestion {
         x: &TcpSession,
         stream: &mut Stream,
         expected: &Expected,
-        step: &mut CheckStep<'_>,
+        step: &mut AskStep<'_>,
     ) -> Verdict {
         let (mut received, most) =
             (Vec::with_capacity(self.plan.buffer_size), self.plan.buffer_size);
@@ -88,13 +88,13 @@ impl ServerQuestion {
                 0 if received.is_empty() => {
                     return Err(step.failure("upstream prematurely closed connection"));
                 }
-                0 => Comparison::Different,
+                0 => DataComparison::Different,
                 _ => expected.compare(&received, x),
             };
             match comparison {
-                Comparison::Equal => return Ok(CHECKING),
-                Comparison::Open if received.len() < most => {}
-                Comparison::Open | Comparison::Different => {
+                DataComparison::Equal => return Ok(CHECKING),
+                DataComparison::Open if received.len() < most => {}
+                DataComparison::Open | DataComparison::Different => {
                     return Err(CheckFailure::new(CHECKING, "unexpected data"));
                 }
             }
@@ -103,12 +103,12 @@ impl ServerQuestion {
 }
 
 /// What is being done, and until when.
-struct CheckStep<'a> {
+struct AskStep<'a> {
     timer: &'a Timer,
     action: &'static str,
 }
 
-impl CheckStep<'_> {
+impl AskStep<'_> {
     fn failure(&self, cause: impl Into<String>) -> CheckFailure {
         CheckFailure::new(self.action, cause)
     }

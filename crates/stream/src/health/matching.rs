@@ -31,7 +31,7 @@ pub(crate) enum Expected {
 
 /// How received data compares with what is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparison {
+pub(crate) enum DataComparison {
     /// It is as expected.
     Equal,
     /// More data may make it so.
@@ -97,15 +97,15 @@ impl Expected {
     }
 
     /// Compares what was received so far. A match that was given up is no match.
-    pub(crate) fn compare(&self, received: &[u8], x: &TcpSession) -> Comparison {
+    pub(crate) fn compare(&self, received: &[u8], x: &TcpSession) -> DataComparison {
         match self {
-            Self::Text(text) if received.starts_with(text) => Comparison::Equal,
-            Self::Text(text) if text.starts_with(received) => Comparison::Open,
-            Self::Text(_) => Comparison::Different,
+            Self::Text(text) if received.starts_with(text) => DataComparison::Equal,
+            Self::Text(text) if text.starts_with(received) => DataComparison::Open,
+            Self::Text(_) => DataComparison::Different,
             Self::Pattern(pattern) => match pattern.is_match(received, x) {
-                Ok(true) => Comparison::Equal,
-                Ok(false) => Comparison::Open,
-                Err(_) => Comparison::Different,
+                Ok(true) => DataComparison::Equal,
+                Ok(false) => DataComparison::Open,
+                Err(_) => DataComparison::Different,
             },
         }
     }
