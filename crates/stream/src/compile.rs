@@ -114,9 +114,10 @@ impl StreamPlan {
             let id = StreamServerId(site.servers.len() as u32);
             let scope = main.child(block.layers, false);
             let added = sockets.add(&scope, id, &block.from);
-            let server = added.and_then(|()| server(&scope, load));
+            let at = block.from.name.span;
+            let server = added.and_then(|()| server(&scope, at, load));
             site.servers.extend(load.tolerate(server)?);
-            blocks.push(block.from.name.span);
+            blocks.push(at);
         }
         sockets.list.iter_mut().try_for_each(|listen| listen.names.check(&listen.address, load))?;
         check_tls(&sockets, &site, &blocks)?;
@@ -153,10 +154,11 @@ fn check_tls(sockets: &StreamSockets, site: &StreamSite, blocks: &[Span]) -> Res
     Ok(())
 }
 
-fn server(scope: &Scope, load: &mut Load<'_>) -> Result<StreamServer> {
+fn server(scope: &Scope, at: Span, load: &mut Load<'_>) -> Result<StreamServer> {
     let mut place = ServerBuilder {
         load,
         server: StreamServer::default(),
+        at,
         identity: identity(scope),
         handed_on: Registry::default(),
     };

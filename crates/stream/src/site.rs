@@ -14,7 +14,7 @@ use ::session::variables::Variable;
 use ::session::{Configuration, WorkerGeneration};
 use ::upstream::health::CheckTerms;
 use ::upstream::{Group, ResolverPolicy, Server};
-use conf::{Load, Registry, VariableId};
+use conf::{Load, Registry, Span, VariableId};
 use net::{Address, SocketOptions, Stream};
 use observe::ErrorLog;
 
@@ -144,6 +144,8 @@ pub struct ServerBuilder<'a, 'f> {
     pub load: &'a mut Load<'f>,
     /// The server as far as it is done.
     pub server: StreamServer,
+    /// Where its block begins.
+    pub at: Span,
     /// What makes it different from others.
     pub identity: Vec<Box<[u8]>>,
     /// What a feature leaves for one that is listed after it, by type.

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 use ::upstream::pool::PooledConnection;
 use net::{Address, Connect, Timer, buffers};
 use observe::{Errno, Level};
+use session::backend::SecuredConnections;
 use session::health::CheckFailure;
 use wire::reply::ReplyHead;
 
@@ -21,7 +22,6 @@ use super::caller::Caller;
 use super::connect::{self, CONNECTING};
 use super::protocol::{Protocol, Start};
 use super::request::{BackendRequestBody, BodySource};
-use super::secured::SecuredRequest;
 
 /// How much is read at once.
 const READ_SIZE: usize = 16 * 1024;
@@ -55,7 +55,7 @@ pub(crate) struct CheckCall<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) options: Connect,
     /// How the connection is secured, if it is.
-    pub(crate) secured: Option<&'a SecuredRequest<'a>>,
+    pub(crate) secured: Option<&'a SecuredConnections<'a>>,
     pub(crate) request: &'a CheckRequest,
     pub(crate) times: CheckTimes,
     /// The longest head of a reply.
@@ -170,7 +170,7 @@ pub(crate) async fn check(
     let mut checker = Checker::new();
     let mut options = check.options.clone();
     if let Some(secured) = check.secured {
-        let transport = secured.transport(&mut checker, &check.to);
+        let transport = connect::transport(&mut checker, secured, &check.to);
         options.transport = Some(transport.map_err(|_| checker.failure())?);
     }
     let connection =
@@ -184,7 +184,7 @@ async fn open(
     to: &Address,
     name: &[u8],
     options: &Connect,
-    secured: Option<&SecuredRequest<'_>>,
+    secured: Option<&SecuredConnections<'_>>,
     timer: &Timer,
 ) -> Result<PooledConnection, CheckFailure> {
     let connecting = connect::begin(checker, to, name, options);

@@ -13,16 +13,14 @@ use net::accept::Transport;
 use net::{Address, Connect, Connecting, Timer};
 use observe::Level;
 pub(crate) use session::backend::CONNECTING;
-use session::backend::{Bind, ConnectTrouble, LocalAddress, log_failed, log_refused};
+use session::backend::{
+    Bind, ConnectTrouble, LocalAddress, SECURING, SecuredConnections, log_failed, log_refused,
+};
 
 use super::Conf;
 use super::call::{Trouble, timed_out};
 use super::caller::Caller;
-use super::secured::SecuredRequest;
 use crate::exchange::Exchange;
-
-/// What is done until it is secured.
-pub(super) const SECURING: &str = "SSL handshaking to upstream";
 
 /// A connection, and whether it has been used before.
 pub(super) struct Connected {
@@ -75,7 +73,7 @@ pub(super) async fn connect(
     kept_by: Option<&Arc<Group>>,
     lease: &Lease,
     conf: &Conf,
-    secured: Option<&SecuredRequest<'_>>,
+    secured: Option<&SecuredConnections<'_>>,
     origin: Option<Arc<PoolOrigin>>,
     timer: &Timer,
 ) -> Result<Connected, Trouble> {
@@ -87,7 +85,7 @@ pub(super) async fn connect(
         }
         caller.set_action(CONNECTING);
         let transport = match secured {
-            Some(secured) => Some(secured.transport(caller, &key.to)?),
+            Some(secured) => Some(transport(caller, secured, &key.to)?),
             None => None,
         };
         let from = key.origin.as_ref().and_then(|origin| origin.from);
@@ -113,7 +111,7 @@ pub(super) fn begin(
 pub(super) async fn finish(
     caller: &mut impl Caller,
     mut connecting: Connecting,
-    secured: Option<&SecuredRequest<'_>>,
+    secured: Option<&SecuredConnections<'_>>,
     timer: &Timer,
 ) -> Result<PooledConnection, Trouble> {
     let connected = poll_fn(|cx| match connecting.poll(cx) {
@@ -132,12 +130,22 @@ pub(super) async fn finish(
         Some(Err(error)) => match secured.filter(|_| connecting.is_securing()) {
             Some(secured) => {
                 caller.set_action(SECURING);
-                Err(secured.failed(caller, &error))
+                secured.log_failed(&error, |level, message| caller.log(level, message));
+                Err(Trouble::Error)
             }
             None => Err(failed(caller, &error)),
         },
         Some(Ok(stream)) => Ok(PooledConnection::new(stream)),
     }
+}
+
+/// What secures a connection to a server.
+pub(super) fn transport(
+    caller: &mut impl Caller,
+    secured: &SecuredConnections<'_>,
+    to: &Address,
+) -> Result<Arc<dyn Transport>, Trouble> {
+    secured.transport(to, |level, message| caller.log(level, message)).map_err(Trouble::from)
 }
 
 /// A call that failed at once.
@@ -148,9 +156,15 @@ fn refused(
     refusal: (&str, io::Error),
 ) -> Trouble {
     let log = |level, message: fmt::Arguments<'_>| caller.log(level, message);
-    match log_refused(refusal, name, options.from, log) {
-        ConnectTrouble::Server => Trouble::Error,
-        ConnectTrouble::Internal => Trouble::Internal,
+    log_refused(refusal, name, options.from, log).into()
+}
+
+impl From<ConnectTrouble> for Trouble {
+    fn from(trouble: ConnectTrouble) -> Self {
+        match trouble {
+            ConnectTrouble::Server => Self::Error,
+            ConnectTrouble::Internal => Self::Internal,
+        }
     }
 }
 

@@ -26,7 +26,6 @@ mod head;
 mod pass;
 pub(crate) mod protocol;
 mod request;
-pub(crate) mod secured;
 mod spool;
 mod store;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use ::upstream::{Attempt, Group, Lease};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
 use observe::{Level, Text};
-use session::backend::{NoServer, choose};
+use session::backend::{NoServer, SecuredConnections, choose};
 use wire::Known;
 use wire::reply::{ReplyHead, ReplyName};
 
@@ -25,7 +25,6 @@ use super::connect::{self, CONNECTING, Connected};
 use super::head::{self, HeaderFilter, ReplyRewriter};
 use super::protocol::{Protocol, ReplyLength, Start};
 use super::request::{BackendRequestBody, BodySource, Streamed};
-use super::secured::SecuredRequest;
 use super::store;
 use super::tunnel::Switched;
 use super::values::NextUpstream;
@@ -43,7 +42,7 @@ pub(crate) struct PassPlan<'a, S> {
     pub(crate) rewriter: &'a dyn ReplyRewriter,
     pub(crate) group: &'a Arc<Group>,
     /// How connections are secured; `None`: they are not.
-    pub(crate) tls: Option<SecuredRequest<'a>>,
+    pub(crate) tls: Option<SecuredConnections<'a>>,
     /// What stands before the body, in the protocol's own form.
     pub(crate) head: Vec<u8>,
     pub(crate) body: BackendRequestBody,
@@ -90,8 +89,11 @@ struct Passing<'p, 'a, S> {
     had_stale: bool,
 }
 
-fn origin(from: Option<SocketAddr>, tls: Option<&SecuredRequest<'_>>) -> Option<Arc<PoolOrigin>> {
-    let secured = tls.map(SecuredRequest::origin);
+fn origin(
+    from: Option<SocketAddr>,
+    tls: Option<&SecuredConnections<'_>>,
+) -> Option<Arc<PoolOrigin>> {
+    let secured = tls.map(SecuredConnections::origin);
     if from.is_none() {
         return secured.cloned();
     }

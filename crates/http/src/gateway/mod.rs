@@ -8,6 +8,7 @@ pub(crate) mod params;
 
 use std::sync::Arc;
 
+use ::session::backend::SecuredBackend;
 use ::session::tls::client::BackendTls;
 use ::upstream::Group;
 use conf::{Error, Load, Result};
@@ -17,7 +18,6 @@ use wire::reply::ReplyName;
 use crate::backend::address::{AddressSchemes, PassTo, TargetGroup};
 use crate::backend::check::CheckRequest;
 use crate::backend::protocol::Start;
-use crate::backend::secured::SecuredBackend;
 use crate::backend::{
     self, BackendRequestBody, BodyPolicy, Conf as Family, HeaderFilter, PassPlan, ReplyFields,
 };
@@ -147,7 +147,7 @@ impl<D: Dialect> Gateway<D> {
             policy: &self.policy,
             rewriter: &(),
             group: &group,
-            tls: self.tls.as_ref().filter(|_| is_tls).map(|tls| tls.request(&group, x)),
+            tls: self.tls.as_ref().filter(|_| is_tls).map(|tls| tls.connections(&group, x)),
             head,
             body,
             start: self.start(x),

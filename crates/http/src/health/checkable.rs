@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use ::session::backend::SecuredBackend;
 use ::upstream::Group;
 
 use crate::backend::Conf as Family;
 use crate::backend::check::CheckRequest;
-use crate::backend::secured::SecuredBackend;
 use crate::exchange::Exchange;
 
 /// A backend that can be asked by health checks.

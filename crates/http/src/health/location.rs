@@ -108,7 +108,7 @@ impl LocationProbe {
             .map_err(|()| CheckFailure::new(CONNECTING, "invalid local address"))?;
         let request = own.backend.request(x, &own.uri);
         let request = request.ok_or_else(|| CheckFailure::new(SENDING, "there is no request"))?;
-        let secured = own.backend.tls().map(|tls| tls.request(&own.group, x));
+        let secured = own.backend.tls().map(|tls| tls.connections(&own.group, x));
         let question = CheckCall {
             to: probe_address(server, own.port),
             name: server.name(),

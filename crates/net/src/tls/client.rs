@@ -96,6 +96,13 @@ impl ClientTls {
         Self { config: Arc::new(config), ..*self }
     }
 
+    /// The same, offering these application protocols (ALPN), best first.
+    pub fn offering(&self, protocols: &[Box<[u8]>]) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        Self { config: Arc::new(config), ..*self }
+    }
+
     /// The same for another server: it does not resume the sessions of this one.
     pub fn with_own_sessions(&self) -> Self {
         if !self.resumes {

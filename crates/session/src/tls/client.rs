@@ -62,7 +62,8 @@ conf::directives! {
     /// ```
     server_name: bool = "off",
     /// Whether the certificates of backends are verified. A backend without a valid one is not
-    /// used; if no other is left, the reply is 502.
+    /// used; if no other is left, a request is answered with 502, and a connection of `stream` is
+    /// closed.
     ///
     /// ```nginx
     /// proxy_ssl_verify on;
@@ -139,7 +140,22 @@ pub struct BackendTls {
     sends_name: bool,
     /// A certificate that depends on the request.
     computed: Option<ComputedCertificate>,
-    servers: Mutex<HashMap<Address, ClientTls>>,
+    /// Settings with the sessions of one server each.
+    servers: Mutex<HashMap<ServerKey, ClientTls>>,
+}
+
+/// The name of a server's group, and its address.
+type ServerKey = (Box<[u8]>, Address);
+
+/// A server to connect to.
+#[derive(Clone, Copy, Debug)]
+pub struct TlsServer<'a> {
+    /// The name of its group. As in nginx, groups do not share sessions.
+    pub group: &'a [u8],
+    /// Its address.
+    pub address: &'a Address,
+    /// Its name, without a port.
+    pub name: &'a [u8],
 }
 
 /// The templates of a certificate and its key.
@@ -285,40 +301,42 @@ impl BackendTls {
         self.computed.as_ref()
     }
 
-    /// How the connection to a server becomes a secure one. `name` is the server's, without a port.
-    /// `None`: such a name cannot be sent.
+    /// How the connection to a server becomes a secure one. `protocols` are
+    /// those it is offered (ALPN). `None`: such a name cannot be sent.
     pub fn transport(
         &self,
-        to: &Address,
-        name: &[u8],
+        server: TlsServer<'_>,
         credential: Option<Credential>,
+        protocols: &[Box<[u8]>],
     ) -> Option<Arc<dyn Transport>> {
-        let name = match self.needs_name && !name.is_empty() {
-            true => server_name(name).or_else(|| {
+        let name = match self.needs_name && !server.name.is_empty() {
+            true => server_name(server.name).or_else(|| {
                 // One that only a certificate could have: it has not.
                 (!self.sends_name).then(TlsServerName::none)
             })?,
             false => TlsServerName::none(),
         };
-        let tls = self.of_server(to);
+        let tls = self.of_server(server);
         let tls = match credential {
             Some(credential) => tls.with_credential(credential),
             None => tls,
         };
+        let tls = if protocols.is_empty() { tls } else { tls.offering(protocols) };
         Some(Arc::new(ClientTransport { tls, name }))
     }
 
     /// The settings with the sessions of one server.
-    fn of_server(&self, to: &Address) -> ClientTls {
+    fn of_server(&self, server: TlsServer<'_>) -> ClientTls {
+        let key = (server.group.into(), server.address.clone());
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tls) = servers.get(to) {
+        if let Some(tls) = servers.get(&key) {
             return tls.clone();
         }
         if servers.len() >= SERVERS_MAX {
             servers.clear();
         }
         let tls = self.tls.with_own_sessions();
-        servers.insert(to.clone(), tls.clone());
+        servers.insert(key, tls.clone());
         tls
     }
 }

@@ -1,6 +1,7 @@
 //! The features, one module each. The list is the order of handlers within a phase.
 
 pub mod access;
+pub mod backend_tls;
 pub mod core;
 pub mod geo;
 pub mod limit_conn;
@@ -41,7 +42,8 @@ conf::features! {
     limit_conn: limit_conn with VARIABLES,
     access: access,
     return_text: return_text,
-    proxy: proxy "proxy_",
+    proxy_tls: backend_tls "proxy_ssl_",
+    proxy: proxy "proxy_" over proxy_tls,
     upstream_hc: upstream_hc,
     log: log,
 }

@@ -3,12 +3,14 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use ::session::backend::Bind;
+use ::session::backend::{Bind, PROTOCOL_MAX, SecuredBackend};
+use ::session::tls::client;
 use ::upstream::named::{self, GroupHost};
 use conf::{
     Directive, Inherited, Load, Milliseconds, Number, Result, Size, SizeTemplate, Template, Value,
 };
 
+use super::backend_tls;
 use crate::proxy::{
     self, BackendSocket, DatagramCounts, NextServer, ProxyPlan, SentHeader, SessionTarget,
 };
@@ -155,6 +157,26 @@ conf::directives! {
     /// proxy_responses 1;
     /// ```
     responses: Number = "2147483647",
+    /// Whether connections to backends are encrypted with TLS. With `proxy_protocol`, the header
+    /// precedes the handshake unencrypted.
+    ///
+    /// ```nginx
+    /// server {
+    ///     listen 127.0.0.1:9000;
+    ///     proxy_pass 127.0.0.1:9443;
+    ///     proxy_ssl on;
+    /// }
+    /// ```
+    ssl: bool = "off",
+    /// The application protocols that backends are offered (ALPN), best first. Values that are
+    /// empty for a connection are left out.
+    ///
+    /// Syntax: PROTOCOL...
+    ///
+    /// ```nginx
+    /// proxy_ssl_alpn h2 http/1.1;
+    /// ```
+    ssl_alpn: Option<OfferedProtocols>,
 }
 
 /// A server or a group, as the line names it.
@@ -196,6 +218,25 @@ impl PassTarget {
     }
 }
 
+/// Names of application protocols.
+#[derive(Clone)]
+pub struct OfferedProtocols(Vec<Template>);
+
+impl Value for OfferedProtocols {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut protocols = Vec::with_capacity(from.args.len());
+        for word in &from.args {
+            let template = Template::compile(word, from, load)?;
+            if template.as_fixed().is_some_and(|name| name.len() > PROTOCOL_MAX) {
+                return Err(from.error_at(word, "protocol too long"));
+            }
+            protocols.push(template);
+        }
+        Ok(Self(protocols))
+    }
+}
+
 /// Bytes that are read at a time, at most: those of a lent buffer.
 const PIECE_MAX: usize = net::buffers::BUFFER_SIZE;
 
@@ -203,11 +244,17 @@ const PIECE_MAX: usize = net::buffers::BUFFER_SIZE;
 const RESPONSES_UNSET: u64 = i32::MAX as u64;
 
 /// Makes the servers the server's content.
-pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
+pub fn install(
+    conf: &Arc<Conf>,
+    tls: &Arc<backend_tls::Conf>,
+    place: &mut ServerBuilder<'_, '_>,
+) -> Result<()> {
     let Some(target) = &conf.target else { return Ok(()) };
+    let target = target.compile(place.load)?;
     let size = |size: Size| usize::try_from(size.0).ok().filter(|bytes| *bytes > 0);
     let plan = Arc::new(ProxyPlan {
-        target: target.compile(place.load)?,
+        tls: secured(conf, tls, &target, place)?,
+        target,
         names: place.server.names.clone(),
         bind: conf.bind.clone(),
         socket: BackendSocket {
@@ -245,4 +292,23 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
         Box::pin(async move { proxy::proxy(&plan, x, stream).await })
     }));
     Ok(())
+}
+
+/// How connections to backends are secured; `None`: they are not.
+fn secured(
+    conf: &Conf,
+    tls: &Arc<backend_tls::Conf>,
+    target: &SessionTarget,
+    place: &mut ServerBuilder<'_, '_>,
+) -> Result<Option<SecuredBackend>> {
+    if !conf.ssl {
+        return Ok(None);
+    }
+    let tls = client::backend_tls(tls, "proxy_ssl_", place.at, place.load)?;
+    let group = match target {
+        SessionTarget::Fixed(group) => Some(&**group),
+        SessionTarget::Computed(..) => None,
+    };
+    let protocols = conf.ssl_alpn.clone().map_or_else(Vec::new, |names| names.0);
+    Ok(Some(SecuredBackend::new(tls, group).offering(protocols)))
 }

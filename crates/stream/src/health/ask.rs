@@ -8,14 +8,14 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use ::session::backend::{CONNECTING, log_refused};
+use ::session::backend::{CONNECTING, SECURING, SecuredBackend, log_refused};
 use ::session::health::{CheckFailure, Verdict, probe_address};
 use ::upstream::Server;
 use net::{Stream, Timer};
 use observe::Errno;
 
 use super::matching::{DataComparison, Expected, StreamMatch};
-use crate::proxy::ProxyPlan;
+use crate::proxy::{ProxyPlan, SessionTarget};
 use crate::session::TcpSession;
 
 const SENDING: &str = "sending to upstream";
@@ -40,6 +40,12 @@ impl ServerQuestion {
         let mut stream = self.connect(x, server, &step).await?;
         let mut first = Vec::new();
         self.plan.write_header(x, &mut first);
+        if let Some(tls) = &self.plan.tls {
+            step.action = SENDING;
+            step.send(&mut stream, &std::mem::take(&mut first)).await?;
+            step.action = SECURING;
+            self.secure(tls, x, server, &mut stream, &step).await?;
+        }
         first.extend_from_slice(self.matching.send.as_deref().unwrap_or_default());
         if !first.is_empty() {
             step.action = SENDING;
@@ -67,6 +73,36 @@ impl ServerQuestion {
             step.failure(cause)
         })?;
         step.run("connect()", |cx| connecting.poll(cx)).await
+    }
+
+    /// Encrypts the connection as `proxy_pass` does.
+    async fn secure(
+        &self,
+        tls: &SecuredBackend,
+        x: &mut TcpSession,
+        server: &Server,
+        stream: &mut Stream,
+        step: &AskStep<'_>,
+    ) -> Result<(), CheckFailure> {
+        let SessionTarget::Fixed(group) = &self.plan.target else { return Ok(()) };
+        let secured = tls.connections(group, x);
+        let mut cause = None;
+        let to = probe_address(server, self.port);
+        let transport = secured.transport(&to, |_, message| cause = Some(message.to_string()));
+        let session = transport.ok().map(|transport| transport.session(&[]));
+        let Some(Ok(session)) = session else {
+            return Err(step.failure(cause.unwrap_or_else(|| "no TLS session".into())));
+        };
+        stream.secure(session);
+        let done = step.run("SSL_do_handshake()", |cx| {
+            let done = stream.poll_handshake(cx);
+            if let Poll::Ready(Err(error)) = &done {
+                secured.log_failed(error, |_, message| cause = Some(message.to_string()));
+            }
+            done
+        });
+        let done = done.await;
+        done.map_err(|failure| cause.map_or(failure, |cause| step.failure(cause)))
     }
 
     /// Reads until the data is as expected, or cannot be any more.

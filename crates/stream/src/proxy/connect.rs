@@ -8,13 +8,14 @@ use std::task::{Context, Poll, ready};
 
 use ::session::Session as _;
 use ::session::backend::{
-    AskedBackend, CONNECTING, ConnectTrouble, NoServer, UpstreamAttempt, choose, log_failed,
-    log_refused,
+    AskedBackend, CONNECTING, ConnectTrouble, NoServer, SecuredConnections, UpstreamAttempt,
+    choose, log_failed, log_refused,
 };
 use ::upstream::{Attempt, Group, Lease};
 use net::{DatagramReader, SocketProbe, Stream, Timer, WatchedDatagram, clock};
-use observe::{Errno, Level, Text};
+use observe::{Level, Text};
 
+use super::handshake::{secure, timed_out};
 use crate::flow::UdpResources;
 use crate::proxy::intake::ClientIntake;
 use crate::proxy::plan::ProxyPlan;
@@ -42,10 +43,11 @@ pub(super) struct ServerSocket {
 /// The way to a server.
 pub(super) struct ServerSearch<'a> {
     plan: &'a ProxyPlan,
-    group: Arc<Group>,
+    group: &'a Arc<Group>,
     /// Whose session it is; `None`: it sends datagrams.
     client: Option<ClientIntake<'a>>,
     from: Option<SocketAddr>,
+    secured: Option<SecuredConnections<'a>>,
     tried: Attempt,
     tries: u64,
     begun_ms: u64,
@@ -55,11 +57,12 @@ impl<'a> ServerSearch<'a> {
     pub(super) fn new(
         plan: &'a ProxyPlan,
         x: &mut TcpSession,
-        group: Arc<Group>,
+        group: &'a Arc<Group>,
         client: Option<ClientIntake<'a>>,
     ) -> Self {
         let (from, tried, begun_ms) = (local_end(plan, x), Attempt::default(), clock::now_ms());
-        Self { plan, group, client, from, tried, tries: 0, begun_ms }
+        let secured = plan.tls.as_ref().map(|tls| tls.connections(group, x));
+        Self { plan, group, client, from, secured, tried, tries: 0, begun_ms }
     }
 
     /// A connection, or the status that the session ends with.
@@ -115,7 +118,7 @@ impl<'a> ServerSearch<'a> {
             Some(client) => client.poll_left(x, cx),
             None => Poll::Pending,
         };
-        match choose(x, &self.group, tried, None, timeout_ms, left).await {
+        match choose(x, self.group, tried, None, timeout_ms, left).await {
             Ok(chosen) => {
                 self.tries += 1;
                 Ok(chosen)
@@ -135,6 +138,18 @@ impl<'a> ServerSearch<'a> {
 
     /// Opens a connection to one server. What fails is logged.
     async fn open(&mut self, x: &mut TcpSession, lease: &Lease) -> Result<Stream, ConnectTrouble> {
+        let mut stream = self.open_plain(x, lease).await?;
+        if let Some(secured) = &self.secured {
+            secure(self.plan, secured, x, &mut stream, lease).await?;
+        }
+        Ok(stream)
+    }
+
+    async fn open_plain(
+        &mut self,
+        x: &mut TcpSession,
+        lease: &Lease,
+    ) -> Result<Stream, ConnectTrouble> {
         let options = self.plan.connect_options(self.from);
         let begun = options.begin(lease.address());
         let log = |level, message: std::fmt::Arguments<'_>| x.log(level, message);
@@ -163,11 +178,7 @@ impl<'a> ServerSearch<'a> {
                 log_failed(&error, |level, message| x.log(level, message));
                 Err(ConnectTrouble::Server)
             }
-            None => {
-                let error = net::timed_out();
-                x.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));
-                Err(ConnectTrouble::Server)
-            }
+            None => Err(timed_out(x)),
         }
     }
 

@@ -108,7 +108,7 @@ pub(crate) async fn proxy_datagrams(
     x.upstream.limited = group.limit().map(|_| group.clone());
     let relay = Rc::new(DatagramRelay::new(plan, x, flow.clone(), begun_s));
     let reader: Rc<dyn DatagramReader> = relay.clone();
-    let search = ServerSearch::new(plan, x, group, None);
+    let search = ServerSearch::new(plan, x, &group, None);
     let opened = search.connect_datagrams(x, flow.resources(), Rc::downgrade(&reader)).await;
     let ServerSocket { socket, lease, attempt } = match opened {
         Ok(opened) => opened,

@@ -1,7 +1,7 @@
 //! `proxy_pass`: a session is passed on to a server, and bytes go both ways until it is over.
 //!
 //! ```text
-//! server chosen -> connected -> PROXY header, bytes read ahead -> relayed both ways -> over
+//! server chosen -> connected, secured -> PROXY header, bytes read ahead -> relayed -> over
 //!       ^              |
 //!       +- next server +
 //! ```
@@ -12,6 +12,7 @@
 
 mod connect;
 mod datagrams;
+mod handshake;
 mod intake;
 mod plan;
 mod relay;
@@ -46,7 +47,7 @@ pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut TcpSession, client: &mut Str
     let rates =
         TransferRates { up: rate(&plan.upload_rate, x), down: rate(&plan.download_rate, x) };
     let intake = ClientIntake::new(client, rates.read_ahead_max(plan), plan.half_close);
-    let mut connected = match ServerSearch::new(plan, x, group, Some(intake)).connect(x).await {
+    let mut connected = match ServerSearch::new(plan, x, &group, Some(intake)).connect(x).await {
         Ok(connected) => connected,
         Err(status) => return status,
     };
@@ -84,7 +85,8 @@ fn begin(
     begun_s: u64,
 ) -> Relay {
     let mut first = std::mem::take(&mut x.preread);
-    if plan.header != SentHeader::Off {
+    // Over TLS, the header preceded the handshake.
+    if plan.header != SentHeader::Off && plan.tls.is_none() {
         let mut header = Vec::new();
         plan.write_header(x, &mut header);
         header.extend_from_slice(&first);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ::session::Session as _;
-use ::session::backend::{Bind, LocalAddress, NoGroup, find_group};
+use ::session::backend::{Bind, LocalAddress, NoGroup, SecuredBackend, find_group};
 use ::upstream::named::{ByName, GroupHost};
 use ::upstream::{Group, ResolverPolicy};
 use conf::{SizeTemplate, Template, units};
@@ -20,6 +20,8 @@ pub(crate) struct ProxyPlan {
     pub(crate) names: ResolverPolicy,
     pub(crate) bind: Option<Bind>,
     pub(crate) socket: BackendSocket,
+    /// How connections are secured; `None`: they are not.
+    pub(crate) tls: Option<SecuredBackend>,
     pub(crate) connect_timeout_ms: u64,
     pub(crate) timeout_ms: u64,
     pub(crate) buffer_size: usize,

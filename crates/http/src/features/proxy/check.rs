@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use ::session::backend::SecuredBackend;
 use ::upstream::Group;
 
 use super::{Proxy, ProxyBackend, ProxyTarget};
 use crate::backend::check::CheckRequest;
 use crate::backend::protocol::{Start, http1};
-use crate::backend::secured::SecuredBackend;
 use crate::backend::{BackendRequestBody, Conf as Family};
 use crate::exchange::Exchange;
 use crate::health::Checkable;

@@ -17,11 +17,11 @@ mod version;
 
 use std::sync::Arc;
 
+use ::session::backend::SecuredBackend;
 use conf::{Bounded, Error, Result, Size, Template};
 
 use crate::backend::Conf as Family;
 use crate::backend::protocol::http1;
-use crate::backend::secured::SecuredBackend;
 use crate::backend::{
     self, BackendRequestBody, BodyPolicy, HeaderFilter, PassPlan, ReplyFields, ReplyRewriter,
 };
@@ -282,7 +282,7 @@ impl Proxy {
         head.clear();
         let start = self.write_head(x, target, &body, &mut head)?;
         let tls = self.tls.as_ref().filter(|_| target.is_tls);
-        let tls = tls.map(|tls| tls.request(&target.group, x));
+        let tls = tls.map(|tls| tls.connections(&target.group, x));
         Some(PassPlan {
             conf: &self.family,
             filter: &self.filter,

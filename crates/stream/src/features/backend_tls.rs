@@ -1,0 +1,14 @@
+//! The settings of TLS with backends (`session::tls::client`), as `proxy_ssl_`.
+
+use std::sync::Arc;
+
+use conf::Result;
+
+use crate::site::ServerBuilder;
+
+pub use ::session::tls::client::{Conf, Layer};
+
+/// The settings do nothing by themselves: `proxy` takes them.
+pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
+    Ok(())
+}
