@@ -11,6 +11,7 @@ mod datagrams;
 mod features;
 mod flow;
 mod health;
+mod preread;
 mod proxy;
 mod secure;
 mod serve;

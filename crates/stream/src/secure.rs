@@ -133,7 +133,7 @@ fn certificates(
 }
 
 /// The session goes on with the server that the client names (SNI).
-fn choose_server(x: &mut TcpSession, name: Option<&[u8]>) {
+pub(crate) fn choose_server(x: &mut TcpSession, name: Option<&[u8]>) {
     let generation = x.generation.clone();
     let Some(listen) = generation.listen(x.client.listen) else { return };
     let Some((name, valid)) = name.and_then(|name| Host::parse(name).map(|valid| (name, valid)))

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! accepted -> PROXY header -> postaccept (realip) -> preaccess (set, limit_conn)
-//!   -> access (allow, deny) -> handshake of TLS -> content -> log -> closed
+//!   -> access (allow, deny) -> handshake of TLS -> preread (ssl_preread) -> content
+//!   -> log -> closed
 //! ```
 //!
 //! A session that is cut short is logged all the same, since that is done when it is dropped.
@@ -19,6 +20,7 @@ use net::{ConnectionPermit, Stream, Timer};
 use observe::{Errno, Level, OpenConnection};
 use wire::proxy_protocol::HeaderError;
 
+use crate::preread::{PrereadEnded, preread};
 use crate::secure;
 use crate::session::TcpSession;
 use crate::site::{Decision, PhaseHandler, StreamGeneration, StreamServerId};
@@ -79,6 +81,7 @@ async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSes
         x.bytes_received = received.len() as u64;
         x.preread = received;
     }
+    preread(x, stream).await.map_err(|PrereadEnded(status)| FinishedSession(status))?;
     match &generation.server(x.server).content {
         Some(content) => Ok(content(x, stream).await),
         None => Err(FinishedSession(INTERNAL_SERVER_ERROR)),

@@ -34,11 +34,23 @@ pub struct TcpSession {
     pub action: &'static str,
     /// Bytes of the client that were read before content began.
     pub(crate) preread: Vec<u8>,
+    /// What a TLS client said in them.
+    pub(crate) preread_hello: Option<PrereadHello>,
     /// What limits have to do with it.
     pub limited: ConnLimited,
     pub(crate) upstream: SessionUpstream,
     values: SetValues,
     captures: Captures,
+}
+
+/// What a TLS client has said.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PrereadHello {
+    /// The highest version that it speaks.
+    pub(crate) version: u16,
+    pub(crate) server_name: Box<[u8]>,
+    /// Application protocols (ALPN), separated by commas.
+    pub(crate) protocols: Box<[u8]>,
 }
 
 /// What a session knows of the servers that it was passed on to.
@@ -75,6 +87,7 @@ impl TcpSession {
             bytes_received: 0,
             action: "initializing session",
             preread: Vec::new(),
+            preread_hello: None,
             limited: ConnLimited::default(),
             upstream: SessionUpstream::default(),
             values: SetValues::new(VALUES_BYTES_MAX),
@@ -130,6 +143,21 @@ impl TcpSession {
     /// The client's address.
     pub fn peer(&self) -> Option<IpAddr> {
         self.client.peer.map(|peer| peer.ip())
+    }
+}
+
+impl PrereadHello {
+    /// The version's name; empty if it has none.
+    pub(crate) fn version_name(&self) -> &'static str {
+        match self.version {
+            0x0002 => "SSLv2",
+            0x0300 => "SSLv3",
+            0x0301 => "TLSv1",
+            0x0302 => "TLSv1.1",
+            0x0303 => "TLSv1.2",
+            0x0304 => "TLSv1.3",
+            _ => "",
+        }
     }
 }
 

@@ -56,6 +56,7 @@ pub struct StreamServer {
     pub(crate) error_log: Arc<ErrorLog>,
     pub(crate) tcp_nodelay: bool,
     pub(crate) proxy_protocol_timeout_ms: u64,
+    pub(crate) preread: PrereadPolicy,
     pub(crate) tls: StreamTls,
     pub(crate) postaccept: Vec<PhaseHandler>,
     pub(crate) preaccess: Vec<PhaseHandler>,
@@ -70,6 +71,17 @@ pub struct StreamServer {
     pub(crate) names: ResolverPolicy,
     pub(crate) health_check: Option<StreamHealthCheck>,
     pub(crate) loggers: Vec<SessionLogger>,
+}
+
+/// What a server reads of clients before content begins.
+#[derive(Clone, Copy, Default)]
+pub struct PrereadPolicy {
+    /// Whether it waits for the first message of a TLS client.
+    pub(crate) is_on: bool,
+    /// Bytes that are read at most.
+    pub(crate) buffer_size: usize,
+    /// How long the client may take.
+    pub(crate) timeout_ms: u64,
 }
 
 /// How a server speaks TLS.

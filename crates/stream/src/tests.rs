@@ -451,3 +451,61 @@ fn a_client_comes_to_the_server_that_it_names() {
     assert!(refused.starts_with("no \"ssl_certificate\" is defined"), "{refused}");
     assert!(refused.ends_with(":2"), "{refused}");
 }
+
+/// The first message of a client that names a server.
+fn hello(name: &str) -> Vec<u8> {
+    let mut sent =
+        tls::TlsClient::new().offering(&[b"h2", b"b"]).connect(name, Recorded::default());
+    let _ = sent.write_all(b"x");
+    std::mem::take(&mut sent.below().0)
+}
+
+/// Takes what is written, and has nothing to read.
+#[derive(Default)]
+struct Recorded(Vec<u8>);
+
+impl Read for Recorded {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        Ok(0)
+    }
+}
+
+impl Write for Recorded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+const PREREAD: &str = "'$ssl_preread_server_name $ssl_preread_alpn_protocols \
+                       $ssl_preread_protocol $bytes_received'";
+
+#[test]
+fn a_client_hello_is_read_without_terminating_tls() {
+    let (folder, sent) = (Folder::new(), hello("a.test").leak());
+    let server = format!("server {{ {SERVER} ssl_preread on; return {PREREAD}; }}");
+    let said = |input| String::from_utf8(answer(&server, &folder, input)).unwrap();
+    assert_eq!(said(sent), format!("a.test h2,b TLSv1.3 {}", sent.len()));
+    assert_eq!(said(b"\x80\x2e\x01\x03\x01"), "  TLSv1 5");
+    assert_eq!(said(b"SSH-2.0"), "   7");
+    let named = format!("{server} server {{ {SERVER} server_name a.test; return $server_name; }}");
+    assert_eq!(answer(&named, &folder, sent), b"a.test");
+}
+
+#[test]
+fn a_client_hello_that_does_not_come_ends_the_session() {
+    let (folder, sent) = (Folder::new(), hello("a.test").leak());
+    let log = "log_format f '$status $bytes_received'; access_log a.log f; error_log e.log info;";
+    let server = format!("{log} server {{ {SERVER} ssl_preread on; return {PREREAD}; }}");
+    assert_eq!(answer(&server, &folder, &sent[..9]), b"");
+    assert_eq!(folder.read("a.log"), "200 9\n");
+    let small = format!("preread_buffer_size 16; {server}");
+    assert_eq!(answer(&small, &folder, sent), b"");
+    assert_eq!(folder.read("a.log"), "200 9\n400 16\n");
+    let full = "preread buffer full while prereading client data, client: 127.0.0.1, server: ";
+    assert!(folder.read("e.log").contains(full));
+}

@@ -45,6 +45,8 @@ const MESSAGE_HEADER: usize = 4;
 pub const MESSAGE_MAX: usize = 1 << 16;
 
 const HANDSHAKE: u8 = 22;
+/// The first byte of a record's version, whatever the version of TLS.
+const RECORD_VERSION_MAJOR: u8 = 3;
 const CLIENT_HELLO: u8 = 1;
 
 const SERVER_NAME: u16 = 0;
@@ -81,6 +83,52 @@ pub fn message(received: &[u8]) -> HelloBytes<'_> {
     }
     // Longer than any: the handshake refuses it.
     HelloBytes::Complete(Cow::Owned(joined))
+}
+
+/// What the first bytes of a connection are to somebody who only looks on, and passes them on
+/// whatever they are.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ObservedHello<'a> {
+    /// What there is so far may become a ClientHello.
+    Partial,
+    /// It is none.
+    Other,
+    /// One in the form of SSL 2, which says no more than a version.
+    OldForm(u16),
+    /// A ClientHello, in one piece; not necessarily well-formed.
+    Complete(Cow<'a, [u8]>),
+}
+
+/// Recognizes a ClientHello as early as possible. Unlike [`message`], it does not wait for the rest
+/// of something that a TLS server would refuse.
+pub fn observe(received: &[u8]) -> ObservedHello<'_> {
+    match *received {
+        [] => ObservedHello::Partial,
+        [first, ..] if first & 0x80 != 0 => old_form(received),
+        [HANDSHAKE] => ObservedHello::Partial,
+        [HANDSHAKE, RECORD_VERSION_MAJOR, _, _, _, first, ..] if first != CLIENT_HELLO => {
+            ObservedHello::Other
+        }
+        [HANDSHAKE, RECORD_VERSION_MAJOR, ..] => match message(received) {
+            HelloBytes::Partial => ObservedHello::Partial,
+            HelloBytes::NotTls => ObservedHello::Other,
+            HelloBytes::Complete(message) => ObservedHello::Complete(message),
+        },
+        _ => ObservedHello::Other,
+    }
+}
+
+/// A message of SSL 2 (RFC 5246 appendix E.2): length, type, version.
+fn old_form(received: &[u8]) -> ObservedHello<'_> {
+    match *received {
+        [_, _, CLIENT_HELLO, major @ (0 | RECORD_VERSION_MAJOR), minor, ..] => {
+            ObservedHello::OldForm(u16::from_be_bytes([major, minor]))
+        }
+        [_] | [_, _] | [_, _, CLIENT_HELLO] | [_, _, CLIENT_HELLO, 0 | RECORD_VERSION_MAJOR] => {
+            ObservedHello::Partial
+        }
+        _ => ObservedHello::Other,
+    }
 }
 
 /// What a record holds, and what is behind it, if all of it has come.
@@ -221,6 +269,29 @@ mod tests {
         assert_eq!(numbers(hello.versions).collect::<Vec<_>>(), [0x304, 0x303]);
         assert_eq!(hello.protocols().collect::<Vec<_>>(), [&b"h2"[..], b"http/1.1"]);
         assert_eq!(hello.legacy_version, 0x303);
+    }
+
+    #[test]
+    fn an_observer_decides_as_soon_as_it_can() {
+        let sent = hello();
+        for size in [1, 7, sent.len()] {
+            let received = records(&sent, size);
+            for len in 0..received.len() {
+                assert_eq!(observe(&received[..len]), ObservedHello::Partial, "{size} {len}");
+            }
+            assert_eq!(observe(&received), ObservedHello::Complete(Cow::Borrowed(&sent)));
+        }
+        for other in
+            [&b"S"[..], b"\x16\x02", b"\x16\x03\x01\0\x09\x02", b"\x80\0\x02", b"\x80\0\x01\x01"]
+        {
+            assert_eq!(observe(other), ObservedHello::Other, "{other:?}");
+        }
+        let old = b"\x80\x2e\x01\x03\x01";
+        assert_eq!(observe(old), ObservedHello::OldForm(0x301));
+        assert_eq!(observe(b"\x80\x2e\x01\0\x02"), ObservedHello::OldForm(2));
+        for len in 0..old.len() {
+            assert_eq!(observe(&old[..len]), ObservedHello::Partial, "{len}");
+        }
     }
 
     #[test]

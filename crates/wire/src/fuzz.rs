@@ -9,7 +9,7 @@ use core::ops::Range;
 use crate::Slice;
 use crate::accept_encoding::accepts_gzip;
 use crate::cgi;
-use crate::client_hello::{self, ClientHello, HelloBytes};
+use crate::client_hello::{self, ClientHello, HelloBytes, ObservedHello};
 use crate::dns::{self, DnsQuestion, DomainName, NAME_BYTES_MAX, RecordData, RecordType, Response};
 use crate::encrypted_key::EncryptedKey;
 use crate::fastcgi::{self, RecordDecoder, RecordError};
@@ -55,6 +55,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("hpack", hpack),
     ("x509", x509),
     ("client_hello", client_hello),
+    ("observed_hello", observed_hello),
     ("ocsp", ocsp),
 ];
 
@@ -104,6 +105,19 @@ pub fn pem(input: &[u8]) {
             assert_eq!(key.iv.len(), key.cipher.block_len());
             assert!(key.ciphertext.len().is_multiple_of(key.cipher.block_len()));
         }
+    }
+}
+
+/// What an observer has decided stays so when more bytes come, and it does not see a ClientHello
+/// where a server sees none.
+pub fn observed_hello(input: &[u8]) {
+    let whole = client_hello::observe(input);
+    for end in (0..input.len()).rev().take(CUTS_MAX) {
+        let part = client_hello::observe(&input[..end]);
+        assert!(part == ObservedHello::Partial || part == whole, "{end}");
+    }
+    if let ObservedHello::Complete(message) = whole {
+        assert_eq!(client_hello::message(input), HelloBytes::Complete(message));
     }
 }
 

@@ -109,6 +109,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["flow"],
             &["session", "site"],
             &["builtin", "secure"],
+            &["preread"],
             &["proxy", "serve"],
             &["datagrams", "health"],
             &["features"],

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::{Milliseconds, Result};
+use conf::{Milliseconds, Result, Size};
 use observe::{ErrorLog, MainLog};
 
 use crate::site::ServerBuilder;
@@ -35,6 +35,19 @@ conf::directives! {
     /// proxy_protocol_timeout 5s;
     /// ```
     proxy_protocol_timeout: Milliseconds = "30s",
+    /// How many bytes of a client are read at most before its connection is passed on, for
+    /// `ssl_preread`. A client whose first message is longer is turned away.
+    ///
+    /// ```nginx
+    /// preread_buffer_size 8k;
+    /// ```
+    preread_buffer_size: Size = "16k",
+    /// How long a client may take to send what `ssl_preread` waits for.
+    ///
+    /// ```nginx
+    /// preread_timeout 5s;
+    /// ```
+    preread_timeout: Milliseconds = "30s",
 }
 
 /// Hands the settings to the server.
@@ -44,6 +57,9 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
         None => place.load.registry.of::<MainLog>().0.clone(),
     };
     place.server.tcp_nodelay = conf.tcp_nodelay;
+    place.server.preread.buffer_size =
+        usize::try_from(conf.preread_buffer_size.0).unwrap_or(usize::MAX);
+    place.server.preread.timeout_ms = conf.preread_timeout.0;
     place.server.proxy_protocol_timeout_ms = conf.proxy_protocol_timeout.0;
     Ok(())
 }

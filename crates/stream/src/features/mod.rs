@@ -15,6 +15,7 @@ pub mod return_text;
 pub mod set;
 pub mod split_clients;
 pub mod ssl;
+pub mod ssl_preread;
 pub mod tables;
 pub mod upstream;
 pub mod upstream_hc;
@@ -32,6 +33,7 @@ conf::features! {
     resolver: resolver,
     ssl_shared: ssl_shared "ssl_" with VARIABLES,
     ssl: ssl "ssl_" over ssl_shared with VARIABLES,
+    ssl_preread: ssl_preread with VARIABLES,
     tables: tables,
     map: map,
     geo: geo,

@@ -1,0 +1,54 @@
+//! `ssl_preread`: its setting and variables. The reading is `crate::preread`'s.
+
+use std::sync::Arc;
+
+use ::session::variables::BuiltIn;
+use conf::Result;
+
+use crate::session::TcpSession;
+use crate::site::ServerBuilder;
+
+conf::directives! {
+    in MAIN | SERVER;
+
+    /// Whether a TLS client's first message is read before the connection is passed on, without
+    /// terminating TLS. Its values are in `$ssl_preread_server_name` (SNI),
+    /// `$ssl_preread_alpn_protocols` (ALPN, separated by commas) and `$ssl_preread_protocol` (the
+    /// highest version of TLS). A connection that does not begin with TLS has none and is passed
+    /// on. A client that names another `server_name` of the address is served by that server.
+    ///
+    /// ```nginx
+    /// map $ssl_preread_server_name $backend {
+    ///     a.example.com 127.0.0.1:8443;
+    ///     default       127.0.0.1:9443;
+    /// }
+    /// server {
+    ///     listen 127.0.0.1:9000;
+    ///     ssl_preread on;
+    ///     proxy_pass $backend;
+    /// }
+    /// ```
+    ssl_preread: bool = "off",
+}
+
+/// `$ssl_preread_...`
+pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] = &[
+    BuiltIn::fresh("ssl_preread_server_name", |x, out| {
+        let hello = x.preread_hello.as_ref();
+        hello.map(|hello| out.extend_from_slice(&hello.server_name)).is_some()
+    }),
+    BuiltIn::fresh("ssl_preread_alpn_protocols", |x, out| {
+        let hello = x.preread_hello.as_ref();
+        hello.map(|hello| out.extend_from_slice(&hello.protocols)).is_some()
+    }),
+    BuiltIn::fresh("ssl_preread_protocol", |x, out| {
+        let hello = x.preread_hello.as_ref();
+        hello.map(|hello| out.extend_from_slice(hello.version_name().as_bytes())).is_some()
+    }),
+];
+
+/// Hands the setting to the server.
+pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
+    place.server.preread.is_on = conf.ssl_preread;
+    Ok(())
+}
