@@ -30,8 +30,9 @@ conf::directives! {
         /// `so_keepalive` and `proxy_protocol` cannot be combined with `udp`.
         ///
         /// Syntax: ADDRESS:PORT | PORT | unix:PATH [default_server] [udp] [ssl] [proxy_protocol]
-        /// [bind] [reuseport] [backlog=NUMBER] [rcvbuf=SIZE] [sndbuf=SIZE] [deferred] [fastopen=NUMBER]
-        /// [multipath] [ipv6only=on|off] [so_keepalive=on|off|[IDLE]:[INTERVAL]:[COUNT]]
+        /// [bind] [reuseport] [backlog=NUMBER] [rcvbuf=SIZE] [sndbuf=SIZE] [deferred]
+        /// [fastopen=NUMBER] [multipath] [ipv6only=on|off]
+        /// [so_keepalive=on|off|[IDLE]:[INTERVAL]:[COUNT]]
         /// Differs: `udp` is not supported on Unix sockets.
         ///
         /// ```nginx
