@@ -59,7 +59,7 @@ stream      Many connections through proxy_pass of stream {}: many at once, many
             other, and many at once again. Fails when one is not answered or not logged, when
             descriptors or sockets are left over, or when the memory grows on after the first time.
             Then sessions whose ends misbehave: half-closed, reset, never reading, with a backend
-            that is killed; and sessions that outlive 100 reloads and USR2, or are ended by
+            that is killed; and sessions that outlive 100 reloads, or are ended by
             worker_shutdown_timeout.
   --connections N  one after the other (100000)
   --at-once N      at once (4000)

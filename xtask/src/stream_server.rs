@@ -80,11 +80,6 @@ impl ServedStream {
         let file = self.folder.join("error.log");
         until(words, || fs::read_to_string(&file).is_ok_and(|log| log.contains(words)))
     }
-
-    /// The process that the pid file names.
-    pub(crate) fn named_pid(&self) -> Option<u32> {
-        fs::read_to_string(self.folder.join("pid")).ok()?.trim().parse().ok()
-    }
 }
 
 fn connect(port: u16) -> Result<TcpStream, String> {

@@ -1,4 +1,4 @@
-//! Sessions whose ends misbehave, and sessions that outlive configurations and processes.
+//! Sessions whose ends misbehave, and sessions that outlive configurations.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -26,7 +26,7 @@ const CHECKS: &[SessionCheck] = &[
     SessionCheck { name: "resets", of_nginx: true, run: resets },
     SessionCheck { name: "slow readers", of_nginx: true, run: slow_readers },
     SessionCheck { name: "killed backend", of_nginx: false, run: killed_backend },
-    SessionCheck { name: "reloads, USR2", of_nginx: false, run: reloads_and_upgrade },
+    SessionCheck { name: "reloads", of_nginx: false, run: reloads },
     SessionCheck { name: "time to end", of_nginx: false, run: shutdown_timeout },
 ];
 
@@ -259,7 +259,7 @@ fn echoed(mut session: &TcpStream) -> Result<(), String> {
     session.read_exact(&mut answer).map_err(io)
 }
 
-fn reloads_and_upgrade(program: &Path) -> Result<String, String> {
+fn reloads(program: &Path) -> Result<String, String> {
     let server = ServedStream::start(program, "", &proxy_to(echo()?, ""))?;
     let sessions = (0..KEPT).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
     for number in 1..=RELOADS {
@@ -268,39 +268,7 @@ fn reloads_and_upgrade(program: &Path) -> Result<String, String> {
             echoed(session).map_err(|why| format!("after {number} reloads: {why}"))?;
         }
     }
-    upgraded(&server, sessions)?;
-    Ok(format!("{KEPT} sessions outlive {RELOADS} reloads and an upgrade"))
-}
-
-/// The new program serves, and the old one ends with its last session.
-fn upgraded(server: &ServedStream, sessions: Vec<TcpStream>) -> Result<(), String> {
-    let old = server.server.pid();
-    signal("USR2", old)?;
-    let named = || server.named_pid().filter(|pid| *pid != old);
-    until("a new master", || named().is_some())?;
-    let new = named().ok_or("the new master is gone")?;
-    let done = new_program_serves(server, old, sessions);
-    // The new master is no child of ours: it is ended here, and not with the server.
-    signal("TERM", new)?;
-    until("the new master ends", || !Path::new(&format!("/proc/{new}")).exists())?;
-    done
-}
-
-fn new_program_serves(
-    server: &ServedStream,
-    old: u32,
-    sessions: Vec<TcpStream>,
-) -> Result<(), String> {
-    until("workers of the new master", || {
-        server.named_pid().is_some_and(|pid| procfs::family(pid).len() > 1)
-    })?;
-    signal("QUIT", old)?;
-    for session in &sessions {
-        echoed(session).map_err(|why| format!("after USR2 and QUIT: {why}"))?;
-    }
-    echoed(&server.connect()?).map_err(|why| format!("in the new program: {why}"))?;
-    drop(sessions);
-    until("the old master ends", || is_gone(old))
+    Ok(format!("{KEPT} sessions outlive {RELOADS} reloads"))
 }
 
 /// A child of ours stays as a zombie until it is waited for.
