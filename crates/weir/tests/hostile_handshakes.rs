@@ -77,7 +77,7 @@ fn only_the_trusted_certificate_is_trusted() {
          return 200 'verify=$ssl_client_verify';",
     );
     let trusted = der(ECDSA_CERTIFICATE);
-    assert!(ask(&server, &showing(&[trusted.clone()]), "/").contains("verify=SUCCESS"));
+    assert!(ask(&server, &showing(std::slice::from_ref(&trusted)), "/").contains("verify=SUCCESS"));
     let before_kb = memory_kb(&server);
     let mut numbers = Numbers(11);
     for _ in 0..300 {

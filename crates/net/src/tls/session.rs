@@ -410,6 +410,8 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
         }
         let count = self.input.read(socket)?;
         match &self.phase {
+            // rustls must not be given anything once it has said that we close.
+            TlsPhase::Handshaking(_) if self.is_closed => self.input.clear(),
             TlsPhase::Handshaking(_) => self.advance()?,
             _ => self.open_next()?,
         }
