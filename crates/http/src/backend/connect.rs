@@ -145,7 +145,7 @@ pub(super) fn transport(
     secured: &SecuredConnections<'_>,
     to: &Address,
 ) -> Result<Arc<dyn Transport>, Trouble> {
-    secured.transport(to, |level, message| caller.log(level, message)).map_err(Trouble::from)
+    secured.transport(to, &[], |level, message| caller.log(level, message)).map_err(Trouble::from)
 }
 
 /// A call that failed at once.

@@ -33,7 +33,6 @@ pub struct SecuredConnections<'a> {
     tls: &'a BackendTls,
     /// Has no local address, and says how connections are secured.
     origin: Arc<PoolOrigin>,
-    protocols: Vec<Box<[u8]>>,
     group: &'a Group,
 }
 
@@ -61,7 +60,7 @@ impl SecuredBackend {
             Some(fixed) => fixed.clone(),
             None => self.computed(group, x),
         };
-        SecuredConnections { tls: &self.tls, origin, protocols: self.protocols(x), group }
+        SecuredConnections { tls: &self.tls, origin, group }
     }
 
     fn computed(&self, group: &Group, x: &mut impl Values) -> Arc<PoolOrigin> {
@@ -81,8 +80,9 @@ impl SecuredBackend {
         }
     }
 
-    /// As in nginx, names that variables leave empty or make too long are not offered.
-    fn protocols(&self, x: &mut impl Values) -> Vec<Box<[u8]>> {
+    /// The application protocols to offer. As in nginx, names that variables leave empty or make
+    /// too long are not offered.
+    pub fn protocols(&self, x: &mut impl Values) -> Vec<Box<[u8]>> {
         let protocols = self.protocols.iter().map(|template| rendered(template, x));
         let offered = protocols.filter(|name| (1..=PROTOCOL_MAX).contains(&name.len()));
         offered.map(Vec::into_boxed_slice).collect()
@@ -131,10 +131,12 @@ impl SecuredConnections<'_> {
         computed.load(&names.certificate, &names.key, clock::now_ms()).map(Some)
     }
 
-    /// How the connection to a server is secured. What fails is logged.
+    /// How the connection to a server is secured, offering these application protocols. What fails
+    /// is logged.
     pub fn transport(
         &self,
         to: &Address,
+        protocols: &[Box<[u8]>],
         log: impl FnOnce(Level, fmt::Arguments<'_>),
     ) -> Result<Arc<dyn Transport>, ConnectTrouble> {
         let credential = match self.credential() {
@@ -145,7 +147,7 @@ impl SecuredConnections<'_> {
             }
         };
         let server = TlsServer { group: self.group.name(), address: to, name: self.name() };
-        self.tls.transport(server, credential, &self.protocols).ok_or_else(|| {
+        self.tls.transport(server, credential, protocols).ok_or_else(|| {
             let name = Text(self.name());
             log(Level::Error, format_args!("SSL_set_tlsext_host_name(\"{name}\") failed"));
             ConnectTrouble::Internal

@@ -88,7 +88,9 @@ impl ServerQuestion {
         let secured = tls.connections(group, x);
         let mut cause = None;
         let to = probe_address(server, self.port);
-        let transport = secured.transport(&to, |_, message| cause = Some(message.to_string()));
+        let protocols = tls.protocols(x);
+        let log = |_, message: std::fmt::Arguments<'_>| cause = Some(message.to_string());
+        let transport = secured.transport(&to, &protocols, log);
         let session = transport.ok().map(|transport| transport.session(&[]));
         let Some(Ok(session)) = session else {
             return Err(step.failure(cause.unwrap_or_else(|| "no TLS session".into())));

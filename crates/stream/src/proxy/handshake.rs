@@ -27,8 +27,9 @@ pub(super) async fn secure(
     timer.set(plan.connect_timeout_ms);
     send_header(plan, x, stream, &timer).await?;
     x.action = SECURING;
+    let protocols = plan.tls.as_ref().map(|tls| tls.protocols(x)).unwrap_or_default();
     let log = |level, message: std::fmt::Arguments<'_>| x.log(level, message);
-    let transport = secured.transport(lease.address(), log)?;
+    let transport = secured.transport(lease.address(), &protocols, log)?;
     let session = transport.session(&[]).map_err(|error| {
         secured.log_failed(&error, log);
         ConnectTrouble::Internal
