@@ -1,5 +1,5 @@
-//! `ssl_preread`: what a TLS client says in its first message, read before content begins and passed
-//! on with everything else. TLS is not terminated.
+//! `ssl_preread`: what a TLS client says in its first message, read before content begins and
+//! passed on with everything else. TLS is not terminated.
 //!
 //! ```text
 //! bytes -> Partial: read more, up to `preread_buffer_size` and `preread_timeout`

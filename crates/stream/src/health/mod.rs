@@ -1,7 +1,7 @@
 //! Active checks of servers: the checks of a configuration, and how a server is asked.
 //!
 //! ```text
-//! connected -> PROXY header, handshake of TLS, `send` written -> read until `expect` matches -> passed
+//! connected -> PROXY header, TLS handshake, `send` written -> read until `expect` matches
 //! ```
 //!
 //! When servers are asked, and log lines, are `session::health`'s; what the answers come to is
