@@ -170,7 +170,7 @@ mod tests {
     use std::net::UdpSocket;
 
     use super::*;
-    use crate::{Address, SocketOptions, listening};
+    use crate::{Address, SocketOptions, Timer, listening};
 
     fn bound(address: &str) -> (OwnedFd, u16) {
         let address = Address::Udp(address.parse().unwrap());
@@ -182,8 +182,12 @@ mod tests {
     }
 
     fn within_a_worker(test: impl Future<Output = ()>) {
-        const MAX: Duration = Duration::from_secs(10);
-        let in_time = async { tokio::time::timeout(MAX, test).await };
+        const MAX_MS: u64 = 10_000;
+        let in_time = async {
+            let timer = Timer::new();
+            timer.set(MAX_MS);
+            timer.limit(test).await
+        };
         crate::run(in_time).unwrap().expect("in time");
     }
 

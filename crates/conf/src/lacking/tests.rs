@@ -254,7 +254,6 @@ fn variables_lead_to_their_modules() {
     let module = |name: &str| of_variable(name.as_bytes()).map(|row| row.module);
     assert_eq!(module("geoip_country_code"), Some("ngx_http_geoip_module"));
     assert_eq!(module("ssl_client_verify"), Some("ngx_http_ssl_module"));
-    assert_eq!(module("ssl_preread_server_name"), Some("ngx_stream_ssl_preread_module"));
     assert_eq!(module("upstream_cache_status"), Some("ngx_http_proxy_module"));
     assert_eq!(module("remote_addr"), None);
 }

@@ -62,8 +62,10 @@ fn another_server_is_asked_until_the_head_of_a_reply_is_complete() {
             }
         });
         let other = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
+        // The other server, a thread, has this time to answer as well.
+        let patience = if silent { "1s" } else { "60s" };
         let server = Server::start(format!(
-            "proxy_read_timeout 100ms; upstream u {{ server {}; server {} backup; }} \
+            "proxy_read_timeout {patience}; upstream u {{ server {}; server {} backup; }} \
              server {{ location / {{ proxy_pass http://u; {lines} }} }}",
             dying.address(),
             other.address()
