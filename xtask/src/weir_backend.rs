@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ const LOOK: Duration = Duration::from_millis(5);
 
 pub(crate) struct WeirBackend {
     child: Child,
+    /// Stays open: it may print more than the line that is read.
+    _output: Option<BufReader<ChildStdout>>,
     pub(crate) port: u16,
 }
 
@@ -25,9 +27,11 @@ impl WeirBackend {
         command.args(["--pdeathsig", "TERM"]).arg(weir).args(["backend", "--listen"]);
         command.arg(format!("127.0.0.1:{port}")).args(options).stdout(Stdio::piped());
         let child = command.spawn().map_err(|err| format!("setpriv: {err}"))?;
-        let mut backend = Self { child, port };
+        let mut backend = Self { child, _output: None, port };
         let mut line = String::new();
-        let read = backend.child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
+        let mut output = backend.child.stdout.take().map(BufReader::new);
+        let read = output.as_mut().map(|output| output.read_line(&mut line));
+        backend._output = output;
         let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
         backend.port = port.ok_or_else(|| format!("weir backend: {read:?}, {line:?}"))?;
         Ok(backend)

@@ -1,6 +1,6 @@
 //! What the kernel accounts to processes: CPU time, memory, children (proc(5)).
 
-use std::fs;
+use std::{fs, io};
 
 /// Unit of the times in /proc/PID/stat; fixed by the kernel's ABI on the machines we know.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -30,15 +30,19 @@ fn children(pid: u32) -> Vec<u32> {
 /// How long a process and its descendants have been on a processor so far, in seconds: the
 /// scheduler's own account, in nanoseconds.
 pub(super) fn cpu_s(pid: u32) -> Result<f64, String> {
+    let own = cpu_of_one_s(pid).map_err(|err| format!("/proc/{pid}/task: {err}"))?;
+    let descendants = family(pid).into_iter().skip(1);
+    // A descendant that has ended meanwhile has no account.
+    Ok(own + descendants.filter_map(|pid| cpu_of_one_s(pid).ok()).sum::<f64>())
+}
+
+fn cpu_of_one_s(pid: u32) -> io::Result<f64> {
     let mut seconds = 0.0;
-    for pid in family(pid) {
-        let folder = format!("/proc/{pid}/task");
-        for task in fs::read_dir(&folder).map_err(|err| format!("{folder}: {err}"))?.flatten() {
-            // A thread that has ended meanwhile has no account.
-            let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-            let ns = text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
-            seconds += ns.unwrap_or_default() / 1e9;
-        }
+    for task in fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
+        // Nor has a thread.
+        let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+        let ns = text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
+        seconds += ns.unwrap_or_default() / 1e9;
     }
     Ok(seconds)
 }
@@ -62,9 +66,14 @@ fn times_of_children_s(stat: &str) -> Option<f64> {
 /// set size without pages of files, whose share also hangs on who else runs the same program.
 pub(crate) fn memory(pid: u32) -> Result<f64, String> {
     let mut bytes = 0.0;
-    for pid in family(pid) {
-        let path = format!("/proc/{pid}/smaps_rollup");
-        let text = fs::read_to_string(&path).map_err(|err| format!("{path}: {err}"))?;
+    for member in family(pid) {
+        let path = format!("/proc/{member}/smaps_rollup");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            // A descendant has ended meanwhile.
+            Err(_) if member != pid => continue,
+            Err(err) => return Err(format!("{path}: {err}")),
+        };
         bytes +=
             taken(&text).ok_or_else(|| format!("{path} has no Pss_Anon: Linux 5.9 is needed"))?;
     }
