@@ -16,7 +16,7 @@ mod scratch;
 pub(crate) mod server;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::args::Args;
 use crate::weir_backend::WeirBackend;
@@ -53,6 +53,7 @@ const ROUNDS_MEANT: usize = 16;
 /// Turns for each measurement with a fresh server, which takes seconds.
 const TURNS_PER_LONG_ROUND: usize = 5;
 const TURN_MS: u64 = 200;
+const SECONDS: u64 = 2;
 
 const PROGRAMS: &[(&str, &str)] = &[
     ("nginx", "nginx"),
@@ -106,7 +107,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut args = Args::new(words);
     let rounds = args.parsed("--rounds", ROUNDS)?;
     let turn_ms = args.parsed("--turn", TURN_MS)?;
-    let seconds = args.parsed("--seconds", 2)?;
+    let seconds = args.parsed("--seconds", SECONDS)?;
     let weir = args.option("--weir")?.map(PathBuf::from);
     let nginx = args.option("--nginx")?.map(PathBuf::from);
     let goals = chosen(&args.words()?)?;
@@ -114,29 +115,34 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         return Err("--rounds, --turn and --seconds are at least 1".into());
     }
     packages::need(PROGRAMS)?;
-    server::raise_descriptors()?;
-    let debian = packages::find("nginx").ok_or("nginx is not installed")?;
-    let bench = Bench {
-        contenders: [
-            Contender { name: "weir", binary: weir.map_or_else(|| project::release("weir"), Ok)? },
-            Contender { name: "nginx", binary: nginx.unwrap_or_else(|| debian.clone()) },
-        ],
-        nginx: debian,
-        cores: Cores::of_this_machine()?,
-        scratch: BenchFolder::new()?,
-        rounds,
-        turn_ms,
-        seconds,
-    };
+    let weir = weir.map_or_else(|| project::release("weir"), Ok)?;
+    let mut bench = Bench { rounds, turn_ms, seconds, ..Bench::new(weir)? };
+    if let Some(nginx) = nginx {
+        bench.contenders[1].binary = nginx;
+    }
     if goals.iter().any(|(row, _)| row.has_tls()) {
-        packages::need(&[("openssl", "openssl")])?;
-        bench.scratch.certify()?;
+        bench.certify()?;
     }
     if goals.iter().any(|(row, _)| row.peer() == "h2load") {
         packages::need(&[("h2load", "nghttp2-client")])?;
     }
     let report = bench.measure(&goals);
     report.verdict()
+}
+
+/// Has Weir serve each row that is a load for one turn, without measuring anything.
+pub(crate) fn exercise(weir: &Path, turn_ms: u64) -> Result<(), String> {
+    packages::need(PROGRAMS)?;
+    let bench = Bench { turn_ms, ..Bench::new(weir.to_owned())? };
+    bench.certify()?;
+    for row in ROWS {
+        if let BenchWork::Load(turn) = &row.work {
+            let [weir, _] = &bench.contenders;
+            let running = bench.start(row, weir)?;
+            load::sample(&running.server, &bench.turn_of(row, turn, &running), bench.cores.load)?;
+        }
+    }
+    Ok(())
 }
 
 /// The rows named, each with its goal.
@@ -161,6 +167,29 @@ fn one_chosen(word: &str) -> Result<(&'static BenchRow, f64), String> {
 }
 
 impl Bench {
+    /// Weir next to Debian's nginx.
+    fn new(weir: PathBuf) -> Result<Self, String> {
+        server::raise_descriptors()?;
+        let nginx = packages::find("nginx").ok_or("nginx is not installed")?;
+        Ok(Self {
+            contenders: [
+                Contender { name: "weir", binary: weir },
+                Contender { name: "nginx", binary: nginx.clone() },
+            ],
+            nginx,
+            cores: Cores::of_this_machine()?,
+            scratch: BenchFolder::new()?,
+            rounds: ROUNDS,
+            turn_ms: TURN_MS,
+            seconds: SECONDS,
+        })
+    }
+
+    fn certify(&self) -> Result<(), String> {
+        packages::need(&[("openssl", "openssl")])?;
+        self.scratch.certify()
+    }
+
     fn measure(&self, goals: &[(&'static BenchRow, f64)]) -> BenchReport {
         let mut report = BenchReport::new(self.rounds);
         for (row, goal) in goals {
@@ -186,10 +215,7 @@ impl Bench {
     ) -> Result<[ContenderSamples; 2], String> {
         let [weir, nginx] = &self.contenders;
         let running = [self.start(row, weir)?, self.start(row, nginx)?];
-        let commands = running.each_ref().map(|running| {
-            let url = running.site.fill(row.url);
-            load::of_turn(&weir.binary, turn, self.turn_ms, &running.site.list, &url)
-        });
+        let commands = running.each_ref().map(|running| self.turn_of(row, turn, running));
         let sample =
             |which: usize| load::sample(&running[which].server, &commands[which], self.cores.load);
         // The first turns are not counted: caches are filled, connections to backends opened.
@@ -197,6 +223,13 @@ impl Bench {
         let samples = self.alternate(row, self.rounds, sample)?;
         let answers = running.map(|running| running.answer);
         Ok(with_answers(samples, answers))
+    }
+
+    /// The generator's command for a turn of this row.
+    fn turn_of(&self, row: &BenchRow, turn: &TurnLoad, running: &RunningContender) -> Vec<String> {
+        let [weir, _] = &self.contenders;
+        let url = running.site.fill(row.url);
+        load::of_turn(&weir.binary, turn, self.turn_ms, &running.site.list, &url)
     }
 
     /// Each measurement has a fresh server.

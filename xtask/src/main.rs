@@ -24,6 +24,7 @@ mod php_fpm;
 mod project;
 mod protocols;
 mod prove;
+mod release;
 mod running;
 mod stream_server;
 mod suite;
@@ -46,6 +47,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "tidy", help: tidy::HELP, run: tidy::run },
     Command { name: "docs", help: docs::HELP, run: docs::run },
     Command { name: "bench", help: bench::HELP, run: bench::run },
+    Command { name: "release", help: release::HELP, run: release::run },
     Command { name: "prove", help: prove::HELP, run: prove::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
     Command { name: "backends", help: backends::HELP, run: backends::run },
