@@ -50,7 +50,8 @@ impl BackendRequestBody {
 fn is_read_at_once(x: &Exchange) -> bool {
     let Some(downstream) = &x.downstream else { return true };
     let rules = &x.location().core.client_body;
-    let has_room = |length| length <= rules.memory_max(Some(length)) as u64;
+    let version = x.request.head.version;
+    let has_room = |length| length <= rules.memory_max(version, Some(length)) as u64;
     rules.in_file_only == InFileOnly::Off && downstream.whole_body().is_some_and(has_room)
 }
 

@@ -32,7 +32,7 @@ impl Exchange {
         let mut buffer = Vec::new();
         let mut file = None;
         let length = self.request.body.length();
-        let memory_max = rules.memory_max(length);
+        let memory_max = rules.memory_max(self.request.head.version, length);
         let mut received = 0;
         loop {
             if buffer.len() == memory_max && received < length.unwrap_or(u64::MAX) {

@@ -1,5 +1,7 @@
 //! The body that a client sends: how long it may be, and where it is kept.
 
+use wire::Version;
+
 use crate::files::{TempFileEnd, TempPath};
 
 conf::words! {
@@ -41,13 +43,35 @@ impl ClientBody {
         }
     }
 
-    /// What is kept in memory of a body: all of it where little more than the buffer would be
-    /// needed, as in nginx, else one buffer at a time.
-    pub(crate) fn memory_max(&self, length: Option<u64>) -> usize {
+    /// How much of a body is read into memory before it goes to a file. As in nginx, a body of
+    /// HTTP/1 with a length may exceed `client_body_buffer_size` by a quarter; over HTTP/2 it may
+    /// not.
+    pub(crate) fn memory_max(&self, version: Version, length: Option<u64>) -> usize {
         let size = self.buffer_size.max(1);
         match length {
-            Some(length) if length < (size + size / 4) as u64 => length as usize,
+            Some(length) if length <= size as u64 => length as usize,
+            Some(length) if version < Version::HTTP_2 && length < (size + size / 4) as u64 => {
+                length as usize
+            }
             _ => size,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_http_1_may_exceed_the_buffer() {
+        let rules = ClientBody { buffer_size: 512, ..ClientBody::default() };
+        for version in [Version::HTTP_10, Version::HTTP_11, Version::HTTP_2] {
+            let grace = if version == Version::HTTP_2 { 512 } else { 639 };
+            assert_eq!(rules.memory_max(version, Some(100)), 100);
+            assert_eq!(rules.memory_max(version, Some(512)), 512);
+            assert_eq!(rules.memory_max(version, Some(639)), grace);
+            assert_eq!(rules.memory_max(version, Some(640)), 512);
+            assert_eq!(rules.memory_max(version, None), 512);
         }
     }
 }
