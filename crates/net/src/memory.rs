@@ -24,8 +24,9 @@ pub(crate) fn is_worth_a_trim() -> bool {
     enough
 }
 
-/// Gives memory that is free back to the system, wherever in the heap it is.
-pub(crate) fn give_back() {
+/// Gives memory that is free back to the system, wherever in the heap it is. Takes the allocator's
+/// locks for as long as it walks through the heap.
+pub fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: the call takes no pointers and may be made at any time.
     unsafe {

@@ -85,6 +85,8 @@ impl Control {
             limits: AcceptLimits::of(&settings),
             shutdown_timeout: Duration::from_millis(settings.worker_shutdown_timeout_ms),
         });
+        // What reading the configuration took.
+        net::memory::give_back();
         Ok(())
     }
 
@@ -126,6 +128,8 @@ impl Control {
         if number != self.number {
             self.sites.remove(&number);
             self.workers.generation_over();
+            // The text, the tables and the certificates of a generation are many small pieces.
+            net::memory::give_back();
             let pid = net::process::id();
             notice!("generation {number} of worker process {pid} exited with code 0");
         }

@@ -139,6 +139,7 @@ pub fn run(
 impl Master {
     async fn watch(mut self, mut events: Mailbox<MasterEvent>) {
         self.start_worker_process();
+        net::memory::give_back();
         while let Some(event) = events.next().await {
             match event {
                 MasterEvent::Signal(signal) => self.signal(signal),

@@ -184,6 +184,7 @@ impl Master {
         self.sockets.keep(&plan.loaded.sites.listens());
         ready::use_log(plan.loaded.main_log.clone());
         self.plan = plan;
+        net::memory::give_back();
         self.number = number;
         self.not_accepting = false;
         for child in self.children.iter_mut().filter(|child| fresh && child.pid != pid) {
