@@ -26,6 +26,7 @@ use report::BenchReport;
 pub(crate) use report::median;
 use rows::{BenchBackend, BenchRow, BenchWork, ROWS, TurnLoad};
 use scratch::{BenchFolder, BenchSite};
+pub(crate) use scratch::{ECDSA_KEY, RSA_KEY, make_certificate};
 use server::{BenchServer, Cores};
 
 pub(crate) const HELP: &str = "CPU per request, Weir and nginx in turn, as ratios

@@ -4,8 +4,10 @@
 //! test, a folder, and how a proof ends. How cheap the program is, `bench` measures.
 
 mod generator;
+mod handshakes;
 mod latency;
 mod limit;
+mod names;
 mod stream;
 mod transfers;
 
@@ -16,7 +18,8 @@ use std::path::{Path, PathBuf};
 use crate::args::Args;
 use crate::project;
 
-pub(crate) const HELP: &str = "weir load's figures, the limit, large bodies, sessions of stream
+pub(crate) const HELP: &str =
+    "weir load's figures, the limit, large bodies, sessions of stream, TLS
 
 Usage: cargo xtask prove [PROOF [OPTION]...] [--weir PATH]
 
@@ -64,6 +67,21 @@ stream      Many connections through proxy_pass of stream {}: many at once, many
   --connections N  one after the other (100000)
   --at-once N      at once (4000)
   --nginx PATH     an nginx with stream, which is shown beside it
+
+handshakes  Latencies of requests on kept HTTPS connections while clients open others as fast as
+            one worker can do full RSA handshakes. Fails when a client is not answered, or when the
+            median of the runs' p99 is more than a third of nginx's. A run in which the worker was
+            not on its core for 90 % of the time is repeated. Needs two cores and openssl.
+  --rounds N       runs of each server, in turn (3)
+  --seconds N      length of a run (3)
+  --nginx PATH     an nginx to compare with
+
+names       Many names with a P-256 certificate and key each: the time to check the configuration,
+            and the memory after the start and after reloads. Fails when memory grows with the
+            number of reloads, or when time or memory exceed nginx's. Needs openssl.
+  --names N        (10000)
+  --reloads N      (8)
+  --nginx PATH     an nginx to compare with
 ";
 
 /// How a proof ended that found nothing wrong.
@@ -86,6 +104,8 @@ const PROOFS: &[Proof] = &[
     Proof { name: "generator", run: generator::run },
     Proof { name: "transfers", run: transfers::run },
     Proof { name: "stream", run: stream::run },
+    Proof { name: "handshakes", run: handshakes::run },
+    Proof { name: "names", run: names::run },
 ];
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {

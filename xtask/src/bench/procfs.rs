@@ -29,7 +29,7 @@ fn children(pid: u32) -> Vec<u32> {
 
 /// How long a process and its descendants have been on a processor so far, in seconds: the
 /// scheduler's own account, in nanoseconds.
-pub(super) fn cpu_s(pid: u32) -> Result<f64, String> {
+pub(crate) fn cpu_s(pid: u32) -> Result<f64, String> {
     let own = cpu_of_one_s(pid).map_err(|err| format!("/proc/{pid}/task: {err}"))?;
     let descendants = family(pid).into_iter().skip(1);
     // A descendant that has ended meanwhile has no account.
@@ -48,7 +48,7 @@ fn cpu_of_one_s(pid: u32) -> io::Result<f64> {
 }
 
 /// How long the children of this process that it has waited for were on a processor, in seconds.
-pub(super) fn cpu_of_the_ended_s() -> Result<f64, String> {
+pub(crate) fn cpu_of_the_ended_s() -> Result<f64, String> {
     const PATH: &str = "/proc/self/stat";
     let text = fs::read_to_string(PATH).map_err(|err| format!("{PATH}: {err}"))?;
     times_of_children_s(&text).ok_or_else(|| format!("{PATH}: {text}"))

@@ -51,10 +51,10 @@ const TEXTS: &[&str] =
 const TEXT_BYTES: usize = 100 * 1024;
 
 /// Kinds of keys, in the words of `openssl req`.
-const CERTIFICATES: &[(&str, &[&str])] = &[
-    ("ecdsa", &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]),
-    ("rsa", &["-newkey", "rsa:2048"]),
-];
+const CERTIFICATES: &[(&str, &[&str])] = &[("ecdsa", ECDSA_KEY), ("rsa", RSA_KEY)];
+pub(crate) const ECDSA_KEY: &[&str] =
+    &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
+pub(crate) const RSA_KEY: &[&str] = &["-newkey", "rsa:2048"];
 
 /// Makes a key and a certificate of that name in the folder: `NAME.key` and `NAME.crt`.
 pub(crate) fn make_certificate(folder: &Path, name: &str, key: &[&str]) -> Result<(), String> {

@@ -11,20 +11,20 @@ use super::procfs;
 use crate::project;
 
 /// How long a server may take to accept connections, and to stop.
-const START_MAX: Duration = Duration::from_secs(10);
+const START_MAX: Duration = Duration::from_secs(60);
 const STOP_MAX: Duration = Duration::from_secs(10);
 
 const POLL: Duration = Duration::from_millis(20);
 
 /// Which core the server has, and which the load and the backend share.
-pub(super) struct Cores {
-    pub(super) server: usize,
-    pub(super) load: usize,
+pub(crate) struct Cores {
+    pub(crate) server: usize,
+    pub(crate) load: usize,
 }
 
 impl Cores {
     /// The first two that this process may use.
-    pub(super) fn of_this_machine() -> Result<Self, String> {
+    pub(crate) fn of_this_machine() -> Result<Self, String> {
         let status = fs::read_to_string("/proc/self/status").map_err(|err| err.to_string())?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         match cores(list.unwrap_or_default()).as_slice() {
@@ -69,7 +69,7 @@ impl BenchServer {
     }
 
     /// The same, on one core.
-    pub(super) fn pinned(
+    pub(crate) fn pinned(
         binary: &Path,
         core: usize,
         conf: &Path,

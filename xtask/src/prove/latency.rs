@@ -18,7 +18,7 @@ use crate::packages;
 use crate::weir_backend::WeirBackend;
 use crate::wrk::{self, WrkSummary};
 use figures::{Figures, names};
-use load::GeneratorReport;
+pub(super) use load::{GeneratorReport, report};
 use log::BackendLog;
 
 /// A wrong figure says nothing if the generator or the backend did something so much too late.

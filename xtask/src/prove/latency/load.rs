@@ -8,15 +8,17 @@ use super::figures::{Figures, names};
 use super::schedule;
 use crate::project;
 
+const FILE: &str = "load.json";
+
 /// What is read of the generator's JSON.
 #[derive(Debug, PartialEq)]
-pub(super) struct GeneratorReport {
+pub(in crate::prove) struct GeneratorReport {
     pub(super) figures: Figures,
-    pub(super) requests: u64,
+    pub(in crate::prove) requests: u64,
     /// By how much it started a request after its time at most, by its own account.
     pub(super) late_us: f64,
     /// And most of them at most.
-    pub(super) late_p99_us: f64,
+    pub(in crate::prove) late_p99_us: f64,
     /// The share of its time that its busiest thread was on a CPU.
     pub(super) busiest_thread: f64,
 }
@@ -30,7 +32,11 @@ pub(super) fn open(
 ) -> Result<GeneratorReport, String> {
     let rate = format!("--rate={}", schedule::RATE);
     let connections = format!("-c{}", schedule::connections());
-    run(weir, &[&rate, &connections, &format!("-d{seconds}s"), url], folder)
+    report(
+        weir_load(weir),
+        &[&rate, &connections, &format!("-d{seconds}s"), url],
+        &folder.join(FILE),
+    )
 }
 
 /// Clients that wait for their replies.
@@ -41,15 +47,28 @@ pub(super) fn closed(
     folder: &Path,
 ) -> Result<GeneratorReport, String> {
     let connections = format!("-c{}", schedule::clients());
-    run(weir, &["-t1", &connections, &format!("-d{seconds}s"), url], folder)
+    report(
+        weir_load(weir),
+        &["-t1", &connections, &format!("-d{seconds}s"), url],
+        &folder.join(FILE),
+    )
 }
 
-fn run(weir: &Path, words: &[&str], folder: &Path) -> Result<GeneratorReport, String> {
-    let file = folder.join("load.json");
+fn weir_load(weir: &Path) -> Command {
     let mut command = Command::new(weir);
-    command.args(["load", "--quiet"]).args(words).arg("--json").arg(&file);
-    project::output(&mut command)?;
-    let json = fs::read_to_string(&file).map_err(|err| format!("{}: {err}", file.display()))?;
+    command.arg("load");
+    command
+}
+
+/// Runs `weir load` with these options and reads the report that it writes into this file.
+pub(in crate::prove) fn report(
+    mut weir_load: Command,
+    options: &[&str],
+    file: &Path,
+) -> Result<GeneratorReport, String> {
+    weir_load.arg("--quiet").args(options).arg("--json").arg(file);
+    project::output(&mut weir_load)?;
+    let json = fs::read_to_string(file).map_err(|err| format!("{}: {err}", file.display()))?;
     GeneratorReport::read(&json)
 }
 
@@ -65,6 +84,10 @@ impl GeneratorReport {
             late_p99_us: need(&["lateness_us", "p99"])?,
             busiest_thread: need(&["busiest_thread"])?,
         })
+    }
+
+    pub(in crate::prove) fn p99_us(&self) -> f64 {
+        self.figures.0[1].unwrap_or(f64::NAN)
     }
 }
 
