@@ -10,7 +10,10 @@ mod server;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 
-use net::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient, der};
+use net::testing::tls::{
+    ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient, der, pem, pem_contents,
+};
+use net::tls::RevocationLists;
 use server::{Folder, Server, eventually};
 
 /// Kilobytes that a worker process may have grown by in the end, in a build without optimization.
@@ -36,8 +39,13 @@ fn start(settings: &str) -> Server {
 
 /// The reply to a request, as far as there is one.
 fn ask(server: &Server, client: &TlsClient, path: &str) -> String {
-    let mut stream = client.connect("a", server.connect());
-    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    ask_host(server, client, "a", path)
+}
+
+/// The same, of the server with that name.
+fn ask_host(server: &Server, client: &TlsClient, host: &str, path: &str) -> String {
+    let mut stream = client.connect(host, server.connect());
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let mut reply = Vec::new();
     if stream.write_all(request.as_bytes()).is_ok() {
         // The reply counts also where the connection does not end well.
@@ -139,6 +147,105 @@ fn a_certificate_of_somebody_else_proves_nothing() {
     assert_eq!(ask(&server, &wrong_key, "/"), "");
     let owner = TlsClient::new().showing(ECDSA_CERTIFICATE, ECDSA_KEY);
     assert!(ask(&server, &owner, "/").contains("verify=SUCCESS"));
+}
+
+/// An authority and two certificates with [`ECDSA_KEY`] that it signed, made by `openssl x509`.
+const AUTHORITY: &str = include_str!("revocation/root.crt");
+const ADMITTED: &str = include_str!("revocation/admitted.crt");
+const REVOKED: &str = include_str!("revocation/revoked.crt");
+/// The authority's list, made by `openssl ca -gencrl`.
+const CURRENT: &str = include_str!("revocation/current.crl");
+
+/// A virtual server for each list: `n0`, `n1`, ...
+fn with_lists(lists: &[&str]) -> Server {
+    let server = Server::start_with(|folder: &Folder, address: &str| {
+        folder.write("own.crt", RSA_CERTIFICATE);
+        folder.write("own.key", RSA_KEY);
+        folder.write("root.crt", AUTHORITY);
+        let mut http = "ssl_certificate own.crt; ssl_certificate_key own.key;
+             ssl_verify_client on; ssl_client_certificate root.crt;
+             error_page 495 = @refused;"
+            .to_owned();
+        for (number, list) in lists.iter().enumerate() {
+            folder.write(&format!("{number}.crl"), list);
+            http += &format!(
+                "server {{ listen {address} ssl; server_name n{number}; ssl_crl {number}.crl;
+                     location / {{ return 200 'verify=$ssl_client_verify'; }}
+                     location @refused {{ return 403 'verify=$ssl_client_verify'; }} }}"
+            );
+        }
+        folder.configure(address, "events {}\n", &http);
+    });
+    server.await_log("start worker process ", 1);
+    server
+}
+
+/// What a virtual server says about a client with this certificate.
+fn verified(server: &Server, number: usize, certificate: &str) -> String {
+    let reply = ask_host(server, &showing(&[der(certificate)]), &format!("n{number}"), "/");
+    let verdict = reply.split_once("verify=").map(|(_, verdict)| verdict);
+    verdict.unwrap_or(&reply).to_owned()
+}
+
+#[test]
+fn a_revoked_certificate_is_refused() {
+    let cases = [
+        (CURRENT, "SUCCESS", "FAILED:certificate revoked"),
+        (
+            include_str!("revocation/expired.crl"),
+            "FAILED:CRL has expired",
+            "FAILED:CRL has expired",
+        ),
+        (
+            include_str!("revocation/of_other.crl"),
+            "FAILED:unable to get certificate CRL",
+            "FAILED:unable to get certificate CRL",
+        ),
+        // The same issuer's name, signed by somebody else.
+        (
+            include_str!("revocation/forged.crl"),
+            "FAILED:CRL signature failure",
+            "FAILED:CRL signature failure",
+        ),
+        (
+            include_str!("revocation/of_future.crl"),
+            "FAILED:CRL is not yet valid",
+            "FAILED:CRL is not yet valid",
+        ),
+    ];
+    let server = with_lists(&cases.map(|(list, ..)| list));
+    for (number, (_, admitted, revoked)) in cases.into_iter().enumerate() {
+        assert_eq!(verified(&server, number, ADMITTED), admitted, "list {number}");
+        assert_eq!(verified(&server, number, REVOKED), revoked, "list {number}");
+    }
+}
+
+/// Whatever bit of a list is changed, its signature no longer covers it.
+#[test]
+fn a_changed_revocation_list_admits_nobody() {
+    let list = pem_contents(CURRENT);
+    let mut numbers = Numbers(13);
+    let mut changed = Vec::new();
+    for bit in 0..list.len() * 8 {
+        let mut copy = list.clone();
+        copy[bit / 8] ^= 1 << (bit % 8);
+        let text = pem("X509 CRL", &copy);
+        // Others are errors of the configuration.
+        if RevocationLists::read(text.as_bytes()).is_ok() {
+            changed.push(text);
+        }
+    }
+    assert!(changed.len() > 100, "{}", changed.len());
+    let lists: Vec<&str> =
+        (0..100).map(|_| changed[numbers.below(changed.len())].as_str()).collect();
+    let server = with_lists(&lists);
+    for (number, list) in lists.iter().enumerate() {
+        for certificate in [ADMITTED, REVOKED] {
+            let verdict = verified(&server, number, certificate);
+            assert!(verdict.starts_with("FAILED:"), "{verdict}: {list}");
+        }
+    }
+    assert!(!server.log().contains("assertion failed"));
 }
 
 /// Notes what is sent, and answers nothing.

@@ -34,6 +34,19 @@ pub fn der(pem: &str) -> Vec<u8> {
     read_certificates(pem.as_bytes()).expect("a certificate")[0].to_vec()
 }
 
+/// A section of a PEM file.
+pub fn pem(label: &str, der: &[u8]) -> String {
+    let mut text = Vec::new();
+    wire::pem::encode(label, der, &mut text);
+    String::from_utf8(text).expect("PEM is ASCII")
+}
+
+/// The contents of the first section of a PEM file, whatever it is.
+pub fn pem_contents(text: &str) -> Vec<u8> {
+    let section = wire::pem::PemSections::new(text.as_bytes()).next();
+    section.expect("a section").expect("sound PEM").contents.to_vec()
+}
+
 /// What a client is capable of.
 #[derive(Clone)]
 pub struct TlsClient {

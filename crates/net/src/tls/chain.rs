@@ -54,8 +54,10 @@ pub enum ChainFault {
     UnknownIssuerOfTrusted = 2,
     NoRevocationList = 3,
     BadSignature = 7,
+    BadRevocationListSignature = 8,
     NotYetValid = 9,
     Expired = 10,
+    RevocationListNotYetValid = 11,
     RevocationListExpired = 12,
     SelfSigned = 18,
     SelfSignedInChain = 19,
@@ -154,7 +156,9 @@ impl fmt::Display for ChainFault {
             Self::UnknownIssuerOfTrusted => "unable to get issuer certificate",
             Self::NoRevocationList => "unable to get certificate CRL",
             Self::BadSignature => "certificate signature failure",
+            Self::BadRevocationListSignature => "CRL signature failure",
             Self::NotYetValid => "certificate is not yet valid",
+            Self::RevocationListNotYetValid => "CRL is not yet valid",
             Self::Expired => "certificate has expired",
             Self::RevocationListExpired => "CRL has expired",
             Self::SelfSigned => "self-signed certificate",
@@ -338,14 +342,11 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
             let mut fault = ChainFault::NoRevocationList;
             let mut is_listed = false;
             for list in lists.0.iter().filter_map(|der| RevocationListParts::parse(der).ok()) {
-                let is_issuers = list.issuer.der == certificate.issuer.der
-                    && issuer.may_sign_revocations()
-                    && is_signed(list.signed, &list.signature, &issuer.public_key);
-                if !is_issuers {
+                if list.issuer.der != certificate.issuer.der || !issuer.may_sign_revocations() {
                     continue;
                 }
-                if list.next_update.is_some_and(|time| time.seconds() < self.now_seconds) {
-                    fault = ChainFault::RevocationListExpired;
+                if let Err(invalid) = self.check_list(&list, issuer) {
+                    fault = invalid;
                     continue;
                 }
                 if list.revokes(certificate.serial) {
@@ -356,6 +357,24 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
             if !is_listed {
                 return Err(fault);
             }
+        }
+        Ok(())
+    }
+
+    /// Whether the issuer signed a list, and it holds now.
+    fn check_list(
+        &self,
+        list: &RevocationListParts<'_>,
+        issuer: &X509<'_>,
+    ) -> Result<(), ChainFault> {
+        if !is_signed(list.signed, &list.signature, &issuer.public_key) {
+            return Err(ChainFault::BadRevocationListSignature);
+        }
+        if self.now_seconds < list.this_update.seconds() {
+            return Err(ChainFault::RevocationListNotYetValid);
+        }
+        if list.next_update.is_some_and(|time| time.seconds() < self.now_seconds) {
+            return Err(ChainFault::RevocationListExpired);
         }
         Ok(())
     }

@@ -8,6 +8,8 @@ use crate::der::{DerReader, InvalidDer, tag};
 pub struct RevocationListParts<'a> {
     /// Whose certificates they are, and who signed the list.
     pub issuer: DistinguishedName<'a>,
+    /// When it was issued.
+    pub this_update: CertificateTime,
     /// When there is to be a newer one.
     pub next_update: Option<CertificateTime>,
     /// What was signed.
@@ -27,13 +29,13 @@ impl<'a> RevocationListParts<'a> {
         tbs.optional(tag::INTEGER)?;
         tbs.element(tag::SEQUENCE)?;
         let issuer = DistinguishedName::new(tbs.element(tag::SEQUENCE)?);
-        CertificateTime::read(tbs.any()?)?;
+        let this_update = CertificateTime::read(tbs.any()?)?;
         let next_update = match tbs.next_tag() {
             Some(tag::UTC_TIME | tag::GENERALIZED_TIME) => Some(CertificateTime::read(tbs.any()?)?),
             _ => None,
         };
         let revoked = tbs.optional(tag::SEQUENCE)?.map_or(&[][..], |revoked| revoked.contents);
-        Ok(Self { issuer, next_update, signed: signed.whole, signature, revoked })
+        Ok(Self { issuer, this_update, next_update, signed: signed.whole, signature, revoked })
     }
 
     /// Whether the certificate with this number was revoked. A broken list revokes everything.
