@@ -80,7 +80,7 @@ names       Many names with a P-256 certificate and key each: the time to check 
             and the memory after the start and after reloads. Fails when memory grows with the
             number of reloads, or when time or memory exceed nginx's. Needs openssl.
   --names N        (10000)
-  --reloads N      (8)
+  --reloads N      (12)
   --nginx PATH     an nginx to compare with
 ";
 
