@@ -61,9 +61,9 @@ transfers   Bodies of 100 MB through proxy_pass over HTTP/2, four streams on one
 stream      Many connections through proxy_pass of stream {}: many at once, many more one after the
             other, and many at once again. Fails when one is not answered or not logged, when
             descriptors or sockets are left over, or when the memory grows on after the first time.
-            Then sessions whose ends misbehave: half-closed, reset, never reading, with a backend
-            that is killed; and sessions that outlive 100 reloads, or are ended by
-            worker_shutdown_timeout.
+            Then the memory of idle sessions; sessions whose ends misbehave: half-closed, reset,
+            never reading, with a backend that is killed; and sessions that outlive 100 reloads, or
+            are ended by worker_shutdown_timeout.
   --connections N  one after the other (100000)
   --at-once N      at once (4000)
   --nginx PATH     an nginx with stream, which is shown beside it

@@ -38,7 +38,7 @@ impl ServedStream {
         let user = if packages::is_root() { "user root;\n" } else { "" };
         let text = format!(
             "{user}worker_processes 2; daemon off; pid {d}/pid; error_log {d}/error.log notice;\n\
-             {top}\nevents {{ worker_connections 2000; }}\n\
+             {top}\nevents {{ worker_connections 20000; }}\n\
              stream {{\n{stream}\n\
              server {{ listen 127.0.0.1:{told_port}; return {GENERATION}0; }}\n}}\n",
             d = folder.0.display()

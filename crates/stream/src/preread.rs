@@ -28,12 +28,9 @@ const TLS_1_3: u16 = 0x304;
 const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
 
-/// Reads a ClientHello, if the server asks for it.
+/// Reads a ClientHello.
 pub(crate) async fn preread(x: &mut TcpSession, stream: &mut Stream) -> Result<(), PrereadEnded> {
     let policy = x.server().preread;
-    if !policy.is_on {
-        return Ok(());
-    }
     x.action = "prereading client data";
     let mut received = std::mem::take(&mut x.preread);
     let read = read(x, stream, &mut received, policy).await;
@@ -41,7 +38,7 @@ pub(crate) async fn preread(x: &mut TcpSession, stream: &mut Stream) -> Result<(
         buffers::give_back(std::mem::take(&mut received));
     }
     x.preread = received;
-    x.preread_hello = read?;
+    x.preread_hello = read?.map(Box::new);
     let name = x.preread_hello.as_ref().map(|hello| hello.server_name.clone());
     choose_server(x, name.as_deref());
     Ok(())

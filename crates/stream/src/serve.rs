@@ -43,21 +43,26 @@ const BAD_REQUEST: u16 = 400;
 const INTERNAL_SERVER_ERROR: u16 = 500;
 
 /// Serves a connection until it is closed.
-pub(crate) async fn serve(
+///
+/// The future's size is most of what an idle session takes. The arguments of an `async fn` that are
+/// used after it has waited would be in it twice, and what only some sessions wait for is boxed.
+pub(crate) fn serve(
     generation: Rc<StreamGeneration>,
     server: StreamServerId,
     client: Rc<Client>,
     mut stream: Stream,
     held: HeldConnection,
-) {
+) -> impl Future<Output = ()> {
     let mut x = SessionLogGuard::new(TcpSession::new(generation, server, client));
-    tell_connected(&x);
-    x.status = match run(&mut x, &mut stream).await {
-        Ok(status) | Err(FinishedSession(status)) => status,
-    };
-    drop(x);
-    stream.close_session();
-    drop((stream, held));
+    async move {
+        tell_connected(&x);
+        x.status = match run(&mut x, &mut stream).await {
+            Ok(status) | Err(FinishedSession(status)) => status,
+        };
+        drop(x);
+        stream.close_session();
+        drop((stream, held));
+    }
 }
 
 /// Runs the phases.
@@ -65,7 +70,7 @@ async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSes
     let generation = x.generation.clone();
     let mut received = Vec::new();
     if generation.listen(x.client.listen).is_some_and(|listen| listen.proxy_protocol) {
-        received = read_proxy_header(x, stream).await?;
+        received = Box::pin(read_proxy_header(x, stream)).await?;
     }
     let server = generation.server(x.server);
     phase(&server.postaccept, x)?;
@@ -76,12 +81,15 @@ async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSes
     }
     if generation.listen(x.client.listen).is_some_and(|listen| listen.ssl) {
         let failed = |_| FinishedSession(INTERNAL_SERVER_ERROR);
-        secure::handshake(x, stream, received).await.map_err(failed)?;
+        Box::pin(secure::handshake(x, stream, received)).await.map_err(failed)?;
     } else {
         x.bytes_received = received.len() as u64;
         x.preread = received;
     }
-    preread(x, stream).await.map_err(|PrereadEnded(status)| FinishedSession(status))?;
+    if x.server().preread.is_on {
+        let read = Box::pin(preread(x, stream)).await;
+        read.map_err(|PrereadEnded(status)| FinishedSession(status))?;
+    }
     match &generation.server(x.server).content {
         Some(content) => Ok(content(x, stream).await),
         None => Err(FinishedSession(INTERNAL_SERVER_ERROR)),

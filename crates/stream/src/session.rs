@@ -35,7 +35,7 @@ pub struct TcpSession {
     /// Bytes of the client that were read before content began.
     pub(crate) preread: Vec<u8>,
     /// What a TLS client said in them.
-    pub(crate) preread_hello: Option<PrereadHello>,
+    pub(crate) preread_hello: Option<Box<PrereadHello>>,
     /// What limits have to do with it.
     pub limited: ConnLimited,
     pub(crate) upstream: SessionUpstream,

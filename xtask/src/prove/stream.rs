@@ -1,7 +1,8 @@
 //! Whether `stream {}` gives everything back: many connections through `proxy_pass` one after the
 //! other, and many at once, with the descriptors and the memory of the server before and after.
-//! Then [`sessions`].
+//! Then [`idle`] sessions and the [`sessions`] whose ends misbehave.
 
+mod idle;
 mod sessions;
 
 use std::fs;
@@ -66,6 +67,10 @@ pub(super) fn run(mut args: Args, program: &Path) -> Result<ProofVerdict, String
         println!("nginx  {}", Endurance::of(nginx, connections, at_once)?);
     }
     weir.verdict()?;
+    println!("weir   {}", idle::measure(program, at_once)?);
+    if let Some(nginx) = &nginx {
+        println!("nginx  {}", idle::measure(nginx, at_once)?);
+    }
     sessions::run(program, nginx.as_deref()).map(|()| ProofVerdict::Right)
 }
 

@@ -238,6 +238,7 @@ pub(super) fn receive(
     buffer: &mut Vec<u8>,
     most: usize,
 ) -> Poll<io::Result<ReadResult>> {
+    let is_lent = buffer.capacity() == 0;
     let room = most.min(room_of(buffer));
     debug_assert!(room > 0, "a read needs room");
     let spare = &mut buffer.spare_capacity_mut()[..room];
@@ -245,8 +246,15 @@ pub(super) fn receive(
         rustix::net::recv(fd, &mut *spare, RecvFlags::empty()).map(|((filled, _), _)| filled.len())
     }) {
         Ok(count) => count,
-        Err(Errno::AGAIN) => return Poll::Pending,
-        Err(error) => return Poll::Ready(Err(error.into())),
+        Err(error) => {
+            if is_lent {
+                buffers::give_back(std::mem::take(buffer));
+            }
+            return match error {
+                Errno::AGAIN => Poll::Pending,
+                error => Poll::Ready(Err(error.into())),
+            };
+        }
     };
     // SAFETY: the kernel has filled `count` bytes after the buffer's present end.
     unsafe { buffer.set_len(buffer.len() + count) };

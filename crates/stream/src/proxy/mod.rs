@@ -47,7 +47,9 @@ pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut TcpSession, client: &mut Str
     let rates =
         TransferRates { up: rate(&plan.upload_rate, x), down: rate(&plan.download_rate, x) };
     let intake = ClientIntake::new(client, rates.read_ahead_max(plan), plan.half_close);
-    let mut connected = match ServerSearch::new(plan, x, &group, Some(intake)).connect(x).await {
+    // Boxed, since it is large and soon over: the relay's future has no room for it.
+    let search = Box::pin(ServerSearch::new(plan, x, &group, Some(intake)).connect(x));
+    let mut connected = match search.await {
         Ok(connected) => connected,
         Err(status) => return status,
     };

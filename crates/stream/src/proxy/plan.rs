@@ -135,7 +135,7 @@ impl SessionTarget {
             x.log(Level::Error, format_args!("{why} in upstream \"{}\"", Text(&text)));
             NoGroup::Invalid
         })?;
-        find_group(x, &host, groups, names).await
+        Box::pin(find_group(x, &host, groups, names)).await
     }
 }
 
