@@ -93,7 +93,7 @@ async fn serve(generation: Rc<StreamGeneration>, input: &'static [u8]) -> Vec<u8
 }
 
 /// What a client on a thread of its own makes of a connection.
-async fn serve_with(
+pub(crate) async fn serve_with(
     generation: Rc<StreamGeneration>,
     client: impl FnOnce(TcpStream) -> Vec<u8> + Send + 'static,
 ) -> Vec<u8> {

@@ -4,8 +4,8 @@
 
 mod server;
 
-use std::io::Read as _;
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
 
 use server::{Folder, Server, complaint, connect, own_address};
 
@@ -153,4 +153,25 @@ fn settings_that_cannot_work_are_refused() {
         let complaint = complaint(&folder.run(&["-t", "-c", "nginx.conf"]));
         assert!(complaint.contains(words), "{complaint}");
     }
+}
+
+/// Bytes of a long transfer, whose order shows.
+fn numbered() -> Vec<u8> {
+    (0..1u32 << 20).flat_map(u32::to_be_bytes).collect()
+}
+
+#[test]
+fn a_long_transfer_is_encrypted_and_decrypted_to_its_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let source = listener.local_addr().unwrap();
+    std::thread::spawn(move || listener.accept().unwrap().0.write_all(&numbered()));
+    let secure = own_address();
+    let encrypting = format!(
+        "server {{ listen {secure} ssl; ssl_certificate first.crt; ssl_certificate_key plain.key;
+             proxy_ssl off; proxy_pass {source}; }}"
+    );
+    let (server, [plain]) = start(&encrypting, [&format!("proxy_pass {secure};")]);
+    let (mut stream, mut got) = (connect(&plain), Vec::new());
+    stream.read_to_end(&mut got).unwrap();
+    assert!(got == numbered(), "{} bytes: {}", got.len(), server.log());
 }

@@ -20,11 +20,13 @@ use std::time::Duration;
 
 use rustix::net::{SendFlags, sockopt};
 
+use crate::pipe::SplicePipe;
 use crate::tls::TlsDetails;
 
 pub use secure_session::SecureSession;
 use secured::Secured;
 pub use session_input::SessionInput;
+pub(crate) use socket::ReadResult;
 use socket::{PlainSocket, receive, sent};
 
 /// A connected socket.
@@ -188,6 +190,33 @@ impl Stream {
                 .poll_out(cx, |fd| sent(rustix::fs::sendfile(fd, file, Some(offset), count))),
             Some(secured) => secured.poll_write_file(cx, &mut self.socket, file, offset, count),
         }
+    }
+
+    /// Whether the kernel can pass bytes on between this stream and a pipe: they are as they are on
+    /// the wire.
+    pub fn can_splice(&self) -> bool {
+        self.secured.is_none()
+    }
+
+    /// Moves what is there into an empty pipe. 0 is the end. Only where it
+    /// [can](Self::can_splice).
+    pub fn poll_splice_in(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut SplicePipe,
+    ) -> Poll<io::Result<usize>> {
+        debug_assert!(self.can_splice(), "a session has to see the bytes");
+        self.socket.poll_in(cx, |fd| pipe.fill(fd))
+    }
+
+    /// Moves as much as the socket takes out of a pipe. Only where it [can](Self::can_splice).
+    pub fn poll_splice_out(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut SplicePipe,
+    ) -> Poll<io::Result<usize>> {
+        debug_assert!(self.can_splice(), "a session has to see the bytes");
+        self.socket.poll_out(cx, |fd| pipe.drain(fd))
     }
 
     /// Says that nothing more will be written. A session says so in its own words first, and waits

@@ -32,10 +32,10 @@ struct WatchedSocket {
 
 /// What came of a read.
 #[derive(Clone, Copy)]
-pub(super) struct ReadResult {
-    pub(super) count: usize,
+pub(crate) struct ReadResult {
+    pub(crate) count: usize,
     /// Whether there was less than there was room for.
-    pub(super) emptied: bool,
+    pub(crate) emptied: bool,
 }
 
 impl PlainSocket {
@@ -57,15 +57,21 @@ impl PlainSocket {
         cx: &mut Context<'_>,
         mut read: impl FnMut(BorrowedFd<'_>) -> Poll<io::Result<ReadResult>>,
     ) -> Poll<io::Result<usize>> {
+        // What the runtime told before a read that found nothing, it told of what was read before.
+        let mut is_outdated = false;
         if self.unread || self.watched.is_none() {
             match read(self.as_fd()) {
-                Poll::Pending => self.unread = false,
+                Poll::Pending => (self.unread, is_outdated) = (false, self.watched.is_some()),
                 Poll::Ready(done) => return Poll::Ready(self.note_received(done)),
             }
         }
         let (fd, watched) = watch(&mut self.watched, &self.fd)?;
         loop {
             let mut ready = ready!(watched.poll_readable(cx))?;
+            if std::mem::take(&mut is_outdated) {
+                ready.clear_ready();
+                continue;
+            }
             match read(fd) {
                 Poll::Pending => ready.clear_ready(),
                 Poll::Ready(done) => {

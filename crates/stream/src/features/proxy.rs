@@ -79,7 +79,9 @@ conf::directives! {
     /// A connection holds no more than that in either direction, and nothing while it is idle.
     /// Over UDP it has no effect: every datagram fits.
     ///
-    /// Differs: at most 16k are read at a time.
+    /// Differs: at most 16k are read at a time. With 16k or more, a connection that transfers a lot
+    /// goes through a pipe of the kernel, which holds up to 64k in each direction, unless a rate is
+    /// limited or TLS is used.
     ///
     /// ```nginx
     /// proxy_buffer_size 8k;

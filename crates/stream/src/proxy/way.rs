@@ -2,21 +2,33 @@
 //!
 //! It reads no more while what it read finds no room, so a reader that stops is felt at the sender.
 //! Without bytes on their way it holds no memory.
+//!
+//! A direction in which much comes at a time goes through a pipe: the kernel then passes its pages
+//! on and copies nothing. For little, copying is cheaper. Streams with TLS always copy.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
 
 use ::session::rate::{Allowance, Rate};
-use net::{Stream, Timer, buffers, clock};
+use net::{SplicePipe, Stream, Timer, buffers, clock};
 
 /// Pieces that go through in one direction before others get their turn.
 const PIECES_PER_TURN: u32 = 16;
+/// How many more full pieces than others must have come until a direction goes through a pipe. A
+/// piece is full if it fills a lent buffer: with a smaller `proxy_buffer_size`, none is.
+const FULL_TO_SPLICE: u32 = 16;
+/// How many are counted.
+const FULL_MAX: u32 = 32;
 
 /// One direction.
 pub(super) struct RelayWay {
     /// What is on its way; no memory while there is nothing.
     buffer: Vec<u8>,
     written: usize,
+    /// What is on its way inside the kernel; none while there is nothing.
+    pipe: Option<SplicePipe>,
+    /// Full pieces, less those that were not.
+    full_pieces: u32,
     /// How much is read at a time.
     piece_max: usize,
     /// Bytes read.
@@ -65,6 +77,8 @@ impl RelayWay {
         Self {
             buffer: first,
             written: 0,
+            pipe: None,
+            full_pieces: 0,
             piece_max,
             received,
             sent: 0,
@@ -85,13 +99,19 @@ impl RelayWay {
 
     /// Whether bytes wait for room.
     pub(super) fn has_pending(&self) -> bool {
-        self.written < self.buffer.len()
+        self.written < self.buffer.len() || self.pipe.is_some()
     }
 
     /// The memory that bytes on their way take.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
-        self.buffer.capacity()
+        self.buffer.capacity() + self.pipe.as_ref().map_or(0, |_| net::PIPE_SIZE)
+    }
+
+    /// Whether it goes through a pipe.
+    #[cfg(test)]
+    pub(super) fn is_bulk(&self) -> bool {
+        self.full_pieces >= FULL_TO_SPLICE
     }
 
     /// Copies until one of the ends has to be waited for. An error of reading ends the direction
@@ -113,7 +133,12 @@ impl RelayWay {
                 Some(most) => most,
                 None => return Ok(WayState::Delayed),
             };
-            match self.poll_read(cx, from, most) {
+            let is_bulk = self.full_pieces >= FULL_TO_SPLICE && self.pace.is_none();
+            let read = match is_bulk && from.can_splice() && to.can_splice() {
+                true => self.poll_splice(cx, from, most),
+                false => self.poll_read(cx, from, most),
+            };
+            match read {
                 Poll::Pending => return Ok(WayState::WaitsForMore),
                 Poll::Ready(Ok(0)) => self.ended = true,
                 Poll::Ready(Ok(read)) => self.note_read(read),
@@ -140,7 +165,7 @@ impl RelayWay {
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, to: &mut Stream) -> io::Result<Poll<()>> {
-        while self.has_pending() {
+        while self.written < self.buffer.len() {
             match to.poll_write(cx, &[IoSlice::new(&self.buffer[self.written..])]) {
                 Poll::Pending => return Ok(Poll::Pending),
                 Poll::Ready(written) => {
@@ -152,7 +177,34 @@ impl RelayWay {
         }
         self.written = 0;
         self.buffer.clear();
+        self.drain(cx, to)
+    }
+
+    /// Writes what the pipe has; an empty one is given back.
+    fn drain(&mut self, cx: &mut Context<'_>, to: &mut Stream) -> io::Result<Poll<()>> {
+        let Some(pipe) = &mut self.pipe else { return Ok(Poll::Ready(())) };
+        while pipe.held() > 0 {
+            match to.poll_splice_out(cx, pipe) {
+                Poll::Pending => return Ok(Poll::Pending),
+                Poll::Ready(written) => self.sent += written? as u64,
+            }
+        }
+        self.pipe = None;
         Ok(Poll::Ready(()))
+    }
+
+    /// Takes the next piece into a pipe. Where none can be opened, it is read as any other.
+    fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut Stream,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        let Some(mut pipe) = SplicePipe::lend() else { return self.poll_read(cx, from, most) };
+        self.release_buffer();
+        let read = ready!(from.poll_splice_in(cx, &mut pipe))?;
+        self.pipe = (read > 0).then_some(pipe);
+        Poll::Ready(Ok(read))
     }
 
     /// Reads the next piece; without one, no buffer is kept.
@@ -163,10 +215,16 @@ impl RelayWay {
         most: usize,
     ) -> Poll<io::Result<usize>> {
         let read = from.poll_read_most(cx, &mut self.buffer, most);
-        if self.buffer.is_empty() && self.buffer.capacity() > 0 {
-            buffers::give_back(std::mem::take(&mut self.buffer));
+        if self.buffer.is_empty() {
+            self.release_buffer();
         }
         read
+    }
+
+    fn release_buffer(&mut self) {
+        if self.buffer.capacity() > 0 {
+            buffers::give_back(std::mem::take(&mut self.buffer));
+        }
     }
 
     /// How much may be read now; `None`: nothing before the timer wakes the task.
@@ -195,6 +253,10 @@ impl RelayWay {
     fn note_read(&mut self, read: usize) {
         let before = self.received;
         self.received += read as u64;
+        self.full_pieces = match read >= buffers::BUFFER_SIZE {
+            true => (self.full_pieces + 1).min(FULL_MAX),
+            false => self.full_pieces.saturating_sub(1),
+        };
         if let Some(pace) = &mut self.pace {
             let delay_ms = pace.rate.delay_ms(before, self.received);
             if delay_ms > 0 {
@@ -213,6 +275,6 @@ impl RateTimer {
 
 impl Drop for RelayWay {
     fn drop(&mut self) {
-        buffers::give_back(std::mem::take(&mut self.buffer));
+        self.release_buffer();
     }
 }

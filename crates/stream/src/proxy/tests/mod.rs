@@ -3,3 +3,4 @@
 mod intake;
 mod relays;
 mod sessions;
+mod transfers;

@@ -3,8 +3,8 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::task::Poll;
 
-use net::Stream;
 use net::testing::{advance, settle, stop_clock};
+use net::{PIPE_SIZE, Stream};
 
 use crate::proxy::relay::{Relay, RelayEnd, RelayPlan, RelayReason};
 
@@ -24,13 +24,13 @@ fn plan() -> RelayPlan {
     RelayPlan {
         first: Vec::new(),
         received: 0,
-        client_ended: false,
         buffer_size: PIECE,
         upload_rate: 0,
         download_rate: 0,
         begun_s: net::clock::unix_ms() / 1000,
         timeout_ms: TIMEOUT_MS,
         half_close: false,
+        client_ended: false,
     }
 }
 
@@ -140,7 +140,7 @@ fn with_half_close_the_other_side_may_go_on() {
 }
 
 #[test]
-fn a_client_that_reads_nothing_holds_one_piece() {
+fn a_client_that_reads_nothing_holds_one_pipe() {
     test(async || {
         let mut relayed = Relayed::new(plan());
         let bytes = vec![7; 64 * PIECE];
@@ -152,7 +152,7 @@ fn a_client_that_reads_nothing_holds_one_piece() {
             assert!(relayed.run().await.is_none());
         }
         let down = &relayed.relay.down;
-        assert!(down.has_pending() && down.received - down.sent <= PIECE as u64);
+        assert!(down.has_pending() && down.received - down.sent <= PIPE_SIZE as u64);
         assert!(written < bytes.len());
         let mut got = 0;
         while got < bytes.len() {
@@ -167,6 +167,89 @@ fn a_client_that_reads_nothing_holds_one_piece() {
             assert!(relayed.run().await.is_none());
         }
         assert_eq!((got, relayed.relay.down.memory()), (bytes.len(), 0));
+    });
+}
+
+/// Bytes whose order shows.
+fn numbered(length: usize) -> Vec<u8> {
+    (0..length as u32 / 4).flat_map(u32::to_be_bytes).collect()
+}
+
+/// Sends as much as goes through in turns. What the client got.
+async fn transfer(relayed: &mut Relayed, bytes: &[u8]) -> Vec<u8> {
+    let (mut written, mut got) = (0, Vec::new());
+    while got.len() < bytes.len() {
+        while written < bytes.len()
+            && let Ok(more) = relayed.server.write(&bytes[written..])
+        {
+            written += more;
+        }
+        assert!(relayed.run().await.is_none());
+        got.extend(Relayed::take(&relayed.client));
+    }
+    got
+}
+
+#[test]
+fn much_goes_through_a_pipe_and_little_does_not() {
+    test(async || {
+        let mut relayed = Relayed::new(plan());
+        let bytes = numbered(256 * PIECE);
+        assert!(transfer(&mut relayed, &bytes).await == bytes);
+        assert!(relayed.relay.down.is_bulk() && !relayed.relay.up.is_bulk());
+        assert_eq!(relayed.relay.down.memory(), 0);
+        for _ in 0..64 {
+            assert!(transfer(&mut relayed, b"little").await == b"little");
+        }
+        assert!(!relayed.relay.down.is_bulk());
+        let end = bytes.len() as u64 + 64 * 6;
+        let down = &relayed.relay.down;
+        assert_eq!((down.received, down.sent, down.memory()), (end, end, 0));
+    });
+}
+
+#[test]
+fn what_a_pipe_holds_is_delivered_when_the_sender_has_ended() {
+    test(async || {
+        let mut relayed = Relayed::new(plan());
+        let bytes = numbered(256 * PIECE);
+        assert!(transfer(&mut relayed, &bytes).await == bytes);
+        let mut written = 0;
+        while let Ok(more) = relayed.server.write(&bytes[written..]) {
+            written += more;
+            assert!(relayed.run().await.is_none());
+        }
+        assert!(relayed.relay.down.memory() > 0);
+        relayed.server.shutdown(Shutdown::Write).unwrap();
+        let mut got = Vec::new();
+        let end = loop {
+            let end = relayed.run().await;
+            got.extend(Relayed::take(&relayed.client));
+            if let Some(end) = end {
+                break end;
+            }
+        };
+        assert!(matches!(end.reason, RelayReason::ServerEnded));
+        assert!(got == bytes[..written]);
+    });
+}
+
+#[test]
+fn a_small_buffer_or_a_rate_keeps_the_pipe_away() {
+    test(async || {
+        let bytes = numbered(64 * PIECE);
+        let small = RelayPlan { buffer_size: PIECE / 2, ..plan() };
+        let paced = RelayPlan { download_rate: 1 << 40, ..plan() };
+        for plan in [small, paced] {
+            let mut relayed = Relayed::new(plan);
+            while (relayed.relay.down.sent as usize) < bytes.len() {
+                let sent = relayed.relay.down.sent as usize;
+                let _ = relayed.server.write(&bytes[sent..]);
+                assert!(relayed.run().await.is_none());
+                assert!(relayed.relay.down.memory() <= PIECE);
+                Relayed::take(&relayed.client);
+            }
+        }
     });
 }
 
