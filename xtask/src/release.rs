@@ -33,7 +33,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut args = Args::new(words);
     let turn_ms = args.parsed("--turn", TURN_MS)?;
     args.end()?;
-    let compiler = Compiler::ask()?;
+    let compiler = InstalledCompiler::ask()?;
     let merger = compiler.find_merger()?;
     let counts = CountsFolder::new()?;
     println!("== build with counters");
@@ -59,7 +59,7 @@ fn compared(weir: &Path) -> Vec<String> {
 }
 
 /// The compiler that builds the project.
-struct Compiler {
+struct InstalledCompiler {
     /// What it builds for unless told otherwise.
     host: String,
     llvm_major: String,
@@ -67,7 +67,7 @@ struct Compiler {
     tools: PathBuf,
 }
 
-impl Compiler {
+impl InstalledCompiler {
     fn ask() -> Result<Self, String> {
         let mut rustc = Command::new("rustc");
         let version = project::output(rustc.current_dir(project::root()).arg("-vV"))?;
@@ -113,8 +113,8 @@ fn read_version(text: &str) -> Option<(String, String)> {
     Some((value("host: ")?.to_owned(), major.to_owned()))
 }
 
-/// Where processes add up their counts when they end, in a file; it goes away with this. Workers run
-/// as another user, so it is not below the project, where that user may not be able to go.
+/// Where processes add up their counts when they end, in a file; it goes away with this. Workers
+/// run as another user, so it is not below the project, where that user may not be able to go.
 struct CountsFolder(PathBuf);
 
 impl CountsFolder {

@@ -142,7 +142,8 @@ fn two_servers_take_turns() {
         );
         let text = fs::read_to_string(&json).unwrap();
         assert!(text.starts_with("{\"format\": \"weir load against 1\", "), "{text}");
-        for part in ["{\"server\": \"a\", \"block\": 3, ", "\"effect\": {\"rate\": {\"ratio\": "] {
+        // It is null where a server was not asked once in a turn: the machine has other work.
+        for part in ["{\"server\": \"a\", \"block\": 3, ", "\"effect\": {\"rate\": "] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
