@@ -22,14 +22,14 @@ pub const LENT_MAX: usize = 256;
 const KEPT_MAX: usize = 64;
 
 thread_local! {
-    static FREE: RefCell<Vec<Box<PipeEnds>>> = const { RefCell::new(Vec::new()) };
+    static FREE: RefCell<Vec<PipeEnds>> = const { RefCell::new(Vec::new()) };
     static LENT: Cell<usize> = const { Cell::new(0) };
 }
 
 /// A pipe, and how much is in it.
 pub struct SplicePipe {
     /// `None` only while it is dropped.
-    ends: Option<Box<PipeEnds>>,
+    ends: Option<PipeEnds>,
     held: u32,
 }
 
@@ -47,7 +47,7 @@ impl SplicePipe {
         let free = FREE.with_borrow_mut(Vec::pop);
         let ends = free.or_else(|| {
             let (reader, writer) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).ok()?;
-            Some(Box::new(PipeEnds { reader, writer }))
+            Some(PipeEnds { reader, writer })
         })?;
         LENT.set(LENT.get() + 1);
         Some(Self { ends: Some(ends), held: 0 })
