@@ -339,11 +339,13 @@ impl Sockets {
         let rejects = |id: ServerId| site.server(id).tls.rejects_handshakes;
         for listen in self.list.iter().filter(|listen| listen.protocols.has(Protocols::SSL)) {
             let default = listen.names.default;
-            let said = &self.by_address[&listen.address];
+            let socket = &self.by_address[&listen.address];
             let without = match (has_tls(default), rejects(default)) {
                 (true, _) => None,
-                (false, false) => said.servers.iter().find(|(id, _)| *id == default),
-                (false, true) => said.servers.iter().find(|(id, _)| !has_tls(*id) && !rejects(*id)),
+                (false, false) => socket.servers.iter().find(|(id, _)| *id == default),
+                (false, true) => {
+                    socket.servers.iter().find(|(id, _)| !has_tls(*id) && !rejects(*id))
+                }
             };
             if let Some((_, at)) = without {
                 let message = "no \"ssl_certificate\" is defined for";
@@ -366,10 +368,10 @@ impl Sockets {
                 if socket.last_server == server {
                     return Err(line.from.error(format!("a duplicate listen {address}")));
                 }
-                if socket.options_said && line.options.is_some() {
+                if socket.has_options && line.options.is_some() {
                     return Err(line.from.error(format!("duplicate listen options for {address}")));
                 }
-                if socket.default_said && line.default_server {
+                if socket.has_default && line.default_server {
                     let message = format!("a duplicate default server for {address}");
                     return Err(line.from.error(message));
                 }
@@ -384,31 +386,31 @@ impl Sockets {
             }
         };
         let listen = &mut self.list[at];
-        let said = self.by_address.entry(address.clone()).or_default();
-        listen.protocols = said.name_protocols(line, address, load);
-        (said.at, said.last_server) = (at, server);
-        said.servers.push((server, block));
+        let socket = self.by_address.entry(address.clone()).or_default();
+        listen.protocols = socket.name_protocols(line, address, load);
+        (socket.at, socket.last_server) = (at, server);
+        socket.servers.push((server, block));
         if let Some(options) = &line.options {
-            said.options_said = true;
+            socket.has_options = true;
             listen.options = options.clone();
         }
         if line.default_server {
-            said.default_said = true;
+            socket.has_default = true;
             listen.names.default = server;
         }
         Ok(listen)
     }
 }
 
-/// What has been said of a socket so far.
+/// The `listen` lines of a socket so far.
 #[derive(Default)]
 struct SocketLines {
     at: usize,
     last_server: ServerId,
     /// The servers, and where their blocks are.
     servers: Vec<(ServerId, Span)>,
-    options_said: bool,
-    default_said: bool,
+    has_options: bool,
+    has_default: bool,
     protocols: Option<ProtocolLines>,
 }
 

@@ -44,8 +44,9 @@ pub(crate) struct Params {
     says_host: bool,
     /// Whether the request's fields are passed on.
     passes_fields: bool,
-    /// Fields that are not passed on, as variables without `HTTP_`: a line says them.
-    said: Vec<Box<[u8]>>,
+    /// Fields of the request that are not passed on because a line sets their variable, without
+    /// `HTTP_`.
+    replaced: Vec<Box<[u8]>>,
 }
 
 const FIELD: &[u8] = b"HTTP_";
@@ -54,17 +55,17 @@ const HOST: &[u8] = b"HTTP_HOST";
 impl Params {
     pub(crate) fn new(lines: &[Param], passes_fields: bool) -> Self {
         let says_host = !lines.iter().any(|line| line.name.eq_ignore_ascii_case(HOST));
-        let mut params = Self { lines: Vec::new(), says_host, passes_fields, said: Vec::new() };
+        let mut params = Self { lines: Vec::new(), says_host, passes_fields, replaced: Vec::new() };
         for line in lines {
             let field = line.name.strip_prefix(FIELD).filter(|field| !field.is_empty());
-            params.said.extend(field.map(Box::from));
+            params.replaced.extend(field.map(Box::from));
             // One that is set to nothing is not sent at all.
             if field.is_none() || line.value.as_fixed() != Some(b"") {
                 params.lines.push(line.clone());
             }
         }
         if says_host {
-            params.said.push(HOST[FIELD.len()..].into());
+            params.replaced.push(HOST[FIELD.len()..].into());
         }
         params
     }
@@ -93,7 +94,7 @@ impl Params {
     fn write_fields<P: Pairs>(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<()> {
         let (mut name, mut hashes) = (x.scratch(), name_hashes(x));
         for (at, field) in x.request.head.fields.iter().enumerate() {
-            if hashes[at] == WRITTEN || self.is_said(field, x) {
+            if hashes[at] == WRITTEN || self.is_replaced(field, x) {
                 continue;
             }
             name.clear();
@@ -106,9 +107,9 @@ impl Params {
         Some(())
     }
 
-    fn is_said(&self, field: &Field, x: &Exchange) -> bool {
+    fn is_replaced(&self, field: &Field, x: &Exchange) -> bool {
         let name = x.request.text(field.name);
-        self.said.iter().any(|said| is_field_variable(name, said))
+        self.replaced.iter().any(|variable| is_field_variable(name, variable))
     }
 }
 
@@ -127,7 +128,7 @@ pub(crate) fn close<P: Pairs>(
     closed.ok()
 }
 
-/// The host without doubtful bytes, and the port if the client said one.
+/// The host without doubtful bytes, and the port if the client named one.
 fn write_host<P: Pairs>(x: &Exchange, out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     let value = P::open(HOST, out);

@@ -1,4 +1,4 @@
-//! From blocks to fields.
+//! Decodes blocks into fields.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -8,7 +8,7 @@ use super::static_table::{DYNAMIC_FIRST, FIELDS};
 use super::table::DynamicTable;
 use super::{HpackError, huffman};
 
-/// How much decoded text a decoder keeps memory for between blocks.
+/// The capacity for decoded text that a decoder retains between blocks.
 const TEXT_BYTES_KEPT: usize = 4096;
 
 /// Fields with this many times [`FieldLimits::bytes_max`] end the connection. A block can repeat a
@@ -30,7 +30,7 @@ pub struct Decoder {
     pub(super) table: DynamicTable,
     /// How large the peer may make the table.
     table_bytes_max: usize,
-    /// The texts of one field that are not in the block as they are.
+    /// Names and values of one field that do not appear literally in the block.
     text: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl Decoder {
         }
     }
 
-    /// Gives back the memory that no entry of the table needs.
+    /// Frees the memory that no entry of the table needs.
     pub fn shrink(&mut self) {
         self.table.shrink();
         self.text = Vec::new();
@@ -168,7 +168,7 @@ impl<'a> FieldText<'a> {
     }
 }
 
-/// What a block had so far, and may have.
+/// The size of the fields so far, and its limits.
 struct Admission {
     limits: FieldLimits,
     fields: usize,

@@ -1,4 +1,4 @@
-//! From fields to blocks.
+//! Encodes fields into blocks.
 //!
 //! A field that is likely to be sent again enters the dynamic table, and takes one or two bytes
 //! from then on. Entries are found by their name: those with one name of the static table, or with
@@ -19,7 +19,7 @@ const LISTS: usize = FIELDS.len() + 1 + OTHER_LISTS;
 /// Encodes the blocks that are sent to a peer.
 pub struct Encoder {
     pub(super) table: DynamicTable,
-    /// How large we let the table become, whatever the peer allows.
+    /// The maximum size of our table, even if the peer allows more.
     own_bytes_max: usize,
     /// The size that the peer knows of differs: the smallest one since then.
     smallest_unsent: Option<usize>,
@@ -36,12 +36,12 @@ enum Literal {
     NeverIndexed,
 }
 
-/// What the tables know of a field.
+/// The result of looking a field up in both tables.
 struct TablesEntry {
     list: usize,
     /// The index of a field with this name, or 0.
     name_index: usize,
-    /// The index of this very field.
+    /// The index of a field with the same name and value.
     field_index: Option<usize>,
 }
 
@@ -74,13 +74,13 @@ impl Encoder {
         self.smallest_unsent.is_some() || !self.table.is_empty()
     }
 
-    /// Has the next block begin by emptying the peer's copy of the table.
+    /// Makes the next block begin by emptying the peer's copy of the table.
     pub fn empty_peers_table(&mut self) {
         self.table.evict(0);
         self.smallest_unsent = Some(0);
     }
 
-    /// Begins a block: announces what has become of the table's size.
+    /// Begins a block: announces changes of the table's size.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         let Some(smallest) = self.smallest_unsent.take() else { return };
         integer::write(0x20, 5, smallest, out);
@@ -185,7 +185,7 @@ impl Encoder {
         }
     }
 
-    /// Whether the field leaves a fair part of the table to the others.
+    /// Whether the field is small enough to leave room for others in the table.
     fn is_worth_indexing(&self, name: &[u8], value: &[u8]) -> bool {
         name.len() + value.len() + ENTRY_OVERHEAD_BYTES <= self.table.bytes_max() / 4 * 3
     }

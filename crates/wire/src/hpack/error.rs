@@ -9,9 +9,9 @@ pub enum HpackError {
     Truncated,
     /// An integer has more bytes than any length or index needs.
     IntegerTooLong,
-    /// An index that neither table has.
+    /// An index beyond both tables.
     InvalidIndex,
-    /// A string that is not the Huffman code of anything.
+    /// A string that is not a valid Huffman code.
     InvalidHuffman,
     /// A table larger than the one that was announced.
     TableTooLarge,

@@ -1,8 +1,8 @@
 //! The Huffman code of HPACK (RFC 7541, appendix B).
 //!
 //! The code is canonical: codes of one length are consecutive numbers in the order of their
-//! symbols. So the lengths are all that has to be written down; the tables for both directions are
-//! computed from them when Weir is compiled.
+//! symbols. The source therefore lists only the lengths; the tables for both directions are
+//! computed from them at compile time.
 //!
 //! Decoding takes one or two symbols per step, those that the next [`LOOKUP_BITS`] bits hold
 //! completely. Only symbols that hardly occur in fields have longer codes, and are searched by
@@ -160,7 +160,7 @@ const fn groups() -> [CodeGroup; CODE_BITS_MAX as usize + 1] {
     groups
 }
 
-/// Appends to `out` what `code` says.
+/// Decodes `code` and appends the text to `out`.
 pub(super) fn decode(code: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     let mut at = out.len();
     // Room for a pair behind the last symbol.
@@ -250,7 +250,7 @@ impl CodeBits<'_> {
     }
 }
 
-/// The bytes that `text` has in Huffman code.
+/// The length of `text` in Huffman code, in bytes.
 pub(super) fn encoded_len(text: &[u8]) -> usize {
     let bits: usize = text.iter().map(|&byte| usize::from(LENGTHS[usize::from(byte)])).sum();
     bits.div_ceil(8)

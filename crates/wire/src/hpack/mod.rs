@@ -5,7 +5,7 @@
 //! order in which they arrive, and sent in the order in which they were encoded.
 //!
 //! Deliberately absent: what a field means. Pseudo-headers, upper case in received names and
-//! forbidden characters are the business of `http2`.
+//! forbidden characters are checked by `http2`.
 
 mod decoder;
 mod encoder;

@@ -150,7 +150,7 @@ pub(super) fn field_index(first: u8, value: &[u8]) -> Option<u8> {
     (first..first + count).find(|index| FIELDS[usize::from(*index) - 1].1 == value)
 }
 
-/// The indexes of names that something depends on.
+/// Indexes that the code refers to by name.
 pub(super) mod index {
     pub(in crate::hpack) const METHOD: u8 = 2;
     pub(in crate::hpack) const PATH: u8 = 4;
