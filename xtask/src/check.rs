@@ -83,8 +83,17 @@ fn seeds() -> Result<StepOutcome, String> {
 /// The limit's models in every order of their threads. Their build has a folder of its own, since
 /// other flags would have everything built anew.
 fn models() -> Result<StepOutcome, String> {
-    let args =
-        ["test", "--package", "upstream", "--lib", "limit::loom", "--target-dir", "target/loom"];
+    let args = [
+        "test",
+        "--package",
+        "net",
+        "--package",
+        "upstream",
+        "--lib",
+        "loom::",
+        "--target-dir",
+        "target/loom",
+    ];
     let mut command = project::cargo(&args);
     project::succeed(command.env("RUSTFLAGS", "--cfg weir_loom")).map(|()| StepOutcome::Done)
 }

@@ -26,7 +26,7 @@ pub(crate) const HELP: &str = "read every file git tracks for what the project's
 
 Long lines, stray characters, leftovers, files and functions that have grown too long, modules
 without a header, crates that depend on crates above them, modules that import from the
-layers above them, cycles of imports, types with the name of another type, the runtime or
+layers above them, cycles of imports, types with the name of another type, the system or
 unsafe code outside `net`, features that are not listed, dependencies that
 docs/dependencies.md does not explain.
 ";
@@ -40,7 +40,7 @@ const RULES: &[Rule] = &[
     text::check,
     size::check,
     crates::dependencies,
-    crates::runtime,
+    crates::system,
     crates::unsafety,
     crates::no_std,
     features::check,

@@ -6,7 +6,6 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -14,8 +13,8 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+
+use crate::event_loop::{Interest, Watched};
 
 /// A deadline that can be moved, owned by whoever waits for it.
 pub struct Alarm {
@@ -69,15 +68,14 @@ impl Alarm {
 }
 
 /// A timer of the kernel, in the worker's epoll set.
-pub(crate) struct KernelTimer(AsyncFd<OwnedFd>);
+pub(crate) struct KernelTimer(Watched);
 
 impl KernelTimer {
     /// A timer that does not run.
     pub(crate) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
-        Ok(Self(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?))
+        Ok(Self(Watched::new(fd, Interest::Read)?))
     }
 
     /// Has it go off after `delay`.
@@ -98,14 +96,9 @@ impl KernelTimer {
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         // Nothing is ever read: setting the timer takes back what it has told, and each time it
         // goes off is an event of its own.
-        match ready!(self.0.poll_read_ready(cx)) {
-            Ok(mut told) => {
-                told.clear_ready();
-                Poll::Ready(())
-            }
-            // The runtime is ending.
-            Err(_) => Poll::Pending,
-        }
+        ready!(self.0.watch().poll_readable(cx));
+        self.0.watch().clear_readable();
+        Poll::Ready(())
     }
 
     /// Zero stops it.
@@ -115,7 +108,7 @@ impl KernelTimer {
             tv_nsec: time.subsec_nanos().into(),
         };
         let once = Itimerspec { it_interval: Timespec::default(), it_value: value };
-        let armed = timerfd_settime(self.0.get_ref(), flags, &once);
+        let armed = timerfd_settime(self.0.get(), flags, &once);
         debug_assert!(armed.is_ok(), "a timer and a valid time");
     }
 }

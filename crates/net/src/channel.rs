@@ -15,7 +15,8 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
-use tokio::io::unix::AsyncFd;
+
+use crate::event_loop::{Interest, Watched};
 
 /// Descriptors in one message at most.
 pub const DESCRIPTORS_MAX: usize = 200;
@@ -28,9 +29,9 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
-/// One end, on a runtime.
+/// One end, on a worker.
 pub struct Channel {
-    fd: AsyncFd<OwnedFd>,
+    fd: Watched,
 }
 
 /// A message as it arrived.
@@ -46,33 +47,20 @@ impl Channel {
     /// Takes one end of a pair.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
-        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
-        Ok(Self { fd: unsafe { AsyncFd::register(fd) }? })
+        Ok(Self { fd: Watched::new(fd, Interest::ReadAndWrite)? })
     }
 
     /// Sends one message.
     pub async fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         assert!(bytes.len() <= MESSAGE_BYTES_MAX && descriptors.len() <= DESCRIPTORS_MAX);
-        loop {
-            let mut ready = self.fd.writable().await?;
-            match send(self.fd.as_fd(), bytes, descriptors) {
-                Err(Errno::AGAIN) => ready.clear_ready(),
-                Err(Errno::INTR) => {}
-                done => return Ok(done?),
-            }
-        }
+        Ok(self.fd.write(|fd| send(fd.as_fd(), bytes, descriptors)).await?)
     }
 
     /// The next message; `None` once the other end is gone.
     pub async fn receive(&self) -> io::Result<Option<ChannelMessage>> {
-        loop {
-            let mut ready = self.fd.readable().await?;
-            match receive(self.fd.as_fd()) {
-                Err(Errno::AGAIN) => ready.clear_ready(),
-                Err(Errno::INTR) => {}
-                Err(Errno::CONNRESET) => return Ok(None),
-                done => return Ok(Some(done?).filter(|message| !message.bytes.is_empty())),
-            }
+        match self.fd.read(|fd| receive(fd.as_fd())).await {
+            Err(Errno::CONNRESET) => Ok(None),
+            done => Ok(Some(done?).filter(|message| !message.bytes.is_empty())),
         }
     }
 }

@@ -5,20 +5,17 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, Socket, Type};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
-/// A closed port at the peer makes a socket not readable, but in error.
-const ARRIVES: Interest = Interest::READABLE.add(Interest::ERROR);
+use crate::event_loop::{Interest, Watched};
 
 /// A connected UDP socket.
 pub struct Datagram {
-    fd: AsyncFd<OwnedFd>,
+    fd: Watched,
 }
 
 impl Datagram {
@@ -40,34 +37,27 @@ impl Datagram {
         }
         socket.connect(&peer.into()).map_err(|error| ("connect()", error))?;
         let fd = OwnedFd::from(socket);
-        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
-        let fd = unsafe { AsyncFd::register_with_interest(fd, ARRIVES) };
-        Ok(Self { fd: fd.map_err(|error| ("epoll_ctl()", error.into()))? })
+        let fd = Watched::new(fd, Interest::Read);
+        Ok(Self { fd: fd.map_err(|error| ("epoll_ctl()", error))? })
     }
 
     /// Sends one at once. A full socket is an error: datagrams may get lost anyway.
     pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
-        rustix::net::send(self.fd.as_fd(), datagram, SendFlags::NOSIGNAL)?;
+        rustix::net::send(self.fd.get(), datagram, SendFlags::NOSIGNAL)?;
         Ok(())
     }
 
     /// Waits for the next one, and how long it is. What the buffer has no room for is cut off.
     pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let mut ready = self.fd.ready(ARRIVES).await?;
-            match rustix::net::recv(self.fd.as_fd(), &mut *buffer, RecvFlags::empty()) {
-                Ok((length, _)) => return Ok(length),
-                Err(Errno::AGAIN) => ready.clear_ready(),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let receive = |fd: &_| rustix::net::recv(fd, &mut *buffer, RecvFlags::empty());
+        let (length, _) = self.fd.read(receive).await?;
+        Ok(length)
     }
 }
 
 /// A bound UDP socket.
 pub struct Datagrams {
-    fd: AsyncFd<OwnedFd>,
+    fd: Watched,
 }
 
 impl Datagrams {
@@ -84,31 +74,22 @@ impl Datagrams {
 
     /// Takes a bound, non-blocking socket.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
-        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
-        Ok(Self { fd: unsafe { AsyncFd::register_with_interest(fd, ARRIVES) }? })
+        Ok(Self { fd: Watched::new(fd, Interest::Read)? })
     }
 
     /// Sends one at once. A full socket is an error: datagrams may get lost anyway.
     pub fn send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
-        rustix::net::sendto(self.fd.as_fd(), datagram, SendFlags::NOSIGNAL, &to)?;
+        rustix::net::sendto(self.fd.get(), datagram, SendFlags::NOSIGNAL, &to)?;
         Ok(())
     }
 
     /// Waits for the next one: how long it is, and from whom. What the buffer has no room for is
     /// cut off.
     pub async fn receive_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        loop {
-            let mut ready = self.fd.ready(ARRIVES).await?;
-            match rustix::net::recvfrom(self.fd.as_fd(), &mut *buffer, RecvFlags::empty()) {
-                Ok((length, _, from)) => {
-                    let from = from.and_then(|from| SocketAddr::try_from(from).ok());
-                    return Ok((length, from.ok_or(Errno::AFNOSUPPORT)?));
-                }
-                Err(Errno::AGAIN) => ready.clear_ready(),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let receive = |fd: &_| rustix::net::recvfrom(fd, &mut *buffer, RecvFlags::empty());
+        let (length, _, from) = self.fd.read(receive).await?;
+        let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+        Ok((length, from.ok_or(Errno::AFNOSUPPORT)?))
     }
 }
 
@@ -116,6 +97,7 @@ impl Datagrams {
 mod tests {
     use std::future::poll_fn;
     use std::net::UdpSocket;
+    use std::os::fd::AsFd;
     use std::pin::pin;
 
     use super::*;

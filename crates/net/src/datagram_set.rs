@@ -14,9 +14,8 @@ use std::task::{Poll, ready};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::SendFlags;
 use rustix::time::Timespec;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
+use crate::event_loop::{Interest, Watched};
 use crate::{ReceivedBatch, SocketProbe, epoll_failed};
 
 /// Events taken at once.
@@ -24,7 +23,7 @@ const EVENTS_PER_TURN: usize = 256;
 
 /// The sockets.
 pub struct DatagramSet {
-    epoll: AsyncFd<OwnedFd>,
+    epoll: Watched,
     readers: RefCell<Readers>,
 }
 
@@ -52,8 +51,7 @@ impl DatagramSet {
     /// An empty set. Within a worker.
     pub fn new() -> io::Result<Rc<Self>> {
         let fd = epoll::create(CreateFlags::CLOEXEC)?;
-        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
-        let epoll = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+        let epoll = Watched::new(fd, Interest::Read)?;
         Ok(Rc::new(Self { epoll, readers: RefCell::default() }))
     }
 
@@ -66,7 +64,7 @@ impl DatagramSet {
         let index = self.readers.borrow_mut().add(reader);
         let watched = WatchedDatagram { fd, set: self.clone(), index };
         let data = EventData::new_u64(index.into());
-        epoll::add(&self.epoll, &watched.fd, data, EventFlags::IN | EventFlags::ET)
+        epoll::add(self.epoll.get(), &watched.fd, data, EventFlags::IN | EventFlags::ET)
             .map_err(|error| epoll_failed((watched.fd.as_raw_fd(), error.into())))?;
         Ok(watched)
     }
@@ -85,16 +83,16 @@ impl DatagramSet {
     /// Calls the readers of sockets that have datagrams. Runs until dropped.
     pub async fn attend(self: Rc<Self>, batch: Rc<RefCell<ReceivedBatch>>) {
         let mut events = Vec::with_capacity(EVENTS_PER_TURN);
-        poll_fn(|cx| {
-            while let Ok(mut ready) = ready!(self.epoll.poll_read_ready(cx)) {
+        poll_fn(|cx| -> Poll<()> {
+            loop {
+                ready!(self.epoll.watch().poll_readable(cx));
                 if self.turn(&mut events, &mut batch.borrow_mut()) == EVENTS_PER_TURN {
                     // Others have their turn between.
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                ready.clear_ready();
+                self.epoll.watch().clear_readable();
             }
-            Poll::Ready(())
         })
         .await;
     }
@@ -104,7 +102,7 @@ impl DatagramSet {
         events.clear();
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let spare = rustix::buffer::spare_capacity(events);
-        let count = epoll::wait(&self.epoll, spare, Some(&at_once)).unwrap_or(0);
+        let count = epoll::wait(self.epoll.get(), spare, Some(&at_once)).unwrap_or(0);
         for event in events {
             // The socket may be gone, or its index another's: who finds nothing to read is told in
             // vain.

@@ -11,15 +11,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
 use std::task::{Poll, ready};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::time::Timespec;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
+use crate::event_loop::{Interest, Watched};
 use crate::{Detached, Stream, Timer, clock, epoll_failed, memory};
 
 /// Events taken at once.
@@ -31,7 +30,7 @@ const TICK_MS: u64 = 1000;
 
 /// Parked connections, each with a value of its owner's.
 pub struct IdleSet<T> {
-    epoll: AsyncFd<OwnedFd>,
+    epoll: Watched,
     parked: RefCell<ParkedStreams<T>>,
 }
 
@@ -54,8 +53,7 @@ impl<T> IdleSet<T> {
     /// An empty set.
     pub fn new() -> io::Result<Rc<Self>> {
         let fd = epoll::create(CreateFlags::CLOEXEC)?;
-        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
-        let epoll = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+        let epoll = Watched::new(fd, Interest::Read)?;
         let parked = ParkedStreams {
             slots: Vec::new(),
             free: Vec::new(),
@@ -77,7 +75,7 @@ impl<T> IdleSet<T> {
         let mut parked = self.parked.borrow_mut();
         let index = parked.free_slot();
         let interest = EventFlags::IN | EventFlags::RDHUP;
-        match epoll::add(&self.epoll, &stream, EventData::new_u64(index.into()), interest) {
+        match epoll::add(self.epoll.get(), &stream, EventData::new_u64(index.into()), interest) {
             Ok(()) => parked.fill(index, ParkedStream { stream, expires_s, data }),
             Err(error) => {
                 epoll_failed((stream.as_fd().as_raw_fd(), error.into()));
@@ -112,7 +110,7 @@ impl<T> IdleSet<T> {
 
     fn end(&self, slot: Option<ParkedStream<T>>, end: &mut impl FnMut(Detached, T)) {
         if let Some(ParkedStream { stream, data, .. }) = slot {
-            let _ = epoll::delete(&self.epoll, &stream);
+            let _ = epoll::delete(self.epoll.get(), &stream);
             end(stream, data);
         }
     }
@@ -126,18 +124,18 @@ impl<T> IdleSet<T> {
     ) {
         let tick = Timer::new();
         tick.set(TICK_MS);
-        poll_fn(|cx| {
+        poll_fn(|cx| -> Poll<()> {
             while tick.poll(cx).is_ready() {
                 self.expire(&mut end);
                 self.trim();
                 tick.set(TICK_MS);
             }
-            while let Ok(mut ready) = ready!(self.epoll.poll_read_ready(cx)) {
+            loop {
+                ready!(self.epoll.watch().poll_readable(cx));
                 if self.take_ready(&mut leave) < EVENTS_PER_TURN {
-                    ready.clear_ready();
+                    self.epoll.watch().clear_readable();
                 }
             }
-            Poll::Ready(())
         })
         .await;
     }
@@ -146,12 +144,12 @@ impl<T> IdleSet<T> {
         let mut events = Vec::with_capacity(EVENTS_PER_TURN);
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let spare = rustix::buffer::spare_capacity(&mut events);
-        let count = epoll::wait(&self.epoll, spare, Some(&at_once)).unwrap_or(0);
+        let count = epoll::wait(self.epoll.get(), spare, Some(&at_once)).unwrap_or(0);
         for event in &events {
             let index = event.data.u64() as u32;
             let slot = self.parked.borrow_mut().empty(index);
             if let Some(ParkedStream { stream, data, .. }) = slot {
-                let _ = epoll::delete(&self.epoll, stream.as_fd());
+                let _ = epoll::delete(self.epoll.get(), stream.as_fd());
                 leave(Stream::attach(stream), data);
             }
         }

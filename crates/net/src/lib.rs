@@ -1,8 +1,8 @@
-//! Workers, sockets, time: everything that touches the operating system and the runtime.
+//! Workers, sockets, time: everything that touches the operating system.
 //!
 //! About ten operations on streams and listeners, one timer wheel per worker, and the process
-//! primitives that the program needs. No other crate names tokio, socket2, rustix or libc, so the
-//! engine underneath can change without them. Deliberately absent: HTTP, and configuration.
+//! primitives that the program needs. No other crate names socket2, rustix or libc. Deliberately
+//! absent: HTTP, and configuration.
 
 #![allow(unsafe_code)] // Here alone, each block with its reason.
 
@@ -19,6 +19,7 @@ mod connect;
 mod connection_tracker;
 mod datagram;
 mod datagram_set;
+mod event_loop;
 pub mod file;
 pub mod holder;
 mod idle_set;
@@ -33,6 +34,7 @@ pub mod process;
 mod shared_words;
 pub mod signals;
 mod stream;
+mod sync;
 pub mod system;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -54,6 +56,7 @@ pub use connect::{Connect, Connecting};
 pub use connection_tracker::ConnectionTracker;
 pub use datagram::{Datagram, Datagrams};
 pub use datagram_set::{DatagramReader, DatagramSet, WatchedDatagram};
+pub use event_loop::{Task, at_turn_end, spawn, spawn_if_running, yield_now};
 pub use idle_set::IdleSet;
 pub use listener::Listener;
 pub use mailbox::{Mailbox, MailboxSender, mailbox};
@@ -66,7 +69,7 @@ pub use timer::{Timer, sleep};
 pub use turn_budget::TurnBudget;
 pub use udp_batch::{ReceivedBatch, ReceivedDatagram};
 pub use udp_listener::UdpListener;
-pub use worker::{Task, at_turn_end, run, spawn, spawn_if_running, yield_now};
+pub use worker::run;
 
 /// The system's word for what took too long.
 pub fn timed_out() -> std::io::Error {

@@ -5,10 +5,11 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use rustix::io::Errno;
+
+use crate::event_loop::{Interest, Watched};
 
 /// A signal's number on Linux.
 pub type SignalNumber = i32;
@@ -48,43 +49,26 @@ impl Signals {
 
     /// Hands every signal to `take`. Runs until dropped.
     pub async fn each(self, mut take: impl FnMut(Signal)) -> io::Result<()> {
-        // SAFETY: the `Signals` stays open and unchanged inside the `AsyncFd` until both go.
-        let fd = unsafe { AsyncFd::register_with_interest(self, Interest::READABLE) }?;
+        let signals = Watched::new(self.fd, Interest::Read)?;
         loop {
-            let mut ready = fd.readable().await?;
-            match fd.get_ref().next()? {
-                Some(signal) => take(signal),
-                None => ready.clear_ready(),
-            }
-        }
-    }
-
-    /// The next signal that is there, if any.
-    fn next(&self) -> io::Result<Option<Signal>> {
-        let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
-        let size = size_of::<libc::signalfd_siginfo>();
-        // SAFETY: the kernel writes at most `size` bytes into `info`.
-        let read = unsafe { libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), size) };
-        if read == size as isize {
-            // SAFETY: the kernel filled all of it, and any bytes are a valid `signalfd_siginfo`.
-            let info = unsafe { info.assume_init() };
-            return Ok(Some(Signal {
-                number: info.ssi_signo as SignalNumber,
-                sender: info.ssi_pid as i32,
-            }));
-        }
-        match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            error if error.kind() == io::ErrorKind::Interrupted => self.next(),
-            error => Err(error),
+            take(signals.read(|fd| next(fd.as_fd())).await?);
         }
     }
 }
 
-impl AsRawFd for Signals {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
+/// The next signal that is there.
+fn next(fd: BorrowedFd<'_>) -> Result<Signal, Errno> {
+    let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
+    let size = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: the kernel writes at most `size` bytes into `info`.
+    let read = unsafe { libc::read(fd.as_raw_fd(), info.as_mut_ptr().cast(), size) };
+    if read != size as isize {
+        let error = io::Error::last_os_error();
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
     }
+    // SAFETY: the kernel filled all of it, and any bytes are a valid `signalfd_siginfo`.
+    let info = unsafe { info.assume_init() };
+    Ok(Signal { number: info.ssi_signo as SignalNumber, sender: info.ssi_pid as i32 })
 }
 
 /// Leaves these signals to other threads, or to whoever reads them.

@@ -15,9 +15,8 @@ use std::time::Duration;
 
 use observe::{Errno as Reason, Level};
 use rustix::io::Errno;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
+use crate::event_loop::{Interest, Watched};
 use crate::udp_batch::{RECEIVED_MAX, ReceivedBatch, SENT_MAX, SendBatch};
 
 /// Bytes of datagrams that wait while the kernel has no room; more are dropped.
@@ -27,7 +26,7 @@ const FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// A bound UDP socket.
 pub struct UdpListener {
-    fd: AsyncFd<OwnedFd>,
+    fd: Watched,
     outgoing: RefCell<SendBatch>,
     flusher: Rc<Flusher>,
 }
@@ -42,8 +41,7 @@ struct Flusher {
 impl UdpListener {
     /// Takes a bound, non-blocking socket. Within a worker.
     pub fn new(fd: OwnedFd) -> io::Result<Rc<Self>> {
-        // SAFETY: the `OwnedFd` stays open and unchanged inside the `AsyncFd` until both go.
-        let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+        let fd = Watched::new(fd, Interest::Read)?;
         let flusher = Rc::new(Flusher::default());
         let (outgoing, own) = (RefCell::default(), flusher.clone());
         let listener = Rc::new(Self { fd, outgoing, flusher });
@@ -57,17 +55,19 @@ impl UdpListener {
         batch: &'a RefCell<ReceivedBatch>,
     ) -> io::Result<RefMut<'a, ReceivedBatch>> {
         loop {
-            let mut ready = self.fd.readable().await?;
+            poll_fn(|cx| self.fd.watch().poll_readable(cx)).await;
             let mut batch = batch.borrow_mut();
-            match batch.fill(self.fd.as_fd(), RECEIVED_MAX) {
+            match batch.fill(self.fd.get().as_fd(), RECEIVED_MAX) {
                 Ok(()) => {
                     if batch.len() < RECEIVED_MAX {
                         // There were no more. One that has come since is an event of its own.
-                        ready.clear_ready();
+                        self.fd.watch().clear_readable();
                     }
                     return Ok(batch);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.fd.watch().clear_readable();
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -95,7 +95,7 @@ impl UdpListener {
         let mut outgoing = self.outgoing.borrow_mut();
         let mut first = 0;
         while first < outgoing.len() {
-            match outgoing.send(self.fd.as_fd(), first) {
+            match outgoing.send(self.fd.get().as_fd(), first) {
                 Ok(sent) => first += sent.max(1),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_full(&error) => {

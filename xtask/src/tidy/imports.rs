@@ -247,10 +247,11 @@ fn declared_module(line: &str) -> Option<&str> {
 /// The code up to `#[cfg(test)] mod name {`, which ends a file.
 fn without_inline_tests(mut code: String) -> String {
     let is_tests = |at: &usize| {
-        let after = code[*at..].trim_start_matches("#[cfg(test)]").trim_start();
-        after.starts_with("mod ") && after.lines().next().is_some_and(|line| line.ends_with('{'))
+        let Some((attribute, after)) = code[*at..].split_once(']') else { return false };
+        let line = after.trim_start().lines().next().unwrap_or_default();
+        attribute.contains("test") && line.starts_with("mod ") && line.ends_with('{')
     };
-    let end = code.match_indices("#[cfg(test)]").map(|(at, _)| at).find(is_tests);
+    let end = code.match_indices("#[cfg(").map(|(at, _)| at).find(is_tests);
     code.truncate(end.unwrap_or(code.len()));
     code
 }
@@ -382,7 +383,7 @@ mod tests {
     #[test]
     fn tests_are_left_out() {
         let a = "#[cfg(test)]\nmod tests;\nuse crate::b::C;\n\
-                 #[cfg(test)]\nmod more {\n    use crate::d::E;\n}\n";
+                 #[cfg(all(not(odd), test))]\nmod more {\n    use crate::d::E;\n}\n";
         let files = [
             ("src/a/mod.rs", a),
             ("src/a/tests.rs", "use crate::d::E;\n"),

@@ -1,33 +1,23 @@
-//! A socket and its place in the runtime.
+//! A socket and its place in the worker's epoll set.
 
 use std::io;
-use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use tokio::io::Interest;
-use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
-use tokio::task::coop;
 
+use crate::event_loop::{EventWatch, Interest};
 use crate::{buffers, epoll_failed};
 
 /// A connected socket without a session.
 pub(super) struct PlainSocket {
-    /// Its place in the runtime, from the first operation that would block. Goes before `fd`.
-    watched: Option<WatchedSocket>,
+    /// Its place in the epoll set, from the first operation that would block. Closing `fd` takes it
+    /// out of there.
+    watched: Option<EventWatch>,
     fd: OwnedFd,
     /// Whether the kernel may have bytes that no new readiness will tell of.
     pub(super) unread: bool,
-}
-
-/// A socket in the runtime's epoll set.
-struct WatchedSocket {
-    fd: AsyncFd<RawFd>,
-    /// The task that the runtime wakes when the socket can be read. `None`: perhaps none.
-    /// It is known by its waker's data, which nothing else is stored at while the runtime keeps it.
-    reader: Option<NonZeroUsize>,
 }
 
 /// What came of a read.
@@ -43,10 +33,12 @@ impl PlainSocket {
         Self { watched: None, fd, unread: false }
     }
 
-    /// Leaves the runtime; the socket stays open.
+    /// Leaves the worker; the socket stays open.
     pub(super) fn into_fd(self) -> OwnedFd {
         let Self { watched, fd, .. } = self;
-        drop(watched);
+        if let Some(watch) = watched {
+            watch.end(&fd);
+        }
         fd
     }
 
@@ -57,28 +49,25 @@ impl PlainSocket {
         cx: &mut Context<'_>,
         mut read: impl FnMut(BorrowedFd<'_>) -> Poll<io::Result<ReadResult>>,
     ) -> Poll<io::Result<usize>> {
-        // What the runtime told before a read that found nothing, it told of what was read before.
-        let mut is_outdated = false;
         if self.unread || self.watched.is_none() {
             match read(self.as_fd()) {
-                Poll::Pending => (self.unread, is_outdated) = (false, self.watched.is_some()),
                 Poll::Ready(done) => return Poll::Ready(self.note_received(done)),
+                Poll::Pending => {
+                    self.unread = false;
+                    // What was told so far, was told of what has been read.
+                    self.watched.iter().for_each(EventWatch::clear_readable);
+                }
             }
         }
-        let (fd, watched) = watch(&mut self.watched, &self.fd)?;
+        let watch = watch(&mut self.watched, &self.fd)?;
         loop {
-            let mut ready = ready!(watched.poll_readable(cx))?;
-            if std::mem::take(&mut is_outdated) {
-                ready.clear_ready();
-                continue;
-            }
-            match read(fd) {
-                Poll::Pending => ready.clear_ready(),
+            ready!(watch.poll_readable(cx));
+            match read(self.fd.as_fd()) {
+                Poll::Pending => watch.clear_readable(),
                 Poll::Ready(done) => {
                     // A short read emptied the socket: the next wait needs no EAGAIN to learn it.
-                    match done {
-                        Ok(ReadResult { emptied: true, .. }) => ready.clear_ready(),
-                        _ => ready.retain_ready(),
+                    if matches!(done, Ok(ReadResult { emptied: true, .. })) {
+                        watch.clear_readable();
                     }
                     return Poll::Ready(self.note_received(done));
                 }
@@ -101,44 +90,36 @@ impl PlainSocket {
         if let Poll::Ready(done) = write(self.as_fd()) {
             return Poll::Ready(done);
         }
-        let (fd, watched) = watch(&mut self.watched, &self.fd)?;
+        let watch = watch(&mut self.watched, &self.fd)?;
         loop {
-            let mut ready = ready!(watched.fd.poll_write_ready(cx))?;
-            match write(fd) {
-                Poll::Pending => ready.clear_ready(),
-                done => {
-                    ready.retain_ready();
-                    return done;
-                }
+            ready!(watch.poll_writable(cx));
+            match write(self.fd.as_fd()) {
+                Poll::Pending => watch.clear_writable(),
+                done => return done,
             }
         }
     }
 
     pub(super) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Ok((_, watched)) = watch(&mut self.watched, &self.fd) else { return Poll::Ready(()) };
+        let Ok(watch) = watch(&mut self.watched, &self.fd) else { return Poll::Ready(()) };
         loop {
-            let Ok(mut ready) = ready!(watched.poll_readable(cx)) else {
-                return Poll::Ready(());
-            };
-            if ready.ready().is_read_closed() {
-                ready.retain_ready();
+            ready!(watch.poll_readable(cx));
+            if watch.is_read_ended() {
                 return Poll::Ready(());
             }
             self.unread = true;
-            ready.clear_ready();
+            watch.clear_readable();
         }
     }
 
     pub(super) fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (_, watched) = watch(&mut self.watched, &self.fd)?;
-        watched.fd.poll_write_ready(cx).map_ok(|mut ready| ready.retain_ready())
+        watch(&mut self.watched, &self.fd)?.poll_writable(cx).map(Ok)
     }
 
     pub(super) fn is_disturbed(&self) -> bool {
         let is_told = match &self.watched {
             None => true,
-            // What it calls is called where there is readiness, and leaves it as it is.
-            Some(watched) => self.unread || watched.is_told_readable(),
+            Some(watch) => self.unread || watch.is_readable(),
         };
         // Readiness may be told of bytes that were read before it was.
         is_told && !is_empty(self.as_fd())
@@ -150,15 +131,13 @@ impl PlainSocket {
             return Poll::Ready(());
         }
         self.unread = false;
-        let Ok((fd, watched)) = watch(&mut self.watched, &self.fd) else { return Poll::Ready(()) };
+        let Ok(watch) = watch(&mut self.watched, &self.fd) else { return Poll::Ready(()) };
         loop {
-            let Ok(mut ready) = ready!(watched.poll_readable(cx)) else {
-                return Poll::Ready(());
-            };
-            if !is_empty(fd) {
+            ready!(watch.poll_readable(cx));
+            if !is_empty(self.fd.as_fd()) {
                 return Poll::Ready(());
             }
-            ready.clear_ready();
+            watch.clear_readable();
         }
     }
 
@@ -173,53 +152,21 @@ impl AsFd for PlainSocket {
     }
 }
 
-impl WatchedSocket {
-    /// Ready once the runtime has been told that there is something to read.
-    ///
-    /// A task that waits for more than one thing asks again whenever one of them happens. The
-    /// runtime takes a lock to find out that it would wake the same task; here it is known.
-    #[inline]
-    fn poll_readable(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<AsyncFdReadyGuard<'_, RawFd>>> {
-        let waker = NonZeroUsize::new(cx.waker().data().addr());
-        if waker.is_some() && self.reader == waker && !self.is_told_readable() {
-            return Poll::Pending;
-        }
-        let polled = self.fd.poll_read_ready(cx);
-        // A task that is told to wait since it has had its share is not woken by the socket.
-        let is_registered = polled.is_pending() && coop::has_budget_remaining();
-        self.reader = waker.filter(|_| is_registered);
-        polled
-    }
-
-    /// What it calls is called where there is readiness, and leaves it as it is.
-    fn is_told_readable(&self) -> bool {
-        self.fd.try_io(Interest::READABLE, |_| Ok(())).is_ok()
-    }
-}
-
-/// A stream's socket, in the runtime from now on. Where that fails, the stream is as before.
+/// A stream's place in the worker's epoll set, from now on. Where that fails, the stream is as
+/// before.
 #[inline(always)]
-fn watch<'s>(
-    watched: &'s mut Option<WatchedSocket>,
-    fd: &'s OwnedFd,
-) -> io::Result<(BorrowedFd<'s>, &'s mut WatchedSocket)> {
-    let watched = match watched {
-        Some(watched) => watched,
-        none => none.insert(WatchedSocket { fd: register(fd)?, reader: None }),
-    };
-    Ok((fd.as_fd(), watched))
+fn watch<'s>(watched: &'s mut Option<EventWatch>, fd: &OwnedFd) -> io::Result<&'s EventWatch> {
+    Ok(match watched {
+        Some(watch) => watch,
+        none => none.insert(register(fd)?),
+    })
 }
 
-/// Enters the runtime: once for each stream.
+/// Enters the set: once for each stream.
 #[cold]
-fn register(fd: &OwnedFd) -> io::Result<AsyncFd<RawFd>> {
-    // SAFETY: the `OwnedFd` stays open and unchanged until the `AsyncFd` has gone: it is the
-    // socket's field after it, and `into_fd` drops the `AsyncFd` first.
-    let registered = unsafe { AsyncFd::register(fd.as_raw_fd()) };
-    registered.map_err(|failed| epoll_failed(failed.into_parts()))
+fn register(fd: &OwnedFd) -> io::Result<EventWatch> {
+    let watch = EventWatch::new(fd, Interest::ReadAndWrite);
+    watch.map_err(|error| epoll_failed((fd.as_raw_fd(), error)))
 }
 
 /// Whether the socket is open and has nothing to read.

@@ -1,8 +1,8 @@
 //! Models of the limit that loom runs in every order its threads can take.
 //!
-//! `RUSTFLAGS="--cfg weir_loom" cargo test -p upstream --lib limit::loom --target-dir target/loom`;
-//! `cargo xtask check` runs it, too. Not under plain `--cfg loom`: that makes another tokio, which
-//! `net` is not written for. A wake-up that is lost shows as a deadlock.
+//! `RUSTFLAGS="--cfg weir_loom" cargo test -p upstream --lib loom:: --target-dir target/loom`;
+//! `cargo xtask check` runs it, too. Not under plain `--cfg loom`, which other crates take to be
+//! about them. A wake-up that is lost shows as a deadlock.
 //!
 //! Models of two threads are exhaustive. Those of three are bounded to [`PREEMPTIONS`] forced
 //! switches, so that they end within seconds, or to as many as `LOOM_MAX_PREEMPTIONS` says.

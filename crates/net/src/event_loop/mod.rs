@@ -1,0 +1,99 @@
+//! One thread that runs tasks, and waits for the kernel when all of them wait.
+//!
+//! Nothing of it is shared with other threads, so nothing is counted or locked: a waker is a number
+//! ([`tasks`]), and what the kernel tells of a descriptor is a few bits in a table ([`events`]).
+//! Other threads wake a task through the loop's [`inbox`]. Deadlines, signals and messages are the
+//! work of tasks.
+
+mod events;
+mod inbox;
+mod task_id;
+mod tasks;
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::pin;
+use std::task::Poll;
+
+use rustix::time::Timespec;
+
+pub(crate) use self::events::{EventWatch, Interest, Watched};
+use self::tasks::NextTask;
+pub use self::tasks::{Task, spawn, spawn_if_running, yield_now};
+use crate::clock;
+
+/// Tasks polled between two looks at the descriptors while there is work left over.
+const TASKS_PER_TURN: usize = 256;
+
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+thread_local! {
+    static TURN_END: RefCell<Vec<Box<dyn FnMut()>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs on this thread until `main` is done. Tasks that are left are dropped.
+pub(crate) fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
+    let worker = LoopThread::enter()?;
+    let mut main = pin!(main);
+    loop {
+        for _ in 0..TASKS_PER_TURN {
+            match tasks::next() {
+                NextTask::Task(index) => tasks::poll(index),
+                NextTask::Main => {
+                    if let Poll::Ready(done) = tasks::poll_main(main.as_mut()) {
+                        end_turn();
+                        return Ok(done);
+                    }
+                }
+                NextTask::Nothing => break,
+            }
+        }
+        worker.look_at_events()?;
+    }
+}
+
+/// Calls `hook` each time the worker has done all there is and is about to sleep.
+pub fn at_turn_end(hook: impl FnMut() + 'static) {
+    TURN_END.with_borrow_mut(|hooks| hooks.push(Box::new(hook)));
+}
+
+fn end_turn() {
+    TURN_END.with_borrow_mut(|hooks| hooks.iter_mut().for_each(|hook| hook()));
+}
+
+/// A thread while it runs the loop.
+struct LoopThread(());
+
+impl LoopThread {
+    fn enter() -> io::Result<Self> {
+        let (number, inbox) = inbox::open()?;
+        // From here on, dropping it takes back what was done.
+        let worker = Self(());
+        tasks::begin(number);
+        events::begin(inbox)?;
+        Ok(worker)
+    }
+
+    /// Waits for events unless a task can go on.
+    fn look_at_events(&self) -> io::Result<()> {
+        if tasks::all_wait() {
+            end_turn();
+        }
+        let timeout = if tasks::all_wait() { None } else { Some(&AT_ONCE) };
+        events::take(timeout)?;
+        clock::refresh();
+        tasks::resume_deferred();
+        Ok(())
+    }
+}
+
+impl Drop for LoopThread {
+    fn drop(&mut self) {
+        tasks::drop_all();
+        events::end();
+        inbox::close(tasks::end());
+    }
+}
+
+#[cfg(all(not(weir_loom), test))]
+mod tests;

@@ -1,0 +1,389 @@
+//! The tasks of a worker, and their wakers.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::marker::PhantomData;
+use std::mem;
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::Pin;
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+
+use super::inbox::wake;
+use super::task_id::{TaskId, WorkerNumber};
+
+/// How often a task may go on without waiting, before others have their turn.
+const READY_PER_POLL: u32 = 128;
+
+/// The place of what the worker was started for, which is on the stack.
+const MAIN: u32 = 0;
+
+type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
+
+thread_local! {
+    static WORKER: Cell<Option<WorkerNumber>> = const { Cell::new(None) };
+    static TASKS: RefCell<TaskTable> = const { RefCell::new(TaskTable::new()) };
+    /// How often the task that runs may still go on without waiting.
+    static READY_LEFT: Cell<u32> = const { Cell::new(0) };
+}
+
+impl TaskId {
+    /// From any thread.
+    fn wake(self) {
+        if WORKER.get() == Some(self.worker()) {
+            self.wake_here();
+        } else {
+            wake(self);
+        }
+    }
+
+    /// On the task's own worker.
+    pub(super) fn wake_here(self) {
+        TASKS.with_borrow_mut(|tasks| tasks.wake(self));
+    }
+
+    fn waker(self) -> Waker {
+        let data = std::ptr::without_provenance(self.number());
+        // SAFETY: the data is a number, which any thread may copy and forget.
+        unsafe { Waker::new(data, &WAKER) }
+    }
+}
+
+static WAKER: RawWakerVTable = RawWakerVTable::new(
+    |data| RawWaker::new(data, &WAKER),
+    |data| TaskId::of(data.addr()).wake(),
+    |data| TaskId::of(data.addr()).wake(),
+    |_| {},
+);
+
+/// A task under way. It goes on when this is dropped.
+pub struct Task {
+    id: TaskId,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Task {
+    /// Drops the task where it stands.
+    pub fn stop(&self) {
+        TASKS.with_borrow_mut(|tasks| tasks.stop(self.id));
+    }
+
+    /// Waits until it is over; whether it came to its end: it neither panicked nor was stopped.
+    pub async fn ended(&mut self) -> bool {
+        poll_fn(|cx| TASKS.with_borrow_mut(|tasks| tasks.poll_ended(self.id, cx))).await
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        // At the thread's end the table may be gone before the last task.
+        let _ = TASKS.try_with(|tasks| tasks.borrow_mut().let_go(self.id));
+    }
+}
+
+/// Starts a task on this worker.
+pub fn spawn(task: impl Future<Output = ()> + 'static) -> Task {
+    let worker = WORKER.get().expect("tasks are started on a worker");
+    let added = TASKS.with_borrow_mut(|tasks| tasks.add(worker, Box::pin(task)));
+    let (id, refused) = added;
+    drop(refused);
+    Task { id, not_send: PhantomData }
+}
+
+/// The same from where there may be no worker: the task is dropped then.
+pub fn spawn_if_running(task: impl Future<Output = ()> + 'static) {
+    if WORKER.get().is_some() {
+        spawn(task);
+    }
+}
+
+/// Lets every task that is ready run first, and those that wait for what has come meanwhile.
+pub async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        if mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        defer(cx.waker());
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Wakes a task after the others have run and the descriptors have been looked at.
+fn defer(waker: &Waker) {
+    TASKS.with_borrow_mut(|tasks| tasks.deferred.push(waker.clone()));
+}
+
+/// Whether a task may go on that need not wait. One that has had its share waits for the others.
+#[inline]
+pub(super) fn poll_share(cx: &mut Context<'_>) -> Poll<()> {
+    match READY_LEFT.get().checked_sub(1) {
+        Some(left) => {
+            READY_LEFT.set(left);
+            Poll::Ready(())
+        }
+        None => {
+            defer(cx.waker());
+            Poll::Pending
+        }
+    }
+}
+
+/// What can go on.
+pub(super) enum NextTask {
+    Main,
+    Task(u32),
+    Nothing,
+}
+
+/// What has waited longest of that which can go on.
+pub(super) fn next() -> NextTask {
+    TASKS.with_borrow_mut(|tasks| match tasks.ready.pop_front() {
+        None => NextTask::Nothing,
+        Some(index) => {
+            tasks.slots[index as usize].is_ready = false;
+            if index == MAIN { NextTask::Main } else { NextTask::Task(index) }
+        }
+    })
+}
+
+/// Whether there is nothing that can go on, or could after a look at the descriptors.
+pub(super) fn all_wait() -> bool {
+    TASKS.with_borrow(|tasks| tasks.ready.is_empty() && tasks.deferred.is_empty())
+}
+
+/// Wakes those that had others go first.
+pub(super) fn resume_deferred() {
+    let mut deferred = TASKS.with_borrow_mut(|tasks| mem::take(&mut tasks.deferred));
+    if deferred.is_empty() {
+        return;
+    }
+    deferred.drain(..).for_each(Waker::wake);
+    // Keeps its memory.
+    TASKS.with_borrow_mut(|tasks| tasks.deferred = deferred);
+}
+
+pub(super) fn poll_main<T>(main: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+    let worker = WORKER.get().expect("a worker runs");
+    let generation = TASKS.with_borrow(|tasks| tasks.slots[MAIN as usize].generation);
+    READY_LEFT.set(READY_PER_POLL);
+    let waker = TaskId::new(worker, generation, MAIN).waker();
+    main.poll(&mut Context::from_waker(&waker))
+}
+
+pub(super) fn poll(index: u32) {
+    let worker = WORKER.get().expect("a worker runs");
+    let Some((mut task, generation, is_stopped)) = TASKS.with_borrow_mut(|tasks| tasks.take(index))
+    else {
+        return;
+    };
+    READY_LEFT.set(READY_PER_POLL);
+    let waker = TaskId::new(worker, generation, index).waker();
+    let polled = panic::catch_unwind(AssertUnwindSafe(move || {
+        let is_over = is_stopped || task.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+        (!is_over).then_some(task)
+    }));
+    let watcher = TASKS.with_borrow_mut(|tasks| match polled {
+        Ok(Some(task)) => {
+            tasks.slots[index as usize].stage = TaskStage::Waits(task);
+            None
+        }
+        Ok(None) => tasks.end(index, !is_stopped),
+        Err(_) => tasks.end(index, false),
+    });
+    watcher.into_iter().for_each(Waker::wake);
+}
+
+/// Makes this thread a worker.
+pub(super) fn begin(worker: WorkerNumber) {
+    assert!(WORKER.replace(Some(worker)).is_none(), "one worker on each thread");
+    TASKS.with_borrow_mut(TaskTable::begin);
+}
+
+/// Drops all tasks, and those that they start meanwhile.
+pub(super) fn drop_all() {
+    TASKS.with_borrow_mut(|tasks| tasks.is_closed = true);
+    let count = TASKS.with_borrow(|tasks| tasks.slots.len() as u32);
+    for index in MAIN + 1..count {
+        // One that panics in its end has said so.
+        let task = TASKS.with_borrow_mut(|tasks| tasks.take(index));
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(task)));
+        TASKS.with_borrow_mut(|tasks| tasks.end(index, false));
+    }
+}
+
+/// The thread is no worker any more. Which one it was.
+pub(super) fn end() -> Option<WorkerNumber> {
+    TASKS.with_borrow_mut(TaskTable::finish);
+    WORKER.take()
+}
+
+struct TaskTable {
+    slots: Vec<TaskSlot>,
+    free: Vec<u32>,
+    /// Those that can go on, each once.
+    ready: VecDeque<u32>,
+    deferred: Vec<Waker>,
+    /// Whether tasks are dropped instead of started.
+    is_closed: bool,
+}
+
+struct TaskSlot {
+    /// How many tasks it has had.
+    generation: u32,
+    /// Whether it is in `ready`.
+    is_ready: bool,
+    is_stopped: bool,
+    /// Whether a `Task` may ask how it ended.
+    is_held: bool,
+    stage: TaskStage,
+    /// Who waits for its end.
+    watcher: Option<Waker>,
+}
+
+enum TaskStage {
+    /// It is nobody's.
+    Free,
+    Waits(BoxedTask),
+    /// It is being polled.
+    Runs,
+    /// Whether it came to its end.
+    Over(bool),
+}
+
+impl TaskTable {
+    const fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            ready: VecDeque::new(),
+            deferred: Vec::new(),
+            is_closed: false,
+        }
+    }
+
+    fn begin(&mut self) {
+        if self.slots.is_empty() {
+            self.slots.push(TaskSlot::new(TaskStage::Runs));
+        }
+        self.is_closed = false;
+        self.make_ready(MAIN);
+    }
+
+    fn finish(&mut self) {
+        for slot in &mut self.slots {
+            // Those who know it by its number know nothing of the next worker of this thread.
+            slot.generation = slot.generation.wrapping_add(1);
+            slot.is_ready = false;
+        }
+        self.ready.clear();
+        self.deferred.clear();
+    }
+
+    /// The task's number, and the task, if none is started any more.
+    fn add(&mut self, worker: WorkerNumber, task: BoxedTask) -> (TaskId, Option<BoxedTask>) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(TaskSlot::new(TaskStage::Free));
+            u32::try_from(self.slots.len() - 1).expect("fewer tasks than bytes of memory")
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.is_held = true;
+        let id = TaskId::new(worker, slot.generation, index);
+        if self.is_closed {
+            slot.stage = TaskStage::Over(false);
+            return (id, Some(task));
+        }
+        slot.stage = TaskStage::Waits(task);
+        self.make_ready(index);
+        (id, None)
+    }
+
+    fn make_ready(&mut self, index: u32) {
+        if !mem::replace(&mut self.slots[index as usize].is_ready, true) {
+            self.ready.push_back(index);
+        }
+    }
+
+    fn wake(&mut self, id: TaskId) {
+        let slot = self.slots.get(id.index() as usize);
+        if slot.is_some_and(|slot| id.is_of(slot.generation)) {
+            self.make_ready(id.index());
+        }
+    }
+
+    /// A task that waits, with its generation and whether it was stopped. From now on it runs.
+    fn take(&mut self, index: u32) -> Option<(BoxedTask, u32, bool)> {
+        let slot = &mut self.slots[index as usize];
+        match mem::replace(&mut slot.stage, TaskStage::Runs) {
+            TaskStage::Waits(task) => Some((task, slot.generation, slot.is_stopped)),
+            other => {
+                slot.stage = other;
+                None
+            }
+        }
+    }
+
+    /// The task that ran is over. Who waited for that.
+    fn end(&mut self, index: u32, well: bool) -> Option<Waker> {
+        let slot = &mut self.slots[index as usize];
+        if matches!(slot.stage, TaskStage::Runs) {
+            slot.stage = TaskStage::Over(well);
+            if !slot.is_held {
+                self.free(index);
+            }
+        }
+        self.slots[index as usize].watcher.take()
+    }
+
+    fn free(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        // It stays in `ready` if it is there, and nothing comes of it.
+        let is_ready = slot.is_ready;
+        let generation = slot.generation.wrapping_add(1);
+        *slot = TaskSlot { generation, is_ready, ..TaskSlot::new(TaskStage::Free) };
+        self.free.push(index);
+    }
+
+    fn slot_of(&mut self, id: TaskId) -> Option<&mut TaskSlot> {
+        let slot = self.slots.get_mut(id.index() as usize)?;
+        id.is_of(slot.generation).then_some(slot)
+    }
+
+    fn stop(&mut self, id: TaskId) {
+        let Some(slot) = self.slot_of(id) else { return };
+        if matches!(slot.stage, TaskStage::Waits(_) | TaskStage::Runs) {
+            slot.is_stopped = true;
+            self.make_ready(id.index());
+        }
+    }
+
+    fn poll_ended(&mut self, id: TaskId, cx: &mut Context<'_>) -> Poll<bool> {
+        match self.slot_of(id) {
+            // Its worker is gone, and it with it.
+            None => Poll::Ready(false),
+            Some(TaskSlot { stage: TaskStage::Over(well), .. }) => Poll::Ready(*well),
+            Some(slot) => {
+                slot.watcher = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Nobody asks how it ended any more.
+    fn let_go(&mut self, id: TaskId) {
+        let Some(slot) = self.slot_of(id) else { return };
+        slot.is_held = false;
+        slot.watcher = None;
+        if matches!(slot.stage, TaskStage::Over(_)) {
+            self.free(id.index());
+        }
+    }
+}
+
+impl TaskSlot {
+    const fn new(stage: TaskStage) -> Self {
+        let (is_ready, is_stopped, is_held) = (false, false, false);
+        Self { generation: 0, is_ready, is_stopped, is_held, stage, watcher: None }
+    }
+}

@@ -1,0 +1,211 @@
+use std::cell::{Cell, RefCell};
+use std::future::{pending, poll_fn};
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use std::thread;
+
+use super::*;
+
+#[test]
+fn a_task_says_how_it_ended() {
+    run(async {
+        let mut well = spawn(async {});
+        let mut badly = spawn(async { panic!("on purpose") });
+        let mut stopped = spawn(pending());
+        stopped.stop();
+        assert!(well.ended().await);
+        assert!(!badly.ended().await && !stopped.ended().await);
+        // Again, and when it has been over for long.
+        assert!(well.ended().await);
+    })
+    .unwrap();
+}
+
+/// Says when it is dropped.
+struct Dropped(Rc<Cell<bool>>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.set(true);
+    }
+}
+
+#[test]
+fn a_stopped_task_is_dropped_where_it_stands_even_by_itself() {
+    run(async {
+        let dropped = Rc::new(Cell::new(false));
+        let (inside, own) = (Dropped(dropped.clone()), Rc::new(RefCell::new(None::<Task>)));
+        let task = own.clone();
+        *own.borrow_mut() = Some(spawn(async move {
+            let _inside = inside;
+            task.borrow().as_ref().unwrap().stop();
+            pending::<()>().await;
+        }));
+        while !dropped.get() {
+            yield_now().await;
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn tasks_that_are_left_are_dropped_with_those_that_they_start() {
+    struct StartsAnother(Rc<Cell<bool>>);
+    impl Drop for StartsAnother {
+        fn drop(&mut self) {
+            let last = Dropped(self.0.clone());
+            spawn(async move {
+                let _last = last;
+                pending::<()>().await;
+            });
+        }
+    }
+    let dropped = Rc::new(Cell::new(false));
+    let left = StartsAnother(dropped.clone());
+    run(async {
+        spawn(async move {
+            let _left = left;
+            pending::<()>().await;
+        });
+        yield_now().await;
+    })
+    .unwrap();
+    assert!(dropped.get());
+}
+
+#[test]
+fn a_place_that_is_used_again_is_another_task() {
+    run(async {
+        let waker = Rc::new(RefCell::new(None::<Waker>));
+        let stored = waker.clone();
+        let mut first = spawn(poll_fn(move |cx| {
+            *stored.borrow_mut() = Some(cx.waker().clone());
+            Poll::Ready(())
+        }));
+        assert!(first.ended().await);
+        drop(first);
+        let polls = Rc::new(Cell::new(0));
+        let counted = polls.clone();
+        let _second = spawn(poll_fn(move |_| {
+            counted.set(counted.get() + 1);
+            Poll::<()>::Pending
+        }));
+        yield_now().await;
+        waker.borrow().as_ref().unwrap().wake_by_ref();
+        yield_now().await;
+        assert_eq!(polls.get(), 1);
+    })
+    .unwrap();
+}
+
+#[test]
+fn another_thread_wakes_a_task() {
+    const TIMES: usize = 1_000;
+    run(async {
+        let (sender, mut wakers) = crate::mailbox::<Waker>();
+        let thread = thread::spawn(move || {
+            run(async move {
+                while let Some(waker) = wakers.next().await {
+                    waker.wake();
+                }
+            })
+            .unwrap();
+        });
+        for _ in 0..TIMES {
+            let mut is_sent = false;
+            poll_fn(|cx| {
+                if std::mem::replace(&mut is_sent, true) {
+                    return Poll::Ready(());
+                }
+                sender.send(cx.waker().clone());
+                Poll::Pending
+            })
+            .await;
+        }
+        drop(sender);
+        thread.join().unwrap();
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_waker_outlives_its_worker() {
+    let waker = run(poll_fn(|cx| Poll::Ready(cx.waker().clone()))).unwrap();
+    waker.wake_by_ref();
+    run(async { yield_now().await }).unwrap();
+    thread::spawn(move || waker.wake()).join().unwrap();
+}
+
+/// Reads until there is nothing.
+fn poll_all(watched: &Watched<UnixStream>, cx: &mut Context<'_>) -> Poll<usize> {
+    std::task::ready!(watched.watch().poll_readable(cx));
+    let mut bytes = Vec::new();
+    let _ = watched.get().read_to_end(&mut bytes);
+    watched.watch().clear_readable();
+    Poll::Ready(bytes.len())
+}
+
+#[test]
+fn a_descriptor_is_told_of_until_nothing_is_left() {
+    run(async {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        far.set_nonblocking(true).unwrap();
+        let watched = Watched::new(far, Interest::Read).unwrap();
+        let is_readable =
+            || poll_fn(|cx| Poll::Ready(watched.watch().poll_readable(cx).is_ready()));
+        yield_now().await;
+        assert!(!is_readable().await);
+        near.write_all(b"12").unwrap();
+        assert_eq!(poll_fn(|cx| poll_all(&watched, cx)).await, 2);
+        yield_now().await;
+        assert!(!is_readable().await);
+        near.write_all(b"3").unwrap();
+        assert_eq!(poll_fn(|cx| poll_all(&watched, cx)).await, 1);
+        drop(near);
+        // An end is told of for ever.
+        for _ in 0..2 {
+            assert_eq!(poll_fn(|cx| poll_all(&watched, cx)).await, 0);
+        }
+        assert!(watched.watch().is_read_ended());
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_is_told_of_a_closed_descriptor_is_nobody_s() {
+    run(async {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        // A second descriptor keeps the file open, and so in the epoll set.
+        let (first, kept) =
+            (EventWatch::new(&far, Interest::Read).unwrap(), far.try_clone().unwrap());
+        drop((first, far));
+        let (_other, silent) = UnixStream::pair().unwrap();
+        let second = EventWatch::new(&silent, Interest::Read).unwrap();
+        near.write_all(b"x").unwrap();
+        yield_now().await;
+        assert!(!second.is_readable());
+        drop(kept);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_task_that_need_not_wait_leaves_others_their_turn() {
+    run(async {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        near.write_all(b"x").unwrap();
+        let watch = EventWatch::new(&far, Interest::Read).unwrap();
+        // It never clears what it was told.
+        spawn(async move {
+            loop {
+                poll_fn(|cx| watch.poll_readable(cx)).await;
+            }
+        });
+        for _ in 0..3 {
+            yield_now().await;
+        }
+    })
+    .unwrap();
+}
