@@ -23,8 +23,8 @@ pub struct Lease {
     until: Option<Until>,
     /// When it began, while the balancer counts it among the requests without a time.
     inflight: Option<u64>,
-    header_ms: Option<u64>,
-    is_header_counted: bool,
+    /// The times that are known, and not counted yet.
+    uncounted: [Option<(Until, u64)>; 2],
     /// Its slot of the limit. Freed after the request is no longer counted.
     slot: Option<ServerSlot<Handoff>>,
 }
@@ -89,8 +89,7 @@ impl Lease {
             single,
             until: balance.until(),
             inflight,
-            header_ms: None,
-            is_header_counted: false,
+            uncounted: [None; 2],
             slot,
         }
     }
@@ -135,25 +134,25 @@ impl Lease {
         }
     }
 
-    /// The head of the reply arrived after this time.
-    pub fn header_time(&mut self, time_ms: u64) {
-        self.header_ms = Some(time_ms);
-        // A balancer that counts requests in progress needs it at once.
-        if self.inflight.is_some() && self.until == Some(Until::Header) {
-            self.server.state.times.add(Until::Header, time_ms);
-            self.is_header_counted = true;
+    /// This was reached after this time. Counts if the request goes on to its end, but for a
+    /// balancer that counts requests in progress, which needs it at once.
+    pub fn reached(&mut self, until: Until, time_ms: u64) {
+        if self.inflight.is_some() && self.until == Some(until) {
+            self.server.state.times.add(until, time_ms);
             self.end_inflight();
+        } else if let Some(free) = self.uncounted.iter_mut().find(|time| time.is_none()) {
+            *free = Some((until, time_ms));
         }
     }
 
-    /// The whole reply arrived after this time and was passed to the client. Only such replies
-    /// count, because servers that fail fast would be preferred otherwise.
-    pub fn last_byte_time(&mut self, time_ms: u64) {
-        let (Some(_), Some(header_ms)) = (self.until, self.header_ms) else { return };
-        let times = &self.server.state.times;
-        times.add(Until::LastByte, time_ms);
-        if !self.is_header_counted {
-            times.add(Until::Header, header_ms);
+    /// All that the server sent arrived within this time and was passed to the client. Only such
+    /// requests count, because servers that fail fast would be preferred otherwise.
+    pub fn last_byte(&mut self, time_ms: u64) {
+        if self.until.is_some() {
+            let times = &self.server.state.times;
+            times.add(Until::LastByte, time_ms);
+            let earlier = self.uncounted.iter_mut().filter_map(Option::take);
+            earlier.for_each(|(until, time_ms)| times.add(until, time_ms));
         }
     }
 

@@ -40,4 +40,5 @@ pub use memory::StateMemory;
 pub use resolver_policy::ResolverPolicy;
 pub use server::{Server, ServerStatus};
 pub use settings::{Groups, KeepaliveSettings};
+pub use times::Until;
 pub use waiting::{GroupLimit, WaitRefused, Waited, WaitingRequest};

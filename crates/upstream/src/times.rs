@@ -9,17 +9,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A server's times.
 #[derive(Debug, Default)]
 pub(crate) struct ServerTimes {
-    header_ms: AtomicU64,
+    connect_ms: AtomicU64,
+    first_byte_ms: AtomicU64,
     last_byte_ms: AtomicU64,
     inflight: Mutex<Inflight>,
 }
 
 /// The end of the time that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Until {
-    /// Its head.
-    Header,
-    /// Its end.
+pub enum Until {
+    /// There is a connection.
+    Connect,
+    /// The first byte of what the server sends; of a reply with a head, the end of the head.
+    FirstByte,
+    /// The end of what the server sends.
     LastByte,
 }
 
@@ -47,7 +50,8 @@ impl ServerTimes {
 
     fn slot(&self, until: Until) -> &AtomicU64 {
         match until {
-            Until::Header => &self.header_ms,
+            Until::Connect => &self.connect_ms,
+            Until::FirstByte => &self.first_byte_ms,
             Until::LastByte => &self.last_byte_ms,
         }
     }
@@ -109,10 +113,10 @@ mod tests {
     #[test]
     fn a_mean_moves_by_a_twentieth() {
         let times = ServerTimes::default();
-        times.add(Until::Header, 100);
-        assert_eq!(times.mean_ms(Until::Header), 100);
-        times.add(Until::Header, 200);
-        assert_eq!(times.mean_ms(Until::Header), 105);
+        times.add(Until::FirstByte, 100);
+        assert_eq!(times.mean_ms(Until::FirstByte), 100);
+        times.add(Until::FirstByte, 200);
+        assert_eq!(times.mean_ms(Until::FirstByte), 105);
         assert_eq!(times.mean_ms(Until::LastByte), 0);
     }
 

@@ -57,7 +57,7 @@ impl BusyConnection {
     pub(super) fn end(mut self, reuse: bool) {
         self.attempt.end();
         self.lease.succeeded(clock::now_ms());
-        self.lease.last_byte_time(self.attempt.age_ms());
+        self.lease.last_byte(self.attempt.age_ms());
         if let Some(session) = &self.session {
             session.learn(self.lease.server());
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use ::upstream::pool::PoolOrigin;
-use ::upstream::{Attempt, Group, Lease};
+use ::upstream::{Attempt, Group, Lease, Until};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
 use observe::{Level, Text};
@@ -247,7 +247,7 @@ impl<S: Start> Passing<'_, '_, S> {
         let status = x.backends.head.status;
         attempt.status.set(status);
         attempt.header_ms.set(Some(attempt.age_ms()));
-        lease.header_time(attempt.age_ms());
+        lease.reached(Until::FirstByte, attempt.age_ms());
         let reasons = NextUpstream::of_status(status);
         if reasons != 0 && self.may_go_on(x, reasons) && self.attempt.tries_left() > 0 {
             match status {

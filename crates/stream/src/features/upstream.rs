@@ -46,8 +46,7 @@ const LIMITS: [&[u8]; 4] =
 
 /// Whether the directive means the same in these blocks as in HTTP's.
 fn is_here(name: &[u8]) -> bool {
-    let known = known::find(name);
-    let is_of_nginx = name != b"least_time" && known.iter().any(|known| known.allowed_in(CONTEXT));
+    let is_of_nginx = known::find(name).iter().any(|known| known.allowed_in(CONTEXT));
     is_of_nginx || LIMITS.contains(&name)
 }
 

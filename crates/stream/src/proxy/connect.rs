@@ -11,7 +11,7 @@ use ::session::backend::{
     AskedBackend, CONNECTING, ConnectTrouble, NoServer, SecuredConnections, UpstreamAttempt,
     choose, log_failed, log_refused,
 };
-use ::upstream::{Attempt, Group, Lease};
+use ::upstream::{Attempt, Group, Lease, Until};
 use net::{DatagramReader, SocketProbe, Stream, Timer, WatchedDatagram, clock};
 use observe::{Level, Text};
 
@@ -76,6 +76,7 @@ impl<'a> ServerSearch<'a> {
             match self.open(x, &lease).await {
                 Ok(stream) => {
                     attempt.connect_ms.set(Some(attempt.age_ms()));
+                    lease.reached(Until::Connect, attempt.age_ms());
                     lease.succeeded(clock::now_ms());
                     self.tell_connected(x, "", SocketProbe::new(&stream), &lease);
                     let client_ended = self.client.is_some_and(|client| client.ended);
@@ -96,13 +97,14 @@ impl<'a> ServerSearch<'a> {
     ) -> Result<ServerSocket, u16> {
         loop {
             x.action = CONNECTING;
-            let (lease, waited_ms) = self.choose(x).await?;
+            let (mut lease, waited_ms) = self.choose(x).await?;
             let server = AskedBackend::Server(lease.server().clone());
             let attempt = x.upstream.attempts.begin(server, false);
             attempt.queue_ms.set(waited_ms);
             match self.open_datagrams(x, &lease, resources, reader.clone()) {
                 Ok(socket) => {
                     attempt.connect_ms.set(Some(attempt.age_ms()));
+                    lease.reached(Until::Connect, attempt.age_ms());
                     self.tell_connected(x, "udp ", socket.probe(), &lease);
                     return Ok(ServerSocket { socket, lease, attempt });
                 }

@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 use ::session::Session as _;
 use ::session::backend::UpstreamAttempt;
 use ::session::rate::{Allowance, Rate};
-use ::upstream::Lease;
+use ::upstream::{Lease, Until};
 use net::{DatagramReader, ReceivedBatch, Timer, WatchedDatagram, clock};
 use observe::{Errno, Level};
 
@@ -382,8 +382,8 @@ fn finish(
         }
     }
     if let Some(first_byte_ms) = attempt.header_ms.get() {
-        lease.header_time(first_byte_ms);
-        lease.last_byte_time(attempt.age_ms());
+        lease.reached(Until::FirstByte, first_byte_ms);
+        lease.last_byte(attempt.age_ms());
     }
     attempt.end();
     status

@@ -22,6 +22,7 @@ mod way;
 
 use std::future::poll_fn;
 
+use ::upstream::Until;
 use net::{Stream, clock};
 
 use crate::session::TcpSession;
@@ -57,7 +58,7 @@ pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut TcpSession, client: &mut Str
     let mut relay = begin(plan, x, &connected, rates, begun_s);
     let end = poll_fn(|cx| {
         let end = relay.poll(cx, client, &mut connected.stream);
-        note(x, &connected, &relay);
+        note(x, &mut connected, &relay);
         end
     });
     let end = end.await;
@@ -108,21 +109,19 @@ fn begin(
 }
 
 /// Tells variables and log lines what has been relayed.
-fn note(x: &mut TcpSession, connected: &ServerConnection, relay: &Relay) {
+fn note(x: &mut TcpSession, connected: &mut ServerConnection, relay: &Relay) {
     (x.bytes_received, x.bytes_sent) = (relay.up.received, relay.down.sent);
     let attempt = &connected.attempt;
     attempt.bytes_sent.set(relay.up.sent);
     if attempt.bytes_received.replace(relay.down.received) == 0 && relay.down.received > 0 {
         attempt.header_ms.set(Some(attempt.age_ms()));
+        connected.lease.reached(Until::FirstByte, attempt.age_ms());
     }
 }
 
 fn finish(x: &mut TcpSession, mut connected: ServerConnection, end: RelayEnd) -> u16 {
     end.log(x);
-    if let Some(first_byte_ms) = connected.attempt.header_ms.get() {
-        connected.lease.header_time(first_byte_ms);
-        connected.lease.last_byte_time(connected.attempt.age_ms());
-    }
+    connected.lease.last_byte(connected.attempt.age_ms());
     connected.attempt.end();
     connected.stream.close_session();
     OK

@@ -1,8 +1,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::testing::{ask, group, lease, sequence, short};
-use crate::{Ask, Attempt, Group, Lease, ServerChoice};
+use conf::Subsystem;
+
+use crate::testing::{ask, group, lease, load_of, sequence, short};
+use crate::{Ask, Attempt, Group, Lease, ServerChoice, Until};
 
 /// Some time after the beginning: not the moment that standings are initialised with.
 const NOW: u64 = 1_000_000;
@@ -184,8 +186,8 @@ fn the_better_of_two_evens_out() {
 fn reply(group: &Arc<Group>, now_ms: u64, time_ms: impl Fn(&str) -> u64) -> String {
     let mut lease = lease(ask(group, Ask { now_ms, ..Ask::default() }));
     let name = short(&lease);
-    lease.header_time(time_ms(&name));
-    lease.last_byte_time(time_ms(&name) * 2);
+    lease.reached(Until::FirstByte, time_ms(&name));
+    lease.last_byte(time_ms(&name) * 2);
     lease.succeeded(now_ms);
     name
 }
@@ -201,6 +203,30 @@ fn the_faster_server_is_preferred() {
         let later = (1..200).map(|second| reply(&group, NOW + second * 1000, time_ms));
         assert!(later.filter(|name| name == "1").count() > 2, "{method}");
     }
+}
+
+#[test]
+fn in_stream_the_times_until_connections_and_first_bytes_count() {
+    for (method, until) in [("connect", Until::Connect), ("first_byte", Until::FirstByte)] {
+        for inflight in ["", " inflight"] {
+            let servers = "server 10.0.0.1; server 10.0.0.2;";
+            let lines = format!("least_time {method}{inflight}; {servers}");
+            let (group, _) =
+                load_of(Subsystem::Stream, &lines.replace([' ', ';'], "_"), &lines).unwrap();
+            let names = (0..6).map(|_| {
+                let mut lease = lease(ask(&group, Ask { now_ms: NOW, ..Ask::default() }));
+                let name = short(&lease);
+                lease.reached(until, if name == "1" { 500 } else { 50 });
+                // The one that is slow at first ends first.
+                lease.last_byte(if name == "1" { 500 } else { 5000 });
+                name
+            });
+            let names = names.collect::<Vec<_>>().join(" ");
+            assert_eq!(names, "1 2 2 2 2 2", "{method}{inflight}");
+        }
+    }
+    let refused = load_of(Subsystem::Stream, "u", "least_time header;").unwrap_err();
+    assert_eq!(refused, "invalid value \"header\"");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Directive, Load, Result, Template, Value, Word};
+use conf::{Directive, Load, Result, Subsystem, Template, Value, Word};
 
 use crate::balance::{
     Balance, Better, ConsistentHash, HashBalance, IpHash, LeastConn, LeastTime, RandomBalance,
@@ -33,8 +33,8 @@ impl Value for BalanceMethod {
             b"least_conn" => Arc::new(LeastConn),
             b"ip_hash" => Arc::new(IpHash),
             b"hash" => hash(from, load)?,
-            b"random" => Arc::new(RandomBalance { two: random(from)? }),
-            _ => Arc::new(least_time(from)?),
+            b"random" => Arc::new(RandomBalance { two: random(from, load)? }),
+            _ => Arc::new(least_time(from, load)?),
         };
         load.own.of::<GroupReading>().refused = balance.refused();
         Ok(Self { balance, name: from.name.text.clone() })
@@ -58,33 +58,41 @@ fn hash(from: &Directive, load: &mut Load<'_>) -> Result<Arc<dyn Balance>> {
     }
 }
 
-fn random(from: &Directive) -> Result<Option<Better>> {
+fn random(from: &Directive, load: &Load<'_>) -> Result<Option<Better>> {
     match &from.args[..] {
         [] => Ok(None),
         [two, ..] if &*two.text != b"two" => Err(invalid(two, from)),
         [_] => Ok(Some(Better::LeastConn)),
         [_, by, ..] => match &*by.text {
             b"least_conn" => Ok(Some(Better::LeastConn)),
-            b"least_time=header" => Ok(Some(Better::LeastTime(Until::Header))),
-            b"least_time=last_byte" => Ok(Some(Better::LeastTime(Until::LastByte))),
-            _ => Err(invalid(by, from)),
+            text => {
+                let until = text.strip_prefix(b"least_time=").and_then(|word| until(word, load));
+                until.map(|until| Some(Better::LeastTime(until))).ok_or_else(|| invalid(by, from))
+            }
         },
     }
 }
 
-fn least_time(from: &Directive) -> Result<LeastTime> {
+fn least_time(from: &Directive, load: &Load<'_>) -> Result<LeastTime> {
     let inflight = match from.args.get(1) {
         None => false,
         Some(word) if &*word.text == b"inflight" => true,
         Some(word) => return Err(invalid(word, from)),
     };
-    let until = from.arg(0);
-    let until = match &*until.text.to_ascii_lowercase() {
-        b"header" => Until::Header,
-        b"last_byte" => Until::LastByte,
-        _ => return Err(from.error_at(until, format!("invalid value \"{until}\""))),
-    };
-    Ok(LeastTime { until, inflight })
+    let word = from.arg(0);
+    match until(&word.text.to_ascii_lowercase(), load) {
+        Some(until) => Ok(LeastTime { until, inflight }),
+        None => Err(from.error_at(word, format!("invalid value \"{word}\""))),
+    }
+}
+
+fn until(word: &[u8], load: &Load<'_>) -> Option<Until> {
+    match (load.subsystem, word) {
+        (Subsystem::Stream, b"connect") => Some(Until::Connect),
+        (Subsystem::Stream, b"first_byte") | (Subsystem::Http, b"header") => Some(Until::FirstByte),
+        (_, b"last_byte") => Some(Until::LastByte),
+        _ => None,
+    }
 }
 
 fn invalid(word: &Word, from: &Directive) -> conf::Error {

@@ -108,6 +108,8 @@ conf::directives! {
         /// better one, with fewer requests in progress or a lower average time.
         ///
         /// Syntax: [two [least_conn | least_time=header | least_time=last_byte]]
+        /// Differs: in `stream {}`, `least_time=` has the values `connect`, `first_byte` and
+        /// `last_byte`.
         ///
         /// ```nginx
         /// upstream app {
@@ -118,9 +120,11 @@ conf::directives! {
         /// ```
         random(0..=2) in UPSTREAM => method;
         /// Chooses the server with the lowest average time until the response header (`header`) or
-        /// the end of the response (`last_byte`). With `inflight`, unfinished requests count, too.
+        /// the end of the response (`last_byte`); in `stream {}`, until the connection (`connect`),
+        /// the server's first byte (`first_byte`) or the end of the session (`last_byte`). With
+        /// `inflight`, unfinished requests or sessions count, too.
         ///
-        /// Syntax: header | last_byte [inflight]
+        /// Syntax: header | connect | first_byte | last_byte [inflight]
         ///
         /// ```nginx
         /// upstream app {

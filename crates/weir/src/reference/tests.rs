@@ -296,9 +296,9 @@ fn the_list_has_every_directive() {
 
 #[test]
 fn a_directive_that_one_subsystem_lacks_is_said_to_be_missing_there() {
-    let page = terminal::page("least_time").unwrap();
-    let missing = "Not supported by this version in: stream upstream \
-                   (ngx_stream_upstream_least_time_module).";
+    let page = terminal::page("proxy_timeout").unwrap();
+    let missing = "Not supported by this version in: mail, mail server \
+                   (ngx_mail_proxy_module).";
     let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(missing), "{page}");
     assert!(!terminal::page("return").unwrap().contains("Not supported"));
