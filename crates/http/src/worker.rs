@@ -4,8 +4,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use ::session::PassedConnection;
 use ::upstream::Discovery;
-use net::{Accepted, ConnectionTracker, Detached, IdleSet, SocketProbe, Stream};
+use net::{Accepted, Address, ConnectionTracker, Detached, IdleSet, SocketProbe, Stream};
 
 use crate::accept::{self, ParkedConnection, UnusedConnection};
 use crate::client::Client;
@@ -55,20 +56,28 @@ impl Worker {
     /// Serves a new connection; `debug`: all its messages are logged.
     pub fn start(self: &Rc<Self>, accepted: Accepted, debug: bool) {
         let Accepted { stream, peer, slot, permit } = accepted;
-        let accepted_under = self.context.generation().number;
-        let held = ConnectionState {
-            _open: self.context.counts.accept(),
-            _permit: permit,
-            accepted_under,
-        };
         let (serial, socket) = (observe::connection_number(), SocketProbe::new(&stream));
         let mut client = Client::new(serial, peer, socket, slot);
         client.debug = debug;
+        let (open, received) = (self.context.counts.accept(), Vec::new());
+        self.take_over(PassedConnection { client, stream, received, open, permit });
+    }
+
+    /// Serves a connection that another listening socket has accepted.
+    pub fn take_over(self: &Rc<Self>, passed: PassedConnection) {
+        let PassedConnection { client, stream, received, open, permit } = passed;
+        let accepted_under = self.context.generation().number;
+        let held = ConnectionState { _open: open, _permit: permit, accepted_under };
         let worker = self.clone();
         self.tracker.spawn(accepted_under, async move {
             let context = worker.context.clone();
-            worker.park(accept::serve(context, Rc::new(client), stream, held).await);
+            worker.park(accept::serve(context, Rc::new(client), stream, received, held).await);
         });
+    }
+
+    /// The slot of the listening socket that gets connections to this address.
+    pub fn slot_at(&self, to: &Address) -> Option<u32> {
+        self.context.generation().slot_at(to)
     }
 
     /// Goes on with a connection that was parked; with `ends` only to end it.

@@ -97,6 +97,9 @@ pub async fn read_client_hello(
     .await
 }
 
+/// Why a connection that `pass` handed over is closed: it would need another session in its own.
+pub const TLS_PASSED_TO_SSL: &str = "connection over TLS was passed to a port with \"ssl\"";
+
 /// Handshakes that a worker begins in one turn of its event loop. Each takes as long as dozens of
 /// requests, most of it for one signature, and those of established connections come in between.
 const HANDSHAKES_PER_TURN: usize = 1;

@@ -50,6 +50,17 @@ impl Address {
         matches!(self, Self::Ip(ip) | Self::Udp(ip) if ip.ip().is_unspecified())
     }
 
+    /// Whether it stands for every address of the machine, and this is one of them with its port.
+    pub fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Ip(own), Self::Ip(other)) => {
+                let is_same_family = own.is_ipv4() == other.is_ipv4();
+                own.ip().is_unspecified() && is_same_family && own.port() == other.port()
+            }
+            _ => false,
+        }
+    }
+
     /// Takes the file of a Unix socket away.
     pub fn unlink(&self) -> io::Result<()> {
         match self {

@@ -23,6 +23,7 @@ pub struct Resting {
     proxy_protocol: Option<Rc<Header>>,
     is_secure: bool,
     tls: Option<Arc<TlsDetails>>,
+    passed_to: Option<Box<SocketAddr>>,
 }
 
 /// A connection as its exchanges see it.
@@ -35,8 +36,12 @@ pub struct Client {
     pub socket: SocketProbe,
     /// The address it connected to, once somebody has asked.
     local: OnceCell<Option<SocketAddr>>,
-    /// The listening socket it came by.
+    /// The listening socket it came by, or was passed to.
     pub listen: u32,
+    /// How often it has been passed to another listening socket (`pass`), and the address of the
+    /// last, which is now its own.
+    pub passes: u32,
+    passed_to: Option<Box<SocketAddr>>,
     /// Whether it sends datagrams; there is no connection then.
     pub is_udp: bool,
     /// Requests so far, the present one included.
@@ -68,6 +73,8 @@ impl Client {
             socket,
             local: OnceCell::new(),
             listen,
+            passes: 0,
+            passed_to: None,
             is_udp: false,
             requests: Cell::new(0),
             accepted_ms: net::clock::now_ms(),
@@ -92,6 +99,7 @@ impl Client {
         let Self { serial, peer, listen, accepted_ms, debug, .. } = *self;
         let (requests, proxy_protocol) = (self.requests.get(), self.proxy_protocol.get().cloned());
         let (is_secure, tls) = (self.is_secure.get(), self.tls.get().cloned());
+        let passed_to = self.passed_to.clone();
         Resting {
             serial,
             peer,
@@ -102,6 +110,7 @@ impl Client {
             proxy_protocol,
             is_secure,
             tls,
+            passed_to,
         }
     }
 
@@ -112,8 +121,17 @@ impl Client {
         let tls = resting.tls.map_or_else(OnceCell::new, OnceCell::from);
         let requests = Cell::new(resting.requests);
         let proxy_protocol = proxy_protocol.map_or_else(OnceCell::new, OnceCell::from);
+        let passed_to = resting.passed_to;
         let new = Self::new(serial, peer, socket, listen);
-        Self { requests, accepted_ms, debug, proxy_protocol, is_secure, tls, ..new }
+        Self { requests, accepted_ms, debug, proxy_protocol, is_secure, tls, passed_to, ..new }
+    }
+
+    /// The same once it has been passed to another listening socket, whose address it takes for the
+    /// one that it connected to.
+    pub fn passed_on(&self, listen: u32, to: Option<SocketAddr>) -> Self {
+        let before = Resting { listen, passed_to: to.map(Box::new), ..self.rest() };
+        let accepted_ms = net::clock::now_ms();
+        Self { passes: self.passes + 1, accepted_ms, ..Self::wake(before, self.socket) }
     }
 
     /// The same while its handshake is going on, of which this is known.
@@ -125,13 +143,15 @@ impl Client {
 
     /// The client at `peer`, for which this one, a trusted proxy, speaks in one request.
     pub fn speaking_for(self: &Rc<Self>, peer: SocketAddr) -> Self {
-        let Self { serial, socket, listen, is_udp, accepted_ms, debug, .. } = **self;
+        let Self { serial, socket, listen, passes, is_udp, accepted_ms, debug, .. } = **self;
         Self {
             serial,
             peer: Some(peer),
             socket,
             local: self.local.clone(),
             listen,
+            passes,
+            passed_to: self.passed_to.clone(),
             is_udp,
             requests: self.requests.clone(),
             accepted_ms,
@@ -157,7 +177,10 @@ impl Client {
 
     /// The address it connected to; `None` on Unix sockets.
     pub fn local(&self) -> Option<SocketAddr> {
-        *self.local.get_or_init(|| self.socket.local())
+        match &self.passed_to {
+            Some(address) => Some(**address),
+            None => *self.local.get_or_init(|| self.socket.local()),
+        }
     }
 
     /// The client's address without port, `unix:` for Unix sockets.

@@ -73,6 +73,20 @@ impl<C: Configuration> WorkerGeneration<C> {
         let index = self.slots.get(slot as usize).copied().flatten()?;
         self.configuration.listens().get(index as usize)
     }
+
+    /// The slot of the listening socket that gets connections to an address: its own, or that of
+    /// every address with this port.
+    pub fn slot_at(&self, to: &Address) -> Option<u32> {
+        let slot = |is_meant: &dyn Fn(&Address) -> bool| {
+            let has = |index: &Option<u32>| {
+                let listen = self.configuration.listens().get((*index)? as usize)?;
+                is_meant(C::address(listen)).then_some(())
+            };
+            let at = self.slots.iter().position(|index| has(index).is_some())?;
+            u32::try_from(at).ok()
+        };
+        slot(&|address| address == to).or_else(|| slot(&|address| address.includes(to)))
+    }
 }
 
 impl<C: Configuration> Deref for WorkerGeneration<C> {

@@ -4,6 +4,7 @@
 //! accepted -> PROXY header -> postaccept (realip) -> preaccess (set, limit_conn)
 //!   -> access (allow, deny) -> handshake of TLS -> preread (ssl_preread) -> content
 //!   -> log -> closed
+//!   -> passed on (pass)
 //! ```
 //!
 //! A session that is cut short is logged all the same, since that is done when it is dropped.
@@ -11,12 +12,12 @@
 use std::future::poll_fn;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Poll, ready};
 
-use ::session::{Client, Session as _};
-use net::accept::{self, ProxyRefusal};
-use net::{ConnectionPermit, Stream, Timer};
+use ::session::{Client, PassTargets, PassedConnection, Session as _};
+use net::accept::{self, ProxyRefusal, TLS_PASSED_TO_SSL};
+use net::{Address, ConnectionPermit, Stream, Timer};
 use observe::{Errno, Level, OpenConnection};
 use wire::proxy_protocol::HeaderError;
 
@@ -27,8 +28,8 @@ use crate::site::{Decision, PhaseHandler, StreamGeneration, StreamServerId};
 
 /// What a connection gives back when it is over.
 pub(crate) struct HeldConnection {
-    pub(crate) _open: OpenConnection,
-    pub(crate) _permit: ConnectionPermit,
+    pub(crate) open: OpenConnection,
+    pub(crate) permit: ConnectionPermit,
 }
 
 /// A session that is logged when it goes.
@@ -42,7 +43,8 @@ pub(crate) const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
 const INTERNAL_SERVER_ERROR: u16 = 500;
 
-/// Serves a connection until it is closed.
+/// Serves a connection until it is closed, or goes on with another listening socket. `received` has
+/// been read of it already.
 ///
 /// The future's size is most of what an idle session takes. The arguments of an `async fn` that are
 /// used after it has waited would be in it twice, and what only some sessions wait for is boxed.
@@ -51,26 +53,58 @@ pub(crate) fn serve(
     server: StreamServerId,
     client: Rc<Client>,
     mut stream: Stream,
+    received: Vec<u8>,
     held: HeldConnection,
+    targets: Weak<dyn PassTargets>,
 ) -> impl Future<Output = ()> {
     let mut x = SessionLogGuard::new(TcpSession::new(generation, server, client));
+    x.preread = received;
     async move {
         tell_connected(&x);
         x.status = match run(&mut x, &mut stream).await {
             Ok(status) | Err(FinishedSession(status)) => status,
         };
+        if x.passed_to.is_some() {
+            return pass_on(x, stream, held, targets.upgrade());
+        }
         drop(x);
         stream.close_session();
         drop((stream, held));
     }
 }
 
+/// Hands the connection to the listening socket that it is passed to. The session is not logged,
+/// unless there is none.
+fn pass_on(
+    mut x: SessionLogGuard,
+    mut stream: Stream,
+    held: HeldConnection,
+    targets: Option<Rc<dyn PassTargets>>,
+) {
+    let Some(to) = x.passed_to.as_deref() else { return };
+    let found = targets.and_then(|targets| Some((targets.slot_at(to)?, targets)));
+    let Some((slot, targets)) = found else {
+        x.log(Level::Error, format_args!("port not found for \"{to}\""));
+        x.passed_to = None;
+        drop(x);
+        return stream.close_session();
+    };
+    let local = match to {
+        Address::Ip(local) | Address::Udp(local) => Some(*local),
+        Address::Unix(_) => None,
+    };
+    let client = x.client.passed_on(slot, local);
+    let received = std::mem::take(&mut x.preread);
+    let HeldConnection { open, permit } = held;
+    targets.take_over(PassedConnection { client, stream, received, open, permit });
+}
+
 /// Runs the phases.
 async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSession> {
     let generation = x.generation.clone();
-    let mut received = Vec::new();
+    let mut received = std::mem::take(&mut x.preread);
     if generation.listen(x.client.listen).is_some_and(|listen| listen.proxy_protocol) {
-        received = Box::pin(read_proxy_header(x, stream)).await?;
+        received = Box::pin(read_proxy_header(x, stream, received)).await?;
     }
     let server = generation.server(x.server);
     phase(&server.postaccept, x)?;
@@ -80,6 +114,10 @@ async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSes
         stream.set_nodelay();
     }
     if generation.listen(x.client.listen).is_some_and(|listen| listen.ssl) {
+        if x.client.is_secure.get() {
+            x.log(Level::Error, format_args!("{TLS_PASSED_TO_SSL}"));
+            return Err(FinishedSession(INTERNAL_SERVER_ERROR));
+        }
         let failed = |_| FinishedSession(INTERNAL_SERVER_ERROR);
         Box::pin(secure::handshake(x, stream, received)).await.map_err(failed)?;
     } else {
@@ -112,11 +150,11 @@ pub(crate) fn phase(handlers: &[PhaseHandler], x: &mut TcpSession) -> Result<(),
 async fn read_proxy_header(
     x: &mut TcpSession,
     stream: &mut Stream,
+    mut received: Vec<u8>,
 ) -> Result<Vec<u8>, FinishedSession> {
     x.action = "reading PROXY protocol";
     let timer = Timer::new();
     timer.set(x.server().proxy_protocol_timeout_ms);
-    let mut received = Vec::new();
     let header = accept::read_proxy_header(stream, &mut received, &timer).await;
     let header = header.map_err(|refusal| refuse(x, refusal, &received));
     if let Some(header) = header? {
@@ -218,6 +256,9 @@ impl DerefMut for SessionLogGuard {
 
 impl Drop for SessionLogGuard {
     fn drop(&mut self) {
+        if self.passed_to.is_some() {
+            return;
+        }
         let generation = self.generation.clone();
         generation.server(self.server).loggers.iter().for_each(|logger| logger(&mut self.0));
         // A client that sees the connection end may look for its line in the log.

@@ -11,6 +11,7 @@ use ::session::values::{SetValues, VALUES_BYTES_MAX};
 use ::session::{Captures, Client, Session, evaluate};
 use ::upstream::Group;
 use conf::{Values, VariableId};
+use net::Address;
 use net::tls::ClientTrust;
 use observe::{Level, LineBuffer};
 
@@ -39,6 +40,8 @@ pub struct TcpSession {
     /// What limits have to do with it.
     pub limited: ConnLimited,
     pub(crate) upstream: SessionUpstream,
+    /// The listening socket that the connection goes on with (`pass`).
+    pub(crate) passed_to: Option<Box<Address>>,
     values: SetValues,
     captures: Captures,
 }
@@ -90,6 +93,7 @@ impl TcpSession {
             preread_hello: None,
             limited: ConnLimited::default(),
             upstream: SessionUpstream::default(),
+            passed_to: None,
             values: SetValues::new(VALUES_BYTES_MAX),
             captures: Captures::default(),
         }

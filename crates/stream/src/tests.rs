@@ -1,5 +1,6 @@
 //! Configurations and their errors, and sessions on sockets.
 
+mod pass;
 mod udp;
 
 use std::io::{Read, Write};
@@ -262,7 +263,6 @@ fn the_default_server_has_the_connections_of_an_address() {
 
 #[test]
 fn nginx_refuses_in_these_words() {
-    let unsupported = "directive \"pass\" is not supported by this version of weir:1";
     let table = [
         ("server { }", "no \"listen\" is defined for server:1"),
         ("server { listen 127.0.0.1; }", "no port in \"127.0.0.1\" of the \"listen\" directive:1"),
@@ -274,7 +274,6 @@ fn nginx_refuses_in_these_words() {
         ("server { listen 1; return a; return b; }", "\"return\" directive is duplicate:1"),
         ("log_format combined a; access_log a none;", "unknown log format \"none\":1"),
         ("access_log a;", "log format is not specified:1"),
-        ("server { listen 1; pass 127.0.0.1:1; }", unsupported),
         ("upstream u { }", "no servers are inside upstream:1"),
         (
             "upstream u { server a:1; keepalive 2; }",
@@ -293,8 +292,7 @@ fn nginx_refuses_in_these_words() {
 
 #[test]
 fn leniently_a_server_that_asks_for_too_much_is_left_out() {
-    let text = "server { listen 127.0.0.1:1; pass 127.0.0.1:1; }
-                server { listen 127.0.0.1:2; return hello; }
+    let text = "server { listen 127.0.0.1:2; return hello; }
                 server { listen unix:/u udp; return hello; }";
     let site = load(text, Path::new("/nowhere"), true).unwrap();
     let ports: Vec<_> = site.listens.iter().map(|listen| listen.address.to_string()).collect();

@@ -4,10 +4,10 @@ use std::cell::{OnceCell, RefCell};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use ::session::Client;
+use ::session::{Client, PassTargets, PassedConnection};
 use ::upstream::Discovery;
 use net::{
     Accepted, Address, ConnectionPermit, ConnectionTracker, DatagramSet, ReceivedDatagram,
@@ -31,6 +31,8 @@ pub struct StreamWorker {
     udp: OnceCell<Rc<UdpResources>>,
     /// The sockets that datagrams are received from.
     ports: RefCell<Vec<Rc<UdpPort>>>,
+    /// Where `pass` leads to.
+    targets: Weak<dyn PassTargets>,
 }
 
 /// A client that may have a session over UDP.
@@ -47,34 +49,39 @@ const BATCHES_PER_TURN: u32 = 8;
 const FAILED_PAUSE: Duration = Duration::from_millis(500);
 
 impl StreamWorker {
-    /// A worker that serves this configuration.
+    /// A worker that serves this configuration and nothing else.
     pub fn new(generation: Rc<StreamGeneration>) -> Rc<Self> {
+        Rc::new_cyclic(|own: &Weak<Self>| Self::with_targets(generation, own.clone()))
+    }
+
+    /// A worker that serves this configuration. `pass` leads to the sockets of `targets`, which are
+    /// its own and those of other subsystems.
+    pub fn among(generation: Rc<StreamGeneration>, targets: Weak<dyn PassTargets>) -> Rc<Self> {
+        Rc::new(Self::with_targets(generation, targets))
+    }
+
+    fn with_targets(generation: Rc<StreamGeneration>, targets: Weak<dyn PassTargets>) -> Self {
         let discovery = RefCell::new(Discovery::of(&generation.groups));
-        let generation = RefCell::new(generation);
-        Rc::new(Self {
-            generation,
+        Self {
+            generation: RefCell::new(generation),
             discovery,
             counts: WorkerCounters::of_worker(),
             tracker: Rc::default(),
             udp: OnceCell::new(),
             ports: RefCell::default(),
-        })
+            targets,
+        }
     }
 
     /// Serves a new connection; `debug`: all its messages are logged. One that came by a socket
     /// which the newest configuration does not have is closed.
     pub fn start(&self, accepted: Accepted, debug: bool) {
         let Accepted { stream, peer, slot, permit } = accepted;
-        let generation = self.generation.borrow().clone();
-        let held = HeldConnection { _open: self.counts.accept(), _permit: permit };
         let mut client =
             Client::new(observe::connection_number(), peer, SocketProbe::new(&stream), slot);
         client.debug = debug;
-        let number = generation.number;
-        if let Some(server) = generation.listen(slot).map(|listen| listen.names.default) {
-            let client = Rc::new(client);
-            self.tracker.spawn(number, serve(generation, server, client, stream, held));
-        }
+        let (open, received) = (self.counts.accept(), Vec::new());
+        self.take_over(PassedConnection { client, stream, received, open, permit });
     }
 
     /// From now on new connections are served by this configuration; those under way keep theirs.
@@ -164,7 +171,7 @@ impl StreamWorker {
         let Some(AdmittedClient { permit, debug }) = admit(datagram.peer.ip()) else {
             return self.counts.refuse();
         };
-        let held = HeldConnection { _open: self.counts.accept(), _permit: permit };
+        let held = HeldConnection { open: self.counts.accept(), permit };
         let number = observe::connection_number();
         let mut client = Client::over_udp(number, datagram.peer, local, port.slot);
         client.debug = debug;
@@ -195,6 +202,24 @@ impl StreamWorker {
     /// Whether the newest configuration has this listening socket.
     pub fn listens(&self, slot: u32) -> bool {
         self.generation.borrow().listen(slot).is_some()
+    }
+}
+
+impl PassTargets for StreamWorker {
+    fn slot_at(&self, to: &Address) -> Option<u32> {
+        self.generation.borrow().slot_at(to)
+    }
+
+    fn take_over(&self, passed: PassedConnection) {
+        let PassedConnection { client, stream, received, open, permit } = passed;
+        let generation = self.generation.borrow().clone();
+        let number = generation.number;
+        if let Some(server) = generation.listen(client.listen).map(|listen| listen.names.default) {
+            let (client, held) = (Rc::new(client), HeldConnection { open, permit });
+            let targets = self.targets.clone();
+            let served = serve(generation, server, client, stream, received, held, targets);
+            self.tracker.spawn(number, served);
+        }
     }
 }
 

@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::{AcceptBalancer, Accepted, AllFull, Arrival, Listener, Mailbox};
+use net::{AcceptBalancer, Accepted, Address, AllFull, Arrival, Listener, Mailbox};
 use observe::{Errno, Level};
-use stream::AdmittedClient;
+use session::{PassTargets, PassedConnection};
+use stream::{AdmittedClient, StreamGeneration, StreamWorker};
 
 use crate::log::alert;
 use crate::settings::{DebugClient, ProgramSettings};
@@ -46,7 +47,7 @@ const EARLY_PAUSE: Duration = Duration::from_millis(1);
 pub struct Acceptor {
     balancer: Rc<AcceptBalancer>,
     http: Rc<http::Worker>,
-    stream: Rc<stream::StreamWorker>,
+    stream: Rc<StreamWorker>,
     limits: RefCell<AcceptLimits>,
     reuse_told_s: Cell<Option<u64>>,
     full_told_s: Cell<Option<u64>>,
@@ -57,11 +58,21 @@ impl Acceptor {
     pub fn new(
         balancer: Rc<AcceptBalancer>,
         http: Rc<http::Worker>,
-        stream: Rc<stream::StreamWorker>,
+        stream: Rc<StreamGeneration>,
     ) -> Rc<Self> {
-        let limits = RefCell::default();
-        let (reuse_told_s, full_told_s) = Default::default();
-        Rc::new(Self { balancer, http, stream, limits, reuse_told_s, full_told_s })
+        Rc::new_cyclic(|own: &Weak<Self>| Self {
+            balancer,
+            http,
+            stream: StreamWorker::among(stream, own.clone()),
+            limits: RefCell::default(),
+            reuse_told_s: Cell::default(),
+            full_told_s: Cell::default(),
+        })
+    }
+
+    /// The sessions of `stream {}`.
+    pub fn stream(&self) -> &Rc<StreamWorker> {
+        &self.stream
     }
 
     /// Applies to every connection from now on.
@@ -170,6 +181,19 @@ impl Acceptor {
         match self.stream.listens(accepted.slot) {
             true => self.stream.start(accepted, debug),
             false => self.http.start(accepted, debug),
+        }
+    }
+}
+
+impl PassTargets for Acceptor {
+    fn slot_at(&self, to: &Address) -> Option<u32> {
+        self.http.slot_at(to).or_else(|| self.stream.slot_at(to))
+    }
+
+    fn take_over(&self, passed: PassedConnection) {
+        match self.stream.listens(passed.client.listen) {
+            true => self.stream.take_over(passed),
+            false => self.http.take_over(passed),
         }
     }
 }

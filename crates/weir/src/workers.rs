@@ -230,8 +230,8 @@ impl WorkerThread {
         let (balancer, handed) = handle.begin();
         let Some(WorkerOrder::Serve(first)) = orders.next().await else { return };
         let http = http::Worker::new(first.of_http());
-        let stream = stream::StreamWorker::new(first.of_stream());
-        let acceptor = Acceptor::new(balancer, http.clone(), stream.clone());
+        let acceptor = Acceptor::new(balancer, http.clone(), first.of_stream());
+        let stream = acceptor.stream().clone();
         net::spawn(acceptor.clone().adopt(handed));
         let mut worker = Self { http, stream, acceptor, accept_tasks: Vec::new() };
         worker.set_sockets(first);

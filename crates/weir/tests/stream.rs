@@ -245,16 +245,12 @@ fn a_zone_is_of_one_subsystem() {
 #[test]
 fn what_this_version_lacks_is_refused_by_name() {
     let folder = Folder::new();
-    folder.write(
-        "nginx.conf",
-        "events {}\nstream {\n    server {\n        listen 1;\n        pass 127.0.0.1:2;\n    \
-         }\n}\n",
-    );
+    folder.write("nginx.conf", "events {}\nstream {\n    geoip_country a.dat;\n}\n");
     let output = folder.run(&["-t", "-c", "nginx.conf"]);
     assert_eq!(output.status.code(), Some(1));
     let said = complaint(&output);
-    let message = "[emerg] directive \"pass\" is not supported by this version of weir";
-    assert!(said.contains(message) && said.contains("nginx.conf:5"), "{said}");
+    let message = "[emerg] directive \"geoip_country\" is not supported by this version of weir";
+    assert!(said.contains(message) && said.contains("nginx.conf:3"), "{said}");
 }
 
 /// Waits until a file of the server's folder has this text so many times.

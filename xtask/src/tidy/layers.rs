@@ -92,7 +92,7 @@ const LAYERED: &[LayeredCrate] = &[
         folder: "crates/session/src/",
         layers: &[
             &["captures", "client", "decimal", "forwarded", "identity", "lru", "table", "trusted"],
-            &["access", "listen", "rate", "wildcards"],
+            &["access", "listen", "passed", "rate", "wildcards"],
             &["values", "variables"],
             &["generation", "session"],
             &["evaluate"],

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use ::session::tls::{OcspChecks, ServerTlsSetup};
-use net::accept::{self, ProxyRefusal, Transport};
+use net::accept::{self, ProxyRefusal, TLS_PASSED_TO_SSL, Transport};
 use net::tls::{self, Credential, RefusedHandshake, TlsDetails};
 use net::{SecureSession, Stream, Timer, buffers, clock};
 use observe::{Errno, Level};
@@ -32,17 +32,18 @@ use crate::site::{Listen, Protocols, Server, ServerId};
 
 pub(crate) use parked::{ParkedConnection, UnusedConnection, resume};
 
-/// Serves a new connection until it is over, or idle.
+/// Serves a new connection until it is over, or idle. `received` has been read of it already.
 pub(crate) async fn serve(
     context: Rc<WorkerContext>,
     client: Rc<Client>,
     stream: Stream,
+    received: Vec<u8>,
     held: ConnectionState,
 ) -> Option<UnusedConnection> {
     let (stream, preread) = match Opening::of(&context, &client) {
-        None => (stream, Preread::default()),
+        None => (stream, Preread { bytes: received, left_ms: None }),
         // Boxed: a connection that is served later needs no memory for what came before.
-        Some(opening) => Box::pin(opening.run(stream)).await?,
+        Some(opening) => Box::pin(opening.run(stream, received)).await?,
     };
     let (stream, preread) = match Http2Sign::of(&context, &client) {
         None => (stream, preread),
@@ -199,11 +200,14 @@ impl Opening {
 
     /// The stream, and what has been read besides. `None`: the connection is over, which has been
     /// logged.
-    async fn run(self, mut stream: Stream) -> Option<(Stream, Preread)> {
+    async fn run(self, mut stream: Stream, mut bytes: Vec<u8>) -> Option<(Stream, Preread)> {
         let _waiting = self.context.counts.wait();
         let (timer, began_ms) = (Timer::new(), clock::now_ms());
         timer.set(self.timeout_ms);
-        let mut bytes = Vec::new();
+        if self.has_tls && self.client.is_secure.get() {
+            self.log(Level::Error, format_args!("{TLS_PASSED_TO_SSL}"), HANDSHAKE);
+            return None;
+        }
         if self.has_header {
             match accept::read_proxy_header(&mut stream, &mut bytes, &timer).await {
                 Ok(None) => {}

@@ -8,6 +8,7 @@ pub mod limit_conn;
 pub mod listen;
 pub mod log;
 pub mod map;
+pub mod pass;
 pub mod proxy;
 pub mod realip;
 pub mod resolver;
@@ -44,6 +45,7 @@ conf::features! {
     limit_conn: limit_conn with VARIABLES,
     access: access,
     return_text: return_text,
+    pass: pass,
     proxy_tls: backend_tls "proxy_ssl_",
     proxy: proxy "proxy_" over proxy_tls,
     upstream_hc: upstream_hc,

@@ -165,7 +165,7 @@ fn the_future_of_a_connection_is_small() {
             _permit: permit,
             accepted_under: 1,
         };
-        size_of_val(&crate::accept::serve(context, client, stream, held))
+        size_of_val(&crate::accept::serve(context, client, stream, Vec::new(), held))
     });
     let size = size.unwrap();
     assert!(size <= 1024, "{size} bytes");
