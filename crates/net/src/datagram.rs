@@ -36,9 +36,12 @@ impl Datagram {
             socket.bind(&from.into()).map_err(|error| ("bind()", error))?;
         }
         socket.connect(&peer.into()).map_err(|error| ("connect()", error))?;
-        let fd = OwnedFd::from(socket);
-        let fd = Watched::new(fd, Interest::Read);
-        Ok(Self { fd: fd.map_err(|error| ("epoll_ctl()", error))? })
+        Self::of(socket.into()).map_err(|error| ("epoll_ctl()", error))
+    }
+
+    /// One whose peer is set, and which does not block.
+    pub fn of(fd: OwnedFd) -> io::Result<Self> {
+        Ok(Self { fd: Watched::new(fd, Interest::Read)? })
     }
 
     /// Sends one at once. A full socket is an error: datagrams may get lost anyway.

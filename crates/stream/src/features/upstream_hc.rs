@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ::session::health::{CheckParameters, is_named};
-use conf::lacking::Class;
 use conf::{Directive, Inherited, Load, Milliseconds, Result, Value};
 
 use crate::health::ask::ServerQuestion;
@@ -41,20 +40,23 @@ conf::directives! {
     in SERVER;
 
     /// Connects to every server of the group in `proxy_pass` periodically, and does not use
-    /// servers that fail.
+    /// servers that fail. With `udp` it sends a datagram instead: what `send` says, or "nginx
+    /// health check". Without `expect`, a server fails if its system reports within
+    /// `health_check_timeout` that nobody has the port.
     /// - `interval=TIME`: the time between two checks; 5s
     /// - `jitter=TIME`: the largest random delay added to it; 0
     /// - `fails=NUMBER`, `passes=NUMBER`: consecutive failures or passes that change a server's
     ///   state; 1
     /// - `match=NAME`: what is sent and expected; without it, a connection is enough
     /// - `port=NUMBER`: the port to connect to; the server's own
+    /// - `udp`: servers are asked over UDP instead of TCP
     /// - `mandatory`: a server is not used until it has passed; `persistent` after it keeps the
     ///   state across reloads
     ///
     /// Syntax: [interval=TIME] [jitter=TIME] [fails=NUMBER] [passes=NUMBER] [match=NAME]
-    /// [port=NUMBER] [mandatory [persistent]]
-    /// Differs: not in nginx's sources; as in NGINX Plus, except that no `zone` is needed and `udp`
-    /// is rejected. See docs/health.md.
+    /// [port=NUMBER] [udp] [mandatory [persistent]]
+    /// Differs: not in nginx's sources; as in NGINX Plus, except that no `zone` is needed. See
+    /// docs/health.md.
     ///
     /// ```nginx
     /// upstream database {
@@ -82,28 +84,30 @@ conf::directives! {
 
 /// The value of `health_check`.
 #[derive(Clone)]
-pub struct StreamCheckLine(CheckParameters);
+pub struct StreamCheckLine {
+    parameters: CheckParameters,
+    is_udp: bool,
+}
 
 impl Value for StreamCheckLine {
     const ARGS: RangeInclusive<usize> = 0..=usize::MAX;
     const INHERITED: Inherited = Inherited::Never;
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        let mut parameters = CheckParameters::new(from);
+        let (mut parameters, mut is_udp) = (CheckParameters::new(from), false);
         for word in &from.args {
-            if *word.text == *b"udp" {
-                let why = "health checks of UDP servers are not supported";
-                return Err(from.error_at(word, why).lacks(Class::Behavior));
+            match &*word.text {
+                b"udp" => is_udp = true,
+                _ => parameters.set(word)?,
             }
-            parameters.set(word)?;
         }
-        Ok(Self(parameters))
+        Ok(Self { parameters, is_udp })
     }
 }
 
 /// Leaves the check to the thread that asks servers.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let plan = place.handed_on.of::<Option<Arc<ProxyPlan>>>().take();
-    let Some(StreamCheckLine(parameters)) = &conf.health_check else { return Ok(()) };
+    let Some(StreamCheckLine { parameters, is_udp }) = &conf.health_check else { return Ok(()) };
     let plan = plan.ok_or_else(|| parameters.refuse("requires \"proxy_pass\" in its server"))?;
     let group = match &plan.target {
         SessionTarget::Fixed(group) => Some(group).filter(|group| is_named(group, place.load)),
@@ -118,6 +122,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
         plan,
         matching: matching.clone(),
         port: parameters.port,
+        is_udp: *is_udp,
         timeout_ms: conf.health_check_timeout.0,
     });
     place.server.health_check = Some(StreamHealthCheck {

@@ -18,15 +18,17 @@ use super::matching::{DataComparison, Expected, StreamMatch};
 use crate::proxy::{ProxyPlan, SessionTarget};
 use crate::session::TcpSession;
 
-const SENDING: &str = "sending to upstream";
-const READING: &str = "reading from upstream";
-const CHECKING: &str = "checking data";
+pub(super) const SENDING: &str = "sending to upstream";
+pub(super) const READING: &str = "reading from upstream";
+pub(super) const CHECKING: &str = "checking data";
 
 /// How the servers of a `proxy_pass` are asked.
 pub(crate) struct ServerQuestion {
     pub(crate) plan: Arc<ProxyPlan>,
     pub(crate) matching: Arc<StreamMatch>,
     pub(crate) port: Option<u16>,
+    /// Whether it is a datagram that servers are sent.
+    pub(crate) is_udp: bool,
     /// How long the whole check may take.
     pub(crate) timeout_ms: u64,
 }
@@ -36,6 +38,9 @@ impl ServerQuestion {
     pub(crate) async fn ask(&self, x: &mut TcpSession, server: &Server) -> Verdict {
         let timer = Timer::new();
         timer.set(self.timeout_ms);
+        if self.is_udp {
+            return self.ask_over_udp(x, server, &timer).await;
+        }
         let mut step = AskStep { timer: &timer, action: CONNECTING };
         let mut stream = self.connect(x, server, &step).await?;
         let mut first = Vec::new();

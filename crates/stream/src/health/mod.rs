@@ -8,6 +8,7 @@
 //! `upstream::health`'s.
 
 pub(crate) mod ask;
+mod ask_udp;
 pub(crate) mod matching;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 use std::future::{Future, poll_fn};
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
@@ -41,10 +41,19 @@ fn closed() -> SocketAddr {
 
 /// The result of one check of the only server, as log lines say it.
 fn verdict(address: SocketAddr, matching: &str, lines: &str) -> Result<&'static str, String> {
+    verdict_over("", address, matching, lines)
+}
+
+fn verdict_over(
+    transport: &str,
+    address: SocketAddr,
+    matching: &str,
+    lines: &str,
+) -> Result<&'static str, String> {
     let named = if matching.is_empty() { "" } else { "match=m" };
     let text = format!(
         "match m {{ {matching} }} upstream u {{ server {address}; }}
-         server {{ listen 127.0.0.1:1; proxy_pass u; health_check {named}; {lines} }}"
+         server {{ listen 127.0.0.1:1; proxy_pass u; health_check {transport} {named}; {lines} }}"
     );
     let folder = Folder::new();
     let site = Arc::new(load(&text, &folder.0, false).unwrap());
@@ -93,6 +102,40 @@ fn no_more_is_examined_than_the_buffer_holds() {
     let backend = || script(0, &[b"12345", b"678", b"9"]);
     assert_eq!(verdict(backend(), "expect ~ 8;", lines), Ok("checking data"));
     assert_eq!(verdict(backend(), "expect ~ 9;", lines), unexpected);
+}
+
+#[test]
+fn a_server_over_udp_is_sent_a_datagram() {
+    let udp = |address, matching: &str| {
+        verdict_over("udp", address, matching, "health_check_timeout 300ms; proxy_buffer_size 9;")
+    };
+    let echo = || {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        thread::spawn(move || {
+            let mut buffer = [0; 64];
+            let (length, from) = socket.recv_from(&mut buffer).unwrap();
+            socket.send_to(&buffer[..length], from).unwrap();
+        });
+        address
+    };
+    let unexpected = Err("unexpected data while checking data".to_owned());
+    assert_eq!(udp(echo(), "send ping; expect pin;"), Ok("checking data"));
+    assert_eq!(udp(echo(), "send ping; expect pong;"), unexpected);
+    assert_eq!(udp(echo(), "send ping; expect pings;"), unexpected);
+    // What the buffer has no room for is not compared.
+    assert_eq!(udp(echo(), "expect ~ ^nginx.hea$;"), Ok("checking data"));
+    assert_eq!(udp(echo(), ""), Ok("sending to upstream"));
+
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    assert_eq!(udp(address, ""), Ok("sending to upstream"));
+    let late = "upstream timed out (110: Connection timed out) while reading from upstream";
+    assert_eq!(udp(address, "expect x;"), Err(late.into()));
+    drop(silent);
+    let refused = "recv() failed (111: Connection refused) while reading from upstream";
+    assert_eq!(udp(address, ""), Err(refused.into()));
+    assert_eq!(udp(address, "expect x;"), Err(refused.into()));
 }
 
 #[test]
@@ -193,7 +236,6 @@ fn lines_that_make_no_check_are_refused() {
         ("proxy_pass 127.0.0.1:1; health_check;", "requires a \"proxy_pass\" that names an upst"),
         ("proxy_pass $protocol; health_check;", "requires a \"proxy_pass\" that names an upst"),
         ("return x; health_check;", "requires \"proxy_pass\" in its server"),
-        ("proxy_pass u; health_check udp;", "health checks of UDP servers are not supported"),
         ("proxy_pass u; health_check uri=/;", "invalid parameter \"uri=/\""),
         ("proxy_pass u; health_check match=n;", "match \"n\" is not defined"),
         ("proxy_pass u; health_check persistent;", "\"persistent\" requires \"mandatory\""),
