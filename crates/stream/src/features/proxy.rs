@@ -125,7 +125,8 @@ conf::directives! {
     /// else: `on` sends version 1, `v2` version 2.
     ///
     /// Syntax: on | off | v2
-    /// Differs: `v2` sends the addresses and a checksum, but no values about the client's TLS.
+    /// Differs: of the values about a client's TLS, `v2` does not send the algorithms of the
+    /// server's certificate (`sig_alg`, `key_alg`).
     ///
     /// ```nginx
     /// proxy_protocol on;

@@ -9,8 +9,10 @@ use ::upstream::named::{ByName, GroupHost};
 use ::upstream::{Group, ResolverPolicy};
 use conf::{SizeTemplate, Template, units};
 use net::Connect;
+use net::tls::{ClientCertificateFault, TlsDetails};
 use observe::{Level, Text};
-use wire::proxy_protocol;
+use wire::proxy_protocol::{self, TlsValues};
+use wire::x509::X509;
 
 use crate::session::TcpSession;
 
@@ -113,8 +115,41 @@ impl ProxyPlan {
             SentHeader::V2 if x.client.is_udp => {
                 proxy_protocol::write_v2_datagram(source, destination, out);
             }
-            SentHeader::V2 => proxy_protocol::write_v2(source, destination, out),
+            SentHeader::V2 => match x.client.tls.get() {
+                Some(tls) => write_with_tls(x, tls, out),
+                None => proxy_protocol::write_v2(source, destination, None, out),
+            },
         }
+    }
+}
+
+/// Appends a header with what is known of the client's TLS.
+fn write_with_tls(x: &TcpSession, tls: &TlsDetails, out: &mut Vec<u8>) {
+    let (mut cipher, mut common_name) = (Vec::new(), Vec::new());
+    tls.write_cipher(&mut cipher);
+    let shown = tls.client_certificate.as_deref();
+    if let Some(certificate) = shown.and_then(|shown| X509::parse(shown.leaf()).ok()) {
+        certificate.subject.write_common_name(&mut common_name);
+    }
+    let values = TlsValues {
+        authority: tls.offered.server_name.as_deref().unwrap_or_default(),
+        alpn: tls.protocol.as_deref().unwrap_or_default(),
+        version: tls.version.as_bytes(),
+        cipher: &cipher,
+        verification: shown.map(|shown| verification(shown.verify(x.client_trust()))),
+        common_name: &common_name,
+        is_resumed: tls.is_resumed,
+    };
+    proxy_protocol::write_v2(x.client.peer, x.client.local(), Some(&values), out);
+}
+
+/// OpenSSL's number. As in nginx, a certificate that no responder calls good counts as revoked.
+fn verification(result: Result<(), ClientCertificateFault>) -> u32 {
+    const REVOKED: u32 = 23;
+    match result {
+        Ok(()) => 0,
+        Err(ClientCertificateFault::Chain(fault)) => fault.code().into(),
+        Err(ClientCertificateFault::Ocsp(_)) => REVOKED,
     }
 }
 

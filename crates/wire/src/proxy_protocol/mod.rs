@@ -12,7 +12,7 @@ mod v2;
 pub use header::{Header, HeaderError, ProxyEndpoint, Read, V1_MAX, V2_MAX};
 pub use tlv::{TlvError, TlvName};
 pub use v1::write_v1;
-pub use v2::{write_v2, write_v2_datagram};
+pub use v2::{TlsValues, write_v2, write_v2_datagram};
 
 use header::begins_as;
 

@@ -191,7 +191,7 @@ fn version_2_that_is_written_can_be_read() {
     for (source, destination, rest, expected) in table {
         let address = |text: Option<&str>| text.map(|text| text.parse().unwrap());
         let mut bytes = b"before".to_vec();
-        write_v2(address(source), address(destination), &mut bytes);
+        write_v2(address(source), address(destination), None, &mut bytes);
         let bytes = &bytes[b"before".len()..];
         let Ok(Read::Complete { len, header }) = read(bytes) else { panic!("{source:?}") };
         assert_eq!((len, bytes.len()), (16 + rest, 16 + rest));
@@ -208,11 +208,45 @@ fn version_2_that_is_written_can_be_read() {
 }
 
 #[test]
+fn version_2_says_what_is_known_of_tls() {
+    let address = "192.0.2.1:1".parse().ok();
+    let said = |tls: &TlsValues<'_>| {
+        let mut bytes = Vec::new();
+        write_v2(address, address, Some(tls), &mut bytes);
+        let Ok(Read::Complete { len, header: Some(header) }) = read(&bytes) else { panic!() };
+        assert_eq!(len, bytes.len());
+        let names = ["authority", "alpn", "ssl_version", "ssl_cn", "ssl_cipher", "ssl_verify"];
+        let values = names.map(|name| {
+            let mut value = Vec::new();
+            header.tlv(TlvName::parse(name.as_bytes()), &mut value).unwrap();
+            String::from_utf8(value).unwrap()
+        });
+        let mut ssl = Vec::new();
+        header.tlv(TlvName::parse(b"ssl"), &mut ssl).unwrap();
+        (values.join(" "), ssl[0])
+    };
+    let plain = TlsValues { version: b"TLSv1.3", cipher: b"C", ..TlsValues::default() };
+    assert_eq!(said(&plain), ("  TLSv1.3  C 1".into(), 1));
+    let shown = TlsValues {
+        authority: b"a.test",
+        alpn: b"h2",
+        verification: Some(0),
+        common_name: b"client",
+        ..plain
+    };
+    assert_eq!(said(&shown), ("a.test h2 TLSv1.3 client C 0".into(), 7));
+    let resumed = TlsValues { is_resumed: true, verification: Some(18), ..shown };
+    assert_eq!(said(&resumed), ("a.test h2 TLSv1.3 client C 18".into(), 5));
+    let long = [b'x'; 513];
+    assert_eq!(said(&TlsValues { common_name: &long, ..shown }).0, "a.test h2 TLSv1.3  C 0");
+}
+
+#[test]
 fn version_2_says_whether_it_is_about_datagrams() {
     for (address, stream, datagram) in [("192.0.2.1:1", 0x11, 0x12), ("[::1]:1", 0x21, 0x22)] {
         let address = address.parse().ok();
         let (mut of_stream, mut of_datagram) = (Vec::new(), Vec::new());
-        write_v2(address, address, &mut of_stream);
+        write_v2(address, address, None, &mut of_stream);
         write_v2_datagram(address, address, &mut of_datagram);
         assert_eq!((of_stream[13], of_datagram[13]), (stream, datagram));
         assert_eq!(of_stream.len(), of_datagram.len());

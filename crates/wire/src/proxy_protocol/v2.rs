@@ -28,13 +28,52 @@ const INET6_FAMILY: u8 = 0x20;
 const STREAM: u8 = 1;
 const DATAGRAM: u8 = 2;
 
-/// The value that holds the checksum of the header.
+// Types of extra values. That of TLS has others inside it.
+const TLV_ALPN: u8 = 1;
+const TLV_AUTHORITY: u8 = 2;
 const TLV_CRC32C: u8 = 3;
+const TLV_SSL: u8 = 0x20;
+const TLV_SSL_VERSION: u8 = 0x21;
+const TLV_SSL_CN: u8 = 0x22;
+const TLV_SSL_CIPHER: u8 = 0x23;
+
+// What the client has done, in the value of TLS: it speaks TLS, and it has shown a certificate on
+// this connection, and in this session.
+const CLIENT_SSL: u8 = 1;
+const CLIENT_CERT_CONN: u8 = 2;
+const CLIENT_CERT_SESS: u8 = 4;
+
+/// A value that is longer is left out: together they stay below [`V2_MAX`].
+const VALUE_MAX: usize = 512;
+
+/// What a header says of the client's TLS. What is empty is not mentioned.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TlsValues<'a> {
+    /// The name that the client sent (SNI).
+    pub authority: &'a [u8],
+    /// The application protocol.
+    pub alpn: &'a [u8],
+    /// `TLSv1.2`, `TLSv1.3`.
+    pub version: &'a [u8],
+    /// The cipher suite, by OpenSSL's name.
+    pub cipher: &'a [u8],
+    /// What came of the client's certificate, by OpenSSL's numbers; `None`: it has shown none.
+    pub verification: Option<u32>,
+    /// The common name in it.
+    pub common_name: &'a [u8],
+    /// Whether an earlier session was resumed: the certificate is that one's.
+    pub is_resumed: bool,
+}
 
 /// Appends the header for a connection from `source` that came in at `destination`, with its
-/// checksum. Without both addresses (Unix sockets have none) it says that nothing is known.
-pub fn write_v2(source: Option<SocketAddr>, destination: Option<SocketAddr>, out: &mut Vec<u8>) {
-    write_header(source, destination, STREAM, out);
+/// checksum. Without both addresses (Unix sockets have none) it says that nothing is known of them.
+pub fn write_v2(
+    source: Option<SocketAddr>,
+    destination: Option<SocketAddr>,
+    tls: Option<&TlsValues<'_>>,
+    out: &mut Vec<u8>,
+) {
+    write_header(source, destination, STREAM, tls, out);
 }
 
 /// The same for datagrams.
@@ -43,13 +82,14 @@ pub fn write_v2_datagram(
     destination: Option<SocketAddr>,
     out: &mut Vec<u8>,
 ) {
-    write_header(source, destination, DATAGRAM, out);
+    write_header(source, destination, DATAGRAM, None, out);
 }
 
 fn write_header(
     source: Option<SocketAddr>,
     destination: Option<SocketAddr>,
     transport: u8,
+    tls: Option<&TlsValues<'_>>,
     out: &mut Vec<u8>,
 ) {
     let start = out.len();
@@ -58,12 +98,45 @@ fn write_header(
         None => out.extend_from_slice(&[LOCAL, 0, 0, 0]),
         Some((source, destination)) => write_addresses(source, destination, transport, out),
     }
+    if let Some(tls) = tls {
+        tls.write(out);
+    }
     out.extend_from_slice(&[TLV_CRC32C, 0, 4, 0, 0, 0, 0]);
     let len = (out.len() - start - HEAD) as u16;
     out[start + HEAD - 2..start + HEAD].copy_from_slice(&len.to_be_bytes());
     let checksum = crc32c(&out[start..]);
     let end = out.len();
     out[end - 4..].copy_from_slice(&checksum.to_be_bytes());
+}
+
+impl TlsValues<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        write_value(TLV_AUTHORITY, self.authority, out);
+        write_value(TLV_ALPN, self.alpn, out);
+        out.extend_from_slice(&[TLV_SSL, 0, 0]);
+        let start = out.len();
+        let done = match (self.verification, self.is_resumed) {
+            (None, _) => CLIENT_SSL,
+            (Some(_), true) => CLIENT_SSL | CLIENT_CERT_SESS,
+            (Some(_), false) => CLIENT_SSL | CLIENT_CERT_SESS | CLIENT_CERT_CONN,
+        };
+        out.push(done);
+        // As in nginx, without a certificate it is OpenSSL's "unspecified".
+        out.extend_from_slice(&self.verification.unwrap_or(1).to_be_bytes());
+        write_value(TLV_SSL_VERSION, self.version, out);
+        write_value(TLV_SSL_CN, self.common_name, out);
+        write_value(TLV_SSL_CIPHER, self.cipher, out);
+        let len = (out.len() - start) as u16;
+        out[start - 2..start].copy_from_slice(&len.to_be_bytes());
+    }
+}
+
+fn write_value(kind: u8, value: &[u8], out: &mut Vec<u8>) {
+    if (1..=VALUE_MAX).contains(&value.len()) {
+        out.push(kind);
+        out.extend_from_slice(&(value.len() as u16).to_be_bytes());
+        out.extend_from_slice(value);
+    }
 }
 
 /// As in nginx, one address of IPv6 makes both so.

@@ -73,10 +73,19 @@ impl<'a> DistinguishedName<'a> {
 
     /// The common names in it.
     pub(super) fn common_names(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.common_name_attributes().map(|attribute| attribute.value.contents)
+    }
+
+    /// Appends the first common name in UTF-8; `false`: it has none.
+    pub fn write_common_name(&self, out: &mut Vec<u8>) -> bool {
+        let first = self.common_name_attributes().next();
+        first.is_some_and(|attribute| attribute.write_text(out).unwrap_or(false))
+    }
+
+    fn common_name_attributes(&self) -> impl Iterator<Item = NameAttribute<'a>> {
         const COMMON_NAME: &[u8] = &[0x55, 4, 3];
         let attributes = self.attributes().unwrap_or_default().into_iter();
-        let is_common = |attribute: &NameAttribute<'a>| attribute.oid == COMMON_NAME;
-        attributes.filter(is_common).map(|attribute| attribute.value.contents)
+        attributes.filter(|attribute| attribute.oid == COMMON_NAME)
     }
 
     fn attributes(&self) -> Result<Vec<NameAttribute<'a>>, InvalidDer> {
@@ -111,12 +120,23 @@ impl NameAttribute<'_> {
 
     fn write_rfc2253(&self, out: &mut Vec<u8>) -> Result<(), InvalidDer> {
         self.write_type(out)?;
+        let mut text = Vec::new();
+        if short_name(self.oid).is_some() && self.write_text(&mut text)? {
+            write_escaped(&text, out);
+        } else {
+            out.push(b'#');
+            self.value.whole.iter().for_each(|byte| push_hex(*byte, out));
+        }
+        Ok(())
+    }
+
+    /// Appends the value in UTF-8; `false`: it is no text.
+    fn write_text(&self, out: &mut Vec<u8>) -> Result<bool, InvalidDer> {
         let bytes = self.value.contents;
         let width = match self.value.tag {
-            _ if short_name(self.oid).is_none() => 0,
             tag::UTF8_STRING => {
-                write_escaped(bytes, out);
-                return Ok(());
+                out.extend_from_slice(bytes);
+                return Ok(true);
             }
             NUMERIC_STRING
             | PRINTABLE_STRING
@@ -127,23 +147,16 @@ impl NameAttribute<'_> {
             | tag::GENERALIZED_TIME => 1,
             BMP_STRING => 2,
             UNIVERSAL_STRING => 4,
-            _ => 0,
+            _ => return Ok(false),
         };
-        if width == 0 {
-            out.push(b'#');
-            self.value.whole.iter().for_each(|byte| push_hex(*byte, out));
-            return Ok(());
-        }
         if !bytes.len().is_multiple_of(width) {
             return Err(InvalidDer);
         }
-        let mut text = Vec::new();
         for character in bytes.chunks(width) {
             let code = character.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
-            push_utf8(code, &mut text)?;
+            push_utf8(code, out)?;
         }
-        write_escaped(&text, out);
-        Ok(())
+        Ok(true)
     }
 
     fn write_legacy_value(&self, out: &mut Vec<u8>) {
