@@ -13,7 +13,7 @@ use observe::Level;
 
 use crate::credentials;
 use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Phase, Reach, Role, Stage, Wait};
-use crate::site::{LocationId, Site};
+use crate::site::{Location, LocationId, Site};
 use crate::{admit, answer, site};
 
 /// Where subrequests begin.
@@ -96,11 +96,11 @@ fn next(site: &Site, x: &mut Exchange) -> Flow {
         Phase::ServerRewrite => &site.location(site.server(x.server).outer).rewrite,
         Phase::FindLocation => return find_location(site, x),
         // The server's own lines have been run.
-        Phase::Rewrite if x.location == site.server(x.server).outer => return leave(x),
+        Phase::Rewrite if x.location == site.server(x.server).outer => return leave(site, x),
         Phase::Rewrite => &here.rewrite,
         Phase::Preaccess => &here.preaccess,
         // Whoever may see the one may see the other.
-        Phase::Access if x.is_subrequest() => return leave(x),
+        Phase::Access if x.is_subrequest() => return leave(site, x),
         Phase::Access => &here.access,
         Phase::Precontent => &here.precontent,
         Phase::Content => match &here.exclusive {
@@ -111,12 +111,12 @@ fn next(site: &Site, x: &mut Exchange) -> Flow {
     };
     match handlers.get(at) {
         Some(handler) => handler(x),
-        None => leave(x),
+        None => leave(site, x),
     }
 }
 
-/// The phase has no more handlers.
-fn leave(x: &mut Exchange) -> Flow {
+/// The phase has no more handlers: enters the next that has any.
+fn leave(site: &Site, x: &mut Exchange) -> Flow {
     match x.stage.phase {
         Phase::Access if x.stage.refusal != 0 => {
             if x.stage.refusal == 403 {
@@ -126,9 +126,24 @@ fn leave(x: &mut Exchange) -> Flow {
         }
         Phase::Content => answer::nothing_answered(x),
         phase => {
-            enter(x, after(phase));
+            let here = site.location(x.location);
+            let mut phase = after(phase);
+            while has_none(here, phase) {
+                phase = after(phase);
+            }
+            enter(x, phase);
             Flow::Next
         }
+    }
+}
+
+/// Whether nobody is to be called in a phase of the location.
+fn has_none(here: &Location, phase: Phase) -> bool {
+    match phase {
+        Phase::Preaccess => here.preaccess.is_empty(),
+        Phase::Access => here.access.is_empty(),
+        Phase::Precontent => here.precontent.is_empty(),
+        _ => false,
     }
 }
 

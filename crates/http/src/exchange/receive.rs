@@ -36,10 +36,10 @@ impl Exchange {
     /// A reply is on its way, and nobody has asked for the body: it is thrown away. What is wrong
     /// with it is answered instead of the reply, unless that tells of an error already.
     pub(crate) fn discard_body(&mut self) -> Option<Flow> {
-        let downstream = self.downstream.clone()?;
         if !self.request.body.is_announced() || !self.request.body.is_unread() {
             return None;
         }
+        let downstream = self.downstream.clone()?;
         let discarded = downstream.discard_body();
         let to_come = match discarded {
             Ok(true) => 0,

@@ -116,6 +116,9 @@ impl Reply {
 
     /// Wraps the body as the filters asked for.
     pub(crate) fn apply_wraps(&mut self) {
+        if self.wraps.is_empty() {
+            return;
+        }
         for wrap in std::mem::take(&mut self.wraps) {
             self.body = wrap(self.body.take());
         }

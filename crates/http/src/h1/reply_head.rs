@@ -1,5 +1,7 @@
 //! The head of a reply, its fields in nginx's order.
 
+use std::cell::RefCell;
+
 use wire::{Method, Version, status_text};
 
 use crate::decimal;
@@ -103,7 +105,11 @@ fn line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 /// The status line, `Server` and `Date`.
-fn write_opening(reply: &Reply, server: &str, out: &mut Vec<u8>) {
+fn write_opening(reply: &Reply, server: &'static str, out: &mut Vec<u8>) {
+    let is_usual = reply.status == 200 && matches!(&reply.reason[..], b"" | b"200 OK");
+    if is_usual && !reply.has_server && !reply.has_date {
+        return write_usual_opening(server, out);
+    }
     out.extend_from_slice(b"HTTP/1.1 ");
     match status_text(reply.status) {
         _ if !reply.reason.is_empty() => out.extend_from_slice(&reply.reason),
@@ -123,6 +129,32 @@ fn write_opening(reply: &Reply, server: &str, out: &mut Vec<u8>) {
     }
 }
 
+/// The opening of most replies: it changes once a second, as the date does.
+fn write_usual_opening(server: &'static str, out: &mut Vec<u8>) {
+    OPENING.with_borrow_mut(|opening| {
+        let second = net::clock::unix_ms() / 1000;
+        if opening.second != second || !std::ptr::eq(opening.server, server) {
+            (opening.second, opening.server) = (second, server);
+            opening.text.clear();
+            opening.text.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+            line(&mut opening.text, b"Server: ", server.as_bytes());
+            write_date(&mut opening.text);
+        }
+        out.extend_from_slice(&opening.text);
+    });
+}
+
+struct UsualOpening {
+    second: u64,
+    server: &'static str,
+    text: Vec<u8>,
+}
+
+thread_local! {
+    static OPENING: RefCell<UsualOpening> =
+        const { RefCell::new(UsualOpening { second: 0, server: "", text: Vec::new() }) };
+}
+
 fn write_date(out: &mut Vec<u8>) {
     with_date(|date| line(out, b"Date: ", date));
 }
@@ -130,6 +162,32 @@ fn write_date(out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_usual_opening_is_that_of_any_reply() {
+        let text = |reply: &Reply, server: &'static str| {
+            let mut out = Vec::new();
+            write_opening(reply, server, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let mut reply = Reply::default();
+        for (status, reason, line) in [(200, "", "200 OK"), (404, "", "404 Not Found")] {
+            (reply.status, reply.reason) = (status, reason.into());
+            for server in ["x", "y", "x"] {
+                let opening = text(&reply, server);
+                let expected = format!("HTTP/1.1 {line}\r\nServer: {server}\r\nDate: ");
+                assert!(opening.starts_with(&expected), "{opening}");
+                assert_eq!(opening.len(), expected.len() + 29 + 2);
+            }
+        }
+        reply.status = 200;
+        reply.reason = b"200 Fine".to_vec();
+        assert!(text(&reply, "x").starts_with("HTTP/1.1 200 Fine\r\nServer: x\r\nDate: "));
+        (reply.reason, reply.has_server) = (Vec::new(), true);
+        assert!(text(&reply, "x").starts_with("HTTP/1.1 200 OK\r\nDate: "));
+        reply.has_date = true;
+        assert_eq!(text(&reply, "x"), "HTTP/1.1 200 OK\r\n");
+    }
 
     #[test]
     fn a_status_without_a_phrase_has_its_space() {

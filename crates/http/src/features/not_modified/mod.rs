@@ -53,7 +53,12 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
 }
 
 fn filter(rule: IfModifiedSince, x: &mut Exchange) -> Filtered {
-    if x.reply.status != 200 || x.reply.disable_not_modified {
+    const CONDITIONS: u64 = Known::IfUnmodifiedSince.bit()
+        | Known::IfMatch.bit()
+        | Known::IfModifiedSince.bit()
+        | Known::IfNoneMatch.bit();
+    let is_asked = x.request.head.has_any(CONDITIONS);
+    if !is_asked || x.reply.status != 200 || x.reply.disable_not_modified {
         return Filtered::Pass;
     }
     let request = &x.request;
