@@ -9,11 +9,12 @@
 
 use std::time::Duration;
 
+use net::LentFuture;
 use observe::Level;
 
 use crate::credentials;
 use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Phase, Reach, Role, Stage, Wait};
-use crate::site::{Location, LocationId, Site};
+use crate::site::{Exclusive, Location, LocationId, Site};
 use crate::{admit, answer, site};
 
 /// Where subrequests begin.
@@ -104,7 +105,8 @@ fn next(site: &Site, x: &mut Exchange) -> Flow {
         Phase::Access => &here.access,
         Phase::Precontent => &here.precontent,
         Phase::Content => match &here.exclusive {
-            Some(handler) => return handler(x),
+            Some(Exclusive::Handler(handler)) => return handler(x),
+            Some(Exclusive::Backend(_)) => return Flow::Wait(Wait::Backend),
             None => &here.content,
         },
         Phase::Filters => unreachable!("filters are run at once"),
@@ -229,12 +231,12 @@ fn refuse(x: &mut Exchange, status: u16) -> Flow {
         return answer::with_status(x, status);
     }
     x.log(Level::Info, format_args!("delaying unauthorized request"));
-    Flow::Wait(Box::new(move |x| {
-        Box::pin(async move {
+    Flow::wait(move |x| {
+        LentFuture::new(async move {
             net::sleep(delay).await;
             answer::with_status(x, status)
         })
-    }))
+    })
 }
 
 fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {

@@ -32,7 +32,7 @@ use crate::compile;
 use crate::exchange::{Body, Chunk, Exchange, Fields, Flow};
 use crate::h1;
 use crate::phases::{self, Ran};
-use crate::site::{Generation, Site};
+use crate::site::{Exclusive, Generation, Site};
 
 /// A site whose `http {}` holds this text, and writes no access log unless a server says so. Its
 /// files are looked for in a directory of its own.
@@ -63,7 +63,7 @@ pub(crate) fn handle(
     handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static,
 ) {
     let location = site.locations.iter_mut().find(|location| *location.name == *name.as_bytes());
-    location.unwrap().exclusive = Some(Box::new(handler));
+    location.unwrap().exclusive = Some(Exclusive::Handler(Box::new(handler)));
 }
 
 /// A site that is loaded as `--lenient` asks for.
@@ -254,7 +254,8 @@ async fn run(x: &mut Exchange, parser: &RequestHeadParser) -> bool {
         Err(status) => phases::step(x, Flow::Status(status)),
     };
     while let Ran::Waits(wait) = ran {
-        let flow = wait(x).await;
+        let generation = x.generation.clone();
+        let flow = wait.begin(x, &generation).await;
         ran = phases::step(x, flow);
     }
     x.background_ended().await;

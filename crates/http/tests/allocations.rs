@@ -7,7 +7,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::future::poll_fn;
-use std::io::IoSlice;
+use std::io::{IoSlice, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -62,6 +63,18 @@ fn a_warm_connection_allocates_nothing() {
 }
 
 #[test]
+fn a_warm_connection_to_a_backend_allocates_nothing() {
+    let folder = Folder::new();
+    let backend = start_backend();
+    net::run(async {
+        let server = Server::with_backend(&folder.0, "8080", backend);
+        let mut client = Client::new(server.connect(), "/proxied");
+        count_allocations("/proxied", async || client.ask().await).await;
+    })
+    .unwrap();
+}
+
+#[test]
 fn a_warm_tls_connection_allocates_nothing() {
     let folder = Folder::new();
     net::run(async {
@@ -109,7 +122,11 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path, listen: &str) -> Self {
-        let generation = http::Generation::new(Arc::new(site(folder, listen)), 1);
+        Self::with_backend(folder, listen, UNUSED)
+    }
+
+    fn with_backend(folder: &Path, listen: &str, backend: SocketAddr) -> Self {
+        let generation = http::Generation::new(Arc::new(site(folder, listen, backend)), 1);
         // With the time, connections that wait are parked, and a new date enters HPACK's tables.
         net::testing::stop_clock();
         let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
@@ -145,13 +162,14 @@ async fn secured(mut stream: Stream, protocol: &[u8]) -> Stream {
     stream
 }
 
-fn site(prefix: &Path, listen: &str) -> http::Site {
+fn site(prefix: &Path, listen: &str, backend: SocketAddr) -> http::Site {
     let here = env!("CARGO_MANIFEST_DIR");
     let text = format!(
         "http {{
         access_log off;
         keepalive_requests 100000;
         limit_req_zone $binary_remote_addr zone=a:1m rate=100000r/s;
+        upstream backend {{ server {backend}; keepalive 4; keepalive_requests 100000; }}
         server {{
             listen {listen};
             ssl_certificate 'data:{ECDSA_CERTIFICATE}';
@@ -166,6 +184,7 @@ fn site(prefix: &Path, listen: &str) -> http::Site {
                 limit_req zone=a burst=100000 nodelay;
                 alias {here}/;
             }}
+            location /proxied {{ proxy_pass http://backend; }}
             location /logged {{ access_log logged.log combined; return 200 hello; }}
         }}
     }}"
@@ -294,6 +313,25 @@ fn reply_length(reply: &[u8]) -> Option<usize> {
     let head = text.find("\r\n\r\n")? + 4;
     let (_, rest) = text[..head].split_once("Content-Length: ")?;
     Some(head + rest.split_once("\r\n")?.0.parse::<usize>().ok()?)
+}
+
+/// The address of a backend that no request goes to.
+const UNUSED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+
+/// Starts a server in a thread of its own, whose allocations are not counted. It answers each
+/// request on its only connection.
+fn start_backend() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut received = [0; 4096];
+        while let Ok(1..) = stream.read(&mut received) {
+            let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"1\"\r\n\r\nhello";
+            stream.write_all(reply).unwrap();
+        }
+    });
+    address
 }
 
 /// A directory that goes away with the test.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use ::upstream::pool::{PoolOrigin, PooledConnection};
+use ::upstream::pool::{GroupPool, PoolOrigin, PooledConnection};
 use ::upstream::{Group, Lease};
 use net::buffers::{self, LentPart};
 use net::{SocketProbe, Timer, clock};
@@ -35,7 +35,6 @@ const READS_PER_TURN: u32 = 16;
 pub(super) struct BusyConnection {
     pub(super) connection: PooledConnection,
     pub(super) lease: Lease,
-    pub(super) group: Arc<Group>,
     /// How the connection was made.
     pub(super) origin: Option<Arc<PoolOrigin>>,
     pub(super) attempt: Rc<UpstreamAttempt>,
@@ -47,22 +46,27 @@ pub(super) struct BusyConnection {
 
 impl BusyConnection {
     /// Nobody wants the body: if there is none, the connection may go on.
-    pub(super) fn end_unread(self, answered: &Answered, protocol: &impl Protocol) {
+    pub(super) fn end_unread(
+        self,
+        pool: &GroupPool,
+        answered: &Answered,
+        protocol: &impl Protocol,
+    ) {
         let is_read = protocol.is_ended() && answered.input.len() == answered.head_bytes;
-        self.end(is_read && protocol.may_reuse());
+        self.end((is_read && protocol.may_reuse()).then_some(pool));
     }
 
-    /// The reply has ended as it should. `reuse`: its connection may serve another request if all
-    /// of this one was sent.
-    pub(super) fn end(mut self, reuse: bool) {
+    /// The reply has ended as it should. In the pool, its connection waits for another request, if
+    /// all of this one was sent.
+    pub(super) fn end(mut self, pool: Option<&GroupPool>) {
         self.attempt.end();
         self.lease.succeeded(clock::now_ms());
         self.lease.last_byte(self.attempt.age_ms());
         if let Some(session) = &self.session {
             session.learn(self.lease.server());
         }
-        if reuse && self.sent {
-            self.lease.end_with(self.group.pool(), self.origin, self.connection);
+        if let Some(pool) = pool.filter(|_| self.sent) {
+            self.lease.end_with(pool, self.origin, self.connection);
         }
     }
 }
@@ -99,6 +103,7 @@ impl BodyPolicy {
 /// How the body of one reply is taken.
 pub(super) struct Receive<'a> {
     pub(super) policy: &'a Arc<BodyPolicy>,
+    pub(super) group: &'a Arc<Group>,
     pub(super) buffering: bool,
     pub(super) rate: Rate,
 }
@@ -116,7 +121,7 @@ pub(super) fn receive(
     let taken = protocol.body(&mut input, head_bytes);
     if body == ReplyLength::None {
         // What follows the head is of interest to the connection only; it is not waited for.
-        held.end(taken.is_ok() && protocol.may_reuse());
+        held.end((taken.is_ok() && protocol.may_reuse()).then(|| how.group.pool()));
         let remarks = taken.map_or_else(|error| error.remarks, |taken| taken.remarks);
         remarks.into_iter().for_each(|remark| remark.log(x));
         buffers::give_back(input);
@@ -125,7 +130,7 @@ pub(super) fn receive(
     held.attempt.response_length.set(received as u64);
     match taken {
         Ok(taken) if protocol.is_ended() => {
-            held.end(protocol.may_reuse());
+            held.end(protocol.may_reuse().then(|| how.group.pool()));
             whole(x, input, head_bytes, taken, how.policy)
         }
         taken => {
@@ -173,6 +178,7 @@ fn shown(fields: &Fields, policy: &BodyPolicy) -> Fields {
 struct BackendBody<P> {
     /// There until the body has ended.
     held: Option<BusyConnection>,
+    group: Arc<Group>,
     /// The client's socket.
     client: SocketProbe,
     protocol: P,
@@ -217,6 +223,7 @@ impl<P: Protocol> BackendBody<P> {
     fn new(x: &Exchange, held: BusyConnection, protocol: P, how: Receive<'_>) -> Self {
         Self {
             held: Some(held),
+            group: how.group.clone(),
             client: x.client.socket,
             protocol,
             policy: how.policy.clone(),
@@ -409,7 +416,7 @@ impl<P: Protocol> BackendBody<P> {
 
     fn end(&mut self, reuse: bool) {
         if let Some(held) = self.held.take() {
-            held.end(reuse);
+            held.end(reuse.then(|| self.group.pool()));
         }
     }
 

@@ -262,18 +262,17 @@ impl<S: Start> Passing<'_, '_, S> {
             sent: answered.sent,
             connection: connected.connection,
             lease,
-            group: self.plan.group.clone(),
             origin: self.origin.clone(),
             attempt: attempt.clone(),
         };
         if conf.intercept_errors && status >= 300 && answer::has_page(x, status) {
-            held.end_unread(&answered, &protocol);
+            held.end_unread(self.plan.group.pool(), &answered, &protocol);
             return Ok(intercept(x, status));
         }
         let mut buffering = conf.buffering;
         let flow = head::apply_accel_fields(x, conf, self.plan.rewriter, &mut buffering);
         if let Some(flow) = flow {
-            held.end_unread(&answered, &protocol);
+            held.end_unread(self.plan.group.pool(), &answered, &protocol);
             return Ok(flow);
         }
         Ok(self.reply(x, held, answered, protocol, buffering))
@@ -288,7 +287,7 @@ impl<S: Start> Passing<'_, '_, S> {
         protocol: S::Protocol,
         buffering: bool,
     ) -> Flow {
-        let PassPlan { conf, policy, .. } = &*self.plan;
+        let PassPlan { conf, policy, group, .. } = &*self.plan;
         self.bound.tell(x);
         head::copy(x, conf, self.plan.filter, self.plan.rewriter);
         x.reply.content_length = match answered.body {
@@ -311,7 +310,8 @@ impl<S: Start> Passing<'_, '_, S> {
             }
         };
         let is_stored = buffering && answered.body != ReplyLength::None;
-        let body = body::receive(x, held, answered, protocol, Receive { policy, buffering, rate });
+        let body =
+            body::receive(x, held, answered, protocol, Receive { policy, group, buffering, rate });
         x.reply.body = match is_stored {
             true => store::store(x, conf, &policy.temp_path, body),
             false => body,

@@ -313,15 +313,18 @@ mod tests {
     use std::future::poll_fn;
     use std::os::unix::net::UnixStream;
 
+    use net::LentFuture;
+
     use super::super::pass::ForClient;
     use super::super::protocol::{Start, http1};
     use super::*;
     use crate::backend::HeaderFilter;
     use crate::h1::tests::Server;
+    use crate::site::Exclusive;
 
     fn to_a_closed_server(_: &mut Exchange) -> Flow {
-        Flow::Wait(Box::new(|x| {
-            Box::pin(async move {
+        Flow::wait(|x| {
+            LentFuture::new(async move {
                 let (near, far) = UnixStream::pair().unwrap();
                 near.set_nonblocking(true).unwrap();
                 drop(far);
@@ -338,14 +341,14 @@ mod tests {
                 assert_eq!(outgoing.written, 0);
                 Flow::Status(if outgoing.has_begun() { 201 } else { 500 })
             })
-        }))
+        })
     }
 
     #[test]
     fn a_body_that_was_taken_cannot_be_sent_again_although_nothing_was_written() {
         let change = |site: &mut crate::site::Site| {
             let location = site.locations.iter_mut().find(|location| &*location.name == b"/");
-            location.unwrap().exclusive = Some(Box::new(to_a_closed_server));
+            location.unwrap().exclusive = Some(Exclusive::Handler(Box::new(to_a_closed_server)));
         };
         let server = Server::with("server { location / { } }", change, |_| {});
         let reply = server.ask("POST / HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc");

@@ -210,7 +210,7 @@ impl TunnelEnd for ServerEnd {
 impl Drop for ServerEnd {
     fn drop(&mut self) {
         if let Some(held) = self.0.take() {
-            held.end(false);
+            held.end(None);
         }
     }
 }

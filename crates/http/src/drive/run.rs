@@ -1,6 +1,7 @@
 //! Running an exchange: its phases, its waits, its reply.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::task::Poll;
 
 use super::cut::{dropped, gone};
@@ -66,10 +67,11 @@ async fn attend<O: Outlet>(
     context.wait_budget.spend();
     let outlives = x.outlives_client.clone();
     x.request.make_compact();
-    let mut future = wait(x);
+    let generation = x.generation.clone();
+    let mut future = wait.begin(x, &generation);
     poll_fn(|cx| {
         outlet.forget_reader();
-        match future.as_mut().poll(cx) {
+        match Pin::new(&mut future).poll(cx) {
             Poll::Ready(flow) => Poll::Ready(Some(flow)),
             Poll::Pending if outlives.get() => Poll::Pending,
             Poll::Pending => outlet.poll_gone(cx).map(|()| None),

@@ -21,10 +21,10 @@ mod state;
 mod tunnel;
 
 use std::cell::Cell;
-use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
+
+use net::LentFuture;
 
 pub use backends::Backends;
 pub(crate) use backends::{AskedBackend, UpstreamAttempt};
@@ -46,7 +46,7 @@ pub use state::{FeatureState, States};
 pub use tunnel::{Tunnel, TunnelEnd, TunnelError};
 
 use crate::client::Client;
-use crate::site::{Generation, Location, LocationId, Server, ServerId};
+use crate::site::{Exclusive, Generation, Location, LocationId, Server, ServerId, Site};
 
 /// Rewrites, internal redirects and named jumps allowed in one exchange.
 pub const REDIRECTS_MAX: u8 = 10;
@@ -69,9 +69,30 @@ pub enum Reach {
 /// Called when the exchange is over.
 pub type Logger = Box<dyn Fn(&mut Exchange) + Send + Sync>;
 
-/// A wait: given the exchange, a future that ends in the next step.
-pub type Wait =
-    Box<dyn for<'x> FnOnce(&'x mut Exchange) -> Pin<Box<dyn Future<Output = Flow> + 'x>>>;
+/// Answers everything in a location, and may have to wait for it.
+pub trait LocationBackend: Send + Sync {
+    /// Given the exchange, a future that ends in the next step.
+    fn answer<'x>(&'x self, x: &'x mut Exchange) -> LentFuture<'x, Flow>;
+}
+
+/// What an exchange waits for.
+pub enum Wait {
+    /// Given the exchange, a future that ends in the next step.
+    For(Box<dyn for<'x> FnOnce(&'x mut Exchange) -> LentFuture<'x, Flow>>),
+    /// The location's [`LocationBackend`].
+    Backend,
+}
+
+impl Wait {
+    /// Begins the wait. `site` is the exchange's own.
+    pub(crate) fn begin<'x>(self, x: &'x mut Exchange, site: &'x Site) -> LentFuture<'x, Flow> {
+        match (self, &site.location(x.location).exclusive) {
+            (Self::For(begin), _) => begin(x),
+            (Self::Backend, Some(Exclusive::Backend(backend))) => backend.answer(x),
+            (Self::Backend, _) => unreachable!("only a location that has one waits for it"),
+        }
+    }
+}
 
 /// What a handler wants to happen next.
 pub enum Flow {
@@ -89,6 +110,15 @@ pub enum Flow {
     Drop(u16),
     /// Not yet.
     Wait(Wait),
+}
+
+impl Flow {
+    /// Goes on with what a future ends in, which is made of the exchange.
+    pub fn wait(
+        begin: impl for<'x> FnOnce(&'x mut Exchange) -> LentFuture<'x, Flow> + 'static,
+    ) -> Self {
+        Self::Wait(Wait::For(Box::new(begin)))
+    }
 }
 
 /// Where an exchange goes on.

@@ -6,6 +6,7 @@
 
 pub(crate) mod params;
 
+use net::LentFuture;
 use std::sync::Arc;
 
 use ::session::backend::SecuredBackend;
@@ -21,7 +22,7 @@ use crate::backend::protocol::Start;
 use crate::backend::{
     self, BackendRequestBody, BodyPolicy, Conf as Family, HeaderFilter, PassPlan, ReplyFields,
 };
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::{Exchange, Flow, LocationBackend};
 use crate::files::TempPath;
 use crate::health::Checkable;
 use crate::site::LocationBuilder;
@@ -88,8 +89,14 @@ pub(crate) fn install<D: Dialect>(
     settings.temp_path.need(place.load);
     let gateway = Arc::new(Gateway::new(dialect(), pass, settings, place.load)?);
     place.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(gateway.clone());
-    place.exclusive_from_slash(move |x| gateway.handle(x));
+    place.backend(gateway);
     Ok(())
+}
+
+impl<D: Dialect> LocationBackend for Gateway<D> {
+    fn answer<'x>(&'x self, x: &'x mut Exchange) -> LentFuture<'x, Flow> {
+        LentFuture::new(self.pass(x))
+    }
 }
 
 impl<D: Dialect> Gateway<D> {
@@ -117,15 +124,10 @@ impl<D: Dialect> Gateway<D> {
         })
     }
 
-    fn handle(self: &Arc<Self>, x: &mut Exchange) -> Flow {
-        let gateway = self.clone();
+    async fn pass(&self, x: &mut Exchange) -> Flow {
         if self.family.outlives_client() {
             x.outlives_client.set(true);
         }
-        Flow::Wait(Box::new(move |x| Box::pin(async move { gateway.pass(x).await })))
-    }
-
-    async fn pass(&self, x: &mut Exchange) -> Flow {
         let can_stream = D::STREAMS_WITHOUT_LENGTH || x.request.body.length().is_some();
         let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
             Ok(body) => body,

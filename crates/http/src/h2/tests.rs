@@ -1,5 +1,6 @@
 //! The driver over a socket pair, with `wire::http2` at the client's end.
 
+use net::LentFuture;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 
@@ -256,8 +257,8 @@ fn clients_of_http_1_are_served() {
 /// A handler that reads the body, and says how long it was.
 fn measure(site: &mut crate::site::Site) {
     handle(site, "/", |_| {
-        crate::exchange::Flow::Wait(Box::new(|x| {
-            Box::pin(async move {
+        crate::exchange::Flow::wait(|x| {
+            LentFuture::new(async move {
                 if let Err(flow) = x.read_body().await {
                     return flow;
                 }
@@ -268,7 +269,7 @@ fn measure(site: &mut crate::site::Site) {
                 ));
                 crate::exchange::Flow::Done
             })
-        }))
+        })
     });
 }
 

@@ -33,7 +33,7 @@ pub use place::LocationBuilder;
 pub(crate) use protocols::ProtocolLines;
 pub use protocols::Protocols;
 
-use crate::exchange::{Exchange, Filter, Handler, Logger, Reach};
+use crate::exchange::{Exchange, Filter, Handler, LocationBackend, Logger, Reach};
 use crate::files::Caches;
 use crate::variables::Variable;
 
@@ -98,7 +98,7 @@ pub struct Location {
     pub(crate) precontent: Box<[Handler]>,
     pub(crate) content: Box<[Handler]>,
     /// The one handler that answers everything here, before `content` is asked.
-    pub(crate) exclusive: Option<Handler>,
+    pub(crate) exclusive: Option<Exclusive>,
     pub(crate) filters: Box<[(Reach, Filter)]>,
     pub(crate) ends: Box<[Logger]>,
     pub(crate) loggers: Box<[Logger]>,
@@ -108,6 +108,14 @@ pub struct Location {
     pub(crate) adds_slash: bool,
     /// What the core and the driver ask for.
     pub core: Policy,
+}
+
+/// What answers everything in a location.
+pub(crate) enum Exclusive {
+    /// A handler, at once or by a wait that it makes.
+    Handler(Handler),
+    /// Something that always waits.
+    Backend(Arc<dyn LocationBackend>),
 }
 
 /// How the requests of a server are read.

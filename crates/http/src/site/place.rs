@@ -5,8 +5,8 @@ use std::sync::Arc;
 use conf::{Load, Registry, Span};
 
 use super::policy::Policy;
-use super::{Location, LocationId, Locations, ServerName};
-use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, Logger, Reach};
+use super::{Exclusive, Location, LocationId, Locations, ServerName};
+use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, LocationBackend, Logger, Reach};
 
 /// A location being compiled. A feature that is off leaves nothing here.
 pub struct LocationBuilder<'a, 'f> {
@@ -30,7 +30,7 @@ pub struct LocationBuilder<'a, 'f> {
     access: Vec<Handler>,
     precontent: Vec<Handler>,
     content: Vec<Handler>,
-    exclusive: Option<Handler>,
+    exclusive: Option<Exclusive>,
     adds_slash: bool,
     filters: Vec<(Reach, Filter)>,
     ends: Vec<Logger>,
@@ -99,17 +99,14 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
 
     /// Answers everything in this location.
     pub fn exclusive(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
-        self.exclusive = Some(Box::new(handler));
+        self.exclusive = Some(Exclusive::Handler(Box::new(handler)));
     }
 
-    /// Answers everything in this location; who asks for its name without the slash it ends with is
-    /// sent there.
-    pub fn exclusive_from_slash(
-        &mut self,
-        handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static,
-    ) {
+    /// Answers everything in this location, but always waits before it does. Who asks for the
+    /// location's name without the slash it ends with is sent there.
+    pub fn backend(&mut self, backend: Arc<dyn LocationBackend>) {
+        self.exclusive = Some(Exclusive::Backend(backend));
         self.adds_slash = true;
-        self.exclusive(handler);
     }
 
     /// Sits on the way out of every reply, be it a subrequest's.

@@ -110,7 +110,8 @@ impl Subrequest {
                 Ran::Replied => return Ok(()),
                 Ran::Dropped(status) => return Err(Flow::Drop(status)),
                 Ran::Waits(wait) => {
-                    let flow = wait(x).await;
+                    let generation = x.generation.clone();
+                    let flow = wait.begin(x, &generation).await;
                     phases::step(x, flow)
                 }
             }

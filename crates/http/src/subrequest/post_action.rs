@@ -25,7 +25,8 @@ pub(crate) async fn run(x: &mut Exchange) -> Result<(), u16> {
                 Ran::Replied => break,
                 Ran::Dropped(status) => return Err(status),
                 Ran::Waits(wait) => {
-                    let flow = wait(x).await;
+                    let generation = x.generation.clone();
+                    let flow = wait.begin(x, &generation).await;
                     phases::step(x, flow)
                 }
             }

@@ -1,10 +1,12 @@
 //! The mechanism by itself; its users' tests stand with them.
 
+use net::LentFuture;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 use crate::exchange::{Bytes, Chunk, StoredBody};
+use crate::site::Exclusive;
 use crate::site::Site;
 use crate::testing::{TestSite, site_with};
 
@@ -12,7 +14,7 @@ use crate::testing::{TestSite, site_with};
 fn answered_by(http: &str, handler: fn(&mut Exchange) -> Flow) -> TestSite {
     let answer = |site: &mut Site| {
         let location = site.locations.iter_mut().find(|location| &*location.name == b"/");
-        location.expect("it is there").exclusive = Some(Box::new(handler));
+        location.expect("it is there").exclusive = Some(Exclusive::Handler(Box::new(handler)));
     };
     site_with(http, answer)
 }
@@ -25,8 +27,8 @@ fn answer(x: &mut Exchange, body: Vec<u8>) -> Flow {
 
 /// Answers with what `/in` answers.
 fn whole(_: &mut Exchange) -> Flow {
-    Flow::Wait(Box::new(|x| {
-        Box::pin(async {
+    Flow::wait(|x| {
+        LentFuture::new(async {
             let args = x.request.args.clone();
             let Some(mut inner) = x.subrequest(b"/in", &args) else { return Flow::Status(500) };
             if let Err(flow) = inner.run().await {
@@ -41,7 +43,7 @@ fn whole(_: &mut Exchange) -> Flow {
             x.end(inner);
             answer(x, body)
         })
-    }))
+    })
 }
 
 #[test]
@@ -105,8 +107,8 @@ fn how_deep_they_go() {
     static DEEPEST: AtomicU32 = AtomicU32::new(0);
     fn dive(_: &mut Exchange) -> Flow {
         DEEPEST.fetch_add(1, Ordering::Relaxed);
-        Flow::Wait(Box::new(|x| {
-            Box::pin(async {
+        Flow::wait(|x| {
+            LentFuture::new(async {
                 let Some(mut inner) = x.subrequest(b"/deeper", b"") else {
                     return Flow::Status(508);
                 };
@@ -115,7 +117,7 @@ fn how_deep_they_go() {
                 x.end(inner);
                 ran.err().unwrap_or(Flow::Status(status))
             })
-        }))
+        })
     }
     let site = answered_by("error_log log; server { location / { } }", dive);
     assert_eq!(site.get("/").status(), 508);

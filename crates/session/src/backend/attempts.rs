@@ -9,7 +9,11 @@ use upstream::Server;
 
 /// The servers tried, in order.
 #[derive(Default)]
-pub struct Attempts(RefCell<Vec<Rc<UpstreamAttempt>>>);
+pub struct Attempts {
+    tried: RefCell<Vec<Rc<UpstreamAttempt>>>,
+    /// Memory for the next one.
+    spare: Cell<Option<Rc<UpstreamAttempt>>>,
+}
 
 /// One server, tried once. Times are in milliseconds since its beginning.
 pub struct UpstreamAttempt {
@@ -93,25 +97,37 @@ impl UpstreamAttempt {
 impl Attempts {
     /// A server is tried; `anew`: for another resource than the one before it.
     pub fn begin(&self, server: AskedBackend, anew: bool) -> Rc<UpstreamAttempt> {
-        let mut asked = self.0.borrow_mut();
-        let begun = Rc::new(UpstreamAttempt::new(server, anew && !asked.is_empty()));
-        asked.push(begun.clone());
+        let mut tried = self.tried.borrow_mut();
+        let attempt = UpstreamAttempt::new(server, anew && !tried.is_empty());
+        let begun = match self.spare.take() {
+            Some(mut spare) => {
+                *Rc::get_mut(&mut spare).expect("nobody else has it") = attempt;
+                spare
+            }
+            None => Rc::new(attempt),
+        };
+        tried.push(begun.clone());
         begun
     }
 
     /// The server tried last.
     pub fn last(&self) -> Option<Rc<UpstreamAttempt>> {
-        self.0.borrow().last().cloned()
+        self.tried.borrow().last().cloned()
     }
 
     /// Forgets them, keeping the memory.
     pub fn clear(&mut self) {
-        self.0.get_mut().clear();
+        let tried = self.tried.get_mut();
+        if let Some(last) = tried.pop().filter(|last| Rc::strong_count(last) == 1) {
+            self.spare.set(Some(last));
+        }
+        tried.clear();
     }
 
     /// How much memory the list takes.
     pub fn memory(&self) -> usize {
-        self.0.borrow().capacity() * size_of::<Rc<UpstreamAttempt>>()
+        self.tried.borrow().capacity() * size_of::<Rc<UpstreamAttempt>>()
+            + size_of::<UpstreamAttempt>()
     }
 
     /// Calls `write` for each server tried; between two of them stands what nginx writes there.
@@ -121,13 +137,13 @@ impl Attempts {
         out: &mut Vec<u8>,
         mut write: impl FnMut(&UpstreamAttempt, &mut Vec<u8>),
     ) -> bool {
-        let asked = self.0.borrow();
-        for (at, one) in asked.iter().enumerate() {
+        let tried = self.tried.borrow();
+        for (at, one) in tried.iter().enumerate() {
             if at > 0 {
                 out.extend_from_slice(if one.anew { b" : " } else { b", " });
             }
             write(one, out);
         }
-        !asked.is_empty()
+        !tried.is_empty()
     }
 }

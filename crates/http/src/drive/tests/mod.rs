@@ -2,6 +2,7 @@
 
 mod streams;
 
+use net::LentFuture;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
@@ -30,7 +31,7 @@ const POST: Request =
 
 fn test(run: impl FnOnce(&TestSite, Connection)) {
     let site = site_with(SITE, |site| {
-        handle(site, "/echo", |_| Flow::Wait(Box::new(|x| Box::pin(echo(x)))));
+        handle(site, "/echo", |_| Flow::wait(|x| LentFuture::new(echo(x))));
         handle(site, "/pieces", pieces);
         handle(site, "/large", large);
         handle(site, "/hints", hints);

@@ -10,6 +10,7 @@ mod hash;
 mod tests;
 mod user_file;
 
+use net::LentFuture;
 use std::sync::Arc;
 
 use conf::{Result, Template};
@@ -80,13 +81,13 @@ fn check(realm: &Template, users: &UserFile, x: &mut Exchange) -> Flow {
         let accepted = scheme.accepts(credentials.password(), &text);
         return settle(x, accepted, &credentials, &realm);
     }
-    Flow::Wait(Box::new(move |x| {
-        Box::pin(async move {
+    Flow::wait(move |x| {
+        LentFuture::new(async move {
             let password = credentials.password().to_owned();
             let accepted = checks::run(move || scheme.accepts(&password, &text)).await;
             settle(x, accepted, &credentials, &realm)
         })
-    }))
+    })
 }
 
 /// What is kept of a password, and how.

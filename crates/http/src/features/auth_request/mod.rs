@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use net::LentFuture;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -95,7 +96,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
         place.access(move |x| {
             x.debug(format_args!("auth request handler"));
             let (conf, path) = (conf.clone(), path.clone());
-            Flow::Wait(Box::new(move |x| Box::pin(async move { conf.ask(&path, x).await })))
+            Flow::wait(move |x| LentFuture::new(async move { conf.ask(&path, x).await }))
         });
     }
     Ok(())

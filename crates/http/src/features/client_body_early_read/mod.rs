@@ -1,5 +1,6 @@
 //! `client_body_early_read`: a request's body is read before anything else is done with it.
 
+use net::LentFuture;
 use std::sync::Arc;
 
 use conf::{Predicates, Result};
@@ -32,9 +33,9 @@ fn read_early(conf: &Conf, x: &mut Exchange) -> Flow {
         return Flow::Next;
     }
     match admit::admit_body(x) {
-        Flow::Next => Flow::Wait(Box::new(|x| {
-            Box::pin(async { x.read_body().await.err().unwrap_or(Flow::Next) })
-        })),
+        Flow::Next => Flow::wait(|x| {
+            LentFuture::new(async { x.read_body().await.err().unwrap_or(Flow::Next) })
+        }),
         refused => refused,
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::clock;
+use net::{LentFuture, clock};
 use observe::Level;
 
 use super::rates::{REQUEST, RateExceeded, Rates};
@@ -163,12 +163,12 @@ impl RateLimiter {
         }
         x.states.of::<RateLimited>().said = Some("DELAYED");
         let delay = Duration::from_millis(delay.ms);
-        Flow::Wait(Box::new(move |_| {
-            Box::pin(async move {
+        Flow::wait(move |_| {
+            LentFuture::new(async move {
                 net::sleep(delay).await;
                 Flow::Next
             })
-        }))
+        })
     }
 
     fn refuse(&self, x: &mut Exchange, at: usize, refused: RateExceeded) -> Flow {

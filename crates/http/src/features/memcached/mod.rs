@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use net::LentFuture;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::backend::{
     self, BackendRequestBody, Bind, BodyPolicy, Conf as Family, Connections, HeaderFilter,
     NextUpstream, PassPlan, ReplyFields,
 };
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::{Exchange, Flow, LocationBackend};
 use crate::files::TempPath;
 use crate::health::Checkable;
 use crate::mask::mask;
@@ -147,7 +148,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
         family,
     });
     place.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(cache.clone());
-    place.exclusive_from_slash(move |x| cache.handle(x));
+    place.backend(cache);
     Ok(())
 }
 
@@ -167,19 +168,20 @@ impl Conf {
     }
 }
 
+impl LocationBackend for MemcachedPass {
+    fn answer<'x>(&'x self, x: &'x mut Exchange) -> LentFuture<'x, Flow> {
+        LentFuture::new(self.pass(x))
+    }
+}
+
 impl MemcachedPass {
-    fn handle(self: &Arc<Self>, x: &mut Exchange) -> Flow {
+    async fn pass(&self, x: &mut Exchange) -> Flow {
         if !matches!(x.request.head.method, Method::Get | Method::Head) {
             return Flow::Status(405);
         }
         if let Some(refused) = x.discard_body() {
             return refused;
         }
-        let cache = self.clone();
-        Flow::Wait(Box::new(move |x| Box::pin(async move { cache.pass(x).await })))
-    }
-
-    async fn pass(&self, x: &mut Exchange) -> Flow {
         x.backends.begin_unnamed_request(MemcachedRequest::SCHEMA);
         let group = match self.target.group(x, AddressSchemes::default()).await {
             Ok((group, _)) => group,

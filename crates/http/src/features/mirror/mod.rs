@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use net::LentFuture;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -76,14 +77,14 @@ fn handle(conf: &Arc<Conf>, x: &mut Exchange) -> Flow {
         return conf.send_copies(x);
     }
     let conf = conf.clone();
-    Flow::Wait(Box::new(move |x| {
-        Box::pin(async move {
+    Flow::wait(move |x| {
+        LentFuture::new(async move {
             match x.read_body().await {
                 Ok(()) => conf.send_copies(x),
                 Err(flow) => flow,
             }
         })
-    }))
+    })
 }
 
 impl Conf {

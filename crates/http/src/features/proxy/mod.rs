@@ -15,6 +15,7 @@ mod tests;
 mod variables;
 mod version;
 
+use net::LentFuture;
 use std::sync::Arc;
 
 use ::session::backend::SecuredBackend;
@@ -25,7 +26,7 @@ use crate::backend::protocol::http1;
 use crate::backend::{
     self, BackendRequestBody, BodyPolicy, HeaderFilter, PassPlan, ReplyFields, ReplyRewriter,
 };
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::{Exchange, Flow, LocationBackend};
 use crate::features::backend_tls;
 use crate::files::TempPath;
 use crate::health::Checkable;
@@ -230,20 +231,21 @@ pub fn install(
         family: family.clone(),
     });
     place.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(proxy.clone());
-    place.exclusive_from_slash(move |x| proxy.handle(x));
+    place.backend(proxy);
     Ok(())
 }
 
+impl LocationBackend for Proxy {
+    fn answer<'x>(&'x self, x: &'x mut Exchange) -> LentFuture<'x, Flow> {
+        LentFuture::new(self.pass(x))
+    }
+}
+
 impl Proxy {
-    fn handle(self: &Arc<Self>, x: &mut Exchange) -> Flow {
-        let proxy = self.clone();
+    async fn pass(&self, x: &mut Exchange) -> Flow {
         if self.family.outlives_client() {
             x.outlives_client.set(true);
         }
-        Flow::Wait(Box::new(move |x| Box::pin(async move { proxy.pass(x).await })))
-    }
-
-    async fn pass(&self, x: &mut Exchange) -> Flow {
         let can_stream = self.can_stream_body(x);
         let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
             Ok(body) => body,

@@ -1,5 +1,6 @@
 //! Bodies of requests: read in memory, to a file, piece by piece, or thrown away.
 
+use net::LentFuture;
 use std::future::poll_fn;
 use std::os::unix::fs::FileExt;
 
@@ -25,9 +26,9 @@ fn server() -> Server {
         ROOMS,
         |site| {
             for name in ["/read", "/file"] {
-                handle(site, name, |_| wait(|x| Box::pin(read(x))));
+                handle(site, name, |_| wait(|x| LentFuture::new(read(x))));
             }
-            handle(site, "/stream", |_| wait(|x| Box::pin(stream(x))));
+            handle(site, "/stream", |_| wait(|x| LentFuture::new(stream(x))));
         },
         |_| {},
     )

@@ -1,5 +1,6 @@
 //! What follows a reply, before the connection goes on: copies, and `post_action`.
 
+use net::LentFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,7 +19,7 @@ fn server(http: &str, done: &Arc<AtomicU32>) -> Server {
             handle(site, name, move |_| {
                 let done = done.clone();
                 wait(|x| {
-                    Box::pin(async move {
+                    LentFuture::new(async move {
                         net::sleep(Duration::from_millis(30)).await;
                         let length = match x.request.body.kept() {
                             Some(StoredBody::Memory(body)) => body.len() as u32,

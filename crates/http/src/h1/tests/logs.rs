@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::exchange::{Body, BodyError, BodyStream, Chunk};
+use net::LentFuture;
 
 const SITE: &str = "
     error_log e.log info;
@@ -31,7 +32,11 @@ fn server() -> Server {
         SITE,
         |site| {
             handle(site, "/read", |_| {
-                wait(|x| Box::pin(async { x.read_body().await.err().unwrap_or(Flow::Status(204)) }))
+                wait(|x| {
+                    LentFuture::new(async {
+                        x.read_body().await.err().unwrap_or(Flow::Status(204))
+                    })
+                })
             });
             handle(site, "/broken", |x| {
                 x.reply.status = 200;

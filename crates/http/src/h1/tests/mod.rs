@@ -17,13 +17,12 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::pin::Pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use net::testing::{RelaySide, relay};
-use net::{Arrival, Stream};
+use net::{Arrival, LentFuture, Stream};
 
 use crate::exchange::{Exchange, Flow};
 use crate::health::Health;
@@ -302,11 +301,9 @@ fn log_all(site: &mut Site, log: Sender<(u16, u64)>) {
     }
 }
 
-type Pending<'x> = Pin<Box<dyn Future<Output = Flow> + 'x>>;
-
 /// A wait from an asynchronous function.
-fn wait(future: impl for<'x> FnOnce(&'x mut Exchange) -> Pending<'x> + 'static) -> Flow {
-    Flow::Wait(Box::new(future))
+fn wait(future: impl for<'x> FnOnce(&'x mut Exchange) -> LentFuture<'x, Flow> + 'static) -> Flow {
+    Flow::wait(future)
 }
 
 /// The client's end.

@@ -1,5 +1,6 @@
 //! Exchanges that wait: for something else than their client, who is watched meanwhile.
 
+use net::LentFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -23,7 +24,7 @@ fn server(dropped: &Arc<AtomicU32>) -> Server {
             handle(site, "/forever", move |_| {
                 let guard = Dropped(dropped.clone());
                 wait(|_| {
-                    Box::pin(async move {
+                    LentFuture::new(async move {
                         let _guard = guard;
                         std::future::pending().await
                     })
@@ -31,7 +32,7 @@ fn server(dropped: &Arc<AtomicU32>) -> Server {
             });
             handle(site, "/slow", |_| {
                 wait(|_| {
-                    Box::pin(async {
+                    LentFuture::new(async {
                         net::sleep(Duration::from_millis(30)).await;
                         Flow::Status(204)
                     })
@@ -106,7 +107,7 @@ fn who_waits_may_find_out_that_the_client_need_not() {
         |site| {
             handle(site, "/late", |_| {
                 wait(|x| {
-                    Box::pin(async {
+                    LentFuture::new(async {
                         net::yield_now().await;
                         x.outlives_client.set(true);
                         net::sleep(Duration::from_millis(30)).await;
@@ -114,7 +115,7 @@ fn who_waits_may_find_out_that_the_client_need_not() {
                     })
                 })
             });
-            handle(site, "/asks-first", |_| wait(|_| Box::pin(std::future::pending())));
+            handle(site, "/asks-first", |_| wait(|_| LentFuture::new(std::future::pending())));
         },
         |_| {},
     );

@@ -5,10 +5,11 @@ mod redirects;
 mod requests;
 mod variables;
 
+use crate::site::Exclusive;
 use std::rc::Rc;
 
 use crate::client::Client;
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::Exchange;
 use crate::testing::{refusal, site};
 
 /// What glibc's allocator takes from the thread's own store: more costs ten times the instructions.
@@ -25,10 +26,8 @@ fn what_waits_for_a_backend_is_small() {
     let site = site("server { location / { proxy_pass http://127.0.0.1:1; } }");
     let client = Rc::new(Client::new(1, None, net::SocketProbe::NONE, 0));
     let mut x = Exchange::new(client, site.generation.clone());
-    let handler = site.generation.locations.iter().find_map(|place| place.exclusive.as_ref());
-    let Flow::Wait(wait) = handler.expect("there is a backend")(&mut x) else {
-        panic!("it does not wait")
-    };
-    let size = size_of_val(&*wait(&mut x));
+    let exclusive = site.generation.locations.iter().find_map(|place| place.exclusive.as_ref());
+    let Some(Exclusive::Backend(backend)) = exclusive else { panic!("there is a backend") };
+    let size = backend.answer(&mut x).size();
     assert!(size <= SMALL_MAX, "{size} bytes");
 }
