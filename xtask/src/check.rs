@@ -43,6 +43,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "models", slow: true, run: models },
     CheckStep { name: "feature", slow: true, run: new_feature },
     CheckStep { name: "compare", slow: true, run: side_by_side },
+    CheckStep { name: "at-once", slow: true, run: general_sending },
     CheckStep { name: "examples", slow: true, run: shown },
     CheckStep { name: "takeover", slow: true, run: taken_over },
     CheckStep { name: "certbot", slow: true, run: certified },
@@ -111,6 +112,20 @@ fn side_by_side() -> Result<StepOutcome, String> {
     }
     let weir = project::release("weir")?;
     let words = ["--weir".to_owned(), weir.display().to_string()];
+    compare::run(&words).or_else(|_| compare::run(&words)).map(|()| StepOutcome::Done)
+}
+
+/// The corpus against Weir itself, built so that it sends no reply at once: the same bytes.
+fn general_sending() -> Result<StepOutcome, String> {
+    let weir = project::release("weir")?;
+    cargo(&["build", "--package", "weir", "--features", "never-at-once"])?;
+    let folder = project::root().join("target/never-at-once");
+    let general = folder.join("nginx"); // By that name it answers as nginx does.
+    std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::copy(project::root().join("target/debug/weir"), &general))
+        .map_err(|error| format!("{}: {error}", general.display()))?;
+    let (weir, general) = (weir.display().to_string(), general.display().to_string());
+    let words = ["--weir".to_owned(), weir, "--nginx".to_owned(), general];
     compare::run(&words).or_else(|_| compare::run(&words)).map(|()| StepOutcome::Done)
 }
 

@@ -14,7 +14,7 @@ use observe::Level;
 
 use crate::credentials;
 use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Phase, Reach, Role, Stage, Wait};
-use crate::site::{Exclusive, Location, LocationId, Site};
+use crate::site::{Exclusive, LocationId, Site};
 use crate::{admit, answer, site};
 
 /// Where subrequests begin.
@@ -57,7 +57,7 @@ pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
             Flow::Next => go_on(&generation, x),
             Flow::Skip if x.stage.phase == Phase::Access => granted(x),
             Flow::Skip => {
-                enter(x, after(x.stage.phase));
+                enter(x, x.stage.phase.following());
                 Flow::Next
             }
             Flow::Done => match x.discard_body() {
@@ -77,31 +77,35 @@ pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
     }
 }
 
-/// Calls handler after handler, as long as they let the exchange pass.
+/// Runs phase after phase, as long as they let the exchange pass.
 fn go_on(site: &Site, x: &mut Exchange) -> Flow {
-    loop {
-        match next(site, x) {
-            Flow::Next if x.stage.phase != Phase::Filters => {}
+    while x.stage.phase != Phase::Filters {
+        match run_phase(site, x) {
+            Flow::Next => {}
+            flow => return flow,
+        }
+        match leave(site, x) {
+            Flow::Next => {}
             flow => return flow,
         }
     }
+    Flow::Next
 }
 
-/// Calls the next handler of the present phase, or enters the next phase.
-fn next(site: &Site, x: &mut Exchange) -> Flow {
-    let at = x.stage.next;
-    x.stage.next += 1;
+/// Calls what the present phase still has of handlers.
+fn run_phase(site: &Site, x: &mut Exchange) -> Flow {
     let here = site.location(x.location);
+    let outer = || site.server(x.server).outer;
     let handlers = match x.stage.phase {
-        Phase::Postread => &site.location(site.server(x.server).outer).postread,
-        Phase::ServerRewrite => &site.location(site.server(x.server).outer).rewrite,
+        Phase::Postread => &site.location(outer()).postread,
+        Phase::ServerRewrite => &site.location(outer()).rewrite,
         Phase::FindLocation => return find_location(site, x),
         // The server's own lines have been run.
-        Phase::Rewrite if x.location == site.server(x.server).outer => return leave(site, x),
+        Phase::Rewrite if x.location == outer() => return Flow::Next,
         Phase::Rewrite => &here.rewrite,
         Phase::Preaccess => &here.preaccess,
         // Whoever may see the one may see the other.
-        Phase::Access if x.is_subrequest() => return leave(site, x),
+        Phase::Access if x.is_subrequest() => return Flow::Next,
         Phase::Access => &here.access,
         Phase::Precontent => &here.precontent,
         Phase::Content => match &here.exclusive {
@@ -111,10 +115,14 @@ fn next(site: &Site, x: &mut Exchange) -> Flow {
         },
         Phase::Filters => unreachable!("filters are run at once"),
     };
-    match handlers.get(at) {
-        Some(handler) => handler(x),
-        None => leave(site, x),
+    while let Some(handler) = handlers.get(x.stage.next) {
+        x.stage.next += 1;
+        match handler(x) {
+            Flow::Next => {}
+            flow => return flow,
+        }
     }
+    Flow::Next
 }
 
 /// The phase has no more handlers: enters the next that has any.
@@ -128,42 +136,14 @@ fn leave(site: &Site, x: &mut Exchange) -> Flow {
         }
         Phase::Content => answer::nothing_answered(x),
         phase => {
-            let here = site.location(x.location);
-            let mut phase = after(phase);
-            while has_none(here, phase) {
-                phase = after(phase);
-            }
-            enter(x, phase);
+            enter(x, site.location(x.location).phases.after(phase));
             Flow::Next
         }
     }
 }
 
-/// Whether nobody is to be called in a phase of the location.
-fn has_none(here: &Location, phase: Phase) -> bool {
-    match phase {
-        Phase::Preaccess => here.preaccess.is_empty(),
-        Phase::Access => here.access.is_empty(),
-        Phase::Precontent => here.precontent.is_empty(),
-        _ => false,
-    }
-}
-
 fn enter(x: &mut Exchange, phase: Phase) {
     x.stage = Stage::of(phase);
-}
-
-fn after(phase: Phase) -> Phase {
-    match phase {
-        Phase::Postread => Phase::ServerRewrite,
-        Phase::ServerRewrite => Phase::FindLocation,
-        Phase::FindLocation => Phase::Rewrite,
-        Phase::Rewrite => Phase::Preaccess,
-        Phase::Preaccess => Phase::Access,
-        Phase::Access => Phase::Precontent,
-        Phase::Precontent => Phase::Content,
-        Phase::Content | Phase::Filters => Phase::Filters,
-    }
 }
 
 fn find_location(site: &Site, x: &mut Exchange) -> Flow {
@@ -176,7 +156,6 @@ fn find_location(site: &Site, x: &mut Exchange) -> Flow {
     {
         x.location = block;
     }
-    enter(x, Phase::Rewrite);
     match admit::admit(x) {
         Flow::Next if chosen.adds_slash => add_slash(site, x, chosen.location),
         flow => flow,
@@ -199,7 +178,7 @@ fn add_slash(site: &Site, x: &mut Exchange, location: LocationId) -> Flow {
 fn granted(x: &mut Exchange) -> Flow {
     if x.location().core.satisfy_any {
         x.reply.fields.remove_known(challenge(x));
-        enter(x, after(Phase::Access));
+        enter(x, Phase::Access.following());
     }
     Flow::Next
 }

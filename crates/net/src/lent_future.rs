@@ -1,48 +1,46 @@
 //! Boxed futures in memory that is lent: where one has ended the next one begins, so that tasks
 //! that wait over and over take nothing from the allocator.
 
-use std::alloc::Layout;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
-/// The unit of memory. Nothing with a stricter alignment is lent a place.
-type Unit = MaybeUninit<u128>;
+/// Memory, in units. Nothing with a stricter alignment is lent any.
+type Memory = Box<[MaybeUninit<Unit>]>;
+type Unit = u128;
 
 /// Sizes, in units: futures of up to so much share the same pieces of memory.
-const SIZES: [usize; 4] = [16, 64, 128, 256];
+const SIZES: [usize; 4] = [16, 80, 128, 256];
 /// Pieces of each size that a worker keeps for later.
 const KEPT_MAX: usize = 1024;
 
 thread_local! {
-    static FREE: RefCell<[Vec<Vec<Unit>>; SIZES.len()]> =
+    static FREE: RefCell<[Vec<Memory>; SIZES.len()]> =
         const { RefCell::new([const { Vec::new() }; SIZES.len()]) };
 }
 
 /// A future in lent memory.
-pub struct LentFuture<'a, T> {
-    /// In `memory`, which does not move while it is there.
-    future: NonNull<dyn Future<Output = T> + 'a>,
-    memory: Vec<Unit>,
-}
+pub struct LentFuture<'a, T>(NonNull<dyn Future<Output = T> + 'a>);
 
 impl<'a, T> LentFuture<'a, T> {
-    /// Moves the future to lent memory.
+    /// Moves the future to lent memory. Inlined, a future that has not begun is made there, and not
+    /// copied in full.
+    #[inline(always)]
     pub fn new<F: Future<Output = T> + 'a>(future: F) -> Self {
         const { assert!(align_of::<F>() <= align_of::<Unit>(), "lent memory is aligned for it") };
-        let mut memory = lend(Layout::new::<F>());
-        let place = NonNull::from(memory.spare_capacity_mut()).cast::<F>();
-        // SAFETY: the memory is its own, aligned, and at least as large as the layout.
+        let memory = lend(units(size_of::<F>()));
+        let place = NonNull::from(Box::leak(memory)).cast::<F>();
+        // SAFETY: the memory is its own from now on, aligned, and as large as the future at least.
         unsafe { place.write(future) };
-        Self { future: place, memory }
+        Self(place)
     }
 
     /// How large the future is.
     pub fn size(&self) -> usize {
         // SAFETY: the future is there until the drop.
-        size_of_val(unsafe { self.future.as_ref() })
+        size_of_val(unsafe { self.0.as_ref() })
     }
 }
 
@@ -52,26 +50,28 @@ impl<T> Future for LentFuture<'_, T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         // SAFETY: the future is there until the drop, nothing else refers to it, and it does not
         // move: only the pointer to it does.
-        unsafe { Pin::new_unchecked(self.future.as_mut()) }.poll(cx)
+        unsafe { Pin::new_unchecked(self.0.as_mut()) }.poll(cx)
     }
 }
 
 impl<T> Drop for LentFuture<'_, T> {
     fn drop(&mut self) {
-        let memory = std::mem::take(&mut self.memory);
-        let _returned = Returned(memory);
-        // SAFETY: it is there, and dropped once. Its memory is returned after it, even if it panics.
-        unsafe { self.future.drop_in_place() };
+        let memory = NonNull::slice_from_raw_parts(self.0.cast(), units(self.size()));
+        // SAFETY: this is the memory that `new` was lent, and nobody uses it once the future in it
+        // is dropped.
+        let _returned = Returned(unsafe { Box::from_raw(memory.as_ptr()) });
+        // SAFETY: it is there, and dropped once. Its memory goes back after it, even if it panics.
+        unsafe { self.0.drop_in_place() };
     }
 }
 
 /// Memory that goes back when this is dropped.
-struct Returned(Vec<Unit>);
+struct Returned(Memory);
 
 impl Drop for Returned {
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.0);
-        let Some(at) = SIZES.iter().position(|size| *size == memory.capacity()) else { return };
+        let Some(at) = SIZES.iter().position(|size| *size == memory.len()) else { return };
         FREE.with_borrow_mut(|free| {
             if free[at].len() < KEPT_MAX {
                 free[at].push(memory);
@@ -80,15 +80,24 @@ impl Drop for Returned {
     }
 }
 
-/// Memory for something of that layout.
-fn lend(layout: Layout) -> Vec<Unit> {
-    let units = layout.size().div_ceil(size_of::<Unit>());
-    match SIZES.iter().position(|size| units <= *size) {
-        Some(at) => FREE
-            .with_borrow_mut(|free| free[at].pop())
-            .unwrap_or_else(|| Vec::with_capacity(SIZES[at])),
-        None => Vec::with_capacity(units),
+/// How much memory a future of that many bytes has.
+const fn units(bytes: usize) -> usize {
+    let units = bytes.div_ceil(size_of::<Unit>());
+    let mut at = 0;
+    while at < SIZES.len() {
+        if units <= SIZES[at] {
+            return SIZES[at];
+        }
+        at += 1;
     }
+    units
+}
+
+/// Memory of that many units.
+fn lend(units: usize) -> Memory {
+    let at = SIZES.iter().position(|size| *size == units);
+    let free = at.and_then(|at| FREE.with_borrow_mut(|free| free[at].pop()));
+    free.unwrap_or_else(|| Box::new_uninit_slice(units))
 }
 
 #[cfg(test)]
@@ -134,7 +143,7 @@ mod tests {
 
     #[test]
     fn memory_is_lent_again() {
-        let place = |future: &LentFuture<'_, usize>| future.memory.as_ptr();
+        let place = |future: &LentFuture<'_, usize>| future.0.cast::<u8>();
         let drops = Rc::default();
         let (first, second) = (sum::<500>(&drops), sum::<500>(&drops));
         let places = [place(&first), place(&second)];

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use ::upstream::pool::{GroupPool, PoolOrigin, PooledConnection};
 use ::upstream::{Group, Lease};
 use net::buffers::{self, LentPart};
-use net::{SocketProbe, Timer, clock};
+use net::{SocketProbe, Stream, Timer, clock};
 use observe::Level;
 
 use super::Conf;
@@ -31,20 +31,35 @@ use crate::rate::{Allowance, Rate};
 /// Reads ahead before others get their turn.
 const READS_PER_TURN: u32 = 16;
 
-/// The connection to a server and the right to use it, which are given back when the reply ends.
-pub(super) struct BusyConnection {
-    pub(super) connection: PooledConnection,
+/// A server that is asked: the right to use it, and the connection to it, which are given back when
+/// the reply ends.
+pub(super) struct BusyServer {
+    /// There once it is connected to.
+    pub(super) connection: Option<PooledConnection>,
     pub(super) lease: Lease,
     /// How the connection was made.
     pub(super) origin: Option<Arc<PoolOrigin>>,
     pub(super) attempt: Rc<UpstreamAttempt>,
     /// What is to be learned once the reply has ended.
-    pub(super) session: Option<SessionToLearn>,
+    pub(super) session: Option<Box<SessionToLearn>>,
     /// Whether all of the request was sent.
     pub(super) sent: bool,
 }
 
-impl BusyConnection {
+impl BusyServer {
+    pub(super) fn new(
+        lease: Lease,
+        attempt: Rc<UpstreamAttempt>,
+        origin: Option<Arc<PoolOrigin>>,
+    ) -> Self {
+        Self { connection: None, lease, origin, attempt, session: None, sent: false }
+    }
+
+    /// The stream of its connection.
+    pub(super) fn stream(&mut self) -> &mut Stream {
+        &mut self.connection.as_mut().expect("it is connected to").stream
+    }
+
     /// Nobody wants the body: if there is none, the connection may go on.
     pub(super) fn end_unread(
         self,
@@ -65,8 +80,10 @@ impl BusyConnection {
         if let Some(session) = &self.session {
             session.learn(self.lease.server());
         }
-        if let Some(pool) = pool.filter(|_| self.sent) {
-            self.lease.end_with(pool, self.origin, self.connection);
+        if let Some(pool) = pool.filter(|_| self.sent)
+            && let Some(connection) = self.connection
+        {
+            self.lease.end_with(pool, self.origin, connection);
         }
     }
 }
@@ -111,7 +128,7 @@ pub(super) struct Receive<'a> {
 /// The body of the reply: what has come of it, and the rest as it comes.
 pub(super) fn receive(
     x: &mut Exchange,
-    held: BusyConnection,
+    held: BusyServer,
     answered: Answered,
     mut protocol: impl Protocol,
     how: Receive<'_>,
@@ -177,7 +194,7 @@ fn shown(fields: &Fields, policy: &BodyPolicy) -> Fields {
 /// A body that is still to come, in part at least.
 struct BackendBody<P> {
     /// There until the body has ended.
-    held: Option<BusyConnection>,
+    held: Option<BusyServer>,
     group: Arc<Group>,
     /// The client's socket.
     client: SocketProbe,
@@ -220,7 +237,7 @@ struct Room {
 }
 
 impl<P: Protocol> BackendBody<P> {
-    fn new(x: &Exchange, held: BusyConnection, protocol: P, how: Receive<'_>) -> Self {
+    fn new(x: &Exchange, held: BusyServer, protocol: P, how: Receive<'_>) -> Self {
         Self {
             held: Some(held),
             group: how.group.clone(),
@@ -252,7 +269,7 @@ impl<P: Protocol> BackendBody<P> {
         let Some(held) = &mut self.held else { return Poll::Ready(()) };
         let Room { mut buffer, start, to_file, most: room } = room;
         let before = buffer.len();
-        let read = held.connection.stream.poll_read_most(cx, &mut buffer, most.min(room));
+        let read = held.stream().poll_read_most(cx, &mut buffer, most.min(room));
         match read {
             Poll::Ready(Ok(count @ 1..)) => {
                 let attempt = &held.attempt;

@@ -51,7 +51,7 @@ impl Bound {
         x: &mut Exchange,
         group: &Arc<Group>,
         server: &Server,
-    ) -> Option<SessionToLearn> {
+    ) -> Option<Box<SessionToLearn>> {
         let learn = group.sticky()?.learn()?;
         let mut created = Vec::new();
         let created = learn.created(x, &mut created).then_some(created);
@@ -64,7 +64,7 @@ impl Bound {
             session.learn(server);
             return None;
         }
-        Some(session)
+        Some(Box::new(session))
     }
 }
 

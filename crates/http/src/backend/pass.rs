@@ -3,12 +3,11 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use ::upstream::pool::PoolOrigin;
-use ::upstream::{Attempt, Group, Lease, Until};
+use ::upstream::{Attempt, Group, Until};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
 use observe::{Level, Text};
@@ -17,7 +16,7 @@ use wire::Known;
 use wire::reply::{ReplyHead, ReplyName};
 
 use super::Conf;
-use super::body::{self, BodyPolicy, BusyConnection, Receive};
+use super::body::{self, BodyPolicy, BusyServer, Receive};
 use super::bound::Bound;
 use super::call::{Answered, BackendCall, Calling, Trouble};
 use super::caller::Caller;
@@ -29,9 +28,7 @@ use super::store;
 use super::tunnel::Switched;
 use super::values::NextUpstream;
 use crate::answer;
-use crate::exchange::{
-    AskedBackend, CloseReason, Exchange, Flow, RequestBodyError, StoredBody, UpstreamAttempt,
-};
+use crate::exchange::{AskedBackend, CloseReason, Exchange, Flow, RequestBodyError, StoredBody};
 use crate::rate::Rate;
 
 /// A request, and what is done with the reply.
@@ -66,6 +63,8 @@ pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut PassPlan<'_, S>)
         is_first: true,
         request_sent: false,
         had_stale: false,
+        server: None,
+        protocol: None,
     };
     let flow = passing.run(x).await;
     x.backends.active = false;
@@ -73,7 +72,7 @@ pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut PassPlan<'_, S>)
     flow
 }
 
-struct Passing<'p, 'a, S> {
+struct Passing<'p, 'a, S: Start> {
     plan: &'p mut PassPlan<'a, S>,
     bound: Bound,
     /// How connections are made, if not in the plainest way.
@@ -87,6 +86,10 @@ struct Passing<'p, 'a, S> {
     request_sent: bool,
     /// Whether a kept connection turned out closed.
     had_stale: bool,
+    /// The server that is asked; none before the first is chosen, and once it has answered.
+    server: Option<BusyServer>,
+    /// What is spoken with it.
+    protocol: Option<S::Protocol>,
 }
 
 fn origin(
@@ -101,44 +104,31 @@ fn origin(
     Some(Arc::new(PoolOrigin { from, secured }))
 }
 
-/// A server's answer.
-struct AnsweredRequest<P> {
-    connected: Connected,
-    answered: Answered,
-    protocol: P,
-}
-
 impl<S: Start> Passing<'_, '_, S> {
     async fn run(&mut self, x: &mut Exchange) -> Flow {
         loop {
-            let (mut lease, waited_ms) = match self.choose(x).await {
-                Ok(chosen) => chosen,
-                Err(flow) => return flow,
-            };
-            let anew = std::mem::take(&mut self.is_first);
-            let peer = AskedBackend::Server(lease.server().clone());
-            let attempt = x.backends.begin(peer, anew);
-            attempt.queue_ms.set(waited_ms);
-            let trouble = match self.ask(x, &mut lease, &attempt).await {
-                Ok(reply) => match self.answer(x, lease, &attempt, reply) {
+            if let Err(flow) = self.choose(x).await {
+                return flow;
+            }
+            let trouble = match self.ask(x).await {
+                Ok(answered) => match self.answer(x, answered) {
                     Ok(flow) => return flow,
                     Err(status) => {
-                        attempt.end();
                         x.debug(format_args!("http next upstream, {status}"));
                         continue;
                     }
                 },
                 Err(trouble) => trouble,
             };
-            attempt.end();
-            if let Err(flow) = self.after(x, &mut lease, &attempt, trouble) {
+            if let Err(flow) = self.after(x, trouble) {
                 return flow;
             }
         }
     }
 
-    /// The server to ask, and how long it was waited for.
-    async fn choose(&mut self, x: &mut Exchange) -> Result<(Lease, Option<u64>), Flow> {
+    /// Chooses the server to ask, once the last one is given back.
+    async fn choose(&mut self, x: &mut Exchange) -> Result<(), Flow> {
+        self.server = None;
         let group = self.plan.group;
         let timeout_ms = self.plan.conf.read_timeout.0;
         // When a client leaves, the driver drops the exchange.
@@ -159,7 +149,15 @@ impl<S: Start> Passing<'_, '_, S> {
         };
         self.tries += 1;
         self.bound.choose(x, group, lease.server());
-        Ok((lease, waited_ms))
+        let anew = std::mem::take(&mut self.is_first);
+        let attempt = x.backends.begin(AskedBackend::Server(lease.server().clone()), anew);
+        attempt.queue_ms.set(waited_ms);
+        self.server = Some(BusyServer::new(lease, attempt, self.origin.clone()));
+        Ok(())
+    }
+
+    fn server(&mut self) -> &mut BusyServer {
+        self.server.as_mut().expect("one is chosen")
     }
 
     /// There is no server to ask.
@@ -172,99 +170,73 @@ impl<S: Start> Passing<'_, '_, S> {
         x.action = CONNECTING;
     }
 
-    /// Asks one server.
-    async fn ask(
-        &mut self,
-        x: &mut Exchange,
-        lease: &mut Lease,
-        attempt: &Rc<UpstreamAttempt>,
-    ) -> Result<AnsweredRequest<S::Protocol>, Trouble> {
+    /// Asks the server.
+    async fn ask(&mut self, x: &mut Exchange) -> Result<Answered, Trouble> {
         let timer = Timer::new();
         let (conf, filter) = (self.plan.conf, self.plan.filter);
-        let mut connected = connect::connect(
+        let server = self.server.as_mut().expect("one is chosen");
+        let Connected { connection, reused } = connect::connect(
             &mut ForClient { x: &mut *x, filter },
             (!self.had_stale).then_some(self.plan.group),
-            lease,
+            &server.lease,
             conf,
             self.plan.tls.as_ref(),
             self.origin.clone(),
             &timer,
         )
         .await?;
+        let attempt = server.attempt.clone();
         attempt.connect_ms.set(Some(attempt.age_ms()));
-        connected.connection.requests += 1;
+        let connection = server.connection.insert(connection);
+        connection.requests += 1;
         x.backends.head.reset();
-        let mut protocol = self.plan.start.start();
         let call = BackendCall {
-            protocol: &mut protocol,
-            connection: &mut connected.connection,
+            protocol: self.protocol.insert(self.plan.start.start()),
+            connection,
             timer: &timer,
             times: conf.timeouts().into(),
             head_max: conf.buffer_size.0,
             received: &attempt.bytes_received,
         };
-        let mut calling = Calling::new(call, &self.plan.head, self.body(x));
+        let mut calling = Calling::new(call, &self.plan.head, body(&self.plan.body, x));
         let answered = poll_fn(|cx| calling.poll(cx, &mut ForClient { x: &mut *x, filter })).await;
         attempt.bytes_sent.set(calling.written());
         let has_begun = calling.has_begun();
         drop(calling);
         self.request_sent |= has_begun;
         let is_silent = attempt.bytes_received.get() == 0;
-        if connected.reused && is_silent && matches!(answered, Err(Trouble::Error)) {
+        if reused && is_silent && matches!(answered, Err(Trouble::Error)) {
             // That a kept connection was closed meanwhile says little of its server. The next one
             // is new: a request that servers fail at must not use up all that are kept.
             self.had_stale = true;
             self.attempt.allow_another();
             self.tries -= 1;
         }
-        Ok(AnsweredRequest { connected, answered: answered?, protocol })
-    }
-
-    fn body(&self, x: &Exchange) -> BodySource<'_> {
-        match &self.plan.body {
-            BackendRequestBody::None => BodySource::Memory(&[]),
-            BackendRequestBody::Made(bytes) => BodySource::Memory(bytes),
-            BackendRequestBody::Streamed => BodySource::Streamed(Streamed::default()),
-            BackendRequestBody::Client => match x.request.body.kept() {
-                Some(StoredBody::Memory(_)) => BodySource::Caller,
-                Some(StoredBody::File(file)) => BodySource::File(file.slice()),
-                None => BodySource::Memory(&[]),
-            },
-        }
+        answered
     }
 
     /// Makes the server's answer the exchange's; `Err`: another server is asked.
-    fn answer(
-        &mut self,
-        x: &mut Exchange,
-        mut lease: Lease,
-        attempt: &Rc<UpstreamAttempt>,
-        reply: AnsweredRequest<S::Protocol>,
-    ) -> Result<Flow, u16> {
+    fn answer(&mut self, x: &mut Exchange, answered: Answered) -> Result<Flow, u16> {
         let conf = self.plan.conf;
-        let AnsweredRequest { connected, answered, protocol } = reply;
         head::drop_duplicates(x);
         let status = x.backends.head.status;
+        let BusyServer { attempt, lease, .. } = self.server();
         attempt.status.set(status);
         attempt.header_ms.set(Some(attempt.age_ms()));
         lease.reached(Until::FirstByte, attempt.age_ms());
         let reasons = NextUpstream::of_status(status);
         if reasons != 0 && self.may_go_on(x, reasons) && self.attempt.tries_left() > 0 {
             match status {
-                403 | 404 => lease.succeeded(clock::now_ms()),
-                _ => self.failed(x, &mut lease),
+                403 | 404 => self.server().lease.succeeded(clock::now_ms()),
+                _ => self.failed(x),
             }
+            self.end_attempt();
             return Err(status);
         }
-        let session = self.bound.learn(x, self.plan.group, lease.server());
-        let held = BusyConnection {
-            session,
-            sent: answered.sent,
-            connection: connected.connection,
-            lease,
-            origin: self.origin.clone(),
-            attempt: attempt.clone(),
-        };
+        let mut held = self.server.take().expect("it has answered");
+        let protocol = self.protocol.take().expect("it has answered");
+        held.session = self.bound.learn(x, self.plan.group, held.lease.server());
+        held.sent = answered.sent;
         if conf.intercept_errors && status >= 300 && answer::has_page(x, status) {
             held.end_unread(self.plan.group.pool(), &answered, &protocol);
             return Ok(intercept(x, status));
@@ -282,7 +254,7 @@ impl<S: Start> Passing<'_, '_, S> {
     fn reply(
         &self,
         x: &mut Exchange,
-        held: BusyConnection,
+        held: BusyServer,
         answered: Answered,
         protocol: S::Protocol,
         buffering: bool,
@@ -339,13 +311,8 @@ impl<S: Start> Passing<'_, '_, S> {
     }
 
     /// What follows when a server did not answer; `Ok`: another is asked.
-    fn after(
-        &mut self,
-        x: &mut Exchange,
-        lease: &mut Lease,
-        attempt: &Rc<UpstreamAttempt>,
-        trouble: Trouble,
-    ) -> Result<(), Flow> {
+    fn after(&mut self, x: &mut Exchange, trouble: Trouble) -> Result<(), Flow> {
+        self.end_attempt();
         let (reason, status) = match trouble {
             Trouble::Error => (NextUpstream::ERROR, 502),
             Trouble::Timeout => (NextUpstream::TIMEOUT, 504),
@@ -353,18 +320,22 @@ impl<S: Start> Passing<'_, '_, S> {
             Trouble::Internal => return Err(Flow::Status(500)),
             Trouble::Client(error) => return Err(error.settle(x)),
         };
-        attempt.status.set(status);
-        self.failed(x, lease);
+        self.server().attempt.status.set(status);
+        self.failed(x);
         if self.may_go_on(x, reason) && self.attempt.tries_left() > 0 {
             return Ok(());
         }
         Err(Flow::Status(status))
     }
 
-    fn failed(&self, x: &Exchange, lease: &mut Lease) {
-        if let Some(event) = lease.failed(clock::now_ms()) {
+    fn failed(&mut self, x: &Exchange) {
+        if let Some(event) = self.server().lease.failed(clock::now_ms()) {
             x.log(Level::Warn, format_args!("{event}"));
         }
+    }
+
+    fn end_attempt(&mut self) {
+        self.server().attempt.end();
     }
 
     /// Whether this is a reason to ask another server, and it is not too late for it.
@@ -382,6 +353,20 @@ impl<S: Start> Passing<'_, '_, S> {
         let too_often = tries_max > 0 && self.tries >= tries_max;
         let streamed = self.request_sent && matches!(self.plan.body, BackendRequestBody::Streamed);
         conf.next_upstream.allows(reasons) && !too_late && !too_often && !streamed
+    }
+}
+
+/// Where the body of a request comes from.
+fn body<'b>(body: &'b BackendRequestBody, x: &Exchange) -> BodySource<'b> {
+    match body {
+        BackendRequestBody::None => BodySource::Memory(&[]),
+        BackendRequestBody::Made(bytes) => BodySource::Memory(bytes),
+        BackendRequestBody::Streamed => BodySource::Streamed(Streamed::default()),
+        BackendRequestBody::Client => match x.request.body.kept() {
+            Some(StoredBody::Memory(_)) => BodySource::Caller,
+            Some(StoredBody::File(file)) => BodySource::File(file.slice()),
+            None => BodySource::Memory(&[]),
+        },
     }
 }
 
@@ -434,7 +419,7 @@ impl Caller for ForClient<'_> {
 }
 
 /// The connection speaks another protocol from now on.
-fn switch(x: &mut Exchange, held: BusyConnection, answered: Answered, conf: &Conf) -> Flow {
+fn switch(x: &mut Exchange, held: BusyServer, answered: Answered, conf: &Conf) -> Flow {
     if x.is_subrequest() {
         x.log(Level::Error, format_args!("connection upgrade in subrequest"));
         return Flow::Drop(0);

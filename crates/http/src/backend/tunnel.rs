@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use net::{Timer, buffers};
 
 use super::Conf;
-use super::body::BusyConnection;
+use super::body::BusyServer;
 use super::call::Answered;
 use crate::exchange::{Tunnel, TunnelEnd, TunnelError};
 
@@ -31,7 +31,7 @@ pub(super) struct Switched {
 }
 
 /// The server's end. What passes through it is counted.
-struct ServerEnd(Option<BusyConnection>);
+struct ServerEnd(Option<BusyServer>);
 
 /// One direction.
 #[derive(Default)]
@@ -62,7 +62,7 @@ enum DirectionError {
 }
 
 impl Switched {
-    pub(super) fn new(held: BusyConnection, answered: Answered, conf: &Conf) -> Self {
+    pub(super) fn new(held: BusyServer, answered: Answered, conf: &Conf) -> Self {
         let Answered { head_bytes, input, .. } = answered;
         Self {
             server: ServerEnd(Some(held)),
@@ -193,14 +193,14 @@ impl Drop for Way {
 impl TunnelEnd for ServerEnd {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         let Some(held) = &mut self.0 else { return Poll::Ready(Ok(0)) };
-        let read = ready!(held.connection.stream.poll_read(cx, buffer))?;
+        let read = ready!(held.stream().poll_read(cx, buffer))?;
         held.attempt.bytes_received.set(held.attempt.bytes_received.get() + read as u64);
         Poll::Ready(Ok(read))
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let Some(held) = &mut self.0 else { return Poll::Ready(Ok(bytes.len())) };
-        let written = ready!(held.connection.stream.poll_write(cx, &[IoSlice::new(bytes)]))?;
+        let written = ready!(held.stream().poll_write(cx, &[IoSlice::new(bytes)]))?;
         held.attempt.bytes_sent.set(held.attempt.bytes_sent.get() + written as u64);
         Poll::Ready(Ok(written))
     }

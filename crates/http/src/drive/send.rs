@@ -7,6 +7,10 @@
 //!
 //! A piece waits until the outlet has room for it, the stream until there is no piece: the client's
 //! pace is felt as far back as the source goes.
+//!
+//! Most replies are there in full, and their client takes them at once: [`Opened::send_at_once`]
+//! puts and flushes such a reply with the same calls, in the same order, as [`Sending`] would, and
+//! leaves the rest to it.
 
 use std::future::poll_fn;
 use std::io;
@@ -89,19 +93,124 @@ pub(super) fn check(x: &mut Exchange) {
 
 /// Sends the reply. An error has been logged.
 pub(super) async fn send<O: Outlet>(x: &mut Exchange, outlet: &mut O) -> Result<(), CutReply> {
-    let mut sending = Sending::begin(outlet, x);
-    let result = poll_fn(|cx| sending.poll(cx, x)).await;
-    // What was made for this reply serves for the next.
-    if let Some(bytes) = sending.returned.take() {
-        x.reply.body = Body::Bytes(Bytes::Owned(bytes));
-    }
-    // What the body has under way is told of while it is.
-    let result = result.map_err(|failed| failed.settle(x));
-    drop(sending);
+    let at_once = poll_fn(|cx| Poll::Ready(Opened::new(outlet, x).send_at_once(cx, x, outlet)));
+    let result = match at_once.await {
+        AtOnce::Sent => Ok(()),
+        AtOnce::Cut(cut) => Err(cut),
+        AtOnce::Not(opened) => {
+            let mut sending = Sending::new(outlet, x, opened);
+            let result = poll_fn(|cx| sending.poll(cx, x)).await;
+            sending.end(x, result)
+        }
+    };
     outlet.release();
     outlet.end_wait();
     x.reply.complete = result.is_ok();
     result
+}
+
+/// A reply whose head is put.
+struct Opened {
+    has_body: bool,
+    framing: Framing,
+    /// Whether there is a limit to how fast it is sent.
+    is_limited: bool,
+    /// Bytes that may be written before others get their turn; 0: all.
+    turn_max: u64,
+    /// Whether all of it is in the outlet.
+    is_put: bool,
+}
+
+/// How sending a reply at once ended.
+enum AtOnce {
+    Sent,
+    /// It has failed, and that is logged.
+    Cut(CutReply),
+    /// The rest is [`Sending`]'s.
+    Not(Opened),
+}
+
+impl Opened {
+    fn new(outlet: &mut impl Outlet, x: &mut Exchange) -> Self {
+        let has_body = settle_head(x);
+        let generation = x.generation.clone();
+        let output = &generation.location(x.location).core.output;
+        let framing = outlet.put_head(x, has_body, output);
+        x.reply.head_sent = true;
+        if x.backends.named && x.reply.status != 101 {
+            x.action = "sending to client";
+        }
+        let is_limited = limit_rate::settle(x) > 0;
+        Self { has_body, framing, is_limited, turn_max: output.sendfile_max_chunk, is_put: false }
+    }
+
+    /// Sends a reply that is there in full, unless the outlet or the client does not take it.
+    fn send_at_once(
+        mut self,
+        cx: &mut Context<'_>,
+        x: &mut Exchange,
+        outlet: &mut impl Outlet,
+    ) -> AtOnce {
+        let fits = match &x.reply.body {
+            _ if !self.has_body => true,
+            Body::Empty => true,
+            Body::Bytes(bytes) => outlet.takes(bytes.len()),
+            Body::File(_) | Body::Stream(_) => false,
+        };
+        if !fits || self.is_limited || cfg!(feature = "never-at-once") {
+            return AtOnce::Not(self);
+        }
+        if let Err(failed) = self.put_body(x, outlet) {
+            return AtOnce::Cut(failed.settle(x));
+        }
+        self.framing.put_end(x, outlet);
+        self.is_put = true;
+        outlet.begin_flush();
+        match outlet.poll_flush(cx, flush_max(self.turn_max)) {
+            Poll::Ready(Ok(count)) => {
+                x.reply.bytes_sent += count as u64;
+                outlet.end_wait();
+            }
+            Poll::Ready(Err((call, error))) => {
+                return AtOnce::Cut(SendError::Call(call, error).settle(x));
+            }
+            Poll::Pending => {}
+        }
+        if outlet.gathered() > 0 {
+            return AtOnce::Not(self);
+        }
+        take_back(x, outlet.end_flush());
+        match self.framing.end() {
+            Ok(()) => AtOnce::Sent,
+            Err(failed) => AtOnce::Cut(failed.settle(x)),
+        }
+    }
+
+    fn put_body(&mut self, x: &mut Exchange, outlet: &mut impl Outlet) -> Result<(), SendError> {
+        if let Body::Bytes(bytes) = x.reply.body.take()
+            && self.has_body
+            && !bytes.is_empty()
+        {
+            self.framing.count(bytes.len() as u64)?;
+            take_back(x, outlet.put_bytes(bytes));
+        }
+        Ok(())
+    }
+}
+
+/// What was made for this reply serves for the next.
+fn take_back(x: &mut Exchange, bytes: Option<Bytes>) {
+    if let Some(bytes @ Bytes::Owned(_)) = bytes {
+        x.reply.body = Body::Bytes(bytes);
+    }
+}
+
+/// How much may be written at once.
+fn flush_max(turn_max: u64) -> usize {
+    match turn_max {
+        0 => usize::MAX,
+        chunk => usize::try_from(chunk).unwrap_or(usize::MAX),
+    }
 }
 
 /// Settles what a status says of the head, and whether there is a body.
@@ -155,17 +264,44 @@ fn rate_of(x: &mut Exchange) -> Rate {
     }
 }
 
-impl<'o, O: Outlet> Sending<'o, O> {
-    fn begin(outlet: &'o mut O, x: &mut Exchange) -> Self {
-        let has_body = settle_head(x);
-        let output = x.location().core.output;
-        let framing = outlet.put_head(x, has_body, &output);
-        x.reply.head_sent = true;
-        if x.backends.named && x.reply.status != 101 {
-            x.action = "sending to client";
+impl Framing {
+    /// Holds the body to the length that the head has given.
+    fn count(&mut self, length: u64) -> Result<(), SendError> {
+        if let BodyBound::Length(left) = &mut self.body {
+            *left = left.checked_sub(length).ok_or(SendError::TooLong)?;
         }
-        let (piece, stream) = match x.reply.body.take() {
-            _ if !has_body => (None, None),
+        Ok(())
+    }
+
+    /// How a reply ends whose body has ended.
+    fn end(&self) -> Result<(), SendError> {
+        match self.body {
+            BodyBound::Length(1..) => Err(SendError::Body(BodyError::Truncated)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts the end, if the body is complete.
+    fn put_end(&self, x: &mut Exchange, outlet: &mut impl Outlet) {
+        if self.end().is_err() {
+            return;
+        }
+        if self.has_trailers {
+            phases::end_body(x);
+            if let Some(name) = x.reply.trailers.unfold() {
+                let name = Text(&name);
+                x.log(Level::Error, format_args!("trailer \"{name}\" {FORBIDDEN}"));
+            }
+        }
+        outlet.put_end(&x.reply.trailers);
+    }
+}
+
+impl<'o, O: Outlet> Sending<'o, O> {
+    fn new(outlet: &'o mut O, x: &mut Exchange, opened: Opened) -> Self {
+        let body = if opened.is_put { Body::Empty } else { x.reply.body.take() };
+        let (piece, stream) = match body {
+            _ if !opened.has_body => (None, None),
             Body::Empty => (None, None),
             Body::Bytes(bytes) => (Some(ReplyPiece::Bytes(bytes)), None),
             Body::File(slice) => (Some(ReplyPiece::File(slice)), None),
@@ -173,18 +309,24 @@ impl<'o, O: Outlet> Sending<'o, O> {
         };
         Self {
             outlet,
-            output,
-            framing,
+            output: x.location().core.output,
+            framing: opened.framing,
             rate: rate_of(x),
             stream,
             piece,
-            flushes: false,
-            end: None,
+            flushes: opened.is_put,
+            end: opened.is_put.then(|| opened.framing.end()),
             returned: None,
             delay_ms: None,
             turn: 0,
             watches: !x.outlives_client.get(),
         }
+    }
+
+    fn end(mut self, x: &mut Exchange, result: Result<(), SendError>) -> Result<(), CutReply> {
+        take_back(x, self.returned.take().map(Bytes::Owned));
+        // What the body has under way is told of while it is.
+        result.map_err(|failed| failed.settle(x))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, x: &mut Exchange) -> Poll<Result<(), SendError>> {
@@ -202,7 +344,10 @@ impl<'o, O: Outlet> Sending<'o, O> {
             let end = match ready!(self.poll_gather(cx, x)) {
                 Ok(Gathered::More) => continue,
                 Ok(Gathered::Enough) => None,
-                Ok(Gathered::End) => Some(self.finish(x)),
+                Ok(Gathered::End) => {
+                    self.framing.put_end(x, self.outlet);
+                    Some(self.framing.end())
+                }
                 Err(SendError::Body(error)) if !error.spoils() => Some(Err(SendError::Body(error))),
                 // What was read of a file before its end goes out, as it does by sendfile().
                 Err(failed @ SendError::Call(..)) => Some(Err(failed)),
@@ -281,7 +426,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
             }
             ReplyPiece::File(slice) => {
                 self.advise(&slice);
-                self.count(length)?;
+                self.framing.count(length)?;
                 self.outlet.put_file(slice);
             }
             ReplyPiece::Bytes(bytes) => self.put_bytes(bytes)?,
@@ -290,7 +435,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
     }
 
     fn put_bytes(&mut self, bytes: Bytes) -> Result<(), SendError> {
-        self.count(bytes.len() as u64)?;
+        self.framing.count(bytes.len() as u64)?;
         if let Some(Bytes::Owned(copied)) = self.outlet.put_bytes(bytes) {
             self.returned = Some(copied);
         }
@@ -319,30 +464,6 @@ impl<'o, O: Outlet> Sending<'o, O> {
         if self.output.read_ahead > 0 && slice.start == 0 && slice.len() > READ_AHEAD_MIN {
             net::file::read_ahead(&slice.file);
         }
-    }
-
-    /// Holds the body to the length that the head has given.
-    fn count(&mut self, length: u64) -> Result<(), SendError> {
-        if let BodyBound::Length(left) = &mut self.framing.body {
-            *left = left.checked_sub(length).ok_or(SendError::TooLong)?;
-        }
-        Ok(())
-    }
-
-    /// The body is complete.
-    fn finish(&mut self, x: &mut Exchange) -> Result<(), SendError> {
-        if let BodyBound::Length(1..) = self.framing.body {
-            return Err(SendError::Body(BodyError::Truncated));
-        }
-        if self.framing.has_trailers {
-            phases::end_body(x);
-            if let Some(name) = x.reply.trailers.unfold() {
-                let name = Text(&name);
-                x.log(Level::Error, format_args!("trailer \"{name}\" {FORBIDDEN}"));
-            }
-        }
-        self.outlet.put_end(&x.reply.trailers);
-        Ok(())
     }
 
     fn poll_flush(
@@ -403,11 +524,8 @@ impl<'o, O: Outlet> Sending<'o, O> {
                     continue;
                 }
             };
-            let most = match self.output.sendfile_max_chunk {
-                0 => most,
-                chunk => most.min(chunk),
-            };
-            return Poll::Ready(Ok(usize::try_from(most).unwrap_or(usize::MAX)));
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            return Poll::Ready(Ok(most.min(flush_max(self.output.sendfile_max_chunk))));
         }
     }
 

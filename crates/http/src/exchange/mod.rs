@@ -41,7 +41,7 @@ use role::Background;
 pub(crate) use role::{Origin, Role};
 pub use session::Captures;
 pub use session::values::{SetValues, TooLong};
-pub(crate) use stage::{Phase, Stage};
+pub(crate) use stage::{Phase, PhaseOrder, Stage};
 pub use state::{FeatureState, States};
 pub use tunnel::{Tunnel, TunnelEnd, TunnelError};
 
@@ -75,10 +75,13 @@ pub trait LocationBackend: Send + Sync {
     fn answer<'x>(&'x self, x: &'x mut Exchange) -> LentFuture<'x, Flow>;
 }
 
+/// Given the exchange, a future that ends in the next step.
+pub type BeginWait = Box<dyn for<'x> FnOnce(&'x mut Exchange) -> LentFuture<'x, Flow>>;
+
 /// What an exchange waits for.
 pub enum Wait {
-    /// Given the exchange, a future that ends in the next step.
-    For(Box<dyn for<'x> FnOnce(&'x mut Exchange) -> LentFuture<'x, Flow>>),
+    /// What this begins.
+    For(BeginWait),
     /// The location's [`LocationBackend`].
     Backend,
 }
@@ -227,7 +230,7 @@ impl Exchange {
             server: ServerId(0),
             location: LocationId(0),
             downstream: None,
-            request: Request::default(),
+            request: Request::new(),
             reply: Reply::default(),
             values: SetValues::new(VALUES_MAX),
             states: States::default(),
@@ -252,7 +255,7 @@ impl Exchange {
         }
     }
 
-    /// Makes it ready for another request, keeping what memory it has.
+    /// Makes it ready for another request. It is new, or [retired](Self::retire).
     pub(crate) fn renew(&mut self, client: &Rc<Client>, generation: &Rc<Generation>) {
         if !Rc::ptr_eq(&self.client, client) {
             let last = std::mem::replace(&mut self.client, client.clone());
@@ -263,11 +266,6 @@ impl Exchange {
         if !Rc::ptr_eq(&self.generation, generation) {
             self.generation = generation.clone();
         }
-        self.request.clear();
-        self.reply.clear();
-        self.values.clear();
-        self.captures.groups.clear();
-        self.backends.clear();
         self.started_unix_ms = net::clock::unix_ms();
         self.started_ms = net::clock::now_ms();
         self.action = "";
@@ -362,15 +360,16 @@ impl Exchange {
             + self.scratch.capacity()
     }
 
-    /// It is over: lets go of what must not wait for the next exchange.
+    /// It is over: forgets it, keeping the memory.
     pub(crate) fn retire(&mut self) {
         self.downstream = None;
         self.stop_background();
         self.states.clear();
-        self.request.body.clear();
-        self.values.clear();
-        self.reply.retire();
         self.request.retire();
+        self.reply.clear();
+        self.values.clear();
+        self.captures.groups.clear();
+        self.backends.clear();
     }
 
     /// The location whose settings hold now.

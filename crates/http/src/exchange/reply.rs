@@ -160,13 +160,11 @@ impl Reply {
         texts.map(Vec::capacity).iter().sum::<usize>() + fields
     }
 
-    /// Lets go of files and sources.
-    pub(crate) fn retire(&mut self) {
-        self.recycle();
-    }
-
     fn recycle(&mut self) {
         self.tunnel = None;
+        if matches!(self.body, Body::Empty) {
+            return;
+        }
         if let Body::Bytes(super::Bytes::Owned(mut text)) = self.body.take()
             && text.capacity() <= SPARE_MAX
         {

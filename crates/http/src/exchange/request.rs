@@ -51,10 +51,14 @@ pub struct Request {
 }
 
 impl Request {
-    /// Forgets the request, keeping the memory. The buffer of `received` has been taken by then.
-    pub(crate) fn clear(&mut self) {
+    pub(crate) fn new() -> Self {
+        Self { uri_unchanged: true, valid_location: true, ..Self::default() }
+    }
+
+    /// Forgets the request, keeping the memory, and gives its buffer back.
+    pub(crate) fn retire(&mut self) {
+        self.give_back_received();
         self.head.reset();
-        self.received.clear();
         self.uri.clear();
         self.args.clear();
         self.has_args = false;
@@ -68,6 +72,17 @@ impl Request {
         self.header_only = false;
     }
 
+    fn give_back_received(&mut self) {
+        let mut received = std::mem::take(&mut self.received);
+        if received.capacity() == buffers::BUFFER_SIZE {
+            return buffers::give_back(received);
+        }
+        if received.capacity() <= COMPACT_MAX {
+            received.clear();
+            self.compact = received;
+        }
+    }
+
     /// Moves the head to where it takes no more room than it needs, and gives its buffer back. Many
     /// that wait at a time would else share few lines of the processor's cache: buffers are alike.
     pub(crate) fn make_compact(&mut self) {
@@ -77,18 +92,6 @@ impl Request {
         let mut compact = std::mem::take(&mut self.compact);
         compact.extend_from_slice(&self.received);
         buffers::give_back(std::mem::replace(&mut self.received, compact));
-    }
-
-    /// Lets go of the bytes received.
-    pub(crate) fn retire(&mut self) {
-        let mut received = std::mem::take(&mut self.received);
-        if received.capacity() == buffers::BUFFER_SIZE {
-            return buffers::give_back(received);
-        }
-        if received.capacity() <= COMPACT_MAX {
-            received.clear();
-            self.compact = received;
-        }
     }
 
     /// Gives back the memory that it does not use, and the buffer that its head came in.

@@ -15,6 +15,47 @@ pub(crate) enum Phase {
     Filters,
 }
 
+impl Phase {
+    /// The phase that follows it.
+    pub(crate) fn following(self) -> Self {
+        match self {
+            Self::Postread => Self::ServerRewrite,
+            Self::ServerRewrite => Self::FindLocation,
+            Self::FindLocation => Self::Rewrite,
+            Self::Rewrite => Self::Preaccess,
+            Self::Preaccess => Self::Access,
+            Self::Access => Self::Precontent,
+            Self::Precontent => Self::Content,
+            Self::Content | Self::Filters => Self::Filters,
+        }
+    }
+}
+
+/// For each phase of a location the next one that has anything to do.
+#[derive(Clone, Copy)]
+pub(crate) struct PhaseOrder([Phase; Phase::Filters as usize + 1]);
+
+impl PhaseOrder {
+    /// Of a location where nobody is to be called in some of its phases.
+    pub(crate) fn new(is_empty: impl Fn(Phase) -> bool) -> Self {
+        let mut order = [Phase::Filters; Phase::Filters as usize + 1];
+        let mut phase = Phase::Postread;
+        while phase != Phase::Filters {
+            let mut next = phase.following();
+            while is_empty(next) {
+                next = next.following();
+            }
+            order[phase as usize] = next;
+            phase = phase.following();
+        }
+        Self(order)
+    }
+
+    pub(crate) fn after(&self, phase: Phase) -> Phase {
+        self.0[phase as usize]
+    }
+}
+
 /// The phase, and the handler within it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Stage {

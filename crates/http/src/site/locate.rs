@@ -104,6 +104,11 @@ impl Locations {
         self.named.iter().find(|(own, _)| &**own == name).map(|(_, id)| *id)
     }
 
+    /// Whether no path leads to any of them.
+    fn is_empty(&self) -> bool {
+        self.prefixes.is_empty() && self.exact.is_empty() && self.patterns.is_empty()
+    }
+
     fn exact(&self, uri: &[u8]) -> Option<LocationId> {
         let at = self.exact.binary_search_by(|(name, _)| (**name).cmp(uri)).ok()?;
         Some(self.exact[at].1)
@@ -182,6 +187,9 @@ fn among(
     uri: &[u8],
     x: &mut Exchange,
 ) -> Result<BestMatch, MatchError> {
+    if level.is_empty() {
+        return Ok(BestMatch::Nothing);
+    }
     if let Some(id) = level.exact(uri) {
         return Ok(BestMatch::Settled(id));
     }

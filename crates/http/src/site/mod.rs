@@ -33,7 +33,7 @@ pub use place::LocationBuilder;
 pub(crate) use protocols::ProtocolLines;
 pub use protocols::Protocols;
 
-use crate::exchange::{Exchange, Filter, Handler, LocationBackend, Logger, Reach};
+use crate::exchange::{Exchange, Filter, Handler, LocationBackend, Logger, PhaseOrder, Reach};
 use crate::files::Caches;
 use crate::variables::Variable;
 
@@ -90,6 +90,7 @@ pub struct Location {
     pub name: Box<[u8]>,
     /// Locations inside it.
     pub inner: Locations,
+    pub(crate) phases: PhaseOrder,
     /// Handlers by phase.
     pub(crate) postread: Box<[Handler]>,
     pub(crate) rewrite: Box<[Handler]>,

@@ -6,7 +6,9 @@ use conf::{Load, Registry, Span};
 
 use super::policy::Policy;
 use super::{Exclusive, Location, LocationId, Locations, ServerName};
-use crate::exchange::{Exchange, Filter, Filtered, Flow, Handler, LocationBackend, Logger, Reach};
+use crate::exchange::{
+    Exchange, Filter, Filtered, Flow, Handler, LocationBackend, Logger, Phase, PhaseOrder, Reach,
+};
 
 /// A location being compiled. A feature that is off leaves nothing here.
 pub struct LocationBuilder<'a, 'f> {
@@ -137,9 +139,16 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
         inner: Locations,
         limit_except: Option<(u32, LocationId)>,
     ) -> Location {
+        let phases = PhaseOrder::new(|phase| match phase {
+            Phase::Preaccess => self.preaccess.is_empty(),
+            Phase::Access => self.access.is_empty(),
+            Phase::Precontent => self.precontent.is_empty(),
+            _ => false,
+        });
         Location {
             name: self.name,
             inner,
+            phases,
             postread: self.postread.into(),
             rewrite: self.rewrite.into(),
             preaccess: self.preaccess.into(),

@@ -184,7 +184,7 @@ fn a_proxys_client_is_asked_by_other_names() {
     };
     let site = site_with(http, |site| {
         for location in &mut site.locations {
-            location.preaccess = Box::new([Box::new(connect)]);
+            location.rewrite = Box::new([Box::new(connect)]);
         }
     });
     site.file("users", USERS);

@@ -85,5 +85,8 @@ impl ResponseHeadParser {
 
 /// nginx looks for the word anywhere in the value.
 fn contains_close(value: &[u8]) -> bool {
-    value.windows(5).any(|word| word[0] | 0x20 == b'c' && word.eq_ignore_ascii_case(b"close"))
+    !value.eq_ignore_ascii_case(b"keep-alive")
+        && value
+            .windows(5)
+            .any(|word| word[0] | 0x20 == b'c' && word.eq_ignore_ascii_case(b"close"))
 }
