@@ -24,9 +24,11 @@ pub(crate) use cache::{Look, Want};
 
 use crate::exchange::{Body, Bytes, FileSlice};
 
-/// Largest content kept in memory. A 10 KB file costs 0.84 of nginx's sendfile from there; at 100
-/// KB the two are level on the machine this was measured on (docs/cost.md).
+/// Largest content kept in memory.
 pub const CONTENT_SIZE_MAX: u64 = 256 * 1024;
+/// The same where the kernel can send the file from its own cache, which is cheaper for what is
+/// larger (docs/cost.md).
+pub const COPIED_SIZE_MAX: u64 = 48 * 1024;
 /// Contents one worker keeps.
 pub const CONTENTS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Entries one worker keeps where `open_file_cache` is off.

@@ -7,7 +7,9 @@ use net::clock;
 use observe::{Errno, Level, Text};
 
 use crate::exchange::Exchange;
-use crate::files::{CONTENT_SIZE_MAX, FileSource, FoundFile, Links, Look, PathError, Stat, Want};
+use crate::files::{
+    CONTENT_SIZE_MAX, COPIED_SIZE_MAX, FileSource, FoundFile, Links, Look, PathError, Stat, Want,
+};
 
 /// Linux's numbers for the reasons we give ourselves.
 const EISDIR: i32 = 21;
@@ -71,11 +73,20 @@ fn look(x: &mut Exchange, path: &[u8], want: Want) -> Result<FoundFile, PathErro
         links,
         trusted,
         rules: access.cache,
-        content_size_max: CONTENT_SIZE_MAX.min(access.directio.saturating_sub(1)),
+        content_size_max: content_size_max(x).min(access.directio.saturating_sub(1)),
         now_ms: clock::now_ms(),
         unix_ms: clock::unix_ms(),
     };
     look.find(&generation.cache)
+}
+
+/// The largest content that is better sent from memory than by the kernel from its own.
+fn content_size_max(x: &Exchange) -> u64 {
+    let is_plain = x.client.tls.get().is_none();
+    match x.location().core.output.sendfile && is_plain {
+        true => COPIED_SIZE_MAX,
+        false => CONTENT_SIZE_MAX,
+    }
 }
 
 /// How many bytes at the beginning of the path are taken as they are: `from`, where it ends with a
