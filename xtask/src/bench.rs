@@ -23,7 +23,6 @@ use crate::weir_backend::WeirBackend;
 use crate::{packages, project};
 use answer::BenchAnswer;
 use report::BenchReport;
-pub(crate) use report::median;
 use rows::{BenchBackend, BenchRow, BenchWork, ROWS, TurnLoad};
 use scratch::{BenchFolder, BenchSite};
 pub(crate) use scratch::{ECDSA_KEY, RSA_KEY, make_certificate};

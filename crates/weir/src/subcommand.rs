@@ -2,6 +2,7 @@
 //! the program has no commands; called `wrk`, it is `weir load`.
 
 mod fmt;
+mod lab;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -37,6 +38,12 @@ pub static SUBCOMMANDS: &[Subcommand] = &[
         name: "backend",
         summary: "run a test backend, alone or behind a proxy",
         run: |rest| code(backend(rest)),
+        help: None,
+    },
+    Subcommand {
+        name: "lab",
+        summary: "find what slows a configuration down on this machine",
+        run: lab::run,
         help: None,
     },
     Subcommand {

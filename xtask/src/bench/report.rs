@@ -1,5 +1,7 @@
 //! What was measured, as a table.
 
+use statistics::{median, quartiles};
+
 use super::rows::{BenchRow, BenchWork};
 use super::{ContenderSamples, ROUNDS_MEANT, Sample};
 
@@ -55,11 +57,11 @@ struct MeasuredRow {
 }
 
 impl MeasuredRow {
-    /// Of each round, in ascending order.
+    /// Of each round.
     fn ratios(&self) -> Vec<f64> {
         let [weir, nginx] = &self.samples;
         let pairs = weir.samples.iter().zip(&nginx.samples);
-        sorted(pairs.map(|(weir, nginx)| weir.figure / nginx.figure).collect())
+        pairs.map(|(weir, nginx)| weir.figure / nginx.figure).collect()
     }
 
     /// Why the row does not pass.
@@ -92,7 +94,7 @@ impl MeasuredRow {
 
     fn line(&self) -> String {
         let ratios = self.ratios();
-        let quarter = ratios.len() / 4;
+        let (first, third) = quartiles(&ratios);
         let [weir, peer] = self.samples.each_ref().map(|of| self.cost(&of.samples));
         let goal = if self.goal == 0.0 { "   -".into() } else { format!("{:.2}", self.goal) };
         let passed = if self.goal == 0.0 { "shown" } else { "at goal" };
@@ -102,8 +104,8 @@ impl MeasuredRow {
             self.row.name,
             self.row.peer(),
             median(&ratios),
-            ratios[quarter],
-            ratios[ratios.len() - 1 - quarter],
+            first,
+            third,
             self.remarks(),
         )
     }
@@ -116,24 +118,12 @@ impl MeasuredRow {
     }
 
     fn cost(&self, samples: &[Sample]) -> String {
-        let figure = median(&sorted(samples.iter().map(|sample| sample.figure).collect()));
+        let figures: Vec<f64> = samples.iter().map(|sample| sample.figure).collect();
+        let figure = median(&figures);
         match self.unit() {
             "us" => format!("{figure:6.2} us"),
             unit => format!("{figure:6.0} {unit}"),
         }
-    }
-}
-
-fn sorted(mut numbers: Vec<f64>) -> Vec<f64> {
-    numbers.sort_by(f64::total_cmp);
-    numbers
-}
-
-/// Of numbers in ascending order; the mean of the middle two where there is no middle one.
-pub(crate) fn median(sorted: &[f64]) -> f64 {
-    match sorted.len() {
-        0 => f64::NAN,
-        length => (sorted[(length - 1) / 2] + sorted[length / 2]) / 2.0,
     }
 }
 
@@ -157,7 +147,7 @@ mod tests {
     fn the_ratio_is_the_median_of_the_pairs() {
         let row = measured(0.80, &[4.0, 6.0, 4.0], &[5.0, 6.0, 8.0]);
         let expected = "null        weir   4.00 us  nginx   6.00 us  \
-                        ratio 0.800 [0.500 1.000]  goal 0.80  at goal";
+                        ratio 0.800 [0.650 0.900]  goal 0.80  at goal";
         assert_eq!(row.line(), expected);
         assert_eq!(row.verdict(), None);
         assert_eq!(median(&[1.0, 2.0, 4.0, 8.0]), 3.0);
@@ -167,7 +157,7 @@ mod tests {
     fn quartiles_are_shown() {
         let weir = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 80.0];
         let line = measured(0.0, &weir, &[1.0; 8]).line();
-        assert!(line.contains("ratio 4.500 [3.000 6.000]"), "{line}");
+        assert!(line.contains("ratio 4.500 [2.750 6.250]"), "{line}");
     }
 
     #[test]

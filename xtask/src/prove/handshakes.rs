@@ -6,12 +6,14 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use statistics::median;
+
 use super::latency::{GeneratorReport, report};
 use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
 use crate::bench::procfs;
 use crate::bench::server::{BenchServer, Cores};
-use crate::bench::{RSA_KEY, make_certificate, median};
+use crate::bench::{RSA_KEY, make_certificate};
 use crate::packages;
 
 /// How many connections the flood opens at once.
@@ -189,11 +191,7 @@ struct FloodTrial {
 
 /// Compares the medians.
 fn verdict(connections: usize, ours: &[f64], theirs: &[f64]) -> Result<(), String> {
-    let [ours, theirs] = [ours, theirs].map(|runs| {
-        let mut sorted = runs.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        median(&sorted)
-    });
+    let [ours, theirs] = [ours, theirs].map(median);
     let ratio = ours / theirs;
     println!("{connections:5}  p99 {ours:.2} ms and {theirs:.2} ms: {ratio:.2}\n");
     match ratio <= P99_RATIO_MAX {

@@ -1,8 +1,8 @@
 //! The runs as a table, and what must hold of them.
 
 use super::{CLIENTS, LIMIT, Variant};
-use crate::bench::median;
 use crate::wrk::WrkSummary;
+use statistics::median;
 
 /// What many get with the limit is at least this much of what few get.
 const HOLDS: f64 = 0.95;
@@ -32,8 +32,7 @@ impl LimitReport {
         let of = |run: &&LimitRun| run.variant == variant && run.clients == clients;
         let runs: Vec<&LimitRun> = self.0.iter().filter(of).collect();
         let middle = |pick: fn(&WrkSummary) -> f64| {
-            let mut figures: Vec<f64> = runs.iter().map(|run| pick(&run.summary)).collect();
-            figures.sort_by(f64::total_cmp);
+            let figures: Vec<f64> = runs.iter().map(|run| pick(&run.summary)).collect();
             median(&figures)
         };
         let summary = WrkSummary {

@@ -5,7 +5,6 @@
 //! other is not in them. Several measures are looked at, so that one of twenty that do not
 //! differ seems to. docs/load-compare.md states the method for users.
 
-mod estimate;
 mod kinds;
 mod measures;
 pub mod turns;
@@ -13,8 +12,9 @@ pub mod turns;
 use std::ffi::OsString;
 use std::fs;
 
+use statistics::{Interval, geometric_mean, ratio_of_means};
+
 use super::{LoadKind, Results, json};
-use estimate::{RatioEstimate, geometric_mean};
 use measures::{MEASURES, Measure, P99, RATE};
 
 const USAGE: &str = "\
@@ -109,7 +109,7 @@ struct ComparisonRow {
     /// B's to A's, where both have a value that is not 0.
     ratio: Option<f64>,
     /// The same with its interval, where the noise is known.
-    interval: Option<RatioEstimate>,
+    interval: Option<Interval>,
 }
 
 impl ComparisonRow {
@@ -119,7 +119,7 @@ impl ComparisonRow {
         let (a_mean, b_mean) = (geometric_mean(&a_values), geometric_mean(&b_values));
         let ratio = a_mean.zip(b_mean).map(|(a, b)| b / a);
         let interval = match noise {
-            Noise::Runs => RatioEstimate::of(&a_values, &b_values),
+            Noise::Runs => ratio_of_means(&a_values, &b_values),
             Noise::Seconds => {
                 by_seconds(measure, a, b).zip(ratio).map(|(interval, ratio)| interval.about(ratio))
             }
@@ -130,14 +130,14 @@ impl ComparisonRow {
     /// Whether the interval leaves out "no difference", and the difference can be measured at all.
     fn is_more_than_noise(&self) -> bool {
         let step = (self.measure.step)(self.a.max(self.b));
-        let seen = |ratio: RatioEstimate| (ratio.value - 1.0).abs() >= DIFFERENCE_MIN;
+        let seen = |ratio: Interval| (ratio.value - 1.0).abs() >= DIFFERENCE_MIN;
         (self.a - self.b).abs() > step
-            && self.interval.is_some_and(|ratio| ratio.leaves_out_one() && seen(ratio))
+            && self.interval.is_some_and(|ratio| ratio.excludes(1.0) && seen(ratio))
     }
 
     fn line(&self) -> String {
         let difference = match (self.ratio, self.interval) {
-            (_, Some(RatioEstimate { value, low, high })) => {
+            (_, Some(Interval { value, low, high })) => {
                 let [value, low, high] = [value, low, high].map(percent);
                 format!("{value:+6.1} % [{low:+.1}, {high:+.1}]")
             }
@@ -157,7 +157,7 @@ impl ComparisonRow {
 }
 
 /// By the blocks of all runs; `None` where there are too few of them.
-fn by_seconds(measure: &Measure, a: &[Results], b: &[Results]) -> Option<RatioEstimate> {
+fn by_seconds(measure: &Measure, a: &[Results], b: &[Results]) -> Option<Interval> {
     /// Of fewer, nothing can be said.
     const BLOCKS_MIN: usize = 3;
     let by_second = measure.by_second?;
@@ -165,7 +165,7 @@ fn by_seconds(measure: &Measure, a: &[Results], b: &[Results]) -> Option<RatioEs
         runs.iter().flat_map(|run| measures::blocks(run, by_second)).collect::<Vec<f64>>()
     };
     let (a, b) = (blocks(a), blocks(b));
-    (a.len().min(b.len()) >= BLOCKS_MIN).then(|| RatioEstimate::of(&a, &b))?
+    (a.len().min(b.len()) >= BLOCKS_MIN).then(|| ratio_of_means(&a, &b))?
 }
 
 /// Failures may be none at all, so that they have no ratio.
@@ -178,7 +178,7 @@ fn failures(a: &[Results], b: &[Results]) -> String {
 }
 
 fn headline(row: &ComparisonRow, name: &str, more: &str, less: &str) -> String {
-    let Some(RatioEstimate { value, low, high }) = row.interval else {
+    let Some(Interval { value, low, high }) = row.interval else {
         return format!(
             "These runs cannot show whether the difference in {name} is more than the noise."
         );

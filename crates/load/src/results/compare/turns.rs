@@ -5,8 +5,9 @@
 //! each block was random, the ratios of blocks are as good as independent. Their logarithms have
 //! a t interval, which is right about few values, too.
 
+use statistics::{Interval, geometric_mean, mean_ratio};
+
 use super::super::{ComparedSide, LoadKind, MeasuredTurn, Results, TurnBlock, Turns, notes};
-use super::estimate::{RatioEstimate, geometric_mean};
 use super::kinds::doubts_of;
 use super::measures::{MEAN, MEASURES, Measure, P50, P99, RATE};
 use super::{ComparisonRow, failures, headline};
@@ -38,14 +39,13 @@ pub struct ValueRatio {
 pub fn effects(turns: &Turns) -> [ValueRatio; 4] {
     COMPARED.map(|(name, _, value)| ValueRatio {
         name,
-        ratio: ratio(&turns.blocks, value)
-            .map(|RatioEstimate { value, low, high }| [value, low, high]),
+        ratio: ratio(&turns.blocks, value).map(|Interval { value, low, high }| [value, low, high]),
     })
 }
 
-fn ratio(blocks: &[TurnBlock], value: TurnMeasure) -> Option<RatioEstimate> {
+fn ratio(blocks: &[TurnBlock], value: TurnMeasure) -> Option<Interval> {
     let ratios: Vec<f64> = blocks.iter().filter_map(|block| block_ratio(block, value)).collect();
-    (ratios.len() >= BLOCKS_MIN).then(|| RatioEstimate::mean(&ratios))?
+    (ratios.len() >= BLOCKS_MIN).then(|| mean_ratio(&ratios))?
 }
 
 fn block_ratio(block: &TurnBlock, value: TurnMeasure) -> Option<f64> {

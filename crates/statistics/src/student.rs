@@ -4,45 +4,27 @@
 //! no equal variances, it is honest about two or three values (where a bootstrap is too sure of
 //! itself), and it draws no random numbers.
 
-/// A ratio, and where it lies with 95 % confidence.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct RatioEstimate {
-    pub(super) value: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+use crate::Interval;
+
+/// The ratio of the geometric means of values, B's to A's. `None` with fewer than two of either, or
+/// where there is one that has no logarithm.
+pub fn ratio_of_means(a: &[f64], b: &[f64]) -> Option<Interval> {
+    let (a, b) = (Logs::of(a)?, Logs::of(b)?);
+    Some(exponentiated(b.mean - a.mean, margin(&a, &b)))
 }
 
-impl RatioEstimate {
-    /// Of the geometric means of values, B's to A's. `None` with fewer than two of either, or
-    /// where there is one that has no logarithm.
-    pub(super) fn of(a: &[f64], b: &[f64]) -> Option<Self> {
-        let (a, b) = (Logs::of(a)?, Logs::of(b)?);
-        let margin = margin(&a, &b);
-        let log = b.mean - a.mean;
-        Some(Self { value: log.exp(), low: (log - margin).exp(), high: (log + margin).exp() })
-    }
-
-    /// The geometric mean of ratios, each of which was measured for itself.
-    pub(super) fn mean(ratios: &[f64]) -> Option<Self> {
-        let Logs { mean, variance, freedom } = Logs::of(ratios)?;
-        let margin = t_95(freedom) * variance.sqrt();
-        Some(Self { value: mean.exp(), low: (mean - margin).exp(), high: (mean + margin).exp() })
-    }
-
-    /// The same width about another value.
-    pub(super) fn about(self, value: f64) -> Self {
-        let scale = value / self.value;
-        Self { value, low: self.low * scale, high: self.high * scale }
-    }
-
-    /// Whether "no difference" lies outside.
-    pub(super) fn leaves_out_one(self) -> bool {
-        self.low > 1.0 || self.high < 1.0
-    }
+/// The geometric mean of ratios, each of which was measured for itself.
+pub fn mean_ratio(ratios: &[f64]) -> Option<Interval> {
+    let Logs { mean, variance, freedom } = Logs::of(ratios)?;
+    Some(exponentiated(mean, t_95(freedom) * variance.sqrt()))
 }
 
-/// `None` where one of them has no logarithm, or where there are none.
-pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
+fn exponentiated(log: f64, margin: f64) -> Interval {
+    Interval { value: log.exp(), low: (log - margin).exp(), high: (log + margin).exp() }
+}
+
+/// The geometric mean; `None` where one of the values has no logarithm, or where there are none.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logs = logs(values)?;
     Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
@@ -90,8 +72,9 @@ const T_95: [f64; 30] = [
     2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// Rounded to the side of less confidence; above the table to within 0.001.
-fn t_95(freedom: f64) -> f64 {
+/// The quantile of Student's t for two-sided intervals of 95 %, rounded to the side of less
+/// confidence; above 30 degrees of freedom to within 0.001.
+pub fn t_95(freedom: f64) -> f64 {
     let whole = freedom.floor().max(1.0);
     T_95.get(whole as usize - 1).copied().unwrap_or(1.96 + 2.4 / whole)
 }
@@ -109,45 +92,45 @@ mod tests {
     #[test]
     fn as_scipy_gives_it() {
         let (a, b) = ([100.0, 102.0, 98.0, 101.0], [110.0, 113.0, 107.0, 108.0]);
-        let ratio = RatioEstimate::of(&a, &b).unwrap();
+        let ratio = ratio_of_means(&a, &b).unwrap();
         assert!(near(ratio.value, 1.0922), "{ratio:?}");
         assert!(near(ratio.low, 1.0515) && near(ratio.high, 1.1344), "{ratio:?}");
-        assert!(ratio.leaves_out_one());
+        assert!(ratio.excludes(1.0));
         let about = ratio.about(1.0);
         assert!(near(about.low, 0.9628) && near(about.high, 1.0386), "{about:?}");
-        assert!(!about.leaves_out_one());
+        assert!(!about.excludes(1.0));
     }
 
     /// scipy's `t.interval(0.95, 3, mean(log(r)), sem(log(r)))`, exponentiated.
     #[test]
     fn of_ratios_that_are_there() {
-        let ratio = RatioEstimate::mean(&[1.1, 1.05, 1.12, 1.08]).unwrap();
+        let ratio = mean_ratio(&[1.1, 1.05, 1.12, 1.08]).unwrap();
         assert!(near(ratio.value, 1.0872), "{ratio:?}");
         assert!(near(ratio.low, 1.0402) && near(ratio.high, 1.1363), "{ratio:?}");
-        assert_eq!(RatioEstimate::mean(&[1.0]), None);
+        assert_eq!(mean_ratio(&[1.0]), None);
     }
 
     #[test]
     fn what_has_no_interval() {
-        assert_eq!(RatioEstimate::of(&[1.0], &[1.0, 2.0]), None);
-        assert_eq!(RatioEstimate::of(&[0.0, 1.0], &[1.0, 2.0]), None);
+        assert_eq!(ratio_of_means(&[1.0], &[1.0, 2.0]), None);
+        assert_eq!(ratio_of_means(&[0.0, 1.0], &[1.0, 2.0]), None);
         assert_eq!(geometric_mean(&[]), None);
         assert_eq!(geometric_mean(&[1.0, f64::NAN]), None);
     }
 
     #[test]
     fn equal_values_have_no_noise() {
-        let ratio = RatioEstimate::of(&[2.0, 2.0], &[4.0, 4.0]).unwrap();
+        let ratio = ratio_of_means(&[2.0, 2.0], &[4.0, 4.0]).unwrap();
         assert_eq!((ratio.low, ratio.high), (ratio.value, ratio.value));
-        assert!(ratio.leaves_out_one());
-        assert!(!RatioEstimate::of(&[3.0, 3.0], &[3.0, 3.0]).unwrap().leaves_out_one());
+        assert!(ratio.excludes(1.0));
+        assert!(!ratio_of_means(&[3.0, 3.0], &[3.0, 3.0]).unwrap().excludes(1.0));
     }
 
     /// Two runs of each tell little, and it says so.
     #[test]
     fn few_values_make_it_wide() {
-        let ratio = RatioEstimate::of(&[100.0, 101.0], &[103.0, 104.0]).unwrap();
-        assert!(!ratio.leaves_out_one(), "{ratio:?}");
+        let ratio = ratio_of_means(&[100.0, 101.0], &[103.0, 104.0]).unwrap();
+        assert!(!ratio.excludes(1.0), "{ratio:?}");
     }
 
     #[test]
@@ -173,7 +156,7 @@ mod tests {
             [(); 5].map(|()| (((0..12).map(|_| uniform()).sum::<f64>() - 6.0) * 0.1).exp() * scale)
         };
         let hits = (0..2000).filter(|_| {
-            let ratio = RatioEstimate::of(&sample(10.0), &sample(15.0)).unwrap();
+            let ratio = ratio_of_means(&sample(10.0), &sample(15.0)).unwrap();
             (ratio.low..ratio.high).contains(&1.5)
         });
         let hits = hits.count();

@@ -1,0 +1,36 @@
+//! The checks, one function each. To add one, write it and give it a row here.
+
+mod backends;
+mod files;
+mod logs;
+mod queues;
+mod workers;
+
+use super::configuration::{ConfigScope, ExaminedConfig, parameter};
+use super::finding::FindingList;
+use super::machine::MachineLimits;
+
+/// A check.
+pub(super) struct DoctorCheck {
+    /// Its name in reports.
+    pub(super) name: &'static str,
+    pub(super) run: fn(&MachineLimits, &ExaminedConfig, &mut FindingList<'_>),
+}
+
+/// All checks, in the order of reports.
+pub(super) const CHECKS: &[DoctorCheck] = &[
+    DoctorCheck { name: "workers", run: workers::count },
+    DoctorCheck { name: "descriptors", run: workers::descriptors },
+    DoctorCheck { name: "governor", run: workers::governor },
+    DoctorCheck { name: "accept-queue", run: queues::accept_queue },
+    DoctorCheck { name: "syn-backlog", run: queues::syn_backlog },
+    DoctorCheck { name: "conntrack", run: queues::conntrack },
+    DoctorCheck { name: "backend-keepalive", run: backends::keepalive },
+    DoctorCheck { name: "backend-version", run: backends::version },
+    DoctorCheck { name: "local-ports", run: backends::local_ports },
+    DoctorCheck { name: "client-keepalive", run: queues::client_keepalive },
+    DoctorCheck { name: "access-log", run: logs::unbuffered },
+    DoctorCheck { name: "error-log", run: logs::verbose },
+    DoctorCheck { name: "open-file-cache", run: files::cache },
+    DoctorCheck { name: "gzip-level", run: files::gzip_level },
+];

@@ -1,0 +1,81 @@
+//! Workers: processors and descriptors.
+
+use super::{ExaminedConfig, FindingList, MachineLimits};
+
+/// nginx's default of `worker_connections`, and Weir's.
+const CONNECTIONS: u64 = 512;
+/// Descriptors of a worker that are no connections: listening sockets, logs, epoll sets.
+const DESCRIPTORS_SPARE: u64 = 32;
+
+/// Fewer workers than processors leave some idle; more take turns on them.
+pub(super) fn count(
+    machine: &MachineLimits,
+    conf: &ExaminedConfig,
+    findings: &mut FindingList<'_>,
+) {
+    let Some(processors) = machine.processors else { return };
+    let main = conf.main();
+    let workers = match main.word("worker_processes").as_deref() {
+        Some("auto") => return,
+        Some(number) => number.parse().unwrap_or(1),
+        None => 1,
+    };
+    let why = match workers.cmp(&processors) {
+        std::cmp::Ordering::Less => "a worker uses one processor at most, so the others are idle",
+        std::cmp::Ordering::Equal => return,
+        std::cmp::Ordering::Greater => {
+            "workers that share a processor take turns on it, which costs context switches and time"
+        }
+    };
+    findings.add_at(
+        main.setting("worker_processes").as_slice(),
+        format!("worker_processes is {workers}; {processors} processors can be used"),
+        why,
+        "worker_processes auto;".to_owned(),
+    );
+}
+
+/// Each connection is a descriptor.
+pub(super) fn descriptors(
+    machine: &MachineLimits,
+    conf: &ExaminedConfig,
+    findings: &mut FindingList<'_>,
+) {
+    let main = conf.main();
+    let events = conf.events();
+    let connections = events.as_ref().and_then(|events| events.number("worker_connections"));
+    let wanted = connections.unwrap_or(CONNECTIONS) + DESCRIPTORS_SPARE;
+    let raised = main.number("worker_rlimit_nofile");
+    let Some(limit) = raised.or(machine.files).filter(|limit| *limit < wanted) else { return };
+    let by = if raised.is_some() { "worker_rlimit_nofile" } else { "ulimit -n" };
+    let hard = match machine.files_max {
+        Some(max) if max < wanted => format!(" (the hard limit is {max}: raise it, too)"),
+        _ => String::new(),
+    };
+    let settings = events.iter().filter_map(|events| events.setting("worker_connections"));
+    let settings: Vec<_> = settings.chain(main.setting("worker_rlimit_nofile")).collect();
+    findings.add_at(
+        &settings,
+        format!(
+            "worker_connections is {}, but a worker may open {limit} descriptors ({by})",
+            wanted - DESCRIPTORS_SPARE
+        ),
+        "once they are used up, connections are refused with \"Too many open files\"",
+        format!("worker_rlimit_nofile {};{hard}", wanted.next_power_of_two()),
+    );
+}
+
+/// A processor that saves power answers later.
+pub(super) fn governor(
+    machine: &MachineLimits,
+    _: &ExaminedConfig,
+    findings: &mut FindingList<'_>,
+) {
+    if let Some(governor @ "powersave") = machine.governor.as_deref() {
+        findings.add(
+            format!("the frequency of the processor is chosen by \"{governor}\""),
+            "it rises only after load has come, so short bursts are served slowly",
+            "cpupower frequency-set -g performance".to_owned(),
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! `weir lab doctor`: what in this machine and configuration will hurt under load.
+//!
+//! Each check is a function in a table ([`checks::CHECKS`]) that looks at the [`MachineLimits`] and
+//! the [`ExaminedConfig`] and notes what it finds. Deliberately absent: anything that is measured,
+//! and anything that needs root.
+
+mod checks;
+mod configuration;
+mod finding;
+mod machine;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use configuration::ExaminedConfig;
+use finding::{DoctorFinding, FindingList};
+use machine::MachineLimits;
+
+/// The text of `--help`.
+pub const USAGE: &str = "Usage: weir lab doctor [OPTIONS] [FILE]
+
+Lists what in this machine and in the configuration FILE (Weir's or nginx's; default: the one that
+weir would serve) will hurt under load, why, and what to do about it. Nothing is started or changed.
+
+Options:
+  --json      print JSON
+  -h, --help  print this help
+
+Exit code: 0 if nothing was found; 1 if something was; 2 if the configuration cannot be read.
+";
+
+/// The arguments after `doctor`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct DoctorArguments {
+    /// Whether the usage is asked for.
+    pub help: bool,
+    /// Whether JSON is.
+    pub json: bool,
+    /// The configuration.
+    pub file: Option<PathBuf>,
+}
+
+/// What was found, as text, and whether there was anything.
+pub struct Diagnosis {
+    /// The report.
+    pub text: String,
+    /// Whether anything was found.
+    pub is_healthy: bool,
+}
+
+impl DoctorArguments {
+    /// Reads them.
+    pub fn parse(words: &[OsString]) -> Result<Self, String> {
+        let mut arguments = Self::default();
+        for word in words {
+            match word.as_bytes() {
+                b"--json" => arguments.json = true,
+                b"--help" | b"-h" => arguments.help = true,
+                [b'-', ..] => return Err(format!("unknown option {}", word.to_string_lossy())),
+                _ if arguments.file.is_some() => return Err("only one FILE can be named".into()),
+                _ => arguments.file = Some(word.into()),
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+/// Examines this machine and a configuration; an error is nginx's message about the configuration.
+pub fn examine(configuration: &Path, json: bool) -> Result<Diagnosis, String> {
+    let mut files = conf::Disk;
+    examine_with(configuration, &mut files, &MachineLimits::read(Path::new("/")), json)
+}
+
+fn examine_with(
+    path: &Path,
+    files: &mut dyn conf::Files,
+    machine: &MachineLimits,
+    json: bool,
+) -> Result<Diagnosis, String> {
+    let configuration = ExaminedConfig::read(path, files)?;
+    let findings = find(machine, &configuration);
+    let text = match json {
+        true => report::json(&findings),
+        false => report::text(&findings, machine, OsStr::new(path)),
+    };
+    Ok(Diagnosis { text, is_healthy: findings.is_empty() })
+}
+
+/// What the checks find, in their order.
+fn find(machine: &MachineLimits, configuration: &ExaminedConfig) -> Vec<DoctorFinding> {
+    let mut findings = FindingList::new(configuration);
+    for check in checks::CHECKS {
+        findings.begin(check.name);
+        (check.run)(machine, configuration, &mut findings);
+    }
+    findings.into_list()
+}

@@ -1,0 +1,59 @@
+//! `weir lab`: what in a machine and a configuration costs how much.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lab::doctor::{self, DoctorArguments};
+
+use super::{code, complain, print, refuse};
+use crate::command_line::CommandLine;
+use crate::load::ConfigOrigin;
+
+const USAGE: &str = "Usage: weir lab COMMAND [OPTIONS]
+
+Commands:
+  doctor  list what in this machine and a configuration will hurt under load
+
+weir lab COMMAND --help explains a command.
+";
+
+/// The exit code of a doctor who cannot say anything.
+const UNREADABLE: u8 = 2;
+
+/// Runs `weir lab` with these arguments.
+pub(super) fn run(arguments: &[OsString]) -> ExitCode {
+    let Some((command, rest)) = arguments.split_first() else { return code(print(USAGE)) };
+    match command.as_encoded_bytes() {
+        b"doctor" => diagnose(rest),
+        b"--help" | b"-h" => code(print(USAGE)),
+        _ => code(Err(refuse("lab", command, &["doctor"]))),
+    }
+}
+
+fn diagnose(words: &[OsString]) -> ExitCode {
+    let arguments = match DoctorArguments::parse(words) {
+        Ok(arguments) if arguments.help => return code(print(doctor::USAGE)),
+        Ok(arguments) => arguments,
+        Err(why) => {
+            complain(format_args!("lab doctor: {why}\n{}", doctor::USAGE));
+            return UNREADABLE.into();
+        }
+    };
+    let file = arguments.file.map(std::path::absolute).transpose();
+    let examined = file.map_err(|error| error.to_string()).and_then(|file| {
+        let conf = file.map(PathBuf::into_os_string);
+        let origin = ConfigOrigin::of(&CommandLine { conf, ..CommandLine::default() });
+        doctor::examine(conf::bytes_path(&origin.conf), arguments.json)
+    });
+    match examined {
+        Ok(diagnosis) if print(&diagnosis.text).is_ok() && diagnosis.is_healthy => {
+            ExitCode::SUCCESS
+        }
+        Ok(_) => ExitCode::FAILURE,
+        Err(why) => {
+            complain(format_args!("lab doctor: {why}"));
+            UNREADABLE.into()
+        }
+    }
+}
