@@ -9,11 +9,9 @@
 mod answer;
 mod idle;
 mod load;
-pub(crate) mod procfs;
 mod report;
 mod rows;
 mod scratch;
-pub(crate) mod server;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -22,11 +20,12 @@ use crate::args::Args;
 use crate::weir_backend::WeirBackend;
 use crate::{packages, project};
 use answer::BenchAnswer;
+pub(crate) use processes::{procfs, server};
 use report::BenchReport;
 use rows::{BenchBackend, BenchRow, BenchWork, ROWS, TurnLoad};
 use scratch::{BenchFolder, BenchSite};
 pub(crate) use scratch::{ECDSA_KEY, RSA_KEY, make_certificate};
-use server::{BenchServer, Cores};
+use server::{Cores, MeasuredServer};
 
 pub(crate) const HELP: &str = "CPU per request, Weir and nginx in turn, as ratios
 
@@ -96,10 +95,10 @@ struct ContenderSamples {
 
 /// A server that serves a row, with what stands behind it.
 struct RunningContender {
-    server: BenchServer,
+    server: MeasuredServer,
     site: BenchSite,
     answer: BenchAnswer,
-    _nginx: Option<BenchServer>,
+    _nginx: Option<MeasuredServer>,
     _tunnels: Option<WeirBackend>,
 }
 
@@ -272,7 +271,8 @@ impl Bench {
         let (_nginx, _tunnels) = match row.backend {
             BenchBackend::None => (None, None),
             BenchBackend::Nginx => {
-                let nginx = BenchServer::pinned(&self.nginx, self.cores.load, &site.backend, port)?;
+                let nginx =
+                    MeasuredServer::pinned(&self.nginx, self.cores.load, &site.backend, port)?;
                 (Some(nginx), None)
             }
             BenchBackend::Tunnels => {
@@ -287,7 +287,8 @@ impl Bench {
             BenchWork::Generator { .. } => &self.nginx,
             BenchWork::Load(_) | BenchWork::Idle(_) => &contender.binary,
         };
-        let server = BenchServer::pinned(serves, self.cores.server, &site.front, site.ports.http)?;
+        let server =
+            MeasuredServer::pinned(serves, self.cores.server, &site.front, site.ports.http)?;
         let url = site.fill(row.url);
         let answer = match row.work.datagram() {
             Some(body) => answer::of_datagram(&url, body)?,

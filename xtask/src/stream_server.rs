@@ -9,7 +9,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::bench::server::BenchServer;
+use crate::bench::server::MeasuredServer;
 use crate::prove::{ProofFolder, free_port};
 use crate::{packages, project};
 
@@ -22,7 +22,7 @@ const GENERATION: &str = "generation-";
 
 /// A running server with one listening socket for its clients, `LISTEN` in its configuration.
 pub(crate) struct ServedStream {
-    pub(crate) server: BenchServer,
+    pub(crate) server: MeasuredServer,
     pub(crate) port: u16,
     folder: ProofFolder,
     text: String,
@@ -45,7 +45,7 @@ impl ServedStream {
         );
         let text = text.replace("LISTEN", &format!("127.0.0.1:{port}"));
         let conf = folder.write("conf", &text)?;
-        let server = BenchServer::start(program, &conf, told_port)?;
+        let server = MeasuredServer::start(program, &conf, told_port)?;
         let server = Self { server, port, folder, text, told_port, reloads: Cell::new(0) };
         // The master listens before the workers have started.
         server.await_generation(&format!("{GENERATION}0"))?;

@@ -4,7 +4,9 @@
 //!
 //! Of few values the plain percentile interval is too narrow. It is widened as Hesterberg proposes
 //! ("What Teachers Should Know About the Bootstrap", 2015, section 4.1): by Student's t, and by
-//! what the variance of a sample lacks.
+//! what the variance of a sample lacks. It is also never narrower than the exact interval between
+//! two of the values in order, which holds for any distribution: an effect is rather missed than
+//! made up.
 
 use crate::order::of_sorted;
 use crate::student::t_95;
@@ -24,7 +26,26 @@ pub fn median_interval(values: &[f64], seed: u64) -> Option<Interval> {
     let medians = medians_of_samples(values, &mut SplitMix::new(seed));
     let tail = tail(values.len());
     let (low, high) = (of_sorted(&medians, tail), of_sorted(&medians, 1.0 - tail));
-    Some(Interval { value: median(values), low, high })
+    let exact = exact_interval(values);
+    Some(Interval { value: median(values), low: low.min(exact.0), high: high.max(exact.1) })
+}
+
+/// The innermost two values in order, as far from both ends, between which the median lies with at
+/// least 95 %: each value is as likely above it as below. Of fewer than six values, the outermost.
+fn exact_interval(values: &[f64]) -> (f64, f64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len();
+    // The probabilities that `below` values are below the median, and that at most so many are.
+    let mut exactly = 0.5f64.powi(count as i32);
+    let (mut at_most, mut below) = (exactly, 0);
+    while at_most * 2.0 <= 0.05 {
+        exactly *= (count - below) as f64 / (below + 1) as f64;
+        at_most += exactly;
+        below += 1;
+    }
+    let place = below.saturating_sub(1);
+    (sorted[place], sorted[count - 1 - place])
 }
 
 /// In ascending order.
@@ -71,6 +92,17 @@ mod tests {
         let squares: f64 = medians.iter().map(|median| (median - mean).powi(2)).sum();
         let error = (squares / (count - 1.0)).sqrt();
         assert!((error - 37.83).abs() < 1.0, "{error}");
+    }
+
+    /// By the binomial distribution: of 8 values the first and the last, of 10 the 2nd and the 9th,
+    /// of 20 the 6th and the 15th, of 40 the 14th and the 27th.
+    #[test]
+    fn exact_intervals() {
+        for (count, first) in [(3, 1.0), (8, 1.0), (10, 2.0), (20, 6.0), (40, 14.0)] {
+            let values: Vec<f64> = (1..=count).map(f64::from).collect();
+            let last = f64::from(count) + 1.0 - first;
+            assert_eq!(exact_interval(&values), (first, last), "{count}");
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub static SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "lab",
         summary: "find what slows a configuration down on this machine",
-        run: lab::run,
+        run: lab::start,
         help: None,
     },
     Subcommand {

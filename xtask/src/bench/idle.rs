@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::server::BenchServer;
+use super::server::MeasuredServer;
 use super::{Sample, procfs};
 
 const IDLE: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ pub(super) struct IdleConnections {
 
 /// The growth of the memory of all the server's processes, divided by the connections.
 pub(super) fn sample(
-    server: &BenchServer,
+    server: &MeasuredServer,
     port: u16,
     idle: &IdleConnections,
 ) -> Result<Sample, String> {

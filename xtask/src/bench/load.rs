@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::rows::TurnLoad;
-use super::server::BenchServer;
+use super::server::MeasuredServer;
 use super::{Sample, procfs};
 use crate::project;
 
@@ -62,7 +62,7 @@ pub(super) fn of_turn(
 
 /// Runs the generator on its core and charges the server's CPU time to the requests answered.
 pub(super) fn sample(
-    server: &BenchServer,
+    server: &MeasuredServer,
     generator: &[String],
     core: usize,
 ) -> Result<Sample, String> {

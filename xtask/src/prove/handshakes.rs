@@ -12,7 +12,7 @@ use super::latency::{GeneratorReport, report};
 use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
 use crate::bench::procfs;
-use crate::bench::server::{BenchServer, Cores};
+use crate::bench::server::{Cores, MeasuredServer};
 use crate::bench::{RSA_KEY, make_certificate};
 use crate::packages;
 
@@ -119,7 +119,7 @@ impl FloodPlan {
         let text = text.replace("{port}", &port.to_string());
         let text = if packages::is_root() { format!("user root;\n{text}") } else { text };
         let conf = self.folder.write("conf", &text)?;
-        let server = BenchServer::pinned(program, self.cores.server, &conf, port)?;
+        let server = MeasuredServer::pinned(program, self.cores.server, &conf, port)?;
         let url = format!("https://127.0.0.1:{port}/");
         let (flood, kept) = thread::scope(|scope| {
             let flood = scope.spawn(|| self.flood(connections, &url));
@@ -160,7 +160,11 @@ impl FloodPlan {
     }
 
     /// Requests by the clock on connections that are kept, and how busy the worker was meanwhile.
-    fn measure(&self, server: &BenchServer, url: &str) -> Result<(GeneratorReport, f64), String> {
+    fn measure(
+        &self,
+        server: &MeasuredServer,
+        url: &str,
+    ) -> Result<(GeneratorReport, f64), String> {
         let real_time: &[&str] = if packages::is_root() { &REAL_TIME } else { &[] };
         let rate = format!("--rate={RATE}");
         let (connections, seconds) = (format!("-c{KEPT}"), format!("-d{}s", self.seconds));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
-use crate::bench::server::{BenchServer, raise_descriptors};
+use crate::bench::server::{MeasuredServer, raise_descriptors};
 use crate::weir_backend::WeirBackend;
 use crate::{packages, wrk};
 use report::{LimitReport, LimitRun};
@@ -118,7 +118,7 @@ impl LimitPlan {
             .replace("{backend}", &backend.port.to_string())
             .replace("{port}", &port.to_string());
         let conf = self.folder.write("nginx.conf", &text)?;
-        let _server = BenchServer::start(self.binary(variant), &conf, port)?;
+        let _server = MeasuredServer::start(self.binary(variant), &conf, port)?;
         let url = format!("http://127.0.0.1:{port}/");
         let summary = wrk::run(&url, clients, self.seconds)?;
         Ok(LimitRun { variant, clients, summary, highest: backend.highest()? })

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
 use crate::bench::procfs;
-use crate::bench::server::BenchServer;
+use crate::bench::server::MeasuredServer;
 use crate::bench::{ECDSA_KEY, make_certificate};
 use crate::{packages, project};
 
@@ -99,7 +99,7 @@ impl NamesCost {
         };
         let conf = write(0)?;
         let (check_seconds, check_cpu_seconds) = check(program, &conf)?;
-        let server = BenchServer::start(program, &conf, port)?;
+        let server = MeasuredServer::start(program, &conf, port)?;
         await_generation(plain, 0)?;
         let mut bytes = vec![steady_memory(&server)?];
         let processes = procfs::family(server.pid()).len();
@@ -197,7 +197,7 @@ fn reply(port: u16) -> std::io::Result<String> {
     Ok(text)
 }
 
-fn signal_hup(server: &BenchServer) -> Result<(), String> {
+fn signal_hup(server: &MeasuredServer) -> Result<(), String> {
     project::succeed(Command::new("kill").args(["-s", "HUP", &server.pid().to_string()]))
 }
 
@@ -213,7 +213,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) -> Result<(), String> {
 }
 
 /// Memory of all processes once it no longer changes.
-fn steady_memory(server: &BenchServer) -> Result<f64, String> {
+fn steady_memory(server: &MeasuredServer) -> Result<f64, String> {
     let begun = Instant::now();
     let mut before = procfs::memory(server.pid())?;
     loop {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
 use crate::bench::procfs;
-use crate::bench::server::{BenchServer, raise_descriptors};
+use crate::bench::server::{MeasuredServer, raise_descriptors};
 use crate::packages;
 
 /// What every connection is answered with: none of it waits, so it fits one packet.
@@ -106,7 +106,7 @@ impl Endurance {
         let text = text.replace("{port}", &port.to_string()).replace("{held}", &held.to_string());
         let text = text.replace("{proxied}", &proxied.to_string());
         let text = if packages::is_root() { format!("user root;\n{text}") } else { text };
-        let server = BenchServer::start(program, &folder.write("conf", &text)?, port)?;
+        let server = MeasuredServer::start(program, &folder.write("conf", &text)?, port)?;
         // Workers that have served once have what they keep for later.
         one_after_the_other(proxied, 1000)?;
         let fresh = Holdings::of(&server)?;
@@ -195,7 +195,7 @@ fn open(port: u16) -> Result<TcpStream, String> {
 
 /// Holds so many connections open. What the server has meanwhile.
 fn at_the_same_time(
-    server: &BenchServer,
+    server: &MeasuredServer,
     port: u16,
     connections: usize,
 ) -> Result<Holdings, String> {
@@ -207,12 +207,12 @@ fn at_the_same_time(
 }
 
 /// What the server has once it has at most so many descriptors, or time is up.
-fn settled(server: &BenchServer, descriptors: usize) -> Result<Holdings, String> {
+fn settled(server: &MeasuredServer, descriptors: usize) -> Result<Holdings, String> {
     wait(server, |holdings| holdings.descriptors <= descriptors)
 }
 
 /// What it has once it has so many descriptors.
-fn settled_above(server: &BenchServer, descriptors: usize) -> Result<Holdings, String> {
+fn settled_above(server: &MeasuredServer, descriptors: usize) -> Result<Holdings, String> {
     let holdings = wait(server, |holdings| holdings.descriptors >= descriptors)?;
     match holdings.descriptors >= descriptors {
         true => Ok(holdings),
@@ -220,7 +220,10 @@ fn settled_above(server: &BenchServer, descriptors: usize) -> Result<Holdings, S
     }
 }
 
-fn wait(server: &BenchServer, is_settled: impl Fn(&Holdings) -> bool) -> Result<Holdings, String> {
+fn wait(
+    server: &MeasuredServer,
+    is_settled: impl Fn(&Holdings) -> bool,
+) -> Result<Holdings, String> {
     let end = Instant::now() + SETTLE_MAX;
     loop {
         let holdings = Holdings::of(server)?;
@@ -232,7 +235,7 @@ fn wait(server: &BenchServer, is_settled: impl Fn(&Holdings) -> bool) -> Result<
 }
 
 impl Holdings {
-    fn of(server: &BenchServer) -> Result<Self, String> {
+    fn of(server: &MeasuredServer) -> Result<Self, String> {
         let family = procfs::family(server.pid());
         let count = |pid: &u32| fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
         let descriptors = family.iter().map(count).sum();

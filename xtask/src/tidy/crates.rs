@@ -10,7 +10,7 @@ use super::{Problem, SourceFile};
 
 /// From the bottom. A crate may use those of the layers below its own; `xtask` stands apart.
 const LAYERS: &[&[&str]] = &[
-    &["statistics", "wire"],
+    &["processes", "statistics", "wire"],
     &["conf"],
     &["observe"],
     &["net"],
@@ -21,8 +21,8 @@ const LAYERS: &[&[&str]] = &[
     &["weir"],
 ];
 
-/// What `xtask` uses of the project: measurements mean the same here and there.
-const SHARED: &[&str] = &["statistics"];
+/// What `xtask` uses of the project: what is measured means the same here and there.
+const SHARED: &[&str] = &["processes", "statistics"];
 
 /// What each crate may use from outside: always, and in its tests only.
 const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
@@ -47,7 +47,7 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
         &[],
     ),
     ("load", &["hdrhistogram", "mlua"], &[]),
-    ("lab", &["serde", "serde_json"], &[]),
+    ("lab", &["serde", "serde_json", "toml"], &[]),
 ];
 
 /// The system and TLS: named in [`SYSTEM_CRATE`] and nowhere else.

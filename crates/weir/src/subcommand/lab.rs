@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::doctor::{self, DoctorArguments};
+use lab::run::{self, RunArguments};
 
 use super::{code, complain, print, refuse};
 use crate::command_line::CommandLine;
@@ -13,6 +14,8 @@ use crate::load::ConfigOrigin;
 const USAGE: &str = "Usage: weir lab COMMAND [OPTIONS]
 
 Commands:
+  run     measure what the rows of a study gain, with confidence intervals
+  list    list the studies that come along
   doctor  list what in this machine and a configuration will hurt under load
 
 weir lab COMMAND --help explains a command.
@@ -22,12 +25,30 @@ weir lab COMMAND --help explains a command.
 const UNREADABLE: u8 = 2;
 
 /// Runs `weir lab` with these arguments.
-pub(super) fn run(arguments: &[OsString]) -> ExitCode {
+pub(super) fn start(arguments: &[OsString]) -> ExitCode {
     let Some((command, rest)) = arguments.split_first() else { return code(print(USAGE)) };
     match command.as_encoded_bytes() {
+        b"run" => measure(rest),
+        b"list" => code(print(lab::run::list())),
         b"doctor" => diagnose(rest),
         b"--help" | b"-h" => code(print(USAGE)),
-        _ => code(Err(refuse("lab", command, &["doctor"]))),
+        _ => code(Err(refuse("lab", command, &["run", "list", "doctor"]))),
+    }
+}
+
+fn measure(words: &[OsString]) -> ExitCode {
+    let report = RunArguments::parse(words)
+        .map_err(|why| format!("{why}\n{}", run::USAGE))
+        .and_then(|arguments| match arguments.help {
+            true => Ok(run::USAGE.to_owned()),
+            false => {
+                let weir = std::env::current_exe().map_err(|error| error.to_string())?;
+                run::run(&arguments, &weir, words)
+            }
+        });
+    match report {
+        Ok(text) => code(print(text)),
+        Err(why) => code(Err(complain(format_args!("lab run: {why}")))),
     }
 }
 

@@ -6,7 +6,7 @@ use std::{fs, io};
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A process and all that descend from it.
-pub(crate) fn family(pid: u32) -> Vec<u32> {
+pub fn family(pid: u32) -> Vec<u32> {
     let mut members = vec![pid];
     let mut next = 0;
     while next < members.len() {
@@ -29,7 +29,7 @@ fn children(pid: u32) -> Vec<u32> {
 
 /// How long a process and its descendants have been on a processor so far, in seconds: the
 /// scheduler's own account, in nanoseconds.
-pub(crate) fn cpu_s(pid: u32) -> Result<f64, String> {
+pub fn cpu_s(pid: u32) -> Result<f64, String> {
     let own = cpu_of_one_s(pid).map_err(|err| format!("/proc/{pid}/task: {err}"))?;
     let descendants = family(pid).into_iter().skip(1);
     // A descendant that has ended meanwhile has no account.
@@ -47,8 +47,23 @@ fn cpu_of_one_s(pid: u32) -> io::Result<f64> {
     Ok(seconds)
 }
 
+/// How often a process and its descendants have left a processor so far.
+pub fn switches(pid: u32) -> u64 {
+    let statuses = family(pid).into_iter().flat_map(|pid| {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok())
+    });
+    statuses.map(|status| switches_of(&status)).sum()
+}
+
+/// `voluntary_ctxt_switches: 150` and `nonvoluntary_ctxt_switches: 545`
+fn switches_of(status: &str) -> u64 {
+    let counts = status.lines().filter_map(|line| line.split_once("_ctxt_switches:"));
+    counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
+}
+
 /// How long the children of this process that it has waited for were on a processor, in seconds.
-pub(crate) fn cpu_of_the_ended_s() -> Result<f64, String> {
+pub fn cpu_of_the_ended_s() -> Result<f64, String> {
     const PATH: &str = "/proc/self/stat";
     let text = fs::read_to_string(PATH).map_err(|err| format!("{PATH}: {err}"))?;
     times_of_children_s(&text).ok_or_else(|| format!("{PATH}: {text}"))
@@ -64,7 +79,7 @@ fn times_of_children_s(stat: &str) -> Option<f64> {
 
 /// Bytes a process and its descendants have taken, what they share counted once: the proportional
 /// set size without pages of files, whose share also hangs on who else runs the same program.
-pub(crate) fn memory(pid: u32) -> Result<f64, String> {
+pub fn memory(pid: u32) -> Result<f64, String> {
     let mut bytes = 0.0;
     for member in family(pid) {
         let path = format!("/proc/{member}/smaps_rollup");
@@ -90,7 +105,7 @@ fn taken(rollup: &str) -> Option<f64> {
 
 /// How many TCP sockets of IPv4 have a port at either end, without those that listen and those in
 /// TIME_WAIT.
-pub(crate) fn sockets_in_use(port: u16) -> Result<usize, String> {
+pub fn sockets_in_use(port: u16) -> Result<usize, String> {
     let table =
         fs::read_to_string("/proc/net/tcp").map_err(|err| format!("/proc/net/tcp: {err}"))?;
     Ok(table.lines().filter(|line| is_in_use(line, port)).count())
@@ -113,6 +128,12 @@ mod tests {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 150 25 300 50 20 0 1 0 99";
         assert_eq!(times_of_children_s(stat), Some(3.5));
         assert_eq!(times_of_children_s("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn switches_of_both_kinds_are_counted() {
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t5\n";
+        assert_eq!(switches_of(status), 155);
     }
 
     #[test]

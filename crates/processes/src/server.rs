@@ -7,8 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::procfs;
-use crate::project;
+use crate::procfs;
 
 /// How long a server may take to accept connections, and to stop.
 const START_MAX: Duration = Duration::from_secs(60);
@@ -17,14 +16,16 @@ const STOP_MAX: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 
 /// Which core the server has, and which the load and the backend share.
-pub(crate) struct Cores {
-    pub(crate) server: usize,
-    pub(crate) load: usize,
+pub struct Cores {
+    /// The server's.
+    pub server: usize,
+    /// The load's and the backend's.
+    pub load: usize,
 }
 
 impl Cores {
     /// The first two that this process may use.
-    pub(crate) fn of_this_machine() -> Result<Self, String> {
+    pub fn of_this_machine() -> Result<Self, String> {
         let status = fs::read_to_string("/proc/self/status").map_err(|err| err.to_string())?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         match cores(list.unwrap_or_default()).as_slice() {
@@ -47,34 +48,33 @@ fn cores(list: &str) -> Vec<usize> {
 }
 
 /// Lets this process and the servers it starts open as many files as the system allows.
-pub(crate) fn raise_descriptors() -> Result<(), String> {
+pub fn raise_descriptors() -> Result<(), String> {
     let limits = fs::read_to_string("/proc/self/limits").map_err(|err| err.to_string())?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
     let hard = line.and_then(|line| line.split_whitespace().nth(1));
     let hard = hard.ok_or("/proc/self/limits has no \"Max open files\"")?;
     let mut prlimit = Command::new("prlimit");
     prlimit.arg(format!("--pid={}", std::process::id())).arg(format!("--nofile={hard}:{hard}"));
-    project::succeed(&mut prlimit)
+    match prlimit.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("prlimit ended with {status}")),
+        Err(error) => Err(format!("prlimit: {error}")),
+    }
 }
 
 /// A running server; dropping it stops it and all its processes.
-pub(crate) struct BenchServer {
+pub struct MeasuredServer {
     child: Child,
 }
 
-impl BenchServer {
+impl MeasuredServer {
     /// Starts a server and waits until it accepts connections.
-    pub(crate) fn start(binary: &Path, conf: &Path, port: u16) -> Result<Self, String> {
+    pub fn start(binary: &Path, conf: &Path, port: u16) -> Result<Self, String> {
         Self::run(Command::new("setpriv"), binary, conf, port)
     }
 
     /// The same, on one core.
-    pub(crate) fn pinned(
-        binary: &Path,
-        core: usize,
-        conf: &Path,
-        port: u16,
-    ) -> Result<Self, String> {
+    pub fn pinned(binary: &Path, core: usize, conf: &Path, port: u16) -> Result<Self, String> {
         let mut command = Command::new("taskset");
         command.args(["-c", &core.to_string(), "setpriv"]);
         Self::run(command, binary, conf, port)
@@ -100,7 +100,8 @@ impl BenchServer {
         Ok(server)
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    /// The process that was started; it may have children.
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
@@ -136,7 +137,7 @@ fn said(binary: &Path, why: &str, stderr: &PathBuf) -> String {
     format!("{} {why}\n{}", binary.display(), words.trim_end()).trim_end().to_owned()
 }
 
-impl Drop for BenchServer {
+impl Drop for MeasuredServer {
     fn drop(&mut self) {
         let family = procfs::family(self.pid());
         signal("-TERM", &[self.pid()]);
@@ -169,7 +170,8 @@ mod tests {
         let conf =
             std::env::temp_dir().join(format!("weir-bench-words-{}.conf", std::process::id()));
         // `ls -c CONF` ends at once and complains about the missing file.
-        let refused = BenchServer::pinned(Path::new("ls"), 0, &conf, 1).err().unwrap_or_default();
+        let refused =
+            MeasuredServer::pinned(Path::new("ls"), 0, &conf, 1).err().unwrap_or_default();
         let _ = fs::remove_file(conf.with_extension("stderr"));
         assert!(refused.starts_with("ls ended with") && refused.contains(".conf"), "{refused}");
     }

@@ -1,0 +1,133 @@
+//! Effects: the median of ratios within blocks, with its interval.
+
+use statistics::{Interval, median, median_interval};
+
+use crate::record::{MeasuredRun, StudyRecord};
+
+/// A figure of which effects are told.
+#[derive(Clone, Copy)]
+pub(crate) struct StudyMeasure {
+    /// Its name in tables.
+    pub(crate) name: &'static str,
+    pub(crate) of: fn(&MeasuredRun) -> f64,
+}
+
+/// Requests per second.
+pub(crate) const RATE: StudyMeasure = StudyMeasure { name: "requests/s", of: |run| run.rate };
+/// CPU time per request.
+pub(crate) const CPU: StudyMeasure = StudyMeasure { name: "CPU/request", of: |run| run.cpu_us };
+/// Latency.
+pub(crate) const P99: StudyMeasure = StudyMeasure { name: "p99", of: |run| run.p99_us };
+
+/// A row of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subject {
+    pub(crate) program: usize,
+    pub(crate) row: usize,
+}
+
+/// What bootstrap samples are drawn with: reports of the same data are the same.
+const SEED: u64 = 1;
+
+/// The median of what a subject's turns have measured.
+pub(crate) fn level(record: &StudyRecord, subject: Subject, measure: StudyMeasure) -> f64 {
+    let turns = record.turns_of(subject.program, subject.row);
+    let values: Vec<f64> = turns.values().map(|turn| (measure.of)(&turn.measured)).collect();
+    median(&values)
+}
+
+/// The ratio of a subject to another, block by block; `None` of too few blocks.
+pub(crate) fn ratio(
+    record: &StudyRecord,
+    subject: Subject,
+    to: Subject,
+    measure: StudyMeasure,
+) -> Option<Interval> {
+    let (own, others) =
+        (record.turns_of(subject.program, subject.row), record.turns_of(to.program, to.row));
+    let pair = |(block, turn): (&usize, &&crate::record::TurnRecord)| {
+        let other = others.get(block)?;
+        let ratio = (measure.of)(&turn.measured) / (measure.of)(&other.measured);
+        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+    };
+    median_interval(&own.iter().filter_map(pair).collect::<Vec<_>>(), SEED)
+}
+
+/// `+12.3 % [+10.1 +14.0]`, or that nothing was seen.
+pub(crate) fn told(ratio: Option<Interval>) -> String {
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    match ratio {
+        None => "too few turns".to_owned(),
+        Some(ratio) => {
+            let (low, high) = (percent(ratio.low), percent(ratio.high));
+            match ratio.excludes(1.0) {
+                true => format!("{:+.1} % [{low:+.1} {high:+.1}]", percent(ratio.value)),
+                false => format!("no effect seen [{low:+.1} {high:+.1}]"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use statistics::SplitMix;
+
+    use super::*;
+    use crate::testing::record;
+
+    const BASELINE: Subject = Subject { program: 0, row: 0 };
+    const ROW: Subject = Subject { program: 0, row: 1 };
+
+    /// A record of 40 blocks whose second row takes `factor` of the CPU time. The machine drifts by
+    /// a fifth from block to block, and turns differ by some per cent.
+    fn measured(factor: f64, seed: u64) -> StudyRecord {
+        let mut random = SplitMix::new(seed);
+        let mut record = record(40);
+        let mut drift = 1.0;
+        for (at, turn) in record.turns.iter_mut().enumerate() {
+            if at % 2 == 0 {
+                drift = 0.8 + 0.4 * random.unit();
+            }
+            let noise: f64 = (0..6).map(|_| random.unit() - 0.5).sum::<f64>() * 0.06;
+            let own = if turn.row == 1 { factor } else { 1.0 };
+            turn.measured.cpu_us = 5.0 * drift * own * (1.0 + noise);
+        }
+        record
+    }
+
+    /// How many of 100 studies see an effect on CPU time.
+    fn seen(factor: f64) -> usize {
+        let sees = |seed: &u64| {
+            let effect = ratio(&measured(factor, *seed), ROW, BASELINE, CPU);
+            effect.is_some_and(|effect| effect.excludes(1.0))
+        };
+        (0..100).filter(sees).count()
+    }
+
+    #[test]
+    fn the_same_twice_has_no_effect() {
+        assert!(seen(1.0) <= 5, "{}", seen(1.0));
+    }
+
+    #[test]
+    fn five_per_cent_are_found() {
+        assert!(seen(1.05) >= 90, "{}", seen(1.05));
+        assert!(seen(0.95) >= 90, "{}", seen(0.95));
+    }
+
+    #[test]
+    fn effects_are_told_with_their_intervals() {
+        let interval = |value, low, high| Some(Interval { value, low, high });
+        assert_eq!(told(interval(1.123, 1.101, 1.14)), "+12.3 % [+10.1 +14.0]");
+        assert_eq!(told(interval(0.999, 0.99, 1.01)), "no effect seen [-1.0 +1.0]");
+        assert_eq!(told(None), "too few turns");
+    }
+
+    #[test]
+    fn blocks_without_a_pair_do_not_count() {
+        let mut record = measured(1.0, 1);
+        record.turns.retain(|turn| turn.row == 0 || turn.block < 2);
+        assert_eq!(ratio(&record, ROW, BASELINE, CPU), None);
+        assert!(level(&record, ROW, CPU) > 0.0);
+    }
+}

@@ -1,0 +1,62 @@
+//! The report as Markdown.
+
+use super::table;
+use crate::record::StudyRecord;
+
+/// The whole report.
+pub(crate) fn of(record: &StudyRecord) -> String {
+    let study = &record.study;
+    let mut text =
+        format!("# {}\n\n{}\n", escaped(&study.title), escaped(study.explanation.trim()));
+    if !study.source.is_empty() {
+        text.push_str(&format!("\nSource: {}\n", escaped(&study.source)));
+    }
+    for (program, of) in record.programs.iter().enumerate() {
+        text.push_str(&format!("\n## {}\n\n{}", of.name, rows(&table::effects(record, program))));
+    }
+    if let Some(cells) = table::programs(record) {
+        text.push_str(&format!("\n## Side by side\n\n{}", rows(&cells)));
+    }
+    text.push_str("\n## How\n\n");
+    for line in table::doubts(record).iter().chain(&table::origin(record)) {
+        text.push_str(&format!("- {}\n", escaped(line)));
+    }
+    text.push_str(&format!("\n```nginx\n{}\n```\n", study.template.trim()));
+    text
+}
+
+fn rows(cells: &table::Cells) -> String {
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let mut lines = cells.iter().map(line);
+    let head = lines.next().unwrap_or_default();
+    let rule = "|---".repeat(cells.first().map_or(0, Vec::len));
+    format!("{head}{rule}|\n{}", lines.collect::<String>())
+}
+
+/// Text that is no markup.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::record;
+
+    #[test]
+    fn the_report_is_a_table_with_its_origin() {
+        let text = super::of(&record(4));
+        for part in [
+            "# A &lt;study>\n\nWhat \\| it is.\n",
+            "\nSource: seed 000\n",
+            "|  | requests/s | effect | CPU/request | effect | p99 | source |\n|---|---|",
+            "| two | 3333 | no effect seen [+0.0 +0.0] | 5.00 us |",
+            "- repeat it: weir lab run study\n",
+            "```nginx\n%%a%% %%port%%\n```\n",
+        ] {
+            assert!(text.contains(part), "{part:?} in {text}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The report for a terminal.
+
+use std::fmt::Write as _;
+
+use super::table;
+use crate::record::StudyRecord;
+
+/// The whole report.
+pub(crate) fn of(record: &StudyRecord) -> String {
+    let mut text = format!("{}\n", record.study.title);
+    for (program, of) in record.programs.iter().enumerate() {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "\n{}", of.name);
+        text.push_str(&aligned(&table::effects(record, program)));
+    }
+    if let Some(cells) = table::programs(record) {
+        text.push('\n');
+        text.push_str(&aligned(&cells));
+    }
+    text.push('\n');
+    for line in table::doubts(record).iter().chain(&table::origin(record)) {
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+/// Columns as wide as their widest cell.
+fn aligned(cells: &table::Cells) -> String {
+    let columns = cells.first().map_or(0, Vec::len);
+    let width = |column: usize| {
+        let widths = cells.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in cells {
+        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        let line = padded.collect::<Vec<_>>().join("  ");
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::record;
+
+    #[test]
+    fn a_report_has_what_was_found_and_where() {
+        let mut record = record(8);
+        for turn in record.turns.iter_mut().filter(|turn| turn.row == 1) {
+            turn.measured.rate *= 2.0;
+        }
+        record.turns[3].marks = vec!["stolen".to_owned()];
+        let text = super::of(&record);
+        assert_eq!(
+            text,
+            "A <study>\n\nweir\n         \
+             requests/s  effect                    CPU/request  \
+             effect                      p99      source\n\
+             default  3333        baseline                  5.00 us      \
+             baseline                    0.10 ms\n\
+             two      6666        +100.0 % [+100.0 +100.0]  5.00 us      \
+             no effect seen [+0.0 +0.0]  0.10 ms  +92 %\n\n\
+             1 of 16 turns were disturbed by others on the machine, after repeats\n\
+             8 blocks of turns of 300 ms, 8 connections, server and generator on a processor each, \
+             on loopback\n\
+             a processor, 2 processors, Linux 6.1\nweir 0.1.0\nrepeat it: weir lab run study\n"
+        );
+    }
+
+    #[test]
+    fn two_programs_are_set_side_by_side() {
+        let mut record = record(8);
+        let mut other = record.programs[0].clone();
+        other.name = "nginx".to_owned();
+        record.programs.push(other);
+        let slower = record.turns.clone().into_iter().map(|mut turn| {
+            turn.program = 1;
+            turn.measured.cpu_us *= 2.0;
+            turn
+        });
+        record.turns.extend(slower.collect::<Vec<_>>());
+        let text = super::of(&record);
+        assert!(text.contains("weir to nginx") && text.contains("-50.0 % [-50.0 -50.0]"), "{text}");
+    }
+}

@@ -1,0 +1,65 @@
+//! The arguments of `weir lab run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The text of `--help`.
+pub const USAGE: &str = "Usage: weir lab run STUDY [OPTIONS]
+
+Measures what each row of a study gains over its baseline, with confidence intervals. STUDY is a
+built-in one (weir lab list) or a .toml file (docs/lab.md explains the format).
+
+Options:
+  --server NAME   weir (default), nginx, or the path of a program that takes nginx's options
+  --against NAME  another server beside it, in the same blocks
+  --quick         fewer blocks, for a first look
+  --out DIR       the folder for all results (default: weir-lab/STUDY)
+  --resume        go on with the blocks that are missing in that folder
+  -h, --help      print this help
+
+The servers listen on loopback addresses. Ctrl-C keeps the blocks that are complete.
+";
+
+/// What is to be run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunArguments {
+    /// Whether the usage is asked for.
+    pub help: bool,
+    pub(super) study: String,
+    pub(super) servers: Vec<String>,
+    pub(super) quick: bool,
+    pub(super) resume: bool,
+    pub(super) out: Option<PathBuf>,
+}
+
+impl RunArguments {
+    /// Reads the words after `run`.
+    pub fn parse(words: &[OsString]) -> Result<Self, String> {
+        let mut arguments = Self::default();
+        let (mut server, mut against) = (None, None);
+        let mut words = words.iter().map(|word| word.to_string_lossy().into_owned());
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} requires a value"));
+            match word.as_str() {
+                "--help" | "-h" => arguments.help = true,
+                "--quick" => arguments.quick = true,
+                "--resume" => arguments.resume = true,
+                "--server" => server = Some(value()?),
+                "--against" => against = Some(value()?),
+                "--out" => arguments.out = Some(value()?.into()),
+                _ if word.starts_with('-') => return Err(format!("unknown option {word}")),
+                _ if arguments.study.is_empty() => arguments.study = word,
+                _ => return Err("only one study can be run at a time".to_owned()),
+            }
+        }
+        if arguments.study.is_empty() && !arguments.help {
+            return Err("a study is required".to_owned());
+        }
+        let server = server.unwrap_or_else(|| "weir".to_owned());
+        if against.as_ref() == Some(&server) {
+            return Err(format!("--against names {server} as well"));
+        }
+        arguments.servers = [Some(server), against].into_iter().flatten().collect();
+        Ok(arguments)
+    }
+}

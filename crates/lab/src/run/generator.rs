@@ -1,0 +1,81 @@
+//! `weir load` as the generator of one turn.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::record::MeasuredRun;
+use crate::study::StudyLoad;
+
+/// Runs one turn against a port; without what the server's processes have used.
+pub(super) fn turn(
+    weir: &Path,
+    load: &StudyLoad,
+    port: u16,
+    core: Option<usize>,
+) -> Result<MeasuredRun, String> {
+    let mut words = vec![weir.display().to_string(), "load".into(), "-q".into(), "-t1".into()];
+    words.extend([format!("-c{}", load.connections), format!("-d{}ms", load.turn_ms)]);
+    if load.close {
+        words.push("--close".into());
+    }
+    words.extend(["--json".into(), "-".into()]);
+    words.push(format!("http://127.0.0.1:{port}{}", load.path));
+    if let Some(core) = core {
+        words.splice(0..0, ["taskset".into(), "-c".into(), core.to_string()]);
+    }
+    let mut command = Command::new(&words[0]);
+    let output = command.args(&words[1..]).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{}: {error}", words[0]))?;
+    read(&output.stdout).ok_or_else(|| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        format!("{}\n{}", words.join(" "), said.trim_end())
+    })
+}
+
+/// What the generator's JSON says; docs/load-json.md explains the fields.
+fn read(json: &[u8]) -> Option<MeasuredRun> {
+    let run: Value = serde_json::from_slice(json).ok()?;
+    let latency = |name: &str| run["latency_us"][name].as_f64().unwrap_or_default();
+    let requests = run["replies"].as_u64().filter(|requests| *requests > 0)?;
+    let seconds = run["elapsed_s"].as_f64()?;
+    let errors = run["errors"].as_object()?.values().filter_map(Value::as_u64).sum::<u64>();
+    let bad = run["statuses"].as_array()?.iter().enumerate().filter(|(digit, _)| *digit != 2);
+    let bad = bad.filter_map(|(_, count)| count.as_u64()).sum::<u64>();
+    Some(MeasuredRun {
+        requests,
+        seconds,
+        errors: errors + bad,
+        rate: requests as f64 / seconds,
+        mean_us: latency("mean"),
+        p50_us: latency("p50"),
+        p99_us: latency("p99"),
+        p999_us: latency("p99.9"),
+        max_us: latency("max"),
+        generator_busy: run["busiest_thread"].as_f64().unwrap_or_default(),
+        ..MeasuredRun::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generators_json_is_read() {
+        let json = br#"{"replies": 600, "elapsed_s": 0.3, "busiest_thread": 0.5,
+            "statuses": [0, 0, 590, 0, 10, 0], "errors": {"reset": 2, "timeout": 1},
+            "latency_us": {"mean": 1.5, "p50": 1, "p99": 9.0, "p99.9": 10, "max": 11}}"#;
+        let run = read(json).unwrap();
+        assert_eq!((run.requests, run.errors, run.rate), (600, 13, 2000.0));
+        assert_eq!((run.p50_us, run.p999_us, run.generator_busy), (1.0, 10.0, 0.5));
+    }
+
+    #[test]
+    fn a_turn_without_replies_is_none() {
+        assert!(read(b"").is_none() && read(b"{}").is_none());
+        let json = br#"{"replies": 0, "elapsed_s": 0.3, "statuses": [], "errors": {}}"#;
+        assert!(read(json).is_none());
+    }
+}

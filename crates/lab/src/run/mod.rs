@@ -1,0 +1,99 @@
+//! `weir lab run`: the rows of a study in short turns, in random order, block after block.
+//!
+//! Before anything runs, the study is read, the programs are found, and each of them tests the
+//! configuration of each row. Then all of them serve at once, idle, and get their turns of load.
+
+mod arguments;
+mod folder;
+mod generator;
+mod program;
+mod turns;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+pub use arguments::{RunArguments, USAGE};
+use folder::StudyFolder;
+use program::ServerProgram;
+
+use crate::record::{FORMAT, MachineRecord, StudyRecord};
+use crate::report;
+use crate::study::{BUILT_IN, Study};
+
+/// The names and titles of the studies that come along.
+pub fn list() -> String {
+    let line = |(name, text): &(&str, &str)| {
+        Study::parse(name, text)
+            .map_or(String::new(), |study| format!("{name:14}  {}\n", study.title))
+    };
+    BUILT_IN.iter().map(line).collect()
+}
+
+/// Runs a study; `weir` is this program. The report for the terminal.
+pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<String, String> {
+    let study = read(&arguments.study)?;
+    let programs = ServerProgram::all(arguments, weir)?;
+    for program in &programs {
+        program.check(&study)?;
+    }
+    let folder = StudyFolder::open(arguments, &study)?;
+    let blocks = if arguments.quick { study.blocks.quick } else { study.blocks.full };
+    let mut record = match folder.continued(&programs)? {
+        Some(record) => StudyRecord { blocks, ..record },
+        None => StudyRecord {
+            format: FORMAT.to_owned(),
+            name: arguments.study.clone(),
+            command: command(words),
+            machine: machine(),
+            programs: programs.iter().map(|program| program.record.clone()).collect(),
+            blocks,
+            turns: Vec::new(),
+            study,
+        },
+    };
+    turns::take(&mut record, &programs, weir, &mut |record| folder.keep(record))?;
+    folder.write_reports(&record)?;
+    Ok(format!("{}\nAll results: {}\n", report::text::of(&record), folder.path().display()))
+}
+
+/// A built-in study, or a file.
+fn read(name: &str) -> Result<Study, String> {
+    if let Some((name, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
+        return Study::parse(name, text);
+    }
+    if !name.ends_with(".toml") {
+        let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        let known = known.join(", ");
+        return Err(format!("there is no study \"{name}\": name a .toml file, or one of {known}"));
+    }
+    let text = fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
+    Study::parse(name, &text)
+}
+
+fn command(words: &[OsString]) -> String {
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+    ["weir".to_owned(), "lab".to_owned(), "run".to_owned()]
+        .into_iter()
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn machine() -> MachineRecord {
+    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let processor = text("/proc/cpuinfo");
+    let processor = processor.lines().find_map(|line| line.strip_prefix("model name"));
+    let processor = processor.and_then(|line| line.split_once(':')).map_or("", |(_, name)| name);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    MachineRecord {
+        system: format!("Linux {}", text("/proc/sys/kernel/osrelease").trim()),
+        processor: processor.trim().to_owned(),
+        processors: std::thread::available_parallelism().map_or(1, usize::from),
+        began_unix_s: now.map_or(0, |time| time.as_secs()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+use super::*;
+
+fn parse(words: &str) -> Result<RunArguments, String> {
+    RunArguments::parse(&words.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+}
+
+#[test]
+fn arguments() {
+    let arguments = parse("same --server nginx --against weir --quick --out d --resume").unwrap();
+    assert_eq!(arguments.servers, ["nginx", "weir"]);
+    assert!(arguments.quick && arguments.resume && arguments.out == Some("d".into()));
+    assert_eq!(parse("same").unwrap().servers, ["weir"]);
+    for (words, message) in [
+        ("", "a study is required"),
+        ("a b", "only one study"),
+        ("same --fast", "unknown option --fast"),
+        ("same --out", "--out requires a value"),
+        ("same --against weir", "--against names weir as well"),
+    ] {
+        let told = parse(words).err().unwrap_or_default();
+        assert!(told.starts_with(message), "{words}: {told}");
+    }
+}
+
+#[test]
+fn studies_are_found_or_named() {
+    assert!(list().contains("server-alone"));
+    assert_eq!(read("same").unwrap().rows.len(), 2);
+    let unknown = read("sam").err().unwrap_or_default();
+    assert!(unknown.contains("there is no study \"sam\"") && unknown.contains("same"));
+    assert!(read("/none.toml").is_err_and(|told| told.starts_with("/none.toml: ")));
+}
+
+#[test]
+fn what_cannot_run_is_said_before_anything_does() {
+    let arguments = parse("same --server /no/such/server").unwrap();
+    let told = run(&arguments, Path::new("/no/weir"), &[]).err().unwrap_or_default();
+    assert!(told.starts_with("/no/such/server: "), "{told}");
+    // `false` has no version and refuses every configuration.
+    let told = run(&parse("same --server false").unwrap(), Path::new("/no/weir"), &[]);
+    assert!(told.is_err_and(|told| told.contains("false refuses row \"one\"")));
+}

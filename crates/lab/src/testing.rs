@@ -1,0 +1,61 @@
+//! Records for tests.
+
+use crate::record::{FORMAT, MachineRecord, MeasuredRun, ProgramRecord, StudyRecord, TurnRecord};
+use crate::study::Study;
+
+const STUDY: &str = r#"
+title = "A <study>"
+explanation = "What | it is."
+source = "seed 000"
+template = "%%a%% %%port%%"
+[load]
+connections = 8
+[factor.a]
+baseline = "1"
+levels = ["2"]
+[[row]]
+name = "default"
+[[row]]
+name = "two"
+set = { a = "2" }
+found = "+92 %"
+"#;
+
+/// A record of one program and two rows with so many blocks of equal turns.
+pub(crate) fn record(blocks: usize) -> StudyRecord {
+    let measured = MeasuredRun {
+        requests: 1000,
+        seconds: 0.3,
+        rate: 3333.0,
+        cpu_us: 5.0,
+        p99_us: 100.0,
+        ..MeasuredRun::default()
+    };
+    let turn = |block, row| TurnRecord {
+        program: 0,
+        row,
+        block,
+        measured: measured.clone(),
+        marks: Vec::new(),
+        repeats: 0,
+    };
+    StudyRecord {
+        format: FORMAT.to_owned(),
+        name: "study".to_owned(),
+        study: Study::parse("study", STUDY).expect("a study"),
+        command: "weir lab run study".to_owned(),
+        machine: MachineRecord {
+            system: "Linux 6.1".to_owned(),
+            processor: "a processor".to_owned(),
+            processors: 2,
+            began_unix_s: 1_700_000_000,
+        },
+        programs: vec![ProgramRecord {
+            name: "weir".to_owned(),
+            path: "/usr/bin/weir".to_owned(),
+            version: "weir 0.1.0".to_owned(),
+        }],
+        blocks,
+        turns: (0..blocks).flat_map(|block| [turn(block, 0), turn(block, 1)]).collect(),
+    }
+}
