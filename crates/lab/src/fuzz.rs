@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::study::Study;
+use crate::study::{Study, StudyPlaces};
 
 /// A study that is accepted has a configuration for each row, whose levels are all known.
 pub fn lab_study(input: &[u8]) {
@@ -15,7 +15,7 @@ pub fn lab_study(input: &[u8]) {
     for row in &study.rows {
         let levels = study.levels(row);
         assert_eq!(levels.keys().copied().collect::<BTreeSet<_>>(), factors);
-        study.configuration(row, 80, "/srv");
+        study.configuration(row, StudyPlaces { port: 80, dir: "/srv", backends: &[] });
     }
     let written = toml::to_string(&study).expect("it was read");
     let again = Study::parse("study", &written).expect("what was written");

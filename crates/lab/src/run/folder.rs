@@ -9,7 +9,7 @@ use super::RunArguments;
 use super::program::ServerProgram;
 use crate::record::{FORMAT, StudyRecord};
 use crate::report;
-use crate::study::Study;
+use crate::study::{Study, StudyPlaces, StudyRow};
 
 /// Sizes of the files that servers find in their folder, in KB.
 const FILES_KB: [usize; 4] = [0, 1, 10, 100];
@@ -46,20 +46,23 @@ impl ServerFolder {
         &self.path
     }
 
-    pub(super) fn text(&self) -> String {
-        self.path.display().to_string()
-    }
-
     pub(super) fn configuration(&self) -> PathBuf {
         self.path.join("server.conf")
     }
 
-    /// Writes the configuration. The server stays in the foreground, with its own pid and log.
-    pub(super) fn write(&self, text: &str) -> Result<(), String> {
-        let dir = self.text();
+    /// Writes the configuration of a row, with the backends' ports. The server stays in the
+    /// foreground, with its own pid and log.
+    pub(super) fn write(
+        &self,
+        study: &Study,
+        row: &StudyRow,
+        backends: &[u16],
+    ) -> Result<(), String> {
+        let dir = &self.path.display().to_string();
         let own = format!("daemon off; pid {dir}/pid; error_log {dir}/error.log;\n");
+        let text = study.configuration(row, StudyPlaces { port: self.port, dir, backends });
         let file = self.configuration();
-        fs::write(&file, own + text).map_err(|error| format!("{}: {error}", file.display()))
+        fs::write(&file, own + &text).map_err(|error| format!("{}: {error}", file.display()))
     }
 }
 
@@ -141,8 +144,14 @@ impl StudyFolder {
     /// The reports beside it.
     pub(super) fn write_reports(&self, record: &StudyRecord) -> Result<(), String> {
         self.keep(record)?;
-        let file = self.path.join("report.md");
-        let written = fs::write(&file, report::markdown::of(record));
-        written.map_err(|error| format!("{}: {error}", file.display()))
+        let reports = [
+            ("report.md", report::markdown::of(record)),
+            ("report.html", report::html::of(record)),
+        ];
+        for (name, text) in reports {
+            let file = self.path.join(name);
+            fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+        Ok(())
     }
 }

@@ -4,6 +4,7 @@
 //! configuration of each row. Then all of them serve at once, idle, and get their turns of load.
 
 mod arguments;
+mod backend;
 mod folder;
 mod generator;
 mod program;

@@ -35,16 +35,17 @@ impl ServerProgram {
         let said = [output.stdout, output.stderr].concat();
         let version = String::from_utf8_lossy(&said).lines().next().unwrap_or_default().to_owned();
         let path_text = path.display().to_string();
-        let name = path.file_name().map_or(name.into(), |file| file.to_string_lossy());
-        let record = ProgramRecord { name: name.into_owned(), path: path_text, version };
+        let file = Path::new(name).file_name().unwrap_or_default();
+        let name = file.to_string_lossy().into_owned();
+        let record = ProgramRecord { name, path: path_text, version };
         Ok(Self { path, record })
     }
 
     /// Has it test the configuration of each row of the study.
     pub(super) fn check(&self, study: &Study) -> Result<(), String> {
-        for row in &study.rows {
+        for row in study.rows.iter().filter(|row| !row.direct) {
             let folder = ServerFolder::new()?;
-            folder.write(&study.configuration(row, folder.port, &folder.text()))?;
+            folder.write(study, row, &vec![1; study.backend.count])?;
             let mut command = self.command(&folder);
             let output = command.arg("-t").stdin(Stdio::null()).output();
             let output = output.map_err(|error| format!("{}: {error}", self.path.display()))?;

@@ -10,11 +10,13 @@ use processes::procfs;
 use processes::server::{Cores, MeasuredServer};
 use statistics::SplitMix;
 
+use super::backend::StudyBackend;
 use super::folder::ServerFolder;
 use super::generator;
 use super::program::ServerProgram;
 use crate::effect::Subject;
 use crate::record::{MeasuredRun, StudyRecord, TurnRecord};
+use crate::study::StudyLoad;
 
 /// Repeats of a turn that was disturbed.
 const REPEATS_MAX: usize = 2;
@@ -23,11 +25,14 @@ const GENERATOR_BUSY: f64 = 0.95;
 /// From this share of the machine's time on, others have disturbed the turn.
 const STOLEN: f64 = 0.05;
 
-/// A server that runs.
+/// A server that runs, or a backend in its place.
 struct RunningSubject {
     subject: Subject,
-    server: MeasuredServer,
-    folder: ServerFolder,
+    /// Whose CPU time counts.
+    pid: u32,
+    port: u16,
+    load: StudyLoad,
+    _server: Option<(MeasuredServer, ServerFolder)>,
 }
 
 /// Takes the turns that the record lacks. After each block the record is kept.
@@ -42,13 +47,14 @@ pub(super) fn take(
         return Ok(());
     }
     let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
-    let mut subjects = start(record, programs, cores.as_ref())?;
-    warm_up(record, &subjects, weir, cores.as_ref())?;
+    let backends = StudyBackend::start(weir, &record.study.backend, cores.as_ref())?;
+    let mut subjects = start(record, programs, &backends, cores.as_ref())?;
+    warm_up(&subjects, weir, cores.as_ref())?;
     let (begun, mut random) = (Instant::now(), SplitMix::new(record.machine.began_unix_s));
     for block in first..record.blocks {
         random.shuffle(&mut subjects);
         for running in &subjects {
-            let (measured, marks, repeats) = turn(record, running, weir, cores.as_ref())?;
+            let (measured, marks, repeats) = turn(running, weir, cores.as_ref())?;
             let Subject { program, row } = running.subject;
             record.turns.push(TurnRecord { program, row, block, measured, marks, repeats });
         }
@@ -63,49 +69,51 @@ pub(super) fn take(
 fn start(
     record: &StudyRecord,
     programs: &[ServerProgram],
+    backends: &StudyBackend,
     cores: Option<&Cores>,
 ) -> Result<Vec<RunningSubject>, String> {
     let mut subjects = Vec::new();
     for (program, of) in programs.iter().enumerate() {
         for (number, row) in record.rows().iter().enumerate() {
+            let subject = Subject { program, row: number };
+            let load = record.study.load_of(row);
+            if row.direct {
+                let (pid, port) = backends.first()?;
+                subjects.push(RunningSubject { subject, pid, port, load, _server: None });
+                continue;
+            }
             let folder = ServerFolder::new()?;
-            folder.write(&record.study.configuration(row, folder.port, &folder.text()))?;
+            folder.write(&record.study, row, backends.ports())?;
             let file = folder.configuration();
             let server = match cores {
                 Some(cores) => MeasuredServer::pinned(&of.path, cores.server, &file, folder.port),
                 None => MeasuredServer::start(&of.path, &file, folder.port),
-            };
-            let subject = Subject { program, row: number };
-            subjects.push(RunningSubject { subject, server: server?, folder });
+            }?;
+            let (pid, port) = (server.pid(), folder.port);
+            let _server = Some((server, folder));
+            subjects.push(RunningSubject { subject, pid, port, load, _server });
         }
     }
     Ok(subjects)
 }
 
 /// One turn that does not count: connections, caches and the processor's frequency settle.
-fn warm_up(
-    record: &StudyRecord,
-    subjects: &[RunningSubject],
-    weir: &Path,
-    cores: Option<&Cores>,
-) -> Result<(), String> {
-    let load = &record.study.load;
+fn warm_up(subjects: &[RunningSubject], weir: &Path, cores: Option<&Cores>) -> Result<(), String> {
     for running in subjects {
-        generator::turn(weir, load, running.folder.port, cores.map(|cores| cores.load))?;
+        generator::turn(weir, &running.load, running.port, cores.map(|cores| cores.load))?;
     }
     Ok(())
 }
 
 /// A turn, repeated while it is disturbed.
 fn turn(
-    record: &StudyRecord,
     running: &RunningSubject,
     weir: &Path,
     cores: Option<&Cores>,
 ) -> Result<(MeasuredRun, Vec<String>, usize), String> {
     let mut repeats = 0;
     loop {
-        let measured = measure(record, running, weir, cores)?;
+        let measured = measure(running, weir, cores)?;
         let marks = marks(&measured, cores.is_some());
         if marks.is_empty() || repeats == REPEATS_MAX {
             return Ok((measured, marks, repeats));
@@ -115,15 +123,14 @@ fn turn(
 }
 
 fn measure(
-    record: &StudyRecord,
     running: &RunningSubject,
     weir: &Path,
     cores: Option<&Cores>,
 ) -> Result<MeasuredRun, String> {
-    let (pid, load) = (running.server.pid(), &record.study.load);
+    let pid = running.pid;
     let before = (procfs::cpu_s(pid)?, procfs::switches(pid), MachineTime::now());
     let core = cores.map(|cores| cores.load);
-    let mut measured = generator::turn(weir, load, running.folder.port, core)?;
+    let mut measured = generator::turn(weir, &running.load, running.port, core)?;
     let cpu_s = procfs::cpu_s(pid)? - before.0;
     let requests = measured.requests as f64;
     measured.cpu_us = cpu_s * 1e6 / requests;

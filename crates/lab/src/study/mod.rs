@@ -25,6 +25,9 @@ pub(crate) struct Study {
     /// The configuration, with `%%factor%%` in its blanks.
     pub(crate) template: String,
     pub(crate) load: StudyLoad,
+    /// The test backends behind the servers; most studies need none.
+    #[serde(default)]
+    pub(crate) backend: StudyBackends,
     #[serde(default)]
     pub(crate) blocks: StudyBlocks,
     #[serde(rename = "factor")]
@@ -49,6 +52,33 @@ pub(crate) struct StudyLoad {
     /// them, which is what rows with several workers need.
     #[serde(default = "pinned")]
     pub(crate) pinned: bool,
+}
+
+/// Backends that all servers share: addresses of one `weir backend`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StudyBackends {
+    pub(crate) count: usize,
+    /// Options of `weir backend`.
+    #[serde(default)]
+    pub(crate) options: Vec<String>,
+}
+
+/// What of the load is another in a row.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RowLoad {
+    pub(crate) connections: Option<u32>,
+    pub(crate) path: Option<String>,
+    pub(crate) close: Option<bool>,
+}
+
+/// What is known only when a server is about to start.
+#[derive(Clone, Copy)]
+pub(crate) struct StudyPlaces<'p> {
+    pub(crate) port: u16,
+    pub(crate) dir: &'p str,
+    pub(crate) backends: &'p [u16],
 }
 
 /// How often each row has its turn.
@@ -79,6 +109,11 @@ pub(crate) struct StudyRow {
     /// The factors that differ, and their levels.
     #[serde(default)]
     pub(crate) set: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) load: RowLoad,
+    /// Whether the load goes to the first backend, past the server.
+    #[serde(default)]
+    pub(crate) direct: bool,
     /// The effect that the source has found, as it says it.
     #[serde(default)]
     pub(crate) found: Option<String>,
@@ -131,13 +166,27 @@ impl Study {
         self.rows.iter().find(|row| row.name == name)
     }
 
+    /// The load of a row.
+    pub(crate) fn load_of(&self, row: &StudyRow) -> StudyLoad {
+        let (all, own) = (&self.load, &row.load);
+        StudyLoad {
+            connections: own.connections.unwrap_or(all.connections),
+            path: own.path.clone().unwrap_or_else(|| all.path.clone()),
+            close: own.close.unwrap_or(all.close),
+            ..*all
+        }
+    }
+
     /// The configuration of a row.
-    pub(crate) fn configuration(&self, row: &StudyRow, port: u16, dir: &str) -> String {
+    pub(crate) fn configuration(&self, row: &StudyRow, places: StudyPlaces<'_>) -> String {
         let mut text = self.template.clone();
         for (name, level) in self.levels(row) {
             text = text.replace(&format!("%%{name}%%"), level);
         }
-        text.replace("%%port%%", &port.to_string()).replace("%%dir%%", dir)
+        for (port, number) in places.backends.iter().zip(1..) {
+            text = text.replace(&format!("%%backend{number}%%"), &format!("127.0.0.1:{port}"));
+        }
+        text.replace("%%port%%", &places.port.to_string()).replace("%%dir%%", places.dir)
     }
 }
 

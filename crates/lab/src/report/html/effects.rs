@@ -1,0 +1,126 @@
+//! Effects with their intervals, one row each: a forest plot.
+
+use statistics::Interval;
+
+use super::chart::{ChartRow, MIDDLE, figure};
+use super::scale::ChartScale;
+use crate::effect::told;
+
+/// The effect of one row.
+pub(super) struct ShownEffect {
+    pub(super) name: String,
+    pub(super) ratio: Option<Interval>,
+}
+
+/// From this ratio on, a linear axis would hide the small effects beside the large ones.
+const LARGE: f64 = 2.0;
+
+/// The axis of a chart of effects.
+enum EffectAxis {
+    /// Of per cent.
+    Linear(ChartScale),
+    /// Of ratios: half and twice are as far from no change.
+    Logarithmic(ChartScale),
+}
+
+/// A chart of effects; `more_is_better` decides their colours.
+pub(super) fn chart(caption: &str, effects: &[ShownEffect], more_is_better: bool) -> String {
+    let axis = EffectAxis::of(effects);
+    let row = |effect: &ShownEffect| ChartRow {
+        name: effect.name.clone(),
+        marks: effect.ratio.map_or_else(String::new, |ratio| marks(&axis, ratio, more_is_better)),
+        value: told(effect.ratio),
+    };
+    let rows: Vec<ChartRow> = effects.iter().map(row).collect();
+    match &axis {
+        EffectAxis::Linear(scale) => figure(caption, scale, unit, Some(0.0), &rows),
+        EffectAxis::Logarithmic(scale) => {
+            figure(caption, scale, |ratio| unit(percent(ratio)), Some(1.0), &rows)
+        }
+    }
+}
+
+impl EffectAxis {
+    fn of(effects: &[ShownEffect]) -> Self {
+        let intervals = effects.iter().filter_map(|effect| effect.ratio);
+        let ends: Vec<f64> = intervals.flat_map(|ratio| [ratio.low, ratio.high]).collect();
+        let ends: Vec<f64> = ends.into_iter().chain([1.0]).collect();
+        match ends.iter().any(|end| *end >= LARGE || *end <= 1.0 / LARGE) {
+            true => Self::Logarithmic(ChartScale::logarithmic(&ends)),
+            false => {
+                let ends: Vec<f64> = ends.into_iter().map(percent).collect();
+                Self::Linear(ChartScale::linear(&ends))
+            }
+        }
+    }
+
+    fn at(&self, ratio: f64) -> f64 {
+        match self {
+            Self::Linear(scale) => scale.at(percent(ratio)),
+            Self::Logarithmic(scale) => scale.at(ratio),
+        }
+    }
+}
+
+/// A line for the interval, and a dot for the effect.
+fn marks(axis: &EffectAxis, ratio: Interval, more_is_better: bool) -> String {
+    let class = match (ratio.excludes(1.0), (ratio.value > 1.0) == more_is_better) {
+        (false, _) => "none",
+        (true, true) => "better",
+        (true, false) => "worse",
+    };
+    let [low, value, high] = [ratio.low, ratio.value, ratio.high].map(|ratio| axis.at(ratio));
+    format!(
+        "<g class=\"{class}\"><line x1=\"{low:.2}%\" x2=\"{high:.2}%\" y1=\"{MIDDLE}\" \
+         y2=\"{MIDDLE}\"/><circle cx=\"{value:.2}%\" cy=\"{MIDDLE}\" r=\"5\"/></g>"
+    )
+}
+
+fn percent(ratio: f64) -> f64 {
+    (ratio - 1.0) * 100.0
+}
+
+fn unit(percent: f64) -> String {
+    // Short axes have ticks between whole numbers.
+    let digits = usize::from(percent.fract().abs() > 0.01);
+    if percent == 0.0 { "0 %".to_owned() } else { format!("{percent:+.digits$} %") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(low: f64, high: f64, more_is_better: bool) -> String {
+        let ratio = Some(Interval { value: (low + high) / 2.0, low, high });
+        chart("c", &[ShownEffect { name: "a".to_owned(), ratio }], more_is_better)
+    }
+
+    #[test]
+    fn colours_say_what_is_better() {
+        assert!(drawn(1.1, 1.2, true).contains("class=\"better\""));
+        assert!(drawn(1.1, 1.2, false).contains("class=\"worse\""));
+        assert!(drawn(0.8, 0.9, false).contains("class=\"better\""));
+        assert!(drawn(0.9, 1.2, true).contains("class=\"none\""));
+    }
+
+    #[test]
+    fn large_effects_leave_room_for_small_ones() {
+        let small = drawn(1.1, 1.2, true);
+        assert!(small.contains(">+20 %</text>") || small.contains(">+10 %</text>"), "{small}");
+        let large = drawn(0.05, 12.0, true);
+        for tick in [">-90 %</text>", ">0 %</text>", ">+900 %</text>", "class=\"zero\""] {
+            assert!(large.contains(tick), "{tick} in {large}");
+        }
+    }
+
+    #[test]
+    fn a_row_without_an_effect_has_no_marks() {
+        let html = chart("c", &[ShownEffect { name: "a".to_owned(), ratio: None }], true);
+        assert!(html.contains("too few turns") && !html.contains("<circle"), "{html}");
+    }
+
+    #[test]
+    fn ticks_are_per_cent() {
+        assert_eq!([unit(0.0), unit(-20.0), unit(0.5)], ["0 %", "-20 %", "+0.5 %"]);
+    }
+}

@@ -1,0 +1,68 @@
+//! Latency, one row each: the median, two high percentiles and the maximum, on one axis.
+
+use super::chart::{ChartRow, MIDDLE, figure};
+use super::scale::ChartScale;
+use crate::effect::{P99, StudyMeasure, Subject, level};
+use crate::record::StudyRecord;
+
+/// What is shown, from left to right.
+const SHOWN: [StudyMeasure; 4] = [
+    StudyMeasure { name: "p50", of: |run| run.p50_us },
+    P99,
+    StudyMeasure { name: "p99.9", of: |run| run.p999_us },
+    StudyMeasure { name: "max", of: |run| run.max_us },
+];
+
+/// The rows of a program.
+pub(super) fn chart(record: &StudyRecord, program: usize) -> String {
+    let levels = |row| SHOWN.map(|measure| level(record, Subject { program, row }, measure));
+    let rows: Vec<[f64; 4]> = (0..record.rows().len()).map(levels).collect();
+    let scale = ChartScale::logarithmic(rows.as_flattened());
+    let row = |(of, levels): (&crate::study::StudyRow, &[f64; 4])| ChartRow {
+        name: of.name.clone(),
+        marks: marks(&scale, levels),
+        value: format!("p50 {}, p99 {}", unit(levels[0]), unit(levels[1])),
+    };
+    let rows: Vec<ChartRow> = record.rows().iter().zip(&rows).map(row).collect();
+    let caption = "Latency: p50, p99, p99.9 and maximum from left to right (medians of the turns, \
+                   logarithmic axis)";
+    figure(caption, &scale, unit, None, &rows)
+}
+
+/// A line from the first to the last, and a dot for each; the median's is filled.
+fn marks(scale: &ChartScale, levels: &[f64; 4]) -> String {
+    let at = levels.map(|level| scale.at(level));
+    let dot = |(at, measure): (&f64, StudyMeasure)| {
+        format!("<circle class=\"{}\" cx=\"{at:.2}%\" cy=\"{MIDDLE}\" r=\"4\"/>", measure.name)
+    };
+    let dots: String = at.iter().zip(SHOWN).map(dot).collect();
+    format!(
+        "<g class=\"latency\"><line x1=\"{:.2}%\" x2=\"{:.2}%\" y1=\"{MIDDLE}\" \
+         y2=\"{MIDDLE}\"/>{dots}</g>",
+        at[0], at[3]
+    )
+}
+
+fn unit(us: f64) -> String {
+    match us {
+        _ if us < 1000.0 => format!("{us:.0} us"),
+        _ if us < 10_000.0 => format!("{:.1} ms", us / 1000.0),
+        _ => format!("{:.0} ms", us / 1000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::record;
+
+    #[test]
+    fn each_row_has_its_percentiles() {
+        let mut record = record(4);
+        for turn in &mut record.turns {
+            turn.measured.max_us = 12_000.0;
+        }
+        let html = super::chart(&record, 0);
+        assert_eq!(html.matches("<circle").count(), 8, "{html}");
+        assert!(html.contains("p99 100 us") && html.contains(">10 ms</text>"), "{html}");
+    }
+}

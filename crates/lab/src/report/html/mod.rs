@@ -1,0 +1,159 @@
+//! The report as one HTML page with charts. It needs nothing besides itself: no script, no font,
+//! no network.
+
+mod chart;
+mod effects;
+mod latency;
+mod markup;
+mod scale;
+
+use effects::ShownEffect;
+use markup::escaped;
+
+use super::table;
+use crate::effect::{CPU, RATE, StudyMeasure, Subject, ratio};
+use crate::record::StudyRecord;
+
+const STYLE: &str = include_str!("style.css");
+
+/// The whole page.
+pub(crate) fn of(record: &StudyRecord) -> String {
+    let study = &record.study;
+    let title = escaped(&study.title);
+    let programs: String = (0..record.programs.len()).map(|at| program(record, at)).collect();
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <h1>{title}</h1>\n<p>{}</p>\n{}{}{programs}{}</main>\n</body>\n</html>\n",
+        escaped(study.explanation.trim()),
+        source(&study.source),
+        side_by_side(record),
+        how(record),
+    )
+}
+
+fn source(source: &str) -> String {
+    match source {
+        "" => String::new(),
+        _ => format!("<p class=\"source\">Source: {}</p>\n", escaped(source)),
+    }
+}
+
+fn program(record: &StudyRecord, program: usize) -> String {
+    let baseline = Subject { program, row: 0 };
+    let effects = |measure: StudyMeasure| {
+        let effect = |row: usize| {
+            let name = record.rows()[row].name.clone();
+            ShownEffect { name, ratio: ratio(record, Subject { program, row }, baseline, measure) }
+        };
+        (1..record.rows().len()).map(effect).collect::<Vec<_>>()
+    };
+    let first = record.rows().first().map_or("", |row| row.name.as_str());
+    let caption = |what: &str| format!("{what}, compared with \"{first}\" (95 % intervals)");
+    format!(
+        "<section>\n<h2>{}</h2>\n{}{}{}{}</section>\n",
+        escaped(&record.programs[program].name),
+        effects::chart(&caption("Requests per second"), &effects(RATE), true),
+        effects::chart(&caption("CPU time per request"), &effects(CPU), false),
+        latency::chart(record, program),
+        rows(&table::effects(record, program)),
+    )
+}
+
+/// The first program compared with the second.
+fn side_by_side(record: &StudyRecord) -> String {
+    let Some(cells) = table::programs(record) else { return String::new() };
+    let [own, other] = [0, 1].map(|at| record.programs[at].name.as_str());
+    let effects = |measure: StudyMeasure| {
+        let effect = |(row, of): (usize, &crate::study::StudyRow)| {
+            let [own, other] = [0, 1].map(|program| Subject { program, row });
+            ShownEffect { name: of.name.clone(), ratio: ratio(record, own, other, measure) }
+        };
+        record.rows().iter().enumerate().map(effect).collect::<Vec<_>>()
+    };
+    let caption = |what: &str| format!("{what} of {own}, compared with {other} (95 % intervals)");
+    format!(
+        "<section>\n<h2>Side by side</h2>\n{}{}{}</section>\n",
+        effects::chart(&caption("Requests per second"), &effects(RATE), true),
+        effects::chart(&caption("CPU time per request"), &effects(CPU), false),
+        rows(&cells),
+    )
+}
+
+/// A table that scrolls by itself where it is too wide.
+fn rows(cells: &table::Cells) -> String {
+    let line = |(number, row): (usize, &Vec<String>)| {
+        let tag = if number == 0 { "th" } else { "td" };
+        let cells = row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    };
+    let lines: String = cells.iter().enumerate().map(line).collect();
+    format!("<div class=\"table\" tabindex=\"0\"><table>\n{lines}</table></div>\n")
+}
+
+/// How it was measured, and how to repeat it.
+fn how(record: &StudyRecord) -> String {
+    let lines = table::doubts(record).into_iter().chain(table::origin(record));
+    let lines: String = lines.map(|line| format!("<li>{}</li>\n", escaped(&line))).collect();
+    format!(
+        "<section>\n<h2>How</h2>\n<ul>\n{lines}</ul>\n<details><summary>Configuration</summary>\n\
+         <pre>{}</pre></details>\n</section>\n",
+        escaped(record.study.template.trim())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::record;
+
+    #[test]
+    fn a_page_has_what_was_found_and_where() {
+        let html = super::of(&record(8));
+        for part in [
+            "<title>A &lt;study&gt;</title>",
+            "<h2>weir</h2>",
+            "two: no effect seen [+0.0 +0.0]</title>",
+            "<li>a processor, 2 processors, Linux 6.1</li>",
+            "<li>repeat it: weir lab run study</li>",
+            "<pre>%%a%% %%port%%</pre>",
+        ] {
+            assert!(html.contains(part), "{part:?} in {html}");
+        }
+    }
+
+    #[test]
+    fn nothing_from_a_study_or_a_machine_is_markup() {
+        let mut record = record(4);
+        let evil = "\"><script>alert(1)</script>";
+        let names = [&mut record.study.title, &mut record.study.template, &mut record.study.source];
+        names.into_iter().for_each(|text| *text = evil.to_owned());
+        record.study.explanation = evil.to_owned();
+        record.study.rows.iter_mut().for_each(|row| row.name = evil.to_owned());
+        record.machine.processor = evil.to_owned();
+        record.command = evil.to_owned();
+        record.programs[0].name = evil.to_owned();
+        record.programs[0].version = evil.to_owned();
+        let html = super::of(&record);
+        assert!(!html.contains("<script") && !html.contains("\"\">"), "{html}");
+    }
+
+    #[test]
+    fn a_page_needs_nothing_from_elsewhere() {
+        let html = super::of(&record(4));
+        for part in ["http://", "https://", "src=", "url(", "@import"] {
+            assert!(!html.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn two_programs_are_set_side_by_side() {
+        let mut record = record(4);
+        assert!(!super::of(&record).contains("Side by side"));
+        let mut other = record.programs[0].clone();
+        other.name = "nginx".to_owned();
+        record.programs.push(other);
+        assert!(super::of(&record).contains("of weir, compared with nginx"));
+    }
+}
