@@ -27,6 +27,7 @@ Lists what in this machine and in the configuration FILE (Weir's or nginx's; def
 weir would serve) will hurt under load, why, and what to do about it. Nothing is started or changed.
 
 Options:
+  -c FILE     the same as FILE
   --json      print JSON
   -h, --help  print this help
 
@@ -56,13 +57,23 @@ impl DoctorArguments {
     /// Reads them.
     pub fn parse(words: &[OsString]) -> Result<Self, String> {
         let mut arguments = Self::default();
-        for word in words {
-            match word.as_bytes() {
-                b"--json" => arguments.json = true,
-                b"--help" | b"-h" => arguments.help = true,
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let file = match word.as_bytes() {
+                b"--json" => {
+                    arguments.json = true;
+                    continue;
+                }
+                b"--help" | b"-h" => {
+                    arguments.help = true;
+                    continue;
+                }
+                b"-c" => words.next().ok_or("-c requires a FILE")?,
                 [b'-', ..] => return Err(format!("unknown option {}", word.to_string_lossy())),
-                _ if arguments.file.is_some() => return Err("only one FILE can be named".into()),
-                _ => arguments.file = Some(word.into()),
+                _ => word,
+            };
+            if arguments.file.replace(file.into()).is_some() {
+                return Err("only one FILE can be named".into());
             }
         }
         Ok(arguments)

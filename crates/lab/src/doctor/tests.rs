@@ -67,6 +67,7 @@ fn what_configurations_get_wrong() {
         ("backend-keepalive", "http://app;", "http://127.0.0.1:8001/x;".to_owned()),
         ("backend-version", "server {", http("proxy_http_version 1.0;")),
         ("backend-version", "server {", http("proxy_set_header Connection Close;")),
+        ("backend-buffering", "server {", http("proxy_buffering off;")),
         ("client-keepalive", "server {", http("keepalive_timeout 0;")),
         ("client-keepalive", "root /srv;", "root /srv; keepalive_requests 10;".to_owned()),
         ("access-log", " buffer=64k", String::new()),
@@ -90,6 +91,8 @@ fn what_is_no_mistake() {
         ("http://app;", "http://$host;"),
         ("server {", "gzip_comp_level 5; keepalive_timeout 65 60; server {"),
         ("server {", "proxy_set_header Connection $connection; server {"),
+        ("server {", "proxy_buffering on; server {"),
+        ("listen 80;", "listen 80; location /f { root /f; proxy_buffering off; }"),
         ("worker_processes auto;", "worker_processes 4;"),
     ] {
         assert_eq!(with(from, to), [], "{to}");
@@ -187,7 +190,9 @@ fn arguments() {
         DoctorArguments::parse(&words.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     };
     let file = DoctorArguments { json: true, file: Some("a.conf".into()), help: false };
+    assert_eq!(parse("-c a.conf --json"), parse("--json a.conf"));
     assert_eq!(parse("--json a.conf"), Ok(file));
+    assert_eq!(parse("-c"), Err("-c requires a FILE".to_owned()));
     assert_eq!(parse("--yaml"), Err("unknown option --yaml".to_owned()));
     assert!(parse("a b").is_err());
     assert!(parse("-h").is_ok_and(|arguments| arguments.help));

@@ -72,6 +72,23 @@ pub(super) fn version(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut F
     }
 }
 
+/// Without buffers, a slow client keeps its backend waiting.
+pub(super) fn buffering(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
+    let places = conf.http_places();
+    let passing = places.iter().filter(|place| place.own("proxy_pass").is_some());
+    let off = passing.filter(|place| place.word("proxy_buffering").as_deref() == Some("off"));
+    let off: Vec<_> = off.filter_map(|place| place.setting("proxy_buffering")).collect();
+    if !off.is_empty() {
+        findings.add_at(
+            &off,
+            "proxy_buffering is off".to_owned(),
+            "a backend and its connection are busy until the client has read the reply, however \
+             slowly; only replies that are streamed need that",
+            "proxy_buffering on; and off only in the locations that stream".to_owned(),
+        );
+    }
+}
+
 /// Connections to one address that are not kept use up local ports.
 pub(super) fn local_ports(
     machine: &MachineLimits,

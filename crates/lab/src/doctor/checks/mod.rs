@@ -27,6 +27,7 @@ pub(super) const CHECKS: &[DoctorCheck] = &[
     DoctorCheck { name: "conntrack", run: queues::conntrack },
     DoctorCheck { name: "backend-keepalive", run: backends::keepalive },
     DoctorCheck { name: "backend-version", run: backends::version },
+    DoctorCheck { name: "backend-buffering", run: backends::buffering },
     DoctorCheck { name: "local-ports", run: backends::local_ports },
     DoctorCheck { name: "client-keepalive", run: queues::client_keepalive },
     DoctorCheck { name: "access-log", run: logs::unbuffered },
