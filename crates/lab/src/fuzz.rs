@@ -4,8 +4,13 @@
 //! interface.
 
 use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
 
-use crate::study::{Study, StudyPlaces};
+use conf::MemoryFiles;
+
+use crate::study::{RowSetting, Study, StudyPlaces};
+use crate::tune::{TuneTree, TunedServer, candidates};
 
 /// A study that is accepted has a configuration for each row, whose levels are all known.
 pub fn lab_study(input: &[u8]) {
@@ -15,23 +20,52 @@ pub fn lab_study(input: &[u8]) {
     for row in &study.rows {
         let levels = study.levels(row);
         assert_eq!(levels.keys().copied().collect::<BTreeSet<_>>(), factors);
-        study.configuration(row, StudyPlaces { port: 80, dir: "/srv", backends: &[] });
+        let listen = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 80);
+        let backends = vec![listen; study.backend.count];
+        let places = StudyPlaces { listen, listen_tls: listen, dir: "/srv", backends: &backends };
+        let text = study.configuration(row, places);
+        assert!(row.direct || !text.contains("%%"), "{text}");
+        RowSetting::of(&study, row).expect("it was checked");
     }
     let written = toml::to_string(&study).expect("it was read");
     let again = Study::parse("study", &written).expect("what was written");
     assert_eq!(toml::to_string(&again).expect("it was read"), written);
 }
 
+/// A configuration that is read is the same when it was written, and so is one with any candidate.
+pub fn tune_tree(input: &[u8]) {
+    const FILE: &str = "/etc/nginx/nginx.conf";
+    let read = |text: &[u8]| {
+        let mut files = MemoryFiles::default().with(FILE, text);
+        TuneTree::read(Path::new(FILE), &mut files)
+    };
+    let Ok(tree) = read(input) else { return };
+    let same = |tree: &TuneTree| {
+        let written = tree.write();
+        let again = read(&written).expect("what was written");
+        assert!(again == *tree, "{}", String::from_utf8_lossy(&written));
+    };
+    same(&tree);
+    for server in [TunedServer::Weir, TunedServer::Nginx(1, 22, 1)] {
+        candidates(&tree, server).iter().for_each(|candidate| same(&candidate.apply(&tree).0));
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    fn seeds_of(target: &str, check: fn(&[u8])) {
+        let fuzz = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/");
+        for seed in std::fs::read_dir(fuzz.to_owned() + target).expect("there are seeds") {
+            check(&std::fs::read(seed.expect("a file").path()).expect("a seed"));
+        }
+    }
+
     #[test]
     fn seeds() {
         for (_, text) in crate::study::BUILT_IN {
             super::lab_study(text.as_bytes());
         }
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/lab_study");
-        for seed in std::fs::read_dir(folder).expect("there are seeds") {
-            super::lab_study(&std::fs::read(seed.expect("a file").path()).expect("a seed"));
-        }
+        seeds_of("lab_study", super::lab_study);
+        seeds_of("tune_tree", super::tune_tree);
     }
 }

@@ -1,15 +1,19 @@
 //! `weir lab`: what in a machine and a configuration costs how much.
 //!
-//! [`run`] measures the rows of a study against its baseline; [`doctor`] needs no load and compares
-//! the configuration with the machine's limits.
+//! [`run`] measures the rows of a study against its baseline; [`tune`] searches for settings that
+//! make a configuration faster; [`doctor`] needs no load and compares the configuration with the
+//! machine's limits.
 
 pub mod doctor;
 mod effect;
+mod factorial;
 #[doc(hidden)]
 pub mod fuzz;
+mod hosts;
 mod record;
 mod report;
 pub mod run;
 mod study;
 #[cfg(test)]
 mod testing;
+pub mod tune;

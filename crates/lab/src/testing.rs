@@ -7,7 +7,7 @@ const STUDY: &str = r#"
 title = "A <study>"
 explanation = "What | it is."
 source = "seed 000"
-template = "%%a%% %%port%%"
+template = "%%a%% %%listen%%"
 [load]
 connections = 8
 [factor.a]
@@ -50,12 +50,15 @@ pub(crate) fn record(blocks: usize) -> StudyRecord {
             processors: 2,
             began_unix_s: 1_700_000_000,
         },
+        hosts: "all parts on loopback addresses (as a test)".to_owned(),
         programs: vec![ProgramRecord {
             name: "weir".to_owned(),
             path: "/usr/bin/weir".to_owned(),
             version: "weir 0.1.0".to_owned(),
+            build: String::new(),
         }],
         blocks,
+        calls: Vec::new(),
         turns: (0..blocks).flat_map(|block| [turn(block, 0), turn(block, 1)]).collect(),
     }
 }

@@ -103,20 +103,143 @@ fn taken(rollup: &str) -> Option<f64> {
     Some((kilobytes("Pss_Anon:")? + kilobytes("Pss_Shmem:")?) * 1024.0)
 }
 
+/// Ticks that a process and its descendants have spent in user space and in the kernel.
+pub fn ticks(pid: u32) -> (u64, u64) {
+    let stats = family(pid).into_iter();
+    let stats = stats.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+    let both = stats.filter_map(|stat| own_ticks(&stat));
+    both.fold((0, 0), |sum, (user, system)| (sum.0 + user, sum.1 + system))
+}
+
+fn own_ticks(stat: &str) -> Option<(u64, u64)> {
+    const FIELDS_BEFORE: usize = 11;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(FIELDS_BEFORE);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// A TCP socket, as the kernel lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedSocket {
+    /// Its own port.
+    pub local: u16,
+    /// The port at the other end.
+    pub remote: u16,
+    /// Where it is in its life.
+    pub state: SocketState,
+}
+
+/// States of TCP sockets that are told apart here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketState {
+    /// Data can pass both ways.
+    Established,
+    /// Closed, and kept for segments that are late.
+    TimeWait,
+    /// Waits for connections.
+    Listen,
+    /// Begins or ends.
+    Other,
+}
+
+/// The TCP sockets of IPv4 in the network namespace of a process.
+pub fn sockets(pid: u32) -> Result<Vec<ListedSocket>, String> {
+    let path = format!("/proc/{pid}/net/tcp");
+    let table = fs::read_to_string(&path).map_err(|err| format!("{path}: {err}"))?;
+    Ok(table.lines().filter_map(listed).collect())
+}
+
+/// `sl local remote state ...`, with ports behind a colon.
+fn listed(line: &str) -> Option<ListedSocket> {
+    let mut words = line.split_whitespace().skip(1);
+    let mut port = || u16::from_str_radix(words.next()?.rsplit_once(':')?.1, 16).ok();
+    let (local, remote) = (port()?, port()?);
+    let state = match words.next()? {
+        "01" => SocketState::Established,
+        "06" => SocketState::TimeWait,
+        "0A" => SocketState::Listen,
+        _ => SocketState::Other,
+    };
+    Some(ListedSocket { local, remote, state })
+}
+
+/// Whether anybody listens on a port in the network namespace of a process.
+pub fn listens(pid: u32, port: u16) -> bool {
+    let sockets = sockets(pid).unwrap_or_default();
+    sockets.iter().any(|socket| (socket.local, socket.state) == (port, SocketState::Listen))
+}
+
 /// How many TCP sockets of IPv4 have a port at either end, without those that listen and those in
 /// TIME_WAIT.
 pub fn sockets_in_use(port: u16) -> Result<usize, String> {
-    let table =
-        fs::read_to_string("/proc/net/tcp").map_err(|err| format!("/proc/net/tcp: {err}"))?;
-    Ok(table.lines().filter(|line| is_in_use(line, port)).count())
+    let is_in_use = |socket: &&ListedSocket| {
+        !matches!(socket.state, SocketState::Listen | SocketState::TimeWait)
+            && (socket.local == port || socket.remote == port)
+    };
+    Ok(sockets(std::process::id())?.iter().filter(is_in_use).count())
 }
 
-/// `sl local remote state ...`, where 06 is TIME_WAIT and 0A is LISTEN.
-fn is_in_use(line: &str, port: u16) -> bool {
+/// How many TCP sockets a network namespace has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketCounts {
+    /// Those in use, IPv4's; also those that listen.
+    pub in_use: usize,
+    /// Those in TIME_WAIT.
+    pub time_wait: usize,
+}
+
+/// The counts of a process's namespace. The kernel keeps them: unlike a list, they cost the same
+/// however many there are.
+pub fn socket_counts(pid: u32) -> Result<SocketCounts, String> {
+    let path = format!("/proc/{pid}/net/sockstat");
+    let text = fs::read_to_string(&path).map_err(|err| format!("{path}: {err}"))?;
+    Ok(counts_in(&text))
+}
+
+/// `TCP: inuse 5 orphan 0 tw 3 alloc 7 mem 1`
+fn counts_in(sockstat: &str) -> SocketCounts {
+    let line = sockstat.lines().find_map(|line| line.strip_prefix("TCP:")).unwrap_or_default();
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [_, local, remote, state, ..] = words[..] else { return false };
-    let port = format!(":{port:04X}");
-    !matches!(state, "06" | "0A") && (local.ends_with(&port) || remote.ends_with(&port))
+    let of = |name: &str| {
+        let pair = words.chunks_exact(2).find(|pair| pair[0] == name);
+        pair.and_then(|pair| pair[1].parse().ok()).unwrap_or_default()
+    };
+    SocketCounts { in_use: of("inuse"), time_wait: of("tw") }
+}
+
+/// What has passed the network interfaces of a namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes that came in.
+    pub bytes_in: u64,
+    /// Packets that came in, as the interface counts them: large ones may be cut later.
+    pub packets_in: u64,
+    /// Bytes that went out.
+    pub bytes_out: u64,
+    /// Packets that went out.
+    pub packets_out: u64,
+}
+
+/// The traffic of some interfaces in the network namespace of a process.
+pub fn traffic(pid: u32, counts: impl Fn(&str) -> bool) -> Result<Traffic, String> {
+    let path = format!("/proc/{pid}/net/dev");
+    let table = fs::read_to_string(&path).map_err(|err| format!("{path}: {err}"))?;
+    Ok(traffic_in(&table, counts))
+}
+
+/// `name: bytes packets errs drop fifo frame compressed multicast bytes packets ...`
+fn traffic_in(table: &str, counts: impl Fn(&str) -> bool) -> Traffic {
+    let interfaces = table.lines().filter_map(|line| line.split_once(':'));
+    let counted = interfaces.filter(|(name, _)| counts(name.trim()));
+    counted.fold(Traffic::default(), |sum, (_, words)| {
+        let words: Vec<u64> = words.split_whitespace().flat_map(str::parse).collect();
+        let at = |place: usize| words.get(place).copied().unwrap_or_default();
+        Traffic {
+            bytes_in: sum.bytes_in + at(0),
+            packets_in: sum.packets_in + at(1),
+            bytes_out: sum.bytes_out + at(8),
+            packets_out: sum.packets_out + at(9),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -127,6 +250,7 @@ mod tests {
     fn times_are_counted_from_behind_the_name() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 150 25 300 50 20 0 1 0 99";
         assert_eq!(times_of_children_s(stat), Some(3.5));
+        assert_eq!(own_ticks(stat), Some((300 - 150, 25)));
         assert_eq!(times_of_children_s("7 (a) S 1"), None);
     }
 
@@ -137,12 +261,42 @@ mod tests {
     }
 
     #[test]
-    fn sockets_of_a_port_are_told_apart_by_their_state() {
+    fn sockets_are_listed_with_their_states() {
         let line =
             |state: &str| format!("0: 0100007F:1F90 0100007F:C350 {state} 00000000:00000000");
-        assert!(is_in_use(&line("01"), 8080) && is_in_use(&line("08"), 50000));
-        assert!(!is_in_use(&line("06"), 8080) && !is_in_use(&line("0A"), 8080));
-        assert!(!is_in_use(&line("01"), 8081) && !is_in_use("sl local_address", 8080));
+        let socket = |state| Some(ListedSocket { local: 8080, remote: 50000, state });
+        assert_eq!(listed(&line("01")), socket(SocketState::Established));
+        assert_eq!(listed(&line("06")), socket(SocketState::TimeWait));
+        assert_eq!(listed(&line("0A")), socket(SocketState::Listen));
+        assert_eq!(listed(&line("08")), socket(SocketState::Other));
+        assert_eq!(listed("  sl  local_address rem_address   st tx_queue"), None);
+    }
+
+    #[test]
+    fn the_kernels_counts_of_sockets_are_read() {
+        let text =
+            "sockets: used 9\nTCP: inuse 5 orphan 0 tw 3 alloc 7 mem 1\nUDP: inuse 1 mem 0\n";
+        assert_eq!(counts_in(text), SocketCounts { in_use: 5, time_wait: 3 });
+        assert_eq!(counts_in(""), SocketCounts::default());
+    }
+
+    #[test]
+    fn traffic_is_added_up() {
+        let table = "Inter-| Receive | Transmit\n face |bytes packets\n\
+                     lo: 10 2 0 0 0 0 0 0 20 3 0\n a1: 100 20 0 0 0 0 0 0 200 30 0\n";
+        let all = Traffic { bytes_in: 110, packets_in: 22, bytes_out: 220, packets_out: 33 };
+        assert_eq!(traffic_in(table, |_| true), all);
+        assert_eq!(traffic_in(table, |name| name == "lo").packets_out, 3);
+        assert_eq!(traffic_in("", |_| true), Traffic::default());
+    }
+
+    #[test]
+    fn a_port_that_is_listened_on_is_found() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("its address").port();
+        assert!(listens(std::process::id(), port));
+        drop(listener);
+        assert!(!listens(std::process::id(), port));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A server as a process: pinned to a core, watched until it answers, stopped however we end.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -26,13 +26,18 @@ pub struct Cores {
 impl Cores {
     /// The first two that this process may use.
     pub fn of_this_machine() -> Result<Self, String> {
-        let status = fs::read_to_string("/proc/self/status").map_err(|err| err.to_string())?;
-        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        match cores(list.unwrap_or_default()).as_slice() {
+        match allowed_cores()?.as_slice() {
             [server, load, ..] => Ok(Self { server: *server, load: *load }),
             _ => Err("two cores are needed: one for the server, one for the load".into()),
         }
     }
+}
+
+/// The cores that this process may use.
+pub fn allowed_cores() -> Result<Vec<usize>, String> {
+    let status = fs::read_to_string("/proc/self/status").map_err(|err| err.to_string())?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    Ok(cores(list.unwrap_or_default()))
 }
 
 /// The numbers in a list such as `0-1,4`.
@@ -62,6 +67,12 @@ pub fn raise_descriptors() -> Result<(), String> {
     }
 }
 
+/// The words before a program that keep it on some cores.
+pub fn pinned_to(cores: &[usize]) -> Vec<String> {
+    let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
+    ["taskset", "-c", &cores.join(",")].map(str::to_owned).to_vec()
+}
+
 /// A running server; dropping it stops it and all its processes.
 pub struct MeasuredServer {
     child: Child,
@@ -70,34 +81,45 @@ pub struct MeasuredServer {
 impl MeasuredServer {
     /// Starts a server and waits until it accepts connections.
     pub fn start(binary: &Path, conf: &Path, port: u16) -> Result<Self, String> {
-        Self::run(Command::new("setpriv"), binary, conf, port)
+        Self::run(&[], Command::new(binary).arg("-c").arg(conf), conf, port)
     }
 
     /// The same, on one core.
     pub fn pinned(binary: &Path, core: usize, conf: &Path, port: u16) -> Result<Self, String> {
-        let mut command = Command::new("taskset");
-        command.args(["-c", &core.to_string(), "setpriv"]);
-        Self::run(command, binary, conf, port)
+        Self::run(&pinned_to(&[core]), Command::new(binary).arg("-c").arg(conf), conf, port)
     }
 
-    /// Both exec what follows, so the child is the server itself. setpriv has the kernel stop it
-    /// should we be killed ourselves.
-    fn run(mut setpriv: Command, binary: &Path, conf: &Path, port: u16) -> Result<Self, String> {
+    /// The same, behind the words of programs that exec the rest of their arguments (taskset,
+    /// nsenter), and with the folder of the configuration for relative paths.
+    pub fn behind(words: &[String], binary: &Path, conf: &Path, port: u16) -> Result<Self, String> {
+        let mut server = Command::new(binary);
+        server.arg("-c").arg(conf);
+        if let Some(folder) = conf.parent() {
+            server.arg("-p").arg(folder);
+        }
+        Self::run(words, &server, conf, port)
+    }
+
+    /// The same for a command that is complete; `conf` only says where its standard error goes.
+    ///
+    /// The child is the server itself. setpriv, which execs it too, has the kernel stop it should
+    /// we be killed ourselves.
+    pub fn run(words: &[String], server: &Command, conf: &Path, port: u16) -> Result<Self, String> {
+        let words = words.iter().map(String::as_str);
+        let mut words = words.chain(["setpriv", "--pdeathsig", "TERM"]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).arg(server.get_program()).args(server.get_args());
         let stderr = conf.with_extension("stderr");
         let log = File::create(&stderr).map_err(|err| format!("{}: {err}", stderr.display()))?;
-        let child = setpriv
-            .args(["--pdeathsig", "TERM"])
-            .arg(binary)
-            .arg("-c")
-            .arg(conf)
+        let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
-            .map_err(|err| format!("{}: {err}", setpriv.get_program().to_string_lossy()))?;
-        let mut server = Self { child };
-        server.accepts(port).map_err(|why| said(binary, &why, &stderr))?;
-        Ok(server)
+            .map_err(|err| format!("{}: {err}", command.get_program().to_string_lossy()))?;
+        let mut running = Self { child };
+        running.accepts(port).map_err(|why| said(server.get_program(), &why, &stderr))?;
+        Ok(running)
     }
 
     /// The process that was started; it may have children.
@@ -108,11 +130,14 @@ impl MeasuredServer {
     fn accepts(&mut self, port: u16) -> Result<(), String> {
         let begin = Instant::now();
         while begin.elapsed() < START_MAX {
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
-                return Ok(());
-            }
+            // Asked of the kernel: the server may be in a network namespace of its own.
+            let listens = procfs::listens(self.pid(), port);
+            // If it has ended, somebody else listens.
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(format!("ended with {status}"));
+            }
+            if listens {
+                return Ok(());
             }
             sleep(POLL);
         }
@@ -132,9 +157,9 @@ impl MeasuredServer {
 }
 
 /// The failure with the server's own last words.
-fn said(binary: &Path, why: &str, stderr: &PathBuf) -> String {
+fn said(program: &OsStr, why: &str, stderr: &Path) -> String {
     let words = fs::read_to_string(stderr).unwrap_or_default();
-    format!("{} {why}\n{}", binary.display(), words.trim_end()).trim_end().to_owned()
+    format!("{} {why}\n{}", program.to_string_lossy(), words.trim_end()).trim_end().to_owned()
 }
 
 impl Drop for MeasuredServer {

@@ -12,15 +12,15 @@ title = "Two replies"
 explanation = "A reply and a longer one."
 template = """
 events { worker_connections 100; }
-http { access_log off; server { listen 127.0.0.1:%%port%%; return 200 '%%text%%'; } }
+http { access_log off; server { listen %%listen%%; return 200 '%%text%%'; } }
 """
 [load]
 connections = 2
 turn_ms = 50
 pinned = false
 [blocks]
-quick = 3
-full = 4
+quick = 6
+full = 7
 [factor.text]
 baseline = "short"
 levels = ["a longer one"]
@@ -64,6 +64,9 @@ fn lab(words: &[&str], file: &Path, out: &Path) -> Output {
     command.output().unwrap()
 }
 
+/// Whatever rights the test has, the study runs as it does without root.
+const LOOPBACK: [&str; 2] = ["run", "--loopback"];
+
 fn text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).into_owned()
 }
@@ -72,18 +75,18 @@ fn text(output: &[u8]) -> String {
 fn a_study_is_run_kept_and_continued() {
     let folder = Folder::new("lab-run");
     let (file, out) = (folder.write("replies.toml", STUDY), folder.0.join("out"));
-    let quick = lab(&["run", "--quick"], &file, &out);
+    let quick = lab(&["run", "--loopback", "--quick"], &file, &out);
     let report = text(&quick.stdout);
     assert!(quick.status.success(), "{}", text(&quick.stderr));
-    for part in ["Two replies", "\nshort ", "\nlong ", "baseline", "+1 %", "3 blocks of turns"] {
+    for part in ["Two replies", "\nshort ", "\nlong ", "baseline", "+1 %", "6 blocks of turns"] {
         assert!(report.contains(part), "{part:?} in {report}");
     }
     assert!(fs::read_to_string(out.join("report.md")).unwrap().starts_with("# Two replies\n"));
-    let again = lab(&["run"], &file, &out);
+    let again = lab(&LOOPBACK, &file, &out);
     assert!(!again.status.success());
-    assert!(text(&again.stderr).contains("--resume or --out"), "{}", text(&again.stderr));
-    let full = lab(&["run", "--resume"], &file, &out);
-    assert!(text(&full.stdout).contains("4 blocks of turns"), "{}", text(&full.stderr));
+    assert!(text(&again.stderr).contains("add --resume to go on"), "{}", text(&again.stderr));
+    let full = lab(&["run", "--loopback", "--resume"], &file, &out);
+    assert!(text(&full.stdout).contains("7 blocks of turns"), "{}", text(&full.stderr));
 }
 
 #[test]
@@ -91,15 +94,84 @@ fn a_study_that_cannot_run_fails_before_anything_does() {
     let folder = Folder::new("lab-refused");
     let out = folder.0.join("out");
     let refused = |from: &str, to: &str| {
+        assert!(STUDY.contains(from), "{from}");
         let file = folder.write("refused.toml", &STUDY.replace(from, to));
-        let output = lab(&["run"], &file, &out);
-        assert!(!output.status.success() && !out.exists());
+        let output = lab(&LOOPBACK, &file, &out);
+        assert!(!output.status.success() && !out.join("record.json").exists(), "{to}");
         text(&output.stderr)
     };
     let told = refused("%%text%%", "%%texts%%");
     assert!(told.contains("the template has %%texts%%, but there is no such factor"), "{told}");
     let told = refused("access_log off;", "acces_log off;");
     assert!(told.contains("weir refuses row \"short\"") && told.contains("acces_log"), "{told}");
+}
+
+#[test]
+fn rows_that_need_hosts_are_left_out_on_loopback_addresses() {
+    let folder = Folder::new("lab-kernel");
+    let kernel = "[factor.kernel]\nsets = \"kernel\"\nbaseline = \"\"\n\
+                  levels = [\"net.core.somaxconn=9\"]\n[factor.text]";
+    let text_of = STUDY.replace("[factor.text]", kernel);
+    let text_of =
+        text_of.replace("set = { text", "set = { kernel = \"net.core.somaxconn=9\", text");
+    let third = "[[row]]\nname = \"third\"\nset = { text = \"a longer one\" }\n";
+    let file = folder.write("kernel.toml", &(text_of + third));
+    let output = lab(&["run", "--loopback", "--quick"], &file, &folder.0.join("out"));
+    let report = text(&output.stdout);
+    assert!(report.contains("left out: long"), "{report}{}", text(&output.stderr));
+}
+
+/// As root on hosts of their own, else on loopback addresses; the report says which.
+#[test]
+fn a_study_runs_with_the_hosts_that_there_can_be() {
+    let folder = Folder::new("lab-hosts");
+    let file = folder.write("hosts.toml", STUDY);
+    let output = lab(&["run", "--quick"], &file, &folder.0.join("out"));
+    let report = text(&output.stdout);
+    let says = |part: &str| report.contains(part);
+    assert!(
+        says("hosts are network namespaces joined by veth pairs")
+            || says("all parts share loopback addresses: network namespaces need root")
+            || says("all parts share loopback addresses: there are no network namespaces"),
+        "{report}{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn tune_refuses_what_it_cannot_copy() {
+    let folder = Folder::new("lab-tune");
+    let tune = |configuration: &str, url: &str| {
+        let file = folder.write("nginx.conf", configuration);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        let output = command.args(["lab", "tune", url, "-c"]).arg(file).output().unwrap();
+        assert!(!output.status.success());
+        text(&output.stderr)
+    };
+    let plain = "events {} http { server { listen 8080; return 200 x; } }";
+    let told = tune(plain, "http://127.0.0.1:9999/");
+    assert!(told.contains("127.0.0.1:9999"), "{told}");
+    let misspelled = plain.replace("http {", "http { acces_log off;");
+    let told = tune(&misspelled, "http://127.0.0.1:8080/");
+    assert!(told.contains("refuses the configuration") && told.contains("acces_log"), "{told}");
+    let missing = tune(&plain.replace("return 200 x", "return 404"), "http://127.0.0.1:8080/");
+    assert!(missing.contains("failed or had another status than 2xx"), "{missing}");
+}
+
+#[test]
+fn a_port_in_use_is_told_before_anything_is_measured() {
+    let folder = Folder::new("lab-port");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let listen = format!("listen %%listen%%; listen 127.0.0.1:{port};");
+    let file = folder.write("port.toml", &STUDY.replace("listen %%listen%%;", &listen));
+    let output = lab(&LOOPBACK, &file, &folder.0.join("out"));
+    let told = text(&output.stderr);
+    assert!(!output.status.success(), "{told}");
+    assert!(
+        told.contains("row \"short\"") && told.contains(&format!("127.0.0.1:{port}")),
+        "{told}"
+    );
 }
 
 #[test]

@@ -75,6 +75,7 @@ fn what_configurations_get_wrong() {
         ("error-log", "events {", "error_log e.log debug; events {".to_owned()),
         ("open-file-cache", "open_file_cache max=1000;", String::new()),
         ("open-file-cache", "listen 80;", "listen 80; open_file_cache off;".to_owned()),
+        ("sendfile", "server {", http("sendfile on;")),
         ("gzip-level", "server {", http("gzip_comp_level 9;")),
     ] {
         assert_eq!(checks(&with(from, &to)), [check], "{to}");
@@ -86,6 +87,8 @@ fn what_is_no_mistake() {
     for (from, to) in [
         ("listen 80;", "listen unix:/run/a.sock; listen 81 backlog=100;"),
         (" buffer=64k", " gzip=1"),
+        ("listen 80;", "sendfile on; tcp_nopush on; listen 80;"),
+        ("root /srv;", "sendfile on; location /a { return 204; }"),
         ("/var/log/access.log combined buffer=64k", "off"),
         ("http://app;", "http://unix:/run/app.sock;"),
         ("http://app;", "http://$host;"),

@@ -13,6 +13,9 @@ pub(crate) fn of(record: &StudyRecord) -> String {
     }
     for (program, of) in record.programs.iter().enumerate() {
         text.push_str(&format!("\n## {}\n\n{}", of.name, rows(&table::effects(record, program))));
+        for cells in [table::factors(record, program), table::calls(record, program)] {
+            text.push_str(&cells.map_or_else(String::new, |cells| format!("\n{}", rows(&cells))));
+        }
     }
     if let Some(cells) = table::programs(record) {
         text.push_str(&format!("\n## Side by side\n\n{}", rows(&cells)));
@@ -47,14 +50,14 @@ mod tests {
 
     #[test]
     fn the_report_is_a_table_with_its_origin() {
-        let text = super::of(&record(4));
+        let text = super::of(&record(8));
         for part in [
             "# A &lt;study>\n\nWhat \\| it is.\n",
             "\nSource: seed 000\n",
             "|  | requests/s | effect | CPU/request | effect | p99 | source |\n|---|---|",
             "| two | 3333 | no effect seen [+0.0 +0.0] | 5.00 us |",
             "- repeat it: weir lab run study\n",
-            "```nginx\n%%a%% %%port%%\n```\n",
+            "```nginx\n%%a%% %%listen%%\n```\n",
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
         }

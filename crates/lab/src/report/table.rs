@@ -1,32 +1,64 @@
 //! The table of a study, whatever it is shown in.
 
-use crate::effect::{CPU, P99, RATE, StudyMeasure, Subject, level, ratio, told};
-use crate::record::StudyRecord;
+use super::date;
+use crate::effect::{CPU, P99, RATE, StudyColumn, Subject, columns, effect, level, ratio, told};
+use crate::factorial::{self, FactorialEffect};
+use crate::record::{ALL_CALLS, StudyRecord};
 
 /// Rows of cells; the first row is the head.
 pub(super) type Cells = Vec<Vec<String>>;
 
-/// What each row of a program has gained over its baseline.
+/// What each row of a program has done, and changed compared with its baseline.
 pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
-    let head = ["", "requests/s", "effect", "CPU/request", "effect", "p99", "source"];
-    let mut cells = vec![head.map(str::to_owned).to_vec()];
+    let columns = columns(&record.study);
+    let head = columns.iter().map(|column| match column {
+        StudyColumn::Level(measure) => measure.name.to_owned(),
+        StudyColumn::Effect(_) => "effect".to_owned(),
+        StudyColumn::Found => "source".to_owned(),
+    });
+    let mut cells = vec![std::iter::once(String::new()).chain(head).collect::<Vec<_>>()];
     for (row, of) in record.rows().iter().enumerate() {
         let subject = Subject { program, row };
-        let effect = |measure: StudyMeasure| match row {
-            0 => "baseline".to_owned(),
-            _ => told(ratio(record, subject, Subject { program, row: 0 }, measure)),
+        if !record.has(subject) {
+            continue;
+        }
+        let cell = |column: &StudyColumn| match column {
+            StudyColumn::Level(measure) => (measure.text)(level(record, subject, *measure)),
+            StudyColumn::Effect(measure) => {
+                effect(record, subject, *measure).map_or_else(|| "baseline".to_owned(), told)
+            }
+            StudyColumn::Found => of.found.clone().unwrap_or_default(),
         };
-        cells.push(vec![
-            of.name.clone(),
-            format!("{:.0}", level(record, subject, RATE)),
-            effect(RATE),
-            format!("{:.2} us", level(record, subject, CPU)),
-            effect(CPU),
-            format!("{:.2} ms", level(record, subject, P99) / 1000.0),
-            of.found.clone().unwrap_or_default(),
-        ]);
+        let name = record.study.label(row);
+        cells.push(std::iter::once(name).chain(columns.iter().map(cell)).collect());
     }
     cells
+}
+
+/// What factors of a factorial study change, alone and together.
+pub(super) fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
+    if record.study.factorial.is_empty() {
+        return None;
+    }
+    let head = ["factor", RATE.name, CPU.name];
+    let row = |effect: FactorialEffect| vec![effect.name, told(effect.rate), told(effect.cpu)];
+    let rows = factorial::effects(record, program).into_iter().map(row);
+    Some(std::iter::once(head.map(str::to_owned).to_vec()).chain(rows).collect())
+}
+
+/// System calls per request, if they were counted; the most frequent first.
+pub(super) fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
+    let mut cells = vec![["system calls per request", "all", ""].map(str::to_owned).to_vec()];
+    for of in record.calls.iter().filter(|of| of.program == program) {
+        let Some(row) = record.rows().get(of.row) else { continue };
+        let mut calls: Vec<(&String, &f64)> = of.per_request.iter().collect();
+        calls.sort_by(|a, b| b.1.total_cmp(a.1));
+        let all = of.per_request.get(ALL_CALLS).copied().unwrap_or_default();
+        let named = calls.iter().filter(|(name, count)| *name != ALL_CALLS && **count >= 0.01);
+        let named: Vec<String> = named.map(|(name, count)| format!("{name} {count:.2}")).collect();
+        cells.push(vec![row.name.clone(), format!("{all:.2}"), named.join(", ")]);
+    }
+    (cells.len() > 1).then_some(cells)
 }
 
 /// The first program beside the second, row by row.
@@ -41,6 +73,9 @@ pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
     let mut cells = vec![head.to_vec()];
     for (row, of) in record.rows().iter().enumerate() {
         let [own, other] = [0, 1].map(|program| Subject { program, row });
+        if !record.has(own) || !record.has(other) {
+            continue;
+        }
         let effect = |measure| told(ratio(record, own, other, measure));
         cells.push(vec![of.name.clone(), effect(RATE), effect(CPU), effect(P99)]);
     }
@@ -57,7 +92,8 @@ pub(super) fn doubts(record: &StudyRecord) -> Vec<String> {
     let line = |(mark, count): (&str, usize)| {
         let what = match mark {
             "generator" => "were limited by the generator",
-            "stolen" => "were disturbed by others on the machine",
+            "stolen" => "were disturbed by other machines on the same hardware",
+            "others" => "were disturbed by other processes",
             _ => "had errors",
         };
         format!("{count} of {turns} turns {what}, after repeats")
@@ -75,18 +111,21 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
     } else {
         "server and generator share all processors"
     };
-    let connections = match load.close {
-        true => format!("{} connections, a new one for each request", load.connections),
-        false => format!("{} connections", load.connections),
-    };
+    let mut connections = format!("{} connections", load.connections);
+    if load.close {
+        connections.push_str(", a new one for each request");
+    }
+    if record.study.factors.values().any(|factor| factor.sets.is_of_the_load()) {
+        connections.push_str(" unless a row says otherwise");
+    }
     vec![
-        format!(
-            "{} blocks of turns of {} ms, {connections}, {placed}, on loopback",
-            record.complete_blocks(),
-            load.turn_ms
-        ),
+        format!("{} blocks of turns of {} ms", record.complete_blocks(), load.turn_ms),
+        connections,
+        placed.to_owned(),
+        record.hosts.clone(),
         format!("{}, {} processors, {}", machine.processor, machine.processors, machine.system),
         programs.collect::<Vec<_>>().join("; "),
+        format!("began {}", date::utc(machine.began_unix_s)),
         format!("repeat it: {}", record.command),
     ]
 }

@@ -12,6 +12,11 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(text, "\n{}", of.name);
         text.push_str(&aligned(&table::effects(record, program)));
+        for cells in [table::factors(record, program), table::calls(record, program)] {
+            text.push_str(
+                &cells.map_or_else(String::new, |cells| format!("\n{}", aligned(&cells))),
+            );
+        }
     }
     if let Some(cells) = table::programs(record) {
         text.push('\n');
@@ -63,10 +68,11 @@ mod tests {
              baseline                    0.10 ms\n\
              two      6666        +100.0 % [+100.0 +100.0]  5.00 us      \
              no effect seen [+0.0 +0.0]  0.10 ms  +92 %\n\n\
-             1 of 16 turns were disturbed by others on the machine, after repeats\n\
-             8 blocks of turns of 300 ms, 8 connections, server and generator on a processor each, \
-             on loopback\n\
-             a processor, 2 processors, Linux 6.1\nweir 0.1.0\nrepeat it: weir lab run study\n"
+             1 of 16 turns were disturbed by other machines on the same hardware, after repeats\n\
+             8 blocks of turns of 300 ms\n8 connections\nserver and generator on a processor each\n\
+             all parts on loopback addresses (as a test)\n\
+             a processor, 2 processors, Linux 6.1\nweir 0.1.0\n\
+             began 2023-11-14 22:13 UTC\nrepeat it: weir lab run study\n"
         );
     }
 

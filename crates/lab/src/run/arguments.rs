@@ -12,12 +12,14 @@ built-in one (weir lab list) or a .toml file (docs/lab.md explains the format).
 Options:
   --server NAME   weir (default), nginx, or the path of a program that takes nginx's options
   --against NAME  another server beside it, in the same blocks
-  --quick         fewer blocks, for a first look
+  --quick         fewer blocks, for a first look; --full (default): all of them
   --out DIR       the folder for all results (default: weir-lab/STUDY)
+  --loopback      stay on loopback addresses; rows that need hosts are left out
   --resume        go on with the blocks that are missing in that folder
   -h, --help      print this help
 
-The servers listen on loopback addresses. Ctrl-C keeps the blocks that are complete.
+As root, client, server and backends are hosts of their own: network namespaces joined by links.
+Without root they share loopback addresses. Ctrl-C keeps the blocks that are complete.
 ";
 
 /// What is to be run.
@@ -29,6 +31,7 @@ pub struct RunArguments {
     pub(super) servers: Vec<String>,
     pub(super) quick: bool,
     pub(super) resume: bool,
+    pub(super) loopback: bool,
     pub(super) out: Option<PathBuf>,
 }
 
@@ -43,6 +46,8 @@ impl RunArguments {
             match word.as_str() {
                 "--help" | "-h" => arguments.help = true,
                 "--quick" => arguments.quick = true,
+                "--full" => arguments.quick = false,
+                "--loopback" => arguments.loopback = true,
                 "--resume" => arguments.resume = true,
                 "--server" => server = Some(value()?),
                 "--against" => against = Some(value()?),

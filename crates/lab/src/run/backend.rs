@@ -1,74 +1,68 @@
-//! The test backends of a study: one process with an address for each.
+//! The test backends of a row.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use processes::server::Cores;
-
-use crate::study::StudyBackends;
-
 /// `weir backend` while it runs.
 pub(super) struct StudyBackend {
-    /// None if the study has no backends.
-    child: Option<Child>,
-    ports: Vec<u16>,
+    child: Child,
+    pub(super) address: SocketAddrV4,
 }
 
 impl StudyBackend {
-    /// Starts the backends on the generator's processor, and waits until they listen.
+    /// Starts one behind words that place it, and waits until it listens.
     pub(super) fn start(
         weir: &Path,
-        backends: &StudyBackends,
-        cores: Option<&Cores>,
+        placed: &[String],
+        address: Ipv4Addr,
+        options: &[String],
     ) -> Result<Self, String> {
-        if backends.count == 0 {
-            return Ok(Self { child: None, ports: Vec::new() });
+        let mut words = placed.to_vec();
+        words.extend(["setpriv", "--pdeathsig", "TERM"].map(str::to_owned));
+        words.extend([weir.display().to_string(), "backend".into()]);
+        words.extend_from_slice(options);
+        words.extend(["-l".into(), format!("{address}:0")]);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).stdin(Stdio::null());
+        let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = spawned.map_err(|error| format!("{}: {error}", words[0]))?;
+        let mut backend = Self { child, address: SocketAddrV4::new(address, 0) };
+        let mut line = String::new();
+        let output = backend.child.stdout.take();
+        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
+        match read.and_then(Result::ok).and_then(|_| listens_on(&line)) {
+            Some(address) => backend.address = address,
+            None => return Err(backend.last_words(options)),
         }
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "TERM"]);
-        if let Some(cores) = cores {
-            command.args(["taskset", "-c", &cores.load.to_string()]);
-        }
-        command.arg(weir).arg("backend").args(&backends.options);
-        for _ in 0..backends.count {
-            command.args(["-l", "127.0.0.1:0"]);
-        }
-        let failed = |error: std::io::Error| format!("weir backend: {error}");
-        let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        let mut running = Self { child: Some(spawned.map_err(failed)?), ports: Vec::new() };
-        let output = running.child.as_mut().and_then(|child| child.stdout.take());
-        let lines = output.map(|output| BufReader::new(output).lines()).into_iter().flatten();
-        let ports = lines.map_while(Result::ok).filter_map(|line| port(&line));
-        running.ports = ports.take(backends.count).collect();
-        match running.ports.len() == backends.count {
-            true => Ok(running),
-            false => Err(format!("weir backend {} did not start", backends.options.join(" "))),
-        }
+        Ok(backend)
     }
 
-    pub(super) fn ports(&self) -> &[u16] {
-        &self.ports
+    fn last_words(&mut self, options: &[String]) -> String {
+        // While it lives, its last words are not over.
+        let _ = self.child.kill();
+        let mut said = String::new();
+        let stderr = self.child.stderr.take();
+        let _ = stderr.map(|mut stderr| stderr.read_to_string(&mut said));
+        let told = format!("weir backend {} did not start\n{}", options.join(" "), said.trim_end());
+        told.trim_end().to_owned()
     }
 
-    /// The process and the port of the first.
-    pub(super) fn first(&self) -> Result<(u32, u16), String> {
-        let child = self.child.as_ref().map(Child::id);
-        child.zip(self.ports.first().copied()).ok_or_else(|| "there is no backend".to_owned())
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
     }
 }
 
 /// `listening on http://127.0.0.1:8081`
-fn port(line: &str) -> Option<u16> {
-    line.strip_prefix("listening on http://")?.rsplit_once(':')?.1.parse().ok()
+fn listens_on(line: &str) -> Option<SocketAddrV4> {
+    line.trim_end().strip_prefix("listening on http://")?.parse().ok()
 }
 
 impl Drop for StudyBackend {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -77,17 +71,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_read_from_the_backends_lines() {
-        assert_eq!(port("listening on http://127.0.0.1:8081"), Some(8081));
-        assert_eq!(port("weir backend: stopped"), None);
+    fn the_address_is_read() {
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8081);
+        assert_eq!(listens_on("listening on http://127.0.0.1:8081\n"), Some(address));
+        assert_eq!(listens_on("listening on unix:/tmp/x"), None);
     }
 
     #[test]
-    fn a_backend_that_does_not_start() {
-        let backends = StudyBackends { count: 1, options: vec!["--x".to_owned()] };
-        let told = StudyBackend::start(Path::new("false"), &backends, None).err();
-        assert_eq!(told.as_deref(), Some("weir backend --x did not start"));
-        let none = StudyBackend::start(Path::new("false"), &StudyBackends::default(), None);
-        assert!(none.is_ok_and(|none| none.first().is_err()));
+    fn a_backend_that_does_not_start_is_told() {
+        let options = ["--sleep".to_owned(), "x".to_owned()];
+        let told = StudyBackend::start(Path::new("false"), &[], Ipv4Addr::LOCALHOST, &options);
+        assert_eq!(told.err().as_deref(), Some("weir backend --sleep x did not start"));
     }
 }

@@ -1,31 +1,34 @@
 //! Folders: one for each server while it runs, and the one that keeps the results.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use serde_json::Value;
+
 use super::RunArguments;
-use super::program::ServerProgram;
-use crate::record::{FORMAT, StudyRecord};
+use crate::record::StudyRecord;
 use crate::report;
-use crate::study::{Study, StudyPlaces, StudyRow};
+use crate::study::{Study, StudyLoad, StudyPlaces, StudyRow};
 
 /// Sizes of the files that servers find in their folder, in KB.
 const FILES_KB: [usize; 4] = [0, 1, 10, 100];
 
-/// What a server has for itself: a port that was free, its configuration, and files to serve. It
-/// is gone when this is dropped.
-pub(super) struct ServerFolder {
+/// What a server has for itself: ports that were free, its configuration, and files to serve. It is
+/// gone when this is dropped.
+pub(crate) struct ServerFolder {
     path: PathBuf,
     pub(super) port: u16,
+    pub(super) tls_port: u16,
 }
 
 /// How the names of server folders begin; a process's number and their own follow.
 const PREFIX: &str = "weir-lab-";
 
 impl ServerFolder {
-    pub(super) fn new() -> Result<Self, String> {
+    pub(crate) fn new() -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         if number == 0 {
@@ -33,38 +36,72 @@ impl ServerFolder {
         }
         let path = std::env::temp_dir().join(format!("{PREFIX}{}-{number}", std::process::id()));
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-        fs::create_dir_all(path.join("logs")).map_err(failed)?;
+        // It must not be there: whoever made it could change what a server reads.
+        fs::create_dir(&path).map_err(failed)?;
+        fs::create_dir(path.join("logs")).map_err(failed)?;
         for kb in FILES_KB {
             fs::write(path.join(format!("{kb}k.bin")), vec![b'x'; kb * 1024]).map_err(failed)?;
         }
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
-        let port = listener.local_addr().map_err(failed)?.port();
-        Ok(Self { path, port })
+        // Both are held until both are known, so that they are not the same.
+        let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed);
+        let listeners = [free()?, free()?];
+        let port = |at: usize| listeners[at].local_addr().map(|address| address.port());
+        let (port, tls_port) = (port(0).map_err(failed)?, port(1).map_err(failed)?);
+        Ok(Self { path, port, tls_port })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn configuration(&self) -> PathBuf {
+    /// The port that a load is for.
+    pub(super) fn port_of(&self, load: &StudyLoad) -> u16 {
+        if load.tls { self.tls_port } else { self.port }
+    }
+
+    pub(crate) fn configuration(&self) -> PathBuf {
         self.path.join("server.conf")
     }
 
-    /// Writes the configuration of a row, with the backends' ports. The server stays in the
-    /// foreground, with its own pid and log.
+    /// Writes the configuration of a row. The server stays in the foreground, with its own pid and
+    /// log.
     pub(super) fn write(
         &self,
         study: &Study,
         row: &StudyRow,
-        backends: &[u16],
+        front: Ipv4Addr,
+        backends: &[SocketAddrV4],
     ) -> Result<(), String> {
         let dir = &self.path.display().to_string();
-        let own = format!("daemon off; pid {dir}/pid; error_log {dir}/error.log;\n");
-        let text = study.configuration(row, StudyPlaces { port: self.port, dir, backends });
+        let own = format!("daemon off; pid \"{dir}/pid\"; error_log \"{dir}/error.log\";\n");
+        let (listen, listen_tls) =
+            (SocketAddrV4::new(front, self.port), SocketAddrV4::new(front, self.tls_port));
+        let text = study.configuration(row, StudyPlaces { listen, listen_tls, dir, backends });
+        if text.contains(CERTIFICATE) {
+            self.certify()?;
+        }
         let file = self.configuration();
         fs::write(&file, own + &text).map_err(|error| format!("{}: {error}", file.display()))
     }
+
+    /// Makes an ECDSA key and a certificate for it.
+    fn certify(&self) -> Result<(), String> {
+        let mut openssl = Command::new("openssl");
+        openssl.args(["req", "-x509", "-nodes", "-days", "2", "-newkey", "ec", "-pkeyopt"]);
+        openssl.args(["ec_paramgen_curve:prime256v1", "-subj", "/CN=localhost", "-keyout"]);
+        openssl.arg(self.path.join(KEY)).arg("-out").arg(self.path.join(CERTIFICATE));
+        let output = openssl.stdin(Stdio::null()).output();
+        let output = output.map_err(|error| format!("openssl, for a certificate: {error}"))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(format!("openssl: {}", String::from_utf8_lossy(&output.stderr))),
+        }
+    }
 }
+
+/// Where servers find a certificate and its key, if their configuration names it.
+const CERTIFICATE: &str = "server.crt";
+const KEY: &str = "server.key";
 
 /// Removes the folders of processes that were interrupted.
 fn remove_abandoned() {
@@ -95,12 +132,15 @@ const RECORD: &str = "record.json";
 
 impl StudyFolder {
     /// Results of an earlier run are not overwritten.
-    pub(super) fn open(arguments: &RunArguments, study: &Study) -> Result<Self, String> {
+    pub(super) fn open(arguments: &RunArguments) -> Result<Self, String> {
         let name = Path::new(&arguments.study).file_stem().unwrap_or_default();
         let path = arguments.out.clone().unwrap_or_else(|| Path::new("weir-lab").join(name));
         let shown = path.display();
         if !arguments.resume && path.join(RECORD).exists() {
-            return Err(format!("{shown} has results of \"{}\": --resume or --out", study.title));
+            return Err(format!(
+                "{shown} already has results: add --resume to go on, or name another folder with \
+                 --out"
+            ));
         }
         fs::create_dir_all(&path).map_err(|error| format!("{shown}: {error}"))?;
         Ok(Self { path, resume: arguments.resume })
@@ -110,23 +150,27 @@ impl StudyFolder {
         &self.path
     }
 
-    /// What an earlier run has left, without blocks that are not complete.
-    pub(super) fn continued(
-        &self,
-        programs: &[ServerProgram],
-    ) -> Result<Option<StudyRecord>, String> {
+    /// What an earlier run has left, without blocks that are not complete. It must be of the same
+    /// study, programs and hosts as `new`, which has no turns yet.
+    pub(super) fn continued(&self, new: &StudyRecord) -> Result<Option<StudyRecord>, String> {
         let file = self.path.join(RECORD);
         if !self.resume || !file.exists() {
             return Ok(None);
         }
         let of_file = |what: String| format!("{}: {what}", file.display());
         let text = fs::read_to_string(&file).map_err(|error| of_file(error.to_string()))?;
-        let mut record: StudyRecord =
-            serde_json::from_str(&text).map_err(|error| of_file(error.to_string()))?;
-        let same = record.programs.iter().eq(programs.iter().map(|program| &program.record));
-        if record.format != FORMAT || !same {
-            return Err(of_file("it is of other programs, or of another version of weir".into()));
+        let old: Value = serde_json::from_str(&text).map_err(|error| of_file(error.to_string()))?;
+        let expected = serde_json::to_value(new).map_err(|error| error.to_string())?;
+        for part in ["format", "study", "programs", "hosts"] {
+            if old[part] != expected[part] {
+                return Err(of_file(format!(
+                    "its {part} is not the same as now; name another folder with --out"
+                )));
+            }
         }
+        let mut record: StudyRecord =
+            serde_json::from_value(old).map_err(|error| of_file(error.to_string()))?;
+        record.blocks = record.blocks.max(new.blocks);
         let complete = record.complete_blocks();
         record.turns.retain(|turn| turn.block < complete);
         Ok(Some(record))

@@ -6,32 +6,35 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::record::MeasuredRun;
-use crate::study::StudyLoad;
 
-/// Runs one turn against a port; without what the server's processes have used.
-pub(super) fn turn(
-    weir: &Path,
-    load: &StudyLoad,
-    port: u16,
-    core: Option<usize>,
-) -> Result<MeasuredRun, String> {
-    let mut words = vec![weir.display().to_string(), "load".into(), "-q".into(), "-t1".into()];
-    words.extend([format!("-c{}", load.connections), format!("-d{}ms", load.turn_ms)]);
-    if load.close {
-        words.push("--close".into());
+/// What the generator does in a turn.
+#[derive(Clone, Debug)]
+pub(crate) struct GeneratorTurn {
+    /// The words that place it.
+    pub(crate) placed: Vec<String>,
+    pub(crate) connections: u32,
+    pub(crate) turn_ms: u64,
+    /// More of its options.
+    pub(crate) options: Vec<String>,
+    pub(crate) url: String,
+}
+
+impl GeneratorTurn {
+    /// Runs it; what the server's processes have used is not known here.
+    pub(crate) fn run(&self, weir: &Path) -> Result<MeasuredRun, String> {
+        let mut words = self.placed.clone();
+        words.extend([weir.display().to_string(), "load".into(), "-q".into(), "-t1".into()]);
+        words.extend([format!("-c{}", self.connections), format!("-d{}ms", self.turn_ms)]);
+        words.extend_from_slice(&self.options);
+        words.extend(["--json".into(), "-".into(), self.url.clone()]);
+        let mut command = Command::new(&words[0]);
+        let output = command.args(&words[1..]).stdin(Stdio::null()).output();
+        let output = output.map_err(|error| format!("{}: {error}", words[0]))?;
+        read(&output.stdout).ok_or_else(|| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            format!("{}\nhad no reply: {}", words.join(" "), said.trim_end())
+        })
     }
-    words.extend(["--json".into(), "-".into()]);
-    words.push(format!("http://127.0.0.1:{port}{}", load.path));
-    if let Some(core) = core {
-        words.splice(0..0, ["taskset".into(), "-c".into(), core.to_string()]);
-    }
-    let mut command = Command::new(&words[0]);
-    let output = command.args(&words[1..]).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("{}: {error}", words[0]))?;
-    read(&output.stdout).ok_or_else(|| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        format!("{}\n{}", words.join(" "), said.trim_end())
-    })
 }
 
 /// What the generator's JSON says; docs/load-json.md explains the fields.

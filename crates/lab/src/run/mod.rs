@@ -5,9 +5,12 @@
 
 mod arguments;
 mod backend;
-mod folder;
-mod generator;
-mod program;
+mod calls;
+pub(crate) mod folder;
+pub(crate) mod generator;
+mod measure;
+pub(crate) mod program;
+mod subject;
 mod turns;
 
 use std::ffi::OsString;
@@ -19,6 +22,7 @@ pub use arguments::{RunArguments, USAGE};
 use folder::StudyFolder;
 use program::ServerProgram;
 
+use crate::hosts::StudyNetwork;
 use crate::record::{FORMAT, MachineRecord, StudyRecord};
 use crate::report;
 use crate::study::{BUILT_IN, Study};
@@ -34,27 +38,29 @@ pub fn list() -> String {
 
 /// Runs a study; `weir` is this program. The report for the terminal.
 pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<String, String> {
-    let study = read(&arguments.study)?;
+    // nginx takes the limit that it finds.
+    processes::server::raise_descriptors()?;
+    let mut study = read(&arguments.study)?;
+    let network = StudyNetwork::choose(&mut study, arguments.loopback)?;
     let programs = ServerProgram::all(arguments, weir)?;
     for program in &programs {
         program.check(&study)?;
     }
-    let folder = StudyFolder::open(arguments, &study)?;
-    let blocks = if arguments.quick { study.blocks.quick } else { study.blocks.full };
-    let mut record = match folder.continued(&programs)? {
-        Some(record) => StudyRecord { blocks, ..record },
-        None => StudyRecord {
-            format: FORMAT.to_owned(),
-            name: arguments.study.clone(),
-            command: command(words),
-            machine: machine(),
-            programs: programs.iter().map(|program| program.record.clone()).collect(),
-            blocks,
-            turns: Vec::new(),
-            study,
-        },
+    let folder = StudyFolder::open(arguments)?;
+    let new = StudyRecord {
+        format: FORMAT.to_owned(),
+        name: arguments.study.clone(),
+        command: command(words),
+        machine: machine(),
+        hosts: network.told(),
+        programs: programs.iter().map(|program| program.record.clone()).collect(),
+        blocks: if arguments.quick { study.blocks.quick } else { study.blocks.full },
+        turns: Vec::new(),
+        calls: Vec::new(),
+        study,
     };
-    turns::take(&mut record, &programs, weir, &mut |record| folder.keep(record))?;
+    let mut record = folder.continued(&new)?.unwrap_or(new);
+    turns::take(&mut record, &programs, &network, weir, &mut |record| folder.keep(record))?;
     folder.write_reports(&record)?;
     Ok(format!("{}\nAll results: {}\n", report::text::of(&record), folder.path().display()))
 }

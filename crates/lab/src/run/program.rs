@@ -2,8 +2,10 @@
 
 use std::env;
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use super::RunArguments;
 use super::folder::ServerFolder;
@@ -11,9 +13,9 @@ use crate::record::ProgramRecord;
 use crate::study::Study;
 
 /// A server program.
-pub(super) struct ServerProgram {
-    pub(super) path: PathBuf,
-    pub(super) record: ProgramRecord,
+pub(crate) struct ServerProgram {
+    pub(crate) path: PathBuf,
+    pub(crate) record: ProgramRecord,
 }
 
 /// Where nginx is if PATH does not say.
@@ -21,10 +23,22 @@ const NGINX: &str = "/usr/sbin/nginx";
 
 impl ServerProgram {
     pub(super) fn all(arguments: &RunArguments, weir: &Path) -> Result<Vec<Self>, String> {
-        arguments.servers.iter().map(|name| Self::find(name, weir)).collect()
+        let found: Result<Vec<Self>, String> =
+            arguments.servers.iter().map(|name| Self::find(name, weir)).collect();
+        let mut all = found?;
+        if let [first, second] = &mut all[..]
+            && first.record.name == second.record.name
+        {
+            // Two builds of the same program.
+            for program in [first, second] {
+                program.record.name = program.record.path.clone();
+            }
+        }
+        Ok(all)
     }
 
-    fn find(name: &str, weir: &Path) -> Result<Self, String> {
+    /// `weir`, `nginx` or a path.
+    pub(crate) fn find(name: &str, weir: &Path) -> Result<Self, String> {
         let path = match name {
             "weir" => weir.to_owned(),
             "nginx" => in_path("nginx").unwrap_or_else(|| NGINX.into()),
@@ -37,15 +51,22 @@ impl ServerProgram {
         let path_text = path.display().to_string();
         let file = Path::new(name).file_name().unwrap_or_default();
         let name = file.to_string_lossy().into_owned();
-        let record = ProgramRecord { name, path: path_text, version };
+        if !output.status.success() || version.is_empty() {
+            return Err(format!("{path_text} is no server: it does not know -v"));
+        }
+        let build = build(&path);
+        let record = ProgramRecord { name, path: path_text, version, build };
         Ok(Self { path, record })
     }
 
     /// Has it test the configuration of each row of the study.
     pub(super) fn check(&self, study: &Study) -> Result<(), String> {
-        for row in study.rows.iter().filter(|row| !row.direct) {
+        let rows = study.rows.iter().filter(|row| !row.direct && self.record.can_have(row));
+        for row in rows {
             let folder = ServerFolder::new()?;
-            folder.write(study, row, &vec![1; study.backend.count])?;
+            // nginx binds addresses even to test a configuration, so they are ones that exist.
+            let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
+            folder.write(study, row, Ipv4Addr::LOCALHOST, &vec![any; study.backend.count])?;
             let mut command = self.command(&folder);
             let output = command.arg("-t").stdin(Stdio::null()).output();
             let output = output.map_err(|error| format!("{}: {error}", self.path.display()))?;
@@ -68,4 +89,13 @@ impl ServerProgram {
 fn in_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| fs::metadata(file).is_ok())
+}
+
+/// What tells builds of the same version apart: the program's size and age.
+fn build(path: &Path) -> String {
+    let file = fs::metadata(path).ok();
+    let changed = file.as_ref().and_then(|file| file.modified().ok());
+    let changed = changed.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let seconds = changed.map_or(0, |time| time.as_secs());
+    format!("{} bytes, changed {seconds} s after 1970", file.map_or(0, |file| file.len()))
 }

@@ -36,7 +36,10 @@ fn what_cannot_run_is_said_before_anything_does() {
     let arguments = parse("same --server /no/such/server").unwrap();
     let told = run(&arguments, Path::new("/no/weir"), &[]).err().unwrap_or_default();
     assert!(told.starts_with("/no/such/server: "), "{told}");
-    // `false` has no version and refuses every configuration.
     let told = run(&parse("same --server false").unwrap(), Path::new("/no/weir"), &[]);
-    assert!(told.is_err_and(|told| told.contains("false refuses row \"one\"")));
+    assert_eq!(told.err().as_deref(), Some("false is no server: it does not know -v"));
+    // `echo` takes everything, and starts nothing.
+    let told = run(&parse("same --server echo").unwrap(), Path::new("/no/weir"), &[]);
+    let told = told.err().unwrap_or_default();
+    assert!(told.starts_with("row \"one\" does not start with echo: "), "{told}");
 }

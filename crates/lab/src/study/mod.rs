@@ -1,16 +1,25 @@
 //! A study: a configuration with blanks, what is put into them, and the load.
 //!
-//! It is a TOML file. The first row is the baseline; every other row says in what it differs from
-//! the baseline, or from the row it is based on. docs/lab.md explains the format.
+//! It is a TOML file. Each row of its table says in what it differs from the first, or from the
+//! row it is based on; a factorial study has a row for every combination instead. docs/lab.md
+//! explains the format.
 
 mod builtin;
 mod check;
+mod factor;
+mod load;
+mod rows;
+mod setting;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use builtin::BUILT_IN;
+pub(crate) use factor::{Factor, FactorTarget};
+pub(crate) use load::StudyLoad;
+pub(crate) use rows::StudyRow;
+pub(crate) use setting::{HostNames, RowSetting, StudyPlaces};
 
 /// What a study's file says.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -24,6 +33,15 @@ pub(crate) struct Study {
     pub(crate) explanation: String,
     /// The configuration, with `%%factor%%` in its blanks.
     pub(crate) template: String,
+    /// The columns of its table; none: the usual ones.
+    #[serde(default)]
+    pub(crate) columns: Vec<String>,
+    /// The factors of which every combination is a row.
+    #[serde(default)]
+    pub(crate) factorial: Vec<String>,
+    /// The factor with numbers for levels by which a chart shows how rates scale.
+    #[serde(default)]
+    pub(crate) scaling: Option<String>,
     pub(crate) load: StudyLoad,
     /// The test backends behind the servers; most studies need none.
     #[serde(default)]
@@ -32,29 +50,14 @@ pub(crate) struct Study {
     pub(crate) blocks: StudyBlocks,
     #[serde(rename = "factor")]
     pub(crate) factors: BTreeMap<String, Factor>,
-    #[serde(rename = "row")]
+    #[serde(default, rename = "row")]
     pub(crate) rows: Vec<StudyRow>,
-}
-
-/// The load of each turn.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StudyLoad {
-    pub(crate) connections: u32,
-    #[serde(default = "root")]
-    pub(crate) path: String,
-    /// Whether each request has a connection of its own.
+    /// What the source has found in rows of a factorial study.
     #[serde(default)]
-    pub(crate) close: bool,
-    #[serde(default = "turn_ms")]
-    pub(crate) turn_ms: u64,
-    /// Whether server and generator each have a processor of their own; else the system places
-    /// them, which is what rows with several workers need.
-    #[serde(default = "pinned")]
-    pub(crate) pinned: bool,
+    pub(crate) found: BTreeMap<String, String>,
 }
 
-/// Backends that all servers share: addresses of one `weir backend`.
+/// Backends behind each server: a `weir backend` each.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StudyBackends {
@@ -64,74 +67,12 @@ pub(crate) struct StudyBackends {
     pub(crate) options: Vec<String>,
 }
 
-/// What of the load is another in a row.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RowLoad {
-    pub(crate) connections: Option<u32>,
-    pub(crate) path: Option<String>,
-    pub(crate) close: Option<bool>,
-}
-
-/// What is known only when a server is about to start.
-#[derive(Clone, Copy)]
-pub(crate) struct StudyPlaces<'p> {
-    pub(crate) port: u16,
-    pub(crate) dir: &'p str,
-    pub(crate) backends: &'p [u16],
-}
-
 /// How often each row has its turn.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StudyBlocks {
     pub(crate) quick: usize,
     pub(crate) full: usize,
-}
-
-/// What may stand in one blank.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Factor {
-    pub(crate) baseline: String,
-    #[serde(default)]
-    pub(crate) levels: Vec<String>,
-}
-
-/// A row of the table.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StudyRow {
-    pub(crate) name: String,
-    /// The row whose levels it has, too; none: the baseline.
-    #[serde(default)]
-    pub(crate) based_on: Option<String>,
-    /// The factors that differ, and their levels.
-    #[serde(default)]
-    pub(crate) set: BTreeMap<String, String>,
-    #[serde(default)]
-    pub(crate) load: RowLoad,
-    /// Whether the load goes to the first backend, past the server.
-    #[serde(default)]
-    pub(crate) direct: bool,
-    /// The effect that the source has found, as it says it.
-    #[serde(default)]
-    pub(crate) found: Option<String>,
-}
-
-/// What a template may have besides factors: the port to listen on, and a folder for files.
-const BLANKS: [&str; 2] = ["port", "dir"];
-
-fn root() -> String {
-    "/".to_owned()
-}
-
-fn turn_ms() -> u64 {
-    300
-}
-
-fn pinned() -> bool {
-    true
 }
 
 impl Default for StudyBlocks {
@@ -143,50 +84,31 @@ impl Default for StudyBlocks {
 impl Study {
     /// Reads a study and checks it; `file` is its name in messages.
     pub(crate) fn parse(file: &str, text: &str) -> Result<Self, String> {
-        let study: Self = toml::from_str(text).map_err(|error| format!("{file}: {error}"))?;
-        match check::problem(&study) {
+        let mut study: Self = toml::from_str(text).map_err(|error| format!("{file}: {error}"))?;
+        match check::problem(&study).or_else(|| study.combine().or_else(|| check::rows(&study))) {
             Some(problem) => Err(format!("{file}: {problem}")),
             None => Ok(study),
         }
     }
 
-    /// The levels of a row, the baseline's where it says nothing.
-    pub(crate) fn levels<'s>(&'s self, row: &'s StudyRow) -> BTreeMap<&'s str, &'s str> {
-        let baseline = || {
-            let factors = self.factors.iter();
-            factors.map(|(name, factor)| (name.as_str(), factor.baseline.as_str())).collect()
-        };
-        let base = row.based_on.as_ref().and_then(|name| self.row(name));
-        let mut levels = base.map_or_else(baseline, |base| self.levels(base));
-        levels.extend(row.set.iter().map(|(name, level)| (name.as_str(), level.as_str())));
-        levels
+    /// The row of a name, and its place.
+    pub(crate) fn row(&self, name: &str) -> Option<(usize, &StudyRow)> {
+        self.rows.iter().enumerate().find(|(_, row)| row.name == name)
     }
 
-    fn row(&self, name: &str) -> Option<&StudyRow> {
-        self.rows.iter().find(|row| row.name == name)
+    /// The row that another is compared with.
+    pub(crate) fn baseline_of(&self, row: usize) -> usize {
+        let name = self.rows.get(row).and_then(|row| row.compared_with.as_ref());
+        name.and_then(|name| self.row(name)).map_or(0, |(place, _)| place)
     }
 
-    /// The load of a row.
-    pub(crate) fn load_of(&self, row: &StudyRow) -> StudyLoad {
-        let (all, own) = (&self.load, &row.load);
-        StudyLoad {
-            connections: own.connections.unwrap_or(all.connections),
-            path: own.path.clone().unwrap_or_else(|| all.path.clone()),
-            close: own.close.unwrap_or(all.close),
-            ..*all
+    /// A row's name in tables and charts: with what it is compared, unless that is the first.
+    pub(crate) fn label(&self, row: usize) -> String {
+        let of = |row: usize| self.rows.get(row).map_or("", |row| &row.name);
+        match self.baseline_of(row) {
+            0 => of(row).to_owned(),
+            base => format!("{} (to {})", of(row), of(base)),
         }
-    }
-
-    /// The configuration of a row.
-    pub(crate) fn configuration(&self, row: &StudyRow, places: StudyPlaces<'_>) -> String {
-        let mut text = self.template.clone();
-        for (name, level) in self.levels(row) {
-            text = text.replace(&format!("%%{name}%%"), level);
-        }
-        for (port, number) in places.backends.iter().zip(1..) {
-            text = text.replace(&format!("%%backend{number}%%"), &format!("127.0.0.1:{port}"));
-        }
-        text.replace("%%port%%", &places.port.to_string()).replace("%%dir%%", places.dir)
     }
 }
 

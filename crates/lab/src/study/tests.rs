@@ -1,9 +1,11 @@
+use std::net::{Ipv4Addr, SocketAddrV4};
+
 use super::*;
 
 const TEXT: &str = r#"
 title = "t"
 explanation = "e"
-template = "worker_processes %%workers%%; %%more%% listen %%port%%; root %%dir%%;"
+template = "worker_processes %%workers%%; %%more%% listen %%listen%%; root %%dir%%;"
 [load]
 connections = 8
 [factor.workers]
@@ -25,26 +27,128 @@ set = { more = "multi_accept on;" }
 "#;
 
 fn places(port: u16, dir: &str) -> StudyPlaces<'_> {
-    StudyPlaces { port, dir, backends: &[1001, 1002] }
+    const BACKENDS: [SocketAddrV4; 2] = [
+        SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1001),
+        SocketAddrV4::new(Ipv4Addr::new(10, 91, 2, 2), 1002),
+    ];
+    let listen = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+    let listen_tls = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port + 1);
+    StudyPlaces { listen, listen_tls, dir, backends: &BACKENDS }
+}
+
+fn with(from: &str, to: &str) -> String {
+    assert!(TEXT.contains(from), "{from}");
+    TEXT.replace(from, to)
 }
 
 #[test]
-fn backends_and_loads_of_rows() {
-    let text = TEXT
-        .replace("root %%dir%%;", "proxy_pass http://%%backend2%%;")
+fn backends_have_addresses() {
+    let text = with("root %%dir%%;", "proxy_pass http://%%backend2%%;")
         .replace("[load]", "[backend]\ncount = 2\n[load]")
-        .replace("found = \"+92 %\"", "load = { path = \"/a\", close = true }\ndirect = true");
+        .replace("found = \"+92 %\"", "direct = true");
     let study = Study::parse("a.toml", &text).unwrap();
     let row = &study.rows[1];
-    assert!(study.configuration(row, places(81, "/d")).contains("http://127.0.0.1:1002;"));
-    let load = study.load_of(row);
-    assert_eq!((load.path.as_str(), load.close, load.connections), ("/a", true, 8));
-    assert!(row.direct && !study.load_of(&study.rows[0]).close);
+    assert!(study.configuration(row, places(81, "/d")).contains("http://10.91.2.2:1002;"));
+    assert!(row.direct);
+}
+
+/// The setting of the second row, with a factor besides the others that it sets.
+fn setting(factor: &str, level: &str) -> Result<RowSetting, String> {
+    let factor = format!("{factor}\n[[row]]\nname = \"default\"");
+    let set = format!("{{ workers = \"2\", other = \"{level}\" }}");
+    let text = with("[[row]]\nname = \"default\"", &factor);
+    let text = text
+        .replace("{ workers = \"2\" }", &set)
+        .replace("listen %%listen%%", "listen %%listen%% %%listen_tls%%");
+    let study = Study::parse("a.toml", &text)?;
+    RowSetting::of(&study, &study.rows[1])
+}
+
+#[test]
+fn factors_set_the_load() {
+    let of = |sets: &str, baseline: &str, level: &str| {
+        let factor = format!(
+            "[factor.other]\nsets = \"load.{sets}\"\nbaseline = \"{baseline}\"\n\
+             levels = [\"{level}\"]"
+        );
+        setting(&factor, level)
+    };
+    assert_eq!(of("connections", "1", "9").unwrap().load.connections, 9);
+    assert_eq!(of("path", "/", "/a").unwrap().load.path, "/a");
+    assert!(of("close", "off", "on").unwrap().load.close);
+    let tls = of("tls", "off", "on").unwrap();
+    assert!(tls.load.tls && !tls.needs_namespaces());
+    for (sets, baseline, level, message) in [
+        ("connections", "1", "none", "row 2 workers: \"none\" is no number of connections"),
+        ("connections", "1", "0", "row 2 workers: load.connections must be from 1"),
+        ("close", "off", "yes", "row 2 workers: \"yes\" must be on or off"),
+        ("colour", "off", "on", "unknown variant `load.colour`"),
+    ] {
+        let told = of(sets, baseline, level).err().unwrap_or_default();
+        assert!(told.contains(message), "{told}");
+    }
+}
+
+#[test]
+fn factors_set_kernels_hosts_and_links() {
+    let of = |sets: &str, text: &str| {
+        let factor = format!(
+            "[factor.other]\nsets = \"{sets}\"\nbaseline = \"\"\nlevels = [\"on\"]\n\
+             text = {{ on = \"{text}\" }}"
+        );
+        setting(&factor, "on")
+    };
+    let kernel = of("kernel", "net.core.somaxconn=1; net.ipv4.ip_local_port_range = 1024 65535;");
+    let kernel = kernel.unwrap();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let port_range = pair("net.ipv4.ip_local_port_range", "1024 65535");
+    assert_eq!(kernel.kernel, [pair("net.core.somaxconn", "1"), port_range]);
+    assert!(kernel.needs_namespaces());
+    let hosts = of("hosts", "a b b").unwrap();
+    assert_eq!((&*hosts.hosts.client, &*hosts.hosts.backend), ("a", "b"));
+    assert!(hosts.needs_namespaces() && of("link", "delay 5ms").unwrap().link == "delay 5ms");
+    for (sets, text, message) in [
+        ("kernel", "vm.swappiness=1", "\"vm.swappiness=1\" is no kernel setting net.NAME=VALUE"),
+        ("kernel", "net.a/../b=1", "is no kernel setting"),
+        ("hosts", "a b", "\"a b\" must name three hosts"),
+    ] {
+        let told = of(sets, text).err().unwrap_or_default();
+        assert!(told.contains(message), "{told}");
+    }
+}
+
+#[test]
+fn rows_are_compared_with_the_first_or_another() {
+    let text = with("based_on = \"2 workers\"", "compared_with = \"2 workers\"");
+    let study = Study::parse("a.toml", &text).unwrap();
+    assert_eq!([0, 1, 2].map(|row| study.baseline_of(row)), [0, 0, 1]);
+    assert_eq!(study.label(1), "2 workers");
+    assert_eq!(study.label(2), "and multi_accept (to 2 workers)");
+}
+
+#[test]
+fn a_factorial_study_has_all_combinations() {
+    let rows = TEXT.find("[[row]]").unwrap();
+    let text = with("title", "factorial = [\"workers\", \"more\"]\ntitle");
+    let text = text[..text.len() - (TEXT.len() - rows)].to_owned();
+    let found = "[found]\n\"workers 2, more \" = \"9\"\n";
+    let study = Study::parse("a.toml", &format!("{text}{found}")).unwrap();
+    let names: Vec<&str> = study.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names[..2], ["workers 1, more ", "workers 1, more multi_accept on;"]);
+    assert_eq!((names.len(), study.rows[2].found.as_deref()), (6, Some("9")));
+    // As it is kept, it has its rows.
+    Study::parse("a.toml", &toml::to_string(&study).unwrap()).unwrap();
+    for (more, message) in [
+        ("[found]\nx = \"9\"\n", "found names x, which is no combination"),
+        ("[[row]]\nname = \"x\"\n", "a factorial study has all combinations for rows"),
+    ] {
+        let told = Study::parse("a.toml", &format!("{text}{more}")).err().unwrap_or_default();
+        assert!(told.contains(message), "{told}");
+    }
 }
 
 fn problem(from: &str, to: &str) -> String {
-    assert!(TEXT.contains(from), "{from}");
-    Study::parse("a.toml", &TEXT.replace(from, to)).err().unwrap_or_default()
+    Study::parse("a.toml", &with(from, to)).err().unwrap_or_default()
 }
 
 #[test]
@@ -52,9 +156,9 @@ fn rows_build_on_the_baseline_and_on_each_other() {
     let study = Study::parse("a.toml", TEXT).unwrap();
     let texts = study.rows.iter().map(|row| study.configuration(row, places(81, "/d")));
     let expected = [
-        "worker_processes 1;  listen 81; root /d;",
-        "worker_processes 2;  listen 81; root /d;",
-        "worker_processes 2; multi_accept on; listen 81; root /d;",
+        "worker_processes 1;  listen 127.0.0.1:81; root /d;",
+        "worker_processes 2;  listen 127.0.0.1:81; root /d;",
+        "worker_processes 2; multi_accept on; listen 127.0.0.1:81; root /d;",
     ];
     assert_eq!(texts.collect::<Vec<_>>(), expected);
     assert_eq!(study.rows[1].found.as_deref(), Some("+92 %"));
@@ -67,11 +171,19 @@ fn what_is_wrong_is_said_before_anything_runs() {
         ("connections = 8", "connections = 8\nturn_ms = 1", "load.turn_ms must be from 50"),
         ("connections = 8", "connections = 8\npath = \"x\"", "load.path must begin with a slash"),
         ("%%workers%%", "%%work%%", "the template has %%work%%, but there is no such factor"),
-        ("listen %%port%%;", "", "the template has no %%port%%"),
+        ("listen %%listen%%;", "", "row default: its configuration has no %%listen%% to listen on"),
         ("%%dir%%", "%%backend1%%", "the template has %%backend1%%, but there is no such factor"),
         ("found = \"+92 %\"", "direct = true", "row 2 workers: direct needs a backend"),
         ("[load]", "[backend]\ncount = 99\n[load]", "backend.count must be at most 16"),
         ("%%more%%", "", "the factor more is not in the template"),
+        ("\"auto\"]", "\"auto\"]\nsets = \"kernel\"", "the factor workers is also in the template"),
+        ("\"auto\"]", "\"auto\"]\ntext = { 9 = \"\" }", "has a text for \"9\", but no such level"),
+        ("title", "scaling = \"x\"\ntitle", "there is no factor x"),
+        (
+            "title",
+            "columns = [\"x\"]\ntitle",
+            "there is no column \"x\": it must be found, or one of",
+        ),
         ("\"2 workers\"\nset", "\"default\"\nset", "row default: there are two rows of this name"),
         ("based_on = \"2 workers\"", "based_on = \"x\"", "based_on names x, which is no row above"),
         ("workers = \"2\"", "workers = \"3\"", "the factor workers has no level \"3\""),
@@ -91,9 +203,7 @@ fn the_studies_that_come_along_are_right() {
     for (name, text) in BUILT_IN {
         let study = Study::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
         assert!(study.rows.len() >= 2 && !study.explanation.is_empty(), "{name}");
-        for row in &study.rows {
-            let text = study.configuration(row, places(80, "/srv"));
-            assert!(!text.contains("%%"), "{name}, {}: {text}", row.name);
-        }
+        let written = toml::to_string(&study).unwrap();
+        assert_eq!(Study::parse(name, &written).unwrap().rows, study.rows, "{name}");
     }
 }

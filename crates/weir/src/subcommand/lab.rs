@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use lab::doctor::{self, DoctorArguments};
 use lab::run::{self, RunArguments};
+use lab::tune::{self, TuneArguments};
 
 use super::{code, complain, print, refuse};
 use crate::command_line::CommandLine;
@@ -15,8 +16,9 @@ const USAGE: &str = "Usage: weir lab COMMAND [OPTIONS]
 
 Commands:
   run     measure what the rows of a study gain, with confidence intervals
-  list    list the studies that come along
-  doctor  list what in this machine and a configuration will hurt under load
+  list    list the built-in studies
+  tune    find settings that make a configuration faster
+  doctor  list likely problems of this machine and a configuration under load
 
 weir lab COMMAND --help explains a command.
 ";
@@ -30,25 +32,39 @@ pub(super) fn start(arguments: &[OsString]) -> ExitCode {
     match command.as_encoded_bytes() {
         b"run" => measure(rest),
         b"list" => code(print(lab::run::list())),
+        b"tune" => search(rest),
         b"doctor" => diagnose(rest),
         b"--help" | b"-h" => code(print(USAGE)),
-        _ => code(Err(refuse("lab", command, &["run", "list", "doctor"]))),
+        _ => code(Err(refuse("lab", command, &["run", "list", "tune", "doctor"]))),
     }
 }
 
 fn measure(words: &[OsString]) -> ExitCode {
-    let report = RunArguments::parse(words)
-        .map_err(|why| format!("{why}\n{}", run::USAGE))
-        .and_then(|arguments| match arguments.help {
-            true => Ok(run::USAGE.to_owned()),
-            false => {
-                let weir = std::env::current_exe().map_err(|error| error.to_string())?;
-                run::run(&arguments, &weir, words)
-            }
-        });
+    let report = RunArguments::parse(words).map_err(|why| format!("{why}\n{}", run::USAGE));
+    let report = report.and_then(|arguments| match arguments.help {
+        true => Ok(run::USAGE.to_owned()),
+        false => run::run(&arguments, &this_program()?, words),
+    });
+    told("run", report)
+}
+
+fn search(words: &[OsString]) -> ExitCode {
+    let patch = TuneArguments::parse(words).map_err(|why| format!("{why}\n{}", tune::USAGE));
+    let patch = patch.and_then(|arguments| match arguments.help {
+        true => Ok(tune::USAGE.to_owned()),
+        false => tune::run(&arguments, &this_program()?),
+    });
+    told("tune", patch)
+}
+
+fn this_program() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|error| error.to_string())
+}
+
+fn told(command: &str, report: Result<String, String>) -> ExitCode {
     match report {
         Ok(text) => code(print(text)),
-        Err(why) => code(Err(complain(format_args!("lab run: {why}")))),
+        Err(why) => code(Err(complain(format_args!("lab {command}: {why}")))),
     }
 }
 

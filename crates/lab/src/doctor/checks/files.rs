@@ -1,6 +1,6 @@
 //! Static files and compression.
 
-use super::{ExaminedConfig, FindingList, MachineLimits};
+use super::{ConfigScope, ExaminedConfig, FindingList, MachineLimits};
 
 /// Above this level, gzip takes much more time for hardly fewer bytes.
 const GZIP_LEVEL_MAX: u64 = 6;
@@ -22,6 +22,28 @@ pub(super) fn cache(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut Fin
             "files are served without open_file_cache".to_owned(),
             "each request makes system calls to find the file, and to open and close it",
             "open_file_cache max=10000 inactive=60s; open_file_cache_valid 30s;".to_owned(),
+        );
+    }
+}
+
+/// The kernel sends the file after the server has sent the head: two packets for a small one.
+pub(super) fn sendfile(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
+    let places = conf.http_places();
+    let is_on = |place: &ConfigScope<'_>, name: &str| place.word(name).as_deref() == Some("on");
+    let serves = |place: &&ConfigScope<'_>| {
+        ["root", "alias"].iter().any(|name| place.own(name).is_some())
+            && is_on(place, "sendfile")
+            && !is_on(place, "tcp_nopush")
+    };
+    let split: Vec<_> =
+        places.iter().filter(serves).filter_map(|place| place.setting("sendfile")).collect();
+    if !split.is_empty() {
+        findings.add_at(
+            &split,
+            "sendfile is on without tcp_nopush".to_owned(),
+            "nginx sends a small file as two packets, its head and its content, and the client \
+             receives twice; weir does so only with files above 48 KB",
+            "tcp_nopush on;".to_owned(),
         );
     }
 }

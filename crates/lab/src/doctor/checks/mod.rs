@@ -33,5 +33,6 @@ pub(super) const CHECKS: &[DoctorCheck] = &[
     DoctorCheck { name: "access-log", run: logs::unbuffered },
     DoctorCheck { name: "error-log", run: logs::verbose },
     DoctorCheck { name: "open-file-cache", run: files::cache },
+    DoctorCheck { name: "sendfile", run: files::sendfile },
     DoctorCheck { name: "gzip-level", run: files::gzip_level },
 ];

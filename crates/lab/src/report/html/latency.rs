@@ -2,28 +2,27 @@
 
 use super::chart::{ChartRow, MIDDLE, figure};
 use super::scale::ChartScale;
-use crate::effect::{P99, StudyMeasure, Subject, level};
+use crate::effect::{MAX, P50, P99, P999, StudyMeasure, Subject, level};
 use crate::record::StudyRecord;
 
 /// What is shown, from left to right.
-const SHOWN: [StudyMeasure; 4] = [
-    StudyMeasure { name: "p50", of: |run| run.p50_us },
-    P99,
-    StudyMeasure { name: "p99.9", of: |run| run.p999_us },
-    StudyMeasure { name: "max", of: |run| run.max_us },
-];
+const SHOWN: [StudyMeasure; 4] = [P50, P99, P999, MAX];
 
 /// The rows of a program.
 pub(super) fn chart(record: &StudyRecord, program: usize) -> String {
-    let levels = |row| SHOWN.map(|measure| level(record, Subject { program, row }, measure));
-    let rows: Vec<[f64; 4]> = (0..record.rows().len()).map(levels).collect();
-    let scale = ChartScale::logarithmic(rows.as_flattened());
-    let row = |(of, levels): (&crate::study::StudyRow, &[f64; 4])| ChartRow {
-        name: of.name.clone(),
+    let own = record.subjects().filter(|subject| subject.program == program);
+    let levels = |subject: Subject| {
+        (record.rows()[subject.row].name.clone(), SHOWN.map(|of| level(record, subject, of)))
+    };
+    let rows: Vec<(String, [f64; 4])> = own.map(levels).collect();
+    let all: Vec<f64> = rows.iter().flat_map(|row| row.1).collect();
+    let scale = ChartScale::logarithmic(&all);
+    let row = |(name, levels): &(String, [f64; 4])| ChartRow {
+        name: name.clone(),
         marks: marks(&scale, levels),
         value: format!("p50 {}, p99 {}", unit(levels[0]), unit(levels[1])),
     };
-    let rows: Vec<ChartRow> = record.rows().iter().zip(&rows).map(row).collect();
+    let rows: Vec<ChartRow> = rows.iter().map(row).collect();
     let caption = "Latency: p50, p99, p99.9 and maximum from left to right (medians of the turns, \
                    logarithmic axis)";
     figure(caption, &scale, unit, None, &rows)
@@ -33,7 +32,7 @@ pub(super) fn chart(record: &StudyRecord, program: usize) -> String {
 fn marks(scale: &ChartScale, levels: &[f64; 4]) -> String {
     let at = levels.map(|level| scale.at(level));
     let dot = |(at, measure): (&f64, StudyMeasure)| {
-        format!("<circle class=\"{}\" cx=\"{at:.2}%\" cy=\"{MIDDLE}\" r=\"4\"/>", measure.name)
+        format!("<circle class=\"{}\" cx=\"{at:.2}%\" cy=\"{MIDDLE}\" r=\"4\"/>", measure.key)
     };
     let dots: String = at.iter().zip(SHOWN).map(dot).collect();
     format!(
@@ -57,7 +56,7 @@ mod tests {
 
     #[test]
     fn each_row_has_its_percentiles() {
-        let mut record = record(4);
+        let mut record = record(8);
         for turn in &mut record.turns {
             turn.measured.max_us = 12_000.0;
         }

@@ -6,12 +6,15 @@ mod effects;
 mod latency;
 mod markup;
 mod scale;
+mod scaling;
 
 use effects::ShownEffect;
 use markup::escaped;
+use statistics::Interval;
 
 use super::table;
-use crate::effect::{CPU, RATE, StudyMeasure, Subject, ratio};
+use crate::effect::{CPU, RATE, StudyMeasure, Subject, effect, ratio};
+use crate::factorial::{self, FactorialEffect};
 use crate::record::StudyRecord;
 
 const STYLE: &str = include_str!("style.css");
@@ -42,24 +45,48 @@ fn source(source: &str) -> String {
 }
 
 fn program(record: &StudyRecord, program: usize) -> String {
-    let baseline = Subject { program, row: 0 };
     let effects = |measure: StudyMeasure| {
-        let effect = |row: usize| {
-            let name = record.rows()[row].name.clone();
-            ShownEffect { name, ratio: ratio(record, Subject { program, row }, baseline, measure) }
+        let shown = |row: usize| {
+            let subject = Subject { program, row };
+            let ratio = effect(record, subject, measure).filter(|_| record.has(subject))?;
+            Some(ShownEffect { name: record.study.label(row), ratio })
         };
-        (1..record.rows().len()).map(effect).collect::<Vec<_>>()
+        (0..record.rows().len()).filter_map(shown).collect::<Vec<_>>()
     };
     let first = record.rows().first().map_or("", |row| row.name.as_str());
     let caption = |what: &str| format!("{what}, compared with \"{first}\" (95 % intervals)");
+    let more = [table::factors(record, program), table::calls(record, program)];
+    let more: String = more.into_iter().flatten().map(|cells| rows(&cells)).collect();
     format!(
-        "<section>\n<h2>{}</h2>\n{}{}{}{}</section>\n",
+        "<section>\n<h2>{}</h2>\n{}{}{}{}{}{}{more}</section>\n",
         escaped(&record.programs[program].name),
+        factors(record, program),
         effects::chart(&caption("Requests per second"), &effects(RATE), true),
         effects::chart(&caption("CPU time per request"), &effects(CPU), false),
+        scaling::chart(record, program),
         latency::chart(record, program),
         rows(&table::effects(record, program)),
     )
+}
+
+/// The factors of a factorial study, ranked.
+fn factors(record: &StudyRecord, program: usize) -> String {
+    if record.study.factorial.is_empty() {
+        return String::new();
+    }
+    let effects = factorial::effects(record, program);
+    let of = |ratio: fn(&FactorialEffect) -> Option<Interval>| {
+        let shown = |effect: &FactorialEffect| ShownEffect {
+            name: effect.name.clone(),
+            ratio: ratio(effect),
+        };
+        effects.iter().map(shown).collect::<Vec<_>>()
+    };
+    let caption = |what: &str| {
+        format!("{what}: each factor on average over the others, and two beyond both (ranked)")
+    };
+    effects::chart(&caption("Requests per second"), &of(|effect| effect.rate), true)
+        + &effects::chart(&caption("CPU time per request"), &of(|effect| effect.cpu), false)
 }
 
 /// The first program compared with the second.
@@ -69,9 +96,11 @@ fn side_by_side(record: &StudyRecord) -> String {
     let effects = |measure: StudyMeasure| {
         let effect = |(row, of): (usize, &crate::study::StudyRow)| {
             let [own, other] = [0, 1].map(|program| Subject { program, row });
-            ShownEffect { name: of.name.clone(), ratio: ratio(record, own, other, measure) }
+            let ratio = ratio(record, own, other, measure);
+            let has_both = record.has(own) && record.has(other);
+            has_both.then(|| ShownEffect { name: of.name.clone(), ratio })
         };
-        record.rows().iter().enumerate().map(effect).collect::<Vec<_>>()
+        record.rows().iter().enumerate().filter_map(effect).collect::<Vec<_>>()
     };
     let caption = |what: &str| format!("{what} of {own}, compared with {other} (95 % intervals)");
     format!(
@@ -117,7 +146,7 @@ mod tests {
             "two: no effect seen [+0.0 +0.0]</title>",
             "<li>a processor, 2 processors, Linux 6.1</li>",
             "<li>repeat it: weir lab run study</li>",
-            "<pre>%%a%% %%port%%</pre>",
+            "<pre>%%a%% %%listen%%</pre>",
         ] {
             assert!(html.contains(part), "{part:?} in {html}");
         }
@@ -125,7 +154,7 @@ mod tests {
 
     #[test]
     fn nothing_from_a_study_or_a_machine_is_markup() {
-        let mut record = record(4);
+        let mut record = record(8);
         let evil = "\"><script>alert(1)</script>";
         let names = [&mut record.study.title, &mut record.study.template, &mut record.study.source];
         names.into_iter().for_each(|text| *text = evil.to_owned());
@@ -141,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_page_needs_nothing_from_elsewhere() {
-        let html = super::of(&record(4));
+        let html = super::of(&record(8));
         for part in ["http://", "https://", "src=", "url(", "@import"] {
             assert!(!html.contains(part), "{part}");
         }
@@ -149,7 +178,7 @@ mod tests {
 
     #[test]
     fn two_programs_are_set_side_by_side() {
-        let mut record = record(4);
+        let mut record = record(8);
         assert!(!super::of(&record).contains("Side by side"));
         let mut other = record.programs[0].clone();
         other.name = "nginx".to_owned();

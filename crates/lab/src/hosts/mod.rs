@@ -1,0 +1,124 @@
+//! The hosts of a study: network namespaces joined by veth pairs, or, without root, loopback
+//! addresses.
+
+mod namespace;
+mod row;
+
+use std::fs;
+
+use namespace::NetworkNamespace;
+pub(crate) use row::{HostRole, RowHosts, counts};
+
+use crate::study::{RowSetting, Study};
+
+/// What hosts can be on this machine.
+pub(crate) enum StudyNetwork {
+    Namespaces,
+    /// And why.
+    Loopback(String),
+}
+
+impl StudyNetwork {
+    /// Namespaces if this process may make them. On loopback addresses a study has no rows that
+    /// need hosts of their own: where that was asked for they are left out, else it is an error.
+    pub(crate) fn choose(study: &mut Study, only_loopback: bool) -> Result<Self, String> {
+        if !only_loopback {
+            let network = Self::of_this_machine();
+            return match (&network, Self::demanding(study)?.first()) {
+                (Self::Loopback(why), Some(row)) => Err(format!(
+                    "row \"{row}\" needs hosts of its own (for kernel settings, places or links), \
+                     and {why}; --loopback leaves such rows out"
+                )),
+                _ => Ok(network),
+            };
+        }
+        let left_out = Self::demanding(study)?;
+        study.leave_out(&left_out)?;
+        let mut why = "as --loopback says".to_owned();
+        if !left_out.is_empty() {
+            why.push_str(&format!("; left out: {}", left_out.join("; ")));
+        }
+        Ok(Self::Loopback(why))
+    }
+
+    /// The rows that need hosts of their own.
+    fn demanding(study: &Study) -> Result<Vec<String>, String> {
+        let mut names = Vec::new();
+        for row in &study.rows {
+            if RowSetting::of(study, row)?.needs_namespaces() {
+                names.push(row.name.clone());
+            }
+        }
+        Ok(names)
+    }
+
+    fn of_this_machine() -> Self {
+        if !is_root() {
+            return Self::Loopback("network namespaces need root".to_owned());
+        }
+        match NetworkNamespace::new() {
+            Ok(_) => Self::Namespaces,
+            Err(why) => Self::Loopback(format!("there are no network namespaces ({why})")),
+        }
+    }
+
+    /// For the report.
+    pub(crate) fn told(&self) -> String {
+        match self {
+            Self::Namespaces => "hosts are network namespaces joined by veth pairs".to_owned(),
+            Self::Loopback(why) => format!("all parts share loopback addresses: {why}"),
+        }
+    }
+}
+
+/// `Uid: real effective saved filesystem`
+pub(crate) fn is_root() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    line.and_then(|line| line.split_whitespace().nth(1)) == Some("0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STUDY: &str = r#"
+title = "t"
+explanation = "e"
+template = "%%a%% %%listen%%"
+[load]
+connections = 1
+[factor.a]
+baseline = "1"
+levels = ["2"]
+[factor.kernel]
+sets = "kernel"
+baseline = ""
+levels = ["net.core.somaxconn=9"]
+[[row]]
+name = "one"
+[[row]]
+name = "two"
+set = { kernel = "net.core.somaxconn=9" }
+[[row]]
+name = "three"
+set = { a = "2" }
+"#;
+
+    #[test]
+    fn rows_that_need_hosts_are_left_out_on_loopback_addresses() {
+        let mut study = Study::parse("s", STUDY).expect("a study");
+        let network = StudyNetwork::choose(&mut study, true).expect("loopback addresses");
+        let names: Vec<&str> = study.rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["one", "three"]);
+        assert!(network.told().ends_with("left out: two"), "{}", network.told());
+    }
+
+    #[test]
+    fn a_row_that_builds_on_one_that_is_left_out_is_an_error() {
+        let text = STUDY.replace("set = { a", "compared_with = \"two\"\nset = { a");
+        let mut study = Study::parse("s", &text).expect("a study");
+        let told = StudyNetwork::choose(&mut study, true).err().unwrap_or_default();
+        assert_eq!(told, "row \"three\" is about row \"two\", which is left out");
+    }
+}

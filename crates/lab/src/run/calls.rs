@@ -1,0 +1,112 @@
+//! System calls of each row, counted in a turn that counts for nothing else.
+//!
+//! perf(1) counts them at little cost, but only for root. Without it they are missing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use processes::procfs;
+
+use super::subject::RunningSubject;
+use crate::record::{ALL_CALLS, CallsRecord};
+
+/// What perf counts: all calls, and those that servers make for requests.
+const CALLS: [&str; 21] = [
+    "accept4",
+    "bind",
+    "close",
+    "connect",
+    "epoll_ctl",
+    "epoll_pwait",
+    "epoll_wait",
+    "newfstat",
+    "io_uring_enter",
+    "newfstatat",
+    "openat",
+    "pread64",
+    "read",
+    "readv",
+    "recvfrom",
+    "sendfile64",
+    "sendto",
+    "setsockopt",
+    "socket",
+    "write",
+    "writev",
+];
+/// How long perf may take to begin.
+const ATTACH: Duration = Duration::from_millis(300);
+const ALL: &str = "raw_syscalls:sys_enter";
+
+/// The calls of each subject; nothing where they cannot be counted.
+pub(super) fn count(subjects: &mut [RunningSubject], weir: &Path) -> Vec<CallsRecord> {
+    subjects.sort_by_key(|running| (running.subject.program, running.subject.row));
+    let record = |running: &RunningSubject| {
+        let per_request = of_turn(running, weir)?;
+        let (program, row) = (running.subject.program, running.subject.row);
+        Some(CallsRecord { program, row, per_request })
+    };
+    subjects.iter().filter_map(record).collect()
+}
+
+fn of_turn(running: &RunningSubject, weir: &Path) -> Option<BTreeMap<String, f64>> {
+    let perf = attach(running.pid)?;
+    // It does not say when it has begun. A turn too early counts too few calls.
+    sleep(ATTACH);
+    let turn = running.turn.run(weir);
+    let interrupt = ["-INT".to_owned(), perf.id().to_string()];
+    let _ = Command::new("kill").args(interrupt).stderr(Stdio::null()).status();
+    let output = perf.wait_with_output().ok()?;
+    let calls = read(&String::from_utf8_lossy(&output.stderr));
+    let requests = turn.ok()?.requests as f64;
+    (!calls.is_empty())
+        .then(|| calls.into_iter().map(|(name, count)| (name, count / requests)).collect())
+}
+
+fn attach(pid: u32) -> Option<Child> {
+    // Processors differ in which calls they have.
+    let is_known = |call: &&&str| {
+        Path::new("/sys/kernel/tracing/events/syscalls").join(format!("sys_enter_{call}")).exists()
+    };
+    let calls = CALLS.iter().filter(is_known).map(|call| format!("syscalls:sys_enter_{call}"));
+    let events: Vec<String> = std::iter::once(ALL.to_owned()).chain(calls).collect();
+    let pids = procfs::family(pid).iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    Command::new("perf")
+        .args(["stat", "-x,", "-e", &events.join(","), "-p", &pids])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .ok()
+}
+
+/// `12345,,syscalls:sys_enter_read,...`: the names of calls with their counts; all of them as
+/// `all`.
+fn read(csv: &str) -> BTreeMap<String, f64> {
+    let line = |line: &str| {
+        let mut fields = line.split(',');
+        let count: f64 = fields.next()?.parse().ok()?;
+        let name = match fields.nth(1)? {
+            ALL => ALL_CALLS,
+            event => event.strip_prefix("syscalls:sys_enter_")?,
+        };
+        (count > 0.0).then(|| (name.to_owned(), count))
+    };
+    csv.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn counts_are_read() {
+        let csv = "# started on Mon\n\n50,,raw_syscalls:sys_enter,50,100.00,,\n\
+                   20,,syscalls:sys_enter_read,1,100.00,,\n0,,syscalls:sys_enter_write,1,1,,\n\
+                   <not supported>,,syscalls:sys_enter_bind,0,0,,\n";
+        let calls = super::read(csv);
+        assert_eq!((calls["all"], calls["read"], calls.len()), (50.0, 20.0, 2));
+        assert!(super::read("Error: no permission").is_empty());
+    }
+}

@@ -1,0 +1,107 @@
+//! A row of a program while it serves: its hosts, its backends and its server.
+
+use std::net::SocketAddrV4;
+use std::path::Path;
+
+use processes::server::{Cores, MeasuredServer, pinned_to};
+
+use super::backend::StudyBackend;
+use super::folder::ServerFolder;
+use super::generator::GeneratorTurn;
+use super::program::ServerProgram;
+use crate::effect::Subject;
+use crate::hosts::{HostRole, RowHosts, StudyNetwork};
+use crate::study::{RowSetting, Study, StudyLoad, StudyRow};
+
+/// What starting a subject needs besides its row.
+pub(super) struct SubjectGround<'g> {
+    pub(super) study: &'g Study,
+    pub(super) network: &'g StudyNetwork,
+    pub(super) weir: &'g Path,
+    /// None if the system places all processes.
+    pub(super) cores: Option<&'g Cores>,
+}
+
+/// A server that runs, or a backend in its place.
+pub(super) struct RunningSubject {
+    pub(super) subject: Subject,
+    /// Whose CPU time counts.
+    pub(super) pid: u32,
+    pub(super) turn: GeneratorTurn,
+    // Ends before its backends do.
+    _server: Option<(MeasuredServer, ServerFolder)>,
+    pub(super) backends: Vec<StudyBackend>,
+    // Ends last: all others are on them.
+    pub(super) hosts: RowHosts,
+}
+
+impl RunningSubject {
+    pub(super) fn start(
+        ground: &SubjectGround<'_>,
+        subject: Subject,
+        program: &ServerProgram,
+        row: &StudyRow,
+    ) -> Result<Self, String> {
+        let setting = RowSetting::of(ground.study, row)?;
+        let hosts = RowHosts::new(ground.network, &setting, row.direct)?;
+        let backends = ground.backends(&hosts)?;
+        let (pid, address, server) = match backends.first().filter(|_| row.direct) {
+            Some(backend) => (backend.pid(), backend.address, None),
+            None => {
+                let (server, folder) =
+                    ground.server(&hosts, &backends, program, (row, &setting.load))?;
+                let port = folder.port_of(&setting.load);
+                let address = SocketAddrV4::new(hosts.front, port);
+                (server.pid(), address, Some((server, folder)))
+            }
+        };
+        let turn = turn(&setting.load, address, ground.placed(&hosts, HostRole::Client));
+        Ok(Self { subject, pid, turn, backends, _server: server, hosts })
+    }
+}
+
+impl SubjectGround<'_> {
+    fn backends(&self, hosts: &RowHosts) -> Result<Vec<StudyBackend>, String> {
+        let placed = self.placed(hosts, HostRole::Backend);
+        let options = &self.study.backend.options;
+        let start = |_| StudyBackend::start(self.weir, &placed, hosts.back, options);
+        (0..self.study.backend.count).map(start).collect()
+    }
+
+    fn server(
+        &self,
+        hosts: &RowHosts,
+        backends: &[StudyBackend],
+        program: &ServerProgram,
+        (row, load): (&StudyRow, &StudyLoad),
+    ) -> Result<(MeasuredServer, ServerFolder), String> {
+        let folder = ServerFolder::new()?;
+        let addresses: Vec<_> = backends.iter().map(|backend| backend.address).collect();
+        folder.write(self.study, row, hosts.front, &addresses)?;
+        let placed = self.placed(hosts, HostRole::Server);
+        let (file, port) = (folder.configuration(), folder.port_of(load));
+        let server = MeasuredServer::behind(&placed, &program.path, &file, port)?;
+        Ok((server, folder))
+    }
+
+    /// The words before a program that place it on a host, and on a processor.
+    fn placed(&self, hosts: &RowHosts, role: HostRole) -> Vec<String> {
+        let mut words = hosts.enter(role);
+        if let Some(cores) = self.cores {
+            let core = if role == HostRole::Server { cores.server } else { cores.load };
+            words.extend(pinned_to(&[core]));
+        }
+        words
+    }
+}
+
+fn turn(load: &StudyLoad, address: SocketAddrV4, placed: Vec<String>) -> GeneratorTurn {
+    let scheme = if load.tls { "https" } else { "http" };
+    GeneratorTurn {
+        placed,
+        connections: load.connections,
+        turn_ms: load.turn_ms,
+        options: if load.close { vec!["--close".to_owned()] } else { Vec::new() },
+        url: format!("{scheme}://{address}{}", load.path),
+    }
+}

@@ -1,0 +1,78 @@
+//! The load of each turn.
+
+use serde::{Deserialize, Serialize};
+
+use super::FactorTarget;
+
+/// What the generator does in one turn.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StudyLoad {
+    pub(crate) connections: u32,
+    #[serde(default = "root")]
+    pub(crate) path: String,
+    /// Whether each request has a connection of its own.
+    #[serde(default)]
+    pub(crate) close: bool,
+    /// Whether connections are encrypted.
+    #[serde(default)]
+    pub(crate) tls: bool,
+    #[serde(default = "turn_ms")]
+    pub(crate) turn_ms: u64,
+    /// Whether server and generator each have a processor of their own; else the system places
+    /// them, which is what rows with several workers need.
+    #[serde(default = "pinned")]
+    pub(crate) pinned: bool,
+}
+
+/// Connections that a generator can be asked for.
+const CONNECTIONS_MAX: u32 = 10_000;
+/// Milliseconds of a turn: shorter ones are noise, longer ones drift apart.
+const TURN_MS: std::ops::RangeInclusive<u64> = 50..=10_000;
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+fn turn_ms() -> u64 {
+    300
+}
+
+fn pinned() -> bool {
+    true
+}
+
+impl StudyLoad {
+    /// Takes over what a factor says of the load.
+    pub(super) fn set(&mut self, target: FactorTarget, text: &str) -> Result<(), String> {
+        let switch = || match text {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(format!("\"{text}\" must be on or off")),
+        };
+        match target {
+            FactorTarget::Connections => {
+                self.connections =
+                    text.parse().map_err(|_| format!("\"{text}\" is no number of connections"))?;
+            }
+            FactorTarget::Path => text.clone_into(&mut self.path),
+            FactorTarget::Close => self.close = switch()?,
+            FactorTarget::Tls => self.tls = switch()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The first problem.
+    pub(super) fn problem(&self) -> Option<String> {
+        if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
+            return Some(format!("load.connections must be from 1 to {CONNECTIONS_MAX}"));
+        }
+        if !TURN_MS.contains(&self.turn_ms) {
+            let (from, to) = (TURN_MS.start(), TURN_MS.end());
+            return Some(format!("load.turn_ms must be from {from} to {to}"));
+        }
+        let is_path = self.path.starts_with('/');
+        (!is_path).then(|| "load.path must begin with a slash".to_owned())
+    }
+}

@@ -1,0 +1,116 @@
+//! The rows of a study's table: listed, or all combinations of factors.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Study;
+
+/// A row of the table.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StudyRow {
+    pub(crate) name: String,
+    /// The row whose levels it has, too; none: the baseline.
+    #[serde(default)]
+    pub(crate) based_on: Option<String>,
+    /// The row that its effect is told against; none: the first.
+    #[serde(default)]
+    pub(crate) compared_with: Option<String>,
+    /// The factors that differ, and their levels.
+    #[serde(default)]
+    pub(crate) set: BTreeMap<String, String>,
+    /// Whether the load goes to the first backend, past the server.
+    #[serde(default)]
+    pub(crate) direct: bool,
+    /// The one server that can have it, such as `weir`; none: all.
+    #[serde(default)]
+    pub(crate) only: Option<String>,
+    /// What the source has found, as it says it.
+    #[serde(default)]
+    pub(crate) found: Option<String>,
+}
+
+/// Rows of one study.
+pub(super) const ROWS_MAX: usize = 128;
+
+impl Study {
+    /// The levels of a row, the baseline's where it says nothing.
+    pub(crate) fn levels<'s>(&'s self, row: &'s StudyRow) -> BTreeMap<&'s str, &'s str> {
+        let baseline = || {
+            let factors = self.factors.iter();
+            factors.map(|(name, factor)| (name.as_str(), factor.baseline.as_str())).collect()
+        };
+        let base = row.based_on.as_ref().and_then(|name| self.row(name));
+        let mut levels = base.map_or_else(baseline, |(_, base)| self.levels(base));
+        levels.extend(row.set.iter().map(|(name, level)| (name.as_str(), level.as_str())));
+        levels
+    }
+
+    /// Makes the rows of a factorial study. Those of one that was written back are there already.
+    pub(super) fn combine(&mut self) -> Option<String> {
+        if self.factorial.is_empty() {
+            return None;
+        }
+        let mut names: Vec<&String> = self.factorial.iter().collect();
+        names.sort();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Some(format!("factorial names {} twice", twice[0]));
+        }
+        let counts = self.factorial.iter().map(|name| self.factors[name].levels.len() + 1);
+        let product = counts.fold(1_usize, usize::saturating_mul);
+        if product > ROWS_MAX {
+            return Some(format!("factorial has more than {ROWS_MAX} combinations"));
+        }
+        let mut rows = vec![Vec::new()];
+        for name in &self.factorial {
+            let with = |row: Vec<(String, String)>| {
+                let levels = self.factors[name].all_levels();
+                levels.map(move |level| {
+                    row.iter().cloned().chain([(name.clone(), level.to_owned())]).collect()
+                })
+            };
+            rows = rows.into_iter().flat_map(with).collect();
+        }
+        let rows: Vec<StudyRow> = rows.into_iter().map(|set| self.combination(set)).collect();
+        if !self.rows.is_empty() && self.rows != rows {
+            return Some("a factorial study has all combinations for rows, and lists none".into());
+        }
+        self.rows = rows;
+        let unknown = self.found.keys().find(|name| self.row(name).is_none());
+        unknown.map(|name| format!("found names {name}, which is no combination"))
+    }
+
+    /// Removes rows; what is left must not be about them.
+    pub(crate) fn leave_out(&mut self, names: &[String]) -> Result<(), String> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        if !self.factorial.is_empty()
+            || self.rows.first().is_some_and(|row| names.contains(&row.name))
+        {
+            return Err("without its rows that need hosts, there is no study left".to_owned());
+        }
+        self.rows.retain(|row| !names.contains(&row.name));
+        if self.rows.len() < 2 {
+            return Err("without its rows that need hosts, there is no study left".to_owned());
+        }
+        for row in &self.rows {
+            let others = [&row.based_on, &row.compared_with].into_iter().flatten();
+            if let Some(other) = others.into_iter().find(|name| names.contains(name)) {
+                let name = &row.name;
+                return Err(format!("row \"{name}\" is about row \"{other}\", which is left out"));
+            }
+        }
+        Ok(())
+    }
+
+    fn combination(&self, set: Vec<(String, String)>) -> StudyRow {
+        let words = set.iter().map(|(name, level)| format!("{name} {level}"));
+        let name = words.collect::<Vec<_>>().join(", ");
+        let found = self.found.get(&name).cloned();
+        let differs = |(name, level): &(String, String)| self.factors[name].baseline != *level;
+        let set = set.into_iter().filter(differs).collect();
+        StudyRow { name, set, found, ..StudyRow::default() }
+    }
+}

@@ -1,0 +1,110 @@
+//! What a row comes to: a configuration, a load, hosts, and their kernel's settings.
+
+use std::net::SocketAddrV4;
+
+use super::{FactorTarget, Study, StudyLoad, StudyRow};
+
+/// What is known only when a server is about to start.
+#[derive(Clone, Copy)]
+pub(crate) struct StudyPlaces<'p> {
+    pub(crate) listen: SocketAddrV4,
+    pub(crate) listen_tls: SocketAddrV4,
+    pub(crate) dir: &'p str,
+    pub(crate) backends: &'p [SocketAddrV4],
+}
+
+/// A row without its configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct RowSetting {
+    pub(crate) load: StudyLoad,
+    pub(crate) hosts: HostNames,
+    /// Kernel settings, such as `net.core.somaxconn`, and their values.
+    pub(crate) kernel: Vec<(String, String)>,
+    /// netem's words, or nothing.
+    pub(crate) link: String,
+}
+
+/// Where each part is; the same name is the same host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostNames {
+    pub(crate) client: String,
+    pub(crate) server: String,
+    pub(crate) backend: String,
+}
+
+/// Each part on a host of its own.
+const APART: &str = "client server backend";
+
+impl RowSetting {
+    /// Works out a row; what is wrong with a level is an error.
+    pub(crate) fn of(study: &Study, row: &StudyRow) -> Result<Self, String> {
+        let hosts = HostNames::read(APART)?;
+        let load = study.load.clone();
+        let mut setting = Self { load, hosts, kernel: Vec::new(), link: String::new() };
+        for (name, level) in study.levels(row) {
+            let Some(factor) = study.factors.get(name) else { continue };
+            let text = factor.text(level);
+            match factor.sets {
+                FactorTarget::Template => {}
+                FactorTarget::Kernel => setting.kernel.extend(kernel_settings(text)?),
+                FactorTarget::Hosts if text.is_empty() => {}
+                FactorTarget::Hosts => setting.hosts = HostNames::read(text)?,
+                FactorTarget::Link => text.clone_into(&mut setting.link),
+                target => setting.load.set(target, text)?,
+            }
+        }
+        Ok(setting)
+    }
+
+    /// Whether it asks for more than loopback addresses can do.
+    pub(crate) fn needs_namespaces(&self) -> bool {
+        let is_apart = HostNames::read(APART).is_ok_and(|apart| apart == self.hosts);
+        !is_apart || !self.kernel.is_empty() || !self.link.is_empty()
+    }
+}
+
+impl HostNames {
+    fn read(text: &str) -> Result<Self, String> {
+        match text.split_whitespace().collect::<Vec<_>>()[..] {
+            [client, server, backend] => {
+                let [client, server, backend] = [client, server, backend].map(str::to_owned);
+                Ok(Self { client, server, backend })
+            }
+            _ => Err(format!(
+                "\"{text}\" must name three hosts: the client's, the server's, the backends'"
+            )),
+        }
+    }
+}
+
+/// `net.core.somaxconn=65535; net.ipv4.tcp_fastopen=2`: only settings of the network are a host's
+/// own.
+fn kernel_settings(text: &str) -> Result<Vec<(String, String)>, String> {
+    let settings = text.split(';').map(str::trim).filter(|setting| !setting.is_empty());
+    let read = |setting: &str| {
+        let (name, value) = setting.split_once('=')?;
+        let (name, value) = (name.trim(), value.trim());
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let is_ours = name.starts_with("net.") && name.chars().all(is_plain);
+        (is_ours && !value.is_empty()).then(|| (name.to_owned(), value.to_owned()))
+    };
+    let unread = |setting: &str| format!("\"{setting}\" is no kernel setting net.NAME=VALUE");
+    settings.map(|setting| read(setting).ok_or_else(|| unread(setting))).collect()
+}
+
+impl Study {
+    /// The configuration of a row.
+    pub(crate) fn configuration(&self, row: &StudyRow, places: StudyPlaces<'_>) -> String {
+        let mut text = self.template.clone();
+        for (name, level) in self.levels(row) {
+            let level = self.factors.get(name).map_or(level, |factor| factor.text(level));
+            text = text.replace(&format!("%%{name}%%"), level);
+        }
+        for (backend, number) in places.backends.iter().zip(1..) {
+            text = text.replace(&format!("%%backend{number}%%"), &backend.to_string());
+        }
+        text.replace("%%listen%%", &places.listen.to_string())
+            .replace("%%listen_tls%%", &places.listen_tls.to_string())
+            .replace("%%dir%%", places.dir)
+    }
+}

@@ -1,0 +1,154 @@
+//! Confirmation: what of the candidates that seem to gain something still does beside the others.
+//!
+//! The winners make one configuration, and each is left out of it in turn. All blocks are fresh,
+//! because those that made a candidate a winner were on its side. Of several that add nothing, the
+//! worse half (at least one) is left out and the rest is measured again: two settings that do the
+//! same add nothing beside each other, but one of them alone does.
+
+use super::gain::{BLOCKS_MIN, GainSamples, TuneBlocks, TuneEffect};
+
+/// The result of a search.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TuneResult {
+    /// What each candidate adds beside the others, the best first. None: nothing was found.
+    pub kept: Vec<TuneEffect>,
+    /// What all of them gain together over the baseline; the candidate's number means nothing.
+    pub together: Option<TuneEffect>,
+    /// The candidates that seemed to gain something and are not kept.
+    pub dropped: Vec<usize>,
+}
+
+/// The part of all turns that goes to halving; the rest is for the confirmation.
+const HALVING_SHARE: f64 = 0.6;
+/// The part of the turns left that a step of the confirmation takes.
+const STEP_SHARE: f64 = 0.75;
+
+/// Finds the candidates that gain something within so many turns. Of 16, in simulations whose turns
+/// differ by 4 %, 1,000 turns find all gains of 5 % and more in over 90 of 100 searches. `subjects`
+/// has a word for each candidate; of those with the same word at most one is kept.
+pub fn search(
+    subjects: &[&str],
+    turns: usize,
+    blocks: &mut dyn TuneBlocks,
+) -> Result<TuneResult, String> {
+    let halving = (turns as f64 * HALVING_SHARE) as usize;
+    let winners = super::halving::halve(subjects.len(), halving, blocks)?;
+    let winners: Vec<usize> = winners.iter().map(|winner| winner.candidate).collect();
+    let chosen = best_of_each(subjects, &winners);
+    let mut result = confirm(&chosen, turns - halving, blocks)?;
+    result.dropped.extend(winners.iter().filter(|winner| !chosen.contains(winner)));
+    Ok(result)
+}
+
+/// The first of each subject.
+fn best_of_each(subjects: &[&str], winners: &[usize]) -> Vec<usize> {
+    let mut chosen: Vec<usize> = Vec::new();
+    for &winner in winners {
+        if chosen.iter().all(|other| subjects[*other] != subjects[winner]) {
+            chosen.push(winner);
+        }
+    }
+    chosen
+}
+
+/// Measures candidates beside each other within so many turns, and leaves out those that add
+/// nothing. What cannot be measured any more is left out, too.
+pub fn confirm(
+    winners: &[usize],
+    turns: usize,
+    blocks: &mut dyn TuneBlocks,
+) -> Result<TuneResult, String> {
+    let mut kept = winners.to_vec();
+    let mut dropped = Vec::new();
+    let mut turns = turns;
+    while !kept.is_empty() {
+        let step = ConfirmationStep::new(&kept);
+        let wanted = (turns as f64 * STEP_SHARE) as usize / step.configurations.len();
+        let count = wanted.max(BLOCKS_MIN);
+        if count * step.configurations.len() > turns {
+            break;
+        }
+        turns -= count * step.configurations.len();
+        let measured = step.measure(count, blocks)?;
+        let sure = measured.sure();
+        let weak = measured.all_but(&sure);
+        if weak.is_empty() {
+            return Ok(measured.into_result(sure, dropped));
+        }
+        let leaving = &weak[..(weak.len() / 2).max(1)];
+        kept.retain(|candidate| !leaving.contains(candidate));
+        dropped.extend(leaving);
+    }
+    dropped.extend(kept);
+    Ok(TuneResult { dropped, ..TuneResult::default() })
+}
+
+/// All together, all without each, and the baseline.
+struct ConfirmationStep<'k> {
+    kept: &'k [usize],
+    configurations: Vec<Vec<usize>>,
+}
+
+impl<'k> ConfirmationStep<'k> {
+    fn new(kept: &'k [usize]) -> Self {
+        let without = |left_out: &usize| {
+            kept.iter().copied().filter(|candidate| candidate != left_out).collect()
+        };
+        let mut configurations = vec![kept.to_vec()];
+        configurations.extend(kept.iter().map(without));
+        if kept.len() > 1 {
+            configurations.push(Vec::new());
+        }
+        Self { kept, configurations }
+    }
+
+    fn measure(
+        &self,
+        count: usize,
+        blocks: &mut dyn TuneBlocks,
+    ) -> Result<ConfirmedBlocks<'k>, String> {
+        let mut samples = vec![GainSamples::default(); self.configurations.len() - 1];
+        for _ in 0..count {
+            let gains = blocks.gains(&self.configurations)?;
+            // They are those of the others over all together.
+            samples.iter_mut().zip(gains).for_each(|(samples, gain)| samples.add(1.0 / gain));
+        }
+        Ok(ConfirmedBlocks { kept: self.kept, samples })
+    }
+}
+
+struct ConfirmedBlocks<'k> {
+    kept: &'k [usize],
+    /// What each adds, and last what all add to the baseline; of a single one that is the same.
+    samples: Vec<GainSamples>,
+}
+
+impl ConfirmedBlocks<'_> {
+    /// What those add that are sure to add something.
+    fn sure(&self) -> Vec<TuneEffect> {
+        let all = self.kept.iter().zip(&self.samples);
+        all.filter_map(|(candidate, samples)| samples.sure_gain(*candidate)).collect()
+    }
+
+    /// The others, the worst first.
+    fn all_but(&self, sure: &[TuneEffect]) -> Vec<usize> {
+        let is_weak = |candidate: usize| sure.iter().all(|sure| sure.candidate != candidate);
+        let all = self.kept.iter().zip(&self.samples);
+        let mut weak: Vec<_> = all.filter(|(candidate, _)| is_weak(**candidate)).collect();
+        weak.sort_by(|a, b| a.1.median().total_cmp(&b.1.median()));
+        weak.into_iter().map(|(candidate, _)| *candidate).collect()
+    }
+
+    fn into_result(self, sure: Vec<TuneEffect>, dropped: Vec<usize>) -> TuneResult {
+        let mut kept = sure;
+        kept.sort_by(|a, b| b.gain.value.total_cmp(&a.gain.value));
+        let together = match &kept[..] {
+            [alone] => Some(*alone),
+            _ => self.samples.last().and_then(|samples| samples.effect(usize::MAX)),
+        };
+        TuneResult { kept, together, dropped }
+    }
+}
+
+#[cfg(test)]
+mod tests;

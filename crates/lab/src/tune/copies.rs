@@ -1,0 +1,315 @@
+//! Copies of the configuration as servers that run and are loaded: what a search measures.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use processes::procfs;
+use processes::server::{MeasuredServer, allowed_cores, pinned_to};
+use statistics::SplitMix;
+
+use super::arguments::TuneArguments;
+use super::candidates::TuneCandidate;
+use super::gain::TuneBlocks;
+use super::placing;
+use super::sandbox::{self, SandboxPlaces, TuneSandbox};
+use super::server::{self, TunedServer};
+use super::tree::TuneTree;
+use crate::record::MeasuredRun;
+use crate::run::folder::ServerFolder;
+use crate::run::generator::GeneratorTurn;
+
+const TWO_CORES: &str = "two processors are needed: one for the server, one for the load";
+/// The port of addresses without one, and of servers without an address.
+const DEFAULT_PORT: u16 = 80;
+/// How long a turn is.
+const TURN_MS: u64 = 300;
+/// From this share of errors on, a turn says nothing.
+const ERRORS: f64 = 0.01;
+/// From this size on, a file of a copy is a log that must not grow.
+const LOG_BYTES_MAX: u64 = 16 << 20;
+/// Copies that run at once, though idle: enough for a round of all candidates.
+const RUNNING_MAX: usize = 48;
+
+/// The program that copies are for.
+pub(super) struct TunedProgram {
+    pub(super) path: PathBuf,
+    pub(super) server: TunedServer,
+    /// What `-V` says.
+    pub(super) said: String,
+}
+
+impl TunedProgram {
+    pub(super) fn of(path: PathBuf) -> Result<Self, String> {
+        let output = Command::new(&path).arg("-V").stdin(Stdio::null()).output();
+        let output = output.map_err(|error| format!("{}: {error}", path.display()))?;
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        Ok(Self { path, server: TunedServer::of(&said), said })
+    }
+}
+
+/// A copy that runs.
+struct RunningCopy {
+    /// The candidates that it has.
+    candidates: Vec<usize>,
+    server: MeasuredServer,
+    turn: GeneratorTurn,
+    folder: ServerFolder,
+}
+
+/// A copy whose configuration is written.
+struct WrittenCopy {
+    turn: GeneratorTurn,
+    /// The port that the load is for.
+    port: u16,
+    notes: Vec<String>,
+}
+
+/// Writes a configuration, which may have secrets, for the eyes of its owner only.
+fn keep_private(file: &Path, text: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600).open(file)?.write_all(text)
+}
+
+/// Logs that are long enough to fill a disk begin again; servers append to them.
+fn empty_logs(folder: &Path) {
+    for file in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_long = file.metadata().is_ok_and(|of| of.is_file() && of.len() > LOG_BYTES_MAX);
+        if is_long && let Ok(log) = OpenOptions::new().write(true).open(file.path()) {
+            let _ = log.set_len(0);
+        }
+    }
+}
+
+/// All copies.
+pub(super) struct TuneCopies<'t> {
+    pub(super) tree: &'t TuneTree,
+    pub(super) candidates: &'t [TuneCandidate],
+    pub(super) program: &'t TunedProgram,
+    pub(super) arguments: &'t TuneArguments,
+    pub(super) weir: &'t Path,
+    /// The generator has a processor of its own, and the server all others: where both run on the
+    /// same, turns differ by more than most settings are worth.
+    load_core: usize,
+    server_cores: Vec<usize>,
+    running: Vec<RunningCopy>,
+    random: SplitMix,
+    /// Called after each turn.
+    progress: &'t mut dyn FnMut(),
+}
+
+impl<'t> TuneCopies<'t> {
+    pub(super) fn new(
+        (tree, candidates): (&'t TuneTree, &'t [TuneCandidate]),
+        program: &'t TunedProgram,
+        (arguments, weir): (&'t TuneArguments, &'t Path),
+        progress: &'t mut dyn FnMut(),
+    ) -> Result<Self, String> {
+        let cores = allowed_cores()?;
+        let [server_cores @ .., load_core] = &cores[..] else { return Err(TWO_CORES.to_owned()) };
+        if server_cores.is_empty() {
+            return Err(TWO_CORES.to_owned());
+        }
+        Ok(Self {
+            tree,
+            candidates,
+            program,
+            arguments,
+            weir,
+            load_core: *load_core,
+            server_cores: server_cores.to_vec(),
+            running: Vec::new(),
+            random: SplitMix::new(1),
+            progress,
+        })
+    }
+
+    /// What works otherwise in a copy of the user's own configuration. An error if the server
+    /// refuses it.
+    pub(super) fn notes(&self) -> Result<Vec<String>, String> {
+        match self.refusal(&[])? {
+            Some(why) => {
+                Err(format!("{} refuses the configuration:\n{why}", self.program.path.display()))
+            }
+            None => Ok(self.write(&[], &ServerFolder::new()?)?.notes),
+        }
+    }
+
+    /// Why the server refuses a configuration; nothing if it does not.
+    pub(super) fn refusal(&self, candidates: &[usize]) -> Result<Option<String>, String> {
+        let folder = ServerFolder::new()?;
+        self.write(candidates, &folder)?;
+        let output = self.command(&folder).arg("-t").stdin(Stdio::null()).output();
+        let output = output.map_err(|error| format!("{}: {error}", self.program.path.display()))?;
+        let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+        Ok((!output.status.success()).then_some(said))
+    }
+
+    /// A turn of the user's own configuration, which must answer. Returns the seconds that it took.
+    pub(super) fn try_baseline(&mut self) -> Result<f64, String> {
+        let at = self.at(&[])?;
+        let begin = Instant::now();
+        let measured = self.running[at].turn.run(self.weir)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let (errors, url) = (measured.errors, &self.arguments.url);
+        if errors as f64 > ERRORS * measured.requests as f64 {
+            let log = fs::read_to_string(self.running[at].folder.path().join("error.log"));
+            let log = log.unwrap_or_default();
+            return Err(format!(
+                "{errors} of {} requests of {url} failed or had another status than 2xx: a copy of \
+                 the configuration must answer them as the real server does\n{}",
+                measured.requests,
+                log.lines().last().unwrap_or_default()
+            ));
+        }
+        Ok(seconds)
+    }
+
+    /// The place of a copy with these candidates; it is started if need be.
+    fn at(&mut self, candidates: &[usize]) -> Result<usize, String> {
+        let known = self.running.iter().position(|copy| copy.candidates == candidates);
+        if let Some(at) = known {
+            return Ok(at);
+        }
+        if self.running.len() == RUNNING_MAX {
+            let oldest = self.running.iter().position(|copy| !copy.candidates.is_empty());
+            self.running.remove(oldest.unwrap_or_default());
+        }
+        let copy = self.start(candidates)?;
+        // What a server does at first only is over after this.
+        copy.turn.run(self.weir)?;
+        self.running.push(copy);
+        Ok(self.running.len() - 1)
+    }
+
+    fn start(&self, candidates: &[usize]) -> Result<RunningCopy, String> {
+        let folder = ServerFolder::new()?;
+        let WrittenCopy { turn, port, .. } = self.write(candidates, &folder)?;
+        let command = self.command(&folder);
+        let words = pinned_to(&self.server_cores);
+        let server = MeasuredServer::run(&words, &command, &folder.configuration(), port)?;
+        Ok(RunningCopy { candidates: candidates.to_vec(), server, turn, folder })
+    }
+
+    /// Writes a copy into a folder.
+    fn write(&self, candidates: &[usize], folder: &ServerFolder) -> Result<WrittenCopy, String> {
+        let chosen: Vec<TuneCandidate> = candidates.iter().map(|at| self.candidates[*at]).collect();
+        let tree = TuneCandidate::apply_all(&chosen, self.tree);
+        let is_root = crate::hosts::is_root();
+        let temporary_folders = server::temporary_folders(&self.program.said);
+        let prefix = self.prefix();
+        let places = SandboxPlaces {
+            folder: folder.path(),
+            prefix: prefix.as_deref(),
+            default_port: DEFAULT_PORT,
+            logs_by_default: self.program.server != TunedServer::Weir || is_root,
+            temporary_folders: &temporary_folders,
+        };
+        let mut ports = BTreeMap::new();
+        let mut held = Vec::new();
+        for address in sandbox::addresses(&tree, DEFAULT_PORT)? {
+            // All are held until all are known, so that they differ.
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+            let listener = listener.map_err(|error| format!("no free port: {error}"))?;
+            let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+            held.push(listener);
+            ports.insert(address, port);
+        }
+        let mut sandbox = TuneSandbox::new(&tree, places, &ports)?;
+        placing::place(&mut sandbox.tree, &self.server_cores);
+        let file = folder.configuration();
+        keep_private(&file, &sandbox.tree.write())
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        let target = sandbox.target(&self.arguments.url)?;
+        let port = ports.get(&target.from).copied().unwrap_or_default();
+        Ok(WrittenCopy { turn: self.load(&target), port, notes: sandbox.notes })
+    }
+
+    fn load(&self, target: &sandbox::SandboxTarget) -> GeneratorTurn {
+        let mut options = vec!["-H".to_owned(), format!("Host: {}", target.host)];
+        if target.url.starts_with("https:") && target.name.parse::<std::net::IpAddr>().is_err() {
+            options.extend(["--sni".to_owned(), target.name.clone()]);
+        }
+        let headers = self.arguments.headers.iter();
+        options.extend(headers.flat_map(|header| ["-H".to_owned(), header.clone()]));
+        GeneratorTurn {
+            placed: pinned_to(&[self.load_core]),
+            connections: self.arguments.connections,
+            turn_ms: TURN_MS,
+            options,
+            url: target.url.clone(),
+        }
+    }
+
+    fn prefix(&self) -> Option<PathBuf> {
+        let given = self.arguments.prefix.as_deref();
+        self.program.server.prefix(given, self.tree, &self.program.said)
+    }
+
+    fn command(&self, folder: &ServerFolder) -> Command {
+        let mut command = Command::new(&self.program.path);
+        command.arg("-c").arg(folder.configuration());
+        if self.program.server.has_error_log_option() {
+            command.arg("-e").arg(folder.path().join("error.log"));
+        }
+        if let Some(prefix) =
+            self.prefix().filter(|prefix| !prefix.as_os_str().as_bytes().is_empty())
+        {
+            command.arg("-p").arg(prefix);
+        }
+        command
+    }
+
+    /// The goal's figure in a turn; NaN if that was no good. Only the user's own configuration must
+    /// start and answer.
+    fn turn(&mut self, candidates: &[usize]) -> Result<f64, String> {
+        for last in [false, true] {
+            let measured = self.at(candidates).and_then(|at| self.measure(at));
+            match measured {
+                Ok(measured) => return Ok(self.figure(&measured)),
+                Err(why) if last && candidates.is_empty() => return Err(why),
+                // A server that has ended is started again.
+                Err(_) => self.running.retain(|copy| copy.candidates != candidates),
+            }
+        }
+        Ok(f64::NAN)
+    }
+
+    fn measure(&self, at: usize) -> Result<MeasuredRun, String> {
+        let copy = &self.running[at];
+        let before = procfs::cpu_s(copy.server.pid())?;
+        let mut measured = copy.turn.run(self.weir)?;
+        let cpu_s = procfs::cpu_s(copy.server.pid())? - before;
+        empty_logs(copy.folder.path());
+        measured.cpu_us = cpu_s * 1e6 / measured.requests as f64;
+        Ok(measured)
+    }
+
+    /// The goal's figure; NaN of a turn with errors.
+    fn figure(&self, measured: &MeasuredRun) -> f64 {
+        match measured.errors as f64 > ERRORS * measured.requests as f64 {
+            true => f64::NAN,
+            false => self.arguments.goal.of(measured),
+        }
+    }
+}
+
+impl TuneBlocks for TuneCopies<'_> {
+    fn gains(&mut self, configurations: &[Vec<usize>]) -> Result<Vec<f64>, String> {
+        let mut order: Vec<usize> = (0..configurations.len()).collect();
+        self.random.shuffle(&mut order);
+        let mut figures = vec![f64::NAN; configurations.len()];
+        for number in order {
+            figures[number] = self.turn(&configurations[number])?;
+            (self.progress)();
+        }
+        let Some((first, others)) = figures.split_first() else { return Ok(Vec::new()) };
+        Ok(others.iter().map(|figure| self.arguments.goal.gain(*figure, *first)).collect())
+    }
+}

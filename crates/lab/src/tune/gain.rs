@@ -1,0 +1,124 @@
+//! What is measured, and when it is sure.
+//!
+//! Everything is told as a gain: a ratio of two turns of the same block in which more is better, so
+//! that what else the machine did met both. Verdicts take the interval of the median.
+
+use statistics::{Interval, median, median_interval};
+
+/// The fewest blocks that a verdict is given on.
+pub(super) const BLOCKS_MIN: usize = 8;
+
+/// What bootstrap samples are drawn with: the same measurements give the same result.
+const SEED: u64 = 1;
+
+/// Whoever measures configurations, one block after another.
+pub trait TuneBlocks {
+    /// Measures one more block: one turn of each configuration, in any order. A configuration is
+    /// the numbers of the candidates that it has; without any it is the user's own. Answers the
+    /// gains of all but the first over the first: ratios of the goal's figure in which more is
+    /// better, NaN where a turn was no good.
+    fn gains(&mut self, configurations: &[Vec<usize>]) -> Result<Vec<f64>, String>;
+}
+
+/// What a candidate gains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TuneEffect {
+    /// The candidate's number.
+    pub candidate: usize,
+    /// Its gain: 1 means none.
+    pub gain: Interval,
+    /// In how many blocks that was measured.
+    pub blocks: usize,
+}
+
+/// The gains of one candidate, block by block.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GainSamples(Vec<f64>);
+
+impl GainSamples {
+    /// Takes one more; what is no ratio is left out.
+    pub(super) fn add(&mut self, gain: f64) {
+        if gain.is_finite() && gain > 0.0 {
+            self.0.push(gain);
+        }
+    }
+
+    /// The median; of nothing it is below all others.
+    pub(super) fn median(&self) -> f64 {
+        if self.0.is_empty() { 0.0 } else { median(&self.0) }
+    }
+
+    pub(super) fn effect(&self, candidate: usize) -> Option<TuneEffect> {
+        let gain = median_interval(&self.0, SEED)?;
+        Some(TuneEffect { candidate, gain, blocks: self.0.len() })
+    }
+
+    /// The effect if its interval excludes no effect, on the good side.
+    pub(super) fn sure_gain(&self, candidate: usize) -> Option<TuneEffect> {
+        let others = self.0.iter().filter(|gain| **gain <= 1.0).count();
+        let effect = if self.is_sure(others) { self.effect(candidate) } else { None };
+        effect.filter(|effect| effect.gain.low > 1.0)
+    }
+
+    /// Whether the interval excludes no effect, on the bad side.
+    pub(super) fn is_surely_worse(&self) -> bool {
+        let others = self.0.iter().filter(|gain| **gain >= 1.0).count();
+        self.is_sure(others) && self.effect(0).is_some_and(|effect| effect.gain.high < 1.0)
+    }
+
+    /// Whether an interval can exclude no effect while so many samples are on the other side. It is
+    /// never narrower than the exact one of the sign test, which is much quicker to compute.
+    fn is_sure(&self, others: usize) -> bool {
+        let count = self.0.len();
+        count >= BLOCKS_MIN && 2.0 * at_most(others, count) <= 0.05
+    }
+}
+
+/// The probability of at most so many heads in so many throws.
+fn at_most(heads: usize, throws: usize) -> f64 {
+    let mut exactly = 0.5f64.powi(throws as i32);
+    let mut sum = exactly;
+    for below in 0..heads.min(throws) {
+        exactly *= (throws - below) as f64 / (below + 1) as f64;
+        sum += exactly;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(gains: impl IntoIterator<Item = f64>) -> GainSamples {
+        let mut samples = GainSamples::default();
+        gains.into_iter().for_each(|gain| samples.add(gain));
+        samples
+    }
+
+    #[test]
+    fn verdicts() {
+        let better = samples((0..20).map(|at| 1.05 + f64::from(at % 5) * 0.01));
+        assert!(better.sure_gain(0).is_some() && !better.is_surely_worse());
+        let worse = samples((0..20).map(|at| 0.9 + f64::from(at % 5) * 0.01));
+        assert!(worse.sure_gain(0).is_none() && worse.is_surely_worse());
+        let none = samples((0..20).map(|at| if at % 2 == 0 { 1.1 } else { 0.9 }));
+        assert!(none.sure_gain(0).is_none() && !none.is_surely_worse());
+    }
+
+    #[test]
+    fn few_samples_give_no_verdict() {
+        let few = samples([1.5; BLOCKS_MIN - 1]);
+        assert!(few.sure_gain(0).is_none());
+        assert!(samples([1.5; BLOCKS_MIN]).sure_gain(0).is_some());
+        assert!(samples([f64::NAN, 0.0, f64::INFINITY]).effect(0).is_none());
+        assert_eq!(samples([]).median(), 0.0);
+    }
+
+    /// By the binomial distribution: of 40 throws, 13 heads and fewer come up with 1.9 %.
+    #[test]
+    fn heads_and_tails() {
+        assert!((at_most(13, 40) - 0.0192).abs() < 1e-4);
+        assert!((at_most(0, 8) - 1.0 / 256.0).abs() < 1e-12);
+        assert!((at_most(8, 8) - 1.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,155 @@
+//! Successive halving: the candidates that gain something, with few turns spent on those that do
+//! not.
+//!
+//! All candidates are measured against the baseline, block by block. After each round the worse
+//! half by median is dropped, so that those that are left get more blocks. A candidate that is sure
+//! to gain is never dropped; one that is sure to lose is dropped at once. What comes out is not yet
+//! believed: of many candidates without effect, one or another looks as if it had one
+//! ([`confirmation`](super::confirmation)).
+
+use super::gain::{BLOCKS_MIN, GainSamples, TuneBlocks, TuneEffect};
+
+/// The candidates of `0..count` that are sure to gain, the best first, found within so many turns.
+/// A block takes one turn for each candidate that is still measured, and one for the baseline.
+pub fn halve(
+    count: usize,
+    turns: usize,
+    blocks: &mut dyn TuneBlocks,
+) -> Result<Vec<TuneEffect>, String> {
+    let mut race = HalvingRace {
+        alive: (0..count).collect(),
+        samples: vec![GainSamples::default(); count],
+        turns,
+    };
+    let rounds = rounds(count);
+    for left in (1..=rounds).rev() {
+        race.round(race.turns / left, blocks)?;
+        if left > 1 {
+            race.drop_half();
+        }
+    }
+    Ok(race.winners())
+}
+
+/// How many rounds it takes until one is left of two.
+fn rounds(count: usize) -> usize {
+    count.next_power_of_two().trailing_zeros().max(1) as usize
+}
+
+/// The fewest turns with which [`halve`] can come to a verdict on each of so many candidates.
+pub fn turns_min(count: usize) -> usize {
+    rounds(count) * BLOCKS_MIN * (count + 1)
+}
+
+struct HalvingRace {
+    alive: Vec<usize>,
+    /// Of each candidate.
+    samples: Vec<GainSamples>,
+    /// How many may still be taken.
+    turns: usize,
+}
+
+impl HalvingRace {
+    /// Measures as many blocks as so many turns make.
+    fn round(&mut self, turns: usize, blocks: &mut dyn TuneBlocks) -> Result<(), String> {
+        let end = self.turns.saturating_sub(turns);
+        while !self.alive.is_empty() && self.turns > end + self.alive.len() {
+            self.block(blocks)?;
+            let samples = &self.samples;
+            self.alive.retain(|candidate| !samples[*candidate].is_surely_worse());
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, blocks: &mut dyn TuneBlocks) -> Result<(), String> {
+        let own = self.alive.iter().map(|candidate| vec![*candidate]);
+        let configurations: Vec<Vec<usize>> = [Vec::new()].into_iter().chain(own).collect();
+        self.turns -= configurations.len();
+        let gains = blocks.gains(&configurations)?;
+        for (candidate, gain) in self.alive.iter().zip(gains) {
+            self.samples[*candidate].add(gain);
+        }
+        Ok(())
+    }
+
+    /// Drops the worse half, but none that is sure to gain.
+    fn drop_half(&mut self) {
+        let samples = &self.samples;
+        let mut by_median = self.alive.clone();
+        by_median.sort_by(|a, b| samples[*a].median().total_cmp(&samples[*b].median()));
+        by_median.truncate(self.alive.len() / 2);
+        by_median.retain(|candidate| samples[*candidate].sure_gain(*candidate).is_none());
+        self.alive.retain(|candidate| !by_median.contains(candidate));
+    }
+
+    fn winners(&self) -> Vec<TuneEffect> {
+        let sure = self.alive.iter().filter_map(|own| self.samples[*own].sure_gain(*own));
+        let mut winners: Vec<TuneEffect> = sure.collect();
+        winners.sort_by(|a, b| b.gain.value.total_cmp(&a.gain.value));
+        winners
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::simulation::SimulatedMachine;
+
+    #[test]
+    fn large_effects_come_out_sorted() {
+        let mut machine = SimulatedMachine::new(&[1.0, 1.4, 0.6, 1.2], 3);
+        let winners = halve(4, 300, &mut machine).unwrap();
+        let candidates: Vec<usize> = winners.iter().map(|winner| winner.candidate).collect();
+        assert_eq!(candidates[..2], [1, 3]);
+        assert!(winners[0].gain.low > 1.3 && winners[0].gain.high < 1.5, "{winners:?}");
+        assert!(machine.turns <= 300);
+    }
+
+    /// What is surely worse gets no turns after the first blocks; the others share them.
+    #[test]
+    fn the_worst_are_dropped_at_once() {
+        let mut machine = SimulatedMachine::new(&[0.5, 0.5, 0.5, 0.5, 1.1], 1);
+        halve(5, 600, &mut machine).unwrap();
+        assert_eq!(machine.measured[..4], [BLOCKS_MIN; 4]);
+        assert!(machine.measured[4] > 200, "{:?}", machine.measured);
+    }
+
+    /// More than half gain: none of them is dropped.
+    #[test]
+    fn those_sure_to_gain_stay() {
+        let mut machine = SimulatedMachine::new(&[1.3; 6], 1);
+        assert_eq!(halve(6, 600, &mut machine).unwrap().len(), 6);
+    }
+
+    #[test]
+    fn half_of_the_others_is_dropped_each_round() {
+        let mut machine = SimulatedMachine::new(&[1.0; 16], 5);
+        halve(16, 800, &mut machine).unwrap();
+        machine.measured.sort_unstable();
+        let longest = machine.measured[15];
+        assert!(machine.measured[7] <= 800 / 4 / 17, "{:?}", machine.measured);
+        assert!(longest > 60, "{:?}", machine.measured);
+    }
+
+    #[test]
+    fn nothing_to_do() {
+        let mut machine = SimulatedMachine::new(&[], 1);
+        assert_eq!(halve(0, 100, &mut machine), Ok(Vec::new()));
+        let mut machine = SimulatedMachine::new(&[1.5], 1);
+        assert_eq!(halve(1, 5, &mut machine), Ok(Vec::new()), "too few turns");
+        assert_eq!((rounds(1), rounds(2), rounds(3), rounds(16), rounds(17)), (1, 1, 2, 4, 5));
+    }
+
+    #[test]
+    fn turns_that_were_no_good_do_not_count() {
+        struct Broken;
+        impl TuneBlocks for Broken {
+            fn gains(&mut self, configurations: &[Vec<usize>]) -> Result<Vec<f64>, String> {
+                let gain = |own: &Vec<usize>| if own == &[0] { f64::NAN } else { 1.5 };
+                Ok(configurations[1..].iter().map(gain).collect())
+            }
+        }
+        let winners = halve(2, 100, &mut Broken).unwrap();
+        assert_eq!(winners.iter().map(|winner| winner.candidate).collect::<Vec<_>>(), [1]);
+    }
+}

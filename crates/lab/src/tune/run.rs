@@ -1,0 +1,133 @@
+//! `weir lab tune` from its arguments to the patch.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use conf::Disk;
+
+use super::arguments::TuneArguments;
+use super::candidates::{TuneCandidate, candidates};
+use super::confirmation::{self, TuneResult};
+use super::copies::{TuneCopies, TunedProgram};
+use super::halving;
+use super::patch::TunePatch;
+use super::tree::TuneTree;
+use crate::run::program::ServerProgram;
+
+/// Tunes, and returns what is to be printed. `weir` is this program, which is the generator, too.
+pub fn run(arguments: &TuneArguments, weir: &Path) -> Result<String, String> {
+    let begun = Instant::now();
+    // nginx takes the limit that it finds.
+    processes::server::raise_descriptors()?;
+    let program = TunedProgram::of(ServerProgram::find(&arguments.server, weir)?.path)?;
+    let tree = TuneTree::read(&arguments.file, &mut Disk)?;
+    let all = candidates(&tree, program.server);
+    let accepted = accepted(&tree, &all, &program, (arguments, weir))?;
+    let budget_s = arguments.budget.as_secs_f64();
+    let mut told = 0.0;
+    let mut progress = || {
+        let passed = begun.elapsed().as_secs_f64();
+        if passed - told >= 1.0 {
+            told = passed;
+            say(budget_s - passed);
+        }
+    };
+    let mut copies =
+        TuneCopies::new((&tree, &accepted), &program, (arguments, weir), &mut progress)?;
+    let turn_s = copies.try_baseline()?;
+    let turns = ((budget_s - begun.elapsed().as_secs_f64()) / turn_s).max(0.0) as usize;
+    let subjects: Vec<&str> = accepted.iter().map(TuneCandidate::subject).collect();
+    enough(subjects.len(), turns, turn_s)?;
+    let result = confirmation::search(&subjects, turns, &mut copies)?;
+    drop(copies);
+    clear();
+    shown(arguments, &tree, &accepted, &result)
+}
+
+/// The candidates that the server does not refuse. The user's own configuration must pass.
+fn accepted(
+    tree: &TuneTree,
+    all: &[TuneCandidate],
+    program: &TunedProgram,
+    given: (&TuneArguments, &Path),
+) -> Result<Vec<TuneCandidate>, String> {
+    let mut nothing = || {};
+    let copies = TuneCopies::new((tree, all), program, given, &mut nothing)?;
+    let load = "backends of the configuration get the load of all turns".to_owned();
+    let passes = tree.lines().iter().any(|line| line.directive.name().ends_with("_pass"));
+    for note in copies.notes()?.into_iter().chain(passes.then_some(load)) {
+        let _ = writeln!(std::io::stderr(), "note: {note}");
+    }
+    let mut accepted = Vec::new();
+    for (number, candidate) in all.iter().enumerate() {
+        if copies.refusal(&[number])?.is_none() {
+            accepted.push(*candidate);
+        }
+    }
+    Ok(accepted)
+}
+
+/// The share of turns that halving has, as in [`confirmation::search`].
+fn enough(count: usize, turns: usize, turn_s: f64) -> Result<(), String> {
+    // Halving has three fifths of all turns.
+    let least = (halving::turns_min(count) * 5).div_ceil(3) + 1;
+    if turns >= least {
+        return Ok(());
+    }
+    let seconds = (least as f64 * turn_s * 1.2).ceil();
+    Err(format!("{count} candidates need {least} turns: --budget {seconds:.0}s or more"))
+}
+
+fn shown(
+    arguments: &TuneArguments,
+    tree: &TuneTree,
+    candidates: &[TuneCandidate],
+    result: &TuneResult,
+) -> Result<String, String> {
+    let patch = TunePatch::new(tree, candidates, result, arguments.goal);
+    if !arguments.json {
+        return Ok(patch.text());
+    }
+    let json = serde_json::to_string_pretty(&patch).map_err(|error| error.to_string())?;
+    Ok(json + "\n")
+}
+
+/// On a terminal, a line that is written over.
+fn say(left_s: f64) {
+    let mut stderr = std::io::stderr();
+    if stderr.is_terminal() {
+        let _ = write!(stderr, "\r{:.0} s left \x1b[K", left_s.max(0.0));
+    }
+}
+
+fn clear() {
+    let mut stderr = std::io::stderr();
+    if stderr.is_terminal() {
+        let _ = write!(stderr, "\r\x1b[K");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_that_is_too_short_names_one_that_is_not() {
+        assert_eq!(enough(4, 10_000, 0.3), Ok(()));
+        let told = enough(16, 10, 0.5).err().unwrap_or_default();
+        assert!(told.contains("16 candidates need ") && told.contains(": --budget "), "{told}");
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let words = ["-c", "/none.conf", "http://127.0.0.1/", "--server", "/no/server"];
+        let words: Vec<_> = words.iter().map(std::ffi::OsString::from).collect();
+        let mut arguments = TuneArguments::parse(&words).expect("arguments");
+        let told = run(&arguments, Path::new("weir")).err().unwrap_or_default();
+        assert!(told.starts_with("/no/server: "), "{told}");
+        arguments.server = "echo".to_owned();
+        let told = run(&arguments, Path::new("weir")).err().unwrap_or_default();
+        assert!(told.contains("/none.conf"), "{told}");
+    }
+}

@@ -1,0 +1,195 @@
+//! The files of a sandbox: what the server writes moves into its folder; what it reads stays.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::super::tree::{TuneDirective, TuneTree};
+use super::{SandboxPlaces, TEMPORARY_FOLDERS, within};
+
+/// The directives whose first word is a file or folder that the server writes, besides logs.
+const WRITTEN: [&str; 6] = [
+    "fastcgi_cache_path",
+    "google_perftools_profiles",
+    "lock_file",
+    "proxy_cache_path",
+    "scgi_cache_path",
+    "uwsgi_cache_path",
+];
+
+/// Lines of the main file that a copy must not have: it leaves no core dumps elsewhere.
+const DROPPED: [&str; 3] = ["daemon", "pid", "working_directory"];
+
+/// The directives by which requests change files of the site.
+const STORES: [&str; 5] =
+    ["dav_methods", "fastcgi_store", "proxy_store", "scgi_store", "uwsgi_store"];
+
+/// The ends of names of directives whose first word is relative to the configuration's folder:
+/// `ssl_certificate` and `proxy_ssl_certificate` are both there.
+const OF_THE_CONFIGURATION: [&str; 15] = [
+    "auth_basic_user_file",
+    "geoip_city",
+    "geoip_country",
+    "geoip_org",
+    "js_path",
+    "perl_modules",
+    "perl_require",
+    "ssl_certificate",
+    "ssl_certificate_key",
+    "ssl_client_certificate",
+    "ssl_crl",
+    "ssl_dhparam",
+    "ssl_password_file",
+    "ssl_stapling_file",
+    "ssl_trusted_certificate",
+];
+
+/// The same without prefixes such as `proxy_`.
+const OF_THE_CONFIGURATION_ALONE: [&str; 5] = [
+    "ssl_ech_file",
+    "ssl_session_ticket_key",
+    "js_fetch_trusted_certificate",
+    "xml_entities",
+    "xslt_stylesheet",
+];
+
+/// What a word begins with that names a certificate or key and no file.
+const NO_FILES: [&[u8]; 4] = [b"$", b"data:", b"engine:", b"store:"];
+
+/// Moves files, and remembers which went where: what was one file stays one.
+pub(super) struct SandboxFiles<'a> {
+    places: SandboxPlaces<'a>,
+    conf_folder: &'a Path,
+    moved: BTreeMap<Vec<u8>, Vec<u8>>,
+    notes: Vec<String>,
+}
+
+impl<'a> SandboxFiles<'a> {
+    pub(super) fn new(places: SandboxPlaces<'a>, conf_folder: &'a Path) -> Self {
+        Self { places, conf_folder, moved: BTreeMap::new(), notes: Vec::new() }
+    }
+
+    /// Changes all lines that name files.
+    pub(super) fn move_all(&mut self, tree: &mut TuneTree) {
+        tree.root.retain(|line| !DROPPED.contains(&line.name()));
+        tree.change(&mut |_, line| self.change(line));
+    }
+
+    /// Adds the lines without which the server would use files of the real one.
+    pub(super) fn add_missing(&mut self, tree: &mut TuneTree) {
+        let place = tree.beginning();
+        let main = [("daemon", "off".to_owned()), ("pid", self.own("pid"))];
+        let mut lines: Vec<_> = main.iter().map(|(name, word)| (*name, word.as_str())).collect();
+        let error_log = self.own("error.log");
+        if !tree.root.iter().any(|line| line.is("error_log")) {
+            lines.push(("error_log", &error_log));
+        }
+        let lines =
+            lines.iter().map(|(name, word)| TuneDirective::new(place.clone(), &[name, word]));
+        tree.root.splice(0..0, lines.collect::<Vec<_>>());
+        for http in tree.root.iter_mut().filter(|line| line.is("http")) {
+            self.add_to_http(http);
+        }
+    }
+
+    fn add_to_http(&self, http: &mut TuneDirective) {
+        let mut lines: Vec<(&str, String)> = Vec::new();
+        for name in TEMPORARY_FOLDERS {
+            if self.places.temporary_folders.contains(&name) && http.own(name).is_none() {
+                lines.push((name, self.own(name)));
+            }
+        }
+        if self.places.logs_by_default && http.own("access_log").is_none() {
+            lines.push(("access_log", self.own("access.log")));
+        }
+        let place = http.place.clone();
+        let line = |(name, word): (&str, String)| TuneDirective::new(place.clone(), &[name, &word]);
+        let block = http.block.get_or_insert_default();
+        block.splice(0..0, lines.into_iter().map(line));
+    }
+
+    fn own(&self, name: &str) -> String {
+        self.places.folder.join(name).to_string_lossy().into_owned()
+    }
+
+    pub(super) fn into_notes(self) -> Vec<String> {
+        self.notes
+    }
+
+    fn change(&mut self, line: &mut TuneDirective) {
+        let name = line.name().to_owned();
+        let name = name.as_str();
+        if ["access_log", "error_log"].contains(&name) {
+            self.log(line);
+        } else if WRITTEN.contains(&name) || TEMPORARY_FOLDERS.contains(&name) {
+            self.first_word(line);
+        } else if STORES.contains(&name) && line.argument() != "off" {
+            self.notes.push(format!("{}: {name} is off in the copy", line.place));
+            line.words.truncate(1);
+            line.words.push(b"off".to_vec());
+        } else if is_of_the_configuration(name) {
+            absolute(line.words.get_mut(1), self.conf_folder);
+        } else if name == "js_import" {
+            absolute(line.words.last_mut(), self.conf_folder);
+        } else if let ("load_module", Some(prefix)) = (name, self.places.prefix) {
+            absolute(line.words.get_mut(1), prefix);
+        }
+    }
+
+    /// A log goes to a file of the folder, unless it goes nowhere.
+    fn log(&mut self, line: &mut TuneDirective) {
+        let to = line.words.get(1).map(Vec::as_slice).unwrap_or_default();
+        // For `error_log`, nginx takes `off` as the name of a file.
+        let is_off = to == b"off" && line.is("access_log");
+        if is_off || to == b"/dev/null" || to.starts_with(b"memory:") {
+            return;
+        }
+        if to.starts_with(b"syslog:") {
+            let (place, name) = (&line.place, line.name());
+            self.notes.push(format!("{place}: {name} writes to a file in the copy, not to syslog"));
+        }
+        self.first_word(line);
+    }
+
+    fn first_word(&mut self, line: &mut TuneDirective) {
+        if let Some(word) = line.words.get_mut(1) {
+            *word = self.new_path(word);
+        }
+    }
+
+    /// The path of a file in the folder; the same for the same file. All are in the folder itself,
+    /// because the server creates no folders above a file. Variables in the name stay.
+    fn new_path(&mut self, old: &[u8]) -> Vec<u8> {
+        if let Some(known) = self.moved.get(old) {
+            return known.clone();
+        }
+        let flat = |byte: &u8| if b"/:,= ".contains(byte) { b'-' } else { *byte };
+        let mut name: Vec<u8> = old.iter().map(flat).collect();
+        if name.len() > NAME_BYTES_MAX && !name.contains(&b'$') {
+            name.drain(..name.len() - NAME_BYTES_MAX);
+        }
+        let number = self.moved.len();
+        let new =
+            within(self.places.folder, &[number.to_string().as_bytes(), b"-", &name].concat());
+        self.moved.insert(old.to_vec(), new.clone());
+        new
+    }
+}
+
+/// How much of an old path is kept in a new name; the kernel takes names of 255 bytes.
+const NAME_BYTES_MAX: usize = 150;
+
+fn is_of_the_configuration(name: &str) -> bool {
+    let ends = |end: &&str| {
+        name.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('_'))
+    };
+    OF_THE_CONFIGURATION.iter().any(ends) || OF_THE_CONFIGURATION_ALONE.contains(&name)
+}
+
+/// Makes a file name absolute, in that folder.
+fn absolute(word: Option<&mut Vec<u8>>, folder: &Path) {
+    let Some(word) = word else { return };
+    let names_file = !word.is_empty() && !NO_FILES.iter().any(|start| word.starts_with(start));
+    if names_file && word != b"off" && !word.starts_with(b"/") {
+        *word = within(folder, word);
+    }
+}

@@ -1,0 +1,324 @@
+//! The settings worth trying. To add one, give it a row here.
+//!
+//! Left out on purpose: what changes replies or what is logged (`gzip`, `access_log off`), and
+//! `proxy_buffering off`, which a load on the same machine favours while slow clients would hold on
+//! to backends.
+
+use super::edits::{BlockLine, TuneEdit};
+use super::server::TunedServer;
+use super::tree::{TuneDirective, TuneTree};
+
+/// A setting worth trying.
+#[derive(Debug)]
+pub(super) struct TuneSetting {
+    pub(super) name: &'static str,
+    /// Of those with the same subject, at most one is taken.
+    pub(super) subject: &'static str,
+    /// Why it may matter, in a sentence.
+    pub(super) why: &'static str,
+    /// The servers for which it may matter.
+    pub(super) servers: fn(TunedServer) -> bool,
+    /// The configurations for which it may matter. Where its edits change nothing, it is not tried
+    /// anyway.
+    pub(super) when: fn(&TuneTree) -> bool,
+    pub(super) edits: &'static [TuneEdit],
+}
+
+const WORKERS: TuneEdit = line(&[], &["worker_processes", "auto"], is_auto);
+const SENDFILE: TuneEdit = line(&["http"], &["sendfile", "on"], is_on);
+const ZONE: TuneEdit = line(&["http"], &["limit_upstream_zone", "tuned", "1m"], anything);
+const VERSION: TuneEdit = line(&["http"], &["proxy_http_version", "1.1"], is_recent);
+
+const KEEPALIVE_WHY: &str =
+    "connections to backends are kept, and requests need no handshake with them";
+
+/// All of them.
+pub(super) const SETTINGS: &[TuneSetting] = &[
+    TuneSetting {
+        name: "workers",
+        subject: "workers",
+        why: "one worker for each processor",
+        edits: &[WORKERS],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "pinned-workers",
+        subject: "workers",
+        why: "one worker for each processor, which stays on it and finds its data in its cache",
+        edits: &[WORKERS, line(&[], &["worker_cpu_affinity", "auto"], anything)],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "worker-connections",
+        subject: "worker-connections",
+        why: "each worker may hold more connections; those above the limit are not served",
+        edits: &[line(&["events"], &["worker_connections", "8192"], is_at_least_4096)],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "multi-accept",
+        subject: "multi-accept",
+        why: "a worker takes all waiting connections at once, which saves calls when many arrive",
+        edits: &[line(&["events"], &["multi_accept", "on"], is_on)],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "reuseport",
+        subject: "reuseport",
+        why: "each worker has its own queue of new connections, so they are spread evenly",
+        servers: is_nginx,
+        edits: &[TuneEdit::EachListen { parameter: "reuseport" }],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "backlog",
+        subject: "backlog",
+        why: "more new connections may wait; the kernel drops those above the limit",
+        edits: &[TuneEdit::EachListen { parameter: "backlog=4096" }],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "deferred",
+        subject: "deferred",
+        why: "a connection reaches its worker together with its first request",
+        servers: is_nginx,
+        edits: &[TuneEdit::EachListen { parameter: "deferred" }],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "upstream-keepalive-32",
+        subject: "upstream-keepalive",
+        why: KEEPALIVE_WHY,
+        servers: keeps_backends,
+        edits: &[TuneEdit::EachUpstream { line: &["keepalive", "32"] }],
+        ..PROXY
+    },
+    TuneSetting {
+        name: "upstream-keepalive-128",
+        subject: "upstream-keepalive",
+        why: KEEPALIVE_WHY,
+        servers: keeps_backends,
+        edits: &[TuneEdit::EachUpstream { line: &["keepalive", "128"] }],
+        ..PROXY
+    },
+    TuneSetting {
+        name: "upstream-keepalive-32",
+        subject: "upstream-keepalive",
+        why: KEEPALIVE_WHY,
+        servers: closes_backends,
+        edits: &[
+            TuneEdit::EachUpstream { line: &["keepalive", "32"] },
+            VERSION,
+            TuneEdit::NoConnectionHeader,
+        ],
+        ..PROXY
+    },
+    TuneSetting {
+        name: "upstream-keepalive-128",
+        subject: "upstream-keepalive",
+        why: KEEPALIVE_WHY,
+        servers: closes_backends,
+        edits: &[
+            TuneEdit::EachUpstream { line: &["keepalive", "128"] },
+            VERSION,
+            TuneEdit::NoConnectionHeader,
+        ],
+        ..PROXY
+    },
+    TuneSetting {
+        name: "upstream-limit-16",
+        edits: &[ZONE, limit(&["limit_upstream_conn", "zone=tuned", "limit=16", "backlog=10000"])],
+        ..LIMIT
+    },
+    TuneSetting {
+        name: "upstream-limit-64",
+        edits: &[ZONE, limit(&["limit_upstream_conn", "zone=tuned", "limit=64", "backlog=10000"])],
+        ..LIMIT
+    },
+    TuneSetting {
+        name: "upstream-limit-200",
+        edits: &[ZONE, limit(&["limit_upstream_conn", "zone=tuned", "limit=200", "backlog=10000"])],
+        ..LIMIT
+    },
+    TuneSetting {
+        name: "proxy-buffers",
+        subject: "proxy-buffers",
+        why: "replies of backends up to 256 KB fit into memory and are read with fewer calls",
+        when: has_default_proxy_buffers,
+        edits: &[
+            line(&["http"], &["proxy_buffer_size", "16k"], anything),
+            line(&["http"], &["proxy_buffers", "16", "16k"], anything),
+        ],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "proxy-buffering",
+        subject: "proxy-buffering",
+        why: "replies are read from backends at once; locations that turn it off keep it off",
+        edits: &[TuneEdit::OutsideLocations {
+            old: &["proxy_buffering", "off"],
+            new: &["proxy_buffering", "on"],
+        }],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "sendfile",
+        subject: "sendfile",
+        why: "the kernel sends files itself instead of copying them through the server",
+        when: serves_files,
+        edits: &[SENDFILE],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "sendfile-nopush",
+        subject: "sendfile",
+        why: "the kernel sends files itself, and the header goes into the same packet",
+        when: serves_files,
+        edits: &[SENDFILE, line(&["http"], &["tcp_nopush", "on"], is_on)],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "open-file-cache",
+        subject: "open-file-cache",
+        why: "files stay open, which saves calls; changes are seen after up to 30 seconds",
+        when: serves_files,
+        edits: &[
+            line(&["http"], &["open_file_cache", "max=10000", "inactive=60s"], is_not_off),
+            line(&["http"], &["open_file_cache_valid", "30s"], anything),
+        ],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "access-log-buffer",
+        subject: "access-log-buffer",
+        why: "log lines are written many at a time, up to 5 seconds later",
+        edits: &[TuneEdit::EachAccessLog { parameters: &["buffer=64k", "flush=5s"] }],
+        ..ALWAYS
+    },
+    TuneSetting {
+        name: "keepalive-requests",
+        subject: "keepalive-requests",
+        why: "clients need not connect again after 1,000 requests",
+        when: keeps_clients,
+        edits: &[line(&["http"], &["keepalive_requests", "100000"], is_at_least_4096)],
+        ..ALWAYS
+    },
+];
+
+const ALWAYS: TuneSetting = TuneSetting {
+    name: "",
+    subject: "",
+    why: "",
+    servers: |_| true,
+    when: |tree| tree.block(&["http"]).is_some(),
+    edits: &[],
+};
+
+const PROXY: TuneSetting = TuneSetting { when: passes_to_groups, ..ALWAYS };
+
+const LIMIT: TuneSetting = TuneSetting {
+    subject: "upstream-limit",
+    why: "no backend has more requests at once; the others wait in order, and none is slowed down",
+    servers: is_weir,
+    when: passes_without_limits,
+    ..ALWAYS
+};
+
+const fn limit(line: &'static [&'static str]) -> TuneEdit {
+    TuneEdit::EachUpstream { line }
+}
+
+const fn line(
+    block: &'static [&'static str],
+    line: &'static [&'static str],
+    stays: fn(&TuneDirective) -> bool,
+) -> TuneEdit {
+    TuneEdit::Line(BlockLine { block, line, stays })
+}
+
+fn anything(_: &TuneDirective) -> bool {
+    true
+}
+
+fn is_auto(line: &TuneDirective) -> bool {
+    line.argument() == "auto"
+}
+
+fn is_on(line: &TuneDirective) -> bool {
+    line.argument() == "on"
+}
+
+fn is_not_off(line: &TuneDirective) -> bool {
+    line.argument() != "off"
+}
+
+fn is_recent(line: &TuneDirective) -> bool {
+    line.argument() != "1.0"
+}
+
+fn is_at_least_4096(line: &TuneDirective) -> bool {
+    line.argument().parse::<u64>().is_ok_and(|number| number >= 4096)
+}
+
+/// Weir spreads connections itself and defers them already.
+fn is_nginx(server: TunedServer) -> bool {
+    server != TunedServer::Weir
+}
+
+/// nginx has no queue in front of its backends.
+fn is_weir(server: TunedServer) -> bool {
+    server == TunedServer::Weir
+}
+
+fn keeps_backends(server: TunedServer) -> bool {
+    server.keeps_backends()
+}
+
+fn closes_backends(server: TunedServer) -> bool {
+    !server.keeps_backends()
+}
+
+fn has_line(tree: &TuneTree, is_wanted: impl Fn(&TuneDirective) -> bool) -> bool {
+    let lines = tree.lines();
+    lines.iter().any(|line| line.is_within("http") && is_wanted(line.directive))
+}
+
+/// Whether a block names files and does not pass or answer requests itself.
+fn serves_files(tree: &TuneTree) -> bool {
+    has_line(tree, |block| {
+        let has = |names: &[&str]| names.iter().any(|name| block.own(name).is_some());
+        has(&["root", "alias"]) && !has(&["proxy_pass", "return"])
+    }) || tree.block(&["http"]).is_some_and(|http| http.own("root").is_some())
+}
+
+/// Only groups keep connections, and only those of HTTP backends are meant.
+fn passes_to_groups(tree: &TuneTree) -> bool {
+    has_line(tree, |line| line.is("upstream")) && has_line(tree, |line| line.is("proxy_pass"))
+}
+
+/// A limit that somebody has chosen is left alone.
+fn passes_without_limits(tree: &TuneTree) -> bool {
+    const LIMITS: [&str; 3] = ["limit_upstream_zone", "limit_upstream_conn", "queue"];
+    let limits = |line: &TuneDirective| {
+        LIMITS.contains(&line.name())
+            || line.arguments().any(|argument| argument.starts_with("max_conns="))
+    };
+    passes_to_groups(tree) && !has_line(tree, limits)
+}
+
+/// Sizes that somebody has chosen depend on each other; they are left alone.
+fn has_default_proxy_buffers(tree: &TuneTree) -> bool {
+    const SIZES: [&str; 4] = [
+        "proxy_buffer_size",
+        "proxy_buffers",
+        "proxy_busy_buffers_size",
+        "proxy_temp_file_write_size",
+    ];
+    has_line(tree, |line| line.is("proxy_pass"))
+        && !has_line(tree, |line| SIZES.contains(&line.name()))
+}
+
+fn keeps_clients(tree: &TuneTree) -> bool {
+    let is_zero = |line: &TuneDirective| ["0", "0s"].contains(&line.argument());
+    !has_line(tree, |line| line.is("keepalive_timeout") && is_zero(line))
+}

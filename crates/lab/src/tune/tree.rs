@@ -1,0 +1,400 @@
+//! A configuration as a tree that can be edited and written again.
+//!
+//! Unlike the tree of crate `conf`, it owns its words and outlives the texts that it was read from.
+//! What `include` names is in place; each directive knows the line it comes from. What directives
+//! mean is no matter here. Blocks of Lua do not follow the grammar and are refused.
+
+use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use conf::{Directive, Files, Sources};
+
+use super::writing;
+
+/// A configuration that was read.
+#[derive(Clone, Debug)]
+pub struct TuneTree {
+    /// The main file.
+    pub file: PathBuf,
+    /// Its directives, those of included files in place.
+    pub root: Vec<TuneDirective>,
+}
+
+/// A directive: its words, and what is in its block.
+#[derive(Clone, Debug)]
+pub struct TuneDirective {
+    /// A number of its own among the directives that were read; `None` of one that was added.
+    pub number: Option<usize>,
+    /// Where it was read; of one that was added, the place of the block it was added to.
+    pub place: TunePlace,
+    /// The name and what follows it, without quotes.
+    pub words: Vec<Vec<u8>>,
+    /// What the braces hold; `None`: it ends with `;`.
+    pub block: Option<Vec<Self>>,
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TunePlace {
+    /// The file as it was opened.
+    pub file: Arc<str>,
+    /// From 1.
+    pub line: u32,
+}
+
+/// `FILE:LINE`
+impl fmt::Display for TunePlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.file, self.line)
+    }
+}
+
+/// Where it was read does not matter.
+impl PartialEq for TuneDirective {
+    fn eq(&self, other: &Self) -> bool {
+        self.words == other.words && self.block == other.block
+    }
+}
+
+/// Nor does it which file that was.
+impl PartialEq for TuneTree {
+    fn eq(&self, other: &Self) -> bool {
+        self.root == other.root
+    }
+}
+
+impl TuneTree {
+    /// Reads a file and what it includes; an error is a message in nginx's words.
+    pub fn read(path: &Path, files: &mut dyn Files) -> Result<Self, String> {
+        let file = std::path::absolute(path).map_err(|error| error.to_string())?;
+        let folder = file.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
+        let prefix = [folder, b"/"].concat();
+        let parsed = conf::parse(file.as_os_str().as_bytes(), &prefix, None, files);
+        if let Some(error) = parsed.error {
+            let place = error.span.map_or(String::new(), |at| parsed.sources.place(at));
+            return Err(format!("{}{place}", error.message));
+        }
+        let mut reader = TreeReader { sources: &parsed.sources, read: 0 };
+        let root = reader.block(&parsed.tree.root)?;
+        Ok(Self { file, root })
+    }
+
+    /// The folder of the main file; relative names of certificates and such begin here.
+    pub fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// The beginning of the main file, where lines that are added outside all blocks belong.
+    pub fn beginning(&self) -> TunePlace {
+        TunePlace { file: self.file.to_string_lossy().into(), line: 1 }
+    }
+
+    /// The text of the configuration, without any `include`.
+    pub fn write(&self) -> Vec<u8> {
+        writing::text(&self.root)
+    }
+
+    /// The first block at the end of that path of names, such as `["http"]`.
+    pub fn block(&self, path: &[&str]) -> Option<&TuneDirective> {
+        let (last, around) = path.split_last()?;
+        let lines = match around {
+            [] => &self.root[..],
+            around => self.block(around)?.inner(),
+        };
+        lines.iter().find(|line| line.is(last) && line.block.is_some())
+    }
+
+    /// All directives, except what is in blocks of free entries such as `types`.
+    pub fn lines(&self) -> Vec<TuneLine<'_>> {
+        let mut found = Vec::new();
+        collect(&self.root, &[], &mut found);
+        found
+    }
+
+    /// Shows all of them to a function, which may change them, with the names of the blocks around.
+    pub fn change(&mut self, change: &mut dyn FnMut(&[String], &mut TuneDirective)) {
+        change_all(&mut self.root, &mut Vec::new(), change);
+    }
+}
+
+/// A directive, and the blocks around it from the outermost on.
+#[derive(Clone, Debug)]
+pub struct TuneLine<'t> {
+    /// The blocks.
+    pub around: Vec<&'t TuneDirective>,
+    /// The directive.
+    pub directive: &'t TuneDirective,
+}
+
+impl TuneLine<'_> {
+    /// Whether the blocks around are exactly those.
+    pub fn is_in(&self, path: &[&str]) -> bool {
+        self.around.len() == path.len()
+            && self.around.iter().zip(path).all(|(block, name)| block.is(name))
+    }
+
+    /// Whether it is somewhere within that block.
+    pub fn is_within(&self, name: &str) -> bool {
+        self.around.first().is_some_and(|block| block.is(name))
+    }
+}
+
+impl TuneDirective {
+    /// A line that was not read, to be added to a block of that place.
+    pub fn new(place: TunePlace, words: &[&str]) -> Self {
+        let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        Self { number: None, place, words, block: None }
+    }
+
+    /// Whether that is its name.
+    pub fn is(&self, name: &str) -> bool {
+        self.words.first().is_some_and(|word| word == name.as_bytes())
+    }
+
+    /// Its name; empty if that is not UTF-8.
+    pub fn name(&self) -> &str {
+        self.words.first().and_then(|word| std::str::from_utf8(word).ok()).unwrap_or_default()
+    }
+
+    /// The words after the name that are UTF-8.
+    pub fn arguments(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().skip(1).filter_map(|word| std::str::from_utf8(word).ok())
+    }
+
+    /// The first word after the name; empty if there is none.
+    pub fn argument(&self) -> &str {
+        self.arguments().next().unwrap_or_default()
+    }
+
+    /// What its block holds.
+    pub fn inner(&self) -> &[Self] {
+        self.block.as_deref().unwrap_or_default()
+    }
+
+    /// The first directive of that name directly in its block.
+    pub fn own(&self, name: &str) -> Option<&Self> {
+        self.inner().iter().find(|line| line.is(name))
+    }
+
+    /// The line as text, without what is in its block: `listen 80;` or `http {`.
+    pub fn shown(&self) -> String {
+        String::from_utf8_lossy(&writing::line(self)).into_owned()
+    }
+}
+
+/// The blocks that hold directives. Those of all other names, such as `types` and `map`, may hold
+/// entries of any name.
+const BLOCKS_OF_DIRECTIVES: [&str; 9] =
+    ["events", "http", "if", "limit_except", "location", "mail", "server", "stream", "upstream"];
+
+fn holds_directives(line: &TuneDirective) -> bool {
+    line.block.is_some() && BLOCKS_OF_DIRECTIVES.contains(&line.name())
+}
+
+fn collect<'t>(
+    lines: &'t [TuneDirective],
+    around: &[&'t TuneDirective],
+    found: &mut Vec<TuneLine<'t>>,
+) {
+    for directive in lines {
+        found.push(TuneLine { around: around.to_vec(), directive });
+        if holds_directives(directive) {
+            let around: Vec<_> = around.iter().copied().chain([directive]).collect();
+            collect(directive.inner(), &around, found);
+        }
+    }
+}
+
+fn change_all(
+    lines: &mut [TuneDirective],
+    around: &mut Vec<String>,
+    change: &mut dyn FnMut(&[String], &mut TuneDirective),
+) {
+    for line in lines {
+        change(around, line);
+        if holds_directives(line) {
+            around.push(line.name().to_owned());
+            change_all(line.block.as_deref_mut().unwrap_or_default(), around, change);
+            around.pop();
+        }
+    }
+}
+
+struct TreeReader<'s> {
+    sources: &'s Sources,
+    read: usize,
+}
+
+impl TreeReader<'_> {
+    fn block(&mut self, lines: &[Directive]) -> Result<Vec<TuneDirective>, String> {
+        lines.iter().map(|line| self.directive(line)).collect()
+    }
+
+    fn directive(&mut self, line: &Directive) -> Result<TuneDirective, String> {
+        let place = self.place(line);
+        if line.block.is_some() && line.name.text.ends_with(b"_by_lua_block") {
+            return Err(format!("{place}: {}: Lua cannot be carried over", line.name));
+        }
+        let number = Some(self.read);
+        self.read += 1;
+        let words = [&line.name].into_iter().chain(&line.args);
+        let words = words.map(|word| word.text.to_vec()).collect();
+        let block = line.block.as_deref().map(|inner| self.block(inner)).transpose()?;
+        Ok(TuneDirective { number, place, words, block })
+    }
+
+    fn place(&self, line: &Directive) -> TunePlace {
+        let span = line.name.span;
+        let file = self.sources.source(span.file).map(|source| source.name().into());
+        TunePlace { file: file.unwrap_or_else(|| "".into()), line: span.line }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use conf::{Disk, MemoryFiles};
+
+    use super::*;
+
+    /// The tree of a text as `/etc/nginx/nginx.conf`.
+    pub(in crate::tune) fn tree(text: &str) -> TuneTree {
+        let mut files = MemoryFiles::default().with("/etc/nginx/nginx.conf", text);
+        TuneTree::read(Path::new("/etc/nginx/nginx.conf"), &mut files).unwrap()
+    }
+
+    fn again(tree: &TuneTree) -> TuneTree {
+        let mut files = MemoryFiles::default().with("/etc/nginx/nginx.conf", tree.write());
+        TuneTree::read(Path::new("/etc/nginx/nginx.conf"), &mut files).unwrap()
+    }
+
+    /// Words of all kinds survive: those that need quotes, escapes or neither.
+    #[test]
+    fn odd_words_survive() {
+        for text in [
+            "set $x \"a b\";",
+            r#"set $x 'say "no"'; set $y "it's"; set $z "it's \"no\"";"#,
+            r"location ~ \.php$ { return 200 'a\nb\tc\\d'; }",
+            r#"location ~ "^/a{2,3}\d+;$" { rewrite ^/(.*)\.html$ "/$1?a=b;c" last; }"#,
+            "if ($http_cookie ~* \"id=([^;]+)(?:;|$)\") { set $id ${1}x; }",
+            "if ($a = \"b\") { return 403; }",
+            "log_format main '$remote_addr \"$request\" ' '$status #1';",
+            "add_header X \"\"; add_header Y '#'; add_header Z a#b; add_header W a}b;",
+            "map $a $b { default 0; \"\" ''; ~^\\d+$ 1; \"~*a{2}\" \"{}\"; '}' ';'; }",
+            "types { text/html html htm; } events {} ",
+            r"add_header A '\\'; add_header B '\\\\'; add_header C '\\\d';",
+            "add_header A a\\ b; add_header B \"a\\;b\"; add_header C '\\\"';",
+            "add_header A \"\\\\\"; add_header B '\\\\n'; add_header C \"two\nlines\\\r\";",
+            "\"quoted name\" x; if ( \"$a\" ) {} set $x a\"b c\"d; set $y a'b#c;",
+            "a ${b} x${c}d \"${f}\" $g{} h $\\{i; j $ {} k $$; l a${ b;",
+        ] {
+            let Ok(first) =
+                TuneTree::read(Path::new("/x"), &mut MemoryFiles::default().with("/x", text))
+            else {
+                panic!("{text} is no configuration");
+            };
+            assert_eq!(again(&first), first, "{text}\n{}", first.write().escape_ascii());
+        }
+    }
+
+    /// Any bytes within a word survive: all pairs of those that mean something.
+    #[test]
+    fn all_pairs_of_special_bytes_survive() {
+        let special = b"\\\"'${};# \t\r\nntr.\xff";
+        for first in special {
+            for second in special {
+                for third in special {
+                    let mut tree = tree("a b;");
+                    tree.root[0].words[1] = vec![*first, *second, *third];
+                    assert_eq!(again(&tree), tree, "{}", tree.write().escape_ascii());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_projects_configurations_survive() {
+        let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let seen: usize = ["conf", "examples", "crates", "conformance"]
+            .iter()
+            .map(|folder| survive(&project.join(folder)))
+            .sum();
+        assert!(seen > 30, "{seen}");
+    }
+
+    /// How many configurations of a folder were read; those with intended errors are passed over.
+    /// Below a dashed line, fixtures say what is expected.
+    fn survive(folder: &Path) -> usize {
+        let mut seen = 0;
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                seen += survive(&path);
+            } else if path.extension().is_some_and(|extension| extension == "conf") {
+                let text = std::fs::read(&path).unwrap();
+                let end = text.windows(6).position(|bytes| bytes == b"\n----\n");
+                let mut files = MemoryFiles::default()
+                    .with(path.as_os_str().as_bytes(), &text[..end.unwrap_or(text.len())]);
+                let alone = TuneTree::read(&path, &mut files);
+                for tree in [alone, TuneTree::read(&path, &mut Disk)].into_iter().flatten() {
+                    assert_eq!(again(&tree), tree, "{}", path.display());
+                    seen += 1;
+                }
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn the_configurations_of_studies_survive() {
+        let address = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 80);
+        for (name, text) in crate::study::BUILT_IN {
+            let study = crate::study::Study::parse(name, text).unwrap();
+            for row in study.rows.iter().filter(|row| !row.direct) {
+                let places = crate::study::StudyPlaces {
+                    listen: address,
+                    listen_tls: address,
+                    dir: "/srv",
+                    backends: &vec![address; study.backend.count],
+                };
+                let tree = tree(&study.configuration(row, places));
+                assert_eq!(again(&tree), tree, "{name}, {}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn included_lines_know_their_file() {
+        let mut files = MemoryFiles::default()
+            .with("/c/nginx.conf", "events {}\nhttp {\n  include sites/*.conf;\n}\n")
+            .with("/c/sites/a.conf", "server {\n  listen 80;\n}\n")
+            .with("/c/sites/b.conf", "server {\n\n  listen 81;\n}\n");
+        let tree = TuneTree::read(Path::new("/c/nginx.conf"), &mut files).unwrap();
+        let listens = tree.lines();
+        let listens = listens.iter().filter(|line| line.is_in(&["http", "server"]));
+        let places: Vec<_> = listens
+            .map(|line| format!("{} {}", line.directive.place, line.directive.shown()))
+            .collect();
+        assert_eq!(places, ["/c/sites/a.conf:2 listen 80;", "/c/sites/b.conf:3 listen 81;"]);
+    }
+
+    #[test]
+    fn lua_and_missing_files_are_refused() {
+        let text = "http {\n server {\n content_by_lua_block { ngx.say('}') } } }";
+        let mut files = MemoryFiles::default().with("/c/lua", text).with("/c/x", "include y;");
+        let mut read = |path: &str| TuneTree::read(Path::new(path), &mut files).unwrap_err();
+        assert_eq!(read("/c/lua"), "/c/lua:3: content_by_lua_block: Lua cannot be carried over");
+        assert!(read("/c/x").ends_with("in /c/x:1"), "{}", read("/c/x"));
+    }
+
+    #[test]
+    fn entries_are_no_directives() {
+        let tree = tree("http { map $a $listen { listen 1; } server { listen 80; } }");
+        let lines = tree.lines();
+        assert_eq!(lines.iter().filter(|line| line.directive.is("listen")).count(), 1);
+        assert!(
+            tree.block(&["http", "server"]).is_some_and(|server| server.own("listen").is_some())
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! A tree as text that nginx and Weir read alike: one directive a line, quotes only where needed.
+
+use super::tree::TuneDirective;
+
+const INDENT: &[u8] = b"    ";
+
+/// The text of some directives with their blocks.
+pub(super) fn text(lines: &[TuneDirective]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(lines, 0, &mut out);
+    out
+}
+
+fn write(lines: &[TuneDirective], depth: usize, out: &mut Vec<u8>) {
+    for directive in lines {
+        out.extend(INDENT.repeat(depth));
+        out.extend(line(directive));
+        out.push(b'\n');
+        if let Some(inner) = &directive.block {
+            write(inner, depth + 1, out);
+            out.extend(INDENT.repeat(depth));
+            out.extend(b"}\n");
+        }
+    }
+}
+
+/// The line of a directive, up to its `;` or `{`.
+pub(super) fn line(directive: &TuneDirective) -> Vec<u8> {
+    let words: Vec<_> = directive.words.iter().map(|word| quoted(word)).collect();
+    let end: &[u8] = if directive.block.is_some() { b" {" } else { b";" };
+    [&words.join(&b' '), end].concat()
+}
+
+/// A word as it is written: in quotes if it would mean something else without them.
+fn quoted(word: &[u8]) -> Vec<u8> {
+    let needs_quotes = |byte: &u8| b" \t\r\n;{}\"'\\#".contains(byte);
+    if !word.is_empty() && !without_variables(word).iter().any(needs_quotes) {
+        return word.to_vec();
+    }
+    // Of the two, the one that needs fewer escapes.
+    let has = |quote: u8| word.contains(&quote);
+    let quote = if has(b'"') && !has(b'\'') { b'\'' } else { b'"' };
+    let mut out = vec![quote];
+    for (at, &byte) in word.iter().enumerate() {
+        let is_escaped = byte == quote || (byte == b'\\' && is_read_as_escape(word.get(at + 1)));
+        if is_escaped {
+            out.push(b'\\');
+        }
+        out.push(byte);
+    }
+    out.push(quote);
+    out
+}
+
+/// Whether a backslash before that byte (`None`: the end of the word) would be taken for an escape.
+/// Other pairs stay as they are, so that regular expressions need no more backslashes than before
+/// and stay within nginx's limit of 4,096 bytes.
+fn is_read_as_escape(next: Option<&u8>) -> bool {
+    next.is_none_or(|next| b"\"'\\trn".contains(next))
+}
+
+/// The word without `${name}`, whose braces need no quotes.
+fn without_variables(word: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = word;
+    while let Some(at) = rest.windows(2).position(|pair| pair == b"${") {
+        out.extend(&rest[..at]);
+        let name = &rest[at + 2..];
+        let len = name.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_');
+        let len = len.count();
+        match name.get(len) {
+            Some(b'}') => rest = &name[len + 1..],
+            _ => {
+                out.push(b'{');
+                rest = name;
+            }
+        }
+    }
+    out.extend(rest);
+    out
+}
