@@ -135,6 +135,9 @@ impl std::fmt::Display for AttackReport {
 impl AttackReport {
     fn judge(&self, attack: &Attack, server: &Running) -> Result<(), String> {
         self.ends.iter().find(|end| end.is_err()).cloned().unwrap_or(Ok(()))?;
+        if matches!(attack.end, AttackEnd::Calm(_)) && self.code != Some(CALM) {
+            return Err(format!("it did not end as meant: {:?}", self.code));
+        }
         if let AttackEnd::Calm(message) = attack.end
             && !server.log().contains(message)
         {
@@ -198,7 +201,12 @@ fn attack_once(
         sent += 1;
     }
     let ended = match attack.end {
-        AttackEnd::Calm(_) => attacker.sees(PATIENCE, |seen| seen.went_away == Some(CALM)),
+        // What was still under way when the server closed makes the kernel reset the connection,
+        // and the reset may take GOAWAY with it. Some attacker must have read it.
+        AttackEnd::Calm(_) => attacker.sees(PATIENCE, |seen| match seen.went_away {
+            Some(code) => code == CALM,
+            None => seen.is_closed,
+        }),
         AttackEnd::Reset => attacker.sees(PATIENCE, |seen| seen.resets >= attack.times),
         AttackEnd::Served => {
             let _ = attacker.send(&frame(PING, 0, 0, &[7; 8]));
