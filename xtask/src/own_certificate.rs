@@ -1,11 +1,10 @@
 //! A self-signed certificate for servers under test.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process};
 
-use crate::{packages, project};
+use crate::packages;
 
 /// An ECDSA key and its certificate for 127.0.0.1 and localhost. The files are deleted with it.
 pub(crate) struct OwnCertificate {
@@ -23,11 +22,7 @@ impl OwnCertificate {
         fs::create_dir_all(&folder).map_err(|err| format!("{}: {err}", folder.display()))?;
         let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
         let own = Self { folder, certificate, key };
-        let mut openssl = Command::new("openssl");
-        openssl.args(["req", "-x509", "-nodes", "-days", "2", "-newkey", "ec", "-pkeyopt"]);
-        openssl.args(["ec_paramgen_curve:prime256v1", "-subj", "/CN=localhost", "-addext"]);
-        openssl.args(["subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout"]);
-        project::output(openssl.arg(&own.key).arg("-out").arg(&own.certificate))?;
+        processes::certificate::make(&own.key, &own.certificate)?;
         Ok(own)
     }
 

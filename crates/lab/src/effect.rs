@@ -2,144 +2,9 @@
 
 use statistics::{Interval, median, median_interval};
 
-use crate::record::{MeasuredRun, StudyRecord};
-use crate::study::Study;
-
-/// A figure of a turn.
-#[derive(Clone, Copy)]
-pub(crate) struct StudyMeasure {
-    /// Its name in the columns of a study.
-    pub(crate) key: &'static str,
-    /// Its name in tables.
-    pub(crate) name: &'static str,
-    pub(crate) of: fn(&MeasuredRun) -> f64,
-    /// How it is written.
-    pub(crate) text: fn(f64) -> String,
-}
-
-/// Requests per second.
-pub(crate) const RATE: StudyMeasure =
-    StudyMeasure { key: "rate", name: "requests/s", of: |run| run.rate, text: whole };
-/// CPU time per request.
-pub(crate) const CPU: StudyMeasure =
-    StudyMeasure { key: "cpu", name: "CPU/request", of: |run| run.cpu_us, text: microseconds };
-pub(crate) const P50: StudyMeasure =
-    StudyMeasure { key: "p50", name: "p50", of: |run| run.p50_us, text: latency };
-pub(crate) const P99: StudyMeasure =
-    StudyMeasure { key: "p99", name: "p99", of: |run| run.p99_us, text: latency };
-pub(crate) const P999: StudyMeasure =
-    StudyMeasure { key: "p999", name: "p99.9", of: |run| run.p999_us, text: latency };
-pub(crate) const MAX: StudyMeasure =
-    StudyMeasure { key: "max", name: "max", of: |run| run.max_us, text: latency };
-
-/// All of them.
-const MEASURES: [StudyMeasure; 19] = [
-    RATE,
-    CPU,
-    StudyMeasure { key: "mean", name: "mean", of: |run| run.mean_us, text: latency },
-    P50,
-    P99,
-    P999,
-    MAX,
-    StudyMeasure { key: "user", name: "user/request", of: |run| run.user_us, text: microseconds },
-    StudyMeasure {
-        key: "system",
-        name: "system/request",
-        of: |run| run.system_us,
-        text: microseconds,
-    },
-    StudyMeasure { key: "busy", name: "%CPU", of: |run| run.busy * 100.0, text: whole },
-    StudyMeasure { key: "errors", name: "errors", of: |run| run.errors as f64, text: whole },
-    StudyMeasure {
-        key: "memory",
-        name: "memory",
-        of: |run| run.memory_bytes / 1e6,
-        text: |megabytes| format!("{megabytes:.1} MB"),
-    },
-    StudyMeasure {
-        key: "switches",
-        name: "switches/request",
-        of: |run| run.switches,
-        text: |switches| format!("{switches:.2}"),
-    },
-    StudyMeasure { key: "packets-in", name: "packets/s in", of: |run| run.packets_in, text: whole },
-    StudyMeasure {
-        key: "packets-out",
-        name: "packets/s out",
-        of: |run| run.packets_out,
-        text: whole,
-    },
-    StudyMeasure { key: "bytes-in", name: "bytes/s in", of: |run| run.bytes_in, text: whole },
-    StudyMeasure { key: "bytes-out", name: "bytes/s out", of: |run| run.bytes_out, text: whole },
-    StudyMeasure { key: "sockets", name: "sockets", of: |run| run.sockets as f64, text: whole },
-    StudyMeasure {
-        key: "time-wait",
-        name: "TIME_WAIT",
-        of: |run| run.time_wait as f64,
-        text: whole,
-    },
-];
-
-/// Those that may be 0.
-const COUNTS: [&str; 4] = ["errors", "sockets", "time-wait", "switches"];
-
-/// Columns of a study that names none.
-const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "found"];
-
-/// What a column of a table shows.
-#[derive(Clone, Copy)]
-pub(crate) enum StudyColumn {
-    Level(StudyMeasure),
-    Effect(StudyMeasure),
-    /// What the source has found.
-    Found,
-}
-
-/// The columns of a study's table.
-pub(crate) fn columns(study: &Study) -> Vec<StudyColumn> {
-    match &study.columns[..] {
-        [] => USUAL.iter().filter_map(|name| column(name)).collect(),
-        names => names.iter().filter_map(|name| column(name)).collect(),
-    }
-}
-
-/// The column of a name: `rate`, `rate effect`, `found`.
-pub(crate) fn column(name: &str) -> Option<StudyColumn> {
-    let measure = |key: &str| MEASURES.into_iter().find(|measure| measure.key == key);
-    match (name, name.strip_suffix(" effect")) {
-        ("found", _) => Some(StudyColumn::Found),
-        // What may be 0 has no ratio.
-        (_, Some(key)) if !COUNTS.contains(&key) => measure(key).map(StudyColumn::Effect),
-        (_, Some(_)) => None,
-        (key, None) => measure(key).map(StudyColumn::Level),
-    }
-}
-
-/// The names that may stand in `columns`.
-pub(crate) fn column_names() -> String {
-    let keys = MEASURES.map(|measure| measure.key).join(", ");
-    let counts = COUNTS.join(", ");
-    format!("it must be found, or one of {keys}, alone or (not {counts}) with \" effect\"")
-}
-
-fn whole(number: f64) -> String {
-    format!("{number:.0}")
-}
-
-fn microseconds(us: f64) -> String {
-    format!("{us:.2} us")
-}
-
-fn latency(us: f64) -> String {
-    format!("{:.2} ms", us / 1000.0)
-}
-
-/// A row of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Subject {
-    pub(crate) program: usize,
-    pub(crate) row: usize,
-}
+use crate::figures::StudyMeasure;
+use crate::record::{StudyRecord, Subject};
+use crate::study::BLOCKS_MIN;
 
 /// What bootstrap samples are drawn with: reports of the same data are the same.
 const SEED: u64 = 1;
@@ -167,10 +32,6 @@ pub(crate) fn ratio(
     };
     interval(&own.iter().filter_map(pair).collect::<Vec<_>>())
 }
-
-/// The fewest blocks with which an interval can hold in 95 of 100 studies: of fewer, all ratios are
-/// too often on one side.
-pub(crate) const BLOCKS_MIN: usize = 6;
 
 /// The median of ratios with its interval; `None` of too few.
 pub(crate) fn interval(ratios: &[f64]) -> Option<Interval> {
@@ -208,6 +69,7 @@ mod tests {
     use statistics::SplitMix;
 
     use super::*;
+    use crate::figures::CPU;
     use crate::testing::record;
 
     const BASELINE: Subject = Subject { program: 0, row: 0 };

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use statistics::Interval;
 
-use crate::effect::{CPU, RATE, StudyMeasure, interval};
+use crate::effect::interval;
+use crate::figures::{CPU, RATE, StudyMeasure};
 use crate::record::StudyRecord;
 
 /// A level of a factor, or two of two factors.
@@ -121,7 +122,8 @@ fn told(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{MeasuredRun, TurnRecord};
+    use crate::figures::MeasuredRun;
+    use crate::record::TurnRecord;
     use crate::study::Study;
 
     const STUDY: &str = r#"

@@ -7,9 +7,11 @@
 pub mod doctor;
 mod effect;
 mod factorial;
+mod figures;
 #[doc(hidden)]
 pub mod fuzz;
 mod hosts;
+mod progress;
 mod record;
 mod report;
 pub mod run;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::effect::Subject;
+use crate::figures::MeasuredRun;
 use crate::study::{Study, StudyRow};
 
 /// The version of the format; another number is another meaning of fields.
@@ -40,6 +40,13 @@ pub(crate) struct CallsRecord {
     pub(crate) per_request: BTreeMap<String, f64>,
 }
 
+/// A row of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subject {
+    pub(crate) program: usize,
+    pub(crate) row: usize,
+}
+
 /// Where it ran.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct MachineRecord {
@@ -72,47 +79,6 @@ pub(crate) struct TurnRecord {
     pub(crate) marks: Vec<String>,
     /// How often it was repeated because of marks.
     pub(crate) repeats: usize,
-}
-
-/// The figures of a turn.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct MeasuredRun {
-    pub(crate) requests: u64,
-    pub(crate) seconds: f64,
-    pub(crate) errors: u64,
-    pub(crate) rate: f64,
-    pub(crate) mean_us: f64,
-    pub(crate) p50_us: f64,
-    pub(crate) p99_us: f64,
-    pub(crate) p999_us: f64,
-    pub(crate) max_us: f64,
-    /// CPU time of the server's processes for each request.
-    pub(crate) cpu_us: f64,
-    /// The part of it in user space, and in the kernel.
-    pub(crate) user_us: f64,
-    pub(crate) system_us: f64,
-    /// Processors that the server has used.
-    pub(crate) busy: f64,
-    /// What the server's processes have taken.
-    pub(crate) memory_bytes: f64,
-    /// Changes from one thread to another for each request.
-    pub(crate) switches: f64,
-    /// The share of its time that the generator's busiest thread was on a processor.
-    pub(crate) generator_busy: f64,
-    /// The share of the machine's time that others had (steal).
-    pub(crate) stolen: f64,
-    /// The share of the machine's time that processes had which are no part of the study.
-    pub(crate) others: f64,
-    /// What passed the server's network interfaces in a second; on loopback addresses, what passed
-    /// between all.
-    pub(crate) packets_in: f64,
-    pub(crate) packets_out: f64,
-    pub(crate) bytes_in: f64,
-    pub(crate) bytes_out: f64,
-    /// TCP sockets of the server's host in the middle of the turn, without TIME_WAIT and in it; on
-    /// loopback addresses, of all parts.
-    pub(crate) sockets: usize,
-    pub(crate) time_wait: usize,
 }
 
 impl StudyRecord {

@@ -1,6 +1,7 @@
 //! Records for tests.
 
-use crate::record::{FORMAT, MachineRecord, MeasuredRun, ProgramRecord, StudyRecord, TurnRecord};
+use crate::figures::MeasuredRun;
+use crate::record::{FORMAT, MachineRecord, ProgramRecord, StudyRecord, TurnRecord};
 use crate::study::Study;
 
 const STUDY: &str = r#"

@@ -2,5 +2,6 @@
 //! measurement ends, and what the kernel accounts to them. For `weir lab` and `cargo xtask`.
 //! Deliberately absent: what a server is, and what is measured.
 
+pub mod certificate;
 pub mod procfs;
 pub mod server;

@@ -131,8 +131,6 @@ pub struct ListedSocket {
 /// States of TCP sockets that are told apart here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketState {
-    /// Data can pass both ways.
-    Established,
     /// Closed, and kept for segments that are late.
     TimeWait,
     /// Waits for connections.
@@ -154,7 +152,6 @@ fn listed(line: &str) -> Option<ListedSocket> {
     let mut port = || u16::from_str_radix(words.next()?.rsplit_once(':')?.1, 16).ok();
     let (local, remote) = (port()?, port()?);
     let state = match words.next()? {
-        "01" => SocketState::Established,
         "06" => SocketState::TimeWait,
         "0A" => SocketState::Listen,
         _ => SocketState::Other,
@@ -265,10 +262,9 @@ mod tests {
         let line =
             |state: &str| format!("0: 0100007F:1F90 0100007F:C350 {state} 00000000:00000000");
         let socket = |state| Some(ListedSocket { local: 8080, remote: 50000, state });
-        assert_eq!(listed(&line("01")), socket(SocketState::Established));
         assert_eq!(listed(&line("06")), socket(SocketState::TimeWait));
         assert_eq!(listed(&line("0A")), socket(SocketState::Listen));
-        assert_eq!(listed(&line("08")), socket(SocketState::Other));
+        assert_eq!(listed(&line("01")), socket(SocketState::Other));
         assert_eq!(listed("  sl  local_address rem_address   st tx_queue"), None);
     }
 

@@ -42,6 +42,31 @@ const LAYERED: &[LayeredCrate] = &[
     },
     LayeredCrate::without_cycles("crates/net/src/"),
     LayeredCrate {
+        // The files of a folder use the types of its `mod.rs`, which puts them to work.
+        cycles: &[
+            &[
+                "doctor",
+                "doctor::checks",
+                "doctor::checks::backends",
+                "doctor::checks::files",
+                "doctor::checks::logs",
+                "doctor::checks::queues",
+                "doctor::checks::workers",
+                "doctor::finding",
+                "doctor::report",
+            ],
+            &["study", "study::check", "study::rows", "study::setting"],
+            &[
+                "tune::sandbox",
+                "tune::sandbox::files",
+                "tune::sandbox::internal",
+                "tune::sandbox::target",
+            ],
+            &["tune::tree", "tune::writing"],
+        ],
+        ..LayeredCrate::without_cycles("crates/lab/src/")
+    },
+    LayeredCrate {
         folder: "crates/upstream/src/",
         layers: &[
             &["address", "health::progress", "name", "random", "settings::keepalive", "times"],

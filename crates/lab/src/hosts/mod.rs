@@ -119,6 +119,6 @@ set = { a = "2" }
         let text = STUDY.replace("set = { a", "compared_with = \"two\"\nset = { a");
         let mut study = Study::parse("s", &text).expect("a study");
         let told = StudyNetwork::choose(&mut study, true).err().unwrap_or_default();
-        assert_eq!(told, "row \"three\" is about row \"two\", which is left out");
+        assert_eq!(told, "row \"three\" refers to row \"two\", which needs hosts of its own");
     }
 }

@@ -1,16 +1,17 @@
 //! The table of a study, whatever it is shown in.
 
 use super::date;
-use crate::effect::{CPU, P99, RATE, StudyColumn, Subject, columns, effect, level, ratio, told};
+use crate::effect::{effect, level, ratio, told};
 use crate::factorial::{self, FactorialEffect};
-use crate::record::{ALL_CALLS, StudyRecord};
+use crate::figures::{CPU, P99, RATE, StudyColumn, columns};
+use crate::record::{ALL_CALLS, StudyRecord, Subject};
 
 /// Rows of cells; the first row is the head.
 pub(super) type Cells = Vec<Vec<String>>;
 
 /// What each row of a program has done, and changed compared with its baseline.
 pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
-    let columns = columns(&record.study);
+    let columns = columns(&record.study.columns);
     let head = columns.iter().map(|column| match column {
         StudyColumn::Level(measure) => measure.name.to_owned(),
         StudyColumn::Effect(_) => "effect".to_owned(),

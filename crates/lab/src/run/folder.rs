@@ -3,9 +3,9 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use processes::certificate;
 use serde_json::Value;
 
 use super::RunArguments;
@@ -78,24 +78,10 @@ impl ServerFolder {
             (SocketAddrV4::new(front, self.port), SocketAddrV4::new(front, self.tls_port));
         let text = study.configuration(row, StudyPlaces { listen, listen_tls, dir, backends });
         if text.contains(CERTIFICATE) {
-            self.certify()?;
+            certificate::make(&self.path.join(KEY), &self.path.join(CERTIFICATE))?;
         }
         let file = self.configuration();
         fs::write(&file, own + &text).map_err(|error| format!("{}: {error}", file.display()))
-    }
-
-    /// Makes an ECDSA key and a certificate for it.
-    fn certify(&self) -> Result<(), String> {
-        let mut openssl = Command::new("openssl");
-        openssl.args(["req", "-x509", "-nodes", "-days", "2", "-newkey", "ec", "-pkeyopt"]);
-        openssl.args(["ec_paramgen_curve:prime256v1", "-subj", "/CN=localhost", "-keyout"]);
-        openssl.arg(self.path.join(KEY)).arg("-out").arg(self.path.join(CERTIFICATE));
-        let output = openssl.stdin(Stdio::null()).output();
-        let output = output.map_err(|error| format!("openssl, for a certificate: {error}"))?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(format!("openssl: {}", String::from_utf8_lossy(&output.stderr))),
-        }
     }
 }
 

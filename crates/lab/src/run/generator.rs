@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::record::MeasuredRun;
+use crate::figures::MeasuredRun;
 
 /// What the generator does in a turn.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use processes::procfs::{self, Traffic};
 
 use super::subject::RunningSubject;
+use crate::figures::MeasuredRun;
 use crate::hosts;
-use crate::record::MeasuredRun;
 
 /// From this share of its time on, the generator may be what limits the rate.
 const GENERATOR_BUSY: f64 = 0.95;

@@ -9,8 +9,8 @@ use super::backend::StudyBackend;
 use super::folder::ServerFolder;
 use super::generator::GeneratorTurn;
 use super::program::ServerProgram;
-use crate::effect::Subject;
 use crate::hosts::{HostRole, RowHosts, StudyNetwork};
+use crate::record::Subject;
 use crate::study::{RowSetting, Study, StudyLoad, StudyRow};
 
 /// What starting a subject needs besides its row.

@@ -1,7 +1,6 @@
 //! Blocks of turns. In each block every row of every program has one turn, in an order of its own;
 //! what else the machine does meets all of them.
 
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Instant;
 
@@ -11,9 +10,10 @@ use statistics::SplitMix;
 use super::program::ServerProgram;
 use super::subject::{RunningSubject, SubjectGround};
 use super::{calls, measure};
-use crate::effect::Subject;
+use crate::figures::MeasuredRun;
 use crate::hosts::StudyNetwork;
-use crate::record::{MeasuredRun, StudyRecord, TurnRecord};
+use crate::progress;
+use crate::record::{StudyRecord, Subject, TurnRecord};
 
 /// Repeats of a turn that was disturbed.
 const REPEATS_MAX: usize = 2;
@@ -46,8 +46,10 @@ pub(super) fn take(
         keep(record)?;
         let done = (block + 1 - first) as f64;
         let left = begun.elapsed().as_secs_f64() / done * (record.blocks - block - 1) as f64;
-        progress(block + 1, record.blocks, left);
+        let (block, blocks) = (block + 1, record.blocks);
+        progress::show(&format!("block {block} of {blocks}, {left:.0} s left "));
     }
+    progress::show("");
     record.calls = calls::count(&mut subjects, weir);
     Ok(())
 }
@@ -101,13 +103,4 @@ fn turn(
     let measured = measure::turn(running, weir)?;
     let marks = measure::marks(&measured, pinned);
     Ok((measured, marks, REPEATS_MAX))
-}
-
-/// On a terminal, a line that is written over.
-fn progress(done: usize, blocks: usize, left_s: f64) {
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        let end = if done == blocks { "\n" } else { "" };
-        let _ = write!(stderr, "\rblock {done} of {blocks}, {left_s:.0} s left \x1b[K{end}");
-    }
 }

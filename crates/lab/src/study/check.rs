@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use super::rows::ROWS_MAX;
-use super::{FactorTarget, RowSetting, Study, StudyPlaces, StudyRow};
-use crate::effect;
+use super::{BLOCKS_MIN, FactorTarget, RowSetting, Study, StudyPlaces, StudyRow};
+use crate::figures;
 
 /// What a template may have besides factors: where to listen, and a folder for files.
 const BLANKS: [&str; 3] = ["listen", "listen_tls", "dir"];
@@ -19,7 +19,7 @@ const LISTENS: [&str; 4] = ["-l", "--listen", "--tcp-echo", "--udp-echo"];
 /// The first problem with anything but rows.
 pub(super) fn problem(study: &Study) -> Option<String> {
     let blocks = study.blocks;
-    let least = effect::BLOCKS_MIN;
+    let least = BLOCKS_MIN;
     if blocks.quick < least || blocks.full < least {
         return Some(format!("blocks must be at least {least}"));
     }
@@ -68,8 +68,8 @@ fn factors(study: &Study) -> Option<String> {
     if let Some(name) = unknown {
         return Some(format!("there is no factor {name}"));
     }
-    let unknown = study.columns.iter().find(|name| effect::column(name).is_none());
-    unknown.map(|name| format!("there is no column \"{name}\": {}", effect::column_names()))
+    let unknown = study.columns.iter().find(|name| figures::column(name).is_none());
+    unknown.map(|name| format!("there is no column \"{name}\": {}", figures::column_names()))
 }
 
 /// The first problem with a row.

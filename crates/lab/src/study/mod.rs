@@ -67,6 +67,10 @@ pub(crate) struct StudyBackends {
     pub(crate) options: Vec<String>,
 }
 
+/// The fewest blocks with which an interval can hold in 95 of 100 studies: of fewer, all ratios are
+/// too often on one side.
+pub(crate) const BLOCKS_MIN: usize = 6;
+
 /// How often each row has its turn.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

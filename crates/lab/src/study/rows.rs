@@ -31,6 +31,9 @@ pub(crate) struct StudyRow {
     pub(crate) found: Option<String>,
 }
 
+const NOTHING_LEFT: &str =
+    "without the rows that need hosts of their own, there is nothing left to compare";
+
 /// Rows of one study.
 pub(super) const ROWS_MAX: usize = 128;
 
@@ -89,17 +92,19 @@ impl Study {
         if !self.factorial.is_empty()
             || self.rows.first().is_some_and(|row| names.contains(&row.name))
         {
-            return Err("without its rows that need hosts, there is no study left".to_owned());
+            return Err(NOTHING_LEFT.to_owned());
         }
         self.rows.retain(|row| !names.contains(&row.name));
         if self.rows.len() < 2 {
-            return Err("without its rows that need hosts, there is no study left".to_owned());
+            return Err(NOTHING_LEFT.to_owned());
         }
         for row in &self.rows {
             let others = [&row.based_on, &row.compared_with].into_iter().flatten();
             if let Some(other) = others.into_iter().find(|name| names.contains(name)) {
                 let name = &row.name;
-                return Err(format!("row \"{name}\" is about row \"{other}\", which is left out"));
+                return Err(format!(
+                    "row \"{name}\" refers to row \"{other}\", which needs hosts of its own"
+                ));
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ use super::placing;
 use super::sandbox::{self, SandboxPlaces, TuneSandbox};
 use super::server::{self, TunedServer};
 use super::tree::TuneTree;
-use crate::record::MeasuredRun;
+use crate::figures::MeasuredRun;
 use crate::run::folder::ServerFolder;
 use crate::run::generator::GeneratorTurn;
 

@@ -2,7 +2,7 @@
 
 use statistics::Interval;
 
-use crate::record::MeasuredRun;
+use crate::figures::MeasuredRun;
 
 /// The figure that is to improve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

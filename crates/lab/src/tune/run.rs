@@ -1,6 +1,6 @@
 //! `weir lab tune` from its arguments to the patch.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use super::copies::{TuneCopies, TunedProgram};
 use super::halving;
 use super::patch::TunePatch;
 use super::tree::TuneTree;
+use crate::progress;
 use crate::run::program::ServerProgram;
 
 /// Tunes, and returns what is to be printed. `weir` is this program, which is the generator, too.
@@ -26,22 +27,22 @@ pub fn run(arguments: &TuneArguments, weir: &Path) -> Result<String, String> {
     let accepted = accepted(&tree, &all, &program, (arguments, weir))?;
     let budget_s = arguments.budget.as_secs_f64();
     let mut told = 0.0;
-    let mut progress = || {
+    let mut show_time = || {
         let passed = begun.elapsed().as_secs_f64();
         if passed - told >= 1.0 {
             told = passed;
-            say(budget_s - passed);
+            progress::show(&format!("{:.0} s left ", (budget_s - passed).max(0.0)));
         }
     };
     let mut copies =
-        TuneCopies::new((&tree, &accepted), &program, (arguments, weir), &mut progress)?;
+        TuneCopies::new((&tree, &accepted), &program, (arguments, weir), &mut show_time)?;
     let turn_s = copies.try_baseline()?;
     let turns = ((budget_s - begun.elapsed().as_secs_f64()) / turn_s).max(0.0) as usize;
     let subjects: Vec<&str> = accepted.iter().map(TuneCandidate::subject).collect();
     enough(subjects.len(), turns, turn_s)?;
     let result = confirmation::search(&subjects, turns, &mut copies)?;
     drop(copies);
-    clear();
+    progress::show("");
     shown(arguments, &tree, &accepted, &result)
 }
 
@@ -54,7 +55,7 @@ fn accepted(
 ) -> Result<Vec<TuneCandidate>, String> {
     let mut nothing = || {};
     let copies = TuneCopies::new((tree, all), program, given, &mut nothing)?;
-    let load = "backends of the configuration get the load of all turns".to_owned();
+    let load = "the backends of this configuration receive the full load".to_owned();
     let passes = tree.lines().iter().any(|line| line.directive.name().ends_with("_pass"));
     for note in copies.notes()?.into_iter().chain(passes.then_some(load)) {
         let _ = writeln!(std::io::stderr(), "note: {note}");
@@ -68,7 +69,7 @@ fn accepted(
     Ok(accepted)
 }
 
-/// The share of turns that halving has, as in [`confirmation::search`].
+/// Fails, with the budget that is needed, if there are too few turns.
 fn enough(count: usize, turns: usize, turn_s: f64) -> Result<(), String> {
     // Halving has three fifths of all turns.
     let least = (halving::turns_min(count) * 5).div_ceil(3) + 1;
@@ -91,21 +92,6 @@ fn shown(
     }
     let json = serde_json::to_string_pretty(&patch).map_err(|error| error.to_string())?;
     Ok(json + "\n")
-}
-
-/// On a terminal, a line that is written over.
-fn say(left_s: f64) {
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        let _ = write!(stderr, "\r{:.0} s left \x1b[K", left_s.max(0.0));
-    }
-}
-
-fn clear() {
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        let _ = write!(stderr, "\r\x1b[K");
-    }
 }
 
 #[cfg(test)]

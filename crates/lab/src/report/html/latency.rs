@@ -2,8 +2,9 @@
 
 use super::chart::{ChartRow, MIDDLE, figure};
 use super::scale::ChartScale;
-use crate::effect::{MAX, P50, P99, P999, StudyMeasure, Subject, level};
-use crate::record::StudyRecord;
+use crate::effect::level;
+use crate::figures::{MAX, P50, P99, P999, StudyMeasure};
+use crate::record::{StudyRecord, Subject};
 
 /// What is shown, from left to right.
 const SHOWN: [StudyMeasure; 4] = [P50, P99, P999, MAX];

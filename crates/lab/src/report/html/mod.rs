@@ -13,9 +13,10 @@ use markup::escaped;
 use statistics::Interval;
 
 use super::table;
-use crate::effect::{CPU, RATE, StudyMeasure, Subject, effect, ratio};
+use crate::effect::{effect, ratio};
 use crate::factorial::{self, FactorialEffect};
-use crate::record::StudyRecord;
+use crate::figures::{CPU, RATE, StudyMeasure};
+use crate::record::{StudyRecord, Subject};
 
 const STYLE: &str = include_str!("style.css");
 

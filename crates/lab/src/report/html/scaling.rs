@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::chart::{ChartRow, MIDDLE, figure};
 use super::scale::ChartScale;
-use crate::effect::{RATE, Subject, level};
-use crate::record::StudyRecord;
+use crate::effect::level;
+use crate::figures::RATE;
+use crate::record::{StudyRecord, Subject};
 use crate::study::Study;
 
 /// Rows that differ in nothing but the number.

@@ -1,0 +1,173 @@
+//! The figures of a turn: what they are, and how tables name and write them.
+
+use serde::{Deserialize, Serialize};
+
+/// The figures of a turn.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct MeasuredRun {
+    pub(crate) requests: u64,
+    pub(crate) seconds: f64,
+    pub(crate) errors: u64,
+    pub(crate) rate: f64,
+    pub(crate) mean_us: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) p999_us: f64,
+    pub(crate) max_us: f64,
+    /// CPU time of the server's processes for each request.
+    pub(crate) cpu_us: f64,
+    /// The part of it in user space, and in the kernel.
+    pub(crate) user_us: f64,
+    pub(crate) system_us: f64,
+    /// Processors that the server has used.
+    pub(crate) busy: f64,
+    /// What the server's processes have taken.
+    pub(crate) memory_bytes: f64,
+    /// Changes from one thread to another for each request.
+    pub(crate) switches: f64,
+    /// The share of its time that the generator's busiest thread was on a processor.
+    pub(crate) generator_busy: f64,
+    /// The share of the machine's time that others had (steal).
+    pub(crate) stolen: f64,
+    /// The share of the machine's time that processes had which are no part of the study.
+    pub(crate) others: f64,
+    /// What passed the server's network interfaces in a second; on loopback addresses, what passed
+    /// between all.
+    pub(crate) packets_in: f64,
+    pub(crate) packets_out: f64,
+    pub(crate) bytes_in: f64,
+    pub(crate) bytes_out: f64,
+    /// TCP sockets of the server's host in the middle of the turn, without TIME_WAIT and in it; on
+    /// loopback addresses, of all parts.
+    pub(crate) sockets: usize,
+    pub(crate) time_wait: usize,
+}
+
+/// A figure of a turn.
+#[derive(Clone, Copy)]
+pub(crate) struct StudyMeasure {
+    /// Its name in the columns of a study.
+    pub(crate) key: &'static str,
+    /// Its name in tables.
+    pub(crate) name: &'static str,
+    pub(crate) of: fn(&MeasuredRun) -> f64,
+    /// How it is written.
+    pub(crate) text: fn(f64) -> String,
+}
+
+/// Requests per second.
+pub(crate) const RATE: StudyMeasure =
+    StudyMeasure { key: "rate", name: "requests/s", of: |run| run.rate, text: whole };
+/// CPU time per request.
+pub(crate) const CPU: StudyMeasure =
+    StudyMeasure { key: "cpu", name: "CPU/request", of: |run| run.cpu_us, text: microseconds };
+pub(crate) const P50: StudyMeasure =
+    StudyMeasure { key: "p50", name: "p50", of: |run| run.p50_us, text: latency };
+pub(crate) const P99: StudyMeasure =
+    StudyMeasure { key: "p99", name: "p99", of: |run| run.p99_us, text: latency };
+pub(crate) const P999: StudyMeasure =
+    StudyMeasure { key: "p999", name: "p99.9", of: |run| run.p999_us, text: latency };
+pub(crate) const MAX: StudyMeasure =
+    StudyMeasure { key: "max", name: "max", of: |run| run.max_us, text: latency };
+
+/// All of them.
+const MEASURES: [StudyMeasure; 19] = [
+    RATE,
+    CPU,
+    StudyMeasure { key: "mean", name: "mean", of: |run| run.mean_us, text: latency },
+    P50,
+    P99,
+    P999,
+    MAX,
+    StudyMeasure { key: "user", name: "user/request", of: |run| run.user_us, text: microseconds },
+    StudyMeasure {
+        key: "system",
+        name: "system/request",
+        of: |run| run.system_us,
+        text: microseconds,
+    },
+    StudyMeasure { key: "busy", name: "%CPU", of: |run| run.busy * 100.0, text: whole },
+    StudyMeasure { key: "errors", name: "errors", of: |run| run.errors as f64, text: whole },
+    StudyMeasure {
+        key: "memory",
+        name: "memory",
+        of: |run| run.memory_bytes / 1e6,
+        text: |megabytes| format!("{megabytes:.1} MB"),
+    },
+    StudyMeasure {
+        key: "switches",
+        name: "switches/request",
+        of: |run| run.switches,
+        text: |switches| format!("{switches:.2}"),
+    },
+    StudyMeasure { key: "packets-in", name: "packets/s in", of: |run| run.packets_in, text: whole },
+    StudyMeasure {
+        key: "packets-out",
+        name: "packets/s out",
+        of: |run| run.packets_out,
+        text: whole,
+    },
+    StudyMeasure { key: "bytes-in", name: "bytes/s in", of: |run| run.bytes_in, text: whole },
+    StudyMeasure { key: "bytes-out", name: "bytes/s out", of: |run| run.bytes_out, text: whole },
+    StudyMeasure { key: "sockets", name: "sockets", of: |run| run.sockets as f64, text: whole },
+    StudyMeasure {
+        key: "time-wait",
+        name: "TIME_WAIT",
+        of: |run| run.time_wait as f64,
+        text: whole,
+    },
+];
+
+/// Those that may be 0.
+const COUNTS: [&str; 4] = ["errors", "sockets", "time-wait", "switches"];
+
+/// Columns of a study that names none.
+const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "found"];
+
+/// What a column of a table shows.
+#[derive(Clone, Copy)]
+pub(crate) enum StudyColumn {
+    Level(StudyMeasure),
+    Effect(StudyMeasure),
+    /// What the source has found.
+    Found,
+}
+
+/// The columns of these names; of none, the usual ones.
+pub(crate) fn columns(names: &[String]) -> Vec<StudyColumn> {
+    match names {
+        [] => USUAL.iter().filter_map(|name| column(name)).collect(),
+        names => names.iter().filter_map(|name| column(name)).collect(),
+    }
+}
+
+/// The column of a name: `rate`, `rate effect`, `found`.
+pub(crate) fn column(name: &str) -> Option<StudyColumn> {
+    let measure = |key: &str| MEASURES.into_iter().find(|measure| measure.key == key);
+    match (name, name.strip_suffix(" effect")) {
+        ("found", _) => Some(StudyColumn::Found),
+        // What may be 0 has no ratio.
+        (_, Some(key)) if !COUNTS.contains(&key) => measure(key).map(StudyColumn::Effect),
+        (_, Some(_)) => None,
+        (key, None) => measure(key).map(StudyColumn::Level),
+    }
+}
+
+/// The names that may stand in `columns`.
+pub(crate) fn column_names() -> String {
+    let keys = MEASURES.map(|measure| measure.key).join(", ");
+    let counts = COUNTS.join(", ");
+    format!("it must be found, or one of {keys}, alone or (not {counts}) with \" effect\"")
+}
+
+fn whole(number: f64) -> String {
+    format!("{number:.0}")
+}
+
+fn microseconds(us: f64) -> String {
+    format!("{us:.2} us")
+}
+
+fn latency(us: f64) -> String {
+    format!("{:.2} ms", us / 1000.0)
+}
