@@ -4,16 +4,12 @@ use observe::Level;
 
 use crate::exchange::{CloseReason, Exchange, Flow};
 
-/// What a location asks of a request before its handlers see it.
-pub(crate) fn admit(x: &mut Exchange) -> Flow {
-    let here = &x.location().core;
-    if here.internal && !x.internal {
-        return Flow::Status(404);
-    }
-    if x.keeps_connection() && !here.keepalive.admits(&x.client, &x.request) {
+/// Lets the connection end with this request where the location's limits say so.
+pub(crate) fn limit_keepalive(x: &mut Exchange) {
+    let keepalive = &x.location().core.keepalive;
+    if x.keeps_connection() && !keepalive.admits(&x.client, &x.request) {
         x.close_after(CloseReason::Limit);
     }
-    admit_body(x)
 }
 
 /// Refuses a body whose announced length is too large for the location.

@@ -194,6 +194,9 @@ impl Block {
                 if matches!(inner_kind, BlockKind::If) {
                     self.layers.set(level, line, load)?;
                 }
+                if matches!(inner_kind, BlockKind::LimitExcept(_)) && self.has_limit_except() {
+                    return Err(line.refuse("is duplicate"));
+                }
                 let mut block = block(inner_kind, inside, line, load)?;
                 if matches!(block.kind, BlockKind::If) {
                     self.layers.enclose(&mut block.layers);
@@ -204,6 +207,10 @@ impl Block {
             None => self.layers.without_feature(line, around, load)?,
         }
         Ok(())
+    }
+
+    fn has_limit_except(&self) -> bool {
+        self.inner.iter().any(|inner| matches!(inner.kind, BlockKind::LimitExcept(_)))
     }
 }
 

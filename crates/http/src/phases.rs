@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use net::LentFuture;
-use observe::Level;
+use observe::{Level, Text};
 
 use crate::credentials;
 use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Phase, Reach, Role, Stage, Wait};
@@ -148,18 +148,27 @@ fn enter(x: &mut Exchange, phase: Phase) {
 
 fn find_location(site: &Site, x: &mut Exchange) -> Flow {
     let Ok(chosen) = site::choose_location(site, x) else { return Flow::Status(500) };
-    x.location = chosen.location;
-    let here = site.location(x.location);
-    x.debug(format_args!("using configuration \"{}\"", observe::Text(&here.name)));
-    if let Some((allowed, block)) = here.limit_except
-        && allowed & x.request.head.method.bit() == 0
-    {
-        x.location = block;
+    let here = site.location(chosen.location);
+    x.debug(format_args!("using configuration \"{}\"", Text(&here.name)));
+    if here.core.internal && !x.internal {
+        x.location = chosen.location;
+        return Flow::Status(404);
     }
-    match admit::admit(x) {
+    enter_location(site, x, chosen.location);
+    match admit::admit_body(x) {
         Flow::Next if chosen.adds_slash => add_slash(site, x, chosen.location),
         flow => flow,
     }
+}
+
+/// Makes a location the exchange's, or its `limit_except` block for a method that it limits. Every
+/// way into a location comes through here, also that into a named one.
+fn enter_location(site: &Site, x: &mut Exchange, location: LocationId) {
+    x.location = match site.location(location).limit_except {
+        Some((allowed, block)) if allowed & x.request.head.method.bit() == 0 => block,
+        _ => location,
+    };
+    admit::limit_keepalive(x);
 }
 
 /// Sends the client to the name of a location, which it has asked for without its slash.
@@ -245,7 +254,8 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
         }
         Jump::Named(location) => {
             x.internal = true;
-            x.location = location;
+            let site = x.generation.clone();
+            enter_location(&site, x, location);
             x.states.redirected();
             x.backends.request_to.begun = false;
             enter(x, Phase::Rewrite);

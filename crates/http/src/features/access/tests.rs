@@ -77,6 +77,32 @@ fn other_methods() {
 }
 
 #[test]
+fn limit_except_holds_in_named_locations_too() {
+    let site = site(
+        "server {
+             error_page 404 = @missing;
+             location /tried { try_files $uri @limited; }
+             location /missing { return 404; }
+             location @limited { limit_except GET { deny all; } return 200 tried; }
+             location @missing { limit_except GET { deny all; } return 200 missing; }
+         }",
+    );
+    for (path, answer) in [("/tried", "tried"), ("/missing", "missing")] {
+        assert_eq!(site.get(path).body(), answer, "GET {path}");
+        let refused = site.send(&format!("DELETE {path} HTTP/1.1\nHost: h\n\n"));
+        assert_eq!(refused.status(), 403, "DELETE {path}");
+    }
+}
+
+#[test]
+fn a_location_has_one_limit_except() {
+    refused(
+        "server { location / { limit_except GET { deny all; } limit_except POST { deny all; } } }",
+        "\"limit_except\" directive is duplicate:1",
+    );
+}
+
+#[test]
 fn an_error_page_is_checked_too() {
     let site =
         site("error_log log; server { deny all; error_page 403 /e; location /e { allow all; } }");
