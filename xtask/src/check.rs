@@ -43,6 +43,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "models", slow: true, run: models },
     CheckStep { name: "feature", slow: true, run: new_feature },
     CheckStep { name: "compare", slow: true, run: side_by_side },
+    CheckStep { name: "access", slow: true, run: access_table },
     CheckStep { name: "at-once", slow: true, run: general_sending },
     CheckStep { name: "examples", slow: true, run: shown },
     CheckStep { name: "takeover", slow: true, run: taken_over },
@@ -113,6 +114,16 @@ fn side_by_side() -> Result<StepOutcome, String> {
     let weir = project::release("weir")?;
     let words = ["--weir".to_owned(), weir.display().to_string()];
     compare::run(&words).or_else(|_| compare::run(&words)).map(|()| StepOutcome::Done)
+}
+
+/// Who may come, by every way into a location, beside an installed nginx.
+fn access_table() -> Result<StepOutcome, String> {
+    if !Path::new(REFERENCE).exists() {
+        return Ok(StepOutcome::Skipped(format!("{REFERENCE} is not there")));
+    }
+    let weir = project::release("weir")?.display().to_string();
+    let words = ["--weir".to_owned(), weir, "--access".to_owned()];
+    compare::run(&words).map(|()| StepOutcome::Done)
 }
 
 /// The corpus against Weir itself, built so that it sends no reply at once: the same bytes.

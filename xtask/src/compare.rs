@@ -5,11 +5,13 @@
 //! differs must be noted in the case, line by line, with its reason. This is no benchmark, and it
 //! knows nothing about HTTP that a case could say itself.
 
+mod access;
 mod backend;
 mod case;
 mod client;
 mod diff;
 mod gzip;
+mod known;
 mod place;
 mod reply;
 mod report;
@@ -25,7 +27,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use case::Case;
-use report::CaseReport;
+use known::KnownDifferences;
+use report::{CaseReport, RequestVerdict};
 use server::ComparedProgram;
 use side::ServerTranscript;
 
@@ -64,8 +67,13 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if reference.version != REFERENCE_VERSION {
         println!("the reference is {}, not {REFERENCE_VERSION}", reference.version);
     }
-    let cases = read_cases(&options)?;
-    let comparison = ProgramComparison { reference, weir, options: &options, scratch: &scratch.0 };
+    let known = KnownDifferences::read(&reference.version)?;
+    let comparison =
+        ProgramComparison { reference, weir, known, options: &options, scratch: &scratch.0 };
+    let cases = match options.access {
+        true => access::cases(&options.case)?,
+        false => read_cases(&options)?,
+    };
     let reports = comparison.all(&cases);
     if options.keep {
         println!("kept in {}", scratch.0.display());
@@ -82,6 +90,7 @@ struct Options {
     any_order: bool,
     show: bool,
     keep: bool,
+    access: bool,
 }
 
 impl Options {
@@ -93,6 +102,7 @@ impl Options {
             any_order: false,
             show: false,
             keep: false,
+            access: false,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -104,6 +114,7 @@ impl Options {
                 "--any-order" => options.any_order = true,
                 "--show" => options.show = true,
                 "--keep" => options.keep = true,
+                "--access" => options.access = true,
                 _ => return Err(format!("\"{arg}\" is no option\n{USAGE}")),
             }
         }
@@ -151,10 +162,14 @@ fn read_cases(options: &Options) -> Result<Vec<Case>, String> {
     }
 }
 
+/// What a program did in a case, or why it did not start.
+type PlayedCase = Result<ServerTranscript, String>;
+
 /// The two programs and the ground on which they are compared.
 struct ProgramComparison<'a> {
     reference: ComparedProgram,
     weir: ComparedProgram,
+    known: KnownDifferences,
     options: &'a Options,
     scratch: &'a Path,
 }
@@ -179,18 +194,22 @@ impl ProgramComparison<'_> {
     }
 
     fn one(&self, case: &Case) -> CaseReport {
+        match self.both(case) {
+            (Ok(nginx), Ok(weir)) => self.sides(case, &nginx, &weir),
+            (Err(error), _) | (_, Err(error)) => CaseReport::not_started(case, error),
+        }
+    }
+
+    /// What each program did.
+    fn both(&self, case: &Case) -> (PlayedCase, PlayedCase) {
         // The names are equally long, so that a reply with a path in it is.
         let side = |program, name: &str| {
             let dir = self.scratch.join(&case.name).join(name);
             ServerTranscript::play(program, case, &dir, self.options.any_order)
+                .map(|side| if self.options.access { side.reduced(access::decides) } else { side })
                 .map_err(|e| format!("{name} {e}"))
         };
-        let sides =
-            side(&self.reference, "nginx").and_then(|n| Ok((n, side(&self.weir, "weir-")?)));
-        match sides {
-            Ok((nginx, weir)) => self.sides(case, &nginx, &weir),
-            Err(error) => CaseReport::not_started(case, error),
-        }
+        (side(&self.reference, "nginx"), side(&self.weir, "weir-"))
     }
 
     fn sides(&self, case: &Case, nginx: &ServerTranscript, weir: &ServerTranscript) -> CaseReport {
@@ -204,7 +223,15 @@ impl ProgramComparison<'_> {
                 report::print_lines(&title, left, usize::MAX);
             }
             let expected = request.differs.as_ref().filter(|_| !twins);
-            let verdict = report::judge(diff::diff(left, right), expected, self.options.any_order);
+            let is_noted = self.reference.version == REFERENCE_VERSION;
+            let diff = diff::diff(left, right);
+            let verdict = report::judge(diff, expected, self.options.any_order, is_noted);
+            let verdict = match verdict {
+                RequestVerdict::Different(lines) if self.known.explain(&title, &lines) => {
+                    RequestVerdict::Explained
+                }
+                verdict => verdict,
+            };
             verdicts.push((title, verdict));
         }
         let whole = diff::diff(&nginx.whole, &weir.whole);

@@ -92,7 +92,8 @@ impl Case {
         Case::parse(name, &whole).map_err(|e| format!("{}:{e}", path.display()))
     }
 
-    fn parse(name: String, whole: &str) -> Result<Case, String> {
+    /// Parses the text of a case; an error begins with its line.
+    pub(super) fn parse(name: String, whole: &str) -> Result<Case, String> {
         let mut case = Case { name, config: String::new(), files: vec![], requests: vec![] };
         let mut section = Section::Config;
         let mut block = RawRequestLines::default();

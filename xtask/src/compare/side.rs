@@ -44,6 +44,12 @@ impl ServerTranscript {
         Ok(side)
     }
 
+    /// Only the lines of requests that are to be compared.
+    pub(super) fn reduced(mut self, compared: fn(&str) -> bool) -> ServerTranscript {
+        self.transcripts.iter_mut().for_each(|lines| lines.retain(|line| compared(line)));
+        self
+    }
+
     /// A log line that begins with the port of a client belongs to its request.
     fn add(&mut self, line: &LogLine, ports: &[u16], place: &ServerEnvironment) {
         let (number, text) = match line.text.iter().position(|&b| b == b' ') {

@@ -86,7 +86,7 @@ fn differs(lines: &[&str]) -> Differs {
 }
 
 fn judged(diff: &[&str], expected: Option<&Differs>) -> RequestVerdict {
-    judge(diff.iter().map(|&line| line.to_owned()).collect(), expected, false)
+    judge(diff.iter().map(|&line| line.to_owned()).collect(), expected, false, true)
 }
 
 #[test]
