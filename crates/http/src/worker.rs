@@ -12,6 +12,7 @@ use crate::accept::{self, ParkedConnection, UnusedConnection};
 use crate::client::Client;
 use crate::drive::WorkerContext;
 use crate::h1::ConnectionState;
+use crate::h2::ResumeReason;
 use crate::site::Generation;
 
 /// Idle connections that end at once when there is no room for new ones.
@@ -40,12 +41,12 @@ impl Worker {
             let weak_too = weak.clone();
             let resume = move |stream, parked| {
                 if let Some(worker) = weak.upgrade() {
-                    worker.resume(stream, parked, false);
+                    worker.resume(stream, parked, ResumeReason::Input);
                 }
             };
             let end = move |stream, parked| {
                 if let Some(worker) = weak_too.upgrade() {
-                    worker.end_parked(stream, parked);
+                    worker.end_parked(stream, parked, ResumeReason::End);
                 }
             };
             net::spawn(idle_set.clone().attend(resume, end));
@@ -80,13 +81,13 @@ impl Worker {
         self.context.generation().slot_at(to)
     }
 
-    /// Goes on with a connection that was parked; with `ends` only to end it.
-    fn resume(self: &Rc<Self>, stream: Stream, parked: ParkedConnection, ends: bool) {
+    /// Goes on with a connection that was parked; perhaps only to end it.
+    fn resume(self: &Rc<Self>, stream: Stream, parked: ParkedConnection, reason: ResumeReason) {
         let accepted_under = parked.accepted_under();
         let worker = self.clone();
         self.tracker.spawn(accepted_under, async move {
             let context = worker.context.clone();
-            worker.park(accept::resume(context, stream, parked, ends).await);
+            worker.park(accept::resume(context, stream, parked, reason).await);
         });
     }
 
@@ -96,20 +97,24 @@ impl Worker {
         if let Some(idle_set) = &self.idle_set
             && let Err((stream, parked)) = idle_set.park(stream, parked, left_ms)
         {
-            self.resume(stream, parked, false);
+            self.resume(stream, parked, ResumeReason::Input);
         }
     }
 
     /// Ends a parked connection: closes it, or has its client told first.
-    fn end_parked(self: &Rc<Self>, stream: Detached, parked: ParkedConnection) {
+    fn end_parked(self: &Rc<Self>, stream: Detached, parked: ParkedConnection, why: ResumeReason) {
         if parked.has_last_words() {
-            self.resume(Stream::attach(stream), parked, true);
+            self.resume(Stream::attach(stream), parked, why);
         }
     }
 
-    fn close_parked(self: &Rc<Self>, keep: impl FnMut(&ParkedConnection) -> bool) {
+    fn close_parked(
+        self: &Rc<Self>,
+        why: ResumeReason,
+        keep: impl FnMut(&ParkedConnection) -> bool,
+    ) {
         if let Some(idle_set) = &self.idle_set {
-            idle_set.retain(keep, |stream, parked| self.end_parked(stream, parked));
+            idle_set.retain(keep, |stream, parked| self.end_parked(stream, parked, why));
         }
     }
 
@@ -118,7 +123,7 @@ impl Worker {
     pub fn replace(self: &Rc<Self>, generation: Rc<Generation>) {
         self.discovery.replace(Discovery::of(&generation.groups));
         self.context.replace_generation(generation);
-        self.close_parked(|parked| self.context.keeps_socket(parked.listen()));
+        self.close_parked(ResumeReason::End, |parked| self.context.keeps_socket(parked.listen()));
         self.tracker.wake_all();
     }
 
@@ -140,7 +145,7 @@ impl Worker {
     /// Idle connections end now, the others with the reply under way. Ready once none is left.
     pub async fn leave(self: &Rc<Self>) {
         self.context.leave();
-        self.close_parked(|_| false);
+        self.close_parked(ResumeReason::End, |_| false);
         self.tracker.wake_all();
         self.tracker.empty().await;
     }
@@ -156,7 +161,7 @@ impl Worker {
     pub fn make_room(self: &Rc<Self>) {
         let parked = self.idle_set.as_ref().map_or(0, |idle_set| idle_set.len());
         let mut wanted = ((parked + self.tracker.len()) / 8).clamp(1, RECLAIMED_MAX);
-        self.close_parked(|_| {
+        self.close_parked(ResumeReason::GiveWay, |_| {
             let kept = wanted == 0;
             wanted = wanted.saturating_sub(1);
             kept

@@ -301,6 +301,27 @@ fn a_full_worker_gives_the_places_of_idle_connections_to_new_ones() {
     assert!(!server.log().contains("[alert]"));
 }
 
+/// Connections of HTTP/2 once kept their places for `lingering_timeout`, and those with half of a
+/// header block for ever.
+#[test]
+fn idle_and_half_begun_connections_of_http_2_give_their_places_to_new_ones() {
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    const GET: &[u8] = b"\0\0\x08\x01\x05\0\0\0\x01\x82\x86\x84\x41\x03one";
+    let http = hello("hello").replace("server {", "server { http2 on; lingering_timeout 1h;");
+    let server = Server::start_any("events { worker_connections 2; }", &http);
+    for begun in [&GET[..0], &GET[..12], GET] {
+        let mut clients: Vec<_> = (0..2).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            client.write_all(&[PREFACE, begun].concat()).unwrap();
+            client.read_exact(&mut [0; 9]).unwrap();
+        }
+        eventually("room", || {
+            let mut stream = server.connect();
+            ask(&mut stream).is_ok_and(|word| word == "hello").then_some(())
+        });
+    }
+}
+
 #[test]
 fn no_descriptors_left_is_told_and_survived() {
     let globals = "worker_rlimit_nofile 24;";

@@ -6,7 +6,7 @@ use net::Stream;
 
 use crate::drive::WorkerContext;
 use crate::h1::{self, ConnectionState, ParkableConnection, Parked};
-use crate::h2::{self, IdleHttp2, ParkableHttp2};
+use crate::h2::{self, IdleHttp2, ParkableHttp2, ResumeReason};
 
 /// All that remains of an idle connection but its socket.
 pub(crate) enum ParkedConnection {
@@ -56,19 +56,19 @@ impl UnusedConnection {
     }
 }
 
-/// Goes on with a connection that was parked; with `ends` only to tell its client that it ends.
+/// Goes on with a connection that was parked, perhaps only to tell its client that it ends.
 pub(crate) async fn resume(
     context: Rc<WorkerContext>,
     stream: Stream,
     parked: ParkedConnection,
-    ends: bool,
+    reason: ResumeReason,
 ) -> Option<UnusedConnection> {
     match parked {
         ParkedConnection::Http1(parked) => {
             h1::resume(context, stream, parked).await.map(UnusedConnection::http1)
         }
         // Boxed: connections of HTTP/1 need no memory for it.
-        ParkedConnection::Http2(idle, held) => Box::pin(h2::resume(context, stream, *idle, ends))
+        ParkedConnection::Http2(idle, held) => Box::pin(h2::resume(context, stream, *idle, reason))
             .await
             .map(|unused| UnusedConnection::http2(unused, held)),
     }

@@ -79,7 +79,7 @@ impl Connection {
         .await
     }
 
-    /// Closes this side, and reads what the client still sends.
+    /// Closes this side, and reads what the client still sends, until others need the place.
     pub(super) async fn linger(&self, rules: Lingering) {
         let patience = Patience::new(rules);
         let mut is_shut = false;
@@ -92,8 +92,8 @@ impl Connection {
                 }
             }
             match self.link.poll_nowhere(cx) {
-                Poll::Ready(()) => Poll::Ready(()),
-                Poll::Pending => patience.poll_over(cx, &self.link),
+                Poll::Pending if !self.context.wants_back() => patience.poll_over(cx, &self.link),
+                _ => Poll::Ready(()),
             }
         })
         .await;

@@ -47,14 +47,24 @@ pub(super) struct Http2Connection<F> {
     /// Counts the connection as waiting while it has no stream.
     pub(super) waiting: Option<WaitingConnection>,
     /// Nothing more is read: the client has closed, or broken the protocol.
-    is_deaf: bool,
+    pub(super) is_deaf: bool,
     /// Nothing more can be written.
     is_mute: bool,
     /// Nothing was read in the last round because the client does not read.
-    was_behind: bool,
+    pub(super) was_behind: bool,
     /// The connection has been idle long enough to be parked.
     pub(super) is_unused: bool,
+    /// Others need its place: it ends without waiting for its client.
+    pub(super) gives_way: bool,
     writes: u8,
+}
+
+/// What a connection begins with, or goes on with after it was parked.
+pub(super) struct Http2Begin {
+    pub(super) endpoint: Http2Endpoint,
+    pub(super) timers: Http2Timers,
+    /// Others need its place.
+    pub(super) gives_way: bool,
 }
 
 /// How a connection ends.
@@ -74,7 +84,8 @@ pub(crate) async fn serve(
     let config = config_of(&context, &client)?;
     let endpoint = Http2Endpoint::new(Http2Role::Server, config);
     let timers = Http2Timers::first(preread.left_ms);
-    run_connection(context, client, stream, (endpoint, timers), preread.bytes).await
+    let begin = Http2Begin { endpoint, timers, gives_way: false };
+    run_connection(context, client, stream, begin, preread.bytes).await
 }
 
 /// Runs a connection, of which `input` was already read, until it is over or idle.
@@ -82,13 +93,13 @@ pub(super) async fn run_connection(
     context: Rc<WorkerContext>,
     client: Rc<Client>,
     stream: Stream,
-    state: (Http2Endpoint, Http2Timers),
+    begin: Http2Begin,
     input: Vec<u8>,
 ) -> Option<ParkableHttp2> {
     let run = |link: Rc<StreamLink>, end_stream: bool| {
         run_stream(context.clone(), client.clone(), link, end_stream)
     };
-    let mut connection = Http2Connection::new(context.clone(), client.clone(), stream, state);
+    let mut connection = Http2Connection::new(context.clone(), client.clone(), stream, begin);
     connection.take_input(&input, &run);
     buffers::give_back(input);
     let end = std::future::poll_fn(|cx| connection.poll_turn(cx, &run)).await;
@@ -101,7 +112,7 @@ pub(super) async fn run_connection(
     let Http2Connection { mut stream, streams, .. } = connection;
     drop(streams);
     match end {
-        Http2End::Linger if rules.close != Close::Off => linger(stream, rules).await,
+        Http2End::Linger if rules.close != Close::Off => linger(&context, stream, rules).await,
         _ => stream.close_session(),
     }
     None
@@ -164,8 +175,8 @@ async fn run_stream(
     });
 }
 
-/// Closes this side, and reads what the client still sends.
-async fn linger(mut stream: Stream, rules: Lingering) {
+/// Closes this side, and reads what the client still sends, until others need its place.
+async fn linger(context: &WorkerContext, mut stream: Stream, rules: Lingering) {
     let timer = net::Timer::new();
     let until_ms = clock::now_ms().saturating_add(rules.time_ms);
     timer.set(rules.timeout_ms.min(rules.time_ms));
@@ -184,6 +195,7 @@ async fn linger(mut stream: Stream, rules: Lingering) {
                     timer.set(rules.timeout_ms.min(left_ms));
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending if context.wants_back() => return Poll::Ready(()),
                 Poll::Pending => return timer.poll(cx),
             }
         }
@@ -196,7 +208,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         context: Rc<WorkerContext>,
         client: Rc<Client>,
         stream: Stream,
-        (endpoint, timers): (Http2Endpoint, Http2Timers),
+        Http2Begin { endpoint, timers, gives_way }: Http2Begin,
     ) -> Self {
         let ready = Arc::new(ReadyStreams::default());
         Self {
@@ -212,6 +224,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
             is_mute: false,
             was_behind: false,
             is_unused: false,
+            gives_way,
             writes: 0,
         }
     }
@@ -264,6 +277,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         let is_done = self.streams.len() == 0 && is_written;
         match (is_done, endpoint.is_going_away()) {
             (true, _) if self.is_mute => Some(Http2End::Close),
+            (true, true) if self.gives_way => Some(Http2End::Close),
             (true, true) => Some(Http2End::Linger),
             _ => None,
         }

@@ -17,6 +17,17 @@ pub(crate) struct IdleHttp2 {
     pub(super) _waiting: WaitingConnection,
 }
 
+/// Why a parked connection gets a task again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResumeReason {
+    /// Bytes have come.
+    Input,
+    /// Its time is over, or the worker leaves.
+    End,
+    /// Others need its place.
+    GiveWay,
+}
+
 /// A connection to park, with its socket.
 pub(crate) struct ParkableHttp2 {
     pub(crate) stream: Stream,

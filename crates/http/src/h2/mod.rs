@@ -36,5 +36,5 @@ mod timers;
 pub(crate) mod totals;
 
 pub(crate) use connection::serve;
-pub(crate) use idle::{IdleHttp2, ParkableHttp2};
+pub(crate) use idle::{IdleHttp2, ParkableHttp2, ResumeReason};
 pub(crate) use parking::resume;

@@ -5,30 +5,32 @@ use std::rc::Rc;
 use net::{SocketProbe, Stream, clock};
 use wire::http2::{Http2Code, Http2Endpoint};
 
-use super::connection::{self, Http2Connection};
-use super::idle::{IdleHttp2, ParkableHttp2};
+use super::connection::{self, Http2Begin, Http2Connection};
+use super::idle::{IdleHttp2, ParkableHttp2, ResumeReason};
 use super::shared::Http2Shared;
 use super::timers::Http2Timers;
 use crate::client::Client;
 use crate::drive::WorkerContext;
 
-/// Resumes a parked connection; with `ends`, only to end it.
+/// Resumes a parked connection, perhaps only to end it.
 pub(crate) async fn resume(
     context: Rc<WorkerContext>,
     stream: Stream,
     idle: IdleHttp2,
-    ends: bool,
+    reason: ResumeReason,
 ) -> Option<ParkableHttp2> {
     let IdleHttp2 { client, endpoint, since_ms, replenished_s, _waiting: waiting } = idle;
     drop(waiting);
     let client = Rc::new(Client::wake(client, SocketProbe::new(&stream)));
     let config = connection::config_of(&context, &client)?;
     let mut endpoint = Http2Endpoint::wake(endpoint, config.limits);
-    if ends {
+    if reason != ResumeReason::Input {
         endpoint.go_away(Http2Code::NO_ERROR);
     }
     let timers = Http2Timers::next(since_ms, replenished_s);
-    connection::run_connection(context, client, stream, (endpoint, timers), Vec::new()).await
+    let gives_way = reason == ResumeReason::GiveWay;
+    let begin = Http2Begin { endpoint, timers, gives_way };
+    connection::run_connection(context, client, stream, begin, Vec::new()).await
 }
 
 impl<F: Future<Output = ()>> Http2Connection<F> {

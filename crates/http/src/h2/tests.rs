@@ -416,6 +416,41 @@ fn a_header_block_has_its_time() {
     assert_eq!(client.answer(stream).0, "200");
 }
 
+/// Nothing else can be received on a connection within a header block. Such a connection once
+/// stayed for ever: each time the rest of the block got more time.
+#[test]
+fn a_connection_with_an_unfinished_header_block_ends() {
+    let server = server();
+    let block = b"\x82\x86\x84\x41\x03one";
+    let bytes = |frames: &[(u8, u8, u32, &[u8])]| {
+        let mut out = Vec::new();
+        for &(kind, flags, stream, payload) in frames {
+            frame::write(&mut out, kind, flags, stream, payload);
+        }
+        out
+    };
+    let head = (HEADERS, END_HEADERS | END_STREAM, 1, &block[..]);
+    let upload = (HEADERS, END_HEADERS, 1, &b"\x83\x86\x45\x02/s\x41\x03one"[..]);
+    let next = (HEADERS, END_HEADERS | END_STREAM, 3, &block[..]);
+    let unfinished = [
+        bytes(&[head])[..12].to_vec(),
+        bytes(&[(HEADERS, END_STREAM, 1, block)]),
+        bytes(&[(HEADERS, END_STREAM, 1, &block[..2]), (9, 0, 1, &block[2..])])[..15].to_vec(),
+        bytes(&[head, (HEADERS, 0, 3, block)]),
+        bytes(&[head, next])[..30].to_vec(),
+        bytes(&[upload, (HEADERS, END_STREAM, 1, b"\0\x01a\x01b")]),
+    ];
+    for (index, bytes) in unfinished.iter().enumerate() {
+        let mut client = Http2Client::connect(&server);
+        client.flush();
+        client.send(bytes);
+        for _ in 0..3 {
+            server.advance(3100);
+        }
+        assert_eq!(client.last_words(), Some(Http2Code::PROTOCOL_ERROR), "{index}");
+    }
+}
+
 /// A worker that leaves says so; what is under way goes on.
 #[test]
 fn a_worker_that_leaves_takes_no_further_streams() {

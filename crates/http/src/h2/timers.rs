@@ -13,6 +13,8 @@ pub(super) struct Http2Timers {
     /// For the client's next request, or for the end of a header block.
     client: Timer,
     pub(super) waits_for: Cell<ClientWait>,
+    /// When that wait began.
+    waits_since_ms: Cell<u64>,
     /// For the client to read output.
     write: Timer,
     is_writing: Cell<bool>,
@@ -31,8 +33,10 @@ pub(super) enum ClientWait {
     Nothing,
     /// The first stream.
     First,
-    /// The rest of a header block.
-    Block,
+    /// The rest of a header block of this stream.
+    Block(u32),
+    /// The same, of a block that will be discarded. The connection cannot be used without it.
+    DiscardedBlock(u32),
     /// Another stream, until the connection is parked.
     Parking,
     /// Another stream.
@@ -56,6 +60,7 @@ impl Http2Timers {
         Self {
             client: Timer::new(),
             waits_for: Cell::new(ClientWait::Nothing),
+            waits_since_ms: Cell::new(since_ms),
             write: Timer::new(),
             is_writing: Cell::new(false),
             left_ms: None,
@@ -97,8 +102,14 @@ impl Http2Timers {
     ) -> Poll<()> {
         if self.waits_for.replace(wait) != wait {
             self.client.set(timeout_ms);
+            self.waits_since_ms.set(clock::now_ms());
         }
         self.client.poll(cx)
+    }
+
+    /// How long the wait for the client has lasted.
+    pub(super) fn waited_ms(&self) -> u64 {
+        clock::now_ms().saturating_sub(self.waits_since_ms.get())
     }
 
     pub(super) fn poll_write(&self, cx: &mut Context<'_>, timeout_ms: u64) -> Poll<()> {

@@ -25,7 +25,9 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use endpoint::{FieldWriter, Http2Endpoint, Http2Event, Received, RestingEndpoint};
+pub use endpoint::{
+    FieldWriter, Http2Endpoint, Http2Event, PartialBlock, Received, RestingEndpoint,
+};
 pub use error::{Http2Code, Http2Error};
 pub use fields::FieldBlock;
 pub use settings::{Http2Config, Http2Role, PeerSettings};

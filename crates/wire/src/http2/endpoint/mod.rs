@@ -15,6 +15,7 @@ mod send;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+pub use header_block::PartialBlock;
 pub use rest::RestingEndpoint;
 pub use send::FieldWriter;
 
@@ -353,12 +354,13 @@ impl Http2Endpoint {
 
     /// Whether a frame or a header block has begun and is not complete.
     pub fn is_within_frame(&self) -> bool {
-        self.has_partial_block() || self.gathered_len > 0 || !matches!(self.expect, Expect::Head)
+        self.block.is_open || self.gathered_len > 0 || !matches!(self.expect, Expect::Head)
     }
 
-    /// Whether a header block has begun and is not complete.
-    pub fn has_partial_block(&self) -> bool {
-        self.block.is_open
+    /// The header block that has begun and is not complete.
+    pub fn partial_block(&self) -> Option<PartialBlock> {
+        let HeaderBlock { stream, is_discarded, .. } = self.block;
+        self.block.is_open.then_some(PartialBlock { stream, is_discarded })
     }
 
     /// The stream of an incomplete DATA frame.

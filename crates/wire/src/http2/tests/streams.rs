@@ -188,12 +188,12 @@ fn an_abandoned_block_resets_its_stream() {
     let input = request(1, true);
     let (first, rest) = input.split_at(14);
     assert_eq!(script.receives(first).unwrap(), []);
-    assert!(script.endpoint.has_partial_block());
+    assert!(script.endpoint.partial_block().is_some());
     script.endpoint.abandon_block();
     script.endpoint.abandon_block();
     assert_eq!(script.resets(), [(1, Http2Code::PROTOCOL_ERROR)]);
     assert_eq!(script.receives(rest).unwrap(), []);
-    assert!(!script.endpoint.has_partial_block());
+    assert!(script.endpoint.partial_block().is_none());
     script.opens(3, true);
 }
 
