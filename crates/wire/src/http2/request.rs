@@ -54,6 +54,25 @@ pub fn parse(block: &FieldBlock) -> Result<RequestFields<'_>, InvalidRequest> {
     Err(InvalidRequest(missing))
 }
 
+/// Looks at trailers: they hold neither pseudo-header fields nor fields that speak of the message
+/// or its connection (RFC 9113, section 8.1; RFC 9110, section 6.5.1).
+pub(super) fn check_trailers(block: &FieldBlock) -> Result<(), InvalidRequest> {
+    for (name, value) in block.iter() {
+        let refused = match name {
+            [b':', ..] => "sent pseudo-header in trailers",
+            b"host" => "sent \"Host\" header in trailers",
+            b"content-length" => "sent \"Content-Length\" header in trailers",
+            _ => {
+                check_field(name, value)?;
+                RequestFields::default().take_field(name, value)?;
+                continue;
+            }
+        };
+        return Err(InvalidRequest(refused));
+    }
+    Ok(())
+}
+
 /// A name in lower case and a value on one line.
 fn check_field(name: &[u8], value: &[u8]) -> Result<(), InvalidRequest> {
     let plain = name.strip_prefix(b":").unwrap_or(name);

@@ -3,6 +3,7 @@
 use super::super::counts::Http2Count;
 use super::super::frame::{END_HEADERS, END_STREAM, FrameHead};
 use super::super::limits::Http2Limit;
+use super::super::request::{self, InvalidRequest};
 use super::super::stream::{StreamEnd, StreamHalf, StreamState};
 use super::super::{Http2Code, Http2Error, Http2Role, StreamKey, WINDOW_DEFAULT};
 use super::{Expect, Http2Endpoint, Http2Event, Step};
@@ -35,6 +36,11 @@ impl Http2Endpoint {
         if id.is_multiple_of(2) {
             return Err(incorrect);
         }
+        if self.last_served.is_some_and(|last| id > last) {
+            // The client has not read GOAWAY yet. What else comes for the stream is no error.
+            self.last_peer_stream = self.last_peer_stream.max(id);
+            return Ok(true);
+        }
         if id <= self.last_peer_stream {
             let Some(key) = self.streams.find(id) else {
                 return match self.streams.end_of(id) {
@@ -49,9 +55,6 @@ impl Http2Endpoint {
                 StreamHalf::ExpectBody => Ok(false),
                 StreamHalf::ExpectHead | StreamHalf::Ended => Err(incorrect),
             };
-        }
-        if self.is_going_away {
-            return Ok(true);
         }
         self.last_peer_stream = id;
         self.counts.add(Http2Count::Streams, 1);
@@ -211,8 +214,8 @@ impl Http2Endpoint {
         if !end_stream {
             return self.malform(stream, "sent second HEADERS frame without END_STREAM flag");
         }
-        if self.fields.iter().any(|field| field.0.starts_with(b":")) {
-            return self.malform(stream, "sent pseudo-header in trailers");
+        if let Err(InvalidRequest(what)) = request::check_trailers(&self.fields) {
+            return self.malform(stream, what);
         }
         let Some(state) = self.stream(stream) else { return Step::Again };
         if state.announced.is_some_and(|left| left > 0) {

@@ -144,7 +144,8 @@ pub struct Http2Endpoint {
     last_peer_stream: u32,
     /// The next stream that we open.
     next_own_stream: u32,
-    is_going_away: bool,
+    /// The last stream that is served, once GOAWAY was sent: its number is in it.
+    last_served: Option<u32>,
     has_peer_gone_away: bool,
     is_acknowledged: bool,
     budgets: FloodBudgets,
@@ -210,7 +211,7 @@ impl Http2Endpoint {
             receive_window: WINDOW_DEFAULT.into(),
             last_peer_stream: 0,
             next_own_stream: 1,
-            is_going_away: false,
+            last_served: None,
             has_peer_gone_away: false,
             is_acknowledged: false,
             budgets: FloodBudgets::new(&config.limits),
@@ -386,7 +387,7 @@ impl Http2Endpoint {
 
     /// Whether this end has sent GOAWAY.
     pub fn is_going_away(&self) -> bool {
-        self.is_going_away
+        self.last_served.is_some()
     }
 
     /// The peer's settings.

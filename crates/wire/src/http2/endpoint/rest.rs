@@ -35,7 +35,7 @@ impl Http2Endpoint {
             && self.output.is_empty()
             && self.expect == Expect::Head
             && !self.is_within_frame()
-            && !self.is_going_away
+            && !self.is_going_away()
     }
 
     /// Drops everything that an idle connection does not need, including the counts. Requires

@@ -125,8 +125,8 @@ impl Http2Endpoint {
 
     /// Sends GOAWAY: no further streams are accepted, and open ones continue.
     pub fn go_away(&mut self, code: Http2Code) {
-        if !self.is_going_away {
-            self.is_going_away = true;
+        if !self.is_going_away() {
+            self.last_served = Some(self.last_peer_stream);
             frame::write_go_away(&mut self.output, self.last_peer_stream, code);
         }
     }

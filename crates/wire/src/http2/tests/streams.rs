@@ -96,14 +96,27 @@ fn a_length_that_was_announced_is_held() {
 }
 
 #[test]
-fn trailers_end_a_stream_and_have_no_pseudo_header() {
-    for (flags, field) in [(END_HEADERS, "x"), (END_HEADERS | END_STREAM, ":path")] {
+fn malformed_trailers_make_the_request_malformed() {
+    let whole = END_HEADERS | END_STREAM;
+    for (flags, field) in [
+        (END_HEADERS, ("x", "y")),
+        (whole, (":path", "y")),
+        (whole, ("X", "y")),
+        (whole, ("", "y")),
+        (whole, ("x", "y\r\nz: 1")),
+        (whole, ("x", "\0")),
+        (whole, ("host", "a")),
+        (whole, ("content-length", "4")),
+        (whole, ("connection", "close")),
+        (whole, ("transfer-encoding", "chunked")),
+        (whole, ("te", "gzip")),
+    ] {
         let mut script = server();
         let stream = script.opens(1, false);
-        let trailers = frame(HEADERS, flags, 1, &literals(&[(field, "y")]));
+        let trailers = frame(HEADERS, flags, 1, &literals(&[field]));
         let seen = script.receives(&trailers).unwrap();
         let [Seen::Event(Http2Event::Malformed { stream: of, .. })] = seen[..] else {
-            panic!("{seen:?}")
+            panic!("{field:?}: {seen:?}")
         };
         assert_eq!(of, stream);
         assert_eq!(script.receives(&frame(DATA, 0, 1, b"rest")).unwrap(), []);
@@ -178,6 +191,30 @@ fn no_stream_is_opened_after_goaway() {
     assert_eq!(script.receives(&request(3, true)).unwrap(), []);
     script.replies(stream, true);
     assert_eq!(script.sent().len(), 1);
+}
+
+/// What a client sends for new streams before it has read GOAWAY is discarded.
+#[test]
+fn requests_that_cross_goaway_end_nothing_else() {
+    let mut script = server();
+    let stream = script.opens(1, false);
+    script.endpoint.go_away(Http2Code::NO_ERROR);
+    script.sent();
+    let trailers = frame(HEADERS, END_HEADERS | END_STREAM, 3, &literals(&[("x", "y")]));
+    let crossing = [
+        request(3, false),
+        frame(DATA, 0, 3, b"body"),
+        request(5, false),
+        trailers,
+        frame(WINDOW_UPDATE, 0, 5, &[0, 0, 0, 1]),
+        frame(RST_STREAM, 0, 5, &[0; 4]),
+    ];
+    assert_eq!(script.receives(&crossing.concat()).unwrap(), []);
+    let seen = script.receives(&frame(DATA, END_STREAM, 1, b"end")).unwrap();
+    assert_eq!(seen, [Seen::Data(1, b"end".to_vec(), true)]);
+    script.replies(stream, true);
+    assert_eq!(script.sent().len(), 1);
+    assert!(script.receives(&frame(DATA, 0, 7, b"idle")).is_err());
 }
 
 /// A client that stops within a header block gets its stream reset; the rest, should it come, is
