@@ -1,8 +1,8 @@
 //! The attacks: what each sends, and how Weir is meant to end it.
 
 use super::frames::{
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, GET, HEADERS, PING, PRIORITY, RST_STREAM,
-    SETTINGS, WINDOW_UPDATE, frame, get, get_large, id, post, setting,
+    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GET, GOAWAY, HEADERS, PING, PRIORITY,
+    RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, get, get_large, id, post, setting,
 };
 
 /// One way to have a server work or remember more than its client does.
@@ -81,7 +81,37 @@ pub(super) const ATTACKS: &[Attack] = &[
         "unknown frames",
         Vec::new,
         |_| frame(0x77, 0, 0, &[0; 8]),
-        "sent too many frames of unknown types",
+        "sent too many frames without effect",
+    ),
+    flood(
+        "SETTINGS ACK",
+        Vec::new,
+        |_| frame(SETTINGS, ACK, 0, &[]),
+        "sent too many frames without effect",
+    ),
+    flood(
+        "PONG",
+        Vec::new,
+        |_| frame(PING, ACK, 0, &[0; 8]),
+        "sent too many frames without effect",
+    ),
+    flood(
+        "GOAWAY",
+        Vec::new,
+        |_| frame(GOAWAY, 0, 0, &[0; 8]),
+        "sent too many frames without effect",
+    ),
+    flood(
+        "DATA after a reset",
+        || [post(0), frame(WINDOW_UPDATE, 0, 1, &[0x7f, 0xff, 0xff, 0xff])].concat(),
+        |_| frame(DATA, 0, 1, b"x"),
+        "sent too many frames without effect",
+    ),
+    flood(
+        "HEADERS after a reset",
+        || [post(0), frame(WINDOW_UPDATE, 0, 1, &[0x7f, 0xff, 0xff, 0xff])].concat(),
+        |_| frame(HEADERS, END_HEADERS | END_STREAM, 1, b""),
+        "sent too many frames without effect",
     ),
     flood(
         "decoded size (HPACK bomb)",

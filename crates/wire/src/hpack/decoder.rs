@@ -16,6 +16,10 @@ const TEXT_BYTES_KEPT: usize = 4096;
 /// not depend on its size alone.
 const EXCESS_FACTOR: usize = 8;
 
+/// How often a block may change the size of the table. Two suffice: the smallest size since the
+/// last block, and the present one (RFC 7541, section 4.2).
+const SIZE_UPDATES_MAX: usize = 8;
+
 /// Limits of one block.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldLimits {
@@ -83,7 +87,12 @@ impl Decoder {
 
     /// The size updates before the first field.
     fn size_updates(&mut self, reader: &mut BlockReader<'_>) -> Result<(), HpackError> {
+        let mut count = 0;
         while let Some(0x20..0x40) = reader.peek() {
+            count += 1;
+            if count > SIZE_UPDATES_MAX {
+                return Err(HpackError::TooManySizeUpdates);
+            }
             let bytes_max = reader.integer(5)?;
             if bytes_max > self.table_bytes_max {
                 return Err(HpackError::TableTooLarge);

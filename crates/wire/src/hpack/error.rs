@@ -17,6 +17,8 @@ pub enum HpackError {
     TableTooLarge,
     /// A change of the table's size after the block's first field.
     LateSizeUpdate,
+    /// Many changes of the table's size in one block.
+    TooManySizeUpdates,
     /// The fields have many times [`super::FieldLimits::bytes_max`].
     Excessive,
     /// More fields than [`super::FieldLimits::fields_max`].
@@ -43,6 +45,7 @@ impl fmt::Display for HpackError {
             HpackError::InvalidHuffman => "invalid Huffman code in a header field",
             HpackError::TableTooLarge => "header table size above the limit",
             HpackError::LateSizeUpdate => "header table size update after a field",
+            HpackError::TooManySizeUpdates => "too many header table size updates",
             HpackError::Excessive => "header fields many times above the limit",
             HpackError::TooManyFields => "too many header fields",
             HpackError::TooManyBytes => "too large header fields",

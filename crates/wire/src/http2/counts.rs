@@ -21,7 +21,7 @@ pub enum Http2Count {
     EmptyData,
     /// WINDOW_UPDATE frames.
     WindowUpdates,
-    /// Frames of unknown types.
+    /// Frames without effect, such as those of unknown types.
     UnknownFrames,
     /// CONTINUATION frames.
     ContinuationFrames,

@@ -34,7 +34,8 @@ pub struct Http2Limits {
     pub empty_data: FloodLimit,
     /// WINDOW_UPDATE frames, beyond those that data sent has earned (CVE-2019-9511).
     pub window_updates: FloodLimit,
-    /// Frames of unknown types.
+    /// Frames without effect: of unknown types, answers and GOAWAY that nobody asked for, and those
+    /// on streams that were reset, beyond what can have been under way.
     pub unknown_frames: FloodLimit,
     /// CONTINUATION frames of one header block (CVE-2024-27316).
     pub continuation_frames_max: u32,
@@ -117,7 +118,7 @@ impl Http2Limit {
             Self::Priorities => "sent too many PRIORITY frames",
             Self::EmptyData => "sent too many empty DATA frames",
             Self::WindowUpdates => "sent too many WINDOW_UPDATE frames",
-            Self::UnknownFrames => "sent too many frames of unknown types",
+            Self::UnknownFrames => "sent too many frames without effect",
             Self::ContinuationFrames => "sent too many CONTINUATION frames",
             Self::BlockBytes | Self::FieldsBytes => "sent too large header",
             Self::FieldBytes => "sent too large header field",

@@ -19,6 +19,9 @@ impl Http2Endpoint {
             Http2Role::Server => self.begin_request(id)?,
             Http2Role::Client => self.begin_reply(id)?,
         };
+        if is_discarded {
+            self.take_late()?;
+        }
         let block = &mut self.block;
         block.is_open = true;
         block.stream = id;
@@ -68,6 +71,8 @@ impl Http2Endpoint {
         self.counts.add(Http2Count::RefusedStreams, 1);
         self.write_provoked(id, Http2Code::REFUSED_STREAM)?;
         self.streams.note_end(id, StreamEnd::ResetByUs);
+        // Before the client knows our settings, it uses the usual window.
+        self.expect_late(self.config.stream_window.max(WINDOW_DEFAULT).into());
         Ok(true)
     }
 

@@ -45,8 +45,7 @@ impl Http2Endpoint {
             GOAWAY => self.expect = Expect::Fixed(8),
             WINDOW_UPDATE => self.fixed(4, "sent WINDOW_UPDATE frame with incorrect length")?,
             _ => {
-                self.counts.add(Http2Count::UnknownFrames, 1);
-                self.budgets.unknown_frames.spend()?;
+                self.take_useless()?;
                 self.expect = Expect::Skip;
             }
         }
@@ -117,7 +116,7 @@ impl Http2Endpoint {
             PRIORITY => self.take_priority(),
             RST_STREAM => self.take_reset(),
             PING => self.take_ping(),
-            GOAWAY => Ok(self.take_go_away()),
+            GOAWAY => self.take_go_away(),
             _ => self.take_window_update(),
         }
     }
@@ -147,6 +146,7 @@ impl Http2Endpoint {
             return Ok(Step::Again);
         };
         let Some(state) = self.streams.get(stream).filter(|state| state.reset.is_none()) else {
+            self.budgets.client_resets.spend()?;
             return Ok(Step::Again);
         };
         (state.reset, state.remote) = (Some(StreamEnd::Closed), StreamHalf::Ended);
@@ -163,6 +163,10 @@ impl Http2Endpoint {
         }
         let [opaque @ .., _] = self.gathered;
         if self.frame.has(ACK) {
+            match self.awaited_pongs.checked_sub(1) {
+                Some(awaited) => self.awaited_pongs = awaited,
+                None => self.take_useless()?,
+            }
             return Ok(Step::Event(Http2Event::Pong { opaque }));
         }
         self.counts.add(Http2Count::Pings, 1);
@@ -172,12 +176,13 @@ impl Http2Endpoint {
         Ok(Step::Again)
     }
 
-    fn take_go_away(&mut self) -> Step {
+    fn take_go_away(&mut self) -> Result<Step, Http2Error> {
+        self.take_useless()?;
         let [a, b, c, d, e, f, g, h, _] = self.gathered;
         let last_stream = u32::from_be_bytes([a, b, c, d]) & 0x7fff_ffff;
         let code = Http2Code(u32::from_be_bytes([e, f, g, h]));
         self.has_peer_gone_away = true;
-        Step::Event(Http2Event::GoAway { last_stream, code })
+        Ok(Step::Event(Http2Event::GoAway { last_stream, code }))
     }
 
     fn take_window_update(&mut self) -> Result<Step, Http2Error> {
@@ -234,7 +239,9 @@ impl Http2Endpoint {
                 return Err(Http2Error::size(what));
             }
             self.expect = Expect::Skip;
-            self.is_acknowledged = true;
+            if core::mem::replace(&mut self.is_acknowledged, true) {
+                self.take_useless()?;
+            }
             return Ok(Step::Event(Http2Event::SettingsAcked));
         }
         if !length.is_multiple_of(6) {
@@ -298,6 +305,8 @@ impl Http2Endpoint {
         self.write_provoked(key.id, code)?;
         if let Some(state) = self.stream(key) {
             state.end_by(StreamEnd::ResetByUs);
+            let window = state.receive_window;
+            self.expect_late(window);
         }
         Ok(Step::Event(Http2Event::Provoked { stream: key, code }))
     }

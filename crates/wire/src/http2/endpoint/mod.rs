@@ -8,6 +8,7 @@
 mod block;
 mod frames;
 mod header_block;
+mod late;
 mod payload;
 mod rest;
 mod send;
@@ -148,6 +149,10 @@ pub struct Http2Endpoint {
     last_served: Option<u32>,
     has_peer_gone_away: bool,
     is_acknowledged: bool,
+    /// Answers to PING that have not come.
+    awaited_pongs: u32,
+    /// What the peer may have sent before it learned of resets or of GOAWAY.
+    late_bytes: u32,
     budgets: FloodBudgets,
     counts: Http2Counts,
     output: Vec<u8>,
@@ -214,6 +219,8 @@ impl Http2Endpoint {
             last_served: None,
             has_peer_gone_away: false,
             is_acknowledged: false,
+            awaited_pongs: 0,
+            late_bytes: 0,
             budgets: FloodBudgets::new(&config.limits),
             counts: Http2Counts::default(),
             output: Vec::new(),
@@ -377,6 +384,7 @@ impl Http2Endpoint {
             let stream = self.block.stream;
             frame::write_reset(&mut self.output, stream, Http2Code::PROTOCOL_ERROR);
             self.streams.note_end(stream, StreamEnd::ResetByUs);
+            self.expect_late(self.config.stream_window.into());
         }
     }
 
@@ -427,6 +435,8 @@ impl Http2Endpoint {
         if let Some(state) = self.streams.get(stream) {
             state.remote = StreamHalf::Ended;
             state.is_malformed = true;
+            let window = state.receive_window;
+            self.expect_late(window);
         }
     }
 

@@ -20,12 +20,12 @@ impl Http2Endpoint {
                     self.write_provoked(id, Http2Code::STREAM_CLOSED)?;
                     self.expect_prefix()
                 }
-                Some(StreamEnd::ResetByUs) | None => self.expect_prefix(),
+                Some(StreamEnd::ResetByUs) | None => self.begin_late_data(),
             };
         };
         let Some(state) = self.streams.get(key) else { return self.expect_prefix() };
         match state.reset {
-            Some(StreamEnd::ResetByUs) => return self.expect_prefix(),
+            Some(StreamEnd::ResetByUs) => return self.begin_late_data(),
             Some(StreamEnd::Closed) => {
                 self.write_provoked(id, Http2Code::STREAM_CLOSED)?;
                 return self.expect_prefix();
@@ -45,6 +45,7 @@ impl Http2Endpoint {
             self.target = Some(key);
         }
         match fault {
+            None if self.target.is_none() => self.begin_late_data(),
             None => self.expect_prefix(),
             Some(code) => {
                 let provoked = self.provoke(key, code)?;
@@ -53,6 +54,11 @@ impl Http2Endpoint {
                 Ok(provoked)
             }
         }
+    }
+
+    fn begin_late_data(&mut self) -> Result<Step, Http2Error> {
+        self.take_late()?;
+        self.expect_prefix()
     }
 
     /// Reopens the connection's window when a quarter of it is left. The windows of streams limit
@@ -110,6 +116,8 @@ impl Http2Endpoint {
         if let Some(state) = self.stream(stream) {
             state.remote = StreamHalf::Ended;
             state.is_malformed = true;
+            let window = state.receive_window;
+            self.expect_late(window);
         }
         self.target = None;
         Step::Event(Http2Event::Malformed { stream, what })

@@ -24,6 +24,7 @@ pub struct RestingEndpoint {
     last_peer_stream: u32,
     has_peer_gone_away: bool,
     is_acknowledged: bool,
+    late_bytes: u32,
     allowances: FloodAllowances,
 }
 
@@ -56,6 +57,7 @@ impl Http2Endpoint {
             last_peer_stream: self.last_peer_stream,
             has_peer_gone_away: self.has_peer_gone_away,
             is_acknowledged: self.is_acknowledged,
+            late_bytes: self.late_bytes,
             allowances: self.budgets.allowances(),
         }
     }
@@ -81,6 +83,7 @@ impl Http2Endpoint {
             last_peer_stream: resting.last_peer_stream,
             has_peer_gone_away: resting.has_peer_gone_away,
             is_acknowledged: resting.is_acknowledged,
+            late_bytes: resting.late_bytes,
             budgets: FloodBudgets::with(&limits, resting.allowances),
             counts: Http2Counts::default(),
             ..Self::silent(Http2Role::Server, config)

@@ -94,6 +94,8 @@ impl Http2Endpoint {
     pub fn reset(&mut self, stream: StreamKey, code: Http2Code) {
         let Some(state) = self.stream(stream).filter(|state| state.reset.is_none()) else { return };
         state.end_by(StreamEnd::ResetByUs);
+        let window = state.receive_window;
+        self.expect_late(window);
         frame::write_reset(&mut self.output, stream.id, code);
     }
 
@@ -111,6 +113,8 @@ impl Http2Endpoint {
         let end = match (state.reset, code) {
             (Some(end), _) => end,
             (None, Some(code)) => {
+                let window = state.receive_window;
+                self.expect_late(window);
                 frame::write_reset(&mut self.output, stream.id, code);
                 StreamEnd::ResetByUs
             }
@@ -127,12 +131,14 @@ impl Http2Endpoint {
     pub fn go_away(&mut self, code: Http2Code) {
         if !self.is_going_away() {
             self.last_served = Some(self.last_peer_stream);
+            self.expect_late_streams();
             frame::write_go_away(&mut self.output, self.last_peer_stream, code);
         }
     }
 
     /// Sends PING.
     pub fn ping(&mut self, opaque: [u8; 8]) {
+        self.awaited_pongs = self.awaited_pongs.saturating_add(1);
         frame::write_ping(&mut self.output, 0, opaque);
     }
 

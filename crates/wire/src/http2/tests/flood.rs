@@ -4,7 +4,7 @@ use alloc::vec;
 
 use super::super::counts::Http2Count;
 use super::super::frame::{
-    CONTINUATION, DATA, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+    CONTINUATION, DATA, GOAWAY, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
 use super::super::limits::{FloodLimit, Http2Limits};
 use super::super::{Http2Code, Http2Config};
@@ -50,6 +50,9 @@ fn frames_that_cost_only_us_are_limited() {
         (frame(DATA, 0, 1, b""), BURST),
         (frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]), BURST),
         (frame(0x77, 0, 1, b"abc"), BURST),
+        (frame(PING, ACK, 0, &[0; 8]), BURST),
+        (frame(SETTINGS, ACK, 0, &[]), BURST),
+        (frame(GOAWAY, 0, 0, &[0; 8]), BURST),
     ];
     for (input, expected) in cases {
         let mut script = Script::server(strict());
@@ -62,6 +65,44 @@ fn frames_that_cost_only_us_are_limited() {
             script.endpoint.replenish(1);
             script.sent();
         }
+    }
+}
+
+/// Frames that were in flight when a stream was reset are free; later ones are counted.
+#[test]
+fn late_frames_are_limited() {
+    let trailers = frame(HEADERS, END_HEADERS | END_STREAM, 1, &literals(&[("x", "y")]));
+    for late in [frame(DATA, 0, 1, b""), frame(DATA, 0, 1, b"x"), trailers] {
+        let mut script = Script::server(strict());
+        let stream = script.opens(1, false);
+        script.endpoint.release(stream, Http2Code::INTERNAL_ERROR);
+        let window = Http2Config::default().stream_window as usize;
+        for piece in vec![0; window].chunks(16_384) {
+            assert_eq!(script.receives(&frame(DATA, 0, 1, piece)).unwrap(), []);
+        }
+        script.sent();
+        let count = taken(&mut script, |_| late.clone());
+        assert!((BURST + 2..2 * BURST).contains(&count), "{count}");
+    }
+}
+
+/// A server that goes away discards what crosses that, for a while.
+#[test]
+fn streams_after_goaway_are_limited() {
+    let config = Http2Config { max_concurrent_streams: 4, stream_window: 0, ..strict() };
+    let mut script = Script::server(config);
+    script.endpoint.go_away(Http2Code::NO_ERROR);
+    let count = taken(&mut script, |count| request(2 * count + 1, true));
+    assert!((BURST + 4..5 * BURST).contains(&count), "{count}");
+}
+
+#[test]
+fn changes_of_the_table_size_are_few() {
+    for (count, passes) in [(2, true), (8, true), (9, false)] {
+        let mut script = Script::server(strict());
+        let block = [&vec![0x20; count][..], &literals(&GET)].concat();
+        let input = frame(HEADERS, END_HEADERS | END_STREAM, 1, &block);
+        assert_eq!(script.receives(&input).is_ok(), passes, "{count}");
     }
 }
 
