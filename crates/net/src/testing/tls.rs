@@ -18,6 +18,7 @@ use rustls::{
     SupportedProtocolVersion, version,
 };
 
+use crate::tls::record::{ContentType, HEADER, OVERHEAD_MAX, RecordKey};
 use crate::tls::{Credential, PrivateKey, ServerVerifier, read_certificates};
 
 /// A certificate for `localhost` with an ECDSA key, which says so in its common name.
@@ -47,6 +48,13 @@ pub fn pem_contents(text: &str) -> Vec<u8> {
     section.expect("a section").expect("sound PEM").contents.to_vec()
 }
 
+/// A client's end of an established connection of TLS 1.3, which sends records of any contents.
+pub struct RawRecords<S> {
+    seal: RecordKey,
+    open: RecordKey,
+    socket: S,
+}
+
 /// What a client is capable of.
 #[derive(Clone)]
 pub struct TlsClient {
@@ -70,12 +78,13 @@ impl TlsClient {
     fn with_versions(versions: &[&'static SupportedProtocolVersion]) -> Self {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = Arc::new(ServerVerifier::of_any(provider.clone()));
-        let config = ClientConfig::builder_with_provider(provider)
+        let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)
             .expect("the versions exist")
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
+        config.enable_secret_extraction = true;
         Self { config }
     }
 
@@ -262,9 +271,46 @@ impl<S: Read + Write> TlsClientStream<S> {
         self.0.flush()
     }
 
+    /// Leaves the records to the caller. All that the server has sent was read.
+    pub fn into_records(self) -> RawRecords<S> {
+        let (connection, socket) = self.0.into_parts();
+        let secrets = connection.dangerous_extract_secrets().expect("the handshake is over");
+        let key = |secrets| RecordKey::new(secrets, true).expect("a suite of TLS 1.3");
+        RawRecords { seal: key(secrets.tx), open: key(secrets.rx), socket }
+    }
+
     /// The stream below.
     pub fn below(&mut self) -> &mut S {
         &mut self.0.sock
+    }
+}
+
+impl<S: Read + Write> RawRecords<S> {
+    /// Messages of the handshake protocol.
+    pub const HANDSHAKE: u8 = 22;
+    /// Bytes of the application.
+    pub const DATA: u8 = 23;
+
+    /// Sends a record.
+    pub fn send(&mut self, kind: u8, text: &[u8]) -> io::Result<()> {
+        let mut record = vec![0; text.len() + OVERHEAD_MAX];
+        let sealed = self.seal.seal(ContentType(kind), &[text], &mut record);
+        record.truncate(sealed.expect("text that fits"));
+        self.socket.write_all(&record)
+    }
+
+    /// Reads a record: its type and contents; `None`: the server has closed the connection.
+    pub fn receive(&mut self) -> io::Result<Option<(u8, Vec<u8>)>> {
+        let mut record = vec![0; HEADER];
+        if self.socket.read(&mut record[..1])? == 0 {
+            return Ok(None);
+        }
+        self.socket.read_exact(&mut record[1..])?;
+        let payload = u16::from_be_bytes([record[3], record[4]]);
+        record.resize(HEADER + usize::from(payload), 0);
+        self.socket.read_exact(&mut record[HEADER..])?;
+        let (kind, text) = self.open.open(&mut record).expect("a record of the server");
+        Ok(Some((kind.0, record[text].to_vec())))
     }
 }
 

@@ -35,6 +35,11 @@ impl TlsOutput {
         self.start == self.end
     }
 
+    /// Whether more waits than data alone: the peer asks for answers and does not read them.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.end > OUTPUT_SIZE
+    }
+
     /// Adds one record.
     pub(crate) fn seal(
         &mut self,

@@ -12,40 +12,21 @@
 
 use std::io::{self, IoSlice, Write};
 use std::mem;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustls::kernel::KernelConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus, WriteTraffic};
 
 use super::details::TlsDetails;
+use super::established::EstablishedTls;
+use super::input::TlsInput;
 use super::output::TlsOutput;
-use super::record::{self, ContentType, PLAINTEXT_MAX, RECORD_MAX, RecordFault, RecordKey};
+use super::record::PLAINTEXT_MAX;
 use super::side::TlsSide;
 use crate::{SecureSession, SessionInput, buffers};
 
-/// Handshake bytes of one flight that wait for the rest, at most. rustls takes no longer message.
-const HANDSHAKE_MAX: usize = 0xffff + RECORD_MAX;
-/// Room for a read, at least.
-const READ_MIN: usize = 4096;
-/// Records without data that may follow each other: empty ones, warnings, key updates.
-const DATALESS_MAX: u32 = 32;
 /// Records that AES-GCM seals with one key before TLS 1.3 changes it (RFC 8446 section 5.5).
 const KEY_RECORDS_MAX: u64 = 1 << 24;
-
-const WARNING: u8 = 1;
-const FATAL: u8 = 2;
-const CLOSE_NOTIFY: u8 = 0;
-const UNEXPECTED_MESSAGE: u8 = 10;
-const BAD_RECORD_MAC: u8 = 20;
-const RECORD_OVERFLOW: u8 = 22;
-const USER_CANCELED: u8 = 90;
-const NO_RENEGOTIATION: u8 = 100;
-
-const HELLO_REQUEST: u8 = 0;
-const CLIENT_HELLO: u8 = 1;
-const KEY_UPDATE: u8 = 24;
 
 /// A session of either side.
 pub(crate) struct TlsSession<S: TlsSide> {
@@ -68,32 +49,6 @@ enum TlsPhase<S: TlsSide> {
     Handshaking(Box<S>),
     EstablishedTls(Box<EstablishedTls<S>>),
     Failed,
-}
-
-struct EstablishedTls<S: TlsSide> {
-    seal: RecordKey,
-    open: RecordKey,
-    /// Makes new keys; `None` in TLS 1.2, where keys do not change.
-    kernel: Option<KernelConnection<S::Data>>,
-    /// A handshake message of which not all has come.
-    message: Vec<u8>,
-    dataless: u32,
-}
-
-/// Received bytes: a part that was opened, then records that wait.
-#[derive(Default)]
-struct TlsInput {
-    bytes: Vec<u8>,
-    /// Plaintext in the record that was opened last.
-    plain: Range<usize>,
-    /// Where the records begin that nobody has looked at.
-    next: usize,
-}
-
-/// What ends a session: our message, and the alert that the peer is sent.
-struct TlsFault {
-    alert: u8,
-    text: &'static str,
 }
 
 impl<S: TlsSide> TlsSession<S> {
@@ -156,16 +111,8 @@ impl<S: TlsSide> TlsSession<S> {
         }
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         let (secrets, kernel) = side.into_keys().map_err(invalid)?;
-        let is_tls13 = kernel.protocol_version() == rustls::ProtocolVersion::TLSv1_3;
-        let keys = RecordKey::new(secrets.tx, is_tls13).zip(RecordKey::new(secrets.rx, is_tls13));
-        let Some((seal, open)) = keys else { return Err(io::ErrorKind::Unsupported.into()) };
-        self.phase = TlsPhase::EstablishedTls(Box::new(EstablishedTls {
-            seal,
-            open,
-            kernel: is_tls13.then_some(kernel),
-            message: Vec::new(),
-            dataless: 0,
-        }));
+        let established = EstablishedTls::new(secrets, kernel).ok_or(io::ErrorKind::Unsupported)?;
+        self.phase = TlsPhase::EstablishedTls(Box::new(established));
         self.open_next()
     }
 
@@ -174,8 +121,7 @@ impl<S: TlsSide> TlsSession<S> {
         let TlsPhase::EstablishedTls(established) = &mut self.phase else { return Ok(()) };
         let opened = established.open_next(&mut self.input, &mut self.output, &mut self.is_ended);
         if let Err(fault) = opened {
-            // Whether the alert can still be sealed is no matter.
-            let _ = established.alert(FATAL, fault.alert, &mut self.output);
+            established.say_why(&fault, &mut self.output);
             self.fail();
             return Err(io::Error::new(io::ErrorKind::InvalidData, fault.text));
         }
@@ -273,123 +219,6 @@ impl HandshakeStep<'_> {
     }
 }
 
-impl<S: TlsSide> EstablishedTls<S> {
-    fn open_next(
-        &mut self,
-        input: &mut TlsInput,
-        output: &mut TlsOutput,
-        is_ended: &mut bool,
-    ) -> Result<(), TlsFault> {
-        while input.plain.is_empty() && !*is_ended {
-            let Some(length) = record::complete(&input.bytes[input.next..])? else { break };
-            let start = input.next;
-            input.next += length;
-            let record = &mut input.bytes[start..start + length];
-            let (kind, text) = self.open.open(record)?;
-            let text = start + text.start..start + text.end;
-            match kind {
-                ContentType::APPLICATION_DATA if !text.is_empty() => {
-                    self.dataless = 0;
-                    input.plain = text;
-                    break;
-                }
-                ContentType::APPLICATION_DATA => {}
-                ContentType::ALERT => *is_ended = is_end(&input.bytes[text])?,
-                ContentType::HANDSHAKE => self.take_handshake(&input.bytes[text], output)?,
-                _ => return Err(UNEXPECTED),
-            }
-            self.dataless += 1;
-            if self.dataless > DATALESS_MAX {
-                return Err(UNEXPECTED);
-            }
-        }
-        Ok(())
-    }
-
-    /// Messages of the handshake protocol after the handshake.
-    fn take_handshake(&mut self, text: &[u8], output: &mut TlsOutput) -> Result<(), TlsFault> {
-        self.message.extend_from_slice(text);
-        while let [kind, a, b, c, rest @ ..] = &*self.message {
-            let (kind, length) = (*kind, u32::from_be_bytes([0, *a, *b, *c]) as usize);
-            if length > HANDSHAKE_MAX {
-                return Err(UNEXPECTED);
-            }
-            if rest.len() < length {
-                break;
-            }
-            let mut message = mem::take(&mut self.message);
-            self.obey(kind, &message[4..4 + length], output)?;
-            message.drain(..4 + length);
-            self.message = message;
-        }
-        if self.message.is_empty() {
-            self.message = Vec::new();
-        }
-        Ok(())
-    }
-
-    fn obey(&mut self, kind: u8, body: &[u8], output: &mut TlsOutput) -> Result<(), TlsFault> {
-        match (&mut self.kernel, kind) {
-            (Some(kernel), KEY_UPDATE) => {
-                let asks = match body {
-                    [0] => false,
-                    [1] => true,
-                    _ => return Err(UNEXPECTED),
-                };
-                let secrets = kernel.update_rx_secret().map_err(|_| UNEXPECTED)?;
-                self.open = RecordKey::new(secrets, true).ok_or(UNEXPECTED)?;
-                if asks {
-                    self.update_key(output)?;
-                }
-                Ok(())
-            }
-            (Some(kernel), kind) => {
-                S::after_handshake(kernel, kind, body).then_some(()).ok_or(UNEXPECTED)
-            }
-            // Nobody agrees on new keys in TLS 1.2, but who asks may go on without.
-            (None, CLIENT_HELLO | HELLO_REQUEST) => {
-                self.alert(WARNING, NO_RENEGOTIATION, output).map_err(TlsFault::from)
-            }
-            (None, _) => Err(UNEXPECTED),
-        }
-    }
-
-    /// Seals what follows with a new key, and says so.
-    fn update_key(&mut self, output: &mut TlsOutput) -> Result<(), TlsFault> {
-        let Some(kernel) = &mut self.kernel else { return Ok(()) };
-        let message = [KEY_UPDATE, 0, 0, 1, 0];
-        output.seal(&mut self.seal, ContentType::HANDSHAKE, &[&message])?;
-        let secrets = kernel.update_tx_secret().map_err(|_| UNEXPECTED)?;
-        self.seal = RecordKey::new(secrets, true).ok_or(UNEXPECTED)?;
-        Ok(())
-    }
-
-    fn alert(&mut self, level: u8, alert: u8, output: &mut TlsOutput) -> Result<(), RecordFault> {
-        output.seal(&mut self.seal, ContentType::ALERT, &[&[level, alert]])
-    }
-}
-
-/// Whether an alert says that nothing more comes.
-fn is_end(alert: &[u8]) -> Result<bool, TlsFault> {
-    match alert {
-        [_, CLOSE_NOTIFY] => Ok(true),
-        [_, USER_CANCELED] | [WARNING, NO_RENEGOTIATION] => Ok(false),
-        _ => Err(TlsFault { alert: CLOSE_NOTIFY, text: "the peer sent an alert" }),
-    }
-}
-
-const UNEXPECTED: TlsFault = TlsFault { alert: UNEXPECTED_MESSAGE, text: "unexpected message" };
-
-impl From<RecordFault> for TlsFault {
-    fn from(error: RecordFault) -> Self {
-        match error {
-            RecordFault::TooLong => Self { alert: RECORD_OVERFLOW, text: "record too long" },
-            RecordFault::NotAuthentic => Self { alert: BAD_RECORD_MAC, text: "bad record mac" },
-            RecordFault::Untyped => UNEXPECTED,
-        }
-    }
-}
-
 impl<S: TlsSide> SecureSession for TlsSession<S> {
     /// Early data is served before the handshake is over.
     fn is_handshaking(&self) -> bool {
@@ -471,7 +300,7 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
             }
             TlsPhase::Failed => return Err(io::ErrorKind::BrokenPipe.into()),
         };
-        if established.seal.is_tls13() && established.seal.sequence() >= KEY_RECORDS_MAX {
+        if established.needs_key(KEY_RECORDS_MAX) {
             established.update_key(&mut self.output).map_err(|_| invalid())?;
         }
         self.output
@@ -486,7 +315,7 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
         match &mut self.phase {
             TlsPhase::EstablishedTls(established) => {
                 // Nobody is told where it cannot be.
-                let _ = established.alert(WARNING, CLOSE_NOTIFY, &mut self.output);
+                let _ = established.say_end(&mut self.output);
             }
             TlsPhase::Handshaking(side) => {
                 let sent = send_early(&mut **side, &mut self.input, |traffic| {
@@ -510,47 +339,6 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
 
     fn details(&self) -> Option<&Arc<TlsDetails>> {
         self.details.as_ref()
-    }
-}
-
-impl TlsInput {
-    /// Reads behind what there is.
-    fn read(&mut self, socket: &mut SessionInput<'_>) -> io::Result<usize> {
-        self.make_room()?;
-        let read = socket.read_into(&mut self.bytes);
-        if read.is_err() {
-            self.release();
-        }
-        read
-    }
-
-    /// Makes room for more: moves what is left to the front, and grows during a handshake whose
-    /// messages are longer than a buffer.
-    fn make_room(&mut self) -> io::Result<()> {
-        if self.bytes.capacity() == 0 {
-            self.bytes = buffers::lend_large();
-        }
-        if self.bytes.capacity() - self.bytes.len() < READ_MIN {
-            self.bytes.drain(..self.next);
-            self.next = 0;
-            if self.bytes.len() > HANDSHAKE_MAX {
-                return Err(io::ErrorKind::InvalidData.into());
-            }
-            self.bytes.reserve(READ_MIN);
-        }
-        Ok(())
-    }
-
-    /// Gives the buffer back if nothing is left in it.
-    fn release(&mut self) {
-        if self.plain.is_empty() && self.next >= self.bytes.len() {
-            self.clear();
-        }
-    }
-
-    fn clear(&mut self) {
-        buffers::give_back(mem::take(&mut self.bytes));
-        (self.plain, self.next) = (0..0, 0);
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     TrustedCertificates,
 };
 use crate::testing::tls::{
-    ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient, TlsClientStream,
+    ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, RawRecords, TlsClient, TlsClientStream,
 };
 use crate::{Stream, Timer, accept};
 
@@ -120,6 +120,70 @@ fn keys_can_change() {
     }
     client.close().unwrap();
     assert_eq!(server.join().unwrap(), Ok(1000));
+}
+
+const ALERT: u8 = 21;
+const UNEXPECTED_MESSAGE: &[u8] = &[2, 10];
+
+/// The first record that a server answers with to these, whose types come first.
+fn answer_to(records: &[(u8, &[u8])]) -> Option<(u8, Vec<u8>)> {
+    let (near, server) = echo(plan());
+    let mut client = TlsClient::new().connect("localhost", near);
+    exchange(&mut client, b"hello");
+    let mut client = client.into_records();
+    for (kind, text) in records {
+        client.send(*kind, text).unwrap();
+    }
+    let answer = client.receive().unwrap();
+    drop(client);
+    let _ = server.join().unwrap();
+    answer
+}
+
+#[test]
+fn messages_keep_to_their_records() {
+    const HANDSHAKE: u8 = RawRecords::<UnixStream>::HANDSHAKE;
+    const DATA: u8 = RawRecords::<UnixStream>::DATA;
+    const KEY_UPDATE: [u8; 5] = [24, 0, 0, 1, 0];
+    let two = KEY_UPDATE.repeat(2);
+    let and_a_half = [&KEY_UPDATE[..], &[24]].concat();
+    let thousands = KEY_UPDATE.repeat(3200);
+    let refused = Some((ALERT, UNEXPECTED_MESSAGE.to_vec()));
+    for records in [
+        &[(HANDSHAKE, &two[..])][..],
+        &[(HANDSHAKE, &thousands)],
+        &[(HANDSHAKE, &and_a_half)],
+        &[(HANDSHAKE, &KEY_UPDATE[..2]), (HANDSHAKE, &two[2..])],
+        &[(HANDSHAKE, &KEY_UPDATE[..2]), (DATA, b"data")],
+        &[(HANDSHAKE, &[4, 0, 0, 0])],
+        &[(HANDSHAKE, &b""[..]); 33],
+        &[(DATA, &b""[..]); 33],
+    ] {
+        assert_eq!(answer_to(records), refused, "{records:?}");
+    }
+    let whole = [(DATA, &b""[..]), (HANDSHAKE, &[]), (DATA, b"data")];
+    assert_eq!(answer_to(&whole), Some((DATA, b"data".to_vec())));
+}
+
+#[test]
+fn a_key_that_was_asked_for_comes_once_and_before_data() {
+    let (near, server) = echo(plan());
+    let mut client = TlsClient::new().connect("localhost", near);
+    exchange(&mut client, b"hello");
+    for _ in 0..32 {
+        client.refresh_keys();
+    }
+    exchange(&mut client, b"data");
+    exchange(&mut client, b"more");
+    client.refresh_keys();
+    client.close().unwrap();
+    assert_eq!(server.join().unwrap(), Ok(13));
+    let (near, server) = echo(plan());
+    let mut client = TlsClient::new().connect("localhost", near);
+    exchange(&mut client, b"hello");
+    (0..33).for_each(|_| client.refresh_keys());
+    client.flush().unwrap();
+    assert_eq!(server.join().unwrap(), Err("unexpected message".into()));
 }
 
 #[test]
